@@ -1,0 +1,277 @@
+"""Element types and the one promotion table.
+
+A `DType` is a singleton: compare with `is` or `==`, use as a dictionary key. Names follow MindSpore:
+`str(float32)` is ``Float32`` and the module is also served as ``duograph.common.dtype``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+__all__ = [
+    "DType", "bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+    "float16", "bfloat16", "float32", "float64", "complex64", "complex128", "ALL", "BOOL", "SIGNED",
+    "UNSIGNED", "INTEGER", "FLOATING", "COMPLEX", "REAL", "NUMERIC", "INEXACT", "as_dtype", "promote",
+    "promote_scalar", "dtype_to_nptype", "dtype_to_pytype", "pytype_to_dtype", "number", "int_",
+    "uint", "float_", "tensor_type", "string", "list_", "tuple_", "type_none", "half", "single",
+    "double", "short", "byte", "ubyte", "long", "intc", "intp", "uintc", "uintp", "ushort", "Type",
+]  # fmt: skip
+
+
+class DType:
+    """One element type.
+
+    Attributes:
+        name: lower-case name, as NumPy spells it (``float32``, ``bool``).
+        np: the NumPy dtype that holds such elements on the host.
+        itemsize: bytes of one element.
+        kind: ``b`` bool, ``i`` signed, ``u`` unsigned, ``f`` floating, ``c`` complex.
+
+    Examples:
+        >>> import duograph as ms
+        >>> str(ms.float32), ms.float32.itemsize
+        ('Float32', 4)
+    """
+
+    __slots__ = ("name", "np", "itemsize", "kind", "index", "_display")
+
+    def __init__(self, name: str, host: Any, kind: str, index: int) -> None:
+        self.name = name
+        self.np = np.dtype(host)
+        self.itemsize = self.np.itemsize
+        self.kind = kind
+        self.index = index
+        display = {"bool": "Bool", "uint": "UInt", "bfloat": "BFloat"}
+        stem = name.rstrip("0123456789")
+        shown = display.get(stem, stem.capitalize())
+        self._display = shown + name[len(stem) :]
+
+    def __str__(self) -> str:
+        return self._display
+
+    def __repr__(self) -> str:
+        return f"duograph.{self.name if self.name != 'bool' else 'bool_'}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return as_dtype, (self.name,)
+
+    @property
+    def is_floating(self) -> bool:
+        return self.kind == "f"
+
+    @property
+    def is_complex(self) -> bool:
+        return self.kind == "c"
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind in "iu"
+
+
+_SPEC = [
+    ("bool", np.bool_, "b"), ("int8", np.int8, "i"), ("int16", np.int16, "i"),
+    ("int32", np.int32, "i"), ("int64", np.int64, "i"), ("uint8", np.uint8, "u"),
+    ("uint16", np.uint16, "u"), ("uint32", np.uint32, "u"), ("uint64", np.uint64, "u"),
+    ("float16", np.float16, "f"), ("bfloat16", ml_dtypes.bfloat16, "f"),
+    ("float32", np.float32, "f"), ("float64", np.float64, "f"),
+    ("complex64", np.complex64, "c"), ("complex128", np.complex128, "c"),
+]  # fmt: skip
+ALL: tuple[DType, ...] = tuple(DType(n, h, k, i) for i, (n, h, k) in enumerate(_SPEC))
+(bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32,
+ float64, complex64, complex128) = ALL  # fmt: skip
+
+BOOL = (bool_,)
+SIGNED = (int8, int16, int32, int64)
+UNSIGNED = (uint8, uint16, uint32, uint64)
+INTEGER = SIGNED + UNSIGNED
+FLOATING = (float16, bfloat16, float32, float64)
+COMPLEX = (complex64, complex128)
+REAL = INTEGER + FLOATING
+NUMERIC = REAL + COMPLEX
+INEXACT = FLOATING + COMPLEX
+
+half, single, double = float16, float32, float64
+short, long, byte, intc, intp = int16, int64, int8, int32, int64
+ubyte, ushort, uintc, uintp = uint8, uint16, uint32, uint64
+
+_BY_NAME = {d.name: d for d in ALL} | {"bool_": bool_}
+_BY_NUMPY = {d.np: d for d in ALL}
+
+
+class Type:
+    """A class of dtypes, or of values that are not tensors, as MindSpore names them in signatures.
+
+    Used by `MultitypeFuncGraph.register`; membership is asked with `contains`.
+    """
+
+    def __init__(self, name: str, members: tuple[DType, ...] = ()) -> None:
+        self.name = name
+        self.members = members
+
+    def __str__(self) -> str:
+        return self.name
+
+    __repr__ = __str__
+
+    def contains(self, dtype: DType) -> bool:
+        return dtype in self.members
+
+
+number = Type("Number", NUMERIC + BOOL)
+int_ = int64
+float_ = float32
+uint = uint64
+tensor_type = Type("Tensor")
+string = Type("String")
+list_ = Type("List")
+tuple_ = Type("Tuple")
+type_none = Type("None")
+
+
+def as_dtype(value: Any) -> DType:
+    """The DType that `value` names: a DType, its name, a NumPy dtype or scalar type, `bool`, `int` or `float`.
+
+    Raises:
+        TypeError: nothing here has that name.
+
+    Examples:
+        >>> from duograph.dtype import as_dtype
+        >>> as_dtype("float16"), as_dtype(float)
+        (duograph.float16, duograph.float32)
+    """
+    if isinstance(value, DType):
+        return value
+    if value is bool:
+        return bool_
+    if value is int:
+        return int64
+    if value is float:
+        return float32
+    if value is complex:
+        return complex128
+    if isinstance(value, str):
+        found = _BY_NAME.get(value.lower())
+        if found is not None:
+            return found
+    else:
+        try:
+            found = _BY_NUMPY.get(np.dtype(value))
+        except TypeError:
+            found = None
+        if found is not None:
+            return found
+    raise TypeError(
+        f"dtype: got {value!r}; wanted one of {', '.join(d.name for d in ALL)}, "
+        f"or a NumPy dtype of the same name"
+    )
+
+
+def _combine(a: DType, b: DType) -> DType:
+    """The rule from which the table is made."""
+    if a is b:
+        return a
+    kinds = "biufc"
+    if kinds.index(a.kind) > kinds.index(b.kind):
+        a, b = b, a
+    if a.kind == "b":
+        return b
+    if a.kind == b.kind:
+        if {a, b} == {float16, bfloat16}:
+            return float32
+        return a if (a.itemsize, a.index) > (b.itemsize, b.index) else b
+    if a.kind == "i" and b.kind == "u":
+        if a.itemsize > b.itemsize:
+            return a
+        return {1: int16, 2: int32, 4: int64, 8: float32}[b.itemsize]
+    if b.kind == "f":  # an integer takes the float's width: int32 with float16 is float16
+        return b
+    if a is float64 and b is complex64:
+        return complex128
+    return b
+
+
+_TABLE = [[_combine(a, b) for b in ALL] for a in ALL]
+
+
+def promote(a: DType, b: DType) -> DType:
+    """The dtype in which two tensors of dtypes `a` and `b` meet.
+
+    Bool gives way to everything, integers to floats of any width, floats to complex. Two integers
+    of different sign meet in the next wider signed type, uint64 with a signed one in float32.
+    float16 with bfloat16 meet in float32.
+
+    Examples:
+        >>> import duograph as ms
+        >>> from duograph.dtype import promote
+        >>> str(promote(ms.int32, ms.float16)), str(promote(ms.uint8, ms.int8))
+        ('Float16', 'Int16')
+    """
+    return _TABLE[a.index][b.index]
+
+
+_SCALAR = {"b": bool_, "i": int64, "f": float32, "c": complex64}
+_RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
+
+
+def promote_scalar(a: DType, scalar: Any) -> DType:
+    """The dtype in which a tensor of dtype `a` meets a Python number.
+
+    The number is weak: it changes the dtype only when its kind is higher (bool < int < float <
+    complex), and then to bool, int64, float32 or complex64.
+    """
+    kind = scalar_kind(scalar)
+    if _RANK[kind] <= _RANK[a.kind]:
+        return a
+    if kind == "c" and a is float64:
+        return complex128
+    return _SCALAR[kind]
+
+
+def scalar_kind(scalar: Any) -> str:
+    """``b``, ``i``, ``f`` or ``c`` for a Python or NumPy number."""
+    if isinstance(scalar, (bool, np.bool_)):
+        return "b"
+    if isinstance(scalar, (int, np.integer)):
+        return "i"
+    if isinstance(scalar, complex):
+        return "c"
+    return "f"
+
+
+def scalar_dtype(scalar: Any) -> DType:
+    """The dtype of a tensor made of this Python number alone."""
+    return _SCALAR[scalar_kind(scalar)]
+
+
+def dtype_to_nptype(type_: DType) -> Any:
+    """The NumPy scalar type of a dtype (`mindspore.dtype_to_nptype`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.dtype_to_nptype(ms.int8)
+        <class 'numpy.int8'>
+    """
+    return type_.np.type
+
+
+def dtype_to_pytype(type_: DType) -> type:
+    """`bool`, `int`, `float` or `complex` for a dtype (`mindspore.dtype_to_pytype`)."""
+    return {"b": bool, "i": int, "u": int, "f": float, "c": complex}[type_.kind]
+
+
+def pytype_to_dtype(obj: Any) -> DType:
+    """The dtype of a Python type or NumPy dtype (`mindspore.pytype_to_dtype`).
+
+    `float` gives float64 here, as in MindSpore: the name of the type, not of a tensor made of it.
+    """
+    if obj is float:
+        return float64
+    return as_dtype(obj)
+
+
+# every pair, so that a reader (and a test) can see the table whole
+PAIRS = tuple((a, b, promote(a, b)) for a, b in itertools.product(ALL, ALL))

@@ -1,0 +1,75 @@
+"""Every exception that duograph raises on purpose.
+
+```
+DuographError
+├── ShapeError (ValueError)            operands whose shapes do not fit
+├── DTypeError (TypeError)             an element type that an op does not take
+├── ArgumentError (TypeError)          wrong number or kind of arguments
+├── ArgumentValueError (ValueError)    an argument outside the values allowed
+├── IndexRangeError (IndexError)       an index past the end
+├── DeviceError (RuntimeError, ValueError)         no such device; operands on two devices
+│   └── BackendUnavailable             a plugin that is installed and cannot run here
+├── UnsupportedOpError (NotImplementedError, RuntimeError)  no kernel, no decomposition, no fallback
+├── DeviceMemoryError (MemoryError, RuntimeError)  out of device memory
+├── GradientError (RuntimeError)       no gradient, or a rule that returns the wrong thing
+├── CheckpointError (ValueError)       a file that cannot be loaded as asked
+└── UnsupportedSyntaxError (RuntimeError)  a construct that a compiled function cannot have
+```
+
+Each also derives from the built-in that MindSpore raises there, so `except ValueError` in an old script still works.
+A message says what failed, what was got, what was wanted and what to do, in that order.
+"""
+
+from __future__ import annotations
+
+
+class DuographError(Exception):
+    """Root of the exceptions that duograph raises on purpose."""
+
+
+class ShapeError(DuographError, ValueError):
+    """Operands whose shapes do not fit together."""
+
+
+class DTypeError(DuographError, TypeError):
+    """An element type that an op does not take."""
+
+
+class ArgumentError(DuographError, TypeError):
+    """Wrong number or kind of arguments."""
+
+
+class ArgumentValueError(DuographError, ValueError):
+    """An argument outside the values that are allowed."""
+
+
+class IndexRangeError(DuographError, IndexError):
+    """An index past the end of an axis."""
+
+
+class DeviceError(DuographError, RuntimeError, ValueError):
+    """No such device, or operands that live on two devices."""
+
+
+class BackendUnavailable(DeviceError):
+    """A plugin that is installed and cannot run here; the message carries its own words."""
+
+
+class UnsupportedOpError(DuographError, NotImplementedError):
+    """A backend has no kernel for an op, nothing to make one of, and no fallback allowed."""
+
+
+class DeviceMemoryError(DuographError, MemoryError, RuntimeError):
+    """A device has not enough memory left."""
+
+
+class GradientError(DuographError, RuntimeError):
+    """No gradient can be given, or a rule returned something else than one."""
+
+
+class CheckpointError(DuographError, ValueError):
+    """A checkpoint file that cannot be loaded as asked; nothing was changed."""
+
+
+class UnsupportedSyntaxError(DuographError, RuntimeError):
+    """A construct that a compiled function cannot have."""

@@ -1,0 +1,139 @@
+"""Tensor types: interned, so that equality and hashing are those of the object itself."""
+
+from __future__ import annotations
+
+import threading
+
+from .dtype import DType
+
+__all__ = ["TensorType", "Device", "broadcast_shapes", "size_of"]
+
+Shape = tuple[int, ...]
+
+
+class Device:
+    """One device of one backend, interned: ``name`` is the device_target, ``index`` the device_id."""
+
+    __slots__ = ("name", "index")
+    _all: dict[tuple[str, int], Device] = {}
+
+    def __new__(cls, name: str, index: int = 0) -> Device:
+        found = cls._all.get((name, index))
+        if found is None:
+            found = object.__new__(cls)
+            found.name = name
+            found.index = index
+            found = cls._all.setdefault((name, index), found)
+        return found
+
+    name: str
+    index: int
+
+    def __repr__(self) -> str:
+        return f"{self.name}:{self.index}"
+
+
+class TensorType:
+    """Shape and dtype; for an eager tensor also where it lives and whether a tape records it.
+
+    Attributes:
+        shape: tuple of ints.
+        dtype: `DType`.
+        device: `Device`, or None for host data not yet sent anywhere and for graph values.
+        level: 0 nobody records the tensor; 1 a tape does; 2 a tape inside another derivative does.
+        size: number of elements.
+
+    Two equal types are one object. `TensorType.of(shape, dtype)` gives the plain type, `on` the same with
+    a device and a level.
+    """
+
+    __slots__ = ("shape", "dtype", "device", "level", "size", "plain", "_variants")
+    _lock = threading.Lock()
+    _plain: dict[tuple[Shape, DType], TensorType] = {}
+
+    shape: Shape
+    dtype: DType
+    device: Device | None
+    level: int
+    size: int
+    plain: TensorType
+    _variants: dict[tuple[Device | None, int], TensorType]
+
+    @staticmethod
+    def of(shape: Shape, dtype: DType) -> TensorType:
+        found = TensorType._plain.get((shape, dtype))
+        if found is not None:
+            return found
+        shape = tuple(int(n) for n in shape)
+        made = object.__new__(TensorType)
+        made.shape, made.dtype, made.device, made.level = shape, dtype, None, 0
+        made.size = size_of(shape)
+        made.plain = made
+        made._variants = {(None, 0): made}
+        with TensorType._lock:
+            return TensorType._plain.setdefault((shape, dtype), made)
+
+    def on(self, device: Device | None, level: int = 0) -> TensorType:
+        """The same shape and dtype on `device`, recorded at `level`."""
+        variants = self._variants
+        found = variants.get((device, level))
+        if found is not None:
+            return found
+        made = object.__new__(TensorType)
+        made.shape, made.dtype, made.device, made.level = self.shape, self.dtype, device, level
+        made.size = self.size
+        made.plain = self.plain
+        made._variants = variants
+        with TensorType._lock:
+            return variants.setdefault((device, level), made)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    def with_(self, shape: Shape | None = None, dtype: DType | None = None) -> TensorType:
+        """The plain type with another shape or dtype."""
+        return TensorType.of(
+            self.shape if shape is None else tuple(shape), self.dtype if dtype is None else dtype
+        )
+
+    def __repr__(self) -> str:
+        text = f"{self.dtype.name}{list(self.shape)}"
+        if self.device is not None:
+            text += f"@{self.device}"
+        return text + "^" * self.level
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (self.shape, self.dtype)
+
+
+def _rebuild(shape: Shape, dtype: DType) -> TensorType:
+    return TensorType.of(shape, dtype)
+
+
+def size_of(shape: Shape) -> int:
+    """Number of elements of a shape."""
+    n = 1
+    for d in shape:
+        n *= d
+    return n
+
+
+def broadcast_shapes(*shapes: Shape) -> Shape | None:
+    """The shape that `shapes` broadcast to by NumPy's rule, or None when they do not fit."""
+    ndim = max((len(s) for s in shapes), default=0)
+    out = [1] * ndim
+    for shape in shapes:
+        lead = ndim - len(shape)
+        for i, n in enumerate(shape):
+            have = out[lead + i]
+            if n != have:
+                if have == 1:
+                    out[lead + i] = n
+                elif n != 1:
+                    return None
+    return tuple(out)
