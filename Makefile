@@ -1,0 +1,139 @@
+# Each target sets up what it needs, on a machine that has Python >= 3.10, a C compiler and make.
+# Everything is installed under this folder: .venv, and for `make bench` .venv-bench and .venv-mindspore.
+#
+#   make demo      train on handwritten digits          make docs    reference pages from docstrings
+#   make test      what a change must pass (< 15 min)   make lint    ruff and mypy
+#   make test-all  the same without shortcuts           make setup   only install
+#   make bench     ratios against other frameworks      make clean   remove .venv and what was built
+
+PYTHON ?= python3
+# `make test` takes each device as far as the word after the colon says; `make test-all` all of them in full.
+DEVICES ?= CPU:full Reference:quick
+# Passed on to the program: make demo ARGS="--epochs 3", make bench ARGS="--only matmul"
+ARGS ?=
+
+BIN := .venv/bin
+PIP_QUIET := --quiet --disable-pip-version-check
+FULL := $(patsubst %:full,%,$(filter %:full,$(DEVICES)))
+QUICK := $(patsubst %:quick,%,$(filter %:quick,$(DEVICES)))
+CORE := $(shell find core -name '*.py')
+# What the compiled module is made from: its C, and the op table whose `scalar` slots are printed as C.
+NATIVE := $(shell find backend_cpu -name '*.[ch]' -o -name 'build*.py') \
+          $(filter core/duograph/ops/% core/duograph/backend/codegen/%,$(CORE))
+PLUGINS := $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
+
+.PHONY: setup demo test test-all bench docs lint unit wheel-test clean clean-bench
+.DELETE_ON_ERROR:
+
+setup: .venv/.plugins
+
+demo: setup
+	$(BIN)/python examples/digits.py $(ARGS)
+
+# ---- tests -----------------------------------------------------------------------------------------
+
+test: lint unit $(FULL:%=full-%) $(QUICK:%=quick-%)
+
+test-all: lint unit $(FULL:%=full-%) $(QUICK:%=full-%) wheel-test
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+unit: setup
+	$(BIN)/pytest tests
+
+full-%: setup
+	$(BIN)/pytest --pyargs duograph.conformance --device $*
+
+quick-%: setup
+	$(BIN)/pytest --pyargs duograph.conformance --device $* --quick
+
+# As a user gets it: a wheel, installed away from the sources, with an outsider's plugin beside it.
+wheel-test: setup
+	rm -rf build/lib* build/bdist* dist .venv-wheel
+	$(PYTHON) -m venv .venv-wheel
+	.venv-wheel/bin/pip wheel $(PIP_QUIET) --no-deps --wheel-dir dist .
+	.venv-wheel/bin/pip install $(PIP_QUIET) "$$(ls dist/duograph-*.whl)[conformance]"
+	.venv-wheel/bin/pip install $(PIP_QUIET) ./plugins/reference
+	cd .venv-wheel && bin/pytest -p no:cacheprovider --pyargs duograph.conformance --device CPU --quick
+	cd .venv-wheel && bin/pytest -p no:cacheprovider --pyargs duograph.conformance --device Reference --quick
+
+# ---- docs and benchmarks ---------------------------------------------------------------------------
+
+docs: setup
+	$(BIN)/python docs/build_reference.py --out docs/_build $(ARGS)
+
+bench: .venv-bench/.duograph .venv-mindspore/.peers
+	.venv-bench/bin/python benchmarks/run.py --mindspore .venv-mindspore/bin/python $(ARGS)
+
+# ---- the environment -------------------------------------------------------------------------------
+
+define PREFLIGHT
+missing() { \
+  echo "duograph: $$1." >&2; \
+  echo "  Debian, Ubuntu: apt-get install python3 python3-venv python3-dev gcc" >&2; \
+  echo "  Fedora:         dnf install python3 python3-devel gcc" >&2; \
+  echo "  macOS:          xcode-select --install; brew install python" >&2; \
+  echo "(another interpreter: make PYTHON=/path/to/python3)" >&2; exit 1; }; \
+command -v "$(PYTHON)" >/dev/null || missing "there is no $(PYTHON)"; \
+"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
+  || missing "$(PYTHON) is $$("$(PYTHON)" -V 2>&1); 3.10 or newer is needed"; \
+"$(PYTHON)" -c 'import venv, ensurepip' 2>/dev/null \
+  || missing "$(PYTHON) lacks the venv module (package python3-venv)"; \
+set -- $${CC:-cc}; command -v "$$1" >/dev/null || missing "there is no C compiler (looked for $${CC:-cc})"; \
+"$(PYTHON)" -c 'import os, sys, sysconfig; \
+sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' \
+  || missing "$(PYTHON) lacks its C header Python.h (package python3-dev or python3-devel)"
+endef
+
+.venv/.made:
+	@$(PREFLIGHT)
+	@echo "duograph: making .venv and installing into it; about a minute the first time"
+	$(PYTHON) -m venv .venv
+	@touch $@
+
+# DUOGRAPH_NATIVE=0: the compiled module follows below, where it is rebuilt only when it must be.
+.venv/.installed: .venv/.made pyproject.toml setup.py
+	DUOGRAPH_NATIVE=0 $(BIN)/pip install $(PIP_QUIET) --editable '.[dev]'
+	@touch $@
+
+.venv/.native: .venv/.installed $(NATIVE)
+	$(BIN)/python setup.py --quiet build_ext --inplace
+	@touch $@
+
+# Installed as an outsider's would be: through their own pyproject.toml and nothing else.
+.venv/.plugins: $(PLUGINS:%=%/pyproject.toml) .venv/.installed | .venv/.native
+	@for plugin in $(PLUGINS); do \
+	  echo "$(BIN)/pip install --editable $$plugin"; \
+	  $(BIN)/pip install $(PIP_QUIET) --no-build-isolation --editable $$plugin || exit 1; done
+	@touch $@
+
+.venv-bench/.peers: benchmarks/peers.txt
+	@$(PREFLIGHT)
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/pip install $(PIP_QUIET) -r benchmarks/peers.txt
+	@touch $@
+
+.venv-mindspore/.peers: benchmarks/peers-mindspore.txt
+	@$(PREFLIGHT)
+	$(PYTHON) -m venv .venv-mindspore
+	.venv-mindspore/bin/pip install $(PIP_QUIET) -r benchmarks/peers-mindspore.txt
+	@touch $@
+
+# A real installation, not an editable one: its size and its import time are among what is measured.
+.venv-bench/.duograph: .venv-bench/.peers $(CORE) $(NATIVE) $(shell find backend_cpu -name '*.py') pyproject.toml setup.py
+	rm -rf build/lib* build/bdist*
+	.venv-bench/bin/pip install $(PIP_QUIET) --force-reinstall --no-deps .
+	.venv-bench/bin/pip install $(PIP_QUIET) duograph
+	@touch $@
+
+clean:
+	rm -rf .venv .venv-wheel build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf core/*.egg-info *.egg-info plugins/*/*.egg-info plugins/*/build
+	find backend_cpu -name '*.so' -delete
+	find core backend_* plugins tests examples benchmarks docs -name __pycache__ -prune -exec rm -rf {} +
+
+# The benchmarks' environments are large downloads, so `make clean` leaves them.
+clean-bench:
+	rm -rf .venv-bench .venv-mindspore
