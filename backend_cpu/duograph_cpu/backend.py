@@ -1,0 +1,76 @@
+"""The CPU backend: tier 1 of the seam. Kernels are looked up by op name in `kernels.KERNELS`."""
+
+import functools
+import os
+import platform
+
+import numpy as np
+from duograph.backend.protocol import Backend, DeviceInfo
+
+from . import memory
+from ._native import ffi, lib
+from .kernels import KERNELS
+
+
+class CPU(Backend):
+    """All cores of this machine as one device."""
+
+    name = "CPU"
+
+    def devices(self):
+        """One device: the cores that this process may use share their memory."""
+        level = ("baseline", "AVX2", "AVX-512")[lib.dg_isa()]
+        text = f"{_processor()}, {lib.dg_threads()} threads, {level} kernels"
+        return [DeviceInfo(0, "CPU", text, memory.TOTAL)]
+
+    def copy_in(self, array, device_id):
+        """A handle to a copy of a C-contiguous array."""
+        nbytes = array.nbytes
+        handle = memory.maker(nbytes, "copy_in")()
+        if nbytes:
+            lib.dg_copy(handle, ffi.from_buffer(array.reshape(-1).view(np.uint8)), nbytes)
+        return handle
+
+    def from_host(self, array, device_id):
+        """A handle to the array's own bytes, which keeps it alive."""
+        if not (array.flags.c_contiguous and array.flags.aligned and array.nbytes):
+            return None
+        return ffi.from_buffer(array.reshape(-1).view(np.uint8))
+
+    def copy_out(self, handle, shape, dtype, device_id):
+        """The values as a writable array on the handle's own bytes, which it keeps alive."""
+        n = 1
+        for size in shape:
+            n *= size
+        if n == 0:
+            return np.empty(shape, dtype)
+        return np.frombuffer(ffi.buffer(handle, n * dtype.itemsize), dtype).reshape(shape)
+
+    def synchronize(self, device_id):
+        """Kernels return when they are done, so there is nothing to wait for."""
+
+    def prepare(self, op, types, attributes, device_id):
+        """A call for this op on these types, or None when there is no kernel."""
+        builder = KERNELS.get(op.name)
+        if builder is None:
+            return None
+        return builder(types, op.infer_types(types, attributes), **attributes)
+
+    def memory_stats(self, device_id):
+        """Bytes and counts of blocks above 4 KiB; smaller results live in Python's own allocator."""
+        return memory.stats()
+
+    def empty_cache(self, device_id):
+        """Unmap every cached free block."""
+        lib.dg_memory_trim()
+
+
+@functools.cache
+def _processor():
+    """The processor's name as the system gives it."""
+    if os.path.exists("/proc/cpuinfo"):
+        with open("/proc/cpuinfo") as file:
+            for line in file:
+                if line.startswith("model name"):
+                    return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()

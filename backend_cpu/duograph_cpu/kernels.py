@@ -1,0 +1,104 @@
+"""The kernel table and what kernel builders share: a call allocates its outputs and crosses into C once.
+
+A builder takes operand types, result types and the op's attributes by keyword, and returns a call, or None when there is no kernel
+for this combination:
+
+    @kernel("gather")
+    def gather(types, results, *, axis): ...
+"""
+
+from duograph.errors import IndexRangeError
+
+from . import memory
+from ._native import ffi, lib
+
+KERNELS = {}
+
+
+def kernel(*names):
+    """Enter a builder into the table under the names of the ops it serves."""
+
+    def enter(builder):
+        for name in names:
+            KERNELS[name] = builder
+        return builder
+
+    return enter
+
+
+def fail(name, code):
+    """Raise what the code that a kernel returned stands for."""
+    if code == 1:
+        raise memory.no_memory(name)
+    if code == 2:
+        where = ffi.new("int64_t[3]")
+        lib.dg_index_error(where)
+        value, axis, size = where
+        raise IndexRangeError(
+            f"{name}: index {value} is out of range for axis {axis} of size {size}; "
+            f"wanted {-size} to {size - 1}"
+        )
+    raise RuntimeError(f"{name}: the kernel returned code {code}")
+
+
+def plan(struct, **fields):
+    """A C struct of constants for a kernel, owned by the returned pointer."""
+    return ffi.new(f"{struct} *", fields)
+
+
+def call(name, function, constants, types, results):
+    """The call `function(constants, *outputs, *operands)`."""
+    makers = [memory.maker(r.nbytes, name) for r in results]
+    if len(makers) > 1:
+
+        def several(*operands):
+            outputs = tuple([make() for make in makers])
+            code = function(constants, *outputs, *operands)
+            if code:
+                fail(name, code)
+            return outputs
+
+        return several
+    make = makers[0]
+    if len(types) == 1:
+
+        def unary(x):
+            out = make()
+            code = function(constants, out, x)
+            if code:
+                fail(name, code)
+            return out
+
+        return unary
+    if len(types) == 2:
+
+        def binary(x, y):
+            out = make()
+            code = function(constants, out, x, y)
+            if code:
+                fail(name, code)
+            return out
+
+        return binary
+
+    def several_operands(*operands):
+        out = make()
+        code = function(constants, out, *operands)
+        if code:
+            fail(name, code)
+        return out
+
+    return several_operands
+
+
+def product(values):
+    """The product of ints, 1 of none."""
+    n = 1
+    for v in values:
+        n *= v
+    return n
+
+
+def split(shape, axis):
+    """(outer, n, inner): the sizes before, at and after an axis."""
+    return product(shape[:axis]), shape[axis], product(shape[axis + 1 :])

@@ -1,0 +1,70 @@
+"""Where results live. A handle is a cffi pointer or array that owns its bytes; Python's reference count frees it.
+
+Up to `SMALL` bytes that is an uncleared `char[n]` inside the Python object, the cheapest allocation there is. Larger ones come
+from the caching allocator of native/memory.c and go back to it when the handle dies.
+"""
+
+import functools
+import os
+
+from duograph.errors import DeviceMemoryError
+
+from ._native import ffi, lib
+
+SMALL = 4096
+
+# At most this share of the memory of the machine (or of its control group) is kept cached after use.
+CACHE_SHARE = 8
+
+new_small = ffi.new_allocator(should_clear_after_alloc=False)
+_new_large = ffi.new_allocator(alloc=lib.dg_alloc, free=lib.dg_free, should_clear_after_alloc=False)
+
+
+def _machine_bytes():
+    """Memory that this process may use: the machine's, or its control group's when that is less."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            with open(path) as file:
+                total = min(total, int(file.read()))
+        except (OSError, ValueError):
+            continue  # no such control group, or one without a limit ("max")
+    return total
+
+
+TOTAL = _machine_bytes()
+lib.dg_memory_limits(TOTAL, TOTAL // CACHE_SHARE)
+
+
+def stats():
+    """Statistics of the large blocks; small results belong to Python's own allocator."""
+    out = ffi.new("int64_t[7]")
+    lib.dg_memory_stats(out)
+    names = ("in_use", "cached", "peak", "limit", "cache_limit", "allocations", "hits")
+    return dict(zip(names, out))
+
+
+def no_memory(what, wanted=0):
+    """The exception for an allocation that failed."""
+    now = stats()
+    wanted_text = f"no memory for {wanted} bytes" if wanted else "no memory for scratch space"
+    return DeviceMemoryError(
+        f"{what}: {wanted_text}; in use {now['in_use']}, cached {now['cached']}, "
+        f"limit {now['limit']} bytes. Free tensors, or work on smaller ones"
+    )
+
+
+def _large(ctype, what, nbytes):
+    try:
+        return _new_large(ctype)
+    except MemoryError:
+        raise no_memory(what, nbytes) from None
+
+
+def maker(nbytes, what):
+    """A function that makes a handle to `nbytes` uninitialised bytes; `what` names the op in errors."""
+    if nbytes <= SMALL:
+        return functools.partial(new_small, ffi.typeof(f"char[{max(nbytes, 1)}]"))
+    if nbytes >= 2**62:
+        raise no_memory(what, nbytes)
+    return functools.partial(_large, ffi.typeof(f"char[{nbytes}]"), what, nbytes)

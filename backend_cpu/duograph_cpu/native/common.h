@@ -1,0 +1,26 @@
+/* What every kernel source includes. */
+#ifndef DG_COMMON_H
+#define DG_COMMON_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "native.h"
+#include "pool.h"
+
+#define DG_MAX_DIMS 16
+
+#define DG_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define DG_MAX(a, b) ((a) > (b) ? (a) : (b))
+
+/* Codes of element types: the order of duograph.dtype.ALL. */
+enum {
+    DG_BOOL, DG_I8, DG_I16, DG_I32, DG_I64, DG_U8, DG_U16, DG_U32, DG_U64,
+    DG_F16, DG_BF16, DG_F32, DG_F64, DG_C64, DG_C128, DG_TYPES
+};
+
+/* What kernels return. */
+enum { DG_OK = 0, DG_NO_MEMORY = 1, DG_INDEX = 2, DG_NO_KERNEL = 3 };
+
+#endif

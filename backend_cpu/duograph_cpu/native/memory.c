@@ -1,0 +1,184 @@
+/* A caching allocator for buffers of more than a few KiB. A fresh block of 64 MiB costs more in page faults than most kernels in work,
+ * so freed blocks are kept, by size class, up to a limit on their sum.
+ *
+ * Size classes are eighths of a power of two (at most 12.5 % is lost). Blocks of 2 MiB and more are mapped by themselves, on huge pages
+ * where the system gives them. In front of each block, 64-byte aligned like the block, lies its header. */
+#define _GNU_SOURCE
+#include "common.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#define HUGE_PAGE ((size_t)2 << 20)
+#define CLASSES (64 * 8)
+
+typedef struct Header {
+    struct Header *next; /* in the free list */
+    size_t bytes;        /* usable bytes: the class */
+    size_t mapped;       /* length of the mapping, 0 when malloc made the block */
+    void *base;          /* what to unmap or free */
+    int class_;
+    char pad[28];
+} Header;
+
+_Static_assert(sizeof(Header) == 64, "blocks must stay 64-byte aligned");
+
+static struct {
+    pthread_mutex_t mutex;
+    Header *free_[CLASSES];
+    size_t in_use, cached, peak, limit, cache_limit;
+    int64_t allocations, hits;
+} memory = {.mutex = PTHREAD_MUTEX_INITIALIZER, .limit = SIZE_MAX, .cache_limit = SIZE_MAX};
+
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+static void lock(void) { pthread_mutex_lock(&memory.mutex); }
+static void unlock(void) { pthread_mutex_unlock(&memory.mutex); }
+static void watch_forks(void) { pthread_atfork(lock, unlock, unlock); }
+
+/* The class of a size and its rounded size: 8 classes from each power of two to the next. */
+static int class_of(size_t bytes, size_t *rounded) {
+    if (bytes < 4096) bytes = 4096;
+    int top = 63 - __builtin_clzll((unsigned long long)bytes);
+    size_t step = (size_t)1 << (top - 3);
+    size_t up = (bytes + step - 1) & ~(step - 1);
+    top = 63 - __builtin_clzll((unsigned long long)up);
+    *rounded = up;
+    return top * 8 + (int)((up >> (top - 3)) & 7);
+}
+
+static Header *fresh(size_t bytes) {
+    Header *h;
+    if (bytes < HUGE_PAGE) {
+        void *p;
+        if (posix_memalign(&p, 64, bytes + sizeof(Header)) != 0) return 0;
+        h = p;
+        h->mapped = 0;
+        h->base = p;
+    } else {
+        size_t length = (bytes + sizeof(Header) + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+        char *p = mmap(0, length + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (p == MAP_FAILED) return 0;
+        char *start = (char *)(((uintptr_t)p + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1));
+        if (start != p) munmap(p, (size_t)(start - p));
+        char *end = p + length + HUGE_PAGE;
+        if (start + length != end) munmap(start + length, (size_t)(end - (start + length)));
+#ifdef MADV_HUGEPAGE
+        madvise(start, length, MADV_HUGEPAGE);
+#endif
+        h = (Header *)start;
+        h->mapped = length;
+        h->base = start;
+    }
+    h->bytes = bytes;
+    return h;
+}
+
+static void release(Header *h) {
+    if (h->mapped) munmap(h->base, h->mapped);
+    else free(h->base);
+}
+
+/* Takes every cached block out, with the lock held; the caller releases them without it. */
+static Header *take_cached(void) {
+    Header *all = 0;
+    for (int c = 0; c < CLASSES; c++)
+        while (memory.free_[c]) {
+            Header *h = memory.free_[c];
+            memory.free_[c] = h->next;
+            h->next = all;
+            all = h;
+        }
+    memory.cached = 0;
+    return all;
+}
+
+static void release_all(Header *h) {
+    while (h) {
+        Header *next = h->next;
+        release(h);
+        h = next;
+    }
+}
+
+void *dg_alloc(size_t bytes) {
+    if (bytes > (size_t)1 << 60) return 0;
+    pthread_once(&fork_once, watch_forks);
+    size_t rounded;
+    int class_ = class_of(bytes, &rounded);
+    lock();
+    if (memory.in_use + rounded > memory.limit) {
+        unlock();
+        return 0;
+    }
+    Header *h = memory.free_[class_];
+    if (h) {
+        memory.free_[class_] = h->next;
+        memory.cached -= rounded;
+        memory.hits++;
+    }
+    memory.in_use += rounded;
+    if (memory.in_use > memory.peak) memory.peak = memory.in_use;
+    memory.allocations++;
+    /* Free and used blocks together stay under the limit too. */
+    Header *excess = memory.in_use + memory.cached > memory.limit ? take_cached() : 0;
+    unlock();
+    release_all(excess);
+    if (!h) {
+        h = fresh(rounded);
+        if (!h) { /* the system has none left: give back what is cached and try again */
+            dg_memory_trim();
+            h = fresh(rounded);
+        }
+        if (!h) {
+            lock();
+            memory.in_use -= rounded;
+            memory.allocations--;
+            unlock();
+            return 0;
+        }
+        h->class_ = class_;
+    }
+    return h + 1;
+}
+
+void dg_free(void *block) {
+    if (!block) return;
+    Header *h = (Header *)block - 1;
+    lock();
+    memory.in_use -= h->bytes;
+    int keep = memory.cached + h->bytes <= memory.cache_limit;
+    if (keep) {
+        h->next = memory.free_[h->class_];
+        memory.free_[h->class_] = h;
+        memory.cached += h->bytes;
+    }
+    unlock();
+    if (!keep) release(h);
+}
+
+void dg_memory_limits(size_t limit, size_t cache_limit) {
+    lock();
+    memory.limit = limit;
+    memory.cache_limit = cache_limit;
+    unlock();
+}
+
+void dg_memory_stats(int64_t *out) {
+    lock();
+    out[0] = (int64_t)memory.in_use;
+    out[1] = (int64_t)memory.cached;
+    out[2] = (int64_t)memory.peak;
+    out[3] = memory.limit > INT64_MAX ? INT64_MAX : (int64_t)memory.limit;
+    out[4] = memory.cache_limit > INT64_MAX ? INT64_MAX : (int64_t)memory.cache_limit;
+    out[5] = memory.allocations;
+    out[6] = memory.hits;
+    unlock();
+}
+
+void dg_memory_trim(void) {
+    lock();
+    Header *all = take_cached();
+    unlock();
+    release_all(all);
+}

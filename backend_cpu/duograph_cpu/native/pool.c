@@ -1,0 +1,204 @@
+/* The pool starts its threads at the first job that is worth splitting and starts them anew in a forked child. Chunks are handed out
+ * by one atomic counter; between jobs a worker spins for a moment and then sleeps. */
+#define _GNU_SOURCE
+#include "pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAX_THREADS 256
+#define CHUNKS 32          /* chunks of a large job: enough to balance up to 16 cores or an uneven load */
+#define SPIN_NS 30000      /* how long a worker looks for the next job before it sleeps */
+
+static struct {
+    pthread_mutex_t owner;         /* held by the thread whose job runs */
+    pthread_mutex_t mutex;         /* guards sleeping, on both conditions */
+    pthread_cond_t wake, finished;
+    int started;                   /* workers running */
+    int sleeping;
+    bool waiting;                  /* the owner sleeps on `finished` */
+    _Atomic uint64_t ticket;       /* number of the job << 32 | next chunk to take */
+    _Atomic int64_t left;          /* chunks not yet finished */
+    _Atomic int64_t chunks;
+    dg_task task;                  /* from here read only by those who took a chunk */
+    void **args;
+    int64_t n, chunk;
+} pool = {.owner = PTHREAD_MUTEX_INITIALIZER, .mutex = PTHREAD_MUTEX_INITIALIZER,
+          .wake = PTHREAD_COND_INITIALIZER, .finished = PTHREAD_COND_INITIALIZER};
+
+static _Thread_local bool inside_task;
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+
+int dg_threads(void) {
+    static int known;
+    if (known == 0) {
+        int n = 0;
+#ifdef __linux__
+        cpu_set_t set;
+        if (sched_getaffinity(0, sizeof set, &set) == 0) n = CPU_COUNT(&set);
+#endif
+        if (n <= 0) n = (int)sysconf(_SC_NPROCESSORS_ONLN);
+        known = n < 1 ? 1 : n > MAX_THREADS ? MAX_THREADS : n;
+    }
+    return known;
+}
+
+static inline void relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static int64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Takes chunks of job `number` until there are none. */
+static void work(uint32_t number) {
+    for (;;) {
+        uint64_t t = atomic_load(&pool.ticket);
+        do {
+            if ((uint32_t)(t >> 32) != number || (int64_t)(uint32_t)t >= pool.chunks) return;
+        } while (!atomic_compare_exchange_weak(&pool.ticket, &t, t + 1));
+        int64_t begin = (int64_t)(uint32_t)t * pool.chunk;
+        int64_t end = begin + pool.chunk < pool.n ? begin + pool.chunk : pool.n;
+        pool.task(pool.args, begin, end);
+        if (atomic_fetch_sub(&pool.left, 1) == 1) {
+            pthread_mutex_lock(&pool.mutex);
+            if (pool.waiting) pthread_cond_signal(&pool.finished);
+            pthread_mutex_unlock(&pool.mutex);
+        }
+    }
+}
+
+static void *worker(void *unused) {
+    (void)unused;
+    inside_task = true;
+    uint32_t seen = 0;
+    for (;;) {
+        int64_t until = 0;
+        for (int spin = 0;; spin++) {
+            uint32_t number = (uint32_t)(atomic_load(&pool.ticket) >> 32);
+            if (number != seen) {
+                seen = number;
+                break;
+            }
+            relax();
+            if (spin % 32 != 31) continue;
+            int64_t now = now_ns();
+            if (until == 0) until = now + SPIN_NS;
+            if (now < until) continue;
+            pthread_mutex_lock(&pool.mutex);
+            pool.sleeping++;
+            while ((uint32_t)(atomic_load(&pool.ticket) >> 32) == seen)
+                pthread_cond_wait(&pool.wake, &pool.mutex);
+            pool.sleeping--;
+            pthread_mutex_unlock(&pool.mutex);
+        }
+        work(seen);
+    }
+    return 0;
+}
+
+static void before_fork(void) {
+    pthread_mutex_lock(&pool.owner);
+    pthread_mutex_lock(&pool.mutex);
+}
+
+static void after_fork_parent(void) {
+    pthread_mutex_unlock(&pool.mutex);
+    pthread_mutex_unlock(&pool.owner);
+}
+
+static void after_fork_child(void) {
+    pthread_mutex_unlock(&pool.mutex);
+    pthread_mutex_unlock(&pool.owner);
+    pthread_cond_init(&pool.wake, 0);
+    pthread_cond_init(&pool.finished, 0);
+    pool.started = pool.sleeping = 0;
+    pool.waiting = false;
+}
+
+static void watch_forks(void) { pthread_atfork(before_fork, after_fork_parent, after_fork_child); }
+
+static void start_workers(void) {
+    pthread_once(&fork_once, watch_forks);
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, 4 << 20);
+    while (pool.started < dg_threads() - 1) {
+        pthread_t thread;
+        if (pthread_create(&thread, &attributes, worker, 0) != 0) break;
+        pool.started++;
+    }
+    pthread_attr_destroy(&attributes);
+}
+
+static void run_here(dg_task task, void **args, int64_t n, int64_t chunk) {
+    for (int64_t begin = 0; begin < n; begin += chunk)
+        task(args, begin, begin + chunk < n ? begin + chunk : n);
+}
+
+static void run(dg_task task, void **args, int64_t n, int64_t chunk) {
+    if (n <= chunk || inside_task || dg_threads() == 1 || pthread_mutex_trylock(&pool.owner) != 0) {
+        run_here(task, args, n, chunk);
+        return;
+    }
+    inside_task = true;
+    if (pool.started < dg_threads() - 1) start_workers();
+    /* All chunks of the last job are done. Its ticket is closed before the fields change, so that a worker that only
+     * now wakes up for it takes nothing. */
+    uint64_t last = atomic_load(&pool.ticket) >> 32;
+    uint64_t number = (uint32_t)(last + 1);
+    atomic_store(&pool.ticket, last << 32 | UINT32_MAX);
+    pool.task = task;
+    pool.args = args;
+    pool.n = n;
+    pool.chunk = chunk;
+    int64_t chunks = (n + chunk - 1) / chunk;
+    atomic_store(&pool.chunks, chunks);
+    atomic_store(&pool.left, chunks);
+    pthread_mutex_lock(&pool.mutex);
+    atomic_store(&pool.ticket, number << 32);
+    if (pool.sleeping) pthread_cond_broadcast(&pool.wake);
+    pthread_mutex_unlock(&pool.mutex);
+
+    work((uint32_t)number);
+
+    int64_t until = 0;
+    for (int spin = 0; atomic_load(&pool.left) != 0; spin++) {
+        relax();
+        if (spin % 32 != 31) continue;
+        int64_t now = now_ns();
+        if (until == 0) until = now + SPIN_NS;
+        if (now < until) continue;
+        pthread_mutex_lock(&pool.mutex);
+        pool.waiting = true;
+        while (atomic_load(&pool.left) != 0) pthread_cond_wait(&pool.finished, &pool.mutex);
+        pool.waiting = false;
+        pthread_mutex_unlock(&pool.mutex);
+    }
+    inside_task = false;
+    pthread_mutex_unlock(&pool.owner);
+}
+
+void dg_parallel_for(dg_task task, void **args, int64_t n, int64_t grain) {
+    if (n <= 0) return;
+    int64_t chunk = (n + CHUNKS - 1) / CHUNKS;
+    if (chunk < grain) chunk = grain;
+    if (n > 4096) chunk = (chunk + 63) & ~(int64_t)63; /* chunks of whole cache lines */
+    run(task, args, n, chunk);
+}
+
+void dg_parallel_chunks(dg_task task, void **args, int64_t chunks) {
+    if (chunks > 0) run(task, args, chunks, 1);
+}
