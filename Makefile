@@ -65,7 +65,8 @@ docs: setup
 	$(BIN)/python docs/build_reference.py --out docs/_build $(ARGS)
 
 bench: .venv-bench/.duograph .venv-mindspore/.peers
-	.venv-bench/bin/python benchmarks/run.py --mindspore .venv-mindspore/bin/python $(ARGS)
+	.venv-bench/bin/python benchmarks/eager.py --mindspore .venv-mindspore/bin/python \
+	  --out benchmarks/results/eager.md $(ARGS)
 
 # ---- the environment -------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ If there is no compiler, or Python.h is missing, install them:
 
 
 class BuildExt(build_ext):
-    """build_ext that recompiles when any C source changed, and says what a missing compiler means."""
+    """Recompiles when any C source changed, and says what to install without a compiler."""
 
     def finalize_options(self):
         super().finalize_options()
@@ -41,8 +41,8 @@ class BuildExt(build_ext):
             raise SystemExit(f"{error}\n{NO_COMPILER}") from error
 
 
-# DUOGRAPH_NATIVE=0 installs without the compiled module: the Makefile builds it in a step of its own,
-# `python setup.py build_ext --inplace`, which compiles only when something changed.
+# DUOGRAPH_NATIVE=0 installs without the compiled module: the Makefile builds it in a step of its
+# own, `python setup.py build_ext --inplace`, which compiles only when something changed.
 NATIVE = os.environ.get("DUOGRAPH_NATIVE", "1") != "0"
 
 setup(

@@ -1,0 +1,85 @@
+"""Figures that need a fresh process: import time, memory, installed size, a long training loop."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+from importlib import metadata
+
+from measure import PAIRS, CaseFailed
+
+IMPORT = """
+import json, resource, sys, time
+begin = time.perf_counter()
+import {module}
+print(json.dumps([time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss]))
+"""
+
+# A small net, 10,000 steps. Memory is read in the last tenth and after the first.
+STEPS = """
+import json, os, resource
+import numpy as np
+import duograph as ms
+from duograph import nn
+
+def resident():
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+net = nn.SequentialCell(nn.Dense(16, 32), nn.ReLU(), nn.Dense(32, 4))
+loss_fn = nn.CrossEntropyLoss()
+optimizer = nn.Momentum(net.trainable_params(), 0.01, 0.9)
+x = ms.Tensor(np.random.default_rng(0).standard_normal((32, 16), dtype=np.float32))
+y = ms.Tensor(np.arange(32, dtype=np.int32) % 4)
+step = ms.value_and_grad(lambda x, y: loss_fn(net(x), y), None, optimizer.parameters)
+first = None
+for i in range({steps}):
+    loss, grads = step(x, y)
+    optimizer(grads)
+    if i == 0:
+        first = float(loss.asnumpy())
+    if i == {steps} // 10:
+        before = resident()
+print(json.dumps([before, resident(), first, float(loss.asnumpy())]))
+"""
+
+
+def program(source: str, timeout: int = 600) -> list[float]:
+    """Run it in a fresh process, away from this folder; its last line is the answer."""
+    done = subprocess.run(
+        [sys.executable, "-c", source], capture_output=True, text=True, timeout=timeout, cwd="/"
+    )
+    if done.returncode:
+        words = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+        raise CaseFailed(words[-1])
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def import_cost(pairs: int = PAIRS) -> tuple[float, float, float]:
+    """Seconds and KiB above NumPy's, and seconds in all: medians of interleaved pairs."""
+    program(IMPORT.format(module="duograph"))  # compiles the .pyc files
+    both = [
+        (program(IMPORT.format(module="numpy")), program(IMPORT.format(module="duograph")))
+        for _ in range(pairs)
+    ]
+    # ru_maxrss is in KiB, except on macOS, where it is in bytes
+    unit = 1024 if sys.platform == "darwin" else 1
+    return (
+        statistics.median(ours[0] - bare[0] for bare, ours in both),
+        statistics.median((ours[1] - bare[1]) / unit for bare, ours in both),
+        statistics.median(ours[0] for _, ours in both),
+    )
+
+
+def installed_size() -> int:
+    """Bytes of the installed distribution, without its dependencies."""
+    files = metadata.files("duograph") or []
+    return sum(path.stat().st_size for f in files if (path := f.locate()).is_file())
+
+
+def training_steps(steps: int = 10_000) -> tuple[float, float, float]:
+    """Bytes by which memory grew after warm-up; the first and the last loss."""
+    before, after, first, last = program(STEPS.format(steps=steps))
+    return after - before, first, last

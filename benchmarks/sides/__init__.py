@@ -1,0 +1,38 @@
+"""The same cases, written once for each framework.
+
+Every module here has `CASES`, a table from the name of a case to a function that prepares it and
+returns a `Case`. The inputs come from `inputs.py`, so that values can be compared before times
+count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Case:
+    """A prepared case: `run(n)` gives seconds for n repetitions, `values()` what one computes."""
+
+    run: Callable[[int], float]
+    values: Callable[[], Sequence[np.ndarray]]
+
+
+def repeat(call: Callable[[], object], wait: Callable[[object], object] | None = None):
+    """The plain timing loop; `wait` is called on each result, for frameworks that return early."""
+
+    def run(n: int) -> float:
+        begin = perf_counter()
+        if wait is None:
+            for _ in range(n):
+                call()
+        else:
+            for _ in range(n):
+                wait(call())
+        return perf_counter() - begin
+
+    return run
