@@ -37,6 +37,7 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE if os.environ.get("BENCH_QUIET", "1") == "1" else None,
             text=True,
+            cwd=tempfile.gettempdir(),  # some peers write logs where they stand
             env={**os.environ, **threads, "BENCH_THREADS": str(THREADS), **environment},
         )
         if self.process.stderr is not None:
