@@ -1,0 +1,130 @@
+"""The public registry of gradient rules, in the spelling of MindSpore 1.x.
+
+```python
+@bprop_getters.register(ops.Mul)
+def get_bprop_mul(self):
+    def bprop(x, y, out, dout):
+        return binop_grad_common(x, y, y * dout, x * dout)
+    return bprop
+```
+
+A rule registered here replaces the op's own in eager and compiled code alike, at once.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..errors import ArgumentError
+from ..op import OPS, Op, rules_changed
+
+__all__ = ["BpropRegistry", "bprop_getters", "binop_grad_common"]
+
+
+class BpropRegistry:
+    """Registers gradient rules by primitive class, op or name."""
+
+    def register(self, prim: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Decorator for a getter: called with the primitive instance, it returns `bprop(*inputs, out, dout)`.
+
+        Args:
+            prim: a primitive class (`ops.Mul`), an op (`ops.mul`), or the name of either.
+
+        Raises:
+            TypeError: `prim` names no op, or the getter takes no argument.
+
+        Examples:
+            >>> import duograph as ms
+            >>> from duograph.ops import bprop_getters
+            >>> callable(bprop_getters.register(ms.ops.Add))
+            True
+        """
+        op, cls = _find(prim)
+
+        def decorate(getter: Callable[..., Any]) -> Callable[..., Any]:
+            if not callable(getter) or not inspect.signature(getter).parameters:
+                raise ArgumentError(
+                    f"bprop_getters.register: got {getter!r} for {op.name}; wanted a function "
+                    f"of the primitive that returns bprop(*inputs, out, dout)"
+                )
+
+            def rule(attributes: Mapping[str, Any]) -> Callable[..., Any]:
+                bprop = getter(cls.from_attributes(attributes))
+                extra = tuple(attributes.values()) if _takes_attributes(bprop, op) else ()
+
+                def call(*args: Any) -> Any:
+                    *inputs, out, dout = args
+                    return bprop(*inputs, *extra, out, dout)
+
+                return call
+
+            op.bprop_rule = rule
+            op.differentiable = True
+            rules_changed()
+            return getter
+
+        return decorate
+
+    def get(self, prim: Any) -> Callable[..., Any] | None:
+        """The rule in force for an op: attributes -> bprop, or None."""
+        return _find(prim)[0].bprop_rule
+
+
+def _takes_attributes(bprop: Callable[..., Any], op: Op) -> bool:
+    """Older rules of ops with attributes take these as inputs too; those may come after the operands."""
+    parameters = inspect.signature(bprop).parameters.values()
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return False
+    wanted = op.n_operands + 2
+    if len(parameters) == wanted:
+        return False
+    if len(parameters) == wanted + len(op.attribute_names):
+        return True
+    names = ", ".join(p.name for p in op.parameters if p.kind != "attribute")
+    raise ArgumentError(
+        f"{op.name}: the bprop takes {len(parameters)} arguments, wanted {wanted}: "
+        f"({names}, out, dout)"
+    )
+
+
+def _find(prim: Any) -> tuple[Op, Any]:
+    from ..ops import primitive
+
+    if isinstance(prim, str):
+        found = OPS.get(prim)
+        if found is None:
+            from .. import ops
+
+            prim = getattr(ops, prim, prim)
+        else:
+            return found, primitive.Primitive
+    if isinstance(prim, Op):
+        return prim, primitive.Primitive
+    owner = getattr(prim, "op", None)
+    if isinstance(owner, Op):
+        cls = prim if isinstance(prim, type) else type(prim)
+        return owner, cls if hasattr(cls, "from_attributes") else primitive.Primitive
+    raise ArgumentError(
+        f"bprop_getters.register: got {prim!r}; wanted a primitive class such as ops.Mul, "
+        f"an op such as ops.mul, or the name of one"
+    )
+
+
+bprop_getters = BpropRegistry()
+
+
+def binop_grad_common(x: Any, y: Any, dx: Any, dy: Any) -> tuple[Any, Any]:
+    """Sum gradients of a broadcasting binary op back to the shapes of its operands.
+
+    Args:
+        x, y: the operands.
+        dx, dy: gradients in the shape of the result.
+
+    Returns:
+        (dx, dy) in the shapes of x and y.
+    """
+    from ..ops.broadcasting import unbroadcast
+
+    return unbroadcast(dx, x), unbroadcast(dy, y)

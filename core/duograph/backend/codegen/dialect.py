@@ -1,0 +1,54 @@
+"""Dialects of the C family: what the printer must know of a language, as attributes."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+
+from ...dtype import (
+    DType, bfloat16, bool_, complex64, complex128, float16, float32, float64, int8, int16, int32,
+    int64, uint8, uint16, uint32, uint64,
+)  # fmt: skip
+
+__all__ = ["C", "Dialect", "HEADERS", "SUFFIX"]
+
+_HERE = pathlib.Path(__file__).parent
+
+# The name of a dtype in the headers: a type, and the suffix of functions on it.
+SUFFIX: dict[DType, str] = {
+    bool_: "b8", int8: "i8", int16: "i16", int32: "i32", int64: "i64", uint8: "u8",
+    uint16: "u16", uint32: "u32", uint64: "u64", float16: "f16", bfloat16: "bf16",
+    float32: "f32", float64: "f64", complex64: "c64", complex128: "c128",
+}  # fmt: skip
+
+# Shared by every dialect, in this order, after its own prelude.
+HEADERS = ("floating.h", "integer.h", "complex.h")
+
+
+@dataclasses.dataclass(frozen=True)
+class Dialect:
+    """One language.
+
+    Attributes:
+        name: for messages and comments.
+        prelude_file: the header that defines types and primitive functions.
+        function: qualifiers of an inlined function.
+        int64_suffix, uint64_suffix: of integer constants.
+    """
+
+    name: str
+    prelude_file: str
+    function: str = "DG_FN"
+    int64_suffix: str = "ll"
+    uint64_suffix: str = "ull"
+
+    def prelude(self) -> str:
+        """The text that stands before printed functions."""
+        return "\n".join((_HERE / name).read_text() for name in (self.prelude_file, *HEADERS))
+
+    def type_name(self, dtype: DType) -> str:
+        """The name of a dtype, as stored."""
+        return SUFFIX[dtype]
+
+
+C = Dialect(name="C", prelude_file="prelude_c.h")

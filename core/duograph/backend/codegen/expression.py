@@ -1,0 +1,334 @@
+"""Symbolic scalars: typed expression trees, built by the `scalar` slots of the op table.
+
+A slot gets `s`, which has the functions, and its operands as `Expr`, which have Python's operators::
+
+    @softsign.scalar
+    def _(s, x):
+        return x / (1 + s.abs(x))
+
+Both sides of an operator have one dtype; a Python number takes the dtype of the other side. float16 and
+bfloat16 operands arrive as float32 (`compute_dtype`) and the result is rounded once, when it is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...dtype import (
+    DType, bfloat16, bool_, complex64, complex128, float16, float32, float64, int32,
+)  # fmt: skip
+from ...errors import DTypeError
+
+__all__ = ["Expr", "Scalars", "Number", "compute_dtype", "real_dtype", "s"]
+
+Number = bool | int | float | complex
+
+
+def compute_dtype(dtype: DType) -> DType:
+    """The dtype in which elements of `dtype` are computed: float32 for the two 16-bit floats."""
+    return float32 if dtype is float16 or dtype is bfloat16 else dtype
+
+
+def real_dtype(dtype: DType) -> DType:
+    """The dtype of the parts of a complex dtype; any other dtype itself."""
+    return {complex64: float32, complex128: float64}.get(dtype, dtype)
+
+
+class Expr:
+    """One node: an input, a constant, or a function of other nodes. Never changed after it is made.
+
+    Attributes:
+        op: ``"input"``, ``"const"``, ``"cast"``, an infix operator such as ``"+"``, or a function's name.
+        dtype: dtype of the value.
+        args: operand nodes.
+        value: name of an input, value of a constant, stored dtype of a cast.
+    """
+
+    __slots__ = ("op", "dtype", "args", "value")
+    __hash__ = object.__hash__
+
+    def __init__(self, op: str, dtype: DType, args: tuple[Expr, ...] = (), value: Any = None) -> None:
+        self.op = op
+        self.dtype = dtype
+        self.args = args
+        self.value = value
+
+    def __repr__(self) -> str:
+        if self.op in ("input", "const"):
+            return f"{self.value}"
+        return f"{self.op}({', '.join(map(repr, self.args))})"
+
+    def __bool__(self) -> bool:
+        raise DTypeError("scalar rule: a symbolic scalar has no truth value; use s.where")
+
+    def __add__(self, other: Expr | Number) -> Expr:
+        return _arithmetic("+", self, other)
+
+    def __radd__(self, other: Expr | Number) -> Expr:
+        return _arithmetic("+", other, self)
+
+    def __sub__(self, other: Expr | Number) -> Expr:
+        return _arithmetic("-", self, other)
+
+    def __rsub__(self, other: Expr | Number) -> Expr:
+        return _arithmetic("-", other, self)
+
+    def __mul__(self, other: Expr | Number) -> Expr:
+        return _arithmetic("*", self, other)
+
+    def __rmul__(self, other: Expr | Number) -> Expr:
+        return _arithmetic("*", other, self)
+
+    def __truediv__(self, other: Expr | Number) -> Expr:
+        return _arithmetic("/", self, other)
+
+    def __rtruediv__(self, other: Expr | Number) -> Expr:
+        return _arithmetic("/", other, self)
+
+    def __neg__(self) -> Expr:
+        return Expr("neg", self.dtype, (self,))
+
+    def __lt__(self, other: Expr | Number) -> Expr:
+        return _comparison("<", self, other)
+
+    def __le__(self, other: Expr | Number) -> Expr:
+        return _comparison("<=", self, other)
+
+    def __gt__(self, other: Expr | Number) -> Expr:
+        return _comparison(">", self, other)
+
+    def __ge__(self, other: Expr | Number) -> Expr:
+        return _comparison(">=", self, other)
+
+    def __eq__(self, other: Expr | Number) -> Expr:  # type: ignore[override]
+        return _comparison("==", self, other)
+
+    def __ne__(self, other: Expr | Number) -> Expr:  # type: ignore[override]
+        return _comparison("!=", self, other)
+
+    def __and__(self, other: Expr | Number) -> Expr:
+        return _bitwise("&", self, other)
+
+    def __or__(self, other: Expr | Number) -> Expr:
+        return _bitwise("|", self, other)
+
+    def __xor__(self, other: Expr | Number) -> Expr:
+        return _bitwise("^", self, other)
+
+    def __invert__(self) -> Expr:
+        """Logical for bool, bitwise for integers."""
+        if self.dtype.kind not in "biu":
+            raise DTypeError(f"scalar rule: ~ of {self.dtype.name}; wanted bool or an integer")
+        return Expr("not" if self.dtype is bool_ else "~", self.dtype, (self,))
+
+
+def constant(value: Number, dtype: DType) -> Expr:
+    """A constant of that dtype."""
+    dtype = compute_dtype(dtype)
+    if dtype is bool_:
+        value = bool(value)
+    elif dtype.is_integer:
+        value = int(value)  # type: ignore[arg-type]
+    elif dtype.is_floating:
+        value = float(value)  # type: ignore[arg-type]
+    else:
+        value = complex(value)
+    return Expr("const", dtype, (), value)
+
+
+def _pair(what: str, a: Any, b: Any) -> tuple[Expr, Expr]:
+    if not isinstance(a, Expr):
+        a = constant(a, b.dtype)
+    elif not isinstance(b, Expr):
+        b = constant(b, a.dtype)
+    if a.dtype is not b.dtype:
+        raise DTypeError(
+            f"scalar rule: {what} of {a.dtype.name} and {b.dtype.name}; cast one to the other's dtype"
+        )
+    return a, b
+
+
+def _arithmetic(op: str, a: Any, b: Any) -> Expr:
+    a, b = _pair(op, a, b)
+    return Expr(op, a.dtype, (a, b))
+
+
+def _comparison(op: str, a: Any, b: Any) -> Expr:
+    return Expr(op, bool_, _pair(op, a, b))
+
+
+def _bitwise(op: str, a: Any, b: Any) -> Expr:
+    a, b = _pair(op, a, b)
+    if a.dtype.kind not in "biu":
+        raise DTypeError(f"scalar rule: {op} of {a.dtype.name}; wanted bool or integers")
+    return Expr(op, a.dtype, (a, b))
+
+
+def _unary(name: str) -> Callable[[Scalars, Expr], Expr]:
+    def function(self: Scalars, x: Expr) -> Expr:
+        return Expr(name, x.dtype, (x,))
+
+    function.__name__ = name
+    function.__doc__ = f"`{name}` of a scalar; the dtype stays."
+    return function
+
+
+def _binary(name: str) -> Callable[[Scalars, Any, Any], Expr]:
+    def function(self: Scalars, x: Any, y: Any) -> Expr:
+        x, y = _pair(name, x, y)
+        return Expr(name, x.dtype, (x, y))
+
+    function.__name__ = name
+    function.__doc__ = f"`{name}` of two scalars of one dtype."
+    return function
+
+
+class Scalars:
+    """The functions that a `scalar` slot may use; `s` is the one instance.
+
+    Floating and, as far as mathematics has them, complex: the functions below by name. `round` takes halves
+    to even. Integers: `floor_divide`, `remainder` (sign of the divisor), `fmod`, `trunc_divide`, `pow`, shifts.
+    """
+
+    inf = float("inf")
+    nan = float("nan")
+
+    exp = _unary("exp")
+    exp2 = _unary("exp2")
+    expm1 = _unary("expm1")
+    log = _unary("log")
+    log1p = _unary("log1p")
+    log2 = _unary("log2")
+    log10 = _unary("log10")
+    sqrt = _unary("sqrt")
+    rsqrt = _unary("rsqrt")
+    cbrt = _unary("cbrt")
+    sin = _unary("sin")
+    cos = _unary("cos")
+    tan = _unary("tan")
+    asin = _unary("asin")
+    acos = _unary("acos")
+    atan = _unary("atan")
+    sinh = _unary("sinh")
+    cosh = _unary("cosh")
+    tanh = _unary("tanh")
+    asinh = _unary("asinh")
+    acosh = _unary("acosh")
+    atanh = _unary("atanh")
+    erf = _unary("erf")
+    erfc = _unary("erfc")
+    lgamma = _unary("lgamma")
+    floor = _unary("floor")
+    ceil = _unary("ceil")
+    trunc = _unary("trunc")
+    round = _unary("round")
+    conj = _unary("conj")
+    pow = _binary("pow")
+    atan2 = _binary("atan2")
+    hypot = _binary("hypot")
+    fmod = _binary("fmod")
+    remainder = _binary("remainder")
+    floor_divide = _binary("floor_divide")
+    trunc_divide = _binary("trunc_divide")
+    copysign = _binary("copysign")
+    nextafter = _binary("nextafter")
+    shift_left = _binary("shift_left")
+    shift_right = _binary("shift_right")
+
+    def abs(self, x: Expr) -> Expr:
+        """Absolute value; the magnitude, a real number, of a complex one."""
+        return Expr("abs", real_dtype(x.dtype), (x,))
+
+    def sign(self, x: Expr) -> Expr:
+        """-1, 0 or 1; NaN stays."""
+        if x.dtype.is_integer:
+            return Expr("sign", x.dtype, (x,))
+        signed = self.where(x > 0, 1, self.where(x < 0, self.const(-1, x.dtype), x))
+        return signed
+
+    def real(self, x: Expr) -> Expr:
+        """Real part."""
+        return Expr("real", real_dtype(x.dtype), (x,)) if x.dtype.is_complex else x
+
+    def imag(self, x: Expr) -> Expr:
+        """Imaginary part."""
+        return Expr("imag", real_dtype(x.dtype), (x,)) if x.dtype.is_complex else self.const(0, x.dtype)
+
+    def complex(self, re: Expr, im: Expr) -> Expr:
+        """A complex number of its parts."""
+        re, im = _pair("complex", re, im)
+        return Expr("make", complex64 if re.dtype is float32 else complex128, (re, im))
+
+    def minimum(self, x: Expr | Number, y: Expr | Number) -> Expr:
+        """The smaller; NaN when either is."""
+        x, y = _pair("minimum", x, y)
+        less = x < y
+        return self.where(less | (x != x) if x.dtype.is_floating else less, x, y)
+
+    def maximum(self, x: Expr | Number, y: Expr | Number) -> Expr:
+        """The greater; NaN when either is."""
+        x, y = _pair("maximum", x, y)
+        greater = x > y
+        return self.where(greater | (x != x) if x.dtype.is_floating else greater, x, y)
+
+    def isnan(self, x: Expr) -> Expr:
+        """Whether a floating or complex scalar is NaN."""
+        if x.dtype.kind in "biu":
+            return self.const(False, bool_)
+        return x != x
+
+    def isinf(self, x: Expr) -> Expr:
+        """Whether it is an infinity (complex: has one)."""
+        if x.dtype.is_complex:
+            return self.isinf(self.real(x)) | self.isinf(self.imag(x))
+        if not x.dtype.is_floating:
+            return self.const(False, bool_)
+        return self.abs(x) == self.inf
+
+    def isfinite(self, x: Expr) -> Expr:
+        """Whether it is neither NaN nor an infinity."""
+        if x.dtype.is_complex:
+            return self.isfinite(self.real(x)) & self.isfinite(self.imag(x))
+        if not x.dtype.is_floating:
+            return self.const(True, bool_)
+        return self.abs(x) < self.inf
+
+    def where(self, condition: Expr, x: Any, y: Any) -> Expr:
+        """`x` where the condition holds, else `y`. Both are computed."""
+        x, y = _pair("where", x, y)
+        return Expr("where", x.dtype, (self.truth(condition), x, y))
+
+    def truth(self, x: Expr) -> Expr:
+        """Whether a scalar is not zero."""
+        return x if x.dtype is bool_ else x != 0
+
+    def const(self, value: Number, dtype: DType) -> Expr:
+        """A constant."""
+        return constant(value, dtype)
+
+    def cast(self, x: Expr | Number, dtype: DType) -> Expr:
+        """Conversion to another dtype; to a 16-bit float: float32 rounded to it."""
+        if not isinstance(x, Expr):
+            return constant(x, dtype)
+        target = compute_dtype(dtype)
+        if target is not dtype:
+            return Expr("cast", target, (self.cast(x, target),), dtype)
+        if x.dtype is target:
+            return x
+        if target is bool_:
+            return x != 0
+        if x.dtype.is_complex and not target.is_complex:
+            return self.cast(self.real(x), target)
+        if target.is_complex:
+            re, im = self.real(x), self.imag(x)
+            part = real_dtype(target)
+            return Expr("make", target, (self.cast(re, part), self.cast(im, part)))
+        return Expr("cast", target, (x,), target)
+
+    def to_int(self, x: Expr) -> Expr:
+        """Cast to int32."""
+        return self.cast(x, int32)
+
+
+s = Scalars()

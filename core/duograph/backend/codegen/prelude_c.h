@@ -1,0 +1,43 @@
+/* C: types, and the few things that the languages of the C family spell differently. GNU C, no #include. */
+
+typedef signed char i8;
+typedef short i16;
+typedef int i32;
+typedef __INT64_TYPE__ i64;
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef __UINT64_TYPE__ u64;
+typedef u8 b8; /* bool: 0 or 1 */
+typedef u16 f16, bf16; /* as stored; computed in f32 */
+typedef float f32;
+typedef double f64;
+
+#define DG_FN static inline __attribute__((always_inline, unused))
+/* The iterations of the next loop are independent, though an output may be the same buffer as an input. */
+#ifdef __clang__
+#define DG_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define DG_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
+DG_FN u32 dg_bits_f32(f32 x) { u32 r; __builtin_memcpy(&r, &x, 4); return r; }
+DG_FN f32 dg_from_bits_f32(u32 x) { f32 r; __builtin_memcpy(&r, &x, 4); return r; }
+DG_FN u64 dg_bits_f64(f64 x) { u64 r; __builtin_memcpy(&r, &x, 8); return r; }
+DG_FN f64 dg_from_bits_f64(u64 x) { f64 r; __builtin_memcpy(&r, &x, 8); return r; }
+
+#ifdef DG_HAS_FMA
+DG_FN f32 dg_fma_f32(f32 a, f32 b, f32 c) { return __builtin_fmaf(a, b, c); }
+DG_FN f64 dg_fma_f64(f64 a, f64 b, f64 c) { return __builtin_fma(a, b, c); }
+#else
+DG_FN f32 dg_fma_f32(f32 a, f32 b, f32 c) { return a * b + c; }
+DG_FN f64 dg_fma_f64(f64 a, f64 b, f64 c) { return a * b + c; }
+#endif
+
+#define DG_SQRT_F32 __builtin_sqrtf
+#define DG_SQRT_F64 __builtin_sqrt
+/* the library's function of that name, for float32 (rounding, fmod) and for float64 */
+#define DG_LIBM_F32(name) __builtin_##name##f
+#define DG_LIBM_F64(name) __builtin_##name
+/* complex functions beyond arithmetic, by the library */
+#define DG_COMPLEX_LIBM 1

@@ -1,0 +1,236 @@
+"""Prints scalar expressions as functions of a dialect.
+
+```
+    where(x > 0, x, alpha * expm1(x))        DG_FN f32 elu_f32_at(f32 x, f32 alpha) {
+                                    ->           return x > 0.0f ? x : alpha * dg_expm1_f32(x);
+                                             }
+```
+
+A value that is used more than once gets a line of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...dtype import DType, bfloat16, bool_, float16, float32, float64, int64, uint32, uint64
+from ...errors import DTypeError
+from .dialect import SUFFIX, Dialect
+from .expression import Expr, compute_dtype, s
+
+__all__ = ["print_expression", "print_function", "trace_scalar"]
+
+# Binds weaker than any operator that could stand around it, so it gets parentheses.
+_INFIX = {"+", "-", "*", "/", "<", "<=", ">", ">=", "==", "!=", "&", "|", "^"}
+
+
+def trace_scalar(
+    rule: Any,
+    inputs: Sequence[tuple[str, DType]],
+    attributes: Mapping[str, Any],
+    result: DType,
+) -> Expr:
+    """The expression that a `scalar` slot gives for operands of these names and dtypes.
+
+    `attributes` are Python values, or `Expr` for those known only at run time. The result is cast to
+    the dtype in which `result` is computed.
+    """
+    operands = [Expr("input", compute_dtype(d), (), name) for name, d in inputs]
+    value = rule(s, *operands, **attributes)
+    return s.cast(value, compute_dtype(result))
+
+
+class _Printer:
+    def __init__(self, dialect: Dialect) -> None:
+        self.dialect = dialect
+        self.lines: list[str] = []
+        self.names: dict[Any, str] = {}
+        self.keys: dict[int, Any] = {}
+        self.uses: dict[Any, int] = {}
+
+    def key(self, e: Expr) -> Any:
+        """Equal for equal expressions, so that a value written twice is computed once."""
+        found = self.keys.get(id(e))
+        if found is None:
+            value = repr(e.value) if e.op == "const" else e.value
+            found = (e.op, e.dtype, value, tuple(self.key(a) for a in e.args))
+            self.keys[id(e)] = found
+        return found
+
+    def count(self, e: Expr) -> None:
+        key = self.key(e)
+        self.uses[key] = self.uses.get(key, 0) + 1
+        if self.uses[key] == 1:
+            for a in e.args:
+                self.count(a)
+
+    def text(self, e: Expr) -> str:
+        """The expression, or the name of the line that holds its value."""
+        if e.op == "input":
+            return str(e.value)
+        if e.op == "const":
+            return self.constant(e)
+        key = self.key(e)
+        name = self.names.get(key)
+        if name is not None:
+            return name
+        text = self.operation(e)
+        if self.uses[key] > 1:
+            name = f"t{len(self.names)}"
+            self.names[key] = name
+            self.lines.append(f"const {SUFFIX[e.dtype]} {name} = {text};")
+            return name
+        return text
+
+    def inner(self, e: Expr) -> str:
+        """The expression as an operand of an operator."""
+        text = self.text(e)
+        if e.op == "const":
+            return f"({text})" if text.startswith("-") else text
+        if self.key(e) in self.names or e.op == "input":
+            return text
+        weak = e.op in _INFIX or e.op in ("where", "neg", "not", "~")
+        return f"({text})" if weak and not _closed(text) else text
+
+    def constant(self, e: Expr) -> str:
+        value, dtype = e.value, e.dtype
+        if dtype is bool_:
+            return "1" if value else "0"
+        if dtype.is_integer:
+            if dtype is int64:
+                if value == -(2**63):
+                    return f"(-{2**63 - 1}{self.dialect.int64_suffix} - 1)"
+                return f"{value}{self.dialect.int64_suffix}"
+            if dtype is uint64:
+                return f"{value}{self.dialect.uint64_suffix}"
+            if dtype is uint32:
+                return f"{value}u"
+            if value == -(2**31):
+                return f"(-{2**31 - 1} - 1)"
+            return str(value)
+        if dtype.is_complex:
+            part = float32 if SUFFIX[dtype] == "c64" else float64
+            re, im = (self.real(v, part) for v in (value.real, value.imag))
+            return f"dg_make_{SUFFIX[dtype]}({re}, {im})"
+        return self.real(value, dtype)
+
+    def real(self, value: float, dtype: DType) -> str:
+        bits32 = dtype is float32
+        if math.isnan(value):
+            return "DG_NAN_F32" if bits32 else "(f64)DG_NAN_F32"
+        if math.isinf(value):
+            inf = "DG_INF_F32" if bits32 else "(f64)DG_INF_F32"
+            return inf if value > 0 else f"-{inf}"
+        if bits32:
+            rounded = float32.np.type(value)
+            if rounded in (float("inf"), float("-inf")):
+                return self.real(float(rounded), dtype)
+            text = str(rounded) if abs(value) < 1e6 else repr(float(rounded))
+        else:
+            text = repr(value)
+        if "e" not in text and "." not in text:
+            text += ".0"
+        return text + ("f" if bits32 else "")
+
+    def operation(self, e: Expr) -> str:
+        op, dtype = e.op, e.dtype
+        if op == "cast":
+            return self.cast(e)
+        if op == "where":
+            c, x, y = e.args
+            if dtype.is_complex:
+                return f"dg_select_{SUFFIX[dtype]}({self.text(c)}, {self.text(x)}, {self.text(y)})"
+            return f"{self.inner(c)} ? {self.inner(x)} : {self.inner(y)}"
+        operand = e.args[0].dtype
+        if operand.is_complex and op in ("+", "-", "*", "/", "==", "!=", "neg"):
+            name = {"+": "add", "-": "sub", "*": "mul", "/": "div", "==": "equal", "!=": "equal"}
+            call = f"dg_{name.get(op, op)}_{SUFFIX[operand]}({self.arguments(e)})"
+            return f"!{call}" if op == "!=" else call
+        if op in _INFIX:
+            return self.infix(e)
+        if op == "neg":
+            if dtype.is_integer:
+                return self.wrapped("-", f"0 - ({_unsigned(dtype)}){self.inner(e.args[0])}", dtype)
+            return f"-{self.inner(e.args[0])}"
+        if op == "not":
+            return f"!{self.inner(e.args[0])}"
+        if op == "~":
+            return f"({SUFFIX[dtype]})~{self.inner(e.args[0])}"
+        if op in ("make",):
+            return f"dg_make_{SUFFIX[dtype]}({self.arguments(e)})"
+        return f"dg_{op}_{SUFFIX[operand]}({self.arguments(e)})"
+
+    def arguments(self, e: Expr) -> str:
+        return ", ".join(self.text(a) for a in e.args)
+
+    def infix(self, e: Expr) -> str:
+        op, dtype = e.op, e.dtype
+        if e.args[0].op == "const" and e.args[1].op == "const":
+            pass  # the compiler folds it
+        x, y = (self.inner(a) for a in e.args)
+        if op in ("+", "-", "*") and dtype.kind in "iu":
+            unsigned = _unsigned(dtype)
+            if unsigned == SUFFIX[dtype]:
+                return f"{x} {op} {y}"
+            return self.wrapped(op, f"({unsigned}){x} {op} ({unsigned}){y}", dtype)
+        if op == "/" and dtype.kind in "biu":
+            raise DTypeError(f"scalar rule: / of {dtype.name}; use floor_divide or trunc_divide")
+        if op in ("+", "*") and dtype is bool_:
+            return f"{x} {'|' if op == '+' else '&'} {y}"
+        return f"{x} {op} {y}"
+
+    def wrapped(self, op: str, text: str, dtype: DType) -> str:
+        """Signed arithmetic through unsigned, where C says what overflow does."""
+        return f"({SUFFIX[dtype]})({text})"
+
+    def cast(self, e: Expr) -> str:
+        (x,) = e.args
+        if e.value is float16 or e.value is bfloat16:
+            name = SUFFIX[e.value]
+            return f"dg_from_{name}(dg_to_{name}({self.text(x)}))"
+        target, source = e.dtype, x.dtype
+        if source.is_floating and target.is_integer:
+            s_, t_ = SUFFIX[source], SUFFIX[target]
+            if target.itemsize < 4:
+                return f"({t_})dg_{s_}_to_i32({self.text(x)})"
+            if target is uint32:
+                return f"(u32)dg_{s_}_to_i64({self.text(x)})"
+            return f"dg_{s_}_to_{t_}({self.text(x)})"
+        return f"({SUFFIX[target]}){self.inner(x)}"
+
+
+def _closed(text: str) -> bool:
+    """Whether the text is one parenthesised or cast group already."""
+    if not text.startswith("("):
+        return False
+    depth = 0
+    for i, c in enumerate(text):
+        depth += (c == "(") - (c == ")")
+        if depth == 0:
+            return i == len(text) - 1
+    return False
+
+
+def _unsigned(dtype: DType) -> str:
+    """The unsigned C type in which sums of `dtype` wrap without promotion to int."""
+    return "u64" if dtype.itemsize == 8 else "u32"
+
+
+def print_expression(dialect: Dialect, e: Expr) -> tuple[list[str], str]:
+    """Lines that name shared values, and the text of the expression."""
+    printer = _Printer(dialect)
+    printer.count(e)
+    text = printer.text(e)
+    return printer.lines, text
+
+
+def print_function(
+    dialect: Dialect, name: str, parameters: Sequence[tuple[str, DType]], e: Expr
+) -> str:
+    """An inlined function of that name which returns the expression."""
+    lines, text = print_expression(dialect, e)
+    head = ", ".join(f"{SUFFIX[compute_dtype(d)]} {p}" for p, d in parameters)
+    body = "".join(f"    {line}\n" for line in [*lines, f"return {text};"])
+    return f"{dialect.function} {SUFFIX[e.dtype]} {name}({head}) {{\n{body}}}\n"

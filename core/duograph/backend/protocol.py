@@ -1,0 +1,116 @@
+"""What a backend is. Tier 1 is all that both modes need; a backend is right with it alone.
+
+A *handle* is whatever the backend likes; the core keeps it, passes it back and never looks inside. Device memory
+lives as long as its handle: a backend frees it when the last reference goes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..dtype import ALL, DType
+
+if TYPE_CHECKING:
+    from ..op import Op
+    from ..types import TensorType
+
+__all__ = ["SEAM_VERSION", "Backend", "BackendSpec", "DeviceInfo", "Call", "Handle"]
+
+# (major, minor): a plugin built for another major version is refused, naming both.
+SEAM_VERSION = (1, 0)
+
+Handle = Any
+Call = Callable[..., Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class DeviceInfo:
+    """One device, as `duograph devices` shows it. `memory_bytes` is 0 when unknown."""
+
+    index: int
+    name: str
+    description: str = ""
+    memory_bytes: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class BackendSpec:
+    """What a plugin's `duograph_backend` hook returns: a name and how to make the backend.
+
+    Attributes:
+        name: the device_target, such as ``"CPU"``.
+        factory: called once, at first use; imports and set-up belong in it, not in the plugin module.
+        priority: with no device_target named, the available backend of highest priority is taken.
+        seam_version: the `SEAM_VERSION` that the plugin was written for.
+        aliases: other spellings of the device_target.
+    """
+
+    name: str
+    factory: Callable[[], Backend]
+    priority: int = 0
+    seam_version: tuple[int, int] = SEAM_VERSION
+    aliases: tuple[str, ...] = ()
+
+
+class Backend:
+    """Base class of backends: tier 1.
+
+    A subclass sets `name` and must write `devices`, `copy_in`, `copy_out` and `prepare`.
+    """
+
+    name: str = ""
+    # dtypes that tensors may have here
+    dtypes: tuple[DType, ...] = ALL
+    # what an op without kernel and decomposition does: "off" raises, "warn" runs the reference on the host
+    # and warns once per op, "on" runs it and only counts
+    host_fallback: str = "off"
+
+    def available(self) -> str | None:
+        """None when this backend can run here, else the reason why not. Must be cheap."""
+        return None
+
+    def devices(self) -> list[DeviceInfo]:
+        """The devices, at least one when `available()` is None."""
+        raise NotImplementedError
+
+    def copy_in(self, array: np.ndarray[Any, Any], device_id: int) -> Handle:
+        """A handle to a device copy of a C-contiguous array."""
+        raise NotImplementedError
+
+    def copy_out(
+        self, handle: Handle, shape: tuple[int, ...], dtype: np.dtype[Any], device_id: int
+    ) -> np.ndarray[Any, Any]:
+        """The values as a C-contiguous array; it may share memory with the handle and then keeps it alive."""
+        raise NotImplementedError
+
+    def from_host(self, array: np.ndarray[Any, Any], device_id: int) -> Handle | None:
+        """A handle that shares memory with the array and keeps it alive, or None when that cannot be."""
+        return None
+
+    def synchronize(self, device_id: int) -> None:
+        """Return when everything launched so far has finished."""
+
+    def prepare(
+        self,
+        op: Op,
+        types: tuple[TensorType, ...],
+        attributes: Mapping[str, Any],
+        device_id: int,
+    ) -> Call | None:
+        """A call from operand handles to result handles, or None when there is no kernel for this.
+
+        The call allocates its outputs; it returns one handle, or a tuple when the op has several results.
+        `op.name` names the op, `op.infer_types(types, attributes)` gives its result types.
+        """
+        raise NotImplementedError
+
+    def memory_stats(self, device_id: int) -> dict[str, int]:
+        """Bytes: `in_use`, `cached`, `peak`, `limit`, and counts, as far as the backend knows them."""
+        return {}
+
+    def empty_cache(self, device_id: int) -> None:
+        """Give cached free memory back to the system."""

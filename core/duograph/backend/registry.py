@@ -1,0 +1,262 @@
+"""Finds backends by entry point, lazily, each caught separately, and picks the device for an op.
+
+Nothing happens at import. The first question about devices lists the entry points (without loading them); a plugin's module is
+loaded when its name is first needed, a backend made when it is first used. Whatever goes wrong is kept, word for word,
+for `duograph devices` and for the error of the user who asks for that device.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import os
+import threading
+import traceback
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pluggy
+
+from .. import context
+from ..errors import BackendUnavailable, DeviceError
+from ..types import Device
+from . import hookspecs
+from .protocol import SEAM_VERSION, Backend, BackendSpec
+
+__all__ = ["Entry", "entries", "backend", "register", "unregister", "current_device", "plugin_hooks"]
+
+GROUP = "duograph"
+
+
+@dataclasses.dataclass
+class Entry:
+    """One backend that some plugin brings, and what is known of it."""
+
+    name: str
+    spec: BackendSpec | None
+    origin: str
+    backend: Backend | None = None
+    problem: str | None = None
+    lock: Any = dataclasses.field(default_factory=threading.RLock)
+
+
+_manager: pluggy.PluginManager | None = None
+_entries: dict[str, Entry] = {}
+_aliases: dict[str, str] = {}
+_lock = threading.RLock()
+_default: Device | None = None
+
+
+def _load() -> pluggy.PluginManager:
+    """The plugin manager with every plugin module of the entry-point group loaded, each caught separately."""
+    global _manager
+    if _manager is not None:
+        return _manager
+    with _lock:
+        if _manager is not None:
+            return _manager
+        manager = pluggy.PluginManager(hookspecs.PROJECT)
+        manager.add_hookspecs(hookspecs)
+        for point in sorted(importlib.metadata.entry_points(group=GROUP), key=lambda p: p.name):
+            origin = point.value
+            if point.dist is not None:
+                origin = f"{point.dist.name} {point.dist.version} ({point.value})"
+            try:
+                module = point.load()
+            except Exception as error:  # a plugin may fail in any way; its words are kept
+                _entries[point.name] = Entry(point.name, None, origin, problem=_words(error))
+                continue
+            _register_module(manager, module, point.name, origin)
+        _manager = manager
+    return _manager
+
+
+def _words(error: BaseException) -> str:
+    """The last line of a failure, with the place it came from."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" (at {frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{where}"
+
+
+def _register_module(
+    manager: pluggy.PluginManager, module: Any, name: str, origin: str
+) -> None:
+    try:
+        manager.register(module, name=name)
+        manager.check_pending()
+        hook = getattr(module, "duograph_backend", None)
+        found = hook() if hook is not None else ()
+    except Exception as error:
+        if manager.has_plugin(name):
+            manager.unregister(name=name)
+        _entries[name] = Entry(name, None, origin, problem=_words(error))
+        return
+    specs: Iterable[BackendSpec] = [found] if isinstance(found, BackendSpec) else found
+    for spec in specs:
+        _add(spec, origin)
+
+
+def _add(spec: BackendSpec, origin: str) -> None:
+    entry = Entry(spec.name, spec, origin)
+    if spec.seam_version[0] != SEAM_VERSION[0]:
+        theirs, ours = (".".join(map(str, v)) for v in (spec.seam_version, SEAM_VERSION))
+        older = "the plugin" if spec.seam_version < SEAM_VERSION else "duograph"
+        entry.problem = (
+            f"built for version {theirs} of the plugin seam, this duograph has {ours}; "
+            f"upgrade {older}"
+        )
+    elif spec.name in _entries and _entries[spec.name].spec is not None:
+        entry.problem = f"the name is taken by {_entries[spec.name].origin}"
+        _entries[f"{spec.name} ({origin})"] = entry
+        return
+    _entries[spec.name] = entry
+    for alias in spec.aliases:
+        _aliases.setdefault(alias.lower(), spec.name)
+
+
+def register(spec: BackendSpec, origin: str = "registered by the program") -> None:
+    """Add a backend by hand, without an installed plugin (tests, notebooks).
+
+    Raises:
+        DeviceError: the name is taken, or the seam version does not fit.
+    """
+    _load()
+    if spec.name in _entries:
+        raise DeviceError(f"register: the backend name {spec.name!r} is taken")
+    with _lock:
+        _add(spec, origin)
+    problem = _entries[spec.name].problem
+    if problem is not None:
+        del _entries[spec.name]
+        raise DeviceError(f"register: backend {spec.name!r} is {problem}")
+    _changed()
+
+
+def unregister(name: str) -> None:
+    """Take out a backend that `register` added."""
+    _entries.pop(name, None)
+    _changed()
+
+
+def _changed() -> None:
+    global _default
+    _default = None
+    for call in context.on_device_change:
+        call()
+
+
+def entries() -> dict[str, Entry]:
+    """Every backend known, by name, those that cannot run included."""
+    _load()
+    return _entries
+
+
+def plugin_hooks() -> Any:
+    """The pluggy hook caller, for ops, rules, decompositions and passes of plugins."""
+    return _load().hook
+
+
+def problem_of(entry: Entry) -> str | None:
+    """Why this backend cannot run here, or None. Makes the backend if that has not been done."""
+    if entry.problem is not None:
+        return entry.problem
+    if entry.backend is None:
+        with entry.lock:
+            if entry.backend is None and entry.problem is None:
+                assert entry.spec is not None
+                try:
+                    made = entry.spec.factory()
+                    reason = made.available()
+                    if reason is None:
+                        entry.backend = made
+                    else:
+                        entry.problem = reason
+                except Exception as error:  # its words are kept for the user who asks for it
+                    entry.problem = _words(error)
+    return entry.problem
+
+
+def canonical(name: str) -> str:
+    """The backend's own spelling of a device_target; unknown names raise with a list of what is installed."""
+    _load()
+    if name in _entries:
+        return name
+    lowered = name.lower()
+    if lowered in _aliases:
+        return _aliases[lowered]
+    for known in _entries:
+        if known.lower() == lowered:
+            return known
+    raise DeviceError(
+        f"device_target: got {name!r}, and no plugin brings it. Installed: {_installed()}. "
+        f"A backend is added by installing a package with an entry point of the group 'duograph' "
+        f"(docs/plugins.md); `duograph devices` lists what is there"
+    )
+
+
+def _installed() -> str:
+    parts = []
+    for name, entry in _entries.items():
+        parts.append(name if entry.problem is None else f"{name} (unavailable: {entry.problem})")
+    return ", ".join(parts) or "none"
+
+
+def check_target(name: str) -> str:
+    """`canonical`, and the backend can run here."""
+    known = canonical(name)
+    problem = problem_of(_entries[known])
+    if problem is not None:
+        raise BackendUnavailable(
+            f"device_target: got {name!r}, and that backend cannot run here: {problem}. "
+            f"Installed: {_installed()}"
+        )
+    return known
+
+
+def backend(name: str) -> Backend:
+    """The backend of that name, made at first use."""
+    entry = _entries.get(name)
+    if entry is None or entry.backend is None:
+        entry = _entries[check_target(name)]
+    made = entry.backend
+    assert made is not None
+    return made
+
+
+def current_device() -> Device:
+    """Where an op on host data runs now: device_target, else DUOGRAPH_DEVICE, else the best one available."""
+    target = context.settings.device_target
+    if target is None:
+        return _default_device()
+    return Device(target, context.settings.device_id)
+
+
+def _default_device() -> Device:
+    global _default
+    if _default is not None and _default.index == context.settings.device_id:
+        return _default
+    wanted = os.environ.get("DUOGRAPH_DEVICE")
+    if wanted:
+        _default = Device(check_target(wanted), context.settings.device_id)
+        return _default
+    _load()
+    ranked: Sequence[Entry] = sorted(
+        (e for e in _entries.values() if e.spec is not None),
+        key=lambda e: -e.spec.priority if e.spec is not None else 0,
+    )
+    for entry in ranked:
+        if problem_of(entry) is None:
+            _default = Device(entry.name, context.settings.device_id)
+            return _default
+    raise BackendUnavailable(
+        f"no backend can run here. Installed: {_installed()}. Install duograph with a C compiler "
+        f"to get its CPU backend"
+    )
+
+
+def _check_context_target(name: str) -> str:
+    return check_target(name)
+
+
+context.check_device.append(_check_context_target)
+context.default_device.append(lambda: current_device().name)

@@ -1,0 +1,260 @@
+"""Process-wide settings: one typed object, read from the environment in one place.
+
+Every field says whether compiled code depends on it (`keyed`); those are part of the key of a compiled
+function. Fields that MindSpore has and that mean nothing here are accepted and recorded, so that scripts run unchanged.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from .errors import ArgumentValueError, UnsupportedSyntaxError
+
+__all__ = [
+    "GRAPH_MODE", "PYNATIVE_MODE", "STRICT", "COMPATIBLE", "LAX", "ParallelMode", "set_context",
+    "get_context", "set_auto_parallel_context", "get_auto_parallel_context",
+    "reset_auto_parallel_context", "settings",
+]  # fmt: skip
+
+GRAPH_MODE = 0
+PYNATIVE_MODE = 1
+STRICT = 0
+COMPATIBLE = 1
+LAX = 2
+
+
+class ParallelMode(str, enum.Enum):
+    """Names of MindSpore's parallel modes; on one device they are recorded and change nothing."""
+
+    STAND_ALONE = "stand_alone"
+    DATA_PARALLEL = "data_parallel"
+    HYBRID_PARALLEL = "hybrid_parallel"
+    SEMI_AUTO_PARALLEL = "semi_auto_parallel"
+    AUTO_PARALLEL = "auto_parallel"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+def _field(default: Any, *, keyed: bool = False, allowed: tuple[Any, ...] | None = None) -> Any:
+    return dataclasses.field(default=default, metadata={"keyed": keyed, "allowed": allowed})
+
+
+@dataclasses.dataclass
+class Settings:
+    """All settings. `keyed` fields are part of the key of compiled code."""
+
+    mode: int = _field(PYNATIVE_MODE, keyed=True, allowed=(GRAPH_MODE, PYNATIVE_MODE))
+    device_target: str | None = _field(None, keyed=True)
+    device_id: int = _field(0, keyed=True)
+    pynative_synchronize: bool = _field(False, allowed=(True, False))
+    deterministic: str = _field("OFF", allowed=("ON", "OFF"))
+    debug: bool = _field(False, allowed=(True, False))
+    host_fallback: str = _field("backend", allowed=("backend", "off", "warn", "on"))
+    stale_captures: str = _field("warn", allowed=("warn", "recompile", "error", "ignore"))
+    jit_level: str = _field("", keyed=True, allowed=("", "O0", "O1", "O2"))
+    jit_config: Any = _field(None, keyed=True)
+    jit_syntax_level: int = _field(LAX, keyed=True, allowed=(STRICT, COMPATIBLE, LAX))
+
+
+# Names that MindSpore scripts set and that have no meaning here.
+_RECORDED: dict[str, Any] = {
+    "save_graphs": False, "save_graphs_path": ".", "enable_graph_kernel": False,
+    "graph_kernel_flags": "", "reserve_class_name_in_scope": True, "max_call_depth": 1000,
+    "max_device_memory": "1024GB", "mempool_block_size": "1GB", "variable_memory_max_size": "30GB",
+    "enable_auto_mixed_precision": False, "auto_tune_mode": "NO_TUNE", "check_bprop": False,
+    "enable_reduce_precision": True, "enable_dump": False, "save_dump_path": ".",
+    "enable_profiling": False, "profiling_options": "", "print_file_path": "",
+    "enable_sparse": False, "env_config_path": "", "grad_for_scalar": False,
+    "enable_compile_cache": False, "compile_cache_path": ".", "runtime_num_threads": 0,
+    "inter_op_parallel_num": 0, "ascend_config": None, "gpu_config": None, "aoe_tune_mode": "",
+    "aoe_config": None, "memory_optimize_level": "O0", "memory_offload": "OFF", "op_timeout": 900,
+    "enable_loop_sink": True, "enable_mem_reuse": True, "enable_task_sink": True, "precompile_only": False,
+    "disable_format_transform": False, "support_binary": False, "exec_order": "bfs", "debug_level": 0,
+}  # fmt: skip
+
+settings = Settings()
+_recorded = dict(_RECORDED)
+_lock = threading.Lock()
+_FIELDS = {f.name: f for f in dataclasses.fields(Settings)}
+_MODES = {GRAPH_MODE: "GRAPH_MODE (0)", PYNATIVE_MODE: "PYNATIVE_MODE (1)"}
+
+# Called after device_target or device_id changed; runtime installs the function that drops the op tables.
+on_device_change: list[Callable[[], None]] = []
+# Checks a device_target; the backend registry installs it (a leaf may not import it).
+check_device: list[Callable[[str], str]] = []
+
+
+def _read_environment() -> None:
+    mode = os.environ.get("DUOGRAPH_MODE")
+    if mode:
+        names = {"0": 0, "1": 1, "GRAPH_MODE": 0, "PYNATIVE_MODE": 1, "GRAPH": 0, "PYNATIVE": 1}
+        if mode.upper() not in names:
+            raise ArgumentValueError(
+                f"DUOGRAPH_MODE: got {mode!r}; wanted GRAPH or PYNATIVE in the environment"
+            )
+        settings.mode = names[mode.upper()]
+
+
+def set_context(**kwargs: Any) -> None:
+    """Set options for the whole process (`mindspore.set_context`).
+
+    Args:
+        mode: `GRAPH_MODE` (0) or `PYNATIVE_MODE` (1, the default).
+        device_target: name of an installed backend, such as ``"CPU"``.
+        device_id: which device of that backend.
+        deterministic: ``"ON"`` or ``"OFF"``; results never depend on load here, so both do the same.
+        debug: check the shapes and dtypes that gradient rules return.
+        host_fallback: what an op without a kernel does: ``"backend"`` (as the backend declares), ``"off"``, ``"warn"``,
+            ``"on"``.
+        stale_captures, jit_level, jit_config, jit_syntax_level: options of compiled functions.
+
+    Options of MindSpore that mean nothing here (``save_graphs`` and its like) are recorded and can be read back.
+
+    Raises:
+        ValueError: an unknown option, or a value outside those allowed; nothing is changed then.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.set_context(mode=ms.PYNATIVE_MODE, device_target="CPU")
+        >>> ms.get_context("device_target")
+        'CPU'
+    """
+    checked: dict[str, Any] = {}
+    for key, value in kwargs.items():
+        if key in _FIELDS:
+            checked[key] = _check(key, value)
+        elif key not in _RECORDED:
+            raise ArgumentValueError(
+                f"set_context: got the unknown option {key!r}; the options are "
+                f"{', '.join(_FIELDS)}; recorded without effect: {', '.join(_RECORDED)}"
+            )
+    with _lock:
+        moved = any(
+            k in checked and checked[k] != getattr(settings, k)
+            for k in ("device_target", "device_id")
+        )
+        for key, value in checked.items():
+            setattr(settings, key, value)
+        _recorded.update({k: v for k, v in kwargs.items() if k in _RECORDED})
+    if moved:
+        for call in on_device_change:
+            call()
+
+
+def _check(key: str, value: Any) -> Any:
+    if key == "mode":
+        if isinstance(value, bool) or value not in _MODES:
+            raise ArgumentValueError(
+                f"set_context: got mode={value!r}; wanted {' or '.join(_MODES.values())}"
+            )
+        if value == GRAPH_MODE and not graph_mode_available:
+            raise UnsupportedSyntaxError(
+                "set_context: got mode=GRAPH_MODE; this version has no graph compiler yet, "
+                "wanted PYNATIVE_MODE (1). Networks run line by line with the same results"
+            )
+        return int(value)
+    if key == "device_target":
+        if not isinstance(value, str):
+            raise ArgumentValueError(
+                f"set_context: got device_target={value!r}; wanted the name of a backend as a string"
+            )
+        return check_device[0](value) if check_device else value
+    if key == "device_id":
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise ArgumentValueError(
+                f"set_context: got device_id={value!r}; wanted an int of 0 or more"
+            )
+        return value
+    if key == "jit_syntax_level" and isinstance(value, str):
+        value = {"STRICT": STRICT, "COMPATIBLE": COMPATIBLE, "LAX": LAX}.get(value, value)
+    allowed = _FIELDS[key].metadata["allowed"]
+    if allowed is not None and value not in allowed:
+        raise ArgumentValueError(
+            f"set_context: got {key}={value!r}; wanted one of {', '.join(map(repr, allowed))}"
+        )
+    return value
+
+
+# The graph compiler sets this when it is there.
+graph_mode_available = False
+
+
+def get_context(attr_key: str) -> Any:
+    """Read one option back (`mindspore.get_context`).
+
+    Raises:
+        ValueError: an unknown option.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.get_context("mode")
+        1
+    """
+    if attr_key == "device_target" and settings.device_target is None and default_device:
+        return default_device[0]()
+    if attr_key in _FIELDS:
+        return getattr(settings, attr_key)
+    if attr_key in _recorded:
+        return _recorded[attr_key]
+    raise ArgumentValueError(
+        f"get_context: got the unknown option {attr_key!r}; the options are "
+        f"{', '.join(_FIELDS)}, {', '.join(_RECORDED)}"
+    )
+
+
+# Names the device that an op would run on now; the backend registry installs it.
+default_device: list[Callable[[], str]] = []
+
+_PARALLEL_DEFAULTS: dict[str, Any] = {
+    "device_num": 1, "global_rank": 0, "gradients_mean": False, "gradient_fp32_sync": True,
+    "parallel_mode": ParallelMode.STAND_ALONE, "auto_parallel_search_mode": "recursive_programming",
+    "search_mode": "recursive_programming", "parameter_broadcast": False, "strategy_ckpt_load_file": "",
+    "strategy_ckpt_save_file": "", "full_batch": False, "dataset_strategy": "data_parallel",
+    "enable_parallel_optimizer": False, "parallel_optimizer_config": None, "enable_alltoall": False,
+    "all_reduce_fusion_config": None, "pipeline_stages": 1, "pipeline_config": None,
+    "grad_accumulation_step": 1, "comm_fusion": None, "mirror_mean": False,
+    "communi_parallel_mode": "all_group_parallel", "optimizer_weight_shard_size": -1,
+    "optimizer_weight_shard_aggregated_save": False, "sharding_propagation": False,
+    "strategy_ckpt_config": None, "group_ckpt_save_file": "",
+}  # fmt: skip
+_parallel = dict(_PARALLEL_DEFAULTS)
+
+
+def set_auto_parallel_context(**kwargs: Any) -> None:
+    """Record MindSpore's parallel options; on one device they change nothing.
+
+    Raises:
+        ValueError: an unknown option.
+    """
+    for key in kwargs:
+        if key not in _PARALLEL_DEFAULTS:
+            raise ArgumentValueError(
+                f"set_auto_parallel_context: got the unknown option {key!r}; "
+                f"the options are {', '.join(_PARALLEL_DEFAULTS)}"
+            )
+    _parallel.update(kwargs)
+
+
+def get_auto_parallel_context(attr_key: str) -> Any:
+    """Read one parallel option back."""
+    if attr_key not in _parallel:
+        raise ArgumentValueError(
+            f"get_auto_parallel_context: got the unknown option {attr_key!r}; "
+            f"the options are {', '.join(_PARALLEL_DEFAULTS)}"
+        )
+    return _parallel[attr_key]
+
+
+def reset_auto_parallel_context() -> None:
+    """Set the parallel options back to their defaults."""
+    _parallel.clear()
+    _parallel.update(_PARALLEL_DEFAULTS)
+
+
+_read_environment()

@@ -1,0 +1,111 @@
+"""Checks of constructor arguments, so that messages say the same thing the same way: layer, got, wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import ArgumentError, ArgumentValueError, ShapeError
+
+__all__ = [
+    "positive_int", "non_negative_int", "boolean", "real", "in_range", "one_of", "ints", "rank",
+    "instance",
+]  # fmt: skip
+
+
+def _got(owner: str, name: str, value: Any, wanted: str) -> str:
+    return f"{owner}: got {name}={value!r}; wanted {wanted}"
+
+
+def positive_int(owner: str, name: str, value: Any) -> int:
+    """`value` when it is an int above 0."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ArgumentError(_got(owner, name, value, "an int"))
+    if value <= 0:
+        raise ArgumentValueError(_got(owner, name, value, "an int above 0"))
+    return value
+
+
+def non_negative_int(owner: str, name: str, value: Any) -> int:
+    """`value` when it is an int of 0 or more."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ArgumentError(_got(owner, name, value, "an int"))
+    if value < 0:
+        raise ArgumentValueError(_got(owner, name, value, "an int of 0 or more"))
+    return value
+
+
+def boolean(owner: str, name: str, value: Any) -> bool:
+    """`value` when it is a bool."""
+    if not isinstance(value, bool):
+        raise ArgumentError(_got(owner, name, value, "True or False"))
+    return value
+
+
+def real(owner: str, name: str, value: Any) -> float:
+    """`value` as a float when it is a number."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ArgumentError(_got(owner, name, value, "a number"))
+    return float(value)
+
+
+def in_range(
+    owner: str,
+    name: str,
+    value: Any,
+    low: float | None = None,
+    high: float | None = None,
+    *,
+    open_low: bool = False,
+    open_high: bool = False,
+) -> float:
+    """`value` as a float when it lies between `low` and `high`."""
+    number = real(owner, name, value)
+    bad = (low is not None and (number <= low if open_low else number < low)) or (
+        high is not None and (number >= high if open_high else number > high)
+    )
+    if bad or number != number:
+        left = "(-inf" if low is None else f"{'(' if open_low else '['}{low}"
+        right = "inf)" if high is None else f"{high}{')' if open_high else ']'}"
+        raise ArgumentValueError(_got(owner, name, value, f"a number in {left}, {right}"))
+    return number
+
+
+def one_of(owner: str, name: str, value: Any, allowed: Sequence[Any]) -> Any:
+    """`value` when it is one of `allowed`."""
+    if value not in allowed:
+        raise ArgumentValueError(
+            _got(owner, name, value, f"one of {', '.join(map(repr, allowed))}")
+        )
+    return value
+
+
+def ints(owner: str, name: str, value: Any, count: int, low: int = 1) -> tuple[int, ...]:
+    """`value` as `count` ints of at least `low`; one int stands for all of them."""
+    several = (value,) * count if isinstance(value, int) else value
+    if isinstance(value, bool) or not isinstance(several, (tuple, list)):
+        raise ArgumentError(_got(owner, name, value, f"an int or a tuple of {count} ints"))
+    if len(several) != count:
+        raise ArgumentValueError(_got(owner, name, value, f"an int or a tuple of {count} ints"))
+    for n in several:
+        if isinstance(n, bool) or not isinstance(n, int):
+            raise ArgumentError(_got(owner, name, value, f"an int or a tuple of {count} ints"))
+        if n < low:
+            raise ArgumentValueError(_got(owner, name, value, f"ints of {low} or more"))
+    return tuple(several)
+
+
+def rank(owner: str, x: Any, *allowed: int) -> None:
+    """Raise ShapeError when tensor `x` has another number of axes than `allowed`."""
+    shape = x.shape
+    if len(shape) not in allowed:
+        wanted = " or ".join(f"{n}-D" for n in allowed)
+        raise ShapeError(f"{owner}: input is {len(shape)}-D with shape {shape}; wanted {wanted}")
+
+
+def instance(owner: str, name: str, value: Any, kind: type | tuple[type, ...]) -> Any:
+    """`value` when it is an instance of `kind`."""
+    if not isinstance(value, kind):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        raise ArgumentError(_got(owner, name, value, " or ".join(k.__name__ for k in kinds)))
+    return value

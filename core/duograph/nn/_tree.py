@@ -1,0 +1,141 @@
+"""What walks a tree of Cells: names, state dictionaries, the printed form."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, namedtuple
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ArgumentError, ArgumentValueError
+from ..parameter import Parameter
+from ..tensor import Tensor
+
+if TYPE_CHECKING:
+    from .cell import Cell
+
+__all__ = [
+    "IncompatibleKeys", "check_names", "walk_cells", "walk_parameters", "state_dict",
+    "load_state_dict", "describe",
+]  # fmt: skip
+
+IncompatibleKeys = namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])
+
+
+def walk_cells(cell: Cell, prefix: str = "") -> Iterator[tuple[str, Cell]]:
+    """(path, Cell) of a tree, each Cell once, parents first."""
+    seen: set[int] = set()
+
+    def walk(own: Cell, path: str) -> Iterator[tuple[str, Cell]]:
+        if id(own) in seen:
+            return
+        seen.add(id(own))
+        yield path, own
+        for name, child in own._cells.items():
+            if child is not None:
+                yield from walk(child, f"{path}.{name}" if path else name)
+
+    return walk(cell, prefix)
+
+
+def walk_parameters(
+    cell: Cell, prefix: str = "", expand: bool = True
+) -> Iterator[tuple[str, Parameter]]:
+    """(path, Parameter) of a tree, each Parameter once."""
+    seen: set[int] = set()
+    cells = walk_cells(cell, prefix) if expand else iter([(prefix, cell)])
+    for path, own in cells:
+        for name, parameter in own._params.items():
+            if parameter is not None and id(parameter) not in seen:
+                seen.add(id(parameter))
+                yield (f"{path}.{name}" if path else name), parameter
+
+
+def check_names(cell: Cell) -> None:
+    """Raise ValueError when two Parameters of a tree have one name."""
+    seen: dict[str, str] = {}
+    for path, parameter in walk_parameters(cell):
+        other = seen.setdefault(parameter.name, path)
+        if other != path:
+            raise ArgumentValueError(
+                f"{type(cell).__name__}: the parameters {other} and {path} are both named "
+                f"{parameter.name!r}; wanted unique names (give Parameter another name=)"
+            )
+
+
+def state_dict(
+    cell: Cell, destination: Any = None, prefix: str = "", keep_vars: bool = False
+) -> OrderedDict[str, Tensor]:
+    """Parameters and persistent buffers of a tree by path."""
+    found: OrderedDict[str, Any] = OrderedDict() if destination is None else destination
+    for path, own in walk_every_cell(cell):
+        head = f"{prefix}{path}." if path else prefix
+        for name, parameter in own._params.items():
+            if parameter is not None:
+                found[head + name] = parameter
+        for name, buffer in own._buffers.items():
+            if buffer is not None and name not in own._transient:
+                found[head + name] = buffer if keep_vars else buffer.copy()
+    return found
+
+
+def walk_every_cell(cell: Cell, prefix: str = "") -> Iterator[tuple[str, Cell]]:
+    """Like `walk_cells`, but a Cell that sits at two paths comes twice."""
+    yield prefix, cell
+    for name, child in cell._cells.items():
+        if child is not None:
+            yield from walk_every_cell(child, f"{prefix}.{name}" if prefix else name)
+
+
+def load_state_dict(cell: Cell, values: Mapping[str, Any], strict: bool) -> IncompatibleKeys:
+    """Put `values` into a tree; everything is checked before the first write."""
+    if not isinstance(values, Mapping):
+        raise ArgumentError(
+            f"{type(cell).__name__}.load_state_dict: got {type(values).__name__}; wanted a mapping "
+            f"from names to Tensors"
+        )
+    own = state_dict(cell, keep_vars=True)
+    missing = [k for k in own if k not in values]
+    unexpected = [k for k in values if k not in own]
+    problems = []
+    if strict and missing:
+        problems.append(f"missing keys: {', '.join(missing)}")
+    if strict and unexpected:
+        problems.append(f"unexpected keys: {', '.join(unexpected)}")
+    for name, target in own.items():
+        if name in values and tuple(values[name].shape) != target.shape:
+            problems.append(
+                f"{name} has shape {tuple(values[name].shape)}, wanted {target.shape}"
+            )
+    if problems:
+        from ..errors import CheckpointError
+
+        raise CheckpointError(
+            f"{type(cell).__name__}.load_state_dict: {'; '.join(problems)}; nothing was changed"
+        )
+    for name, target in own.items():
+        if name in values:
+            if isinstance(target, Parameter):
+                target.set_data(values[name])
+            else:
+                target.copy_(values[name])
+    return IncompatibleKeys(missing, unexpected)
+
+
+def describe(cell: Cell) -> str:
+    """The printed form: ``Dense(input_channels=2, ...)``, children indented below it."""
+    own = cell.extend_repr()
+    children = [
+        f"  ({name}): {_indent(repr(child))}"
+        for name, child in cell._cells.items()
+        if child is not None
+    ]
+    head = type(cell).__name__
+    if not children:
+        return f"{head}({own})"
+    lines = [f"  {own}"] if own else []
+    return "\n".join([f"{head}(", *lines, *children, ")"])
+
+
+def _indent(text: str) -> str:
+    first, *rest = text.split("\n")
+    return "\n".join([first, *("  " + line for line in rest)])

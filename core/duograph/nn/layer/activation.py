@@ -1,0 +1,370 @@
+"""Activation layers, each over the op of the same name, and `get_activation`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import ops
+from ...common.initializer import initializer
+from ...dtype import float32
+from ...errors import ArgumentError
+from ...parameter import Parameter
+from ...tensor import Tensor
+from .. import _check
+from ..cell import Cell
+
+__all__ = [
+    "ReLU", "ReLU6", "LeakyReLU", "PReLU", "RReLU", "ELU", "CELU", "SeLU", "GELU", "FastGelu", "SiLU",
+    "Sigmoid", "LogSigmoid", "Tanh", "Tanhshrink", "Hardtanh", "Softmax", "Softmin", "LogSoftmax", "Softmax2d",
+    "Softplus", "Softsign", "SoftShrink", "HShrink", "HSwish", "HSigmoid", "Mish", "Threshold", "GLU",
+    "get_activation",
+]  # fmt: skip
+
+
+class ReLU(Cell):
+    """`max(x, 0)` (`mindspore.nn.ReLU`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.ReLU()(ms.Tensor([-1.0, 2.0])))
+        [0. 2.]
+    """
+
+    def construct(self, x: Tensor) -> Tensor:
+        return ops.relu(x)
+
+
+class ReLU6(Cell):
+    """`min(max(x, 0), 6)` (`mindspore.nn.ReLU6`)."""
+
+    def construct(self, x: Tensor) -> Tensor:
+        return ops.relu6(x)
+
+
+class LeakyReLU(Cell):
+    """`x` where positive, else `alpha * x`; alpha 0.2 by default (`mindspore.nn.LeakyReLU`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.LeakyReLU()(ms.Tensor([-1.0, 2.0])))
+        [-0.2  2. ]
+    """
+
+    def __init__(self, alpha: float = 0.2) -> None:
+        super().__init__()
+        self.alpha = _check.real("LeakyReLU", "alpha", alpha)
+
+    def construct(self, x: Tensor) -> Tensor:
+        return ops.leaky_relu(x, self.alpha)
+
+
+class PReLU(Cell):
+    """`x` where positive, else `w * x` with a trained `w` (`mindspore.nn.PReLU`).
+
+    Args:
+        channel: 1, or the number of channels (axis 1).
+        w: initial value: a number, a list or a Tensor.
+
+    Raises:
+        ValueError: `channel` below 1, or a Tensor `w` of another length.
+    """
+
+    def __init__(self, channel: int = 1, w: Any = 0.25) -> None:
+        super().__init__()
+        _check.positive_int("PReLU", "channel", channel)
+        if isinstance(w, (int, float)):
+            value = initializer(float(w), (channel,))
+        else:
+            value = w if isinstance(w, Tensor) else Tensor(w, float32)
+            value = initializer(value, (channel,))
+        self.w = Parameter(value, name="a")
+
+    def construct(self, x: Tensor) -> Tensor:
+        return ops.prelu(x, self.w)
+
+    def extend_repr(self) -> str:
+        return f"a={self.w}"
+
+
+class RReLU(Cell):
+    """Leaky ReLU with a slope drawn from [lower, upper] in training, their mean else (`mindspore.nn.RReLU`).
+
+    Raises:
+        ValueError: `lower` above `upper`.
+    """
+
+    def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3) -> None:
+        super().__init__()
+        self.lower = _check.real("RReLU", "lower", lower)
+        self.upper = _check.in_range("RReLU", "upper", upper, lower)
+
+    def construct(self, x: Tensor) -> Tensor:
+        if not self.training:
+            return ops.leaky_relu(x, (self.lower + self.upper) / 2)
+        slope = ops.rand(x.shape, dtype=x.dtype) * (self.upper - self.lower) + self.lower
+        return ops.where(x >= 0, x, x * slope)
+
+
+class ELU(Cell):
+    """`x` where positive, else `alpha * (exp(x) - 1)` (`mindspore.nn.ELU`)."""
+
+    def __init__(self, alpha: float = 1.0) -> None:
+        super().__init__()
+        self.alpha = _check.real("ELU", "alpha", alpha)
+
+    def construct(self, x: Tensor) -> Tensor:
+        return ops.elu(x, self.alpha)
+
+
+class CELU(Cell):
+    """`max(0, x) + min(0, alpha * (exp(x / alpha) - 1))` (`mindspore.nn.CELU`)."""
+
+    def __init__(self, alpha: float = 1.0) -> None:
+        super().__init__()
+        self.alpha = _check.real("CELU", "alpha", alpha)
+
+    def construct(self, x: Tensor) -> Tensor:
+        return ops.celu(x, self.alpha)
+
+
+class SeLU(Cell):
+    """Scaled ELU (`mindspore.nn.SeLU`)."""
+
+    def construct(self, x: Tensor) -> Tensor:
+        return ops.selu(x)
+
+
+class GELU(Cell):
+    """`x * Phi(x)`, by default in the tanh approximation (`mindspore.nn.GELU`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.GELU()(ms.Tensor([1.0])))
+        [0.841192]
+    """
+
+    def __init__(self, approximate: bool = True) -> None:
+        super().__init__()
+        self.approximate = _check.boolean("GELU", "approximate", approximate)
+
+    def construct(self, x: Tensor) -> Tensor:
+        return ops.gelu(x, "tanh" if self.approximate else "none")
+
+
+class FastGelu(Cell):
+    """`x / (1 + exp(-1.702 |x|)) * exp(0.851 (x - |x|))` (`mindspore.nn.FastGelu`)."""
+
+    def construct(self, x: Tensor) -> Tensor:
+        size = ops.abs(x)
+        return x / (1.0 + ops.exp(-1.702 * size)) * ops.exp(0.851 * (x - size))
+
+
+class SiLU(Cell):
+    """`x * sigmoid(x)` (`mindspore.nn.SiLU`)."""
+
+    def construct(self, x: Tensor) -> Tensor:
+        return ops.silu(x)
+
+
+class Sigmoid(Cell):
+    """`1 / (1 + exp(-x))` (`mindspore.nn.Sigmoid`)."""
+
+    def construct(self, x: Tensor) -> Tensor:
+        return ops.sigmoid(x)
+
+
+class LogSigmoid(Cell):
+    """`log(sigmoid(x))`, without overflow (`mindspore.nn.LogSigmoid`)."""
+
+    def construct(self, x: Tensor) -> Tensor:
+        return -ops.softplus(-x)
+
+
+class Tanh(Cell):
+    """Hyperbolic tangent (`mindspore.nn.Tanh`)."""
+
+    def construct(self, x: Tensor) -> Tensor:
+        return ops.tanh(x)
+
+
+class Tanhshrink(Cell):
+    """`x - tanh(x)` (`mindspore.nn.Tanhshrink`)."""
+
+    def construct(self, x: Tensor) -> Tensor:
+        return x - ops.tanh(x)
+
+
+class Hardtanh(Cell):
+    """`x` cut to [min_val, max_val] (`mindspore.nn.Hardtanh`).
+
+    Raises:
+        ValueError: `min_val` is not below `max_val`.
+    """
+
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0) -> None:
+        super().__init__()
+        self.min_val = _check.real("Hardtanh", "min_val", min_val)
+        self.max_val = _check.in_range("Hardtanh", "max_val", max_val, min_val, open_low=True)
+
+    def construct(self, x: Tensor) -> Tensor:
+        return ops.clamp(x, self.min_val, self.max_val)
+
+
+class Softmax(Cell):
+    """`exp(x) / sum(exp(x))` along an axis (`mindspore.nn.Softmax`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.Softmax()(ms.Tensor([0.0, 0.0])))
+        [0.5 0.5]
+    """
+
+    def __init__(self, axis: Any = -1) -> None:
+        super().__init__()
+        self.axis = axis
+
+    def construct(self, x: Tensor) -> Tensor:
+        return ops.softmax(x, self.axis)
+
+
+class Softmin(Cell):
+    """Softmax of `-x` (`mindspore.nn.Softmin`)."""
+
+    def __init__(self, axis: int = -1) -> None:
+        super().__init__()
+        self.axis = axis
+
+    def construct(self, x: Tensor) -> Tensor:
+        return ops.softmax(-x, self.axis)
+
+
+class Softmax2d(Cell):
+    """Softmax over the channels of (N, C, H, W) or (C, H, W) (`mindspore.nn.Softmax2d`)."""
+
+    def construct(self, x: Tensor) -> Tensor:
+        _check.rank("Softmax2d", x, 3, 4)
+        return ops.softmax(x, -3)
+
+
+class LogSoftmax(Cell):
+    """Logarithm of the softmax along an axis (`mindspore.nn.LogSoftmax`)."""
+
+    def __init__(self, axis: int = -1) -> None:
+        super().__init__()
+        self.axis = axis
+
+    def construct(self, x: Tensor) -> Tensor:
+        return ops.log_softmax(x, self.axis)
+
+
+class Softplus(Cell):
+    """`log(1 + exp(x))` (`mindspore.ops.softplus` as a layer)."""
+
+    def construct(self, x: Tensor) -> Tensor:
+        return ops.softplus(x)
+
+
+class Softsign(Cell):
+    """`x / (1 + |x|)` (`mindspore.nn.Softsign`)."""
+
+    def construct(self, x: Tensor) -> Tensor:
+        return x / (ops.abs(x) + 1.0)
+
+
+class SoftShrink(Cell):
+    """`x` moved towards 0 by `lambd`, 0 within it (`mindspore.nn.SoftShrink`)."""
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = _check.in_range("SoftShrink", "lambd", lambd, 0)
+
+    def construct(self, x: Tensor) -> Tensor:
+        return ops.relu(x - self.lambd) - ops.relu(-x - self.lambd)
+
+
+class HShrink(Cell):
+    """`x` where `|x| > lambd`, else 0 (`mindspore.nn.HShrink`)."""
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = _check.real("HShrink", "lambd", lambd)
+
+    def construct(self, x: Tensor) -> Tensor:
+        return ops.where(ops.abs(x) > self.lambd, x, ops.zeros_like(x))
+
+
+class HSwish(Cell):
+    """`x * relu6(x + 3) / 6` (`mindspore.nn.HSwish`)."""
+
+    def construct(self, x: Tensor) -> Tensor:
+        return ops.hardswish(x)
+
+
+class HSigmoid(Cell):
+    """`relu6(x + 3) / 6` (`mindspore.nn.HSigmoid`)."""
+
+    def construct(self, x: Tensor) -> Tensor:
+        return ops.hardsigmoid(x)
+
+
+class Mish(Cell):
+    """`x * tanh(softplus(x))` (`mindspore.nn.Mish`)."""
+
+    def construct(self, x: Tensor) -> Tensor:
+        return x * ops.tanh(ops.softplus(x))
+
+
+class Threshold(Cell):
+    """`x` where it is above `threshold`, else `value` (`mindspore.nn.Threshold`)."""
+
+    def __init__(self, threshold: float, value: float) -> None:
+        super().__init__()
+        self.threshold = _check.real("Threshold", "threshold", threshold)
+        self.value = _check.real("Threshold", "value", value)
+
+    def construct(self, x: Tensor) -> Tensor:
+        return ops.where(x > self.threshold, x, ops.full_like(x, self.value))
+
+
+class GLU(Cell):
+    """First half of an axis times the sigmoid of the second (`mindspore.nn.GLU`)."""
+
+    def __init__(self, axis: int = -1) -> None:
+        super().__init__()
+        self.axis = axis
+
+    def construct(self, x: Tensor) -> Tensor:
+        left, right = ops.split(x, x.shape[self.axis] // 2, self.axis)
+        return left * ops.sigmoid(right)
+
+
+_ACTIVATIONS: dict[str, type[Cell]] = {
+    "softmin": Softmin, "softmax": Softmax, "softmax2d": Softmax2d, "logsoftmax": LogSoftmax,
+    "relu": ReLU, "relu6": ReLU6, "rrelu": RReLU, "silu": SiLU, "tanh": Tanh, "tanhshrink": Tanhshrink,
+    "hardtanh": Hardtanh, "gelu": GELU, "fast_gelu": FastGelu, "elu": ELU, "sigmoid": Sigmoid,
+    "softsign": Softsign, "prelu": PReLU, "leakyrelu": LeakyReLU, "hswish": HSwish, "hsigmoid": HSigmoid,
+    "logsigmoid": LogSigmoid, "softshrink": SoftShrink, "hshrink": HShrink, "threshold": Threshold,
+    "mish": Mish,
+}  # fmt: skip
+
+
+def get_activation(name: str | None, prim_name: str | None = None) -> Cell | None:
+    """The activation layer of that name; None for None (`mindspore.nn.get_activation`).
+
+    Raises:
+        KeyError: no activation has that name.
+        TypeError: `name` is no string.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.get_activation("relu")
+        ReLU()
+    """
+    if name is None:
+        return None
+    owner = prim_name or "get_activation"
+    if not isinstance(name, str):
+        raise ArgumentError(f"{owner}: got activation {name!r}; wanted a name")
+    if name not in _ACTIVATIONS:
+        raise KeyError(f"{owner}: got activation {name!r}; wanted one of {', '.join(_ACTIVATIONS)}")
+    return _ACTIVATIONS[name]()

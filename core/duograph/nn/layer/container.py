@@ -1,0 +1,276 @@
+"""SequentialCell, CellList and CellDict."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from ...errors import ArgumentError, IndexRangeError
+from ..cell import Cell
+
+__all__ = ["SequentialCell", "CellList", "CellDict"]
+
+
+class _Numbered(Cell):
+    """Children named 0, 1, 2, ...: what SequentialCell and CellList share."""
+
+    def _check_cell(self, cell: Any) -> Cell:
+        if not isinstance(cell, Cell):
+            raise ArgumentError(f"{type(self).__name__}: got {type(cell).__name__}; wanted a Cell")
+        return cell
+
+    def _set_all(self, cells: Iterable[Cell]) -> None:
+        """Renumber: children get the names 0, 1, ... and their Parameters the paths that follow."""
+        kept = list(cells)
+        for name in list(self._cells):
+            del self._cells[name]
+        head = f"{self.param_prefix}." if self.param_prefix else ""
+        for i, cell in enumerate(kept):
+            if self._auto_prefix:
+                cell.update_parameters_name(f"{head}{i}.")
+            self._cells[str(i)] = cell
+
+    def _index(self, index: int) -> int:
+        n = len(self._cells)
+        if isinstance(index, bool) or not isinstance(index, int):
+            raise ArgumentError(f"{type(self).__name__}: got index {index!r}; wanted an int")
+        if not -n <= index < n:
+            raise IndexRangeError(
+                f"{type(self).__name__}: got index {index}; wanted one in [{-n}, {n})"
+            )
+        return index % n
+
+    def __getitem__(self, index: Any) -> Any:
+        kept = list(self._cells.items())
+        if isinstance(index, slice):
+            made = type(self).__new__(type(self))
+            Cell.__init__(made, auto_prefix=False)
+            for name, cell in kept[index]:
+                made._cells[name] = cell
+            return made
+        if isinstance(index, str):
+            return self._cells[index]
+        return kept[self._index(index)][1]
+
+    def __setitem__(self, index: int, cell: Cell) -> None:
+        self._check_cell(cell)
+        name = list(self._cells)[self._index(index)]
+        if self._auto_prefix:
+            head = f"{self.param_prefix}." if self.param_prefix else ""
+            cell.update_parameters_name(f"{head}{name}.")
+        self._cells[name] = cell
+
+    def __delitem__(self, index: Any) -> None:
+        kept = list(self._cells.values())
+        if isinstance(index, slice):
+            del kept[index]
+        else:
+            del kept[self._index(index)]
+        self._set_all(kept)
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[Cell]:
+        return iter(list(self._cells.values()))
+
+    def set_grad(self, requires_grad: bool = True) -> Cell:
+        """Record that gradients are wanted, in the children too; returns this Cell."""
+        self.requires_grad = requires_grad
+        for cell in self._cells.values():
+            cell.set_grad(requires_grad)
+        return self
+
+    def append(self, cell: Cell) -> Any:
+        """Add a Cell at the end; returns this one."""
+        self._check_cell(cell)
+        name = str(len(self._cells))
+        if self._auto_prefix:
+            head = f"{self.param_prefix}." if self.param_prefix else ""
+            cell.update_parameters_name(f"{head}{name}.")
+        self._cells[name] = cell
+        return self
+
+
+class SequentialCell(_Numbered):
+    """Cells called one after the other (`mindspore.nn.SequentialCell`).
+
+    Args:
+        args: Cells, or one list of Cells, or one OrderedDict of Cells, whose keys are the names.
+
+    Raises:
+        TypeError: something else than a Cell.
+        IndexError: an index past the end.
+
+    Examples:
+        >>> import duograph as ms
+        >>> from duograph import nn
+        >>> net = nn.SequentialCell(nn.Dense(3, 4), nn.ReLU(), nn.Dense(4, 2))
+        >>> net(ms.ops.ones((1, 3), ms.float32)).shape
+        (1, 2)
+        >>> [p.name for p in net.trainable_params()]
+        ['0.weight', '0.bias', '2.weight', '2.bias']
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__()
+        if len(args) == 1 and isinstance(args[0], (list, tuple)) or len(args) != 1:
+            cells = args[0] if len(args) == 1 else args
+            self._set_all([self._check_cell(c) for c in cells])
+        elif isinstance(args[0], Mapping):
+            for name, cell in args[0].items():
+                self._check_cell(cell).update_parameters_name(name + ".")
+                self._cells[name] = cell
+        else:
+            self._set_all([self._check_cell(args[0])])
+
+    def construct(self, input_data: Any) -> Any:
+        for cell in self._cells.values():
+            input_data = cell(input_data)
+        return input_data
+
+
+class CellList(_Numbered):
+    """A list of Cells; it cannot be called itself (`mindspore.nn.CellList`).
+
+    Args:
+        args: one list of Cells, or Cells.
+        auto_prefix: put the number before the names of the Parameters; default True.
+
+    Raises:
+        TypeError: something else than a Cell.
+        IndexError: an index past the end.
+
+    Examples:
+        >>> from duograph import nn
+        >>> layers = nn.CellList([nn.Dense(2, 2), nn.ReLU()])
+        >>> layers.append(nn.Dense(2, 1))
+        CellList(
+          (0): Dense(input_channels=2, output_channels=2, has_bias=True)
+          (1): ReLU()
+          (2): Dense(input_channels=2, output_channels=1, has_bias=True)
+        )
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        auto_prefix = kwargs.pop("auto_prefix", True)
+        if kwargs:
+            raise ArgumentError(f"CellList: got the unknown argument {next(iter(kwargs))!r}")
+        super().__init__(auto_prefix=auto_prefix)
+        cells = args[0] if len(args) == 1 and not isinstance(args[0], Cell) else args
+        self._set_all([self._check_cell(c) for c in cells])
+
+    def insert(self, index: int, cell: Cell) -> None:
+        """Put a Cell before position `index`."""
+        self._check_cell(cell)
+        kept = list(self._cells.values())
+        n = len(kept)
+        if not -n <= index <= n:
+            raise IndexRangeError(f"CellList: got index {index}; wanted one in [{-n}, {n}]")
+        kept.insert(index, cell)
+        self._set_all(kept)
+
+    def extend(self, cells: Iterable[Cell]) -> CellList:
+        """Add Cells at the end; returns this Cell."""
+        for cell in list(cells):
+            self.append(cell)
+        return self
+
+    def pop(self, index: int = -1) -> Cell:
+        """Take a Cell out and return it."""
+        kept = list(self._cells.values())
+        found = kept.pop(self._index(index))
+        self._set_all(kept)
+        return found
+
+    def construct(self, *inputs: Any) -> Any:
+        raise NotImplementedError("CellList: cannot be called; call the Cells in it")
+
+
+class CellDict(Cell):
+    """A dictionary of Cells; it cannot be called itself (`mindspore.nn.CellDict`).
+
+    Raises:
+        TypeError: something else than a Cell.
+        KeyError: no such key.
+
+    Examples:
+        >>> from duograph import nn
+        >>> cells = nn.CellDict({"fc": nn.Dense(2, 2), "act": nn.ReLU()})
+        >>> list(cells.keys())
+        ['fc', 'act']
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        auto_prefix = kwargs.pop("auto_prefix", True)
+        super().__init__(auto_prefix=auto_prefix)
+        if len(args) > 1 or kwargs:
+            raise ArgumentError("CellDict: wanted one mapping, or one list of (name, Cell)")
+        if args and args[0] is not None:
+            self.update(args[0])
+
+    def __getitem__(self, key: str) -> Cell:
+        return self._cells[key]  # type: ignore[no-any-return]
+
+    def __setitem__(self, key: str, cell: Cell) -> None:
+        if not isinstance(key, str) or not key or "." in key:
+            raise ArgumentError(f"CellDict: got key {key!r}; wanted a name without a dot")
+        if not isinstance(cell, Cell):
+            raise ArgumentError(f"CellDict: got {type(cell).__name__}; wanted a Cell")
+        if key in self.__dict__ and key not in self._cells or hasattr(type(self), key):
+            raise KeyError(f"CellDict: the key {key!r} is an attribute of the CellDict; wanted another")
+        if self._auto_prefix:
+            head = f"{self.param_prefix}." if self.param_prefix else ""
+            cell.update_parameters_name(f"{head}{key}.")
+        self._cells[key] = cell
+
+    def __delitem__(self, key: str) -> None:
+        del self._cells[key]
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._cells))
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._cells
+
+    def keys(self) -> Any:
+        """The names."""
+        return self._cells.keys()
+
+    def values(self) -> Any:
+        """The Cells."""
+        return self._cells.values()
+
+    def items(self) -> Any:
+        """(name, Cell) pairs."""
+        return self._cells.items()
+
+    def clear(self) -> None:
+        """Take all out."""
+        for key in list(self._cells):
+            del self._cells[key]
+
+    def pop(self, key: str) -> Cell:
+        """Take a Cell out and return it."""
+        found = self._cells[key]
+        del self._cells[key]
+        return found  # type: ignore[no-any-return]
+
+    def update(self, cells: Any) -> None:
+        """Add or replace Cells from a mapping or a list of (name, Cell)."""
+        pairs = cells.items() if isinstance(cells, (Mapping, CellDict, OrderedDict)) else cells
+        for key, cell in pairs:
+            self[key] = cell
+
+    def construct(self, *inputs: Any) -> Any:
+        raise NotImplementedError("CellDict: cannot be called; call the Cells in it")

@@ -1,0 +1,511 @@
+"""Ops, their rule slots, and the door through which every call of one goes.
+
+An op is defined once, by a function whose signature says what it takes: a parameter annotated `Tensor` is an operand,
+`Tensor | None` an optional one, `Sequence[Tensor]` a variadic one (then it is the only one); the rest are attributes.
+A body makes it a composite, no body a primitive. Rules are attached to the op object with its slots.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from .dtype import DType, promote
+from .errors import ArgumentError, DTypeError, UnsupportedOpError
+from .types import TensorType
+
+if TYPE_CHECKING:
+    from .effects import Effect
+
+__all__ = ["Op", "op", "OPS", "NO_GRAD", "freeze", "generation"]
+
+# Every op by name; filled by the modules that ops/__init__.py lists, and by plugins.
+OPS: dict[str, Op] = {}
+
+
+class _NoGrad:
+    """A rule returns NO_GRAD for an operand that has no gradient by definition (an index, a mask)."""
+
+    def __repr__(self) -> str:
+        return "NO_GRAD"
+
+
+NO_GRAD = _NoGrad()
+
+
+class Builder(Protocol):
+    """Where a call of an op goes: eager runs it, graph appends it."""
+
+    def apply(self, op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any: ...
+
+
+class _ThreadState(threading.local):
+    builder: Builder | None = None
+
+
+thread_state = _ThreadState()
+_eager: list[Builder] = []  # installed by runtime.eager
+
+# Bumped when a rule is registered; part of the key of everything that was made from rules.
+_generation = [0]
+
+
+def generation() -> int:
+    """How many times rules were registered after definition."""
+    return _generation[0]
+
+
+def drop_tables() -> None:
+    """Forget every prepared call: a rule, a plugin or the device_target changed."""
+    for known in OPS.values():
+        known.table.clear()
+
+
+def rules_changed() -> None:
+    """Rules of some op were replaced: everything made from rules is made anew."""
+    _generation[0] += 1
+    for known in OPS.values():
+        known.table.clear()
+        known.expanded.clear()
+
+
+def freeze(value: Any) -> Any:
+    """A hashable attribute value: lists become tuples, NumPy scalars Python ones, small arrays tuples."""
+    kind = value.__class__
+    if kind in (int, float, bool, str, DType) or value is None:
+        return value
+    if kind is tuple or kind is list:
+        return tuple([freeze(v) for v in value])
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return freeze(value.tolist())
+    if isinstance(value, dict):
+        return tuple((k, freeze(v)) for k, v in value.items())
+    concrete = getattr(value, "_attribute_value", None)
+    if concrete is not None:  # a Tensor given where an attribute is wanted
+        return freeze(concrete())
+    if isinstance(value, (list, tuple)):
+        return tuple([freeze(v) for v in value])
+    return value
+
+
+class _Parameter:
+    __slots__ = ("name", "kind", "default", "required")
+
+    def __init__(self, name: str, kind: str, default: Any) -> None:
+        self.name = name
+        self.kind = kind  # tensor, optional, list, attribute
+        self.required = default is inspect.Parameter.empty
+        self.default = None if self.required else default
+
+
+def _classify(annotation: Any) -> str:
+    text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+    text = text.replace(" ", "")
+    if text == "Tensor":
+        return "tensor"
+    if text in ("Tensor|None", "Optional[Tensor]"):
+        return "optional"
+    if text.startswith(("Sequence[Tensor", "tuple[Tensor", "list[Tensor")):
+        return "list"
+    return "attribute"
+
+
+class Op:
+    """One op: signature, documentation and rules. Call it like the function that defined it.
+
+    Attributes:
+        name: unique name; what a backend sees.
+        table: prepared calls by operand types (and attributes), read by the fast path.
+        is_composite: True when the defining function has a body made of ops.
+        differentiable: False when no operand ever has a gradient (comparisons, argmax).
+        host: True when the size of the result depends on values; runs on the host.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str,
+        composite: bool,
+        method: str | Sequence[str] | None = None,
+        operators: Sequence[str] = (),
+        reflected: Sequence[str] = (),
+        primitive: str | None = None,
+        dtypes: Sequence[DType] | None = None,
+        promote: str | None = None,
+        promote_from: int = 0,
+        effects: Sequence[Effect] = (),
+        differentiable: bool = True,
+        host: bool = False,
+        elementwise: bool = False,
+    ) -> None:
+        self.name = name
+        self.__name__ = name
+        self.__qualname__ = name
+        self.__doc__ = function.__doc__
+        self.__module__ = function.__module__
+        self.__wrapped__ = function
+        self.methods = (method,) if isinstance(method, str) else tuple(method or ())
+        self.operators = tuple(operators)
+        self.reflected = tuple(reflected)
+        self.primitive_name = primitive
+        self.dtypes = None if dtypes is None else frozenset(dtypes)
+        if promote not in (None, "common", "float"):
+            raise ValueError(f"{name}: promote is None, 'common' or 'float', got {promote!r}")
+        self.promote = promote
+        self.promote_from = promote_from
+        self.effects = tuple(effects)
+        self.differentiable = differentiable
+        self.host = host
+        self.elementwise = elementwise
+        self.is_composite = composite
+        self.body: Callable[..., Any] | None = function if composite else None
+        self.table: dict[Any, Callable[..., Any]] = {}
+        self.expanded: dict[Any, Any] = {}
+        self.infer_rule: Callable[..., Any] | None = None
+        self.bprop_rule: Callable[[Mapping[str, Any]], Callable[..., Any]] | None = None
+        self.reference_rule: Callable[..., Any] | None = None
+        self.scalar_rule: Callable[..., Any] | None = None
+        self.decompose_rule: Callable[..., Any] | None = None
+        signature = inspect.signature(function)
+        self.__signature__ = signature
+        self.parameters = [
+            _Parameter(p.name, _classify(p.annotation), p.default)
+            for p in signature.parameters.values()
+        ]
+        kinds = [p.kind for p in self.parameters]
+        self.n_operands = sum(k != "attribute" for k in kinds)
+        self.variadic = "list" in kinds
+        if self.variadic and self.n_operands != 1:
+            raise ValueError(f"{name}: a variadic operand must be the only operand")
+        self.attribute_names = tuple(p.name for p in self.parameters if p.kind == "attribute")
+        self._index = {p.name: i for i, p in enumerate(self.parameters)}
+        self.function = self._make_function(kinds)
+
+    # ---- rule slots -----------------------------------------------------------------------------
+
+    def infer(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Slot: `rule(*operand_types, **attributes)` -> TensorType, or a tuple of them."""
+        self.infer_rule = rule
+        return rule
+
+    def reference(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Slot: `rule(*arrays, **attributes)` -> array(s). This is the op's meaning."""
+        self.reference_rule = rule
+        return rule
+
+    def scalar(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Slot: `rule(s, *scalars, **attributes)` -> scalar expression; makes the op elementwise."""
+        self.scalar_rule = rule
+        self.elementwise = True
+        return rule
+
+    def decompose(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Slot: the op made of other ops, for backends without a kernel; the op's own signature."""
+        self.decompose_rule = rule
+        return rule
+
+    def bprop(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Slot: `rule(*operands, out, dout, **attributes)` -> one cotangent, or NO_GRAD, per operand.
+
+        Raises:
+            ArgumentError: the rule does not take the operands, `out` and `dout`.
+        """
+        self._check_rule_arity(rule)
+
+        def getter(attributes: Mapping[str, Any]) -> Callable[..., Any]:
+            if not attributes:
+                return rule
+            return lambda *args: rule(*args, **attributes)
+
+        self.bprop_rule = getter
+        return rule
+
+    def _check_rule_arity(self, rule: Callable[..., Any]) -> None:
+        positional = [
+            p for p in inspect.signature(rule).parameters.values()
+            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+            and p.name not in self.attribute_names
+        ]  # fmt: skip
+        star = any(
+            p.kind is p.VAR_POSITIONAL for p in inspect.signature(rule).parameters.values()
+        )
+        wanted = self.n_operands + 2
+        if not star and len(positional) != wanted:
+            names = ", ".join(p.name for p in self.parameters if p.kind != "attribute")
+            raise ArgumentError(
+                f"{self.name}: the bprop takes {len(positional)} arguments, wanted {wanted}: "
+                f"({names}, out, dout)"
+            )
+
+    # ---- calling --------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        return _op_by_name, (self.name,)
+
+    def _make_function(self, kinds: list[str]) -> Callable[..., Any]:
+        """The function behind operators and methods: the fast path for this signature."""
+        table = self.table
+        if kinds == ["tensor", "tensor"]:
+
+            def binary(x: Any, y: Any) -> Any:
+                try:
+                    call = table[x._type, y._type]
+                except (KeyError, AttributeError):
+                    call = None
+                if call is None:
+                    return door(self, (x, y), {})
+                return call(x, y)
+
+            call_named = self._call_bound
+
+            def binary_named(*args: Any, **kwargs: Any) -> Any:
+                if len(args) == 2 and not kwargs:
+                    return binary(*args)
+                return call_named(*args, **kwargs)
+
+            self.operator_function: Callable[..., Any] = binary
+            return _documented(binary_named, self)
+        if kinds == ["tensor"]:
+
+            def unary(x: Any) -> Any:
+                try:
+                    call = table[x._type]
+                except (KeyError, AttributeError):
+                    call = None
+                if call is None:
+                    return door(self, (x,), {})
+                return call(x)
+
+            self.operator_function = unary
+
+            def unary_named(*args: Any, **kwargs: Any) -> Any:
+                if len(args) == 1 and not kwargs:
+                    return unary(*args)
+                operands, _ = self.bind(args, kwargs)
+                return unary(operands[0])
+
+            return _documented(unary_named, self)
+
+        def general(*args: Any, **kwargs: Any) -> Any:
+            return self._call_bound(*args, **kwargs)
+
+        self.operator_function = _documented(general, self)
+        return self.operator_function
+
+    def _call_bound(self, *args: Any, **kwargs: Any) -> Any:
+        operands, attributes = self.bind(args, kwargs)
+        try:
+            call = self.table.get(
+                self.key([None if x is None else x._type for x in operands], attributes)
+            )
+        except (AttributeError, TypeError):
+            call = None
+        if call is None:
+            return door(self, operands, attributes)
+        return call(*operands)
+
+    def key(self, types: Sequence[TensorType | None], attributes: Mapping[str, Any]) -> Any:
+        """Key of `table`. Floats go in as text: 1.0 is not 1, -0.0 not 0.0, and NaN equals itself."""
+        if attributes:
+            return (
+                *types,
+                *[repr(v) if v.__class__ is float else v for v in attributes.values()],
+            )
+        if len(types) == 1 and not self.variadic:
+            return types[0]
+        return tuple(types)
+
+    def bind(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Operands (None where an optional one is absent; flat when variadic) and frozen attributes."""
+        parameters = self.parameters
+        if len(args) > len(parameters):
+            raise ArgumentError(
+                f"{self.name}: got {len(args)} positional arguments, wanted at most "
+                f"{len(parameters)}: {self.name}{self.__signature__}"
+            )
+        values: list[Any] = list(args)
+        if kwargs or len(args) < len(parameters):
+            used = 0
+            for p in parameters[len(args) :]:
+                if p.name in kwargs:
+                    values.append(kwargs[p.name])
+                    used += 1
+                elif p.required:
+                    raise ArgumentError(
+                        f"{self.name}: got no value for {p.name!r}; "
+                        f"wanted {self.name}{self.__signature__}"
+                    )
+                else:
+                    values.append(p.default)
+            if used != len(kwargs):
+                bad = [k for k in kwargs if self._index.get(k, -1) < len(args)]
+                known = [k for k in bad if k in self._index]
+                raise ArgumentError(
+                    f"{self.name}: got {'two values for ' if known else 'the unknown argument '}"
+                    f"{(known or bad)[0]!r}; wanted {self.name}{self.__signature__}"
+                )
+        operands: list[Any] = []
+        attributes: dict[str, Any] = {}
+        for p, value in zip(parameters, values, strict=True):
+            kind = p.kind
+            if kind == "attribute":
+                attributes[p.name] = freeze(value)
+            elif kind == "list":
+                if not isinstance(value, (list, tuple)):
+                    raise ArgumentError(
+                        f"{self.name}: got {type(value).__name__} for {p.name!r}; "
+                        f"wanted a tuple or list of Tensors"
+                    )
+                if not value:
+                    raise ArgumentError(
+                        f"{self.name}: got an empty {type(value).__name__} for {p.name!r}; "
+                        f"wanted at least one Tensor"
+                    )
+                operands.extend(value)
+            else:
+                if value is None and kind == "tensor":
+                    raise ArgumentError(
+                        f"{self.name}: got None for {p.name!r}; wanted a Tensor"
+                    )
+                operands.append(value)
+        return tuple(operands), attributes
+
+    # ---- types ----------------------------------------------------------------------------------
+
+    def arguments(self, operands: Sequence[Any]) -> tuple[Any, ...]:
+        """Flat operands as the op's functions take them: one sequence when variadic."""
+        return (tuple(operands),) if self.variadic else tuple(operands)
+
+    def result_types(
+        self, types: tuple[TensorType | None, ...], attributes: Mapping[str, Any]
+    ) -> TensorType | tuple[TensorType, ...]:
+        """Types of the results for promoted, plain operand types: one type, or a tuple."""
+        if self.infer_rule is not None:
+            return self.infer_rule(*self.arguments(types), **attributes)  # type: ignore[no-any-return]
+        if self.body is None:
+            raise UnsupportedOpError(f"{self.name}: has no infer rule and no body")
+        from .ir.builder import expand  # a composite's types come from tracing it
+
+        graph = expand(self, types, attributes)
+        found = tuple(graph.types[i] for i in graph.outputs)
+        return found[0] if graph.single else found
+
+    def infer_types(
+        self, types: tuple[TensorType | None, ...], attributes: Mapping[str, Any]
+    ) -> tuple[TensorType, ...]:
+        """`result_types`, always as a tuple."""
+        found = self.result_types(types, attributes)
+        return found if isinstance(found, tuple) else (found,)
+
+    def promoted_dtype(self, types: Sequence[TensorType | None]) -> DType | None:
+        """The dtype that operands are cast to first, or None when this op promotes nothing."""
+        if self.promote is None:
+            return None
+        target: DType | None = None
+        for t in types[self.promote_from :]:
+            if t is not None:
+                target = t.dtype if target is None else promote(target, t.dtype)
+        if target is not None and self.promote == "float" and target.kind in "biu":
+            from .dtype import float32
+
+            target = float32
+        return target
+
+    def check_dtypes(self, types: Sequence[TensorType | None]) -> None:
+        """Raise DTypeError when an operand has a dtype that this op does not take."""
+        if self.dtypes is None:
+            return
+        for i, t in enumerate(types):
+            if t is not None and i >= self.promote_from and t.dtype not in self.dtypes:
+                names = [p.name for p in self.parameters if p.kind != "attribute"]
+                name = names[min(i, len(names) - 1)]
+                allowed = ", ".join(d.name for d in sorted(self.dtypes, key=lambda d: d.index))
+                raise DTypeError(
+                    f"{self.name}: {name} has dtype {t.dtype.name}; wanted one of {allowed}"
+                )
+
+
+def _documented(function: Callable[..., Any], of: Op) -> Callable[..., Any]:
+    function.__name__ = of.name
+    function.__qualname__ = of.name
+    function.__doc__ = of.__doc__
+    function.__module__ = of.__module__
+    function.__signature__ = of.__signature__  # type: ignore[attr-defined]
+    function.op = of  # type: ignore[attr-defined]
+    return function
+
+
+def _op_by_name(name: str) -> Op:
+    return OPS[name]
+
+
+def door(op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
+    """The one road of an op call that no prepared call serves: to the current builder."""
+    builder = thread_state.builder
+    if builder is None:
+        for x in operands:
+            builder = getattr(x, "_builder", None)
+            if builder is not None:
+                break
+        else:
+            builder = _eager[0]
+    return builder.apply(op, operands, attributes)
+
+
+def _has_body(function: Callable[..., Any]) -> bool:
+    """False when the code of the function is a docstring (or nothing) alone."""
+    code = function.__code__
+    return bool(code.co_names) or any(
+        not isinstance(c, str) and c is not None for c in code.co_consts
+    ) or len(code.co_consts) > 2
+
+
+def op(
+    *, name: str | None = None, composite: bool | None = None, **options: Any
+) -> Callable[[Callable[..., Any]], Op]:
+    """Define an op from a function; see the module's docstring.
+
+    Args:
+        name: the op's name; default the function's, without a trailing underscore.
+        composite: whether the function has a body; found by looking when None.
+        method: name, or names, of the Tensor methods with the same signature.
+        operators, reflected: special methods such as ``__add__`` and ``__radd__``.
+        primitive: name of the attribute-less primitive class, such as ``"Exp"``.
+        dtypes: dtypes taken (after promotion); None takes all.
+        promote: ``"common"`` casts operands to their common dtype first, ``"float"`` also makes integers float32.
+        promote_from: index of the first operand that takes part (1 for select).
+        effects, differentiable, host, elementwise: see `Op`.
+
+    Raises:
+        ValueError: an op of that name exists.
+    """
+
+    def define(function: Callable[..., Any]) -> Op:
+        own = name or function.__name__.rstrip("_")
+        if own in OPS:
+            raise ValueError(f"op {own!r} is defined twice: {OPS[own].__module__} and {function.__module__}")
+        made = Op(
+            function,
+            name=own,
+            composite=_has_body(function) if composite is None else composite,
+            **options,
+        )
+        OPS[own] = made
+        return made
+
+    return define

@@ -1,0 +1,28 @@
+"""All ops. The families are listed here, one by one; functions, primitive classes and Tensor methods come from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import op as _op
+from ..runtime import eager as _eager  # noqa: F401  (installs the eager builder behind the door)
+from ..tensor import Tensor
+from . import creation, elementwise, movement, primitive, reduction
+from .creation import cast
+from .methods import install as _install
+from .primitive import Primitive, plain_primitives
+
+FAMILIES = (creation, elementwise, movement, reduction)
+
+for _family in FAMILIES:
+    globals().update({name: getattr(_family, name) for name in _family.__all__})
+globals().update(plain_primitives())
+_install(Tensor, FAMILIES)
+
+
+def __getattr__(name: str) -> Any:
+    """Ops that plugins added."""
+    found = _op.OPS.get(name)
+    if found is None:
+        raise AttributeError(f"module 'duograph.ops' has no attribute {name!r}")
+    return found

@@ -1,0 +1,215 @@
+"""Parameters: named Tensors that Cells own and optimisers write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from .errors import ArgumentError, ArgumentValueError, ShapeError
+from .tensor import Tensor, host_array, materialise
+
+__all__ = ["Parameter", "ParameterTuple"]
+
+
+class Parameter(Tensor):
+    """A named Tensor that a Cell owns (`mindspore.Parameter`).
+
+    Args:
+        default_input: Tensor, number, list or NumPy array with the initial value; it is copied.
+        name: name in checkpoints; a Cell gives the attribute's name when None.
+        requires_grad: whether optimisers and `trainable_params` take it.
+
+    Assigning to it in place, `set_data`, optimisers and `load_param_into_net` give it another value;
+    code that read it before keeps what it read.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.Parameter(ms.Tensor([1.0]), name="w")
+        Parameter (name=w, shape=(1,), dtype=Float32, requires_grad=True)
+    """
+
+    _recording: int = 0
+
+    def __init__(
+        self,
+        default_input: Any,
+        name: str | None = None,
+        requires_grad: bool = True,
+        layerwise_parallel: bool = False,
+        parallel_optimizer: bool = True,
+        storage_format: str = "",
+        device: str | None = None,
+    ) -> None:
+        del storage_format
+        if isinstance(default_input, Tensor) and default_input.has_init:
+            self._type = default_input._type
+            self._init = default_input._init
+            self._buf = None
+        elif isinstance(default_input, Tensor):
+            value = default_input
+            if value._type.device is None:
+                super().__init__(value, device=device)
+            else:  # buffers are immutable: sharing one is as good as a copy
+                self._buf = value._buf
+                self._type = value._type.on(value._type.device)
+        else:
+            super().__init__(default_input, device=device)
+        if name is not None and not isinstance(name, str):
+            raise ArgumentError(f"Parameter: got name={name!r}; wanted a string or None")
+        self._name = name if name is not None else "Parameter"
+        self._named = name is not None
+        self._requires_grad = _flag("requires_grad", requires_grad)
+        self.layerwise_parallel = layerwise_parallel
+        self.parallel_optimizer = parallel_optimizer
+
+    @property
+    def name(self) -> str:
+        """Name in checkpoints; settable."""
+        return self._name
+
+    @name.setter
+    def name(self, value: str) -> None:
+        if not isinstance(value, str) or not value:
+            raise ArgumentValueError(f"Parameter.name: got {value!r}; wanted a non-empty string")
+        self._name = value
+        self._named = True
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether optimisers and `trainable_params` take it; settable."""
+        return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self._requires_grad = _flag("requires_grad", value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Parameter:
+        """Set `requires_grad`; returns the Parameter."""
+        self.requires_grad = requires_grad
+        return self
+
+    def set_data(self, data: Any, slice_shape: bool = False) -> Parameter:
+        """Replace the value.
+
+        Args:
+            data: the new value, of the same shape and a dtype that the parameter's can hold.
+            slice_shape: allow another shape.
+
+        Raises:
+            ValueError: another shape, without `slice_shape`.
+        """
+        value = data if isinstance(data, Tensor) else Tensor(data)
+        if value.shape != self.shape and not slice_shape:
+            raise ShapeError(
+                f"Parameter {self.name}: set_data got shape {value.shape}, wanted {self.shape} "
+                f"(slice_shape=True allows another)"
+            )
+        own = self.dtype
+        if value.dtype is not own:
+            if value.dtype.kind in "fc" and own.kind in "biu":
+                raise ArgumentError(
+                    f"Parameter {self.name}: set_data got {value.dtype.name}, which "
+                    f"{own.name} cannot hold"
+                )
+            value = Tensor(host_array(value, own))
+        if value._type.device is None:
+            value = Tensor(value)  # a private copy: host data may change later
+        device = self._type.device
+        if device is not None and value._type.device is not device:
+            value = value.move_to(repr(device)) if value._type.device else value
+        self._rebind(value)
+        return self
+
+    def assign_value(self, value: Any) -> Parameter:
+        """`set_data` under its oldest name."""
+        return self.set_data(value)
+
+    def value(self) -> Tensor:
+        """The present value, as a Tensor that later writes do not change."""
+        return Tensor._make(self._type.on(self._type.device), self._host_or_handle())
+
+    def _host_or_handle(self) -> Any:
+        if self._type.device is None:
+            materialise(self)
+        return self._buf
+
+    @property
+    def data(self) -> Parameter:
+        """The Parameter itself."""
+        return self
+
+    def init_data(self, *_: Any, **__: Any) -> Parameter:
+        """Make the values of a Parameter that was given `init`; returns the Parameter."""
+        materialise(self)
+        return self
+
+    def clone(self, init: Any = "same") -> Parameter:
+        """A new Parameter with the same value, name and flags, or initialised anew by `init`."""
+        if isinstance(init, str) and init == "same":
+            made = Parameter(Tensor(np.array(self.asnumpy()), self.dtype), self._name)
+        else:
+            from .common.initializer import initializer  # built on Tensor
+
+            made = Parameter(initializer(init, self.shape, self.dtype), self._name)
+        made.requires_grad = self.requires_grad
+        return made
+
+    def __repr__(self) -> str:
+        return (
+            f"Parameter (name={self._name}, shape={self.shape}, dtype={self.dtype}, "
+            f"requires_grad={self.requires_grad})"
+        )
+
+    __str__ = __repr__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickle, (
+            np.asarray(self.asnumpy()), self.dtype.name, self._name, self.requires_grad,
+        )  # fmt: skip
+
+    def __deepcopy__(self, memo: Any) -> Parameter:
+        made = self.clone()
+        memo[id(self)] = made
+        return made
+
+
+def _unpickle(array: Any, dtype: str, name: str, requires_grad: bool) -> Parameter:
+    return Parameter(Tensor(array, dtype), name, requires_grad)
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise ArgumentError(f"Parameter.{name}: got {value!r}; wanted True or False")
+    return bool(value)
+
+
+class ParameterTuple(tuple[Parameter, ...]):
+    """A tuple of Parameters (`mindspore.ParameterTuple`).
+
+    Raises:
+        TypeError: an item is no Parameter.
+    """
+
+    def __new__(cls, iterable: Iterable[Parameter]) -> ParameterTuple:
+        items = tuple(iterable)
+        for x in items:
+            if not isinstance(x, Parameter):
+                raise ArgumentError(
+                    f"ParameterTuple: got {type(x).__name__} among the items; wanted Parameters"
+                )
+        return super().__new__(cls, items)
+
+    def clone(self, prefix: str, init: Any = "same") -> ParameterTuple:
+        """Clones of all, their names prefixed with ``prefix.``."""
+        if not isinstance(prefix, str) or not prefix:
+            raise ArgumentValueError(f"ParameterTuple.clone: got prefix={prefix!r}; wanted a name")
+        made = []
+        for p in self:
+            copy = p.clone(init)
+            copy.name = f"{prefix}.{p.name}"
+            made.append(copy)
+        return ParameterTuple(made)
+
+

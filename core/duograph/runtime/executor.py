@@ -1,0 +1,134 @@
+"""Runs a lowered graph: a list of prepared calls over slots, dead handles dropped as it goes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+__all__ = ["Step", "link"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """One prepared call: slots in (-1: absent operand), slots out, one handle or a tuple."""
+
+    call: Callable[..., Any]
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+    single: bool
+
+
+def link(
+    steps: Sequence[Step],
+    n_params: int,
+    constants: dict[int, Any],
+    outputs: tuple[int, ...],
+    single: bool,
+    n_slots: int,
+) -> Callable[..., Any]:
+    """One callable from parameter handles to result handle(s).
+
+    A graph that is a single call on its own parameters is that call itself: nothing is added.
+    """
+    params = tuple(range(n_params))
+    if len(steps) == 1 and not constants:
+        (step,) = steps
+        if step.operands == params and step.results == outputs and step.single == single:
+            return step.call
+    if not steps and not constants:
+        return _select(params, outputs, single)
+    if single and len(steps) == 1 and step_is(steps[0], outputs):
+        found = _one_step(steps[0], n_params, constants)
+        if found is not None:
+            return found
+    return _loop(steps, n_params, constants, outputs, single, n_slots)
+
+
+def step_is(step: Step, outputs: tuple[int, ...]) -> bool:
+    return step.single and step.results == outputs
+
+
+def _select(params: tuple[int, ...], outputs: tuple[int, ...], single: bool) -> Callable[..., Any]:
+    if single:
+        i = outputs[0]
+        if len(params) == 1:
+            return lambda x: x
+        return lambda *handles: handles[i]
+    return lambda *handles: tuple([handles[i] for i in outputs])
+
+
+def _one_step(step: Step, n_params: int, constants: dict[int, Any]) -> Callable[..., Any] | None:
+    """Common forms of one call on parameters and constants without the loop."""
+    call = step.call
+    operands = step.operands
+    if n_params == 1 and len(operands) == 2:
+        if operands[0] == 0 and operands[1] in constants:
+            c = constants[operands[1]]
+            return lambda x: call(x, c)
+        if operands[1] == 0 and operands[0] in constants:
+            c = constants[operands[0]]
+            return lambda x: call(c, x)
+        if operands == (0, 0):
+            return lambda x: call(x, x)
+    if n_params == 2 and operands == (1, 0):
+        return lambda x, y: call(y, x)
+    if n_params == 2 and len(operands) == 1:
+        if operands[0] == 0:
+            return lambda x, y: call(x)
+        if operands[0] == 1:
+            return lambda x, y: call(y)
+    if all(0 <= i < n_params for i in operands):
+        return lambda *handles: call(*[handles[i] for i in operands])
+    return None
+
+
+def _loop(
+    steps: Sequence[Step],
+    n_params: int,
+    constants: dict[int, Any],
+    outputs: tuple[int, ...],
+    single: bool,
+    n_slots: int,
+) -> Callable[..., Any]:
+    keep = set(outputs) | set(constants)
+    last: dict[int, int] = {}
+    for k, step in enumerate(steps):
+        for i in (*step.operands, *step.results):
+            last[i] = k
+    program = []
+    for k, step in enumerate(steps):
+        dead = tuple(
+            i for i in dict.fromkeys((*step.operands, *step.results))
+            if i >= 0 and last[i] == k and i not in keep
+        )  # fmt: skip
+        result = step.results[0] if step.single else step.results
+        a, b = (*step.operands, -1, -1)[:2] if len(step.operands) <= 2 else (-2, -2)
+        program.append((step.call, len(step.operands), a, b, step.operands, step.single, result, dead))
+    template: list[Any] = [None] * (n_slots + 1)  # the last slot stays None: an absent operand
+    for i, handle in constants.items():
+        template[i] = handle
+    rest = template[n_params:]
+    out0 = outputs[0] if outputs else -1
+
+    def run(*handles: Any) -> Any:
+        env = [*handles, *rest]
+        for call, arity, a, b, operands, one, result, dead in program:
+            if arity == 2:
+                value = call(env[a], env[b])
+            elif arity == 1:
+                value = call(env[a])
+            else:
+                value = call(*[env[i] for i in operands])
+            if one:
+                env[result] = value
+            else:
+                for i, v in zip(result, value):  # noqa: B905 (lengths were checked when prepared)
+                    env[i] = v
+            for i in dead:
+                env[i] = None
+        if single:
+            return env[out0]
+        return tuple([env[i] for i in outputs])
+
+    return run

@@ -1,0 +1,190 @@
+"""Makes a graph runnable on one backend: kernel, else composite body or decomposition, else declared host fallback."""
+
+from __future__ import annotations
+
+import collections
+import threading
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from .. import context
+from ..backend import registry
+from ..backend.protocol import Backend
+from ..errors import UnsupportedOpError
+from ..ir.builder import FrozenArray, expand
+from ..ir.graph import Graph, GraphNode, live_nodes
+from ..op import Op
+from ..types import Device, TensorType
+from .executor import Step, link
+
+__all__ = ["lower", "host_call", "fallback_counts"]
+
+# Ops that share their operand's handle; no backend is asked for them.
+ALIASES = {"reshape", "identity", "stop_gradient"}
+# A constant of at most this many elements is made once, when the graph is prepared.
+CONSTANT_LIMIT = 1024
+
+# (backend, op) -> how often the host ran it
+fallback_counts: collections.Counter[tuple[str, str]] = collections.Counter()
+_warned: set[tuple[str, str]] = set()
+_lock = threading.Lock()
+
+
+class _Lowering:
+    """Collects the steps of one graph."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.backend = registry.backend(device.name)
+        self.steps: list[Step] = []
+        self.constants: dict[int, Any] = {}
+        self.n_slots = 0
+
+    def slot(self) -> int:
+        self.n_slots += 1
+        return self.n_slots - 1
+
+    def graph(self, graph: Graph, slots: list[int], results: set[int], root: bool) -> list[int]:
+        """Lower the nodes of `graph` on parameter slots; the slots of its outputs."""
+        env = dict(enumerate(slots))
+        out = set(graph.outputs)
+        for node in live_nodes(graph.nodes, out):
+            is_result = root and any(r in out for r in node.results)
+            found = self.node(node, graph, env, is_result)
+            env.update(zip(node.results, found, strict=True))
+        return [env[i] for i in graph.outputs]
+
+    def node(
+        self, node: GraphNode, graph: Graph, env: dict[int, int], is_result: bool
+    ) -> list[int]:
+        op = node.op
+        operands = [-1 if i is None else env[i] for i in node.operands]
+        if op.name in ALIASES:
+            return [operands[0]]
+        types = tuple(None if i is None else graph.types[i] for i in node.operands)
+        results = tuple(graph.types[i] for i in node.results)
+        if op.name == "constant":
+            slot = self.slot()
+            frozen: FrozenArray = node.attributes["value"]
+            self.constants[slot] = self.backend.copy_in(frozen.array, self.device.index)
+            return [slot]
+        call = kernel(self.backend, op, types, node.attributes, self.device)
+        if call is None and (op.body is not None or op.decompose_rule is not None):
+            inner = expand(op, types, node.attributes)
+            given = [s for s in operands if s != -1]
+            return self.graph(inner, given, set(), is_result)
+        if call is None:
+            call = fallback(self.backend, op, types, node.attributes, self.device, results)
+        if not operands and node.single and results[0].size <= CONSTANT_LIMIT and not is_result:
+            slot = self.slot()
+            self.constants[slot] = call()
+            return [slot]
+        slots = [self.slot() for _ in node.results]
+        self.steps.append(Step(call, tuple(operands), tuple(slots), node.single))
+        return slots
+
+
+def lower(graph: Graph, device: Device) -> Callable[..., Any]:
+    """A callable from parameter handles to result handle(s) of this graph on `device`."""
+    work = _Lowering(device)
+    slots = [work.slot() for _ in range(graph.n_params)]
+    outputs = work.graph(graph, slots, set(graph.outputs), True)
+    needs_own = {i for i in outputs if i in work.constants}
+    for i in needs_own:  # a result may not share its buffer with a constant that lives on
+        found = work.constants[i]
+        backend, index = work.backend, device.index
+        position = outputs.index(i)
+        type_ = graph.types[graph.outputs[position]]
+
+        def fresh(handle: Any = found, t: TensorType = type_) -> Any:
+            array = np.array(backend.copy_out(handle, t.shape, t.dtype.np, index))
+            return backend.copy_in(array, index)
+
+        slot = work.slot()
+        work.steps.append(Step(fresh, (), (slot,), True))
+        outputs = [slot if o == i else o for o in outputs]
+    return link(
+        work.steps, graph.n_params, work.constants, tuple(outputs), graph.single, work.n_slots
+    )
+
+
+def kernel(
+    backend: Backend,
+    op: Op,
+    types: tuple[TensorType | None, ...],
+    attributes: Mapping[str, Any],
+    device: Device,
+) -> Callable[..., Any] | None:
+    """The backend's own call for this op, or None."""
+    if op.host:
+        return None
+    return backend.prepare(op, types, attributes, device.index)  # type: ignore[arg-type]
+
+
+def fallback(
+    backend: Backend,
+    op: Op,
+    types: tuple[TensorType | None, ...],
+    attributes: Mapping[str, Any],
+    device: Device,
+    results: tuple[TensorType, ...],
+) -> Callable[..., Any]:
+    """The host's call for an op that the backend cannot run, if that is allowed."""
+    policy = context.settings.host_fallback
+    if policy == "backend":
+        policy = backend.host_fallback
+    shown = ", ".join("none" if t is None else repr(t) for t in types)
+    if policy == "off" or op.reference_rule is None:
+        raise UnsupportedOpError(
+            f"{op.name}({shown}): the {backend.name} backend has no kernel for it and the op has no "
+            f"decomposition; write a kernel, or allow the host to run it with "
+            f"set_context(host_fallback='warn')"
+        )
+    key = (backend.name, op.name)
+    if policy == "warn" and key not in _warned:
+        _warned.add(key)
+        warnings.warn(
+            f"{op.name}({shown}) runs on the host: the {backend.name} backend has no kernel for it",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    run = host_call(backend, op, types, attributes, device, results)
+
+    def counted(*handles: Any) -> Any:
+        with _lock:
+            fallback_counts[key] += 1
+        return run(*handles)
+
+    return counted
+
+
+def host_call(
+    backend: Backend,
+    op: Op,
+    types: tuple[TensorType | None, ...],
+    attributes: Mapping[str, Any],
+    device: Device,
+    results: tuple[TensorType, ...],
+) -> Callable[..., Any]:
+    """A call that copies out, runs the op's reference and copies in."""
+    reference = op.reference_rule
+    assert reference is not None
+    single = len(results) == 1
+
+    def run(*handles: Any) -> Any:
+        arrays = [
+            None if t is None else backend.copy_out(h, t.shape, t.dtype.np, device.index)
+            for h, t in zip(handles, types, strict=True)
+        ]
+        found = reference(*op.arguments(arrays), **attributes)
+        parts = found if isinstance(found, tuple) else (found,)
+        out = [
+            backend.copy_in(np.array(a, dtype=t.dtype.np, order="C").reshape(t.shape), device.index)
+            for a, t in zip(parts, results, strict=True)
+        ]
+        return out[0] if single and not isinstance(found, tuple) else tuple(out)
+
+    return run

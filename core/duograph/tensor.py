@@ -1,0 +1,598 @@
+"""The Tensor: a mutable name for an immutable, dense, C-ordered buffer.
+
+Assignment, `x[i] = v` and the in-place methods give the name another buffer, so whatever a gradient kept stays right. Operators and
+most methods are installed from the op table (ops/__init__.py), in both modes the same.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .backend import registry
+from .dtype import DType, as_dtype, bool_, complex64, float32, int64
+from .errors import ArgumentError, ArgumentValueError, DeviceError, DTypeError, ShapeError
+from .types import Device, TensorType
+
+__all__ = ["Tensor", "tensor", "from_numpy", "is_tensor"]
+
+_commit_lock = threading.Lock()
+
+
+class Tensor:
+    """An n-dimensional array on a device (`mindspore.Tensor`).
+
+    Args:
+        input_data: number, (nested) list or tuple, NumPy array, or Tensor. The values are copied.
+        dtype: element type; default by the data: Python ints give int64, floats float32, NumPy arrays keep theirs.
+        shape: with `init`: the shape to make; else it must be the shape of the data.
+        init: an Initializer: the values are made at first use, or by `init_data()`.
+        device: name of the device to put it on at once; default where it is first used.
+
+    Raises:
+        TypeError: the data cannot be made a tensor.
+        ValueError: shape and data do not agree.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.Tensor([[1, 2], [3, 4]], ms.float32)
+        Tensor(shape=[2, 2], dtype=Float32, value=
+        [[ 1.00000000e+00,  2.00000000e+00],
+         [ 3.00000000e+00,  4.00000000e+00]])
+    """
+
+    # _buf: a device handle, or the NumPy array of a tensor that no device has seen yet (type.device is None);
+    # _edge: where a tape hangs (recorded tensors only); _hooks: gradient hooks of a tensor not recorded;
+    # _init: an Initializer that has not run yet.
+    __slots__ = ("_type", "_buf", "_edge", "_hooks", "_init", "__weakref__")
+    __array_priority__ = 1000.0
+
+    _type: TensorType
+    _buf: Any
+    _edge: Any
+
+    def __init__(
+        self,
+        input_data: Any = None,
+        dtype: Any = None,
+        shape: Any = None,
+        init: Any = None,
+        const_arg: bool = False,
+        device: str | None = None,
+    ) -> None:
+        wanted = None if dtype is None else as_dtype(dtype)
+        if input_data is None:
+            self._init_lazy(wanted, shape, init)
+        else:
+            if init is not None:
+                raise ArgumentValueError("Tensor: got both input_data and init; wanted one of them")
+            array = host_array(input_data, wanted)
+            if shape is not None and _shape_tuple(shape) != array.shape:
+                raise ShapeError(
+                    f"Tensor: got shape={tuple(_shape_tuple(shape))} and data of shape "
+                    f"{array.shape}; wanted the same, or shape with init"
+                )
+            self._buf = array
+            self._type = TensorType.of(array.shape, as_dtype(array.dtype))
+        if device is not None:
+            commit(self, device_of(device))
+
+    def _init_lazy(self, dtype: DType | None, shape: Any, init: Any) -> None:
+        if shape is None:
+            raise ArgumentValueError(
+                "Tensor: got no input_data; wanted data, or shape, dtype and init"
+            )
+        if init is None:
+            raise ArgumentValueError(
+                "Tensor: got a shape without init; wanted init, such as duograph.common.initializer.One()"
+            )
+        self._type = TensorType.of(_shape_tuple(shape), dtype or float32)
+        self._init = init
+        self._buf = None
+
+    # ---- making tensors without checks --------------------------------------------------------
+
+    @classmethod
+    def _make(cls, type_: TensorType, buf: Any) -> Tensor:
+        """A tensor of this type over this handle (or array, when the type has no device)."""
+        made = object.__new__(Tensor)
+        made._type = type_
+        made._buf = buf
+        return made
+
+    def _rebind(self, other: Tensor) -> None:
+        """Take the value of `other`: this name's new buffer, type and edge."""
+        if other._type.device is None:
+            materialise(other)
+        self._buf = other._buf
+        self._type = other._type
+        if other._type.level:
+            self._edge = other._edge
+        elif hasattr(self, "_edge"):
+            del self._edge
+        if hasattr(self, "_init"):
+            del self._init
+
+    # ---- properties ---------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Tuple of ints."""
+        return self._type.shape
+
+    @property
+    def dtype(self) -> DType:
+        """Element type."""
+        return self._type.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self._type.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self._type.size
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self._type.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self._type.nbytes
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one element to the next along each axis (buffers are dense and C-ordered)."""
+        step = self._type.dtype.itemsize
+        out: list[int] = []
+        for n in reversed(self._type.shape):
+            out.append(step)
+            step *= n
+        return tuple(reversed(out))
+
+    @property
+    def device(self) -> str:
+        """Where the tensor lives, as ``"CPU:0"``; host data not used yet says where it would go."""
+        return repr(self._type.device or registry.current_device())
+
+    @property
+    def has_init(self) -> bool:
+        """True while the values of a tensor made with `init` have not been made."""
+        return hasattr(self, "_init")
+
+    def dim(self) -> int:
+        """Number of axes."""
+        return len(self._type.shape)
+
+    ndimension = dim
+
+    def numel(self) -> int:
+        """Number of elements."""
+        return self._type.size
+
+    nelement = numel
+
+    def is_contiguous(self) -> bool:
+        """True: every buffer is dense and C-ordered."""
+        return True
+
+    def contiguous(self) -> Tensor:
+        """The tensor itself: every buffer is dense and C-ordered."""
+        return self
+
+    def is_floating_point(self) -> bool:
+        """Whether the dtype is a floating one."""
+        return self._type.dtype.is_floating
+
+    def is_complex(self) -> bool:
+        """Whether the dtype is a complex one."""
+        return self._type.dtype.is_complex
+
+    def is_signed(self) -> bool:
+        """Whether the dtype has negative values."""
+        return self._type.dtype.kind in "ifc"
+
+    # ---- values -------------------------------------------------------------------------------
+
+    def asnumpy(self) -> np.ndarray[Any, Any]:
+        """The values as a C-contiguous NumPy array; waits for the device.
+
+        On the CPU the array shares the tensor's memory. bfloat16 comes as `ml_dtypes.bfloat16`.
+
+        Examples:
+            >>> import duograph as ms
+            >>> ms.Tensor([1.0, 2.0]).asnumpy()
+            array([1., 2.], dtype=float32)
+        """
+        type_ = self._type
+        if type_.device is None:
+            with _commit_lock:
+                if self._type.device is None:
+                    materialise(self)
+                    return self._buf  # type: ignore[no-any-return]
+            type_ = self._type
+        device = type_.device
+        assert device is not None
+        return registry.backend(device.name).copy_out(
+            self._buf, type_.shape, type_.dtype.np, device.index
+        )
+
+    numpy = asnumpy
+
+    def item(self, index: Any = None) -> Any:
+        """The only element as a Python number, or the element at a flat or full index.
+
+        Raises:
+            ValueError: more than one element and no index.
+        """
+        array = self.asnumpy()
+        if index is None:
+            if array.size != 1:
+                raise ArgumentValueError(
+                    f"item: got a tensor of shape {array.shape}; wanted one element, or an index"
+                )
+            return _python_number(array.reshape(())[()])
+        return _python_number(
+            array[index] if isinstance(index, tuple) else array.reshape(-1)[index]
+        )
+
+    def tolist(self) -> Any:
+        """The values as nested Python lists; a number for a 0-d tensor."""
+        array = self.asnumpy()
+        if array.dtype.kind == "V" or array.dtype.name == "bfloat16":
+            array = array.astype(np.float32)
+        return array.tolist()
+
+    def _attribute_value(self) -> Any:
+        """This tensor as a Python value, where one is given for an attribute (an axis, a shape)."""
+        return self.tolist()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        array = self.asnumpy()
+        if dtype is not None and array.dtype != dtype:
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return self.asnumpy().__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.asnumpy().__dlpack_device__()
+
+    @staticmethod
+    def from_dlpack(capsule: Any) -> Tensor:
+        """A tensor over the memory of an object with `__dlpack__` (`mindspore.utils.dlpack`)."""
+        return from_numpy(np.from_dlpack(capsule))
+
+    @staticmethod
+    def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
+        """A tensor that shares the array's memory when the array is C-contiguous (else of a copy)."""
+        return from_numpy(array)
+
+    def __float__(self) -> float:
+        return float(self._one("float"))
+
+    def __int__(self) -> int:
+        return int(self._one("int"))
+
+    def __index__(self) -> int:
+        if self._type.dtype.kind not in "iub" or self._type.size != 1:
+            raise ArgumentError(
+                f"index: got a {self._type.dtype.name} tensor of shape {self.shape}; "
+                f"wanted one integer element"
+            )
+        return int(self._one("index"))
+
+    def __complex__(self) -> complex:
+        return complex(self._one("complex"))
+
+    def __bool__(self) -> bool:
+        if self._type.size == 0:
+            raise ArgumentValueError(
+                f"bool: got an empty tensor of shape {self.shape}; wanted one element"
+            )
+        return bool(self._one("bool"))
+
+    def _one(self, what: str) -> Any:
+        if self._type.size != 1:
+            raise ArgumentValueError(
+                f"{what}: got a tensor of shape {self.shape}; the truth or value of several "
+                f"elements is ambiguous, wanted one element (use .any(), .all() or an index)"
+            )
+        return _python_number(self.asnumpy().reshape(())[()])
+
+    def __len__(self) -> int:
+        if not self._type.shape:
+            raise ArgumentError("len: got a 0-d tensor; wanted at least one axis")
+        return self._type.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self._type.shape:
+            raise ArgumentError("iter: got a 0-d tensor; wanted at least one axis")
+        return (self[i] for i in range(self._type.shape[0]))  # type: ignore[index]
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __str__(self) -> str:
+        if self.has_init and self._buf is None:
+            return self.__repr__()
+        return str(self.asnumpy())
+
+    def __repr__(self) -> str:
+        type_ = self._type
+        if self.has_init and self._buf is None:
+            return f"Tensor(shape={list(type_.shape)}, dtype={type_.dtype}, init={self._init})"
+        return tensor_text(self.asnumpy(), type_.dtype)
+
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return str(self)
+        if self._type.size == 1:
+            return format(self.item(), spec)
+        raise ArgumentError(
+            f"format: got a tensor of shape {self.shape} with the format {spec!r}; "
+            f"wanted one element"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickle, (self.asnumpy(), self._type.dtype.name)
+
+    def __copy__(self) -> Tensor:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> Tensor:
+        made = Tensor(np.array(self.asnumpy()), self._type.dtype)
+        memo[id(self)] = made
+        return made
+
+    def copy(self) -> Tensor:
+        """A tensor of the same value; gradients flow through it."""
+        from .ops.movement import identity  # an op family: imported at first use
+
+        return identity(self)  # type: ignore[no-any-return]
+
+    # ---- devices ------------------------------------------------------------------------------
+
+    def move_to(self, to: str, blocking: bool = True) -> Tensor:
+        """This tensor's value on another device, such as ``"CPU"`` or ``"OpenCL:1"``.
+
+        Gradients do not flow across: what is moved is the value.
+
+        Raises:
+            RuntimeError: no such device here.
+        """
+        del blocking
+        device = device_of(to)
+        moved = Tensor._make(self._type.plain, self.asnumpy())
+        if self._type.device is not None:
+            moved._buf = np.array(moved._buf)
+        commit(moved, device)
+        return moved
+
+    def init_data(self, *_: Any) -> Tensor:
+        """Make the values of a tensor that was given `init`; returns the tensor."""
+        if self.has_init:
+            materialise(self)
+        return self
+
+    def value(self) -> Tensor:
+        """The tensor itself (`Parameter.value` gives the value of a parameter)."""
+        return self
+
+
+def _shape_tuple(shape: Any) -> tuple[int, ...]:
+    if isinstance(shape, (int, np.integer)):
+        return (int(shape),)
+    return tuple(int(n) for n in shape)
+
+
+def _python_number(value: Any) -> Any:
+    if isinstance(value, np.generic) and value.dtype.kind in "biufc":
+        return value.item()
+    return float(value)
+
+
+def host_array(data: Any, dtype: DType | None) -> np.ndarray[Any, Any]:
+    """A fresh C-contiguous array of `data`, by the rules of `Tensor`.
+
+    Raises:
+        DTypeError: `data` is not made of numbers.
+    """
+    if isinstance(data, Tensor):
+        return np.array(data.asnumpy(), dtype=None if dtype is None else dtype.np, order="C")
+    if isinstance(data, np.ndarray):
+        found = data
+    elif isinstance(data, (bool, np.bool_)):
+        found = np.array(data, bool_.np)
+    elif isinstance(data, np.generic):
+        found = np.asarray(data)
+    elif isinstance(data, int):
+        return np.array(data, (dtype or int64).np if dtype is None or not dtype.is_integer else np.int64
+                        if -(2**63) <= data < 2**63 else np.uint64).astype((dtype or int64).np)  # fmt: skip
+    elif isinstance(data, float):
+        return np.array(data, (dtype or float32).np)
+    elif isinstance(data, complex):
+        return np.array(data, (dtype or complex64).np)
+    else:
+        found = _array_of_sequence(data)
+        if dtype is None:
+            dtype = _sequence_dtype(data, found)
+    if found.dtype.kind not in "biufcV" or (found.dtype.kind == "V" and found.dtype.name != "bfloat16"):
+        raise DTypeError(
+            f"Tensor: got {type(data).__name__} of element type {found.dtype}; "
+            f"wanted numbers: a number, nested lists of numbers, a NumPy array or a Tensor"
+        )
+    target = dtype or as_dtype(found.dtype)
+    with np.errstate(invalid="ignore", over="ignore"):
+        # np.array keeps 0-d arrays 0-d, ascontiguousarray does not
+        return np.array(found, dtype=target.np, order="C")
+
+
+def _array_of_sequence(data: Any) -> np.ndarray[Any, Any]:
+    if isinstance(data, (list, tuple)):
+        data = _plain(data)
+    try:
+        return np.array(data)
+    except (ValueError, TypeError) as error:
+        raise ArgumentValueError(
+            f"Tensor: got {type(data).__name__} that is no rectangular array of numbers: {error}"
+        ) from None
+
+
+def _plain(data: Any) -> Any:
+    if isinstance(data, Tensor):
+        return data.asnumpy()
+    if isinstance(data, (list, tuple)):
+        return [_plain(v) for v in data]
+    return data
+
+
+def _sequence_dtype(data: Any, array: np.ndarray[Any, Any]) -> DType | None:
+    """Python floats give float32 though NumPy would say float64; arrays inside keep their own."""
+    if array.dtype == np.float64 and not _has_numpy(data):
+        return float32
+    if array.size == 0 and not _has_numpy(data):
+        return float32
+    if array.dtype == np.complex128 and not _has_numpy(data):
+        return complex64
+    return None
+
+
+def _has_numpy(data: Any) -> bool:
+    if isinstance(data, (list, tuple)):
+        return any(_has_numpy(v) for v in data)
+    return isinstance(data, (np.ndarray, np.generic, Tensor))
+
+
+def materialise(t: Tensor) -> None:
+    """Run the initializer of a tensor made with `init`, if it has not run."""
+    if hasattr(t, "_init"):
+        init = t._init
+        array = np.empty(t._type.shape, t._type.dtype.np)
+        made = init(array) if callable(init) else array
+        t._buf = np.ascontiguousarray(array if made is None else made, t._type.dtype.np).reshape(
+            t._type.shape
+        )
+        del t._init
+
+
+def commit(t: Tensor, device: Device) -> None:
+    """Send host data to a device; the tensor lives there from now on."""
+    with _commit_lock:
+        if t._type.device is not None:
+            return
+        materialise(t)
+        where = registry.backend(device.name)
+        dtype = t._type.dtype
+        if dtype not in where.dtypes:
+            raise DTypeError(
+                f"{device}: got a {dtype.name} tensor; this device has "
+                f"{', '.join(d.name for d in where.dtypes)}"
+            )
+        array = t._buf
+        handle = where.from_host(array, device.index)
+        if handle is None:
+            handle = where.copy_in(array, device.index)
+        t._buf = handle  # before the type: who sees the new type sees the new buffer
+        t._type = t._type.on(device, t._type.level)
+
+
+def device_of(text: str) -> Device:
+    """The Device of ``"NAME"`` or ``"NAME:INDEX"``, checked.
+
+    Raises:
+        DeviceError: no such backend, or it has no device of that index.
+    """
+    name, _, index = text.partition(":")
+    known = registry.check_target(name)
+    if index and not index.isdigit():
+        raise DeviceError(f"device: got {text!r}; wanted NAME or NAME:INDEX")
+    number = int(index or 0)
+    check_index(known, number)
+    return Device(known, number)
+
+
+_checked_devices: set[tuple[str, int]] = set()
+
+
+def check_index(name: str, index: int) -> None:
+    """Raise DeviceError when the backend has no device of that index."""
+    if (name, index) in _checked_devices:
+        return
+    found = registry.backend(name).devices()
+    if index not in [d.index for d in found]:
+        raise DeviceError(
+            f"device_id: got {index} for {name}; it has "
+            + (", ".join(f"{d.index} ({d.name})" for d in found) or "no devices")
+        )
+    _checked_devices.add((name, index))
+
+
+def tensor_text(array: np.ndarray[Any, Any], dtype: DType) -> str:
+    """The repr of a tensor, as MindSpore prints it."""
+    kind = dtype.kind
+    if kind == "f":
+        shown = np.asarray(array, np.float32 if dtype.itemsize <= 4 else np.float64)
+        formatter: Any = {"float_kind": lambda x: f"{x: .8e}"}
+    elif kind == "c":
+        shown = array
+        formatter = {"complex_kind": lambda x: f"{x.real:.8e}{x.imag:+.8e}j"}
+    else:
+        shown = array
+        formatter = None
+    body = np.array2string(shown, separator=", ", formatter=formatter, threshold=1000, edgeitems=3)
+    head = f"Tensor(shape={list(array.shape)}, dtype={dtype}, value="
+    if array.ndim > 1:
+        return f"{head}\n{body})"
+    if array.ndim == 0 and kind == "f":
+        body = str(np.float32(array) if dtype.itemsize <= 4 else array)
+    return f"{head} {body})"
+
+
+def _unpickle(array: np.ndarray[Any, Any], dtype: str) -> Tensor:
+    return Tensor(array, dtype)
+
+
+def tensor(
+    input_data: Any = None,
+    dtype: Any = None,
+    shape: Any = None,
+    init: Any = None,
+    const_arg: bool = False,
+    device: str | None = None,
+) -> Tensor:
+    """Function form of `Tensor`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.tensor(3.5).dtype
+        duograph.float32
+    """
+    return Tensor(input_data, dtype, shape, init, const_arg, device)
+
+
+def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
+    """A tensor that shares the array's memory when it is C-contiguous (`mindspore.from_numpy`).
+
+    Raises:
+        TypeError: not an array of numbers.
+    """
+    if not isinstance(array, np.ndarray):
+        raise DTypeError(f"from_numpy: got {type(array).__name__}; wanted a NumPy array")
+    if not array.flags.c_contiguous or not array.flags.writeable:
+        return Tensor(array)
+    return Tensor._make(TensorType.of(array.shape, as_dtype(array.dtype)), array)
+
+
+def is_tensor(obj: Any) -> bool:
+    """Whether `obj` is a Tensor."""
+    return isinstance(obj, Tensor)

@@ -1,0 +1,66 @@
+"""A handle is a NumPy array. It may have been made under another shape of the same size, so kernels reshape first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from duograph.backend.protocol import Backend, DeviceInfo
+from duograph.op import Op
+from duograph.types import TensorType
+
+
+class Reference(Backend):
+    """Runs `op.reference` of every primitive; composites run as their bodies."""
+
+    name = "Reference"
+
+    def devices(self) -> list[DeviceInfo]:
+        return [DeviceInfo(0, "NumPy", f"NumPy {np.__version__} on the host")]
+
+    def copy_in(self, array: np.ndarray[Any, Any], device_id: int) -> Any:
+        return np.array(array, order="C")
+
+    def copy_out(
+        self, handle: Any, shape: tuple[int, ...], dtype: np.dtype[Any], device_id: int
+    ) -> np.ndarray[Any, Any]:
+        return handle.reshape(shape)  # type: ignore[no-any-return]
+
+    def from_host(self, array: np.ndarray[Any, Any], device_id: int) -> Any:
+        return array
+
+    def prepare(
+        self,
+        op: Op,
+        types: tuple[TensorType, ...],
+        attributes: Mapping[str, Any],
+        device_id: int,
+    ) -> Callable[..., Any] | None:
+        reference = op.reference_rule
+        if reference is None:
+            return None
+        shapes = [None if t is None else t.shape for t in types]
+        results = op.infer_types(types, attributes)
+        single = isinstance(op.result_types(types, attributes), TensorType)
+
+        def call(*handles: Any) -> Any:
+            arrays = [
+                None if s is None else h.reshape(s) for h, s in zip(handles, shapes, strict=True)
+            ]
+            with np.errstate(all="ignore"):
+                found = reference(*op.arguments(arrays), **attributes)
+            if single:
+                return _dense(found, results[0])
+            return tuple(_dense(f, t) for f, t in zip(found, results, strict=True))
+
+        return call
+
+
+def _dense(value: Any, type_: TensorType) -> np.ndarray[Any, Any]:
+    """A C-ordered array of exactly the inferred type; another shape is a fault of the op."""
+    array = np.asarray(value)
+    if array.shape != type_.shape:
+        raise AssertionError(f"reference gave shape {array.shape}, infer says {type_.shape}")
+    return np.array(array, dtype=type_.dtype.np, order="C")
