@@ -14,8 +14,9 @@ HERE = Path(__file__).resolve().parent
 NATIVE = HERE / "native"
 
 # -O3: gcc 12 at -O2 vectorises only loops whose length it knows. Signed zeros, infinities and NaN keep their meaning;
-# given up are errno, the floating point flags and signalling NaN. Contraction into FMA is the compiler's default.
-FLAGS = ["-O3", "-std=gnu11", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden"]
+# given up are errno, the floating point flags and signalling NaN. Signed integers wrap around, as NumPy's do.
+FLAGS = ["-O3", "-std=gnu11", "-fno-math-errno", "-fno-trapping-math", "-fwrapv",
+         "-fvisibility=hidden"]
 
 
 def _generated() -> tuple[str, list[Path]]:

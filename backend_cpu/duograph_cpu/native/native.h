@@ -20,3 +20,33 @@ void dg_copy(void *out, const void *x, int64_t bytes);
 
 /* ---- indexing.c ---- */
 void dg_index_error(int64_t *out); /* value, axis, size of the last index that was out of range in this thread */
+
+/* An n-dimensional copy: dst[dst_offset + i*dst] = src[src_offset + i*src], in elements. Axes are merged, innermost last. */
+typedef struct {
+    int64_t ndim, itemsize, dst_offset, src_offset, bytes;
+    int64_t shape[16], dst[16], src[16];
+    unsigned char value[16];
+} dg_nd;
+int dg_strided_copy(const dg_nd *p, void *out, const void *x);
+int dg_slice_update(const dg_nd *p, void *out, const void *x, const void *v); /* bytes: of x */
+int dg_pad(const dg_nd *p, void *out, const void *x);                         /* bytes: of out; value: the padding */
+
+typedef struct { int64_t bytes, itemsize; unsigned char value[16]; } dg_filling;
+int dg_fill(const dg_filling *p, void *out);
+
+typedef struct { int64_t type, outer, n, inner; } dg_axis;
+int dg_iota(const dg_axis *p, void *out);
+
+typedef struct { int64_t count, outer, total; int64_t *rows; } dg_joining; /* rows: bytes that each operand gives per outer step */
+int dg_concat(const dg_joining *p, void *out, const void **xs);
+
+/* ---- reduce.c ---- */
+
+/* Axes alternate between kept and reduced ones after merging; the innermost is of either kind and has `inner` elements. */
+typedef struct {
+    int64_t type, op, inner, inner_kept, nk, nr;
+    int64_t kshape[16], kstride[16], rshape[16], rstride[16]; /* the others, in elements */
+} dg_reduction;
+int dg_reduce(const dg_reduction *p, void *out, const void *x);
+int dg_argmax(const dg_axis *p, void *out, const void *x);
+int dg_argmin(const dg_axis *p, void *out, const void *x);

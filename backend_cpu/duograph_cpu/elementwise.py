@@ -1,0 +1,157 @@
+"""Calls of the elementwise kernels: every op with a `scalar` slot, through rows printed at build time.
+
+Prepared once per operand types: what is left for a call is to make the result and to cross into C.
+"""
+
+from duograph.backend.codegen.kernels import kernel_name, parameter_names
+from duograph.op import OPS
+
+from . import memory
+from ._native import ffi, lib
+from .kernels import KERNELS
+
+# Elements that are worth waking a thread for: plain arithmetic, and functions such as exp.
+GRAIN, HEAVY_GRAIN = 65536, 8192
+MAX_OPERANDS = 5
+MAX_PARAMETERS = 8
+
+
+def collapse(shape, shapes):
+    """Merge axes along which every operand moves, or stays, in the same way.
+
+    Returns the sizes of the axes that are left, outermost first, and for each operand its steps in
+    elements: 0 where it is broadcast.
+
+    Examples:
+        >>> from duograph_cpu.elementwise import collapse
+        >>> collapse((2, 3, 4), [(2, 3, 4), (3, 1)])
+        ([2, 3, 4], [[12, 4, 1], [0, 1, 0]])
+        >>> collapse((2, 3, 4), [(2, 3, 4), (4,)])
+        ([6, 4], [[4, 1], [0, 1]])
+    """
+    ndim = len(shape)
+    strides = []
+    for own in shapes:
+        padded = (1,) * (ndim - len(own)) + tuple(own)
+        step, row = 1, [0] * ndim
+        for axis in range(ndim - 1, -1, -1):
+            if padded[axis] != 1:
+                row[axis] = step
+            step *= padded[axis]
+        strides.append(row)
+    sizes = []
+    steps = [[] for _ in shapes]
+    for axis in range(ndim - 1, -1, -1):
+        n = shape[axis]
+        if n == 1:
+            continue
+        fits = sizes and all(
+            row[axis] == s[-1] * sizes[-1] for row, s in zip(strides, steps)
+        )
+        if fits:
+            sizes[-1] *= n
+        else:
+            sizes.append(n)
+            for row, s in zip(strides, steps):
+                s.append(row[axis])
+    return sizes[::-1], [s[::-1] for s in steps]
+
+
+def prepare_plan(row, heavy, types, result, parameters):
+    """The plan of a call: constants that the C driver reads. Also used by kernels with rows of their own."""
+    sizes, steps = collapse(result.shape, [t.shape for t in types])
+    if result.size == 0 or not sizes:
+        sizes, steps = [result.size], [[1 if result.size == 0 else 0] for _ in types]
+        if result.size == 1:
+            steps = [[1] for _ in types]
+    plan = ffi.new("dg_elementwise_plan *")
+    plan.row = row
+    plan.n = result.size
+    plan.row_length = sizes[-1]
+    plan.grain = HEAVY_GRAIN if heavy else GRAIN
+    plan.moving = sum((s[-1] != 0) << k for k, s in enumerate(steps))
+    plan.operands = len(types)
+    plan.outer = len(sizes) - 1
+    for k, t in enumerate(types):
+        plan.itemsizes[k] = t.dtype.itemsize
+        for axis, step in enumerate(steps[k][:-1]):
+            plan.steps[k][axis] = step * t.dtype.itemsize
+    plan.itemsizes[len(types)] = result.dtype.itemsize
+    for axis, n in enumerate(sizes[:-1]):
+        plan.sizes[axis] = n
+    for k, value in enumerate(parameters):
+        plan.parameters[k] = value
+    return plan
+
+
+def prepare_elementwise(op, types, result, attributes):
+    """A call of the op's kernel, or None when none was printed for these dtypes."""
+    if None in types or len(types) > MAX_OPERANDS:
+        return None
+    name = kernel_name(op, [t.dtype for t in types], attributes)
+    if name is None:
+        return None
+    heavy = ffi.new("int *")
+    row = lib.dg_elementwise_find(name.encode(), heavy)
+    if row == ffi.NULL:
+        return None
+    values = [attributes[p] for p in parameter_names(op)]
+    plan = prepare_plan(row, heavy[0], types, result, values)
+    make = memory.maker(result.nbytes, op.name)
+    small = result.nbytes <= memory.SMALL
+    function = getattr(lib, f"dg_elementwise{len(types)}")
+    if small and len(types) <= 2:
+        # the hottest calls of all: no step between here and the allocator
+        new, ctype = memory.new_small, ffi.typeof(f"char[{max(result.nbytes, 1)}]")
+        if len(types) == 1:
+
+            def unary_small(x):
+                out = new(ctype)
+                function(plan, out, x)
+                return out
+
+            return unary_small
+
+        def binary_small(x, y):
+            out = new(ctype)
+            function(plan, out, x, y)
+            return out
+
+        return binary_small
+    if len(types) == 1:
+
+        def unary(x):
+            out = make()
+            function(plan, out, x)
+            return out
+
+        return unary
+    if len(types) == 2:
+
+        def binary(x, y):
+            out = make()
+            function(plan, out, x, y)
+            return out
+
+        return binary
+
+    def several(*operands):
+        out = make()
+        function(plan, out, *operands)
+        return out
+
+    return several
+
+
+def _builder(op):
+    def build(types, results, **attributes):
+        return prepare_elementwise(op, types, results[0], attributes)
+
+    return build
+
+
+def register():
+    """Enter every op of the table that has a `scalar` slot and no kernel of its own here."""
+    for op in OPS.values():
+        if op.scalar_rule is not None and not op.variadic:
+            KERNELS.setdefault(op.name, _builder(op))

@@ -1,0 +1,257 @@
+"""Prints the elementwise kernels as C, at build time: one row function for each op with a `scalar` slot and dtype.
+
+`build.py` calls `generate`. Hot kernels are compiled for the baseline, AVX2 and AVX-512 from the same text and chosen by
+the processor at the first call; the rest for the baseline only, which keeps the build short and the binary small.
+"""
+
+import hashlib
+from pathlib import Path
+
+import duograph.ops  # noqa: F401  (fills the op table)
+from duograph.backend.codegen import C, compute_dtype, print_function
+from duograph.backend.codegen.dialect import SUFFIX
+from duograph.backend.codegen.kernels import scalar_kernels
+from duograph.dtype import bfloat16, bool_, float16, float32, float64, int32, int64
+
+HERE = Path(__file__).resolve().parent
+
+# Where vectors pay: what programs mostly hold. Half precision is stored, not computed in.
+HOT = {bool_, int32, int64, float32, float64}
+# Functions that are the C library's: a wider instruction set does nothing for them.
+LIBRARY = {"fmod", "remainder", "floor_divide", "trunc_divide", "lgamma", "nextafter"}
+LIBRARY_INT = {"pow"}
+# Kernels in one file: gcc's time grows a little faster than the file.
+PER_FILE = 60
+
+ISAS = {
+    "base": ("", ""),
+    "avx2": ("avx2,fma,f16c", "#define DG_HAS_FMA 1\n"),
+    "avx512": (
+        "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,f16c,prefer-vector-width=512",
+        "#define DG_HAS_FMA 1\n",
+    ),
+}
+
+# gcc contracts a*b + c across statements unless told not to; results may not depend on what stands beside them.
+NO_CONTRACTION = """\
+#ifdef __clang__
+#pragma STDC FP_CONTRACT OFF
+#else
+#pragma GCC optimize("fp-contract=off")
+#endif
+"""
+
+
+def _nodes(e):
+    yield e
+    for a in e.args:
+        yield from _nodes(a)
+
+
+def _is_hot(kernel):
+    if any(d not in HOT for _, d in kernel.operands) or kernel.result not in HOT:
+        return False
+    for e in _nodes(kernel.expression):
+        if e.op in LIBRARY:
+            return False
+        if e.op in LIBRARY_INT and e.dtype.is_integer:
+            return False
+        if e.dtype is float64 and e.op not in _PLAIN:
+            return False
+    return True
+
+
+_PLAIN = {
+    "input", "const", "cast", "where", "neg", "abs", "sqrt", "rsqrt", "copysign", "floor", "ceil",
+    "trunc", "round", "+", "-", "*", "/",
+}  # fmt: skip
+
+
+def _is_heavy(kernel):
+    cheap = _PLAIN | {"<", "<=", ">", ">=", "==", "!=", "&", "|", "^", "not", "~", "sign"}
+    return any(e.op not in cheap for e in _nodes(kernel.expression))
+
+
+def _load(dtype, text):
+    if dtype is float16:
+        return f"dg_from_f16({text})"
+    if dtype is bfloat16:
+        return f"dg_from_bf16({text})"
+    return text
+
+
+def _store(dtype, text):
+    if dtype is float16:
+        return f"dg_to_f16({text})"
+    if dtype is bfloat16:
+        return f"dg_to_bf16({text})"
+    return text
+
+
+def _patterns(n):
+    """Which operands move, for the loops that are written out; the last loop takes the rest."""
+    if n == 1:
+        return [1]
+    if n == 2:
+        return [3, 1, 2]
+    if n == 3:
+        return [7, 3, 5]
+    return [2**n - 1]
+
+
+def print_kernel(kernel, isa):
+    """One row function, its element function before it."""
+    name = f"{kernel.name}_{isa}"
+    real = next((d for _, d in reversed(kernel.operands) if d is not bool_), bool_)
+    parameters = [*kernel.operands, *((p, compute_dtype(real)) for p in kernel.parameters)]
+    text = print_function(C, f"{name}_at", parameters, kernel.expression)
+    lines = [f"static void {name}(void **p, i64 n, int moving, const f64 *parameters) {{"]
+    for i, (x, d) in enumerate(kernel.operands):
+        lines.append(f"    const {SUFFIX[d]} *{x} = p[{i}];")
+    count = len(kernel.operands)
+    lines.append(f"    {SUFFIX[kernel.result]} *out = p[{count}];")
+    for i, p in enumerate(kernel.parameters):
+        c = SUFFIX[compute_dtype(real)]
+        lines.append(f"    const {c} {p} = ({c})parameters[{i}];")
+    if not kernel.parameters:
+        lines.append("    (void)parameters;")
+    patterns = _patterns(count)
+    if count == 1:
+        lines.append("    (void)moving;")
+    extra = list(kernel.parameters)
+    for k, pattern in enumerate(patterns):
+        indent = "    "
+        if count > 1:
+            word = "if" if k == 0 else "} else if"
+            lines.append(f"    {word} (moving == {pattern}) {{")
+            indent = "        "
+        args = []
+        for i, (x, d) in enumerate(kernel.operands):
+            if pattern >> i & 1:
+                args.append(_load(d, f"{x}[i]"))
+            else:
+                lines.append(f"{indent}const {SUFFIX[compute_dtype(d)]} {x}0 = {_load(d, f'*{x}')};")
+                args.append(f"{x}0")
+        lines += _loop(indent, name, [*args, *extra], kernel.result)
+    if count > 1 and len(patterns) < 2**count - 1:
+        lines.append("    } else {")
+        for i, (x, _) in enumerate(kernel.operands):
+            lines.append(f"        const i64 {x}_step = moving >> {i} & 1;")
+        args = [_load(d, f"{x}[i * {x}_step]") for x, d in kernel.operands]
+        lines += _loop("        ", name, [*args, *extra], kernel.result, independent=False)
+    if count > 1:
+        lines.append("    }")
+    lines.append("}")
+    return text + "\n".join(lines) + "\n"
+
+
+def _loop(indent, name, args, result, independent=True):
+    call = _store(result, f"{name}_at({', '.join(args)})")
+    head = [f"{indent}DG_INDEPENDENT"] if independent else []
+    return [*head, f"{indent}for (i64 i = 0; i < n; i++) out[i] = {call};"]
+
+
+def _source(kernels, isa):
+    target, define = ISAS[isa]
+    parts = ["/* Printed by generate.py from the op table. */\n"]
+    if target:
+        parts.append(
+            "#if defined(__x86_64__) || defined(__i386__)\n"
+            "#ifdef __clang__\n"
+            f'#pragma clang attribute push(__attribute__((target("{target.split(",prefer")[0]}"))), '
+            "apply_to = function)\n"
+            "#else\n"
+            f'#pragma GCC target("{target}")\n'
+            "#endif\n"
+        )
+    parts.append(NO_CONTRACTION + define + '#include "elementwise_math.h"\n')
+    parts.append("typedef void (*dg_row)(void **, i64, int, const f64 *);\n\n")
+    parts += [print_kernel(k, isa) + "\n" for k in kernels]
+    for k in kernels:
+        parts.append(f"const dg_row dg_row_{k.name}_{isa} = {k.name}_{isa};\n")
+    if target:
+        parts.append("#ifdef __clang__\n#pragma clang attribute pop\n#endif\n#endif\n")
+    return "".join(parts)
+
+
+def _table(kernels, hot):
+    """dg_elementwise_find: names in order, rows by instruction set."""
+    parts = [
+        "/* Printed by generate.py from the op table. */\n",
+        '#include "common.h"\n#include "elementwise.h"\n\n',
+        "#if defined(__x86_64__) || defined(__i386__)\n#define VECTORS(name) "
+        "{&dg_row_##name##_base, &dg_row_##name##_avx2, &dg_row_##name##_avx512}\n"
+        "#else\n#define VECTORS(name) {&dg_row_##name##_base, 0, 0}\n#endif\n"
+        "#define BASE(name) {&dg_row_##name##_base, 0, 0}\n\n",
+    ]
+    for k in kernels:
+        suffixes = ISAS if k.name in hot else ["base"]
+        names = ", ".join(f"dg_row_{k.name}_{i}" for i in suffixes)
+        parts.append(f"extern const dg_row {names};\n")
+    parts.append(
+        "\nstatic const struct {\n    const char *name;\n    int heavy;\n    const dg_row *rows[3];\n"
+        "} kernels[] = {\n"
+    )
+    for k in sorted(kernels, key=lambda k: k.name):
+        macro = "VECTORS" if k.name in hot else "BASE"
+        parts.append(f'    {{"{k.name}", {int(_is_heavy(k))}, {macro}({k.name})}},\n')
+    parts.append(
+        """};
+
+dg_row dg_elementwise_find(const char *name, int *heavy) {
+    int low = 0, high = (int)(sizeof kernels / sizeof *kernels) - 1;
+    while (low <= high) {
+        int middle = (low + high) / 2;
+        int order = strcmp(name, kernels[middle].name);
+        if (order == 0) {
+            *heavy = kernels[middle].heavy;
+            for (int isa = dg_isa(); isa > 0; isa--)
+                if (kernels[middle].rows[isa]) return *kernels[middle].rows[isa];
+            return *kernels[middle].rows[0];
+        }
+        if (order < 0) high = middle - 1;
+        else low = middle + 1;
+    }
+    return 0;
+}
+"""
+    )
+    return "".join(parts)
+
+
+def _write(path, text):
+    """Write only what changed, so that unchanged files keep their time and are not compiled again."""
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+    return path
+
+
+def generate(folder):
+    """Write the sources into `folder`; returns C declarations for cffi, and the sources."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    kernels = list(scalar_kernels())
+    hot = [k for k in kernels if _is_hot(k)]
+    hot_names = {k.name for k in hot}
+    rest = [k for k in kernels if k.name not in hot_names]
+    _write(folder / "elementwise_math.h", C.prelude())
+    sources = []
+    for isa in ISAS:
+        for stem, group in (("hot", hot), ("rest", rest)):
+            if stem == "rest" and isa != "base":
+                continue
+            for i in range(0, len(group), PER_FILE):
+                path = folder / f"elementwise_{stem}{i // PER_FILE}_{isa}.c"
+                sources.append(_write(path, _source(group[i : i + PER_FILE], isa)))
+    sources.append(_write(folder / "elementwise_table.c", _table(kernels, hot_names)))
+    for stale in set(folder.glob("*.c")) - set(sources):
+        stale.unlink()
+    return (HERE / "native" / "elementwise.h").read_text(), sources
+
+
+def fingerprint(folder):
+    """A hash of everything that was printed, for tests that a refactor leaves kernels as they were."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(folder).glob("*.[ch]")):
+        digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()
