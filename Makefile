@@ -18,7 +18,7 @@ FULL := $(patsubst %:full,%,$(filter %:full,$(DEVICES)))
 QUICK := $(patsubst %:quick,%,$(filter %:quick,$(DEVICES)))
 CORE := $(shell find core -name '*.py')
 # What the compiled module is made from: its C, and the op table whose `scalar` slots are printed as C.
-NATIVE := $(shell find backend_cpu -name '*.[ch]' -o -name 'build*.py') \
+NATIVE := $(shell find backend_cpu -name '*.[ch]' -o -name '*.inc' -o -name 'build.py' -o -name 'generate.py') \
           $(filter core/duograph/ops/% core/duograph/backend/codegen/%,$(CORE))
 PLUGINS := $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
 

@@ -30,7 +30,8 @@ class BuildExt(build_ext):
 
     def finalize_options(self):
         super().finalize_options()
-        sources = sorted(str(p) for p in (HERE / "backend_cpu").rglob("*.[ch]"))
+        folder = HERE / "backend_cpu"
+        sources = [str(p) for p in sorted(folder.rglob("*")) if p.suffix in {".c", ".h", ".inc"}]
         for extension in self.extensions or ():
             extension.depends = [*extension.depends, *sources]
 
