@@ -26,14 +26,14 @@ def kernel(*names):
     return enter
 
 
-def fail(name, code):
+def fail(name, code, axis=0):
     """Raise what the code that a kernel returned stands for."""
     if code == 1:
         raise memory.no_memory(name)
     if code == 2:
-        where = ffi.new("int64_t[3]")
+        where = ffi.new("int64_t[2]")
         lib.dg_index_error(where)
-        value, axis, size = where
+        value, size = where
         raise IndexRangeError(
             f"{name}: index {value} is out of range for axis {axis} of size {size}; "
             f"wanted {-size} to {size - 1}"
@@ -46,8 +46,8 @@ def plan(struct, **fields):
     return ffi.new(f"{struct} *", fields)
 
 
-def call(name, function, constants, types, results):
-    """The call `function(constants, *outputs, *operands)`."""
+def call(name, function, constants, types, results, axis=0):
+    """The call `function(constants, *outputs, *operands)`; `axis` is for the message of an IndexError."""
     makers = [memory.maker(r.nbytes, name) for r in results]
     if len(makers) > 1:
 
@@ -55,7 +55,7 @@ def call(name, function, constants, types, results):
             outputs = tuple([make() for make in makers])
             code = function(constants, *outputs, *operands)
             if code:
-                fail(name, code)
+                fail(name, code, axis)
             return outputs
 
         return several
@@ -66,7 +66,7 @@ def call(name, function, constants, types, results):
             out = make()
             code = function(constants, out, x)
             if code:
-                fail(name, code)
+                fail(name, code, axis)
             return out
 
         return unary
@@ -76,7 +76,7 @@ def call(name, function, constants, types, results):
             out = make()
             code = function(constants, out, x, y)
             if code:
-                fail(name, code)
+                fail(name, code, axis)
             return out
 
         return binary
@@ -85,7 +85,7 @@ def call(name, function, constants, types, results):
         out = make()
         code = function(constants, out, *operands)
         if code:
-            fail(name, code)
+            fail(name, code, axis)
         return out
 
     return several_operands

@@ -19,7 +19,7 @@ void dg_isa_limit(int level); /* for tests: use at most this level */
 void dg_copy(void *out, const void *x, int64_t bytes);
 
 /* ---- indexing.c ---- */
-void dg_index_error(int64_t *out); /* value, axis, size of the last index that was out of range in this thread */
+void dg_index_error(int64_t *out); /* value and size of the axis, of the last index that was out of range in this thread */
 
 /* An n-dimensional copy: dst[dst_offset + i*dst] = src[src_offset + i*src], in elements. Axes are merged, innermost last. */
 typedef struct {
@@ -50,3 +50,16 @@ typedef struct {
 int dg_reduce(const dg_reduction *p, void *out, const void *x);
 int dg_argmax(const dg_axis *p, void *out, const void *x);
 int dg_argmin(const dg_axis *p, void *out, const void *x);
+
+/* x is (outer, n, inner), indices have `count` elements of type index_type; add: 0 set, 1 add */
+typedef struct { int64_t type, itemsize, index_type, outer, n, inner, count, add; } dg_indexing;
+int dg_gather(const dg_indexing *p, void *out, const void *x, const void *indices);
+int dg_scatter(const dg_indexing *p, void *out, const void *x, const void *indices, const void *updates);
+
+/* shape: of the indices; stride: of x, in elements; axis: the one that is indexed, of size n */
+typedef struct {
+    int64_t type, itemsize, index_type, ndim, axis, n, total, add;
+    int64_t shape[16], stride[16];
+} dg_elements;
+int dg_gather_elements(const dg_elements *p, void *out, const void *x, const void *indices);
+int dg_scatter_elements(const dg_elements *p, void *out, const void *x, const void *indices, const void *updates); /* total: bytes of x */
