@@ -50,6 +50,10 @@ class _ThreadState(threading.local):
 thread_state = _ThreadState()
 _eager: list[Builder] = []  # installed by runtime.eager
 
+# 0-d tensors made of the Python numbers that met a tensor of some type: (type, class, value) -> tensor.
+# Zeros of floats are not kept here: 0.0 and -0.0 are equal keys.
+numbers: dict[tuple[TensorType, type, Any], Any] = {}
+
 # Bumped when a rule is registered; part of the key of everything that was made from rules.
 _generation = [0]
 
@@ -263,8 +267,17 @@ class Op:
             def binary(x: Any, y: Any) -> Any:
                 try:
                     call = table[x._type, y._type]
-                except (KeyError, AttributeError):
+                except KeyError:
                     call = None
+                except AttributeError:  # a number: its tensor is kept, see numbers
+                    try:
+                        if hasattr(x, "_type"):
+                            y = numbers[x._type, y.__class__, y]
+                        else:
+                            x = numbers[y._type, x.__class__, x]
+                        call = table.get((x._type, y._type))
+                    except (KeyError, TypeError, AttributeError):
+                        call = None
                 if call is None:
                     return door(self, (x, y), {})
                 return call(x, y)

@@ -6,6 +6,7 @@ kernels; at level 2 (inside another derivative) they are tensors and the plan ru
 
 from __future__ import annotations
 
+import dataclasses
 import heapq
 import itertools
 import threading
@@ -59,6 +60,11 @@ class Plan(Protocol):
     n_results: int
     result_types: tuple[TensorType, ...]
     device: Device
+    # for one result on bare handles: fast(*residuals, cotangent) gives one handle, for parent number
+    # fast_index, or a tuple of them, for the parents fast_wrt; None where there is no such call
+    fast: Callable[..., Any] | None
+    fast_index: int | None
+    fast_wrt: tuple[int, ...]
 
     def run(self, node: Node, cotangents: Sequence[Any], create_graph: bool) -> Sequence[Any]: ...
 
@@ -116,6 +122,20 @@ class GraphPlan:
         self.residual_types = tuple(self.full.forward.types[i] for i in self.full.residuals)
         self._calls: dict[tuple[bool, ...], tuple[Linearized, Callable[..., Any], Any]] = {}
         self._full_mask = full
+        self.fast = None
+        self.fast_index = None
+        self.fast_wrt = self.full.wrt
+        if self.n_results == 1:
+            self.fast = self._first_fast
+
+    def _first_fast(self, *handles: Any) -> Any:
+        """Lower the backward at its first use; most plans of a program that is not trained never run."""
+        back = self.full.backward
+        if len(self.full.wrt) == 1:
+            back = dataclasses.replace(back, single=True)
+            self.fast_index = self.full.wrt[0]
+        self.fast = lower(back, self.device)
+        return self.fast(*handles)
 
     def _prepared(self, present: tuple[bool, ...]) -> tuple[Linearized, Callable[..., Any], Any]:
         found = self._calls.get(present)
@@ -215,6 +235,9 @@ def backward(
 ) -> list[Any]:
     """Pull cotangents back from output edges to leaves.
 
+    Nodes are taken in descending sequence number, that is in reverse program order, so a node's cotangent is
+    complete when its turn comes and sums are formed in one order whatever the shape of the graph.
+
     Args:
         outputs: pairs of edge and cotangent: handles, or tensors when `create_graph`.
         leaves: edges at which to stop; their cotangents are returned.
@@ -224,60 +247,73 @@ def backward(
     Returns:
         One cotangent per leaf, None where no path leads.
     """
-    leaf_ids = {id(x) for x in leaves}
-    cotangents: dict[int, Any] = {}
+    cotangents: dict[Any, Any] = {}
     heap: list[tuple[int, Any]] = []
     push, pop = heapq.heappush, heapq.heappop
     add = _add_tensors if create_graph else _add_handles
+    take = cotangents.pop
+    get = cotangents.get
+    stop = set(leaves)
 
     def give(edge: Any, value: Any) -> None:
-        key = id(edge)
-        have = cotangents.get(key)
+        have = get(edge)
         if have is None:
-            cotangents[key] = value
-            if key not in leaf_ids and edge.seq >= start:
+            cotangents[edge] = value
+            if edge.seq >= start and edge not in stop:
                 push(heap, (-edge.seq, edge))
         else:
-            cotangents[key] = add(edge, have, value)
+            cotangents[edge] = add(edge, have, value)
 
     for edge, value in outputs:
         if edge is not None and value is not None:
             give(edge, value)
-    partial: dict[int, list[Any]] = {}
+    partial: dict[Any, list[Any]] = {}
     while heap:
-        _, edge = pop(heap)
-        value = cotangents.pop(id(edge))
+        edge = pop(heap)[1]
+        value = take(edge)
         if edge.hooks:
             value = _run_hooks(edge, value, create_graph)
-        kind = edge.__class__
-        if kind is Node:
+        if edge.__class__ is Node:
             plan = edge.plan
-            if plan.n_results == 1 and id(edge) not in partial:
-                values: Sequence[Any] = (value,)
-            else:
-                values = partial.pop(id(edge))
+            parents = edge.parents
+            call = plan.fast
+            if call is not None and not create_graph and not edge.deep:
+                found = call(*edge.residuals, value)
+                if plan.fast_index is not None:
+                    parent = parents[plan.fast_index]
+                    have = get(parent)
+                    if have is None:
+                        cotangents[parent] = found
+                        if parent.seq >= start and parent not in stop:
+                            push(heap, (-parent.seq, parent))
+                    else:
+                        cotangents[parent] = add(parent, have, found)
+                else:
+                    for i, grad in zip(plan.fast_wrt, found):  # noqa: B905 (one per wrt)
+                        give(parents[i], grad)
+                continue
+            values: Sequence[Any] = (value,) if edge not in partial else partial.pop(edge)
             grads = plan.run(edge, values, create_graph)
-            for parent, grad in zip(edge.parents, grads):  # noqa: B905 (plans return one per parent)
+            for parent, grad in zip(parents, grads):  # noqa: B905 (plans return one per parent)
                 if parent is not None and grad is not None:
                     give(parent, grad)
-        elif kind is Output:
+        elif edge.__class__ is Output:
             node = edge.node
-            slots = partial.get(id(node))
+            slots = partial.get(node)
             if slots is None:
-                slots = partial[id(node)] = [None] * node.plan.n_results
-                cotangents[id(node)] = slots
+                slots = partial[node] = [None] * node.plan.n_results
+                cotangents[node] = slots
                 if node.seq >= start:
                     push(heap, (-node.seq, node))
-            slots[edge.index] = (
-                value if slots[edge.index] is None else add(edge, slots[edge.index], value)
-            )
-    found = []
+            have = slots[edge.index]
+            slots[edge.index] = value if have is None else add(edge, have, value)
+    result = []
     for leaf in leaves:
-        value = cotangents.get(id(leaf))
+        value = get(leaf)
         if value is not None and leaf.hooks:
             value = _run_hooks(leaf, value, create_graph)
-        found.append(value)
-    return found
+        result.append(value)
+    return result
 
 
 def edge_type(edge: Any) -> TensorType:
@@ -365,6 +401,9 @@ class PythonPlan:
         self.n_results = len(result_types)
         self.device = device
         self.name = name
+        self.fast = None
+        self.fast_index = None
+        self.fast_wrt = ()
 
     def run(self, node: Node, cotangents: Sequence[Any], create_graph: bool) -> Sequence[Any]:
         given = []

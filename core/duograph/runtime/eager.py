@@ -19,7 +19,7 @@ from ..dtype import promote_scalar, scalar_dtype
 from ..errors import ArgumentError, DeviceError
 from ..ir.builder import GraphBuilder
 from ..ir.graph import Graph
-from ..op import Op, _eager, drop_tables
+from ..op import Op, _eager, drop_tables, numbers
 from ..tensor import Tensor, check_index, commit
 from ..types import Device, TensorType
 from .lower import lower
@@ -43,6 +43,8 @@ class Eager:
         types = [None if t is None else t._type for t in tensors]
         key = op.key(types, attributes)
         call = op.table.get(key)
+        if len(operands) == 2:
+            _keep_number(operands, tensors)
         if call is None:
             if op.host:
                 return _run_on_host(op, tensors, attributes, device)
@@ -59,6 +61,18 @@ _eager.append(Eager())
 def _forget() -> None:
     drop_tables()
     _numbers.clear()
+    numbers.clear()
+
+
+def _keep_number(operands: Sequence[Any], tensors: Sequence[Tensor | None]) -> None:
+    """Let the fast path of binary ops find the tensor of a number next time."""
+    for number, other, made in ((operands[1], tensors[0], tensors[1]), (operands[0], tensors[1], tensors[0])):
+        if number.__class__ in (int, float, bool) and other is not None and made is not None:
+            if number.__class__ is float and number == 0.0:
+                continue
+            if len(numbers) >= _NUMBER_LIMIT:
+                numbers.clear()
+            numbers[other._type, number.__class__, number] = made
 
 
 context.on_device_change.append(_forget)
