@@ -22,6 +22,10 @@ NATIVE := $(shell find backend_cpu -name '*.[ch]' -o -name '*.inc' -o -name 'bui
           $(filter core/duograph/ops/% core/duograph/backend/codegen/%,$(CORE))
 PLUGINS := $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
 
+# setuptools puts into a wheel whatever an earlier build left in build/, so wheels are built from a copy.
+CLEAN_COPY = rm -rf build/clean && mkdir -p build/clean && tar -cf - --exclude=__pycache__ --exclude='*.so' \
+  core backend_cpu backend_opencl backend_cuda pyproject.toml setup.py LICENSE README.md | tar -xf - -C build/clean
+
 .PHONY: setup demo test test-all bench docs lint unit wheel-test clean clean-bench
 .DELETE_ON_ERROR:
 
@@ -51,9 +55,10 @@ quick-%: setup
 
 # As a user gets it: a wheel, installed away from the sources, with an outsider's plugin beside it.
 wheel-test: setup
-	rm -rf build/lib* build/bdist* dist .venv-wheel
+	rm -rf dist .venv-wheel
 	$(PYTHON) -m venv .venv-wheel
-	.venv-wheel/bin/pip wheel $(PIP_QUIET) --no-deps --wheel-dir dist .
+	$(CLEAN_COPY)
+	.venv-wheel/bin/pip wheel $(PIP_QUIET) --no-deps --wheel-dir dist build/clean
 	.venv-wheel/bin/pip install $(PIP_QUIET) "$$(ls dist/duograph-*.whl)[conformance]"
 	.venv-wheel/bin/pip install $(PIP_QUIET) ./plugins/reference
 	cd .venv-wheel && bin/pytest -p no:cacheprovider --pyargs duograph.conformance --device CPU --quick
@@ -124,8 +129,8 @@ endef
 
 # A real installation, not an editable one: its size and its import time are among what is measured.
 .venv-bench/.duograph: .venv-bench/.peers $(CORE) $(NATIVE) $(shell find backend_cpu -name '*.py') pyproject.toml setup.py
-	rm -rf build/lib* build/bdist*
-	.venv-bench/bin/pip install $(PIP_QUIET) --force-reinstall --no-deps .
+	$(CLEAN_COPY)
+	.venv-bench/bin/pip install $(PIP_QUIET) --force-reinstall --no-deps ./build/clean
 	.venv-bench/bin/pip install $(PIP_QUIET) duograph
 	@touch $@
 

@@ -1,12 +1,85 @@
-"""duograph: a deep-learning framework with one programming model, two ways to run it, and devices as plugins."""
+"""duograph: a deep-learning framework with one programming model, two ways to run it, and devices as plugins.
+
+`import duograph as ms` is the only line that a MindSpore script changes.
+"""
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
+from . import compat as _compat
 from . import context, dtype, ops
-from .context import *  # noqa: F403
-from .dtype import *  # noqa: F403
-from .parameter import Parameter, ParameterTuple
-from .tensor import Tensor, from_numpy, is_tensor, tensor
 from .autodiff.transforms import grad, jvp, value_and_grad, vjp
+from .context import *  # noqa: F403  (the names of context.__all__)
+from .dtype import *  # noqa: F403  (the names of dtype.__all__)
+from .parameter import Parameter, ParameterTuple
+from .runtime.device import (
+    empty_cache,
+    get_current_device,
+    max_memory_allocated,
+    memory_allocated,
+    memory_reserved,
+    memory_stats,
+    set_device,
+    synchronize,
+)
+from .tensor import Tensor, from_numpy, is_tensor, tensor
 
 __version__ = "0.1.0"
+
+_compat.install(__name__)
+
+# Loaded when first named, so that `import duograph` stays cheap.
+_MODULES = (
+    "amp", "common", "communication", "dataset", "log", "nn", "numpy", "runtime", "train", "compat",
+    "autodiff", "backend", "errors", "utils",
+)  # fmt: skip
+_NAMES = {
+    "Model": "train", "LossMonitor": "train", "TimeMonitor": "train", "Callback": "train",
+    "ModelCheckpoint": "train", "CheckpointConfig": "train", "RunContext": "train",
+    "save_checkpoint": "train", "load_checkpoint": "train", "load_param_into_net": "train",
+    "FixedLossScaleManager": "amp", "DynamicLossScaleManager": "amp", "LossScaleManager": "amp",
+    "build_train_network": "amp", "jacfwd": "ops", "jacrev": "ops", "vmap": "ops",
+    "set_seed": "random_state", "get_seed": "random_state", "manual_seed": "random_state",
+    "Generator": "random_state", "get_rng_state": "random_state", "set_rng_state": "random_state",
+    "initial_seed": "random_state", "seed": "random_state", "default_generator": "random_state",
+    "run_check": "run_check", "check_parity": "check_parity",
+    "jit": "jit", "jit_class": "jit", "JitConfig": "jit", "mutable": "jit", "constexpr": "ops",
+    "initializer": "common.initializer",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Submodules and the names that live in them, at first use."""
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    home = _NAMES.get(name)
+    if home is None:
+        new = _compat.renamed(name, __name__)
+        if new is not None:
+            return getattr(importlib.import_module(__name__), new)
+        home = _train_name(name)
+    if home is not None:
+        try:
+            module = importlib.import_module(f"{__name__}.{home}")
+        except ModuleNotFoundError as error:
+            if error.name != f"{__name__}.{home}":
+                raise
+        else:
+            found = getattr(module, name, None)
+            if found is not None:
+                globals()[name] = found
+                return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _train_name(name: str) -> str | None:
+    """Callbacks and metrics are also top-level names."""
+    if name.startswith("_") or not name[:1].isupper():
+        return None
+    return "train"
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES, *_NAMES})

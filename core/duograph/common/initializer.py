@@ -50,6 +50,10 @@ class Initializer:
     def __call__(self, arr: Array) -> Any:
         return self._initialize(arr)
 
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{k}={v}" for k, v in self.__dict__.get("_kwargs", {}).items())
+        return f"{type(self).__name__}({shown})"
+
     def _random(self) -> Stream:
         """The stream given by `initializer`, or the next one."""
         stream = self.__dict__.get("stream")
@@ -72,7 +76,7 @@ class _Bound:
             self.init.stream = before
 
     def __repr__(self) -> str:
-        return type(self.init).__name__
+        return repr(self.init)
 
 
 def _named(*names: str) -> Callable[[type[Initializer]], type[Initializer]]:

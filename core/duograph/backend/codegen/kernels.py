@@ -1,0 +1,121 @@
+"""Which elementwise kernels the op table asks for: one for each op with a `scalar` slot and each dtype it takes.
+
+A backend that compiles ahead of time prints all of them; one that compiles on demand asks `scalar_kernel` for one.
+Attributes annotated `float` are parameters of the kernel; a `DType` attribute is part of its name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ...dtype import ALL, DType, bool_
+from ...errors import DuographError
+from ...op import OPS, Op
+from ...types import TensorType
+from .dialect import SUFFIX
+from .expression import Expr, compute_dtype, s
+from .printer import trace_scalar
+
+__all__ = ["ScalarKernel", "kernel_name", "parameter_names", "scalar_kernel", "scalar_kernels"]
+
+
+@dataclasses.dataclass(frozen=True)
+class ScalarKernel:
+    """One elementwise kernel: ``result = expression(operands, parameters)``.
+
+    Attributes:
+        name: such as ``add_f32`` or ``select_b8_f32_f32``; a C identifier.
+        operands: name and dtype of each operand, as stored.
+        parameters: names of attributes given at run time as float64.
+        result: dtype of the result, as stored.
+        expression: the value, in `compute_dtype(result)`.
+    """
+
+    name: str
+    op: Op
+    operands: tuple[tuple[str, DType], ...]
+    parameters: tuple[str, ...]
+    result: DType
+    expression: Expr
+
+
+@functools.cache
+def _annotations(op: Op) -> dict[str, str]:
+    found = {}
+    for p in op.__signature__.parameters.values():
+        a = p.annotation
+        found[p.name] = a if isinstance(a, str) else getattr(a, "__name__", "")
+    return found
+
+
+def parameter_names(op: Op) -> tuple[str, ...]:
+    """The attributes that are parameters of the op's kernels."""
+    annotations = _annotations(op)
+    return tuple(a for a in op.attribute_names if annotations[a] == "float")
+
+
+def kernel_name(
+    op: Op, dtypes: Sequence[DType], attributes: Mapping[str, Any]
+) -> str | None:
+    """The name of the kernel for these operand dtypes, or None when an attribute keeps it from having one."""
+    parts = [op.name]
+    if len(set(dtypes)) == 1:
+        parts.append(SUFFIX[dtypes[0]])
+    else:
+        parts += [SUFFIX[d] for d in dtypes]
+    parameters = parameter_names(op)
+    for name, value in attributes.items():
+        if isinstance(value, DType):
+            parts.append("to_" + SUFFIX[value])
+        elif name not in parameters or not isinstance(value, (int, float)):
+            return None
+    return "_".join(parts)
+
+
+def scalar_kernel(
+    op: Op, dtypes: Sequence[DType], attributes: Mapping[str, Any]
+) -> ScalarKernel | None:
+    """The kernel of an op for operands of these dtypes, or None when the op does not take them."""
+    types = [TensorType.of((2,), d) for d in dtypes]
+    try:
+        op.check_dtypes(types)
+        (result,) = op.infer_types(tuple(types), attributes)
+    except DuographError:
+        return None
+    name = kernel_name(op, dtypes, attributes)
+    assert name is not None and op.scalar_rule is not None
+    tensors = [p.name for p in op.parameters if p.kind != "attribute"]
+    operands = tuple(zip(tensors, dtypes, strict=True))
+    parameters = parameter_names(op)
+    real = next((compute_dtype(d) for d in reversed(dtypes) if d is not bool_), bool_)
+    values = {
+        k: s.cast(Expr("input", real, (), k), real) if k in parameters else v
+        for k, v in attributes.items()
+    }
+    expression = trace_scalar(op.scalar_rule, operands, values, result.dtype)
+    return ScalarKernel(name, op, operands, parameters, result.dtype, expression)
+
+
+def scalar_kernels(ops: Mapping[str, Op] = OPS) -> Iterator[ScalarKernel]:
+    """All elementwise kernels of an op table, ops in order of their names."""
+    for _, op in sorted(ops.items()):
+        if op.scalar_rule is None or op.variadic:
+            continue
+        others = [a for a in op.attribute_names if a not in parameter_names(op)]
+        annotations = _annotations(op)
+        if [annotations[a] for a in others] not in ([], ["DType"]):
+            continue  # kernels depend on more than numbers and one dtype: left to the body
+        base = dict.fromkeys(parameter_names(op), 1.0)
+        for dtype in ALL:
+            first = [bool_] * op.promote_from
+            dtypes = first + [dtype] * (op.n_operands - len(first))
+            for target in ALL if others else (None,):
+                attributes: dict[str, Any] = dict(base)
+                if target is not None:
+                    attributes[others[0]] = target
+                found = scalar_kernel(op, dtypes, attributes)
+                if found is not None:
+                    yield found

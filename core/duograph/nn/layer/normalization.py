@@ -1,0 +1,384 @@
+"""Batch, layer, group and instance normalisation."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ... import ops
+from ...common.initializer import initializer
+from ...dtype import float32
+from ...errors import ArgumentError, ArgumentValueError, ShapeError
+from ...parameter import Parameter
+from ...tensor import Tensor
+from .. import _check
+from ..cell import Cell
+
+__all__ = [
+    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm", "LayerNorm", "GroupNorm",
+    "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
+]  # fmt: skip
+
+
+class _BatchNorm(Cell):
+    """What batch normalisations of every rank share."""
+
+    _ranks: tuple[int, ...] = (4,)
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.9,
+        affine: bool = True,
+        gamma_init: Any = "ones",
+        beta_init: Any = "zeros",
+        moving_mean_init: Any = "zeros",
+        moving_var_init: Any = "ones",
+        use_batch_statistics: bool | None = None,
+        data_format: str = "NCHW",
+        dtype: Any = float32,
+    ) -> None:
+        super().__init__()
+        owner = type(self).__name__
+        self.num_features = _check.positive_int(owner, "num_features", num_features)
+        self.eps = _check.in_range(owner, "eps", eps, 0)
+        self.momentum = _check.in_range(owner, "momentum", momentum, 0, 1)
+        _check.boolean(owner, "affine", affine)
+        if use_batch_statistics is not None:
+            _check.boolean(owner, "use_batch_statistics", use_batch_statistics)
+        self.use_batch_statistics = use_batch_statistics
+        self.data_format = _check.one_of(owner, "data_format", data_format, ("NCHW", "NHWC", "NCDHW"))
+        shape = (num_features,)
+        self.moving_mean = Parameter(
+            initializer(moving_mean_init, shape, dtype), name="mean", requires_grad=False
+        )
+        self.moving_variance = Parameter(
+            initializer(moving_var_init, shape, dtype), name="variance", requires_grad=False
+        )
+        self.gamma = Parameter(
+            initializer(gamma_init, shape, dtype), name="gamma", requires_grad=affine
+        )
+        self.beta = Parameter(
+            initializer(beta_init, shape, dtype), name="beta", requires_grad=affine
+        )
+
+    def construct(self, x: Tensor) -> Tensor:
+        owner = type(self).__name__
+        _check.rank(owner, x, *self._ranks)
+        last = self.data_format == "NHWC"
+        if last:
+            x = x.transpose(0, 3, 1, 2)
+        if x.shape[1] != self.num_features:
+            raise ShapeError(
+                f"{owner}: input has shape {x.shape}; wanted {self.num_features} channels on axis 1"
+            )
+        use_batch = self.use_batch_statistics
+        if self.training if use_batch is None else use_batch:
+            out, mean, variance = ops.batch_norm_train(x, self.gamma, self.beta, eps=self.eps)
+            moved_mean, moved_variance = ops.moving_statistics(
+                self.moving_mean, self.moving_variance,
+                ops.stop_gradient(mean), ops.stop_gradient(variance),
+                keep=self.momentum, count=x.size // self.num_features,
+            )  # fmt: skip
+            self.moving_mean.set_data(moved_mean)
+            self.moving_variance.set_data(moved_variance)
+        else:
+            out = ops.batch_norm_infer(
+                x, self.gamma, self.beta, self.moving_mean, self.moving_variance, eps=self.eps
+            )
+        return out.transpose(0, 2, 3, 1) if last else out
+
+    def extend_repr(self) -> str:
+        return (
+            f"num_features={self.num_features}, eps={self.eps}, momentum={self.momentum}, "
+            f"gamma={self.gamma}, beta={self.beta}, moving_mean={self.moving_mean}, "
+            f"moving_variance={self.moving_variance}"
+        )
+
+
+class BatchNorm2d(_BatchNorm):
+    """Normalises every channel of (N, C, H, W) (`mindspore.nn.BatchNorm2d`).
+
+    Args:
+        num_features: number of channels.
+        eps: added to the variance.
+        momentum: weight of the *old* moving average, 0.9 by default.
+        affine: whether gamma and beta are trained.
+        gamma_init, beta_init, moving_mean_init, moving_var_init: initial values.
+        use_batch_statistics: None: batch statistics in training, moving ones else; True or False: always or never.
+        data_format: ``"NCHW"`` or ``"NHWC"``.
+        dtype: of the Parameters.
+
+    In training the moving mean and the moving (unbiased) variance are updated.
+
+    Raises:
+        ValueError: `num_features` below 1, `momentum` outside [0, 1], an input of other rank or channels.
+
+    Examples:
+        >>> import duograph as ms
+        >>> net = ms.nn.BatchNorm2d(3)
+        >>> net(ms.ops.ones((2, 3, 2, 2), ms.float32)).shape
+        (2, 3, 2, 2)
+    """
+
+
+class BatchNorm1d(_BatchNorm):
+    """Normalises every channel of (N, C) or (N, C, L) (`mindspore.nn.BatchNorm1d`); see `BatchNorm2d`."""
+
+    _ranks = (2, 3)
+
+
+class BatchNorm3d(_BatchNorm):
+    """Normalises every channel of (N, C, D, H, W) (`mindspore.nn.BatchNorm3d`); see `BatchNorm2d`."""
+
+    _ranks = (5,)
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.9,
+        affine: bool = True,
+        gamma_init: Any = "ones",
+        beta_init: Any = "zeros",
+        moving_mean_init: Any = "zeros",
+        moving_var_init: Any = "ones",
+        use_batch_statistics: bool | None = None,
+        dtype: Any = float32,
+    ) -> None:
+        super().__init__(
+            num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init,
+            moving_var_init, use_batch_statistics, "NCDHW", dtype,
+        )  # fmt: skip
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalisation over all devices; on one device the same as BatchNorm (`mindspore.nn.SyncBatchNorm`)."""
+
+    _ranks = (2, 3, 4, 5)
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.9,
+        affine: bool = True,
+        gamma_init: Any = "ones",
+        beta_init: Any = "zeros",
+        moving_mean_init: Any = "zeros",
+        moving_var_init: Any = "ones",
+        use_batch_statistics: bool | None = None,
+        process_groups: Any = None,
+        dtype: Any = float32,
+    ) -> None:
+        del process_groups
+        super().__init__(
+            num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init,
+            moving_var_init, use_batch_statistics, "NCHW", dtype,
+        )  # fmt: skip
+
+
+class LayerNorm(Cell):
+    """Normalises the last axes together (`mindspore.nn.LayerNorm`).
+
+    Args:
+        normalized_shape: tuple or list, shape of gamma and beta.
+        begin_norm_axis: first axis of those normalised together.
+        begin_params_axis: first axis that gamma and beta have.
+        gamma_init, beta_init: initial values.
+        epsilon: added to the variance, 1e-7 by default.
+        dtype: of the Parameters.
+
+    Raises:
+        TypeError: `normalized_shape` is no tuple or list.
+        ShapeError: the input does not end in `normalized_shape`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.LayerNorm((2,))(ms.Tensor([[1.0, 3.0]])))
+        [[-1.  1.]]
+    """
+
+    def __init__(
+        self,
+        normalized_shape: Any,
+        begin_norm_axis: int = -1,
+        begin_params_axis: int = -1,
+        gamma_init: Any = "ones",
+        beta_init: Any = "zeros",
+        epsilon: float = 1e-7,
+        dtype: Any = float32,
+    ) -> None:
+        super().__init__()
+        if not isinstance(normalized_shape, (tuple, list)):
+            raise ArgumentError(
+                f"LayerNorm: got normalized_shape={normalized_shape!r}; wanted a tuple or list of ints"
+            )
+        if not normalized_shape:
+            raise ArgumentValueError("LayerNorm: got an empty normalized_shape; wanted at least one axis")
+        self.normalized_shape = tuple(
+            _check.positive_int("LayerNorm", "normalized_shape", n) for n in normalized_shape
+        )
+        self.begin_norm_axis = begin_norm_axis
+        self.begin_params_axis = begin_params_axis
+        self.epsilon = _check.in_range("LayerNorm", "epsilon", epsilon, 0)
+        self.gamma = Parameter(initializer(gamma_init, self.normalized_shape, dtype), name="gamma")
+        self.beta = Parameter(initializer(beta_init, self.normalized_shape, dtype), name="beta")
+
+    def construct(self, x: Tensor) -> Tensor:
+        norm = self.begin_norm_axis % x.ndim
+        params = self.begin_params_axis % x.ndim
+        if x.shape[params:] != self.normalized_shape:
+            raise ShapeError(
+                f"LayerNorm: input has shape {x.shape} and begin_params_axis={self.begin_params_axis}; "
+                f"wanted axes of {self.normalized_shape} from there"
+            )
+        if norm == params:
+            out, _, _ = ops.layer_norm_core(x, self.gamma, self.beta, axis=norm, eps=self.epsilon)
+            return out
+        mean = x.mean(tuple(range(norm, x.ndim)), True)
+        centred = x - mean
+        variance = (centred * centred).mean(tuple(range(norm, x.ndim)), True)
+        return centred * ops.rsqrt(variance + self.epsilon) * self.gamma + self.beta
+
+    def extend_repr(self) -> str:
+        return (
+            f"normalized_shape={self.normalized_shape}, begin_norm_axis={self.begin_norm_axis}, "
+            f"begin_params_axis={self.begin_params_axis}, gamma={self.gamma}, beta={self.beta}"
+        )
+
+
+class GroupNorm(Cell):
+    """Normalises groups of channels of (N, C, ...) (`mindspore.nn.GroupNorm`).
+
+    Raises:
+        ValueError: the channels do not divide into the groups, an input of other channels.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.GroupNorm(2, 4)(ms.ops.ones((1, 4, 3, 3), ms.float32)).shape
+        (1, 4, 3, 3)
+    """
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        gamma_init: Any = "ones",
+        beta_init: Any = "zeros",
+        dtype: Any = float32,
+    ) -> None:
+        super().__init__()
+        self.num_groups = _check.positive_int("GroupNorm", "num_groups", num_groups)
+        self.num_channels = _check.positive_int("GroupNorm", "num_channels", num_channels)
+        if num_channels % num_groups:
+            raise ArgumentValueError(
+                f"GroupNorm: got {num_channels} channels in {num_groups} groups; wanted a multiple"
+            )
+        self.eps = _check.in_range("GroupNorm", "eps", eps, 0)
+        self.affine = _check.boolean("GroupNorm", "affine", affine)
+        shape = (num_channels,)
+        self.gamma = Parameter(
+            initializer(gamma_init, shape, dtype), name="gamma", requires_grad=affine
+        )
+        self.beta = Parameter(initializer(beta_init, shape, dtype), name="beta", requires_grad=affine)
+
+    def construct(self, x: Tensor) -> Tensor:
+        if x.ndim < 2 or x.shape[1] != self.num_channels:
+            raise ShapeError(
+                f"GroupNorm: input has shape {x.shape}; wanted {self.num_channels} channels on axis 1"
+            )
+        return _grouped(x, self.num_groups, self.gamma, self.beta, self.eps)
+
+    def extend_repr(self) -> str:
+        return f"num_groups={self.num_groups}, num_channels={self.num_channels}"
+
+
+def _grouped(x: Tensor, groups: int, gamma: Tensor, beta: Tensor, eps: float) -> Tensor:
+    """Each group of channels to mean 0 and variance 1, then gamma and beta per channel."""
+    shape = x.shape
+    rows = x.reshape(shape[0] * groups, math.prod(shape[1:]) // groups)
+    mean = rows.mean(1, True)
+    centred = rows - mean
+    variance = (centred * centred).mean(1, True)
+    normal = (centred * ops.rsqrt(variance + eps)).reshape(shape)
+    affine = (1, shape[1]) + (1,) * (len(shape) - 2)
+    return normal * gamma.reshape(affine) + beta.reshape(affine)
+
+
+class _InstanceNorm(Cell):
+    _ranks: tuple[int, ...] = (4,)
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = True,
+        gamma_init: Any = "ones",
+        beta_init: Any = "zeros",
+        dtype: Any = float32,
+    ) -> None:
+        super().__init__()
+        owner = type(self).__name__
+        self.num_features = _check.positive_int(owner, "num_features", num_features)
+        self.eps = _check.in_range(owner, "eps", eps, 0)
+        self.momentum = _check.in_range(owner, "momentum", momentum, 0, 1)
+        _check.boolean(owner, "affine", affine)
+        shape = (num_features,)
+        self.moving_mean = Parameter(
+            initializer("zeros", shape, dtype), name="mean", requires_grad=False
+        )
+        self.moving_variance = Parameter(
+            initializer("ones", shape, dtype), name="variance", requires_grad=False
+        )
+        self.gamma = Parameter(
+            initializer(gamma_init, shape, dtype), name="gamma", requires_grad=affine
+        )
+        self.beta = Parameter(initializer(beta_init, shape, dtype), name="beta", requires_grad=affine)
+
+    def construct(self, x: Tensor) -> Tensor:
+        owner = type(self).__name__
+        _check.rank(owner, x, *self._ranks)
+        if x.shape[1] != self.num_features:
+            raise ShapeError(
+                f"{owner}: input has shape {x.shape}; wanted {self.num_features} channels on axis 1"
+            )
+        return _grouped(x, self.num_features, self.gamma, self.beta, self.eps)
+
+    def extend_repr(self) -> str:
+        return (
+            f"num_features={self.num_features}, eps={self.eps}, momentum={self.momentum}, "
+            f"gamma={self.gamma}, beta={self.beta}, moving_mean={self.moving_mean}, "
+            f"moving_variance={self.moving_variance}"
+        )
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Normalises every channel of every sample of (N, C, H, W) (`mindspore.nn.InstanceNorm2d`).
+
+    Each sample's own statistics are used, in training and after it.
+
+    Raises:
+        ValueError: an input of other rank or channels.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.InstanceNorm2d(3)(ms.ops.ones((1, 3, 2, 2), ms.float32)).shape
+        (1, 3, 2, 2)
+    """
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """`InstanceNorm2d` for (N, C, L) (`mindspore.nn.InstanceNorm1d`)."""
+
+    _ranks = (3,)
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """`InstanceNorm2d` for (N, C, D, H, W) (`mindspore.nn.InstanceNorm3d`)."""
+
+    _ranks = (5,)
