@@ -1,0 +1,81 @@
+"""MindSpore's communication calls on one device: rank 0 of 1."""
+
+from __future__ import annotations
+
+from .errors import ArgumentValueError
+
+__all__ = [
+    "init", "release", "get_rank", "get_group_size", "get_local_rank", "get_local_rank_size",
+    "create_group", "destroy_group", "get_world_rank_from_group_rank",
+    "get_group_rank_from_world_rank", "GlobalComm", "HCCL_WORLD_COMM_GROUP", "NCCL_WORLD_COMM_GROUP",
+]  # fmt: skip
+
+HCCL_WORLD_COMM_GROUP = "hccl_world_group"
+NCCL_WORLD_COMM_GROUP = "nccl_world_group"
+_groups: dict[str, list[int]] = {}
+
+
+class GlobalComm:
+    """Names of the world group, as MindSpore keeps them."""
+
+    BACKEND = "none"
+    WORLD_COMM_GROUP = HCCL_WORLD_COMM_GROUP
+    INITED = False
+
+
+def init(backend_name: str | None = None) -> None:
+    """Begin communication; on one device there is nobody to talk to."""
+    del backend_name
+    GlobalComm.INITED = True
+
+
+def release() -> None:
+    """End communication."""
+    GlobalComm.INITED = False
+
+
+def get_rank(group: str = HCCL_WORLD_COMM_GROUP) -> int:
+    """Rank of this process in the group: 0."""
+    del group
+    return 0
+
+
+def get_group_size(group: str = HCCL_WORLD_COMM_GROUP) -> int:
+    """Number of processes in the group: 1."""
+    del group
+    return 1
+
+
+get_local_rank = get_rank
+get_local_rank_size = get_group_size
+
+
+def create_group(group: str, rank_ids: list[int], options: object = None) -> None:
+    """Name a group of ranks; the only rank is 0.
+
+    Raises:
+        ValueError: a rank other than 0.
+    """
+    del options
+    if list(rank_ids) != [0]:
+        raise ArgumentValueError(
+            f"create_group: got rank_ids={list(rank_ids)}; wanted [0], the only process"
+        )
+    _groups[group] = list(rank_ids)
+
+
+def destroy_group(group: str) -> None:
+    """Forget a group."""
+    _groups.pop(group, None)
+
+
+def get_world_rank_from_group_rank(group: str, group_rank_id: int) -> int:
+    """The only process is rank 0 everywhere."""
+    del group
+    return group_rank_id
+
+
+def get_group_rank_from_world_rank(world_rank_id: int, group: str) -> int:
+    """The only process is rank 0 everywhere."""
+    del group
+    return world_rank_id

@@ -1,0 +1,173 @@
+"""Old import paths and old names of MindSpore, as one table, served lazily.
+
+Scripts written for 1.x and 2.x reach things by many paths (`ops.operations`, `common.dtype`, `train.serialization`, `ops._grad.grad_base`, ...).
+`PATHS` says where each is served from; a finder makes such a module when somebody imports it. There are no shim files.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+import types
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = ["PATHS", "RENAMED", "install"]
+
+# module path below the package -> modules below the package that serve its names, first match wins
+PATHS: dict[str, tuple[str, ...]] = {
+    "common.api": ("jit", ""),
+    "common.dtype": ("dtype",),
+    "common.mutable": ("jit",),
+    "common.parameter": ("parameter",),
+    "common.seed": ("random_state",),
+    "common.tensor": ("tensor",),
+    "communication.management": ("communication",),
+    "nn.cell": ("nn",),
+    "nn.dynamic_lr": ("nn",),
+    "nn.grad": ("nn", "ops"),
+    "nn.layer": ("nn",),
+    "nn.layer.activation": ("nn",),
+    "nn.layer.basic": ("nn",),
+    "nn.layer.combined": ("nn",),
+    "nn.layer.container": ("nn",),
+    "nn.layer.conv": ("nn",),
+    "nn.layer.embedding": ("nn",),
+    "nn.layer.normalization": ("nn",),
+    "nn.layer.pooling": ("nn",),
+    "nn.learning_rate_schedule": ("nn",),
+    "nn.loss": ("nn",),
+    "nn.loss.loss": ("nn",),
+    "nn.metrics": ("nn", "train"),
+    "nn.optim": ("nn",),
+    "nn.optim.optimizer": ("nn",),
+    "nn.wrap": ("nn",),
+    "nn.wrap.cell_wrapper": ("nn",),
+    "nn.wrap.grad_reducer": ("nn",),
+    "nn.wrap.loss_scale": ("nn",),
+    "ops._grad": ("autodiff.rules",),
+    "ops._grad.grad_base": ("autodiff.rules",),
+    "ops.composite": ("ops",),
+    "ops.composite.multitype_ops": ("ops",),
+    "ops.function": ("ops",),
+    "ops.functional": ("ops",),
+    "ops.operations": ("ops",),
+    "ops.op_info_register": ("ops",),
+    "ops.primitive": ("ops",),
+    "parallel._utils": ("nn",),
+    "train.amp": ("amp",),
+    "train.callback": ("train",),
+    "train.dataset_helper": ("train",),
+    "train.loss_scale_manager": ("amp", "train"),
+    "train.metrics": ("train",),
+    "train.model": ("train", "context"),
+    "train.serialization": ("train",),
+    "train.summary": ("train",),
+}
+
+# old name -> present name, in the namespace that a path serves; using one warns once
+RENAMED: dict[str, str] = {
+    "ms_function": "jit",
+    "ms_class": "jit_class",
+    "MetaTensor": "Tensor",
+    "TensorAdd": "Add",
+    "tensor_add": "add",
+    "Gelu": "GeLU",
+    "Pack": "Stack",
+    "Unpack": "Unstack",
+    "GatherV2": "Gather",
+    "Axis": "axis",
+}
+_noted: set[str] = set()
+
+
+def renamed(name: str, where: str) -> str | None:
+    """The present spelling of an old name, with one note per process."""
+    new = RENAMED.get(name)
+    if new is not None and name not in _noted:
+        _noted.add(name)
+        warnings.warn(
+            f"{where}.{name} is the old name of {new}; both work", DeprecationWarning, stacklevel=3
+        )
+    return new
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Makes the modules of PATHS that have no file of their own."""
+
+    def __init__(self, package: str) -> None:
+        self.package = package
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        del path, target
+        prefix = self.package + "."
+        if not fullname.startswith(prefix) or fullname[len(prefix) :] not in PATHS:
+            return None
+        return importlib.util.spec_from_loader(fullname, self, is_package=True)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
+        return None
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        package = self.package
+        sources = PATHS[module.__name__[len(package) + 1 :]]
+        module.__doc__ = f"Old path; its names live in {', '.join(sources) or package}."
+
+        def serve(name: str) -> Any:
+            if name.startswith("__") and name != "__all__":
+                raise AttributeError(name)
+            if name == "__all__":
+                return sorted({n for s in _served(package, sources) for n in public_names(s)})
+            found = _lookup(package, sources, name)
+            if found is not _MISSING:
+                return found
+            new = renamed(name, module.__name__)
+            found = _MISSING if new is None else _lookup(package, sources, new)
+            if found is _MISSING:
+                raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+            return found
+
+        module.__getattr__ = serve  # type: ignore[method-assign]
+
+
+_MISSING = object()
+
+
+def _served(package: str, sources: Sequence[str]) -> list[types.ModuleType]:
+    out = []
+    for source in sources:
+        path = f"{package}.{source}" if source else package
+        try:
+            out.append(importlib.import_module(path))
+        except ModuleNotFoundError as error:
+            if error.name != path:  # something inside it is missing: that is a fault, not an old path
+                raise
+    return out
+
+
+def public_names(module: types.ModuleType) -> list[str]:
+    """`__all__`, else what does not start with an underscore."""
+    return list(getattr(module, "__all__", [n for n in vars(module) if not n.startswith("_")]))
+
+
+def _lookup(package: str, sources: Sequence[str], name: str) -> Any:
+    for module in _served(package, sources):
+        found = getattr(module, name, _MISSING)
+        if found is not _MISSING:
+            return found
+    return _MISSING
+
+
+def install(package: str) -> None:
+    """Serve the old paths below `package`, also when it is imported under another name.
+
+    Files of the package come first: the finder is asked last.
+    """
+    if not any(isinstance(f, _Finder) and f.package == package for f in sys.meta_path):
+        sys.meta_path.append(_Finder(package))

@@ -1,0 +1,81 @@
+"""Asking about and choosing devices from Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import context
+from ..backend import registry
+from ..tensor import device_of
+from ..types import Device
+
+__all__ = [
+    "set_device", "get_current_device", "synchronize", "memory_stats", "memory_allocated",
+    "memory_reserved", "max_memory_allocated", "empty_cache",
+]  # fmt: skip
+
+
+def set_device(device_target: str, device_id: int | None = None) -> None:
+    """Choose the device for what follows (`mindspore.set_device`).
+
+    Raises:
+        RuntimeError: no such backend, it cannot run here, or it has no device of that index.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.set_device("CPU")
+        >>> ms.get_current_device()
+        CPU:0
+    """
+    chosen = device_of(f"{device_target}:{device_id or 0}")
+    context.set_context(device_target=chosen.name, device_id=chosen.index)
+
+
+def get_current_device() -> Device:
+    """The device on which an op on host data runs now."""
+    return registry.current_device()
+
+
+def _where(device: str | None) -> Device:
+    return registry.current_device() if device is None else device_of(device)
+
+
+def synchronize(device: str | None = None) -> None:
+    """Return when everything launched on the device has finished."""
+    where = _where(device)
+    registry.backend(where.name).synchronize(where.index)
+
+
+def memory_stats(device: str | None = None) -> dict[str, Any]:
+    """What the device's allocator counts: bytes `in_use`, `cached`, `peak`, `limit`, and more where it knows.
+
+    Examples:
+        >>> import duograph as ms
+        >>> stats = ms.memory_stats("CPU")
+        >>> stats["in_use"] <= stats["peak"]
+        True
+    """
+    where = _where(device)
+    return dict(registry.backend(where.name).memory_stats(where.index))
+
+
+def memory_allocated(device: str | None = None) -> int:
+    """Bytes in use by tensors."""
+    return int(memory_stats(device).get("in_use", 0))
+
+
+def memory_reserved(device: str | None = None) -> int:
+    """Bytes in use and cached."""
+    stats = memory_stats(device)
+    return int(stats.get("in_use", 0) + stats.get("cached", 0))
+
+
+def max_memory_allocated(device: str | None = None) -> int:
+    """Highest number of bytes in use so far."""
+    return int(memory_stats(device).get("peak", 0))
+
+
+def empty_cache(device: str | None = None) -> None:
+    """Give cached free memory back to the system."""
+    where = _where(device)
+    registry.backend(where.name).empty_cache(where.index)
