@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,12 +17,17 @@ from .dtype import DType, as_dtype, bool_, complex64, float32, int64
 from .errors import ArgumentError, ArgumentValueError, DeviceError, DTypeError, ShapeError
 from .types import Device, TensorType
 
+if TYPE_CHECKING:
+    from ._tensor_methods import TensorMethods
+else:
+    TensorMethods = object  # the methods are installed from the op table
+
 __all__ = ["Tensor", "tensor", "from_numpy", "is_tensor"]
 
 _commit_lock = threading.Lock()
 
 
-class Tensor:
+class Tensor(TensorMethods):
     """An n-dimensional array on a device (`mindspore.Tensor`).
 
     Args:

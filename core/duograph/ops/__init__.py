@@ -17,7 +17,8 @@ FAMILIES = (creation, elementwise, movement, reduction)
 for _family in FAMILIES:
     globals().update({name: getattr(_family, name) for name in _family.__all__})
 globals().update(plain_primitives())
-_install(Tensor, FAMILIES)
+# name -> function of every method and operator that Tensor got from the op table
+installed_methods = _install(Tensor, FAMILIES)
 
 
 def __getattr__(name: str) -> Any:

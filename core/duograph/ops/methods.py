@@ -8,7 +8,7 @@ from typing import Any
 
 from ..op import OPS
 
-__all__ = ["install", "tensor_method"]
+__all__ = ["install", "tensor_method", "tensor_property"]
 
 
 def tensor_method(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -28,16 +28,27 @@ def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
     return swapped
 
 
-def install(cls: type, families: Iterable[ModuleType]) -> None:
-    """Give `cls` every method and operator that an op, or a function marked `tensor_method`, names."""
+def tensor_property(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Mark a plain function of the tensor as a Tensor property of these names."""
+
+    def mark(function: Callable[..., Any]) -> Callable[..., Any]:
+        function.tensor_properties = names  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+def install(cls: type, families: Iterable[ModuleType]) -> dict[str, Any]:
+    """Give `cls` every method and operator that an op, or a marked function, names; what was given, by name."""
+    given: dict[str, Any] = {}
     for known in OPS.values():
-        for name in known.methods:
-            setattr(cls, name, known.function)
-        for name in known.operators:
-            setattr(cls, name, known.operator_function)
-        for name in known.reflected:
-            setattr(cls, name, _reflected(known.operator_function))
+        given.update({name: known.function for name in known.methods})
+        given.update({name: known.operator_function for name in known.operators})
+        given.update({name: _reflected(known.operator_function) for name in known.reflected})
     for family in families:
         for value in vars(family).values():
-            for name in getattr(value, "tensor_methods", ()):
-                setattr(cls, name, value)
+            given.update({name: value for name in getattr(value, "tensor_methods", ())})
+            given.update({name: property(value) for name in getattr(value, "tensor_properties", ())})
+    for name, value in given.items():
+        setattr(cls, name, value)
+    return given
