@@ -9,7 +9,7 @@ from duograph.backend.protocol import Backend, DeviceInfo
 
 from . import memory
 from ._native import ffi, lib
-from . import indexing, movement, reductions  # noqa: F401  (modules enter their kernels into the table)
+from . import indexing, linear, movement, reductions  # noqa: F401  (modules enter their kernels into the table)
 from .kernels import KERNELS
 
 

@@ -63,3 +63,13 @@ typedef struct {
 } dg_elements;
 int dg_gather_elements(const dg_elements *p, void *out, const void *x, const void *indices);
 int dg_scatter_elements(const dg_elements *p, void *out, const void *x, const void *indices, const void *updates); /* total: bytes of x */
+
+/* ---- blas.c ---- */
+const char *dg_blas_open(const char *path); /* NULL, or why the library cannot be used */
+
+/* ---- matmul.c: batches of out (m, n) = a (m, k) @ b (k, n); ta, tb: the operand is stored transposed ---- */
+typedef struct {
+    int64_t type, ta, tb, m, n, k, ndim, batches;
+    int64_t shape[16], a_stride[16], b_stride[16]; /* of the batch axes, in matrices */
+} dg_product;
+int dg_matmul(const dg_product *p, void *out, const void *a, const void *b);

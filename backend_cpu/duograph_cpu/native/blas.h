@@ -1,0 +1,14 @@
+/* Matrix products on one thread, row-major: OpenBLAS where it was opened and has the type, else loops of our own. */
+#ifndef DG_BLAS_H
+#define DG_BLAS_H
+
+#include <stdint.h>
+
+/* c (m, n) = op(a) (m, k) @ op(b) (k, n) + (add ? c : 0); types: f32, f64, c64, c128 and integers. */
+void dg_gemm(int type, int ta, int tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b,
+             int64_t ldb, int add, void *c, int64_t ldc);
+
+/* y = op(a) @ x for a (rows, cols), f32 and f64; 0 when there is no such routine. */
+int dg_gemv(int type, int transpose, int64_t rows, int64_t cols, const void *a, int64_t lda, const void *x, void *y);
+
+#endif

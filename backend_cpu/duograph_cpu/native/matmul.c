@@ -1,0 +1,118 @@
+/* Batched matrix products, split over the pool: large products in both directions, small ones by batch. */
+#include "blas.h"
+#include "common.h"
+#include "half.h"
+
+static const int64_t SIZES[DG_TYPES] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
+
+typedef struct {
+    const dg_product *p;
+    const char *a, *b;
+    char *out;
+    int type;
+    int64_t size, rows, row_parts, cols, col_parts; /* a unit is (batch, row part, column part) */
+} Job;
+
+static void product_task(void **args, int64_t begin, int64_t end) {
+    const Job *j = args[0];
+    const dg_product *p = j->p;
+    int64_t m = p->m, n = p->n, k = p->k, lda = p->ta ? m : k, ldb = p->tb ? k : n, size = j->size;
+    for (int64_t u = begin; u < end; u++) {
+        int64_t batch = u / j->row_parts / j->col_parts, ia = 0, ib = 0, rest = batch;
+        for (int64_t d = p->ndim - 1; d >= 0; d--) {
+            ia += rest % p->shape[d] * p->a_stride[d];
+            ib += rest % p->shape[d] * p->b_stride[d];
+            rest /= p->shape[d];
+        }
+        int64_t i = u / j->col_parts % j->row_parts * j->rows, jj = u % j->col_parts * j->cols;
+        int64_t rows = DG_MIN(j->rows, m - i), cols = DG_MIN(j->cols, n - jj);
+        if (rows <= 0 || cols <= 0) continue;
+        const char *a = j->a + (ia * m * k + (p->ta ? i : i * k)) * size;
+        const char *b = j->b + (ib * k * n + (p->tb ? jj * k : jj)) * size;
+        char *c = j->out + (batch * m * n + i * n + jj) * size;
+        if (m == 1 && (p->tb ? dg_gemv(j->type, 0, cols, k, b, ldb, a, c) : dg_gemv(j->type, 1, k, cols, b, ldb, a, c)))
+            continue;
+        if (n == 1 && (p->ta ? dg_gemv(j->type, 1, k, rows, a, lda, b, c) : dg_gemv(j->type, 0, rows, k, a, lda, b, c)))
+            continue;
+        dg_gemm(j->type, (int)p->ta, (int)p->tb, rows, cols, k, a, lda, b, ldb, 0, c, n);
+    }
+}
+
+static int64_t up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+static int product(const dg_product *p, int type, void *out, const void *a, const void *b) {
+    Job j = {.p = p, .a = a, .b = b, .out = out, .type = type, .size = SIZES[type],
+             .rows = p->m, .row_parts = 1, .cols = p->n, .col_parts = 1};
+    int64_t threads = dg_threads(), vector = p->m == 1 || p->n == 1;
+    /* A part is worth a thread from about 4 Mflop; a product of a matrix and a vector is bound by memory, so from less. */
+    double flops = 2.0 * (double)p->m * (double)p->n * (double)p->k;
+    double worth = vector ? 2.5e5 : 4e6;
+    int64_t parts = flops * (double)p->batches < 2 * worth ? 1 : (int64_t)DG_MIN(flops / worth, 2.0 * (double)threads);
+    if (p->batches >= 4 * threads) parts = 1;
+    while (j.row_parts * j.col_parts < parts) {
+        if (p->m / j.row_parts >= p->n / j.col_parts) j.row_parts *= 2;
+        else j.col_parts *= 2;
+    }
+    if (j.row_parts > 1) j.rows = up((p->m + j.row_parts - 1) / j.row_parts, 16);
+    if (j.col_parts > 1) j.cols = up((p->n + j.col_parts - 1) / j.col_parts, 32);
+    j.row_parts = (p->m + j.rows - 1) / j.rows;
+    j.col_parts = (p->n + j.cols - 1) / j.cols;
+    void *args[] = {&j};
+    int64_t units = p->batches * j.row_parts * j.col_parts;
+    double each = flops / (double)(j.row_parts * j.col_parts) + 1;
+    if (each * (double)units < 2 * worth) product_task(args, 0, units);
+    else if (each >= worth) dg_parallel_chunks(product_task, args, units);
+    else dg_parallel_for(product_task, args, units, (int64_t)(worth / each) + 1);
+    return DG_OK;
+}
+
+/* ---- float16 and bfloat16: products of float32 copies, rounded once ---- */
+
+static void widen_task(void **args, int64_t begin, int64_t end) {
+    float *out = args[0];
+    const uint16_t *x = args[1];
+    if (args[2])
+        for (int64_t i = begin; i < end; i++) out[i] = f16_load(x[i]);
+    else
+        for (int64_t i = begin; i < end; i++) out[i] = bf16_load(x[i]);
+}
+
+static void narrow_task(void **args, int64_t begin, int64_t end) {
+    uint16_t *out = args[0];
+    const float *x = args[1];
+    if (args[2])
+        for (int64_t i = begin; i < end; i++) out[i] = f16_store(x[i]);
+    else
+        for (int64_t i = begin; i < end; i++) out[i] = bf16_store(x[i]);
+}
+
+static int64_t matrices(const dg_product *p, const int64_t *stride) {
+    int64_t last = 0;
+    for (int64_t d = 0; d < p->ndim; d++) last += (p->shape[d] - 1) * stride[d];
+    return last + 1;
+}
+
+int dg_matmul(const dg_product *p, void *out, const void *a, const void *b) {
+    int64_t total = p->batches * p->m * p->n;
+    if (total == 0) return DG_OK;
+    if (p->k == 0) {
+        memset(out, 0, (size_t)(total * SIZES[p->type]));
+        return DG_OK;
+    }
+    if (p->type == DG_F16 || p->type == DG_BF16) {
+        int64_t na = matrices(p, p->a_stride) * p->m * p->k, nb = matrices(p, p->b_stride) * p->k * p->n;
+        float *wide = dg_alloc((size_t)(na + nb + total) * sizeof(float));
+        if (!wide) return DG_NO_MEMORY;
+        void *half = p->type == DG_F16 ? wide : 0;
+        dg_parallel_for(widen_task, (void *[]){wide, (void *)a, half}, na, 16384);
+        dg_parallel_for(widen_task, (void *[]){wide + na, (void *)b, half}, nb, 16384);
+        product(p, DG_F32, wide + na + nb, wide, wide + na);
+        dg_parallel_for(narrow_task, (void *[]){out, wide + na + nb, half}, total, 16384);
+        dg_free(wide);
+        return DG_OK;
+    }
+    int code = product(p, (int)p->type, out, a, b);
+    if (p->type == DG_BOOL)
+        for (int64_t i = 0; i < total; i++) ((uint8_t *)out)[i] = ((uint8_t *)out)[i] != 0;
+    return code;
+}
