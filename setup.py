@@ -6,6 +6,7 @@ build imports `duograph` from the source folder, before it is installed.
 
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from setuptools import setup
@@ -26,20 +27,40 @@ If there is no compiler, or Python.h is missing, install them:
 
 
 class BuildExt(build_ext):
-    """Recompiles when any C source changed, and says what to install without a compiler."""
-
-    def finalize_options(self):
-        super().finalize_options()
-        folder = HERE / "backend_cpu"
-        sources = [str(p) for p in sorted(folder.rglob("*")) if p.suffix in {".c", ".h", ".inc"}]
-        for extension in self.extensions or ():
-            extension.depends = [*extension.depends, *sources]
+    """Compiles on all cores, and only what changed; says what to install without a compiler."""
 
     def build_extension(self, extension):
         try:
+            self.compile_sources(extension)
             super().build_extension(extension)
         except (CCompilerError, CompileError) as error:
             raise SystemExit(f"{error}\n{NO_COMPILER}") from error
+
+    def compile_sources(self, extension):
+        """Turn all sources but the first, which cffi printed, into objects that are newer."""
+        first, *sources = extension.sources
+        shared = [p for p in (HERE / "backend_cpu").rglob("*") if p.suffix in {".h", ".inc"}]
+        shared.append(HERE / "backend_cpu/duograph_cpu/build.py")  # the compiler's flags
+        changed = max(path.stat().st_mtime for path in shared)
+
+        def compiled(source):
+            (target,) = self.compiler.object_filenames([source], output_dir=self.build_temp)
+            newest = max(changed, os.path.getmtime(source))
+            if not os.path.exists(target) or os.path.getmtime(target) <= newest:
+                self.compiler.compile(
+                    [source],
+                    output_dir=self.build_temp,
+                    include_dirs=extension.include_dirs,
+                    debug=self.debug,
+                    extra_postargs=extension.extra_compile_args,
+                )
+            return target
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            objects = list(pool.map(compiled, sources))
+        extension.sources = [first]
+        extension.extra_objects = [*extension.extra_objects, *objects]
+        extension.depends = [*extension.depends, *objects]
 
 
 # DUOGRAPH_NATIVE=0 installs without the compiled module: the Makefile builds it in a step of its
