@@ -12,12 +12,11 @@ import argparse
 import pathlib
 import time
 
+import duograph as ms
 import numpy as np
+from duograph import nn, ops
 from sklearn.datasets import load_digits
 from tqdm import tqdm
-
-import duograph as ms
-from duograph import nn, ops
 
 MODES = {"pynative": ms.PYNATIVE_MODE, "graph": ms.GRAPH_MODE}
 
@@ -57,7 +56,9 @@ def load(seed: int) -> tuple[np.ndarray, ...]:
     return images[train], labels[train], images[test], labels[test]
 
 
-def train(net: Net, images: np.ndarray, labels: np.ndarray, args: argparse.Namespace) -> list[float]:
+def train(
+    net: Net, images: np.ndarray, labels: np.ndarray, args: argparse.Namespace
+) -> list[float]:
     """Adam with a cosine schedule; the loss of every step."""
     steps = len(images) // args.batch
     rate = nn.cosine_decay_lr(1e-4, 3e-3, args.epochs * steps, steps, args.epochs)
@@ -123,7 +124,9 @@ def draw(
     axes.plot(losses, color="#b8c7d9", linewidth=0.8, label="each step")
     window = max(1, len(losses) // 50)
     smooth = np.convolve(losses, np.ones(window) / window, mode="valid")
-    axes.plot(np.arange(len(smooth)) + window - 1, smooth, color="#1f4e8c", label=f"mean of {window}")
+    axes.plot(
+        np.arange(len(smooth)) + window - 1, smooth, color="#1f4e8c", label=f"mean of {window}"
+    )
     axes.set(yscale="log", xlabel="step", ylabel="cross entropy", title="Training loss")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
@@ -142,7 +145,9 @@ def draw(
         for spine in axis.spines.values():
             spine.set(color="#c62828" if bad else "#dddddd", linewidth=3 if bad else 1)
         title = f"{predicted[i]}, is {labels[i]}" if bad else f"{predicted[i]}"
-        axis.set_title(f"{title}  {certain[i]:.0%}", fontsize=9, color="#c62828" if bad else "#333333")
+        axis.set_title(
+            f"{title}  {certain[i]:.0%}", fontsize=9, color="#c62828" if bad else "#333333"
+        )
     figure.savefig(path, dpi=100)
 
 
@@ -165,7 +170,9 @@ def main() -> None:
     ms.set_context(mode=MODES[args.mode])
     ms.set_seed(args.seed)
     train_x, train_y, test_x, test_y = load(args.seed)
-    print(f"device {ms.get_current_device()}, {len(train_x)} images to train on, {len(test_x)} held out")
+    print(
+        f"device {ms.get_current_device()}, {len(train_x)} images to train on, {len(test_x)} held out"
+    )
 
     net = Net()
     losses = train(net, train_x, train_y, args)

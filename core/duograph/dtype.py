@@ -159,7 +159,7 @@ def as_dtype(value: Any) -> DType:
             return found
     else:
         try:
-            found = _BY_NUMPY.get(np.dtype(value))
+            found = _BY_NUMPY.get(np.dtype(value).newbyteorder("="))
         except TypeError:
             found = None
         if found is not None:
@@ -213,7 +213,7 @@ def promote(a: DType, b: DType) -> DType:
     return _TABLE[a.index][b.index]
 
 
-_SCALAR = {"b": bool_, "i": int64, "f": float32, "c": complex64}
+_SCALAR = {"b": bool_, "i": int64, "f": float32, "c": complex128}
 _RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
 
@@ -221,13 +221,13 @@ def promote_scalar(a: DType, scalar: Any) -> DType:
     """The dtype in which a tensor of dtype `a` meets a Python number.
 
     The number is weak: it changes the dtype only when its kind is higher (bool < int < float <
-    complex), and then to bool, int64, float32 or complex64.
+    complex), and then to bool, int64, float32 or complex64 (complex128 beside float64).
     """
     kind = scalar_kind(scalar)
     if _RANK[kind] <= _RANK[a.kind]:
         return a
-    if kind == "c" and a is float64:
-        return complex128
+    if kind == "c":
+        return complex128 if a is float64 else complex64
     return _SCALAR[kind]
 
 

@@ -186,6 +186,7 @@ class Op:
         kinds = [p.kind for p in self.parameters]
         self.n_operands = sum(k != "attribute" for k in kinds)
         self.variadic = "list" in kinds
+        self.has_optional = "optional" in kinds
         if self.variadic and self.n_operands != 1:
             raise ValueError(f"{name}: a variadic operand must be the only operand")
         self.attribute_names = tuple(p.name for p in self.parameters if p.kind == "attribute")
@@ -237,9 +238,7 @@ class Op:
             if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
             and p.name not in self.attribute_names
         ]  # fmt: skip
-        star = any(
-            p.kind is p.VAR_POSITIONAL for p in inspect.signature(rule).parameters.values()
-        )
+        star = any(p.kind is p.VAR_POSITIONAL for p in inspect.signature(rule).parameters.values())
         wanted = self.n_operands + 2
         if not star and len(positional) != wanted:
             names = ", ".join(p.name for p in self.parameters if p.kind != "attribute")
@@ -392,9 +391,7 @@ class Op:
                 operands.extend(value)
             else:
                 if value is None and kind == "tensor":
-                    raise ArgumentError(
-                        f"{self.name}: got None for {p.name!r}; wanted a Tensor"
-                    )
+                    raise ArgumentError(f"{self.name}: got None for {p.name!r}; wanted a Tensor")
                 operands.append(value)
         return tuple(operands), attributes
 
@@ -483,9 +480,11 @@ def door(op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
 def _has_body(function: Callable[..., Any]) -> bool:
     """False when the code of the function is a docstring (or nothing) alone."""
     code = function.__code__
-    return bool(code.co_names) or any(
-        not isinstance(c, str) and c is not None for c in code.co_consts
-    ) or len(code.co_consts) > 2
+    return (
+        bool(code.co_names)
+        or any(not isinstance(c, str) and c is not None for c in code.co_consts)
+        or len(code.co_consts) > 2
+    )
 
 
 def op(
@@ -511,7 +510,9 @@ def op(
     def define(function: Callable[..., Any]) -> Op:
         own = name or function.__name__.rstrip("_")
         if own in OPS:
-            raise ValueError(f"op {own!r} is defined twice: {OPS[own].__module__} and {function.__module__}")
+            raise ValueError(
+                f"op {own!r} is defined twice: {OPS[own].__module__} and {function.__module__}"
+            )
         made = Op(
             function,
             name=own,

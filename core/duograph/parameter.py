@@ -211,5 +211,3 @@ class ParameterTuple(tuple[Parameter, ...]):
             copy.name = f"{prefix}.{p.name}"
             made.append(copy)
         return ParameterTuple(made)
-
-

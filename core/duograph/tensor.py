@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ._text import tensor_text
 from .backend import registry
-from .dtype import DType, as_dtype, bool_, complex64, float32, int64
+from .dtype import DType, as_dtype, bool_, complex128, float32, int64
 from .errors import ArgumentError, ArgumentValueError, DeviceError, DTypeError, ShapeError
 from .types import Device, TensorType
 
@@ -426,12 +427,14 @@ def host_array(data: Any, dtype: DType | None) -> np.ndarray[Any, Any]:
     elif isinstance(data, float):
         return np.array(data, (dtype or float32).np)
     elif isinstance(data, complex):
-        return np.array(data, (dtype or complex64).np)
+        return np.array(data, (dtype or complex128).np)
     else:
         found = _array_of_sequence(data)
         if dtype is None:
             dtype = _sequence_dtype(data, found)
-    if found.dtype.kind not in "biufcV" or (found.dtype.kind == "V" and found.dtype.name != "bfloat16"):
+    if found.dtype.kind not in "biufcV" or (
+        found.dtype.kind == "V" and found.dtype.name != "bfloat16"
+    ):
         raise DTypeError(
             f"Tensor: got {type(data).__name__} of element type {found.dtype}; "
             f"wanted numbers: a number, nested lists of numbers, a NumPy array or a Tensor"
@@ -467,8 +470,6 @@ def _sequence_dtype(data: Any, array: np.ndarray[Any, Any]) -> DType | None:
         return float32
     if array.size == 0 and not _has_numpy(data):
         return float32
-    if array.dtype == np.complex128 and not _has_numpy(data):
-        return complex64
     return None
 
 
@@ -540,27 +541,6 @@ def check_index(name: str, index: int) -> None:
             + (", ".join(f"{d.index} ({d.name})" for d in found) or "no devices")
         )
     _checked_devices.add((name, index))
-
-
-def tensor_text(array: np.ndarray[Any, Any], dtype: DType) -> str:
-    """The repr of a tensor, as MindSpore prints it."""
-    kind = dtype.kind
-    if kind == "f":
-        shown = np.asarray(array, np.float32 if dtype.itemsize <= 4 else np.float64)
-        formatter: Any = {"float_kind": lambda x: f"{x: .8e}"}
-    elif kind == "c":
-        shown = array
-        formatter = {"complex_kind": lambda x: f"{x.real:.8e}{x.imag:+.8e}j"}
-    else:
-        shown = array
-        formatter = None
-    body = np.array2string(shown, separator=", ", formatter=formatter, threshold=1000, edgeitems=3)
-    head = f"Tensor(shape={list(array.shape)}, dtype={dtype}, value="
-    if array.ndim > 1:
-        return f"{head}\n{body})"
-    if array.ndim == 0 and kind == "f":
-        body = str(np.float32(array) if dtype.itemsize <= 4 else array)
-    return f"{head} {body})"
 
 
 def _unpickle(array: np.ndarray[Any, Any], dtype: str) -> Tensor:

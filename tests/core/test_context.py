@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 import duograph as ms
+import pytest
 from duograph import context
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import duograph as ms
 import numpy as np
 import pytest
-
-import duograph as ms
 from duograph import dtype as d
 
 # Rows and columns in the order of dtype.ALL; one letter pair per result.
@@ -28,9 +27,7 @@ complex64 c64 c64 c64 c64 c64 c64 c64 c64 c64 c64 c64 c64 c128 c64 c128
 complex128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128
 """
 SHORT = dict(
-    zip(
-        "b i8 i16 i32 i64 u8 u16 u32 u64 f16 bf f32 f64 c64 c128".split(), d.ALL, strict=True
-    )
+    zip(["b", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf", "f32", "f64", "c64", "c128"], d.ALL, strict=True)
 )
 PAIRS = [
     (d.as_dtype(row.split()[0]), d.ALL[j], SHORT[want])
@@ -71,7 +68,7 @@ def test_numbers_are_weak(dtype: d.DType, scalar: object, want: d.DType) -> None
     ("value", "want"),
     [
         (1, ms.int64), (1.5, ms.float32), (True, ms.bool_), ([1, 2], ms.int64), ([1.5], ms.float32),
-        (np.array([1.5]), ms.float64), (np.float64(1.5), ms.float64), (1j, ms.complex64),
+        (np.array([1.5]), ms.float64), (np.float64(1.5), ms.float64), (1j, ms.complex128),
         ([[True]], ms.bool_), (np.array([1], np.uint16), ms.uint16),
     ],
 )  # fmt: skip

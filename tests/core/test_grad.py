@@ -6,10 +6,9 @@ import gc
 import threading
 import weakref
 
+import duograph as ms
 import numpy as np
 import pytest
-
-import duograph as ms
 from duograph import ops
 from duograph.ops._grad.grad_base import binop_grad_common, bprop_getters
 

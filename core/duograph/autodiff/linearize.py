@@ -65,9 +65,7 @@ def linearize(graph: Graph, wanted: Sequence[bool], present: Sequence[bool]) -> 
                 _accumulate(cotangents, out._id, seed)
         for node in reversed(builder.nodes[:n_forward]):
             _backward_node(builder, node, active, cotangents)
-    wrt = tuple(
-        i for i, p in enumerate(params) if wanted[i] and p._id in cotangents
-    )
+    wrt = tuple(i for i, p in enumerate(params) if wanted[i] and p._id in cotangents)
     grads = [cotangents[params[i]._id] for i in wrt]
     return _split(builder, graph, n_forward, outputs, seeds, present, grads, wrt)
 
@@ -131,9 +129,7 @@ def _backward_node(
         outs[0] if node.single else tuple(outs),
         filled[0] if node.single else tuple(filled),
     )
-    for operand, need, grad in zip(
-        node.operands, needed, checked(op, values, found), strict=True
-    ):
+    for operand, need, grad in zip(node.operands, needed, checked(op, values, found), strict=True):
         if need and grad is not NO_GRAD and grad is not None:
             _accumulate(cotangents, operand, _fitted(builder, op, operand, grad))  # type: ignore[arg-type]
 
@@ -244,13 +240,21 @@ def _split(
 
 
 def _renumber(
-    types: list[TensorType], params: list[int], nodes: list[GraphNode], outputs: list[int], single: bool
+    types: list[TensorType],
+    params: list[int],
+    nodes: list[GraphNode],
+    outputs: list[int],
+    single: bool,
 ) -> Graph:
     return _renumbered(types, params, nodes, outputs, single)[0]
 
 
 def _renumbered(
-    types: list[TensorType], params: list[int], nodes: list[GraphNode], outputs: list[int], single: bool
+    types: list[TensorType],
+    params: list[int],
+    nodes: list[GraphNode],
+    outputs: list[int],
+    single: bool,
 ) -> tuple[Graph, dict[int, int]]:
     """A graph of its own numbering made of some nodes of another one."""
     number: dict[int, int] = {}

@@ -289,12 +289,12 @@ def backward(
                     else:
                         cotangents[parent] = add(parent, have, found)
                 else:
-                    for i, grad in zip(plan.fast_wrt, found):  # noqa: B905 (one per wrt)
+                    for i, grad in zip(plan.fast_wrt, found):
                         give(parents[i], grad)
                 continue
             values: Sequence[Any] = (value,) if edge not in partial else partial.pop(edge)
             grads = plan.run(edge, values, create_graph)
-            for parent, grad in zip(parents, grads):  # noqa: B905 (plans return one per parent)
+            for parent, grad in zip(parents, grads):
                 if parent is not None and grad is not None:
                     give(parent, grad)
         elif edge.__class__ is Output:

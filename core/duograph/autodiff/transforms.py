@@ -22,7 +22,16 @@ from .tape import (
     recording,
 )
 
-__all__ = ["grad", "value_and_grad", "vjp", "jvp", "GradOperation", "custom_gradient", "Hook", "add_hook"]
+__all__ = [
+    "grad",
+    "value_and_grad",
+    "vjp",
+    "jvp",
+    "GradOperation",
+    "custom_gradient",
+    "Hook",
+    "add_hook",
+]
 
 
 # ---- structures ---------------------------------------------------------------------------------
@@ -143,7 +152,11 @@ def _start_edge(t: Tensor) -> Any:
     type_ = t._type
     if type_.level and active[0] > 1:  # an outer derivative records it: stay joined to that one
         plan = PythonPlan(
-            lambda create_graph, dout: (dout,), (type_.plain,), (type_.plain,), type_.device, "alias"
+            lambda create_graph, dout: (dout,),
+            (type_.plain,),
+            (type_.plain,),
+            type_.device,
+            "alias",
         )  # type: ignore[arg-type]
         return Node(plan, (t._edge,), (), True)
     return Leaf(type_.on(type_.device))
@@ -225,9 +238,7 @@ def _record(
                     )
                 main = result[0]
             # a parameter that is returned loses its edge below: keep what it is now
-            run.outputs = [
-                _as_result(t) for t in _tensors(main)
-            ]
+            run.outputs = [_as_result(t) for t in _tensors(main)]
             if not run.outputs:
                 raise GradientError(
                     f"grad: the function returned {type(main).__name__} without a Tensor; "
@@ -318,7 +329,7 @@ def value_and_grad(
     Examples:
         >>> import duograph as ms
         >>> ms.value_and_grad(lambda x: x * x)(ms.Tensor(3.0))
-        (Tensor(shape=[], dtype=Float32, value= 9.0), Tensor(shape=[], dtype=Float32, value= 6.0))
+        (Tensor(shape=[], dtype=Float32, value= 9), Tensor(shape=[], dtype=Float32, value= 6))
     """
     _check_callable("value_and_grad", fn)
     positions, single = _positions(grad_position)
@@ -407,7 +418,7 @@ def grad(
         >>> import duograph as ms
         >>> cube = lambda x: x * x * x
         >>> ms.grad(ms.grad(cube))(ms.Tensor(2.0))
-        Tensor(shape=[], dtype=Float32, value= 12.0)
+        Tensor(shape=[], dtype=Float32, value= 12)
     """
     _check_callable("grad", fn)
     if grad_position is None and weights is None:
@@ -445,7 +456,7 @@ def vjp(
         >>> import duograph as ms
         >>> value, pull = ms.vjp(lambda x, y: x * y, ms.Tensor(2.0), ms.Tensor(3.0))
         >>> pull(ms.Tensor(1.0))
-        (Tensor(shape=[], dtype=Float32, value= 3.0), Tensor(shape=[], dtype=Float32, value= 2.0))
+        (Tensor(shape=[], dtype=Float32, value= 3), Tensor(shape=[], dtype=Float32, value= 2))
     """
     _check_callable("vjp", fn)
     params, one_weight = _weights(weights)
@@ -470,9 +481,7 @@ def vjp(
     return value, pullback
 
 
-def jvp(
-    fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False
-) -> tuple[Any, ...]:
+def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """Value of `fn` and its derivative in the direction `v` (`mindspore.jvp`).
 
     It is the vjp of the vjp: the pullback is linear in its cotangent, so pulling `v` back through it gives the push-forward.
@@ -489,7 +498,7 @@ def jvp(
     Examples:
         >>> import duograph as ms
         >>> ms.jvp(lambda x: x * x, ms.Tensor(3.0), ms.Tensor(1.0))[1]
-        Tensor(shape=[], dtype=Float32, value= 6.0)
+        Tensor(shape=[], dtype=Float32, value= 6)
     """
     _check_callable("jvp", fn)
     args = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
@@ -536,7 +545,7 @@ class GradOperation:
         >>> import duograph as ms
         >>> f = lambda x, y: x * y
         >>> ms.ops.GradOperation(get_all=True)(f)(ms.Tensor(2.0), ms.Tensor(3.0))
-        (Tensor(shape=[], dtype=Float32, value= 3.0), Tensor(shape=[], dtype=Float32, value= 2.0))
+        (Tensor(shape=[], dtype=Float32, value= 3), Tensor(shape=[], dtype=Float32, value= 2))
     """
 
     def __init__(

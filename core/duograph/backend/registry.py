@@ -23,7 +23,15 @@ from ..types import Device
 from . import hookspecs
 from .protocol import SEAM_VERSION, Backend, BackendSpec
 
-__all__ = ["Entry", "entries", "backend", "register", "unregister", "current_device", "plugin_hooks"]
+__all__ = [
+    "Entry",
+    "entries",
+    "backend",
+    "register",
+    "unregister",
+    "current_device",
+    "plugin_hooks",
+]
 
 GROUP = "duograph"
 
@@ -78,9 +86,7 @@ def _words(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}{where}"
 
 
-def _register_module(
-    manager: pluggy.PluginManager, module: Any, name: str, origin: str
-) -> None:
+def _register_module(manager: pluggy.PluginManager, module: Any, name: str, origin: str) -> None:
     try:
         manager.register(module, name=name)
         manager.check_pending()

@@ -146,7 +146,9 @@ def _served(package: str, sources: Sequence[str]) -> list[types.ModuleType]:
         try:
             out.append(importlib.import_module(path))
         except ModuleNotFoundError as error:
-            if error.name != path:  # something inside it is missing: that is a fault, not an old path
+            if (
+                error.name != path
+            ):  # something inside it is missing: that is a fault, not an old path
                 raise
     return out
 

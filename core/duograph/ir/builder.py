@@ -135,7 +135,11 @@ class GraphBuilder:
         ids = tuple(range(first, first + len(kinds)))
         self.nodes.append(
             GraphNode(
-                op, tuple(None if v is None else v._id for v in values), dict(attributes), ids, single
+                op,
+                tuple(None if v is None else v._id for v in values),
+                dict(attributes),
+                ids,
+                single,
             )
         )
         made = [self.tensor(i) for i in ids]
@@ -146,7 +150,9 @@ class GraphBuilder:
         env: dict[int, GraphTensor | None] = dict(enumerate(values))
         for node in graph.nodes:
             out = self.append(
-                node.op, tuple(None if i is None else env[i] for i in node.operands), node.attributes
+                node.op,
+                tuple(None if i is None else env[i] for i in node.operands),
+                node.attributes,
             )
             for i, v in zip(node.results, (out,) if node.single else out, strict=True):
                 env[i] = v
@@ -197,9 +203,7 @@ def trace(
         return builder.finish(function(*arguments, **(attributes or {})))
 
 
-def expand(
-    op: Op, types: tuple[TensorType | None, ...], attributes: Mapping[str, Any]
-) -> Graph:
+def expand(op: Op, types: tuple[TensorType | None, ...], attributes: Mapping[str, Any]) -> Graph:
     """A composite's body (or a primitive's decomposition) as a graph; kept on the op."""
     key = (types, op.key(types, attributes))
     found = op.expanded.get(key)

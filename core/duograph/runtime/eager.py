@@ -66,7 +66,10 @@ def _forget() -> None:
 
 def _keep_number(operands: Sequence[Any], tensors: Sequence[Tensor | None]) -> None:
     """Let the fast path of binary ops find the tensor of a number next time."""
-    for number, other, made in ((operands[1], tensors[0], tensors[1]), (operands[0], tensors[1], tensors[0])):
+    for number, other, made in (
+        (operands[1], tensors[0], tensors[1]),
+        (operands[0], tensors[1], tensors[0]),
+    ):
         if number.__class__ in (int, float, bool) and other is not None and made is not None:
             if number.__class__ is float and number == 0.0:
                 continue
@@ -103,7 +106,7 @@ def _on_one_device(op: Op, operands: tuple[Any, ...]) -> tuple[list[Tensor | Non
             if x._type.device is None:
                 commit(x, device)
             tensors.append(x)
-        elif x is None:
+        elif x is None and op.has_optional:
             tensors.append(None)
         elif isinstance(x, (bool, int, float, complex, np.generic)):
             tensors.append(_number(x, like, device))
@@ -136,9 +139,7 @@ def _number(value: Any, like: Any, device: Device) -> Tensor:
     return found
 
 
-def op_graph(
-    op: Op, types: Sequence[TensorType | None], attributes: dict[str, Any]
-) -> Graph:
+def op_graph(op: Op, types: Sequence[TensorType | None], attributes: dict[str, Any]) -> Graph:
     """One call of an op as a graph: its promotion casts and the op itself."""
     builder = GraphBuilder()
     values = [None if t is None else builder.parameter(t.plain) for t in types]
@@ -214,7 +215,7 @@ def _plain_call(
 
     def several(*operands: Any) -> tuple[Tensor, ...]:
         handles = kernel(*[x._buf for x in operands if x is not None])
-        return tuple([make(t, h) for t, h in zip(out_types, handles)])  # noqa: B905
+        return tuple([make(t, h) for t, h in zip(out_types, handles)])
 
     return several
 
@@ -354,7 +355,11 @@ def _deep_call(
                 k = where[i]
                 residuals.append(OwnResult(out_types[k], handles[k], None if single else k))
         parents = tuple(
-            [x._edge if r else None for x, r in zip(operands, recorded, strict=True) if x is not None]
+            [
+                x._edge if r else None
+                for x, r in zip(operands, recorded, strict=True)
+                if x is not None
+            ]
         )
         node = Node(plan, parents, tuple(residuals), True)
         results = []
@@ -383,8 +388,10 @@ def _promoting_call(op: Op, target: Any, attributes: dict[str, Any]) -> Callable
             x if x is None or i < op.promote_from or x._type.dtype is target else cast_to(x, target)
             for i, x in enumerate(operands)
         ]
-        return op.function(*op.arguments(cast), **attributes) if not op.variadic else op.function(
-            cast, **attributes
+        return (
+            op.function(*op.arguments(cast), **attributes)
+            if not op.variadic
+            else op.function(cast, **attributes)
         )
 
     return call
@@ -413,5 +420,3 @@ def _run_on_host(
         commit(made, device)
         out.append(made)
     return tuple(out) if isinstance(found, tuple) else out[0]
-
-

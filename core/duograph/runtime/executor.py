@@ -104,7 +104,9 @@ def _loop(
         )  # fmt: skip
         result = step.results[0] if step.single else step.results
         a, b = (*step.operands, -1, -1)[:2] if len(step.operands) <= 2 else (-2, -2)
-        program.append((step.call, len(step.operands), a, b, step.operands, step.single, result, dead))
+        program.append(
+            (step.call, len(step.operands), a, b, step.operands, step.single, result, dead)
+        )
     template: list[Any] = [None] * (n_slots + 1)  # the last slot stays None: an absent operand
     for i, handle in constants.items():
         template[i] = handle
@@ -123,7 +125,7 @@ def _loop(
             if one:
                 env[result] = value
             else:
-                for i, v in zip(result, value):  # noqa: B905 (lengths were checked when prepared)
+                for i, v in zip(result, value):
                     env[i] = v
             for i in dead:
                 env[i] = None

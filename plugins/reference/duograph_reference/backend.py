@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-
 from duograph.backend.protocol import Backend, DeviceInfo
 from duograph.op import Op
 from duograph.types import TensorType

@@ -1,0 +1,87 @@
+"""How a tensor prints: MindSpore's layout, element by element.
+
+Floats as ``% .8e`` (float16 ``% .4e``, bfloat16 shortest), padded to one width; axes longer than 6 show 3 at each end when there
+are several axes, a single axis from 1,001 elements on; a long single axis wraps.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .dtype import DType
+
+__all__ = ["tensor_text"]
+
+EDGE = 3
+LONG_AXIS = 2 * EDGE
+LONG_VECTOR = 1000
+LINE_WIDTH = 200
+
+
+def tensor_text(array: np.ndarray[Any, Any], dtype: DType) -> str:
+    """The repr of a tensor with these values."""
+    head = f"Tensor(shape={list(array.shape)}, dtype={dtype}, value="
+    if array.ndim == 0:
+        return f"{head} {_scalar(array[()], dtype)})"
+    if array.ndim == 1:
+        return f"{head} {_body(array, dtype)})"
+    return f"{head}\n{_body(array, dtype)})"
+
+
+def _scalar(value: Any, dtype: DType) -> str:
+    if dtype.kind == "f":
+        return f"{float(value):g}"
+    if dtype.kind == "c":
+        return _complex(value)
+    return str(value)
+
+
+def _complex(value: Any) -> str:
+    return f"{value.real:g}{value.imag:+g}j"
+
+
+def _element(value: Any, dtype: DType) -> str:
+    if dtype.kind == "f":
+        if not np.isfinite(value):
+            return f"{float(value)}"
+        if dtype.name == "bfloat16":
+            return f"{float(value):g}"
+        return f"{float(value): .4e}" if dtype.name == "float16" else f"{float(value): .8e}"
+    return _complex(value) if dtype.kind == "c" else str(value)
+
+
+def _shown(length: int, ndim: int) -> tuple[list[int], bool]:
+    """Indices of an axis that are printed, and whether some are left out."""
+    if length > (LONG_VECTOR if ndim == 1 else LONG_AXIS):
+        return [*range(EDGE), *range(length - EDGE, length)], True
+    return list(range(length)), False
+
+
+def _body(array: np.ndarray[Any, Any], dtype: DType) -> str:
+    if array.size == 0:
+        return "[]"
+    axes = [_shown(n, array.ndim) for n in array.shape]
+    kept = array[np.ix_(*[indices for indices, _ in axes])]
+    texts = np.array([_element(v, dtype) for v in kept.reshape(-1)], dtype=object)
+    width = max(len(t) for t in texts)
+    return _nest(texts.reshape(kept.shape), [cut for _, cut in axes], width, 0)
+
+
+def _nest(texts: np.ndarray[Any, Any], cuts: list[bool], width: int, depth: int) -> str:
+    if texts.ndim == 1:
+        items = [t.rjust(width) for t in texts]
+        if cuts[0]:
+            return f"[{', '.join(items[:EDGE])} ... {', '.join(items[EDGE:])}]"
+        if depth == 0 and len(items) * (width + 2) > LINE_WIDTH:
+            per_line = max(1, LINE_WIDTH // (width + 1))
+            lines = [", ".join(items[i : i + per_line]) for i in range(0, len(items), per_line)]
+            return "[" + ", \n ".join(lines) + "]"
+        return f"[{', '.join(items)}]"
+    rows = [_nest(row, cuts[1:], width, depth + 1) for row in texts]
+    indent = " " * (depth + 1)
+    if cuts[0]:
+        joined = f",\n{indent}".join(rows[:EDGE])
+        return f"[{joined},\n{indent}...\n{indent}" + f",\n{indent}".join(rows[EDGE:]) + "]"
+    return "[" + f",\n{indent}".join(rows) + "]"
