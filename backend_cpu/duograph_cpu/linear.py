@@ -34,3 +34,44 @@ def _strides(shape):
         strides.append(0 if n == 1 else step)
         step *= n
     return strides[::-1]
+
+
+def _convolution(name, function, types, results, x, w, y, stride, padding, dilation, groups):
+    """x, w, y: the types of input, weights and output, whichever of them is computed."""
+    if x.dtype.kind != "f" or not 1 <= len(x.shape) - 2 <= 3:
+        return None
+    lead = (1,) * (5 - len(x.shape))
+    constants = plan(
+        "dg_convolution",
+        type=x.dtype.index, batch=x.shape[0], groups=groups,
+        **{"in": w.shape[1], "out": w.shape[0] // groups},
+        size=lead + x.shape[2:], kernel=lead + w.shape[2:], out_size=lead + y.shape[2:],
+        stride=lead + tuple(stride), dilation=lead + tuple(dilation),
+        pad=(0,) * len(lead) + tuple(low for low, high in padding),
+    )  # fmt: skip
+    return call(name, function, constants, types, results)
+
+
+@kernel("conv")
+def conv(types, results, *, stride, padding, dilation, groups):
+    """Convolution of 1 to 3 spatial axes."""
+    x, w = types
+    return _convolution("conv", lib.dg_conv, types, results, x, w, results[0], stride, padding, dilation, groups)
+
+
+@kernel("conv_input_grad")
+def conv_input_grad(types, results, *, input_shape, stride, padding, dilation, groups):
+    """The gradient of conv with respect to its input; also the transposed convolution."""
+    y, w = types
+    return _convolution(
+        "conv_input_grad", lib.dg_conv_input_grad, types, results, results[0], w, y, stride, padding, dilation, groups
+    )
+
+
+@kernel("conv_weight_grad")
+def conv_weight_grad(types, results, *, weight_shape, stride, padding, dilation, groups):
+    """The gradient of conv with respect to its weights."""
+    x, y = types
+    return _convolution(
+        "conv_weight_grad", lib.dg_conv_weight_grad, types, results, x, results[0], y, stride, padding, dilation, groups
+    )

@@ -73,3 +73,13 @@ typedef struct {
     int64_t shape[16], a_stride[16], b_stride[16]; /* of the batch axes, in matrices */
 } dg_product;
 int dg_matmul(const dg_product *p, void *out, const void *a, const void *b);
+
+/* ---- conv.c: x (batch, groups*in, size...), w (groups*out, in, kernel...), y (batch, groups*out, out_size...).
+ * Always three spatial axes; fewer are padded with leading ones. */
+typedef struct {
+    int64_t type, batch, groups, in, out;
+    int64_t size[3], kernel[3], out_size[3], stride[3], pad[3], dilation[3]; /* pad: at the low end */
+} dg_convolution;
+int dg_conv(const dg_convolution *p, void *y, const void *x, const void *w);
+int dg_conv_input_grad(const dg_convolution *p, void *dx, const void *dy, const void *w);
+int dg_conv_weight_grad(const dg_convolution *p, void *dw, const void *x, const void *dy);

@@ -1,0 +1,549 @@
+/* Convolution and its gradients.
+ *
+ * A tile of input is copied once into padded planes, split by phase when the stride is not 1, so that for every tap of the kernel the
+ * inputs of neighbouring outputs lie side by side: the columns that im2col would write out are shifted views of the planes. A register tile
+ * of outputs then runs over all (channel, tap) pairs by a table of offsets. Pixels are counted with the pitch of the planes; those
+ * beyond the width of the output are computed and dropped.
+ *
+ * The gradient of the input is the same thing seen from the other side: per phase of the stride, a convolution of dy of step 1 with the taps
+ * that meet that phase. The gradient of the weights multiplies the shifted planes with dy, channels innermost. */
+#include "common.h"
+#include "half.h"
+
+#include <stdlib.h>
+
+
+/* One spatial axis: output o reads source o*step + tap[i] and is written to o*dst_step + dst_first. */
+typedef struct {
+    int64_t size, outputs, step, taps, lowest, phases, shifts, dst_step, dst_first, dst_size;
+    int64_t *tap, *index; /* source offset and kernel index of each tap */
+    int64_t *phase;       /* the phases that occur, ascending */
+    int64_t *tap_phase, *tap_shift;
+} Axis;
+
+typedef struct {
+    Axis axis[3];
+    int64_t pitch; /* of a packed row */
+    int64_t sources, targets; /* channels a group reads and writes */
+} View;
+
+/* Outputs low .. high of n whose input first + i*step lies inside the axis. */
+static void span(int64_t first, int64_t step, int64_t size, int64_t n, int64_t *low, int64_t *high) {
+    *low = first < 0 ? DG_MIN(n, (-first + step - 1) / step) : 0;
+    *high = size > first ? DG_MAX(*low, DG_MIN(n, (size - first + step - 1) / step)) : *low;
+}
+
+#define ISA_SOURCE "conv.inc"
+#include "isa.h"
+
+typedef struct {
+    int type, mr, nr; /* register tile: mr rows, nr columns */
+    int64_t size;
+    void (*conv_tile)(int64_t, const void *, const void *, const int32_t *, void *, int);
+    void (*wgrad_tile)(int64_t, int64_t, int64_t, const void *, const int32_t *, const void *, int64_t, void *, int64_t);
+    void (*pack)(const View *, void *, const void *, int64_t, int64_t, int64_t, int64_t, int64_t);
+    void (*interleave)(void *, int64_t, const void *, int64_t, int64_t, int64_t);
+} Kernels;
+
+static Kernels kernels(int type) {
+    int bytes = dg_isa() == 2 ? 64 : dg_isa() == 1 ? 32 : 16;
+    int size = type == DG_F32 ? 4 : 8;
+    Kernels k = {.type = type, .mr = dg_isa() == 2 ? 8 : 4, .nr = 3 * bytes / size, .size = size};
+    if (type == DG_F32) {
+        k.conv_tile = ISA_PICK(conv_tile_f32);
+        k.wgrad_tile = ISA_PICK(wgrad_tile_f32);
+        k.pack = ISA_PICK(pack_f32);
+        k.interleave = ISA_PICK(interleave_f32);
+    } else {
+        k.conv_tile = ISA_PICK(conv_tile_f64);
+        k.wgrad_tile = ISA_PICK(wgrad_tile_f64);
+        k.pack = ISA_PICK(pack_f64);
+        k.interleave = ISA_PICK(interleave_f64);
+    }
+    return k;
+}
+
+/* ---- views ---- */
+
+/* Finds phases and shifts of the taps of an axis; returns 0 without memory. */
+static int close_axis(Axis *a) {
+    a->tap_phase = dg_alloc((size_t)a->taps * 3 * 8);
+    if (!a->tap_phase) return 0;
+    a->tap_shift = a->tap_phase + a->taps;
+    a->phase = a->tap_shift + a->taps;
+    a->lowest = a->taps ? a->tap[0] : 0;
+    for (int64_t i = 0; i < a->taps; i++) a->lowest = DG_MIN(a->lowest, a->tap[i]);
+    for (int64_t i = 0; i < a->taps; i++) {
+        int64_t phase = (a->tap[i] - a->lowest) % a->step, at = 0;
+        a->tap_shift[i] = (a->tap[i] - a->lowest) / a->step;
+        a->shifts = DG_MAX(a->shifts, a->tap_shift[i]);
+        while (at < a->phases && a->phase[at] != phase) at++;
+        if (at == a->phases) a->phase[a->phases++] = phase;
+        a->tap_phase[i] = at;
+    }
+    return 1;
+}
+
+static void free_view(View *v) {
+    for (int d = 0; d < 3; d++) {
+        dg_free(v->axis[d].tap);
+        dg_free(v->axis[d].tap_phase);
+    }
+}
+
+static int close_view(View *v) {
+    for (int d = 0; d < 3; d++)
+        if (!close_axis(&v->axis[d])) return 0;
+    v->pitch = v->axis[2].outputs + v->axis[2].shifts;
+    return 1;
+}
+
+static int forward_view(View *v, const dg_convolution *p) {
+    *v = (View){.sources = p->in, .targets = p->out};
+    for (int d = 0; d < 3; d++) {
+        Axis *a = &v->axis[d];
+        a->size = p->size[d];
+        a->outputs = a->dst_size = p->out_size[d];
+        a->step = p->stride[d];
+        a->dst_step = 1;
+        a->taps = p->kernel[d];
+        a->tap = dg_alloc((size_t)a->taps * 2 * 8);
+        if (!a->tap) return 0;
+        a->index = a->tap + a->taps;
+        for (int64_t i = 0; i < a->taps; i++) {
+            a->tap[i] = i * p->dilation[d] - p->pad[d];
+            a->index[i] = i;
+        }
+    }
+    return close_view(v);
+}
+
+/* Input positions i with (i + pad) % stride == phase, as a convolution of dy. */
+static int backward_view(View *v, const dg_convolution *p, const int64_t *phase) {
+    *v = (View){.sources = p->out, .targets = p->in};
+    for (int d = 0; d < 3; d++) {
+        Axis *a = &v->axis[d];
+        int64_t s = p->stride[d];
+        a->size = p->out_size[d];
+        a->step = 1;
+        a->dst_step = s;
+        a->dst_size = p->size[d];
+        a->dst_first = ((phase[d] - p->pad[d]) % s + s) % s;
+        a->outputs = p->size[d] > a->dst_first ? (p->size[d] - a->dst_first + s - 1) / s : 0;
+        a->tap = dg_alloc((size_t)(p->kernel[d] * 2 + 1) * 8);
+        if (!a->tap) return 0;
+        a->index = a->tap + p->kernel[d];
+        for (int64_t i = 0; i < p->kernel[d]; i++) {
+            int64_t reach = a->dst_first + p->pad[d] - i * p->dilation[d];
+            if (reach % s != 0) continue;
+            a->tap[a->taps] = reach / s;
+            a->index[a->taps++] = i;
+        }
+    }
+    return close_view(v);
+}
+
+/* Elements of the planes of one channel, and where each tap starts in them. */
+static int64_t plane_size(const View *v, int64_t rows) {
+    return v->axis[0].taps * v->axis[1].phases * v->axis[2].phases * (rows + v->axis[1].shifts) * v->pitch;
+}
+
+static int64_t taps_of(const View *v) { return v->axis[0].taps * v->axis[1].taps * v->axis[2].taps; }
+
+static void tap_offsets(const View *v, int64_t rows, int64_t channels, int32_t *offset) {
+    const Axis *z = &v->axis[0], *y = &v->axis[1], *w = &v->axis[2];
+    int64_t height = rows + y->shifts, channel = plane_size(v, rows);
+    for (int64_t c = 0; c < channels; c++)
+        for (int64_t d = 0; d < z->taps; d++)
+            for (int64_t i = 0; i < y->taps; i++)
+                for (int64_t j = 0; j < w->taps; j++) {
+                    int64_t plane = (d * y->phases + y->tap_phase[i]) * w->phases + w->tap_phase[j];
+                    *offset++ = (int32_t)(c * channel + (plane * height + y->tap_shift[i]) * v->pitch + w->tap_shift[j]);
+                }
+}
+
+/* ---- forward and input gradient ---- */
+
+#define PLANES (384 << 10) /* bytes of planes that a unit packs: they are to stay in the second-level cache */
+#define DEPTH 288          /* (channel, tap) pairs that a register tile runs over before the next tile takes its turn */
+
+typedef struct {
+    const dg_convolution *p;
+    const View *v;
+    Kernels k;
+    const char *x;
+    char *y;
+    const char *weights;  /* packed: [group][row block][source, tap][mr] */
+    const int32_t *offset;
+    int64_t depth, blocks, rows, row_parts;
+    int backward, *failed;
+} Job;
+
+static void pack_weights_task(void **args, int64_t begin, int64_t end) {
+    const Job *j = args[0];
+    const View *v = j->v;
+    const dg_convolution *p = j->p;
+    char *out = args[1];
+    const char *w = args[2];
+    int64_t full = p->kernel[0] * p->kernel[1] * p->kernel[2], size = j->k.size;
+    for (int64_t u = begin; u < end; u++) {
+        int64_t g = u / j->blocks, first = u % j->blocks * j->k.mr;
+        char *to = out + u * j->depth * j->k.mr * size;
+        for (int64_t s = 0; s < v->sources; s++)
+            for (int64_t d = 0; d < v->axis[0].taps; d++)
+                for (int64_t i = 0; i < v->axis[1].taps; i++)
+                    for (int64_t k = 0; k < v->axis[2].taps; k++) {
+                        int64_t tap = (v->axis[0].index[d] * p->kernel[1] + v->axis[1].index[i]) * p->kernel[2] + v->axis[2].index[k];
+                        for (int64_t r = 0; r < j->k.mr; r++, to += size) {
+                            int64_t t = first + r;
+                            int64_t o = j->backward ? s : t, c = j->backward ? t : s;
+                            if (t >= v->targets) memset(to, 0, (size_t)size);
+                            else memcpy(to, w + (((g * p->out + o) * p->in + c) * full + tap) * size, (size_t)size);
+                        }
+                    }
+    }
+}
+
+/* Pixels first .. first+nr (counted with the pitch) of all targets, from their tile to where they belong. */
+static void store_tile(const Job *j, const char *tile, int64_t first, int64_t image, int64_t depth, int64_t row, int64_t rows) {
+    const View *v = j->v;
+    const Axis *z = &v->axis[0], *y = &v->axis[1], *w = &v->axis[2];
+    int64_t size = j->k.size, nr = j->k.nr, channel = z->dst_size * y->dst_size * w->dst_size;
+    for (int64_t q = first; q < first + nr;) {
+        int64_t r = q / v->pitch, i = q % v->pitch, next = (r + 1) * v->pitch;
+        if (r >= rows) break;
+        int64_t n = DG_MIN(w->outputs - i, first + nr - q);
+        if (n > 0) {
+            int64_t at = ((depth * z->dst_step + z->dst_first) * y->dst_size + (row + r) * y->dst_step + y->dst_first) * w->dst_size +
+                         i * w->dst_step + w->dst_first;
+            char *to = j->y + (image * channel + at) * size;
+            const char *from = tile + (q - first) * size;
+            for (int64_t t = 0; t < v->targets; t++, to += channel * size, from += nr * size) {
+                if (w->dst_step == 1) memcpy(to, from, (size_t)(n * size));
+                else if (size == 4)
+                    for (int64_t e = 0; e < n; e++) ((float *)to)[e * w->dst_step] = ((const float *)from)[e];
+                else
+                    for (int64_t e = 0; e < n; e++) ((double *)to)[e * w->dst_step] = ((const double *)from)[e];
+            }
+        }
+        q = next;
+    }
+}
+
+/* A unit is (image, group, depth, row part). */
+static void conv_task(void **args, int64_t begin, int64_t end) {
+    const Job *j = args[0];
+    const View *v = j->v;
+    const dg_convolution *p = j->p;
+    const Axis *z = &v->axis[0], *y = &v->axis[1];
+    int64_t size = j->k.size, mr = j->k.mr, nr = j->k.nr;
+    int64_t planes = plane_size(v, j->rows) * v->sources + nr;
+    char *scratch = dg_alloc((size_t)((planes + j->blocks * mr * nr) * size));
+    if (!scratch) {
+        __atomic_store_n(j->failed, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    char *tile = scratch + planes * size;
+    if (j->depth == 0) memset(tile, 0, (size_t)(j->blocks * mr * nr * size)); /* no tap meets this phase */
+    int64_t channel = z->size * y->size * v->axis[2].size;
+    for (int64_t u = begin; u < end; u++) {
+        int64_t row = u % j->row_parts * j->rows, depth = u / j->row_parts % z->outputs;
+        int64_t g = u / j->row_parts / z->outputs % p->groups, image = u / j->row_parts / z->outputs / p->groups;
+        int64_t rows = DG_MIN(j->rows, y->outputs - row);
+        const char *x = j->x + (image * p->groups + g) * v->sources * channel * size;
+        const char *weights = j->weights + g * j->blocks * j->depth * mr * size;
+        j->k.pack(v, scratch, x, v->sources, channel, depth, row, j->rows);
+        for (int64_t q = 0; q < rows * v->pitch; q += nr) {
+            for (int64_t d = 0; d < j->depth; d += DEPTH)
+                for (int64_t b = 0; b < j->blocks; b++)
+                    j->k.conv_tile(DG_MIN(DEPTH, j->depth - d), weights + (b * j->depth + d) * mr * size, scratch + q * size,
+                                   j->offset + d, tile + b * mr * nr * size, d > 0);
+            store_tile(j, tile, q, (image * p->groups + g) * v->targets, depth, row, rows);
+        }
+    }
+    dg_free(scratch);
+}
+
+static int run_view(const dg_convolution *p, const View *v, int backward, void *y, const void *x, const void *w) {
+    int failed = 0;
+    Job j = {.p = p, .v = v, .k = kernels((int)p->type), .x = x, .y = y, .backward = backward, .failed = &failed};
+    const Axis *a = &v->axis[1];
+    if (p->batch * p->groups * v->targets == 0 || v->axis[0].outputs * a->outputs * v->axis[2].outputs == 0) return DG_OK;
+    j.depth = v->sources * taps_of(v);
+    j.blocks = (v->targets + j.k.mr - 1) / j.k.mr;
+    /* rows a unit: its planes fit the cache, and small batches still make enough units */
+    int64_t row_bytes = plane_size(v, 1) / (1 + a->shifts) * v->sources * j.k.size;
+    int64_t units = p->batch * p->groups * v->axis[0].outputs;
+    j.rows = DG_MAX(1, PLANES / DG_MAX(1, row_bytes) - a->shifts);
+    if (units < 16) j.rows = DG_MIN(j.rows, DG_MAX((16 + v->pitch - 1) / v->pitch, (a->outputs * units + 15) / 16));
+    j.rows = DG_MIN(j.rows, a->outputs);
+    j.row_parts = (a->outputs + j.rows - 1) / j.rows;
+    j.rows = (a->outputs + j.row_parts - 1) / j.row_parts;
+    if (plane_size(v, j.rows) * v->sources > INT32_MAX) return DG_NO_KERNEL;
+    int64_t packed = p->groups * j.blocks * j.depth * j.k.mr * j.k.size;
+    char *memory = dg_alloc((size_t)(packed + j.depth * 4 + 64));
+    if (!memory) return DG_NO_MEMORY;
+    j.weights = memory;
+    j.offset = (int32_t *)(memory + packed);
+    tap_offsets(v, j.rows, v->sources, (int32_t *)j.offset);
+    dg_parallel_for(pack_weights_task, (void *[]){&j, memory, (void *)w}, p->groups * j.blocks,
+                    DG_MAX(1, 16384 / (j.depth * j.k.mr + 1)));
+    double flops = 2.0 * (double)j.depth * (double)v->targets * (double)(j.rows * v->pitch);
+    dg_parallel_for(conv_task, (void *[]){&j}, units * j.row_parts, (int64_t)(2e5 / (flops + 1)) + 1);
+    dg_free(memory);
+    return failed ? DG_NO_MEMORY : DG_OK;
+}
+
+/* ---- weight gradient ---- */
+
+typedef struct {
+    const dg_convolution *p;
+    const View *v;
+    Kernels k;
+    const char *x, *dy;
+    char *parts;           /* [part][group][source, tap padded to mr][out padded to nr] */
+    int64_t rows, row_parts, ranges, range, parts_n, units, depth, outs;
+    int *failed;
+} GradJob;
+
+/* A unit is (part, group, range of input channels); it goes through its share of (image, depth, row part). */
+static void weight_grad_task(void **args, int64_t begin, int64_t end) {
+    const GradJob *j = args[0];
+    const View *v = j->v;
+    const dg_convolution *p = j->p;
+    const Axis *z = &v->axis[0], *y = &v->axis[1], *w = &v->axis[2];
+    int64_t size = j->k.size, mr = j->k.mr, nr = j->k.nr, taps = taps_of(v);
+    int64_t channel = z->size * y->size * w->size, out_channel = z->outputs * y->outputs * w->outputs;
+    int64_t planes = plane_size(v, j->rows) * j->range + nr, pixels = j->rows * w->outputs;
+    int64_t offsets = j->range * taps + mr;
+    char *scratch = dg_alloc((size_t)((planes + pixels * j->outs) * size + offsets * 4));
+    if (!scratch) {
+        __atomic_store_n(j->failed, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    char *gradient = scratch + planes * size;
+    int32_t *offset = (int32_t *)(gradient + pixels * j->outs * size);
+    for (int64_t u = begin; u < end; u++) {
+        int64_t range = u % j->ranges, g = u / j->ranges % p->groups, part = u / j->ranges / p->groups;
+        int64_t first = range * j->range, channels = DG_MIN(j->range, p->in - first);
+        int64_t depth = channels * taps;
+        char *out = j->parts + (((part * p->groups + g) * j->depth) + first * taps) * j->outs * size;
+        memset(out, 0, (size_t)(depth * j->outs * size));
+        tap_offsets(v, j->rows, channels, offset);
+        for (int64_t i = depth; i < depth + mr; i++) offset[i] = 0;
+        for (int64_t s = j->units * part / j->parts_n; s < j->units * (part + 1) / j->parts_n; s++) {
+            int64_t row = s % j->row_parts * j->rows, od = s / j->row_parts % z->outputs, image = s / j->row_parts / z->outputs;
+            int64_t rows = DG_MIN(j->rows, y->outputs - row);
+            const char *x = j->x + ((image * p->groups + g) * p->in + first) * channel * size;
+            const char *dy = j->dy + ((image * p->groups + g) * p->out * out_channel + (od * y->outputs + row) * w->outputs) * size;
+            j->k.pack(v, scratch, x, channels, channel, od, row, j->rows);
+            j->k.interleave(gradient, j->outs, dy, out_channel, p->out, rows * w->outputs);
+            for (int64_t d = 0; d < depth; d += mr) {
+                if (d + mr <= depth) {
+                    for (int64_t o = 0; o < j->outs; o += nr)
+                        j->k.wgrad_tile(rows, w->outputs, v->pitch, scratch, offset + d, gradient + o * size, j->outs,
+                                        out + (d * j->outs + o) * size, j->outs);
+                } else { /* the last rows: into a tile of their own first */
+                    double last[8 * 48];
+                    for (int64_t o = 0; o < j->outs; o += nr) {
+                        memset(last, 0, sizeof last);
+                        j->k.wgrad_tile(rows, w->outputs, v->pitch, scratch, offset + d, gradient + o * size, j->outs, last, nr);
+                        for (int64_t r = 0; r < depth - d; r++)
+                            for (int64_t i = 0; i < nr; i++)
+                                if (size == 4) ((float *)out)[(d + r) * j->outs + o + i] += ((float *)last)[r * nr + i];
+                                else ((double *)out)[(d + r) * j->outs + o + i] += last[r * nr + i];
+                    }
+                }
+            }
+        }
+    }
+    dg_free(scratch);
+}
+
+/* Adds the parts in order and puts the output channel outermost. */
+static void merge_weights_task(void **args, int64_t begin, int64_t end) {
+    const GradJob *j = args[0];
+    const dg_convolution *p = j->p;
+    int64_t part = p->groups * j->depth * j->outs;
+    for (int64_t u = begin; u < end; u++) { /* (group, out channel) */
+        int64_t g = u / p->out, o = u % p->out;
+        for (int64_t d = 0; d < j->depth; d++) {
+            int64_t from = (g * j->depth + d) * j->outs + o;
+            if (j->k.size == 4) {
+                float sum = 0;
+                for (int64_t i = 0; i < j->parts_n; i++) sum += ((const float *)j->parts)[i * part + from];
+                ((float *)args[1])[u * j->depth + d] = sum;
+            } else {
+                double sum = 0;
+                for (int64_t i = 0; i < j->parts_n; i++) sum += ((const double *)j->parts)[i * part + from];
+                ((double *)args[1])[u * j->depth + d] = sum;
+            }
+        }
+    }
+}
+
+static int weight_grad(const dg_convolution *p, void *dw, const void *x, const void *dy) {
+    View v;
+    if (!forward_view(&v, p)) {
+        free_view(&v);
+        return DG_NO_MEMORY;
+    }
+    int failed = 0;
+    GradJob j = {.p = p, .v = &v, .k = kernels((int)p->type), .x = x, .dy = dy, .failed = &failed};
+    const Axis *a = &v.axis[1];
+    j.depth = p->in * taps_of(&v);
+    j.outs = (p->out + j.k.nr - 1) / j.k.nr * j.k.nr;
+    int64_t results = p->groups * p->out * j.depth;
+    if (results == 0) {
+        free_view(&v);
+        return DG_OK;
+    }
+    if (p->batch * v.axis[0].outputs * a->outputs * v.axis[2].outputs == 0) {
+        memset(dw, 0, (size_t)(results * j.k.size));
+        free_view(&v);
+        return DG_OK;
+    }
+    /* ranges of channels, each with enough taps to pay for turning dy around; parts of the batch for the rest */
+    j.ranges = DG_MAX(1, DG_MIN(8, j.depth / 256));
+    j.range = (p->in + j.ranges - 1) / j.ranges;
+    j.ranges = (p->in + j.range - 1) / j.range;
+    int64_t row_bytes = (plane_size(&v, 1) / (1 + a->shifts) * j.range + v.axis[2].outputs * j.outs) * j.k.size;
+    j.rows = DG_MIN(a->outputs, DG_MAX(1, PLANES / DG_MAX(1, row_bytes) - a->shifts));
+    j.row_parts = (a->outputs + j.rows - 1) / j.rows;
+    j.rows = (a->outputs + j.row_parts - 1) / j.row_parts;
+    j.units = p->batch * v.axis[0].outputs * j.row_parts;
+    int64_t part = p->groups * j.depth * j.outs * j.k.size;
+    j.parts_n = (16 + j.ranges * p->groups - 1) / (j.ranges * p->groups);
+    j.parts_n = DG_MAX(1, DG_MIN(DG_MIN(j.parts_n, j.units), (64 << 20) / part));
+    if (plane_size(&v, j.rows) * j.range > INT32_MAX) {
+        free_view(&v);
+        return DG_NO_KERNEL;
+    }
+    j.parts = dg_alloc((size_t)(part * j.parts_n));
+    int code = DG_NO_MEMORY;
+    if (j.parts) {
+        void *args[] = {&j, dw};
+        dg_parallel_chunks(weight_grad_task, args, j.parts_n * p->groups * j.ranges);
+        dg_parallel_for(merge_weights_task, args, p->groups * p->out, DG_MAX(1, 16384 / (j.depth * j.parts_n)));
+        code = failed ? DG_NO_MEMORY : DG_OK;
+        dg_free(j.parts);
+    }
+    free_view(&v);
+    return code;
+}
+
+/* ---- groups of few channels ---- */
+
+enum { FORWARD, INPUT, WEIGHT };
+
+static void direct_task(void **args, int64_t begin, int64_t end) {
+    const dg_convolution *p = args[0];
+    char *out = args[1];
+    const char *x = args[2], *w = args[3]; /* FORWARD: x, w; INPUT: dy, w; WEIGHT: x, dy */
+    int64_t what = *(int64_t *)args[4], size = p->type == DG_F32 ? 4 : 8;
+    int64_t taps = p->kernel[0] * p->kernel[1] * p->kernel[2];
+    int64_t plane = p->size[0] * p->size[1] * p->size[2], out_plane = p->out_size[0] * p->out_size[1] * p->out_size[2];
+    for (int64_t u = begin; u < end; u++) {
+        if (what == WEIGHT) { /* u: (group, out channel) */
+            char *to = out + u * p->in * taps * size;
+            memset(to, 0, (size_t)(p->in * taps * size));
+            for (int64_t n = 0; n < p->batch; n++)
+                for (int64_t c = 0; c < p->in; c++) {
+                    const char *in = x + ((n * p->groups + u / p->out) * p->in + c) * plane * size;
+                    const char *dy = w + (n * p->groups * p->out + u) * out_plane * size;
+                    if (size == 4) ISA_PICK(direct_weight_rows_f32)(p, (float *)to + c * taps, (const float *)in, (const float *)dy);
+                    else ISA_PICK(direct_weight_rows_f64)(p, (double *)to + c * taps, (const double *)in, (const double *)dy);
+                }
+            continue;
+        }
+        int64_t targets = what == FORWARD ? p->out : p->in, sources = what == FORWARD ? p->in : p->out;
+        int64_t to_plane = what == FORWARD ? out_plane : plane, from_plane = what == FORWARD ? plane : out_plane;
+        int64_t g = u / targets % p->groups, image = u / targets / p->groups, t = u % targets; /* u: (image, group, target) */
+        char *to = out + u * to_plane * size;
+        memset(to, 0, (size_t)(to_plane * size));
+        for (int64_t s = 0; s < sources; s++) {
+            const char *from = x + ((image * p->groups + g) * sources + s) * from_plane * size;
+            int64_t o = what == FORWARD ? t : s, c = what == FORWARD ? s : t;
+            const char *weights = w + ((g * p->out + o) * p->in + c) * taps * size;
+            if (size == 4) {
+                if (what == FORWARD) ISA_PICK(direct_rows_f32)(p, (float *)to, (const float *)from, (const float *)weights);
+                else ISA_PICK(direct_input_rows_f32)(p, (float *)to, (const float *)from, (const float *)weights);
+            } else {
+                if (what == FORWARD) ISA_PICK(direct_rows_f64)(p, (double *)to, (const double *)from, (const double *)weights);
+                else ISA_PICK(direct_input_rows_f64)(p, (double *)to, (const double *)from, (const double *)weights);
+            }
+        }
+    }
+}
+
+static int direct(const dg_convolution *p, int64_t what, void *out, const void *x, const void *w) {
+    int64_t units = p->groups * (what == WEIGHT ? p->out : p->batch * (what == FORWARD ? p->out : p->in));
+    int64_t each = p->out_size[0] * p->out_size[1] * p->out_size[2] * p->kernel[0] * p->kernel[1] * p->kernel[2] *
+                   (what == FORWARD ? p->in : what == INPUT ? p->out : p->in * p->batch);
+    dg_parallel_for(direct_task, (void *[]){(void *)p, out, (void *)x, (void *)w, &what}, units, DG_MAX(1, 65536 / (each + 1)));
+    return DG_OK;
+}
+
+/* ---- entry points ---- */
+
+static int is_direct(const dg_convolution *p) { return p->groups > 1 && p->in * p->out <= 16; }
+
+static int input_grad(const dg_convolution *p, void *dx, const void *dy, const void *w) {
+    int64_t s[3];
+    for (s[0] = 0; s[0] < p->stride[0]; s[0]++)
+        for (s[1] = 0; s[1] < p->stride[1]; s[1]++)
+            for (s[2] = 0; s[2] < p->stride[2]; s[2]++) {
+                View v;
+                int code = backward_view(&v, p, s) ? run_view(p, &v, 1, dx, dy, w) : DG_NO_MEMORY;
+                free_view(&v);
+                if (code) return code;
+            }
+    return DG_OK;
+}
+
+static int forward(const dg_convolution *p, void *y, const void *x, const void *w) {
+    View v;
+    int code = forward_view(&v, p) ? run_view(p, &v, 0, y, x, w) : DG_NO_MEMORY;
+    free_view(&v);
+    return code;
+}
+
+static int dispatch(const dg_convolution *p, int what, void *out, const void *x, const void *w) {
+    if (is_direct(p)) return direct(p, what, out, x, w);
+    return what == FORWARD ? forward(p, out, x, w) : what == INPUT ? input_grad(p, out, x, w) : weight_grad(p, out, x, w);
+}
+
+static void widen_task(void **args, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++)
+        ((float *)args[0])[i] = args[2] ? f16_load(((const f16 *)args[1])[i]) : bf16_load(((const bf16 *)args[1])[i]);
+}
+
+static void narrow_task(void **args, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++)
+        ((uint16_t *)args[0])[i] = args[2] ? f16_store(((const float *)args[1])[i]) : bf16_store(((const float *)args[1])[i]);
+}
+
+/* float16 and bfloat16 are computed in float32 and rounded once. */
+static int convolve(const dg_convolution *p, int what, void *out, const void *x, const void *w) {
+    if (p->type == DG_F32 || p->type == DG_F64) return dispatch(p, what, out, x, w);
+    if (p->type != DG_F16 && p->type != DG_BF16) return DG_NO_KERNEL;
+    int64_t nx = p->batch * p->groups * p->in * p->size[0] * p->size[1] * p->size[2];
+    int64_t ny = p->batch * p->groups * p->out * p->out_size[0] * p->out_size[1] * p->out_size[2];
+    int64_t nw = p->groups * p->out * p->in * p->kernel[0] * p->kernel[1] * p->kernel[2];
+    int64_t a = what == INPUT ? ny : nx, b = what == WEIGHT ? ny : nw, c = what == FORWARD ? ny : what == INPUT ? nx : nw;
+    float *wide = dg_alloc((size_t)(a + b + c) * 4);
+    if (!wide) return DG_NO_MEMORY;
+    void *half = p->type == DG_F16 ? wide : 0;
+    dg_parallel_for(widen_task, (void *[]){wide, (void *)x, half}, a, 16384);
+    dg_parallel_for(widen_task, (void *[]){wide + a, (void *)w, half}, b, 16384);
+    dg_convolution single = *p;
+    single.type = DG_F32;
+    int code = dispatch(&single, what, wide + a + b, wide, wide + a);
+    dg_parallel_for(narrow_task, (void *[]){out, wide + a + b, half}, c, 16384);
+    dg_free(wide);
+    return code;
+}
+
+int dg_conv(const dg_convolution *p, void *y, const void *x, const void *w) { return convolve(p, FORWARD, y, x, w); }
+int dg_conv_input_grad(const dg_convolution *p, void *dx, const void *dy, const void *w) { return convolve(p, INPUT, dx, dy, w); }
+int dg_conv_weight_grad(const dg_convolution *p, void *dw, const void *x, const void *dy) { return convolve(p, WEIGHT, dw, x, dy); }
