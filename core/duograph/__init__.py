@@ -40,7 +40,7 @@ _NAMES = {
     "ModelCheckpoint": "train", "CheckpointConfig": "train", "RunContext": "train",
     "save_checkpoint": "train", "load_checkpoint": "train", "load_param_into_net": "train",
     "FixedLossScaleManager": "amp", "DynamicLossScaleManager": "amp", "LossScaleManager": "amp",
-    "build_train_network": "amp", "jacfwd": "ops", "jacrev": "ops", "vmap": "ops",
+    "build_train_network": "amp", "jacfwd": "ops", "jacrev": "ops", "vmap": "autodiff.vmap",
     "set_seed": "random_state", "get_seed": "random_state", "manual_seed": "random_state",
     "Generator": "random_state", "get_rng_state": "random_state", "set_rng_state": "random_state",
     "initial_seed": "random_state", "seed": "random_state", "default_generator": "random_state",

@@ -7,12 +7,26 @@ from typing import Any
 from .. import op as _op
 from ..runtime import eager as _eager  # noqa: F401  (installs the eager builder behind the door)
 from ..tensor import Tensor
-from . import creation, elementwise, movement, primitive, reduction
+from . import (
+    creation,
+    elementwise,
+    functional,
+    movement,
+    primitive,
+    reduction,
+)
 from .creation import cast
 from .methods import install as _install
 from .primitive import Primitive, plain_primitives
 
-FAMILIES = (creation, elementwise, movement, reduction)
+# One family a line; its `__all__` becomes part of duograph.ops.
+FAMILIES = (
+    creation,
+    elementwise,
+    movement,
+    reduction,
+    functional,
+)
 
 for _family in FAMILIES:
     globals().update({name: getattr(_family, name) for name in _family.__all__})

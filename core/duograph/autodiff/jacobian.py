@@ -1,0 +1,121 @@
+"""Jacobians: by rows with the pullback (jacrev), by columns with the push-forward (jacfwd)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..tensor import Tensor
+from .transforms import _positions, _tensors, jvp, vjp
+
+__all__ = ["jacrev", "jacfwd"]
+
+
+def _split(fn: Callable[..., Any], args: tuple[Any, ...], positions: tuple[int, ...]) -> Any:
+    """`fn` as a function of the chosen arguments alone."""
+    for i in positions:
+        if i >= len(args) or not isinstance(args[i], Tensor):
+            raise ArgumentError(f"jacobian: argument {i} is no Tensor; wanted one to differentiate by")
+
+    def of_chosen(*chosen: Any) -> Any:
+        full = list(args)
+        for i, x in zip(positions, chosen, strict=True):
+            full[i] = x
+        return fn(*full)
+
+    return of_chosen
+
+
+def _basis(like: Tensor) -> list[Tensor]:
+    """Unit tensors of the shape of `like`, one per element."""
+    eye = np.eye(like.size, dtype=like.dtype.np)
+    return [Tensor(row.reshape(like.shape), like.dtype) for row in eye]
+
+
+def _stack(rows: list[Tensor], shape: tuple[int, ...]) -> Tensor:
+    from ..ops import reshape, stack  # op families, loaded after this package
+
+    return reshape(stack(rows, 0), shape)
+
+
+def jacrev(fn: Callable[..., Any], grad_position: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that gives the Jacobian of `fn`, row by row with reverse mode (`mindspore.jacrev`).
+
+    Args:
+        fn: function or Cell returning a Tensor (or a tuple whose first item is differentiated, with `has_aux`).
+        grad_position: int, or tuple of ints: which arguments.
+        has_aux: the further results are returned as they are.
+
+    Returns:
+        For one position a Tensor of shape `output.shape + input.shape`, for a tuple a tuple of them;
+        with `has_aux` the pair of that and the further results.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.jacrev(lambda x: x * x)(ms.Tensor([1.0, 2.0])))
+        [[2. 0.]
+         [0. 4.]]
+    """
+    positions, single = _positions(grad_position)
+
+    def run(*args: Any) -> Any:
+        chosen = tuple(args[i] for i in positions)
+        found = vjp(_split(fn, args, positions), *chosen, has_aux=has_aux)
+        value, pull = found[0], found[1]
+        outputs = list(_tensors(value))
+        if len(outputs) != 1:
+            raise ArgumentError(f"jacrev: the function returned {len(outputs)} Tensors; wanted one")
+        out = outputs[0]
+        rows = [pull(seed) for seed in _basis(out)]
+        columns = []
+        for k, x in enumerate(chosen):
+            parts = [r[k] if isinstance(r, tuple) else r for r in rows]
+            columns.append(_stack(parts, out.shape + x.shape))
+        result: Any = columns[0] if single else tuple(columns)
+        return (result, found[2]) if has_aux else result
+
+    return run
+
+
+def jacfwd(fn: Callable[..., Any], grad_position: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that gives the Jacobian of `fn`, column by column with forward mode (`mindspore.jacfwd`).
+
+    Arguments and results as `jacrev`; cheaper where there are fewer inputs than outputs.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.jacfwd(lambda x: x * x)(ms.Tensor([1.0, 2.0])))
+        [[2. 0.]
+         [0. 4.]]
+    """
+    positions, single = _positions(grad_position)
+
+    def run(*args: Any) -> Any:
+        columns = []
+        aux: Any = None
+        for i in positions:
+            alone = _split(fn, args, (i,))
+            x = args[i]
+            tangents = []
+            out_shape: tuple[int, ...] = ()
+            for direction in _basis(x):
+                found = jvp(alone, x, direction, has_aux=has_aux)
+                tangents.append(found[1])
+                out_shape = found[0].shape
+                aux = found[2] if has_aux else None
+            stacked = _stack(tangents, (x.size, *out_shape))
+            order = (*range(1, len(out_shape) + 1), 0)
+            columns.append(_reshaped(stacked.transpose(order), out_shape + x.shape))
+        result: Any = columns[0] if single else tuple(columns)
+        return (result, aux) if has_aux else result
+
+    return run
+
+
+def _reshaped(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    from ..ops import reshape
+
+    return reshape(x, shape)

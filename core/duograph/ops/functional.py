@@ -1,0 +1,235 @@
+"""Functions of functions in plain Python: HyperMap, Map, MultitypeFuncGraph, partial, and the gradient transforms.
+
+They run line by line here; a compiled function unrolls them while it is built.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..autodiff.jacobian import jacfwd, jacrev
+from ..autodiff.rules import binop_grad_common, bprop_getters
+from ..autodiff.transforms import GradOperation, grad, jvp, value_and_grad, vjp
+from ..autodiff.vmap import vmap
+from ..dtype import DType, Type
+from ..errors import ArgumentError
+from ..parameter import Parameter
+from ..tensor import Tensor
+
+__all__ = [
+    "GradOperation", "grad", "value_and_grad", "vjp", "jvp", "jacrev", "jacfwd", "vmap",
+    "bprop_getters", "binop_grad_common", "HyperMap", "Map", "MultitypeFuncGraph", "Partial",
+    "partial", "constexpr",
+]  # fmt: skip
+
+
+def constexpr(
+    fn: Callable[..., Any] | None = None, get_instance: bool = True, name: str | None = None
+) -> Callable[..., Any]:
+    """Mark a Python function that is computed while a graph is built (`mindspore.ops.constexpr`).
+
+    Line by line it is called like any function.
+
+    Examples:
+        >>> import duograph as ms
+        >>> @ms.ops.constexpr
+        ... def half(n):
+        ...     return n // 2
+        >>> half(7)
+        3
+    """
+    del get_instance, name
+    if fn is None:
+        return lambda f: constexpr(f)
+    fn.is_constexpr = True  # type: ignore[attr-defined]
+    return fn
+
+
+def partial(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
+    """`function` with its first arguments given (`mindspore.ops.partial`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.partial(max, 3)(2)
+        3
+    """
+    if not callable(function):
+        raise ArgumentError(f"partial: got {type(function).__name__}; wanted a function")
+    return functools.partial(function, *args, **kwargs)
+
+
+class Partial:
+    """Primitive form of `partial`: `Partial()(function, *args)`."""
+
+    def __call__(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
+        return partial(function, *args, **kwargs)
+
+
+# What the names in `MultitypeFuncGraph.register("Tensor", "Number")` accept.
+_BY_NAME: dict[str, Callable[[Any], bool]] = {
+    "Tensor": lambda v: isinstance(v, Tensor),
+    "TensorType": lambda v: isinstance(v, Tensor),
+    "Parameter": lambda v: isinstance(v, Parameter),
+    "Number": lambda v: isinstance(v, (int, float)) and not isinstance(v, bool),
+    "Int": lambda v: isinstance(v, int) and not isinstance(v, bool),
+    "Float": lambda v: isinstance(v, float),
+    "Bool": lambda v: isinstance(v, bool),
+    "String": lambda v: isinstance(v, str),
+    "Tuple": lambda v: isinstance(v, tuple),
+    "List": lambda v: isinstance(v, list),
+    "Dictionary": lambda v: isinstance(v, dict),
+    "Dict": lambda v: isinstance(v, dict),
+    "NoneType": lambda v: v is None,
+    "None": lambda v: v is None,
+    "Function": callable,
+    "Func": callable,
+}
+
+
+def _accepts(pattern: Any, value: Any) -> bool:
+    if isinstance(pattern, str):
+        known = _BY_NAME.get(pattern)
+        return known is not None and known(value)
+    if isinstance(pattern, Type):
+        return _accepts(pattern.name, value)
+    if isinstance(pattern, DType):
+        if isinstance(value, Tensor):
+            return value.dtype is pattern
+        return (pattern.kind in "iu" and type(value) is int) or (
+            pattern.kind == "f" and type(value) is float
+        )
+    if isinstance(pattern, type):
+        return isinstance(value, pattern)
+    return False
+
+
+class MultitypeFuncGraph:
+    """A function overloaded by the types of its arguments (`mindspore.ops.MultitypeFuncGraph`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> double = ms.ops.MultitypeFuncGraph("double")
+        >>> @double.register("Number")
+        ... def _(x):
+        ...     return 2 * x
+        >>> @double.register("Tensor")
+        ... def _(x):
+        ...     return x + x
+        >>> double(4)
+        8
+    """
+
+    def __init__(self, name: str, read_value: bool = False) -> None:
+        del read_value
+        if not isinstance(name, str):
+            raise ArgumentError(f"MultitypeFuncGraph: got name={name!r}; wanted a string")
+        self.name = name
+        self.entries: list[tuple[tuple[Any, ...], Callable[..., Any]]] = []
+
+    def register(self, *type_names: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Decorator: this function is for arguments of these types (names, dtypes or classes)."""
+        for pattern in type_names:
+            if isinstance(pattern, str) and pattern not in _BY_NAME:
+                raise ArgumentError(
+                    f"{self.name}: register got the type {pattern!r}; "
+                    f"wanted one of {', '.join(_BY_NAME)}, a dtype or a class"
+                )
+
+        def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+            self.entries.append((type_names, function))
+            return function
+
+        return decorate
+
+    def find(self, args: Sequence[Any]) -> Callable[..., Any]:
+        """The function registered for these arguments; the one registered last wins.
+
+        Raises:
+            TypeError: none fits.
+        """
+        for patterns, function in reversed(self.entries):
+            if len(patterns) == len(args) and all(map(_accepts, patterns, args)):
+                return function
+        got = ", ".join(type(a).__name__ for a in args)
+        known = "; ".join("(" + ", ".join(map(str, p)) + ")" for p, _ in self.entries)
+        raise ArgumentError(f"{self.name}: got arguments ({got}); registered are: {known or 'none'}")
+
+    def __call__(self, *args: Any) -> Any:
+        return self.find(args)(*args)
+
+
+def _items(value: Any) -> list[Any]:
+    return list(value.values()) if isinstance(value, dict) else list(value)
+
+
+class Map:
+    """Apply a function to the items of sequences, one level deep (`mindspore.ops.Map`).
+
+    Args:
+        ops: the function; without one it is the first argument of the call.
+        reverse: go through the items from the last to the first; the result keeps their places.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.Map()(lambda x, y: x + y, (1, 2), (10, 20))
+        (11, 22)
+    """
+
+    deep = False
+
+    def __init__(self, ops: Callable[..., Any] | None = None, reverse: bool = False) -> None:
+        if ops is not None and not callable(ops):
+            raise ArgumentError(f"{type(self).__name__}: got {type(ops).__name__}; wanted a function")
+        self.ops = ops
+        self.reverse = reverse
+
+    def __call__(self, *args: Any) -> Any:
+        function = self.ops
+        if function is None:
+            function, *rest = args
+            args = tuple(rest)
+        if not callable(function):
+            raise ArgumentError(
+                f"{type(self).__name__}: got {type(function).__name__}; wanted a function first"
+            )
+        if not args:
+            raise ArgumentError(f"{type(self).__name__}: got no sequences; wanted at least one")
+        if not any(isinstance(a, (tuple, list, dict)) for a in args):
+            if self.deep:
+                return function(*args)
+            got = ", ".join(type(a).__name__ for a in args)
+            raise ArgumentError(f"{type(self).__name__}: got {got}; wanted tuples, lists or dicts")
+        return self._mapped(function, args)
+
+    def _mapped(self, function: Callable[..., Any], args: Sequence[Any]) -> Any:
+        lengths = [len(a) for a in args]
+        if len(set(lengths)) > 1:
+            raise ArgumentError(
+                f"{type(self).__name__}: got sequences of lengths {lengths}; wanted one length"
+            )
+        rows = list(zip(*[_items(a) for a in args], strict=True))
+        order = range(len(rows))
+        found: list[Any] = [None] * len(rows)
+        for i in reversed(order) if self.reverse else order:
+            row = rows[i]
+            nested = self.deep and all(isinstance(x, (tuple, list, dict)) for x in row)
+            found[i] = self._mapped(function, row) if nested else function(*row)
+        first = args[0]
+        if isinstance(first, dict):
+            return dict(zip(first, found, strict=True))
+        return found if isinstance(first, list) else tuple(found)
+
+
+class HyperMap(Map):
+    """Apply a function to the leaves of nested sequences (`mindspore.ops.HyperMap`); arguments as `Map`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.HyperMap(lambda x: x * x)(((1, 2), (3,)))
+        ((1, 4), (9,))
+    """
+
+    deep = True
+
