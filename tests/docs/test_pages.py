@@ -1,0 +1,48 @@
+"""The code blocks of the manual run, in order, and print what the page says."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(python|text)\n(.*?)^```", re.S | re.M)
+
+
+def program(page: pathlib.Path) -> tuple[str, list[str]]:
+    """The page's Python blocks as one script with marks between, and what each is said to print."""
+    parts: list[str] = []
+    wanted: list[str] = []
+    for kind, body in BLOCK.findall(page.read_text()):
+        if kind == "python":
+            parts.append(body)
+            wanted.append("")
+        elif wanted:
+            wanted[-1] = body
+    script = "".join(f"{code}\nprint('@@')\n" for code in parts)
+    return script, wanted
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_page(page: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    script, wanted = program(page)
+    if not wanted:
+        return  # a page without Python
+    (tmp_path / "page.py").write_text(script)
+    done = subprocess.run(
+        [sys.executable, "page.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    got = done.stdout.split("@@\n")[:-1]
+    for i, (want, have) in enumerate(zip(wanted, got, strict=True)):
+        assert have == want, f"block {i + 1} of {page.name}"
