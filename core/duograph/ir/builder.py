@@ -109,8 +109,9 @@ class GraphBuilder:
     # ---- nodes --------------------------------------------------------------------------------
 
     def apply(self, op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-        like = next((x._type.dtype for x in operands if isinstance(x, Tensor)), None)
-        values = [self.operand(x, like) for x in operands]
+        first = op.promote_from  # operands before it, such as a condition, lend numbers no dtype
+        like = next((x._type.dtype for x in operands[first:] if isinstance(x, Tensor)), None)
+        values = [self.operand(x, like if i >= first else None) for i, x in enumerate(operands)]
         target = op.promoted_dtype([None if v is None else v._type for v in values])
         if target is not None:
             from ..ops.creation import cast_to

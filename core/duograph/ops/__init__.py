@@ -8,12 +8,20 @@ from .. import op as _op
 from ..runtime import eager as _eager  # noqa: F401  (installs the eager builder behind the door)
 from ..tensor import Tensor
 from . import (
+    activation,
+    comparison,
+    complex_numbers,
     creation,
     elementwise,
+    exponential,
     functional,
+    inplace,
+    logic,
     movement,
     primitive,
     reduction,
+    rounding,
+    trigonometry,
 )
 from .creation import cast
 from .methods import install as _install
@@ -26,6 +34,14 @@ FAMILIES = (
     movement,
     reduction,
     functional,
+    logic,
+    comparison,
+    rounding,
+    exponential,
+    trigonometry,
+    complex_numbers,
+    activation,
+    inplace,
 )
 
 for _family in FAMILIES:

@@ -1,33 +1,53 @@
-"""Elementwise arithmetic and math."""
+"""Arithmetic: sums, products, quotients, absolute values, extremes, and what is made of them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
+from ..dtype import BOOL, INEXACT, NUMERIC, REAL, bool_
+from ..errors import ArgumentError, ArgumentValueError, DTypeError
 from ..op import op
 from ..tensor import Tensor
-from .broadcasting import elementwise_type, unbroadcast
+from .broadcasting import unbroadcast
+from .creation import cast
+from .logic import logical_or, select
+from .methods import tensor_method
+from .pointwise import broadcast_type, conjugate, real_type, same_type
+from .primitive import Primitive
 
-__all__ = ["add", "mul"]
+__all__ = [
+    "AccumulateNV2", "AddN", "Div", "TensorAdd", "abs", "absolute", "accumulate_n", "add", "addcdiv",
+    "addcmul", "addn", "clamp", "clip", "clip_by_value", "div", "div_no_nan", "divide", "fmax", "fmin",
+    "lerp", "maximum", "minimum", "mul", "mul_no_nan", "multiply", "neg", "negative", "positive",
+    "reciprocal", "inv", "square", "squared_difference", "sub", "subtract", "true_divide",
+]  # fmt: skip
 
 
-@op(
-    method="add", operators=["__add__"], reflected=["__radd__"], primitive="Add", promote="common",
-    composite=False,
-)  # fmt: skip
+@op(operators=["__add__"], reflected=["__radd__"], primitive="Add", promote="common")
 def add(input: Tensor, other: Tensor):
-    """Sum of two tensors, or of a tensor and a number, elementwise with broadcasting (`mindspore.ops.add`).
+    """Sum of elements; of bool: whether either is True (`mindspore.ops.add`).
+
+    Args:
+        input: Tensor of any shape, or a number; any.
+        other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
+
+    Returns:
+        Tensor of the broadcast shape and the common dtype.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
 
     Examples:
         >>> import duograph as ms
         >>> ms.ops.add(ms.Tensor([1.0, 2.0]), 1)
-        Tensor(shape=[2], dtype=Float32, value= [ 2.00000000e+00,  3.00000000e+00])
+        @@
     """
 
 
-@add.infer
-def _(x, y):
-    return elementwise_type("add", x, y)
+add.infer(broadcast_type("add"))
 
 
 @add.reference
@@ -45,23 +65,70 @@ def _(x, y, out, dout):
     return unbroadcast(dout, x), unbroadcast(dout, y)
 
 
+@op(operators=["__sub__"], reflected=["__rsub__"], primitive="Sub", promote="common")
+def sub(input: Tensor, other: Tensor):
+    """Difference of elements; of bool: whether they differ (`mindspore.ops.sub`).
+
+    Args:
+        input: Tensor of any shape, or a number; any.
+        other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
+
+    Returns:
+        Tensor of the broadcast shape and the common dtype.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.sub(ms.Tensor([1.0, 2.0]), 1)
+        @@
+    """
+
+
+sub.infer(broadcast_type("sub"))
+
+
+@sub.reference
+def _(x, y):
+    return np.logical_xor(x, y) if x.dtype.kind == "b" else np.subtract(x, y)
+
+
+@sub.scalar
+def _(s, x, y):
+    return x ^ y if x.dtype is bool_ else x - y
+
+
+@sub.bprop
+def _(x, y, out, dout):
+    return unbroadcast(dout, x), unbroadcast(-dout, y)
+
+
 @op(
-    method="mul", operators=["__mul__"], reflected=["__rmul__"], primitive="Mul", promote="common",
-    composite=False,
+    method=["mul", "multiply"], operators=["__mul__"], reflected=["__rmul__"], primitive="Mul",
+    promote="common",
 )  # fmt: skip
 def mul(input: Tensor, other: Tensor):
-    """Product of two tensors, or of a tensor and a number, elementwise with broadcasting (`mindspore.ops.mul`).
+    """Product of elements; of bool: whether both are True (`mindspore.ops.mul`).
+
+    Args:
+        input: Tensor of any shape, or a number; any.
+        other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
+
+    Returns:
+        Tensor of the broadcast shape and the common dtype.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
 
     Examples:
         >>> import duograph as ms
         >>> ms.ops.mul(ms.Tensor([1.0, 2.0]), 3)
-        Tensor(shape=[2], dtype=Float32, value= [ 3.00000000e+00,  6.00000000e+00])
+        @@
     """
 
 
-@mul.infer
-def _(x, y):
-    return elementwise_type("mul", x, y)
+mul.infer(broadcast_type("mul"))
 
 
 @mul.reference
@@ -76,4 +143,795 @@ def _(s, x, y):
 
 @mul.bprop
 def _(x, y, out, dout):
-    return unbroadcast(mul(dout, y), x), unbroadcast(mul(dout, x), y)
+    return unbroadcast(mul(dout, conjugate(y)), x), unbroadcast(mul(dout, conjugate(x)), y)
+
+
+@op(
+    name="div", method="true_divide", operators=["__truediv__"], reflected=["__rtruediv__"],
+    primitive="RealDiv", dtypes=INEXACT, promote="float",
+)  # fmt: skip
+def true_divide(input: Tensor, other: Tensor):
+    """Quotient of elements; integers and bool are taken as float32 (`mindspore.ops.true_divide`).
+
+    Args:
+        input: Tensor of any shape, or a number; floating or complex; integers and bool are taken as float32.
+        other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
+
+    Returns:
+        Tensor of the broadcast shape and the common dtype.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.true_divide(ms.Tensor([1, 2]), 4)
+        @@
+    """
+
+
+true_divide.infer(broadcast_type("div"))
+
+
+@true_divide.reference
+def _(x, y):
+    return np.true_divide(x, y)
+
+
+@true_divide.scalar
+def _(s, x, y):
+    return x / y
+
+
+@true_divide.bprop
+def _(x, y, out, dout):
+    dx = true_divide(dout, conjugate(y))
+    return unbroadcast(dx, x), unbroadcast(-mul(dx, conjugate(out)), y)
+
+
+def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """Quotient of elements (`mindspore.ops.div`).
+
+    Args:
+        input, other: Tensors or numbers; the shapes broadcast and the dtypes are promoted to a common one.
+        rounding_mode: None for the true quotient, where integers give float32; ``"floor"`` rounds it down,
+            ``"trunc"`` towards zero, and integers stay integers.
+
+    Returns:
+        Tensor of the broadcast shape.
+
+    Raises:
+        ValueError: another rounding_mode, or the shapes do not broadcast.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.div(ms.Tensor([7.0, -7.0]), 2, rounding_mode="trunc")
+        @@
+    """
+    if rounding_mode is None:
+        return true_divide(input, other)  # type: ignore[no-any-return]
+    from .rounding import floor_divide, truncate_div  # this module's ops round nothing
+
+    if rounding_mode == "floor":
+        return floor_divide(input, other)  # type: ignore[no-any-return]
+    if rounding_mode == "trunc":
+        return truncate_div(input, other)  # type: ignore[no-any-return]
+    raise ArgumentValueError(
+        f"div: got rounding_mode={rounding_mode!r}; wanted None, 'floor' or 'trunc'"
+    )
+
+
+@tensor_method("div", "divide")
+def _tensor_div(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """Quotient of elements; see `ops.div`."""
+    return div(self, other, rounding_mode=rounding_mode)
+
+
+@tensor_method("add")
+def _tensor_add(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """``self + alpha * other``."""
+    return add(self, other if alpha == 1 else mul(other, alpha))  # type: ignore[no-any-return]
+
+
+@tensor_method("sub", "subtract")
+def _tensor_sub(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """``self - alpha * other``."""
+    return sub(self, other if alpha == 1 else mul(other, alpha))  # type: ignore[no-any-return]
+
+
+@op(method=["neg", "negative"], operators=["__neg__"], primitive="Neg", dtypes=NUMERIC)
+def neg(input: Tensor):
+    """Elements with the opposite sign; unsigned integers wrap (`mindspore.ops.neg`).
+
+    Args:
+        input: Tensor of any shape; integer, floating or complex.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Raises:
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.neg(ms.Tensor([1.0, -2.0]))
+        @@
+    """
+
+
+neg.infer(same_type)
+
+
+@neg.reference
+def _(x):
+    return np.negative(x)
+
+
+@neg.scalar
+def _(s, x):
+    return -x
+
+
+@neg.bprop
+def _(x, out, dout):
+    return (neg(dout),)
+
+
+@neg.decompose
+def _(x):
+    return mul(x, -1 if x.dtype.kind != "u" else 2 ** (8 * x.dtype.itemsize) - 1)
+
+
+@op(method=["abs", "absolute"], operators=["__abs__"], primitive="Abs", dtypes=BOOL + NUMERIC)
+def abs(input: Tensor):
+    """Absolute value; of complex numbers the magnitude, which is real (`mindspore.ops.abs`).
+
+    Args:
+        input: Tensor of any shape; any.
+
+    Returns:
+        Tensor of the shape of `input`; real when `input` is complex.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.abs(ms.Tensor([1.0, -2.0]))
+        @@
+    """
+
+
+abs.infer(real_type)
+
+
+@abs.reference
+def _(x):
+    return np.abs(x)
+
+
+@abs.scalar
+def _(s, x):
+    return s.abs(x) if x.dtype is not bool_ else x
+
+
+@abs.bprop
+def _(x, out, dout):
+    from .rounding import sign  # made of this module's ops
+
+    if x.dtype.is_complex:
+        unit = select(out == 0, 0, true_divide(x, cast(select(out == 0, 1, out), x.dtype)))
+        return (mul(cast(dout, x.dtype), unit),)
+    return (mul(dout, sign(x)),)
+
+
+@abs.decompose
+def _(x):
+    if x.dtype is bool_ or x.dtype.kind == "u":
+        return logical_or(x, x) if x.dtype is bool_ else mul(x, 1)
+    return select(x < 0, neg(x), select(x == 0, 0, x))
+
+
+@op(method="square", primitive="Square", dtypes=NUMERIC)
+def square(input: Tensor):
+    """Elements times themselves (`mindspore.ops.square`).
+
+    Args:
+        input: Tensor of any shape; integer, floating or complex.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Raises:
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.square(ms.Tensor([1.0, -3.0]))
+        @@
+    """
+
+
+square.infer(same_type)
+
+
+@square.reference
+def _(x):
+    return np.square(x)
+
+
+@square.scalar
+def _(s, x):
+    return x * x
+
+
+@square.bprop
+def _(x, out, dout):
+    return (mul(dout, mul(conjugate(x), 2)),)
+
+
+@square.decompose
+def _(x):
+    return mul(x, x)
+
+
+@op(method="reciprocal", primitive="Reciprocal", dtypes=INEXACT, promote="float")
+def reciprocal(input: Tensor):
+    """One divided by the elements (`mindspore.ops.reciprocal`).
+
+    Args:
+        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.reciprocal(ms.Tensor([0.5, 4.0]))
+        @@
+    """
+
+
+reciprocal.infer(same_type)
+
+
+@reciprocal.reference
+def _(x):
+    return np.true_divide(np.ones_like(x), x)
+
+
+@reciprocal.scalar
+def _(s, x):
+    return 1 / x
+
+
+@reciprocal.bprop
+def _(x, out, dout):
+    return (neg(mul(dout, square(conjugate(out)))),)
+
+
+@reciprocal.decompose
+def _(x):
+    return true_divide(1, x)
+
+
+@op(method="maximum", primitive="Maximum", dtypes=BOOL + REAL, promote="common")
+def maximum(input: Tensor, other: Tensor):
+    """The greater of two elements; NaN when either is (`mindspore.ops.maximum`).
+
+    Args:
+        input: Tensor of any shape, or a number; any but complex.
+        other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
+
+    Returns:
+        Tensor of the broadcast shape and the common dtype.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.maximum(ms.Tensor([1.0, 5.0]), ms.Tensor([3.0, 4.0]))
+        @@
+    """
+
+
+maximum.infer(broadcast_type("maximum"))
+
+
+@maximum.reference
+def _(x, y):
+    return np.maximum(x, y)
+
+
+@maximum.scalar
+def _(s, x, y):
+    return s.maximum(x, y)
+
+
+@maximum.bprop
+def _(x, y, out, dout):
+    first = x >= y
+    return unbroadcast(select(first, dout, 0), x), unbroadcast(select(first, 0, dout), y)
+
+
+@op(method="minimum", primitive="Minimum", dtypes=BOOL + REAL, promote="common")
+def minimum(input: Tensor, other: Tensor):
+    """The smaller of two elements; NaN when either is (`mindspore.ops.minimum`).
+
+    Args:
+        input: Tensor of any shape, or a number; any but complex.
+        other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
+
+    Returns:
+        Tensor of the broadcast shape and the common dtype.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.minimum(ms.Tensor([1.0, 5.0]), ms.Tensor([3.0, 4.0]))
+        @@
+    """
+
+
+minimum.infer(broadcast_type("minimum"))
+
+
+@minimum.reference
+def _(x, y):
+    return np.minimum(x, y)
+
+
+@minimum.scalar
+def _(s, x, y):
+    return s.minimum(x, y)
+
+
+@minimum.bprop
+def _(x, y, out, dout):
+    first = x <= y
+    return unbroadcast(select(first, dout, 0), x), unbroadcast(select(first, 0, dout), y)
+
+
+@minimum.decompose
+def _(x, y):
+    return select(logical_or(x < y, x != x), x, y)
+
+
+@op(method="fmax", primitive="Fmax", dtypes=BOOL + REAL, promote="common")
+def fmax(input: Tensor, other: Tensor):
+    """The greater of two elements; the other one where one is NaN (`mindspore.ops.fmax`).
+
+    Args:
+        input: Tensor of any shape, or a number; any but complex.
+        other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
+
+    Returns:
+        Tensor of the broadcast shape and the common dtype.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.fmax(ms.Tensor([1.0, float("nan")]), ms.Tensor([3.0, 4.0]))
+        @@
+    """
+
+
+fmax.infer(broadcast_type("fmax"))
+
+
+@fmax.reference
+def _(x, y):
+    return np.fmax(x, y)
+
+
+@fmax.scalar
+def _(s, x, y):
+    return s.where((x >= y) | (y != y), x, y)
+
+
+@fmax.bprop
+def _(x, y, out, dout):
+    first = logical_or(x >= y, y != y)
+    return unbroadcast(select(first, dout, 0), x), unbroadcast(select(first, 0, dout), y)
+
+
+@fmax.decompose
+def _(x, y):
+    return select(logical_or(x >= y, y != y), x, y)
+
+
+@op(method="fmin", primitive="Fmin", dtypes=BOOL + REAL, promote="common")
+def fmin(input: Tensor, other: Tensor):
+    """The smaller of two elements; the other one where one is NaN (`mindspore.ops.fmin`).
+
+    Args:
+        input: Tensor of any shape, or a number; any but complex.
+        other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
+
+    Returns:
+        Tensor of the broadcast shape and the common dtype.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.fmin(ms.Tensor([1.0, float("nan")]), ms.Tensor([3.0, 4.0]))
+        @@
+    """
+
+
+fmin.infer(broadcast_type("fmin"))
+
+
+@fmin.reference
+def _(x, y):
+    return np.fmin(x, y)
+
+
+@fmin.scalar
+def _(s, x, y):
+    return s.where((x <= y) | (y != y), x, y)
+
+
+@fmin.bprop
+def _(x, y, out, dout):
+    first = logical_or(x <= y, y != y)
+    return unbroadcast(select(first, dout, 0), x), unbroadcast(select(first, 0, dout), y)
+
+
+@fmin.decompose
+def _(x, y):
+    return select(logical_or(x <= y, y != y), x, y)
+
+
+@op(method="squared_difference", primitive="SquaredDifference", dtypes=NUMERIC, promote="common")
+def squared_difference(x: Tensor, y: Tensor):
+    """Square of the difference of elements (`mindspore.ops.SquaredDifference`).
+
+    Args:
+        x, y: Tensors or numbers; the shapes broadcast and the dtypes are promoted to a common one.
+
+    Returns:
+        Tensor of the broadcast shape.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.squared_difference(ms.Tensor([1.0, 2.0]), ms.Tensor([3.0, 5.0]))
+        @@
+    """
+    difference = x - y
+    return difference * difference
+
+
+@squared_difference.scalar
+def _(s, x, y):
+    return (x - y) * (x - y)
+
+
+@squared_difference.bprop
+def _(x, y, out, dout):
+    dx = mul(dout, mul(conjugate(sub(x, y)), 2))
+    return unbroadcast(dx, x), unbroadcast(neg(dx), y)
+
+
+@op(primitive="DivNoNan", dtypes=INEXACT, promote="float")
+def div_no_nan(x: Tensor, y: Tensor):
+    """Quotient of elements, 0 where the divisor is 0 (`mindspore.ops.DivNoNan`).
+
+    Args:
+        x, y: Tensors or numbers; the shapes broadcast, integers and bool are taken as float32.
+
+    Returns:
+        Tensor of the broadcast shape.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.div_no_nan(ms.Tensor([1.0, 6.0]), ms.Tensor([0.0, 2.0]))
+        @@
+    """
+    zero = y == 0
+    return select(zero, 0, x / select(zero, 1, y))
+
+
+@div_no_nan.scalar
+def _(s, x, y):
+    return s.where(y == 0, 0, x / y)
+
+
+@op(primitive="MulNoNan", dtypes=INEXACT, promote="float")
+def mul_no_nan(x: Tensor, y: Tensor):
+    """Product of elements, 0 where `y` is 0 even if `x` is NaN or infinite (`mindspore.ops.MulNoNan`).
+
+    Args:
+        x, y: Tensors or numbers; the shapes broadcast, integers and bool are taken as float32.
+
+    Returns:
+        Tensor of the broadcast shape.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.mul_no_nan(ms.Tensor([float("inf"), 6.0]), ms.Tensor([0.0, 2.0]))
+        @@
+    """
+    return select(y == 0, 0, x * y)
+
+
+@mul_no_nan.scalar
+def _(s, x, y):
+    return s.where(y == 0, 0, x * y)
+
+
+@op(name="addcmul", dtypes=NUMERIC, promote="common")
+def addcmul_scaled(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: float = 1.0):
+    """Composite: ``input + value * tensor1 * tensor2``."""
+    return input + tensor1 * tensor2 * value
+
+
+@addcmul_scaled.scalar
+def _(s, x, a, b, value):
+    return x + a * b * value
+
+
+@op(name="addcdiv", dtypes=INEXACT, promote="float")
+def addcdiv_scaled(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: float = 1.0):
+    """Composite: ``input + value * tensor1 / tensor2``."""
+    return input + tensor1 / tensor2 * value
+
+
+@addcdiv_scaled.scalar
+def _(s, x, a, b, value):
+    return x + a / b * value
+
+
+@tensor_method("addcmul")
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> Tensor:
+    """``input + value * tensor1 * tensor2`` (`mindspore.ops.addcmul`).
+
+    Args:
+        input, tensor1, tensor2: Tensors; the shapes broadcast and the dtypes are promoted to a common one.
+        value: number or Tensor.
+
+    Returns:
+        Tensor of the broadcast shape.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.addcmul(ms.Tensor([1.0]), ms.Tensor([2.0]), ms.Tensor([3.0]), value=0.5)
+        @@
+    """
+    if isinstance(value, Tensor) or (value != int(value) and input.dtype.is_integer):
+        return input + tensor1 * tensor2 * value  # type: ignore[no-any-return]
+    return addcmul_scaled(input, tensor1, tensor2, float(value))  # type: ignore[no-any-return]
+
+
+@tensor_method("addcdiv")
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> Tensor:
+    """``input + value * tensor1 / tensor2`` (`mindspore.ops.addcdiv`).
+
+    Args:
+        input, tensor1, tensor2: Tensors; the shapes broadcast, integers are taken as float32.
+        value: number or Tensor.
+
+    Returns:
+        Tensor of the broadcast shape.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.addcdiv(ms.Tensor([1.0]), ms.Tensor([2.0]), ms.Tensor([4.0]), value=3)
+        @@
+    """
+    if isinstance(value, Tensor):
+        return input + tensor1 / tensor2 * value  # type: ignore[no-any-return]
+    return addcdiv_scaled(input, tensor1, tensor2, float(value))  # type: ignore[no-any-return]
+
+
+@op(name="lerp", method="lerp", primitive="Lerp", dtypes=INEXACT, promote="float")
+def lerp(input: Tensor, end: Tensor, weight: Tensor):
+    """``input + weight * (end - input)`` (`mindspore.ops.lerp`).
+
+    Args:
+        input, end: Tensors of any shape; floating.
+        weight: Tensor or number; all shapes broadcast.
+
+    Returns:
+        Tensor of the broadcast shape.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.lerp(ms.Tensor([1.0, 2.0]), ms.Tensor([3.0, 6.0]), 0.5)
+        @@
+    """
+    return input + weight * (end - input)
+
+
+@lerp.scalar
+def _(s, x, end, weight):
+    return x + weight * (end - x)
+
+
+def addn(x: Sequence[Tensor] | Tensor) -> Tensor:
+    """Sum of several tensors (`mindspore.ops.addn`).
+
+    Args:
+        x: tuple or list of Tensors whose shapes broadcast, or one Tensor.
+
+    Returns:
+        Tensor of the broadcast shape and the common dtype.
+
+    Raises:
+        TypeError: `x` is empty or holds something else.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.addn([ms.Tensor([1.0]), ms.Tensor([2.0]), ms.Tensor([3.0])])
+        @@
+    """
+    if isinstance(x, Tensor):
+        return x
+    if not isinstance(x, (tuple, list)) or not x or not all(isinstance(v, Tensor) for v in x):
+        raise ArgumentError(f"addn: got {type(x).__name__}; wanted a tuple or list of Tensors")
+    total = x[0]
+    for v in x[1:]:
+        total = add(total, v)
+    return total
+
+
+accumulate_n = addn
+
+
+class AddN(Primitive):
+    """Primitive form of `ops.addn`: ``AddN()([x, y, z])``."""
+
+    op = add
+
+    def __call__(self, x: Sequence[Tensor]) -> Tensor:  # type: ignore[override]
+        """The sum."""
+        return addn(x)
+
+
+class AccumulateNV2(AddN):
+    """Older name of `AddN`."""
+
+
+class TensorAdd(Primitive):
+    """Older name of `Add`."""
+
+    op = add
+
+
+class Div(Primitive):
+    """Primitive form of `ops.div`."""
+
+    op = true_divide
+
+
+def positive(input: Tensor) -> Tensor:
+    """The tensor itself (`mindspore.ops.positive`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.positive(ms.Tensor([1.0, -2.0]))
+        @@
+    """
+    return input
+
+
+@tensor_method("__pos__", "positive")
+def _tensor_positive(self: Tensor) -> Tensor:
+    """The tensor itself."""
+    return self
+
+
+@op(name="clip_to", dtypes=REAL)
+def clip_to(input: Tensor, low: float, high: float):
+    """Composite: elements below `low` become `low`, above `high` become `high`; NaN stays."""
+    return minimum(maximum(input, low), high)
+
+
+@clip_to.scalar
+def _(s, x, low, high):
+    raised = s.where(x < low, low, x)
+    return s.where(raised > high, high, raised)
+
+
+@clip_to.bprop
+def _(x, out, dout, low, high):
+    return (clip_grad(dout, x, low, high),)
+
+
+@op(name="clip_grad", dtypes=REAL, promote="common")
+def clip_grad(dout: Tensor, x: Tensor, low: float, high: float):
+    """Composite: the gradient of clipping: `dout` where nothing was clipped."""
+    return select(logical_or(x < low, x > high), 0, dout)
+
+
+@clip_grad.scalar
+def _(s, dout, x, low, high):
+    return s.where((x < low) | (x > high), 0, dout)
+
+
+def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """Elements limited to the range from `min` to `max` (`mindspore.ops.clamp`).
+
+    Args:
+        input: Tensor of any shape; not complex.
+        min, max: numbers or Tensors that broadcast with `input`; None: no limit on that side. Where
+            `min` is greater than `max` the result is `max`.
+
+    Returns:
+        Tensor of the broadcast shape; the dtype of `input`, or the common one when a limit is of a higher kind.
+
+    Raises:
+        ValueError: both limits are None.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.clamp(ms.Tensor([-1.0, 0.5, 7.0]), 0, 1)
+        @@
+    """
+    if min is None and max is None:
+        raise ArgumentValueError("clamp: got neither min nor max; wanted at least one of them")
+    if input.dtype.is_complex:
+        raise DTypeError(f"clamp: input has dtype {input.dtype.name}; wanted an integer or floating one")
+    if isinstance(input, Tensor) and input.dtype.is_floating:
+        low = float("-inf") if min is None else min
+        high = float("inf") if max is None else max
+        if isinstance(low, (int, float)) and isinstance(high, (int, float)):
+            return clip_to(input, float(low), float(high))  # type: ignore[no-any-return]
+    out = input if min is None else maximum(input, min)
+    return out if max is None else minimum(out, max)  # type: ignore[no-any-return]
+
+
+@tensor_method("clamp", "clip")
+def _tensor_clamp(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """Elements limited to a range; see `ops.clamp`."""
+    return clamp(self, min, max)
+
+
+clip = clamp
+
+
+def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None) -> Any:
+    """Elements limited to a range; of every tensor of a list or tuple (`mindspore.ops.clip_by_value`).
+
+    Args:
+        x: Tensor, or list or tuple of Tensors.
+        clip_value_min, clip_value_max: as `min` and `max` of `clamp`.
+
+    Returns:
+        Tensor, or list or tuple of them, as `x`.
+
+    Raises:
+        ValueError: both limits are None.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.clip_by_value(ms.Tensor([1.0, 25.0, 5.0]), 2, 8)
+        @@
+    """
+    if isinstance(x, (list, tuple)):
+        return type(x)(clip_by_value(v, clip_value_min, clip_value_max) for v in x)
+    return clamp(x, clip_value_min, clip_value_max)
+
+
+absolute, inv, negative = abs, reciprocal, neg
+multiply, divide, subtract = mul, div, sub

@@ -85,9 +85,9 @@ def _on_one_device(op: Op, operands: tuple[Any, ...]) -> tuple[list[Tensor | Non
     """Operands as tensors committed to one device: that of the committed ones, else the current one."""
     device: Device | None = None
     like = None
-    for x in operands:
+    for i, x in enumerate(operands):
         if isinstance(x, Tensor):
-            if like is None:
+            if like is None and i >= op.promote_from:
                 like = x._type.dtype
             own = x._type.device
             if own is not None and own is not device:
@@ -101,7 +101,7 @@ def _on_one_device(op: Op, operands: tuple[Any, ...]) -> tuple[list[Tensor | Non
         device = registry.current_device()
         check_index(device.name, device.index)
     tensors: list[Tensor | None] = []
-    for x in operands:
+    for i, x in enumerate(operands):
         if isinstance(x, Tensor):
             if x._type.device is None:
                 commit(x, device)
@@ -109,7 +109,7 @@ def _on_one_device(op: Op, operands: tuple[Any, ...]) -> tuple[list[Tensor | Non
         elif x is None and op.has_optional:
             tensors.append(None)
         elif isinstance(x, (bool, int, float, complex, np.generic)):
-            tensors.append(_number(x, like, device))
+            tensors.append(_number(x, like if i >= op.promote_from else None, device))
         elif isinstance(x, (np.ndarray, list, tuple)):
             made = Tensor(x)
             commit(made, device)

@@ -1,0 +1,1172 @@
+"""Activation functions. Each is one kernel, and so is the gradient of those that networks train with."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..dtype import BOOL, FLOATING, INEXACT, REAL, bool_, float32
+from ..errors import ArgumentValueError, ShapeError
+from ..op import op
+from ..tensor import Tensor
+from .creation import cast
+from .elementwise import abs, clamp, maximum, neg, true_divide
+from .exponential import erf, exp, expm1, log1p
+from .logic import logical_and, logical_or, select
+from .methods import tensor_method
+from .movement import reshape
+from .pointwise import conjugate, same_type
+from .primitive import Primitive
+from .trigonometry import tanh
+
+__all__ = [
+    "CeLU", "Elu", "FastGeLU", "FastGelu", "GLU", "GeLU", "Gelu", "HShrink", "HSigmoid", "LeakyReLU",
+    "PReLU", "SoftShrink", "Softplus", "celu", "elu", "fast_gelu", "gelu", "glu", "hardshrink", "hardsigmoid",
+    "hardswish", "hardtanh", "leaky_relu", "logsigmoid", "mish", "prelu", "relu", "relu6", "selu",
+    "sigmoid", "silu", "softplus", "softshrink", "softsign", "swish", "tanhshrink", "threshold",
+]  # fmt: skip
+
+_SQRT_HALF = 0.7071067811865476
+_INV_SQRT_2PI = 0.3989422804014327  # of the normal density, for the gradient of gelu
+_GELU_A, _GELU_B = 0.7978845608028654, 0.044715  # sqrt(2/pi), and the cubic's coefficient
+_SELU_SCALE, _SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
+
+
+@op(method="sigmoid", primitive="Sigmoid", dtypes=INEXACT, promote="float")
+def sigmoid(input: Tensor):
+    """``1 / (1 + exp(-x))`` (`mindspore.ops.sigmoid`).
+
+    Args:
+        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.sigmoid(ms.Tensor([-1.0, 0.0, 2.0]))
+        @@
+    """
+
+
+sigmoid.infer(same_type)
+
+
+@sigmoid.reference
+def _(x):
+    small = np.exp(-np.abs(x)) if x.dtype.kind != "c" else np.exp(-x)
+    if x.dtype.kind == "c":
+        return 1 / (1 + small)
+    return (np.where(x >= 0, 1, small) / (1 + small)).astype(x.dtype)
+
+
+@sigmoid.scalar
+def _(s, x):
+    if x.dtype.is_complex:
+        return 1 / (1 + s.exp(-x))
+    small = s.exp(-s.abs(x))
+    return s.where(x >= 0, 1, small) / (1 + small)
+
+
+@sigmoid.bprop
+def _(x, out, dout):
+    return (sigmoid_grad(dout, out),)
+
+
+@sigmoid.decompose
+def _(x):
+    if x.dtype.is_complex:
+        return true_divide(1, 1 + exp(neg(x)))
+    small = exp(neg(abs(x)))
+    return true_divide(select(x >= 0, 1, small), 1 + small)
+
+
+@op(name="sigmoid_grad", dtypes=INEXACT, promote="common")
+def sigmoid_grad(dout: Tensor, out: Tensor):
+    """Composite: the gradient of sigmoid, ``dout * out * (1 - out)``."""
+    y = conjugate(out)
+    return dout * y * (1 - y)
+
+
+@sigmoid_grad.scalar
+def _(s, dout, out):
+    y = s.conj(out) if out.dtype.is_complex else out
+    return dout * y * (1 - y)
+
+
+@op(name="relu", primitive="ReLU", dtypes=BOOL + REAL)
+def relu_of(x: Tensor):
+    """Primitive: the greater of x and 0; NaN stays."""
+
+
+relu_of.infer(same_type)
+
+
+@relu_of.reference
+def _(x):
+    return x if x.dtype.kind == "b" else np.maximum(x, np.zeros((), x.dtype))
+
+
+@relu_of.scalar
+def _(s, x):
+    return x if x.dtype is bool_ else s.maximum(x, 0)
+
+
+@relu_of.bprop
+def _(x, out, dout):
+    return (relu_grad(dout, out),)
+
+
+@relu_of.decompose
+def _(x):
+    return logical_or(x, x) if x.dtype is bool_ else maximum(x, 0)
+
+
+@op(name="relu_grad", dtypes=BOOL + REAL, promote="common")
+def relu_grad(dout: Tensor, out: Tensor):
+    """Composite: the gradient of relu: `dout` where the result is positive."""
+    return select(out > 0, dout, 0)
+
+
+@relu_grad.scalar
+def _(s, dout, out):
+    return s.where(out > 0, dout, 0)
+
+
+@tensor_method("relu")
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """The greater of each element and 0; NaN stays (`mindspore.ops.relu`).
+
+    Args:
+        input: Tensor of any shape; not complex.
+        inplace: whether `input` itself takes the result.
+
+    Returns:
+        Tensor of the type of `input`.
+
+    Raises:
+        TypeError: complex elements.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.relu(ms.Tensor([-1.0, 0.0, 2.0]))
+        @@
+    """
+    out = relu_of(input)
+    if inplace:
+        input._rebind(out)
+        return input
+    return out  # type: ignore[no-any-return]
+
+
+@op(method="relu6", primitive="ReLU6", dtypes=REAL)
+def relu6(input: Tensor):
+    """Elements limited to the range from 0 to 6 (`mindspore.ops.relu6`).
+
+    Args:
+        input: Tensor of any shape; integer or floating.
+
+    Returns:
+        Tensor of the type of `input`.
+
+    Raises:
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.relu6(ms.Tensor([-1.0, 3.0, 9.0]))
+        @@
+    """
+    return clamp(input, 0, 6)
+
+
+@relu6.scalar
+def _(s, x):
+    return s.where(x > 6, 6, s.maximum(x, 0))
+
+
+@relu6.bprop
+def _(x, out, dout):
+    return (relu6_grad(dout, x),)
+
+
+@op(name="relu6_grad", dtypes=REAL, promote="common")
+def relu6_grad(dout: Tensor, x: Tensor):
+    """Composite: the gradient of relu6."""
+    return select(logical_and(x > 0, x < 6), dout, 0)
+
+
+@relu6_grad.scalar
+def _(s, dout, x):
+    return s.where((x > 0) & (x < 6), dout, 0)
+
+
+@op(method="leaky_relu", dtypes=REAL)
+def leaky_relu(input: Tensor, alpha: float = 0.2):
+    """Elements, negative ones times `alpha` (`mindspore.ops.leaky_relu`).
+
+    Args:
+        input: Tensor of any shape; integer or floating.
+        alpha: factor of negative elements.
+
+    Returns:
+        Tensor of the type of `input`.
+
+    Raises:
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.leaky_relu(ms.Tensor([-1.0, 0.0, 2.0]))
+        @@
+    """
+    return select(input > 0, input, cast(input * alpha, input.dtype))
+
+
+@leaky_relu.scalar
+def _(s, x, alpha):
+    scaled = s.cast(s.cast(x, float32) * alpha, x.dtype) if x.dtype.is_integer else x * alpha
+    return s.where(x > 0, x, scaled)
+
+
+@leaky_relu.bprop
+def _(x, out, dout, alpha):
+    return (leaky_relu_grad(dout, x, alpha),)
+
+
+@op(name="leaky_relu_grad", dtypes=REAL, promote="common")
+def leaky_relu_grad(dout: Tensor, x: Tensor, alpha: float):
+    """Composite: the gradient of leaky_relu."""
+    return select(x > 0, dout, dout * alpha)
+
+
+@leaky_relu_grad.scalar
+def _(s, dout, x, alpha):
+    return s.where(x > 0, dout, dout * alpha)
+
+
+@op(method="elu", dtypes=FLOATING)
+def elu(input_x: Tensor, alpha: float = 1.0):
+    """Exponential linear unit: ``alpha * (exp(x) - 1)`` below zero (`mindspore.ops.elu`).
+
+    Args:
+        input_x: Tensor of any shape; floating.
+        alpha: factor below zero.
+
+    Returns:
+        Tensor of the type of `input_x`.
+
+    Raises:
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.elu(ms.Tensor([-1.0, 0.0, 2.0]))
+        @@
+    """
+    return select(input_x > 0, input_x, alpha * expm1(input_x))
+
+
+@elu.scalar
+def _(s, x, alpha):
+    return s.where(x > 0, x, alpha * s.expm1(x))
+
+
+@elu.bprop
+def _(x, out, dout, alpha):
+    return (elu_grad(dout, x, alpha),)
+
+
+@op(name="elu_grad", dtypes=FLOATING, promote="common")
+def elu_grad(dout: Tensor, x: Tensor, alpha: float):
+    """Composite: the gradient of elu."""
+    return select(x > 0, dout, dout * alpha * exp(x))
+
+
+@elu_grad.scalar
+def _(s, dout, x, alpha):
+    return s.where(x > 0, dout, dout * alpha * s.exp(x))
+
+
+@op(method="celu", dtypes=FLOATING)
+def celu(x: Tensor, alpha: float = 1.0):
+    """``max(0, x) + min(0, alpha * (exp(x / alpha) - 1))`` (`mindspore.ops.celu`).
+
+    Args:
+        x: Tensor of any shape; floating.
+        alpha: width of the bend, not 0.
+
+    Returns:
+        Tensor of the type of `x`.
+
+    Raises:
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.celu(ms.Tensor([-1.0, 0.0, 2.0]))
+        @@
+    """
+    return select(x > 0, x, alpha * expm1(x / alpha))
+
+
+@celu.scalar
+def _(s, x, alpha):
+    return s.where(x > 0, x, alpha * s.expm1(x / alpha))
+
+
+@celu.bprop
+def _(x, out, dout, alpha):
+    return (celu_grad(dout, x, alpha),)
+
+
+@op(name="celu_grad", dtypes=FLOATING, promote="common")
+def celu_grad(dout: Tensor, x: Tensor, alpha: float):
+    """Composite: the gradient of celu."""
+    return select(x > 0, dout, dout * exp(x / alpha))
+
+
+@celu_grad.scalar
+def _(s, dout, x, alpha):
+    return s.where(x > 0, dout, dout * s.exp(x / alpha))
+
+
+@op(method="selu", primitive="SeLU", dtypes=FLOATING)
+def selu(input_x: Tensor):
+    """Scaled exponential linear unit, which keeps mean 0 and variance 1 (`mindspore.ops.selu`).
+
+    Args:
+        input_x: Tensor of any shape; floating.
+
+    Returns:
+        Tensor of the type of `input_x`.
+
+    Raises:
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.selu(ms.Tensor([-1.0, 0.0, 2.0]))
+        @@
+    """
+    return select(input_x > 0, _SELU_SCALE * input_x, (_SELU_SCALE * _SELU_ALPHA) * expm1(input_x))
+
+
+@selu.scalar
+def _(s, x):
+    return s.where(x > 0, _SELU_SCALE * x, (_SELU_SCALE * _SELU_ALPHA) * s.expm1(x))
+
+
+@selu.bprop
+def _(x, out, dout):
+    return (selu_grad(dout, x),)
+
+
+@op(name="selu_grad", dtypes=FLOATING, promote="common")
+def selu_grad(dout: Tensor, x: Tensor):
+    """Composite: the gradient of selu."""
+    return dout * select(x > 0, _SELU_SCALE, (_SELU_SCALE * _SELU_ALPHA) * exp(x))
+
+
+@selu_grad.scalar
+def _(s, dout, x):
+    return dout * s.where(x > 0, _SELU_SCALE, (_SELU_SCALE * _SELU_ALPHA) * s.exp(x))
+
+
+@op(name="gelu_erf", dtypes=FLOATING)
+def gelu_erf(x: Tensor):
+    """Composite: x times the normal distribution function."""
+    return 0.5 * x * (1 + erf(x * _SQRT_HALF))
+
+
+@gelu_erf.scalar
+def _(s, x):
+    return 0.5 * x * (1 + s.erf(x * _SQRT_HALF))
+
+
+@gelu_erf.bprop
+def _(x, out, dout):
+    return (gelu_erf_grad(dout, x),)
+
+
+@op(name="gelu_erf_grad", dtypes=FLOATING, promote="common")
+def gelu_erf_grad(dout: Tensor, x: Tensor):
+    """Composite: the gradient of gelu_erf."""
+    below = 0.5 * (1 + erf(x * _SQRT_HALF))
+    return dout * (below + x * (exp(-0.5 * x * x) * _INV_SQRT_2PI))
+
+
+@gelu_erf_grad.scalar
+def _(s, dout, x):
+    below = 0.5 * (1 + s.erf(x * _SQRT_HALF))
+    return dout * (below + x * (s.exp(-0.5 * x * x) * _INV_SQRT_2PI))
+
+
+@op(name="gelu_tanh", dtypes=FLOATING)
+def gelu_tanh(x: Tensor):
+    """Composite: gelu with the distribution function approximated by tanh."""
+    return 0.5 * x * (1 + tanh(_GELU_A * (x + _GELU_B * x * x * x)))
+
+
+@gelu_tanh.scalar
+def _(s, x):
+    return 0.5 * x * (1 + s.tanh(_GELU_A * (x + _GELU_B * x * x * x)))
+
+
+@gelu_tanh.bprop
+def _(x, out, dout):
+    return (gelu_tanh_grad(dout, x),)
+
+
+@op(name="gelu_tanh_grad", dtypes=FLOATING, promote="common")
+def gelu_tanh_grad(dout: Tensor, x: Tensor):
+    """Composite: the gradient of gelu_tanh."""
+    t = tanh(_GELU_A * (x + _GELU_B * x * x * x))
+    slope = (1 - t * t) * (_GELU_A * (1 + (3 * _GELU_B) * x * x))
+    return dout * (0.5 * (1 + t) + 0.5 * x * slope)
+
+
+@gelu_tanh_grad.scalar
+def _(s, dout, x):
+    t = s.tanh(_GELU_A * (x + _GELU_B * x * x * x))
+    slope = (1 - t * t) * (_GELU_A * (1 + (3 * _GELU_B) * x * x))
+    return dout * (0.5 * (1 + t) + 0.5 * x * slope)
+
+
+@tensor_method("gelu")
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+    """Gaussian error linear unit: elements times the normal distribution function (`mindspore.ops.gelu`).
+
+    Args:
+        input: Tensor of any shape; floating.
+        approximate: ``"none"`` computes with erf, ``"tanh"`` with the approximation by tanh.
+
+    Returns:
+        Tensor of the type of `input`.
+
+    Raises:
+        TypeError: another dtype.
+        ValueError: another approximation.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.gelu(ms.Tensor([-1.0, 0.0, 2.0]))
+        @@
+    """
+    if approximate == "none":
+        return gelu_erf(input)  # type: ignore[no-any-return]
+    if approximate == "tanh":
+        return gelu_tanh(input)  # type: ignore[no-any-return]
+    raise ArgumentValueError(f"gelu: got approximate={approximate!r}; wanted 'none' or 'tanh'")
+
+
+@op(method="fast_gelu", dtypes=FLOATING)
+def fast_gelu(x: Tensor):
+    """``x * sigmoid(1.702 * x)`` (`mindspore.ops.fast_gelu`).
+
+    Args:
+        x: Tensor of any shape; floating.
+
+    Returns:
+        Tensor of the type of `x`.
+
+    Raises:
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.fast_gelu(ms.Tensor([-1.0, 0.0, 2.0]))
+        @@
+    """
+    return x * sigmoid(x * 1.702)
+
+
+@fast_gelu.scalar
+def _(s, x):
+    return x / (1 + s.exp(-1.702 * x))
+
+
+@op(method="silu", dtypes=FLOATING)
+def silu(input: Tensor):
+    """``x * sigmoid(x)``, also called swish (`mindspore.ops.silu`).
+
+    Args:
+        input: Tensor of any shape; floating.
+
+    Returns:
+        Tensor of the type of `input`.
+
+    Raises:
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.silu(ms.Tensor([-1.0, 0.0, 2.0]))
+        @@
+    """
+    return input * sigmoid(input)
+
+
+@silu.scalar
+def _(s, x):
+    small = s.exp(-s.abs(x))
+    return x * (s.where(x >= 0, 1, small) / (1 + small))
+
+
+@silu.bprop
+def _(x, out, dout):
+    return (silu_grad(dout, x),)
+
+
+@op(name="silu_grad", dtypes=FLOATING, promote="common")
+def silu_grad(dout: Tensor, x: Tensor):
+    """Composite: the gradient of silu."""
+    y = sigmoid(x)
+    return dout * y * (1 + x * (1 - y))
+
+
+@silu_grad.scalar
+def _(s, dout, x):
+    small = s.exp(-s.abs(x))
+    y = s.where(x >= 0, 1, small) / (1 + small)
+    return dout * y * (1 + x * (1 - y))
+
+
+@op(method="softplus", dtypes=FLOATING)
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0):
+    """``log(1 + exp(beta * x)) / beta``, and x itself where ``beta * x > threshold`` (`mindspore.ops.softplus`).
+
+    Args:
+        input: Tensor of any shape; floating.
+        beta: sharpness of the bend, not 0.
+        threshold: from where the function is linear.
+
+    Returns:
+        Tensor of the type of `input`.
+
+    Raises:
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.softplus(ms.Tensor([-1.0, 0.0, 2.0]))
+        @@
+    """
+    t = input * beta
+    soft = (maximum(t, 0) + log1p(exp(neg(abs(t))))) / beta
+    return select(t > threshold, input, soft)
+
+
+@softplus.scalar
+def _(s, x, beta, threshold):
+    t = x * beta
+    soft = (s.maximum(t, 0) + s.log1p(s.exp(-s.abs(t)))) / beta
+    return s.where(t > threshold, x, soft)
+
+
+@softplus.bprop
+def _(x, out, dout, beta, threshold):
+    return (softplus_grad(dout, x, beta, threshold),)
+
+
+@op(name="softplus_grad", dtypes=FLOATING, promote="common")
+def softplus_grad(dout: Tensor, x: Tensor, beta: float, threshold: float):
+    """Composite: the gradient of softplus."""
+    t = x * beta
+    return select(t > threshold, dout, dout * sigmoid(t))
+
+
+@softplus_grad.scalar
+def _(s, dout, x, beta, threshold):
+    t = x * beta
+    small = s.exp(-s.abs(t))
+    return s.where(t > threshold, dout, dout * (s.where(t >= 0, 1, small) / (1 + small)))
+
+
+@op(method="hardsigmoid", dtypes=FLOATING)
+def hardsigmoid(input: Tensor):
+    """``x / 6 + 1/2`` limited to the range from 0 to 1 (`mindspore.ops.hardsigmoid`).
+
+    Args:
+        input: Tensor of any shape; floating.
+
+    Returns:
+        Tensor of the type of `input`.
+
+    Raises:
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.hardsigmoid(ms.Tensor([-1.0, 0.0, 2.0]))
+        @@
+    """
+    return clamp(input / 6 + 0.5, 0, 1)
+
+
+@hardsigmoid.scalar
+def _(s, x):
+    t = x / 6 + 0.5
+    t = s.where(t < 0, 0, t)
+    return s.where(t > 1, 1, t)
+
+
+@hardsigmoid.bprop
+def _(x, out, dout):
+    return (hardsigmoid_grad(dout, x),)
+
+
+@op(name="hardsigmoid_grad", dtypes=FLOATING, promote="common")
+def hardsigmoid_grad(dout: Tensor, x: Tensor):
+    """Composite: the gradient of hardsigmoid."""
+    return select(logical_and(x > -3, x < 3), dout / 6, 0)
+
+
+@hardsigmoid_grad.scalar
+def _(s, dout, x):
+    return s.where((x > -3) & (x < 3), dout / 6, 0)
+
+
+@op(method="hardswish", primitive="HSwish", dtypes=FLOATING)
+def hardswish(input: Tensor):
+    """``x * hardsigmoid(x)`` (`mindspore.ops.hardswish`).
+
+    Args:
+        input: Tensor of any shape; floating.
+
+    Returns:
+        Tensor of the type of `input`.
+
+    Raises:
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.hardswish(ms.Tensor([-1.0, 0.0, 2.0]))
+        @@
+    """
+    return input * (clamp(input + 3, 0, 6) / 6)
+
+
+@hardswish.scalar
+def _(s, x):
+    t = s.where(x < -3, 0, x + 3)
+    return x * (s.where(t > 6, 6, t) / 6)
+
+
+@hardswish.bprop
+def _(x, out, dout):
+    return (hardswish_grad(dout, x),)
+
+
+@op(name="hardswish_grad", dtypes=FLOATING, promote="common")
+def hardswish_grad(dout: Tensor, x: Tensor):
+    """Composite: the gradient of hardswish."""
+    return dout * select(x < -3, 0, select(x > 3, 1, x / 3 + 0.5))
+
+
+@hardswish_grad.scalar
+def _(s, dout, x):
+    return dout * s.where(x < -3, 0, s.where(x > 3, 1, x / 3 + 0.5))
+
+
+@op(method="mish", primitive="Mish", dtypes=FLOATING)
+def mish(input: Tensor):
+    """``x * tanh(softplus(x))`` (`mindspore.ops.mish`).
+
+    Args:
+        input: Tensor of any shape; floating.
+
+    Returns:
+        Tensor of the type of `input`.
+
+    Raises:
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.mish(ms.Tensor([-1.0, 0.0, 2.0]))
+        @@
+    """
+    soft = maximum(input, 0) + log1p(exp(neg(abs(input))))
+    return input * tanh(soft)
+
+
+@mish.scalar
+def _(s, x):
+    return x * s.tanh(s.maximum(x, 0) + s.log1p(s.exp(-s.abs(x))))
+
+
+@mish.bprop
+def _(x, out, dout):
+    return (mish_grad(dout, x),)
+
+
+@op(name="mish_grad", dtypes=FLOATING, promote="common")
+def mish_grad(dout: Tensor, x: Tensor):
+    """Composite: the gradient of mish."""
+    t = tanh(maximum(x, 0) + log1p(exp(neg(abs(x)))))
+    return dout * (t + x * (1 - t * t) * sigmoid(x))
+
+
+@mish_grad.scalar
+def _(s, dout, x):
+    small = s.exp(-s.abs(x))
+    t = s.tanh(s.maximum(x, 0) + s.log1p(small))
+    return dout * (t + x * (1 - t * t) * (s.where(x >= 0, 1, small) / (1 + small)))
+
+
+@op(method="logsigmoid", primitive="LogSigmoid", dtypes=FLOATING)
+def logsigmoid(x: Tensor):
+    """``log(sigmoid(x))`` without underflow (`mindspore.ops.logsigmoid`).
+
+    Args:
+        x: Tensor of any shape; floating.
+
+    Returns:
+        Tensor of the type of `x`.
+
+    Raises:
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.logsigmoid(ms.Tensor([-1.0, 0.0, 2.0]))
+        @@
+    """
+    return select(x < 0, x, 0) - log1p(exp(neg(abs(x))))
+
+
+@logsigmoid.scalar
+def _(s, x):
+    return s.where(x < 0, x, s.where(x == x, 0, x)) - s.log1p(s.exp(-s.abs(x)))
+
+
+@logsigmoid.bprop
+def _(x, out, dout):
+    return (logsigmoid_grad(dout, x),)
+
+
+@op(name="logsigmoid_grad", dtypes=FLOATING, promote="common")
+def logsigmoid_grad(dout: Tensor, x: Tensor):
+    """Composite: the gradient of logsigmoid."""
+    return dout * sigmoid(neg(x))
+
+
+@logsigmoid_grad.scalar
+def _(s, dout, x):
+    small = s.exp(-s.abs(x))
+    return dout * (s.where(x >= 0, small, 1) / (1 + small))
+
+
+@op(method="hardshrink", dtypes=FLOATING)
+def hardshrink(input: Tensor, lambd: float = 0.5):
+    """0 where ``|x| <= lambd``, else x (`mindspore.ops.hardshrink`).
+
+    Args:
+        input: Tensor of any shape; floating.
+        lambd: half the width of the gap.
+
+    Returns:
+        Tensor of the type of `input`.
+
+    Raises:
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.hardshrink(ms.Tensor([-1.0, 0.3, 2.0]))
+        @@
+    """
+    return select(abs(input) <= lambd, 0, input)
+
+
+@hardshrink.scalar
+def _(s, x, lambd):
+    return s.where(s.abs(x) <= lambd, 0, x)
+
+
+@hardshrink.bprop
+def _(x, out, dout, lambd):
+    return (hardshrink_grad(dout, x, lambd),)
+
+
+@op(name="hardshrink_grad", dtypes=FLOATING, promote="common")
+def hardshrink_grad(dout: Tensor, x: Tensor, lambd: float):
+    """Composite: the gradient of hardshrink."""
+    return select(abs(x) <= lambd, 0, dout)
+
+
+@hardshrink_grad.scalar
+def _(s, dout, x, lambd):
+    return s.where(s.abs(x) <= lambd, 0, dout)
+
+
+@op(method="softshrink", dtypes=FLOATING)
+def softshrink(input: Tensor, lambd: float = 0.5):
+    """x moved towards 0 by `lambd`; 0 where ``|x| <= lambd`` (`mindspore.ops.softshrink`).
+
+    Args:
+        input: Tensor of any shape; floating.
+        lambd: half the width of the gap.
+
+    Returns:
+        Tensor of the type of `input`.
+
+    Raises:
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.softshrink(ms.Tensor([-1.0, 0.3, 2.0]))
+        @@
+    """
+    return select(input > lambd, input - lambd, select(input < -lambd, input + lambd, input * 0))
+
+
+@softshrink.scalar
+def _(s, x, lambd):
+    return s.where(x > lambd, x - lambd, s.where(x < -lambd, x + lambd, x * 0))
+
+
+@softshrink.bprop
+def _(x, out, dout, lambd):
+    return (softshrink_grad(dout, x, lambd),)
+
+
+@op(name="softshrink_grad", dtypes=FLOATING, promote="common")
+def softshrink_grad(dout: Tensor, x: Tensor, lambd: float):
+    """Composite: the gradient of softshrink."""
+    return select(abs(x) <= lambd, 0, dout)
+
+
+@softshrink_grad.scalar
+def _(s, dout, x, lambd):
+    return s.where(s.abs(x) <= lambd, 0, dout)
+
+
+@op(method="softsign", primitive="Softsign", dtypes=FLOATING)
+def softsign(x: Tensor):
+    """``x / (1 + |x|)`` (`mindspore.ops.softsign`).
+
+    Args:
+        x: Tensor of any shape; floating.
+
+    Returns:
+        Tensor of the type of `x`.
+
+    Raises:
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.softsign(ms.Tensor([-1.0, 0.0, 2.0]))
+        @@
+    """
+    size = abs(x)
+    infinite = size == float("inf")
+    return select(infinite, select(x < 0, -1, 1), x / (1 + select(infinite, 1, size)))
+
+
+@softsign.scalar
+def _(s, x):
+    size = s.abs(x)
+    return s.where(size == s.inf, s.copysign(s.const(1, x.dtype), x), x / (1 + size))
+
+
+@softsign.bprop
+def _(x, out, dout):
+    return (softsign_grad(dout, x),)
+
+
+@op(name="softsign_grad", dtypes=FLOATING, promote="common")
+def softsign_grad(dout: Tensor, x: Tensor):
+    """Composite: the gradient of softsign."""
+    scale = 1 + abs(x)
+    return dout / (scale * scale)
+
+
+@softsign_grad.scalar
+def _(s, dout, x):
+    scale = 1 + s.abs(x)
+    return dout / (scale * scale)
+
+
+@op(method="hardtanh", dtypes=REAL)
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0):
+    """Elements limited to the range from `min_val` to `max_val` (`mindspore.ops.hardtanh`).
+
+    Args:
+        input: Tensor of any shape; integer or floating.
+        min_val: the least value.
+        max_val: the greatest value.
+
+    Returns:
+        Tensor of the type of `input`.
+
+    Raises:
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.hardtanh(ms.Tensor([-2.0, 0.5, 3.0]))
+        @@
+    """
+    return cast(clamp(input, min_val, max_val), input.dtype)
+
+
+@hardtanh.scalar
+def _(s, x, min_val, max_val):
+    raised = s.where(x < min_val, min_val, x)
+    return s.where(raised > max_val, max_val, raised)
+
+
+@hardtanh.bprop
+def _(x, out, dout, min_val, max_val):
+    return (hardtanh_grad(dout, x, min_val, max_val),)
+
+
+@op(name="hardtanh_grad", dtypes=REAL, promote="common")
+def hardtanh_grad(dout: Tensor, x: Tensor, min_val: float, max_val: float):
+    """Composite: the gradient of hardtanh."""
+    return select(logical_and(x > min_val, x < max_val), dout, 0)
+
+
+@hardtanh_grad.scalar
+def _(s, dout, x, min_val, max_val):
+    return s.where((x > min_val) & (x < max_val), dout, 0)
+
+
+@op(method="tanhshrink", dtypes=FLOATING)
+def tanhshrink(input: Tensor):
+    """``x - tanh(x)`` (`mindspore.ops.tanhshrink`).
+
+    Args:
+        input: Tensor of any shape; floating.
+
+    Returns:
+        Tensor of the type of `input`.
+
+    Raises:
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.tanhshrink(ms.Tensor([-1.0, 0.0, 2.0]))
+        @@
+    """
+    return input - tanh(input)
+
+
+@tanhshrink.scalar
+def _(s, x):
+    return x - s.tanh(x)
+
+
+@op(method="threshold", dtypes=REAL)
+def threshold(input: Tensor, thr: float, value: float):
+    """Elements above `thr`, `value` in place of the others (`mindspore.ops.threshold`).
+
+    Args:
+        input: Tensor of any shape; not complex.
+        thr: the threshold.
+        value: what takes the place of elements up to the threshold.
+
+    Returns:
+        Tensor of the type of `input`.
+
+    Raises:
+        TypeError: complex elements.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.threshold(ms.Tensor([-1.0, 0.5, 2.0]), 1.0, 9.0)
+        @@
+    """
+    return cast(select(input > thr, input, value), input.dtype)
+
+
+@threshold.scalar
+def _(s, x, thr, value):
+    return s.where(x > thr, x, value)
+
+
+@tensor_method("prelu")
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """Elements, negative ones times a learned factor (`mindspore.ops.prelu`).
+
+    Args:
+        input: Tensor of any shape; axis 1 is the channel.
+        weight: 1-d Tensor: one factor, or one for each channel.
+
+    Returns:
+        Tensor of the type of `input`.
+
+    Raises:
+        ValueError: `weight` is not 1-d, or has neither one element nor one for each channel.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.prelu(ms.Tensor([[-1.0, 2.0], [-4.0, 5.0]]), ms.Tensor([0.1, 0.5]))
+        @@
+    """
+    channels = input.shape[1] if input.ndim > 1 else 1
+    if weight.ndim != 1 or weight.shape[0] not in (1, channels):
+        raise ShapeError(
+            f"prelu: weight has shape {weight.shape}; wanted (1,) or ({channels},), the channels of "
+            f"input of shape {input.shape}"
+        )
+    if weight.shape[0] > 1:
+        weight = reshape(weight, (weight.shape[0],) + (1,) * (input.ndim - 2))
+    return select(input > 0, input, input * weight)
+
+
+def glu(x: Tensor, axis: int = -1) -> Tensor:
+    """The first half along an axis times the sigmoid of the second (`mindspore.ops.glu`).
+
+    Args:
+        x: Tensor of any shape; floating.
+        axis: the axis that is halved.
+
+    Returns:
+        Tensor with half the size along that axis.
+
+    Raises:
+        ValueError: no such axis, or its size is odd.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.glu(ms.Tensor([1.0, 2.0, 3.0, 4.0]))
+        @@
+    """
+    if not -x.ndim <= axis < x.ndim:
+        raise ArgumentValueError(f"glu: got axis={axis} for shape {x.shape}; wanted one of its axes")
+    n = x.shape[axis]
+    if n % 2:
+        raise ShapeError(f"glu: x has shape {x.shape}; wanted an even size along axis {axis}")
+    lead = (slice(None),) * (axis % x.ndim)
+    return x[(*lead, slice(0, n // 2))] * sigmoid(x[(*lead, slice(n // 2, n))])  # type: ignore
+
+
+swish = silu
+
+
+class LeakyReLU(Primitive):
+    """Primitive form of `ops.leaky_relu`: ``LeakyReLU(alpha)(x)``."""
+
+    op = leaky_relu
+
+    def __init__(self, alpha: float = 0.2) -> None:
+        super().__init__()
+        self.alpha = alpha
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The activation of `x`."""
+        return leaky_relu(x, self.alpha)  # type: ignore[no-any-return]
+
+
+class Elu(Primitive):
+    """Primitive form of `ops.elu`: ``Elu(alpha)(x)``."""
+
+    op = elu
+
+    def __init__(self, alpha: float = 1.0) -> None:
+        super().__init__()
+        self.alpha = alpha
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The activation of `x`."""
+        return elu(x, self.alpha)  # type: ignore[no-any-return]
+
+
+class CeLU(Primitive):
+    """Primitive form of `ops.celu`: ``CeLU(alpha)(x)``."""
+
+    op = celu
+
+    def __init__(self, alpha: float = 1.0) -> None:
+        super().__init__()
+        self.alpha = alpha
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The activation of `x`."""
+        return celu(x, self.alpha)  # type: ignore[no-any-return]
+
+
+class HShrink(Primitive):
+    """Primitive form of `ops.hardshrink`: ``HShrink(lambd)(x)``."""
+
+    op = hardshrink
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The activation of `x`."""
+        return hardshrink(x, self.lambd)  # type: ignore[no-any-return]
+
+
+class SoftShrink(Primitive):
+    """Primitive form of `ops.softshrink`: ``SoftShrink(lambd)(x)``."""
+
+    op = softshrink
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The activation of `x`."""
+        return softshrink(x, self.lambd)  # type: ignore[no-any-return]
+
+
+class Softplus(Primitive):
+    """Primitive form of `ops.softplus`, with its defaults."""
+
+    op = softplus
+
+
+class HSigmoid(Primitive):
+    """Primitive form of `ops.hardsigmoid`."""
+
+    op = hardsigmoid
+
+
+class GeLU(Primitive):
+    """Primitive form of `ops.gelu`; as in MindSpore the approximation by tanh."""
+
+    op = gelu_tanh
+
+
+class Gelu(GeLU):
+    """Older name of `GeLU`."""
+
+
+class FastGeLU(Primitive):
+    """Primitive form of `ops.fast_gelu`."""
+
+    op = fast_gelu
+
+
+class FastGelu(FastGeLU):
+    """Older name of `FastGeLU`."""
+
+
+class PReLU(Primitive):
+    """Primitive form of `ops.prelu`."""
+
+    def __call__(self, x: Tensor, weight: Tensor) -> Tensor:
+        """The activation of `x`."""
+        return prelu(x, weight)
+
+
+class GLU(Primitive):
+    """Primitive form of `ops.glu`: ``GLU(axis)(x)``."""
+
+    def __init__(self, axis: int = -1) -> None:
+        super().__init__()
+        self.axis = axis
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The activation of `x`."""
+        return glu(x, self.axis)

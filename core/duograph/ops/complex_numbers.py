@@ -1,0 +1,189 @@
+"""Complex numbers and their parts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..dtype import BOOL, NUMERIC, bool_, complex64, complex128, float32, float64
+from ..errors import DTypeError
+from ..op import op
+from ..tensor import Tensor
+from .broadcasting import elementwise_type, unbroadcast
+from .creation import zeros_of
+from .logic import select
+from .methods import tensor_method
+from .pointwise import real_type, same_type
+from .trigonometry import atan2
+
+__all__ = ["angle", "complex", "conj", "imag", "real"]
+
+
+@op(method="real", primitive="Real", dtypes=BOOL + NUMERIC)
+def real(input: Tensor):
+    """Real parts (`mindspore.ops.real`).
+
+    Args:
+        input: Tensor of any shape; any.
+
+    Returns:
+        Tensor of the shape of `input`; real when `input` is complex.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.real(ms.Tensor([1 + 2j, 3 - 4j]))
+        @@
+    """
+
+
+real.infer(real_type)
+
+
+@real.reference
+def _(x):
+    return x.real
+
+
+@real.scalar
+def _(s, x):
+    return s.real(x)
+
+
+@real.bprop
+def _(x, out, dout):
+    return (complex(dout, zeros_of(dout._type)) if x.dtype.is_complex else dout,)
+
+
+@op(method="imag", primitive="Imag", dtypes=BOOL + NUMERIC)
+def imag(input: Tensor):
+    """Imaginary parts; zeros of a real tensor (`mindspore.ops.imag`).
+
+    Args:
+        input: Tensor of any shape; any.
+
+    Returns:
+        Tensor of the shape of `input`; real when `input` is complex.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.imag(ms.Tensor([1 + 2j, 3 - 4j]))
+        @@
+    """
+
+
+imag.infer(real_type)
+
+
+@imag.reference
+def _(x):
+    return np.imag(x)
+
+
+@imag.scalar
+def _(s, x):
+    return s.imag(x)
+
+
+@imag.bprop
+def _(x, out, dout):
+    return (complex(zeros_of(dout._type), dout) if x.dtype.is_complex else zeros_of(x._type),)
+
+
+@op(method="conj", primitive="Conj", dtypes=BOOL + NUMERIC)
+def conj(input: Tensor):
+    """Complex conjugates; a real tensor as it is (`mindspore.ops.conj`).
+
+    Args:
+        input: Tensor of any shape; any.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.conj(ms.Tensor([1 + 2j, 3 - 4j]))
+        @@
+    """
+
+
+conj.infer(same_type)
+
+
+@conj.reference
+def _(x):
+    return np.conj(x) if x.dtype.kind == "c" else x
+
+
+@conj.scalar
+def _(s, x):
+    return s.conj(x) if x.dtype.is_complex else x
+
+
+@conj.bprop
+def _(x, out, dout):
+    return (conj(dout),)
+
+
+@op(name="complex", primitive="Complex", dtypes=(float32, float64), promote="common")
+def complex(real: Tensor, imag: Tensor):
+    """Complex numbers of their parts (`mindspore.ops.Complex`).
+
+    Args:
+        real, imag: Tensors of float32 or float64 whose shapes broadcast.
+
+    Returns:
+        Tensor of complex64 or complex128, of the broadcast shape.
+
+    Raises:
+        TypeError: another dtype.
+        ValueError: the shapes do not broadcast.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.Complex()(ms.Tensor([1.0]), ms.Tensor([2.0]))
+        @@
+    """
+
+
+@complex.infer
+def _(x, y):
+    return elementwise_type("complex", x, y, dtype=complex64 if x.dtype is float32 else complex128)
+
+
+@complex.reference
+def _(x, y):
+    return (x + 1j * y).astype(np.complex64 if x.dtype == np.float32 else np.complex128)
+
+
+@complex.scalar
+def _(s, x, y):
+    return s.complex(x, y)
+
+
+@complex.bprop
+def _(x, y, out, dout):
+    return unbroadcast(real(dout), x), unbroadcast(imag(dout), y)
+
+
+@tensor_method("angle")
+def angle(input: Tensor) -> Tensor:
+    """The argument of complex numbers, in radians; of real ones 0 or pi (`mindspore.ops.angle`).
+
+    Args:
+        input: Tensor of any shape; floating or complex.
+
+    Returns:
+        Tensor of the shape of `input`, real.
+
+    Raises:
+        TypeError: bool or integer elements.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.angle(ms.Tensor([1j, -1 + 0j]))
+        @@
+    """
+    if input.dtype is bool_ or input.dtype.is_integer:
+        raise DTypeError(f"angle: input has dtype {input.dtype.name}; wanted a floating or complex one")
+    if input.dtype.is_complex:
+        return atan2(imag(input), real(input))  # type: ignore[no-any-return]
+    return select(input < 0, 3.141592653589793, select(input == input, 0.0, input))

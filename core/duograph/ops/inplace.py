@@ -1,0 +1,111 @@
+"""In-place methods: ``x.add_(y)``. They give the name `x` another buffer, so what a gradient kept stays right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import DTypeError, ShapeError
+from ..tensor import Tensor
+from . import activation, elementwise, exponential, logic, rounding, trigonometry
+from .creation import cast, fill
+from .methods import tensor_method
+
+__all__: list[str] = []
+
+_RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
+
+
+def write(target: Tensor, value: Tensor, what: str) -> Tensor:
+    """Give `target` the value, cast to its dtype; its shape and dtype stay as they were.
+
+    Raises:
+        ShapeError: the value has another shape.
+        DTypeError: the value is of a higher kind, as floating is than integer.
+    """
+    if value.shape != target.shape:
+        raise ShapeError(
+            f"{what}: the result has shape {value.shape}; wanted {target.shape}, that of the tensor"
+        )
+    if _RANK[value.dtype.kind] > _RANK[target.dtype.kind]:
+        raise DTypeError(
+            f"{what}: the result has dtype {value.dtype.name}; wanted one that fits into "
+            f"{target.dtype.name}, that of the tensor"
+        )
+    target._rebind(cast(value, target.dtype))
+    return target
+
+
+def _in_place(name: str, function: Callable[..., Any]) -> Callable[..., Tensor]:
+    """The in-place form of a function of a tensor."""
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return write(self, function(self, *args, **kwargs), name)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = (
+        f"As `{name[:-1]}`, in place: the tensor takes the result, keeping its dtype; "
+        f"the result must have its shape. Returns the tensor."
+    )
+    return tensor_method(name)(method)
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "add_": elementwise._tensor_add,
+    "sub_": elementwise._tensor_sub,
+    "mul_": elementwise.mul,
+    "div_": elementwise.div,
+    "floor_divide_": rounding.floor_divide,
+    "remainder_": rounding.remainder,
+    "pow_": exponential.pow,
+    "neg_": elementwise.neg,
+    "abs_": elementwise.abs,
+    "square_": elementwise.square,
+    "reciprocal_": elementwise.reciprocal,
+    "clamp_": elementwise.clamp,
+    "clip_": elementwise.clamp,
+    "addcmul_": elementwise.addcmul,
+    "addcdiv_": elementwise.addcdiv,
+    "floor_": rounding.floor,
+    "ceil_": rounding.ceil,
+    "trunc_": rounding.trunc,
+    "round_": rounding.round,
+    "sign_": rounding.sign,
+    "exp_": exponential.exp,
+    "log_": exponential.log,
+    "sqrt_": exponential.sqrt,
+    "rsqrt_": exponential.rsqrt,
+    "sin_": trigonometry.sin,
+    "cos_": trigonometry.cos,
+    "tanh_": trigonometry.tanh,
+    "sigmoid_": activation.sigmoid,
+    "relu_": activation.relu,
+    "masked_fill_": logic.masked_fill,
+    "bitwise_and_": logic.bitwise_and,
+    "bitwise_or_": logic.bitwise_or,
+    "bitwise_xor_": logic.bitwise_xor,
+}
+globals().update({f"_tensor_{n}": _in_place(n, f) for n, f in _FUNCTIONS.items()})
+
+
+@tensor_method("zero_")
+def _tensor_zero_(self: Tensor) -> Tensor:
+    """Every element becomes 0, in place. Returns the tensor."""
+    return write(self, fill(self.shape, 0, self.dtype), "zero_")
+
+
+@tensor_method("fill_")
+def _tensor_fill_(self: Tensor, value: Any) -> Tensor:
+    """Every element becomes `value`, a number or 0-d tensor, in place. Returns the tensor."""
+    number = value.item() if isinstance(value, Tensor) else value
+    return write(self, fill(self.shape, number, self.dtype), "fill_")
+
+
+@tensor_method("copy_")
+def _tensor_copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+    """The elements of `src`, broadcast and cast to this tensor's type, in place. Returns the tensor."""
+    del non_blocking
+    value = cast(src, self.dtype)
+    if value.shape != self.shape:
+        value = value.broadcast_to(self.shape)  # type: ignore[attr-defined]
+    return write(self, value, "copy_")

@@ -1,0 +1,548 @@
+"""Logical and bitwise ops, shifts, and selection by a mask."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..dtype import BOOL, INTEGER, NUMERIC, bool_
+from ..errors import DTypeError
+from ..op import NO_GRAD, op
+from ..tensor import Tensor
+from .broadcasting import elementwise_type, unbroadcast
+from .creation import cast
+from .methods import tensor_method
+from .pointwise import bool_type, broadcast_type, same_type
+
+__all__ = [
+    "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift",
+    "bitwise_xor", "invert", "logical_and", "logical_not", "logical_or", "logical_xor", "masked_fill",
+    "select", "shift_left", "shift_right", "where",
+]  # fmt: skip
+
+
+def _bits(x: Any) -> int:
+    return 8 * int(x.dtype.itemsize)
+
+
+@op(
+    method="logical_not", operators=["__invert__"], primitive="LogicalNot", dtypes=BOOL + NUMERIC,
+    differentiable=False,
+)  # fmt: skip
+def logical_not(input: Tensor):
+    """Whether elements are zero or False (`mindspore.ops.logical_not`).
+
+    Args:
+        input: Tensor of any shape; any.
+
+    Returns:
+        Tensor of bool, of the shape of `input`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.logical_not(ms.Tensor([True, False]))
+        @@
+    """
+
+
+logical_not.infer(bool_type("logical_not"))
+
+
+@logical_not.reference
+def _(x):
+    return np.logical_not(x)
+
+
+@logical_not.scalar
+def _(s, x):
+    return x == 0 if x.dtype is not bool_ else ~x
+
+
+@op(
+    method="logical_and", primitive="LogicalAnd", dtypes=BOOL + NUMERIC, promote="common",
+    differentiable=False,
+)  # fmt: skip
+def logical_and(input: Tensor, other: Tensor):
+    """Whether both elements are true (not zero) (`mindspore.ops.logical_and`).
+
+    Args:
+        input: Tensor of any shape, or a number; any.
+        other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
+
+    Returns:
+        Tensor of bool, of the broadcast shape.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.logical_and(ms.Tensor([True, True, False]), ms.Tensor([True, False, False]))
+        @@
+    """
+
+
+logical_and.infer(bool_type("logical_and"))
+
+
+@logical_and.reference
+def _(x, y):
+    return np.logical_and(x, y)
+
+
+@logical_and.scalar
+def _(s, x, y):
+    return s.truth(x) & s.truth(y)
+
+
+@logical_and.decompose
+def _(x, y):
+    return bitwise_and(cast(x, bool_), cast(y, bool_))
+
+
+@op(
+    method="logical_or", primitive="LogicalOr", dtypes=BOOL + NUMERIC, promote="common",
+    differentiable=False,
+)  # fmt: skip
+def logical_or(input: Tensor, other: Tensor):
+    """Whether at least one of the elements is true (not zero) (`mindspore.ops.logical_or`).
+
+    Args:
+        input: Tensor of any shape, or a number; any.
+        other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
+
+    Returns:
+        Tensor of bool, of the broadcast shape.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.logical_or(ms.Tensor([True, True, False]), ms.Tensor([True, False, False]))
+        @@
+    """
+
+
+logical_or.infer(bool_type("logical_or"))
+
+
+@logical_or.reference
+def _(x, y):
+    return np.logical_or(x, y)
+
+
+@logical_or.scalar
+def _(s, x, y):
+    return s.truth(x) | s.truth(y)
+
+
+@logical_or.decompose
+def _(x, y):
+    return bitwise_or(cast(x, bool_), cast(y, bool_))
+
+
+@op(
+    method="logical_xor", primitive="LogicalXor", dtypes=BOOL + NUMERIC, promote="common",
+    differentiable=False,
+)  # fmt: skip
+def logical_xor(input: Tensor, other: Tensor):
+    """Whether exactly one of the elements is true (not zero) (`mindspore.ops.logical_xor`).
+
+    Args:
+        input: Tensor of any shape, or a number; any.
+        other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
+
+    Returns:
+        Tensor of bool, of the broadcast shape.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.logical_xor(ms.Tensor([True, True, False]), ms.Tensor([True, False, False]))
+        @@
+    """
+
+
+logical_xor.infer(bool_type("logical_xor"))
+
+
+@logical_xor.reference
+def _(x, y):
+    return np.logical_xor(x, y)
+
+
+@logical_xor.scalar
+def _(s, x, y):
+    return s.truth(x) ^ s.truth(y)
+
+
+@logical_xor.decompose
+def _(x, y):
+    return bitwise_xor(cast(x, bool_), cast(y, bool_))
+
+
+@op(
+    method="bitwise_and", operators=["__and__"], reflected=["__rand__"], primitive="BitwiseAnd",
+    dtypes=BOOL + INTEGER, promote="common", differentiable=False,
+)  # fmt: skip
+def bitwise_and(input: Tensor, other: Tensor):
+    """Bits of two integers, combined by and; logical for bool (`mindspore.ops.bitwise_and`).
+
+    Args:
+        input: Tensor of any shape, or a number; bool or integer.
+        other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
+
+    Returns:
+        Tensor of the broadcast shape and the common dtype.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.bitwise_and(ms.Tensor([12, 10]), ms.Tensor([10, 3]))
+        @@
+    """
+
+
+bitwise_and.infer(broadcast_type("bitwise_and"))
+
+
+@bitwise_and.reference
+def _(x, y):
+    return np.bitwise_and(x, y)
+
+
+@bitwise_and.scalar
+def _(s, x, y):
+    return x & y
+
+
+@op(
+    method="bitwise_or", operators=["__or__"], reflected=["__ror__"], primitive="BitwiseOr",
+    dtypes=BOOL + INTEGER, promote="common", differentiable=False,
+)  # fmt: skip
+def bitwise_or(input: Tensor, other: Tensor):
+    """Bits of two integers, combined by or; logical for bool (`mindspore.ops.bitwise_or`).
+
+    Args:
+        input: Tensor of any shape, or a number; bool or integer.
+        other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
+
+    Returns:
+        Tensor of the broadcast shape and the common dtype.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.bitwise_or(ms.Tensor([12, 10]), ms.Tensor([10, 3]))
+        @@
+    """
+
+
+bitwise_or.infer(broadcast_type("bitwise_or"))
+
+
+@bitwise_or.reference
+def _(x, y):
+    return np.bitwise_or(x, y)
+
+
+@bitwise_or.scalar
+def _(s, x, y):
+    return x | y
+
+
+@op(
+    method="bitwise_xor", operators=["__xor__"], reflected=["__rxor__"], primitive="BitwiseXor",
+    dtypes=BOOL + INTEGER, promote="common", differentiable=False,
+)  # fmt: skip
+def bitwise_xor(input: Tensor, other: Tensor):
+    """Bits of two integers, combined by xor; logical for bool (`mindspore.ops.bitwise_xor`).
+
+    Args:
+        input: Tensor of any shape, or a number; bool or integer.
+        other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
+
+    Returns:
+        Tensor of the broadcast shape and the common dtype.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.bitwise_xor(ms.Tensor([12, 10]), ms.Tensor([10, 3]))
+        @@
+    """
+
+
+bitwise_xor.infer(broadcast_type("bitwise_xor"))
+
+
+@bitwise_xor.reference
+def _(x, y):
+    return np.bitwise_xor(x, y)
+
+
+@bitwise_xor.scalar
+def _(s, x, y):
+    return x ^ y
+
+
+@op(
+    method=["bitwise_not", "invert"], primitive="Invert", dtypes=BOOL + INTEGER,
+    differentiable=False,
+)  # fmt: skip
+def bitwise_not(input: Tensor):
+    """Every bit of an integer turned over; logical for bool (`mindspore.ops.bitwise_not`).
+
+    Args:
+        input: Tensor of any shape; bool or integer.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Raises:
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.bitwise_not(ms.Tensor([0, 5]))
+        @@
+    """
+
+
+bitwise_not.infer(same_type)
+
+
+@bitwise_not.reference
+def _(x):
+    return np.bitwise_not(x)
+
+
+@bitwise_not.scalar
+def _(s, x):
+    return ~x
+
+
+@bitwise_not.decompose
+def _(x):
+    if x.dtype is bool_:
+        return logical_not(x)
+    return bitwise_xor(x, -1 if x.dtype.kind == "i" else 2 ** _bits(x) - 1)
+
+
+@op(
+    method="bitwise_left_shift", operators=["__lshift__"], reflected=["__rlshift__"],
+    primitive="LeftShift", dtypes=INTEGER, promote="common", differentiable=False,
+)  # fmt: skip
+def shift_left(input: Tensor, other: Tensor):
+    """Bits moved to higher places; a shift by the width or more gives 0 (`mindspore.ops.bitwise_left_shift`).
+
+    Args:
+        input: Tensor of any shape, or a number; integer.
+        other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
+
+    Returns:
+        Tensor of the broadcast shape and the common dtype.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.shift_left(ms.Tensor([1, 2]), ms.Tensor([3, 1]))
+        @@
+    """
+
+
+shift_left.infer(broadcast_type("shift_left"))
+
+
+@shift_left.reference
+def _(x, y):
+    inside = (y >= 0) & (y < _bits(x))
+    return np.where(inside, np.left_shift(x, np.where(inside, y, 0)), 0).astype(x.dtype)
+
+
+@shift_left.scalar
+def _(s, x, y):
+    return s.shift_left(x, y)
+
+
+@op(
+    method="bitwise_right_shift", operators=["__rshift__"], reflected=["__rrshift__"],
+    primitive="RightShift", dtypes=INTEGER, promote="common", differentiable=False,
+)  # fmt: skip
+def shift_right(input: Tensor, other: Tensor):
+    """Bits moved to lower places, keeping the sign (`mindspore.ops.bitwise_right_shift`).
+
+    Args:
+        input: Tensor of any shape, or a number; integer.
+        other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
+
+    Returns:
+        Tensor of the broadcast shape and the common dtype.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.shift_right(ms.Tensor([8, -8]), ms.Tensor([2, 1]))
+        @@
+    """
+
+
+shift_right.infer(broadcast_type("shift_right"))
+
+
+@shift_right.reference
+def _(x, y):
+    inside = (y >= 0) & (y < _bits(x))
+    last = np.right_shift(x, np.asarray(_bits(x) - 1, x.dtype)) if x.dtype.kind == "i" else 0
+    return np.where(inside, np.right_shift(x, np.where(inside, y, 0)), last).astype(x.dtype)
+
+
+@shift_right.scalar
+def _(s, x, y):
+    return s.shift_right(x, y)
+
+
+bitwise_left_shift, bitwise_right_shift = shift_left, shift_right
+
+
+def invert(x: Tensor) -> Tensor:
+    """Every bit of an integer turned over (`mindspore.ops.invert`).
+
+    Args:
+        x: Tensor of any shape; integer.
+
+    Returns:
+        Tensor of the type of `x`.
+
+    Raises:
+        TypeError: `x` is not of an integer dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.invert(ms.Tensor([25, 4], ms.int16))
+        @@
+    """
+    return bitwise_not(x)
+
+
+@op(name="select", promote="common", promote_from=1, primitive="Select")
+def select_by(condition: Tensor, input: Tensor, other: Tensor):
+    """Primitive: elements of `input` where the bool `condition` holds, else of `other`; shapes broadcast."""
+
+
+@select_by.infer
+def _(condition, x, y):
+    if condition.dtype is not bool_:
+        raise DTypeError(f"select: condition has dtype {condition.dtype.name}; wanted bool")
+    return elementwise_type("select", condition, x, y)
+
+
+@select_by.reference
+def _(condition, x, y):
+    return np.where(condition, x, y)
+
+
+@select_by.scalar
+def _(s, condition, x, y):
+    return s.where(condition, x, y)
+
+
+@select_by.bprop
+def _(condition, x, y, out, dout):
+    return (
+        NO_GRAD,
+        unbroadcast(select_by(condition, dout, 0), x),
+        unbroadcast(select_by(condition, 0, dout), y),
+    )
+
+
+def select(condition: Tensor, input: Any, other: Any) -> Tensor:
+    """Elements of `input` where `condition` holds, else of `other` (`mindspore.ops.select`).
+
+    Both are computed, and the gradient goes to the one that was taken.
+
+    Args:
+        condition: Tensor of bool (another dtype: whether not zero).
+        input, other: Tensors or numbers; all shapes broadcast, the dtypes are promoted to a common one.
+
+    Returns:
+        Tensor of the broadcast shape.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.select(ms.Tensor([True, False]), ms.Tensor([1.0, 2.0]), 0.5)
+        @@
+    """
+    if isinstance(condition, Tensor) and condition.dtype is not bool_:
+        condition = cast(condition, bool_)
+    return select_by(condition, input, other)  # type: ignore[no-any-return]
+
+
+def where(condition: Tensor, input: Any, other: Any) -> Tensor:
+    """Elements of `input` where `condition` holds, else of `other` (`mindspore.ops.where`).
+
+    Args, returns and errors are those of `select`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.where(ms.Tensor([True, False]), 1.0, 0.0)
+        @@
+    """
+    return select(condition, input, other)
+
+
+@tensor_method("where")
+def _tensor_where(self: Tensor, condition: Tensor, y: Any) -> Tensor:
+    """This tensor's elements where `condition` holds, else those of `y`."""
+    return select(condition, self, y)
+
+
+@tensor_method("masked_fill")
+def masked_fill(input_x: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """`input_x` with `value` where `mask` holds (`mindspore.ops.masked_fill`).
+
+    Args:
+        input_x: Tensor of any shape and dtype, which the result keeps.
+        mask: Tensor of bool; broadcasts with `input_x`.
+        value: a number, or a 0-d Tensor.
+
+    Returns:
+        Tensor of the broadcast shape and the dtype of `input_x`.
+
+    Raises:
+        TypeError: `mask` is not bool.
+        ValueError: the shapes do not broadcast.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.masked_fill(ms.Tensor([1.0, 2.0, 3.0]), ms.Tensor([False, True, False]), 0.5)
+        @@
+    """
+    if isinstance(mask, Tensor) and mask.dtype is not bool_:
+        raise DTypeError(f"masked_fill: mask has dtype {mask.dtype.name}; wanted bool")
+    kept = input_x.dtype
+    if isinstance(value, Tensor):
+        value = cast(value, kept)
+    return cast(select_by(mask, value, input_x), kept)

@@ -1,0 +1,640 @@
+"""Rounding, signs, and division with a whole quotient."""
+
+from __future__ import annotations
+
+from builtins import abs as builtin_abs
+from typing import Any
+
+import numpy as np
+
+from ..dtype import BOOL, FLOATING, NUMERIC, REAL, bool_, float32, float64
+from ..errors import ArgumentError
+from ..op import op
+from ..tensor import Tensor
+from .broadcasting import unbroadcast
+from .creation import cast, zeros_of
+from .elementwise import abs, mul, neg, true_divide
+from .logic import logical_and, logical_or, select
+from .methods import tensor_method
+from .pointwise import broadcast_type, same_type
+from .primitive import Primitive
+
+__all__ = [
+    "Rint", "TruncateMod", "ceil", "copysign", "floor", "floor_div", "floor_divide",
+    "floor_mod", "fmod", "frac", "heaviside", "mod", "nan_to_num", "remainder", "rint", "round", "sgn",
+    "sign", "trunc", "truncate_div", "truncate_mod",
+]  # fmt: skip
+
+
+@op(method="floor", primitive="Floor", dtypes=BOOL + REAL, differentiable=False)
+def floor(input: Tensor):
+    """The greatest whole number not above (`mindspore.ops.floor`).
+
+    Args:
+        input: Tensor of any shape; any but complex.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Raises:
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.floor(ms.Tensor([1.5, -1.5, 2.0]))
+        @@
+    """
+
+
+floor.infer(same_type)
+
+
+@floor.reference
+def _(x):
+    return np.floor(x) if x.dtype.kind not in "biu" else x
+
+
+@floor.scalar
+def _(s, x):
+    return s.floor(x) if x.dtype.is_floating else x
+
+
+@op(method="ceil", primitive="Ceil", dtypes=BOOL + REAL, differentiable=False)
+def ceil(input: Tensor):
+    """The smallest whole number not below (`mindspore.ops.ceil`).
+
+    Args:
+        input: Tensor of any shape; any but complex.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Raises:
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.ceil(ms.Tensor([1.5, -1.5, 2.0]))
+        @@
+    """
+
+
+ceil.infer(same_type)
+
+
+@ceil.reference
+def _(x):
+    return np.ceil(x) if x.dtype.kind not in "biu" else x
+
+
+@ceil.scalar
+def _(s, x):
+    return s.ceil(x) if x.dtype.is_floating else x
+
+
+@ceil.decompose
+def _(x):
+    return neg(floor(neg(x))) if x.dtype.is_floating else floor(x)
+
+
+@op(method="trunc", primitive="Trunc", dtypes=BOOL + REAL, differentiable=False)
+def trunc(input: Tensor):
+    """The whole part (`mindspore.ops.trunc`).
+
+    Args:
+        input: Tensor of any shape; any but complex.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Raises:
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.trunc(ms.Tensor([1.5, -1.5, 2.0]))
+        @@
+    """
+
+
+trunc.infer(same_type)
+
+
+@trunc.reference
+def _(x):
+    return np.trunc(x) if x.dtype.kind not in "biu" else x
+
+
+@trunc.scalar
+def _(s, x):
+    return s.trunc(x) if x.dtype.is_floating else x
+
+
+@trunc.decompose
+def _(x):
+    return select(x < 0, neg(floor(neg(x))), floor(x)) if x.dtype.is_floating else floor(x)
+
+
+@op(name="round", primitive="Round", dtypes=BOOL + REAL, differentiable=False)
+def round_half_even(input: Tensor):
+    """The nearest whole number; halves go to the even one (`mindspore.ops.round`).
+
+    Args:
+        input: Tensor of any shape; any but complex.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Raises:
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.round(ms.Tensor([0.5, 1.5, -1.2]))
+        @@
+    """
+
+
+round_half_even.infer(same_type)
+
+
+@round_half_even.reference
+def _(x):
+    return np.rint(x) if x.dtype.kind not in "biu" else x
+
+
+@round_half_even.scalar
+def _(s, x):
+    return s.round(x) if x.dtype.is_floating else x
+
+
+@round_half_even.decompose
+def _(x):
+    if not x.dtype.is_floating:
+        return floor(x)
+    low = floor(x)
+    past = x - low
+    even = floor((low + 1) * 0.5) * 2
+    return select(past < 0.5, low, select(past > 0.5, low + 1, even))
+
+
+def round(input: Tensor, *, decimals: int = 0) -> Tensor:
+    """Elements rounded, halves to even (`mindspore.ops.round`).
+
+    Args:
+        input: Tensor of any shape; not complex.
+        decimals: places after the point to keep; negative: places before it.
+
+    Returns:
+        Tensor of the type of `input`.
+
+    Raises:
+        TypeError: complex elements.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.round(ms.Tensor([0.5, 1.5, 1.26]), decimals=1)
+        @@
+    """
+    if decimals == 0 or (decimals > 0 and not input.dtype.is_floating):
+        return round_half_even(input)  # type: ignore[no-any-return]
+    scale = 10.0**builtin_abs(decimals)
+    if input.dtype.is_floating:
+        scaled = input * scale if decimals > 0 else input / scale
+        back = round_half_even(scaled)
+        return back / scale if decimals > 0 else back * scale  # type: ignore[no-any-return]
+    return cast(round_half_even(cast(input, float64) / scale) * scale, input.dtype)
+
+
+@tensor_method("round")
+def _tensor_round(self: Tensor, decimals: int = 0) -> Tensor:
+    """Elements rounded, halves to even; see `ops.round`."""
+    return round(self, decimals=decimals)
+
+
+rint = round_half_even
+
+
+class Rint(Primitive):
+    """Primitive form of rounding, halves to even."""
+
+    op = round_half_even
+
+
+@op(method=["sign", "sgn"], primitive="Sign", dtypes=NUMERIC, differentiable=False)
+def sign(input: Tensor):
+    """-1, 0 or 1; NaN stays; complex numbers divided by their magnitude (`mindspore.ops.sign`).
+
+    Args:
+        input: Tensor of any shape; integer, floating or complex.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Raises:
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.sign(ms.Tensor([-2.0, 0.0, 3.0]))
+        @@
+    """
+
+
+sign.infer(same_type)
+
+
+@sign.reference
+def _(x):
+    if x.dtype.kind == "c":
+        size = np.abs(x)
+        return np.where(size == 0, 0, x / np.where(size == 0, 1, size)).astype(x.dtype)
+    return np.sign(x)
+
+
+@sign.scalar
+def _(s, x):
+    if x.dtype.is_complex:
+        size = s.abs(x)
+        return s.where(size == 0, 0, x / s.complex(size, s.const(0, size.dtype)))
+    return s.sign(x)
+
+
+@sign.decompose
+def _(x):
+    return select(x > 0, 1, select(x < 0, -1, x)) if x.dtype.kind != "u" else select(x > 0, 1, x)
+
+
+@tensor_method("frac")
+def frac(input: Tensor) -> Tensor:
+    """The part after the point, with the sign of the element (`mindspore.ops.frac`).
+
+    Args:
+        input: Tensor of any shape; not complex.
+
+    Returns:
+        Tensor of the type of `input`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.frac(ms.Tensor([1.5, -1.25]))
+        @@
+    """
+    return input - trunc(input)  # type: ignore[no-any-return]
+
+
+def _whole_quotient(x: Any, y: Any) -> Any:
+    """Decomposition of integer division towards zero: quotients by float32, corrected until they are exact."""
+    if x.dtype is bool_:
+        return logical_and(x, y)
+    zero = y == 0
+    d = select(zero, 1, y)
+    q = cast(true_divide(cast(x, float32), cast(d, float32)), x.dtype)
+    rounds = 2 if x.dtype.itemsize <= 4 else 4
+    for _ in range(rounds):
+        rest = x - q * d
+        q = q + cast(true_divide(cast(rest, float32), cast(d, float32)), x.dtype)
+    rest = x - q * d
+    if x.dtype.kind == "u":
+        q = select(rest >= d, select(rest > x, q - 1, q + 1), q)
+    else:  # the remainder must have the sign of x and be smaller than d
+        one = select((x < 0) == (d < 0), 1, -1)
+        wrong_side = logical_and(rest != 0, (rest < 0) != (x < 0))
+        q = select(wrong_side, q - one, select(abs(rest) >= abs(d), q + one, q))
+    return select(zero, 0, q)
+
+
+@op(
+    method="floor_divide", operators=["__floordiv__"], reflected=["__rfloordiv__"],
+    primitive="FloorDiv", dtypes=BOOL + REAL, promote="common", differentiable=False,
+)  # fmt: skip
+def floor_divide(input: Tensor, other: Tensor):
+    """Quotient rounded down; integers divided by 0 give 0 (`mindspore.ops.floor_divide`).
+
+    Args:
+        input: Tensor of any shape, or a number; any but complex.
+        other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
+
+    Returns:
+        Tensor of the broadcast shape and the common dtype.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.floor_divide(ms.Tensor([7.0, -7.0]), ms.Tensor([2.0, 2.0]))
+        @@
+    """
+
+
+floor_divide.infer(broadcast_type("floor_divide"))
+
+
+@floor_divide.reference
+def _(x, y):
+    if x.dtype.kind == "b":
+        return x & y
+    return np.floor_divide(x, y)
+
+
+@floor_divide.scalar
+def _(s, x, y):
+    return x & y if x.dtype is bool_ else s.floor_divide(x, y)
+
+
+@floor_divide.decompose
+def _(x, y):
+    if x.dtype.is_floating:
+        return floor(true_divide(x, y))
+    q = _whole_quotient(x, y)
+    if x.dtype.kind != "i":
+        return q
+    return select(logical_and(x - q * y != 0, logical_and(y != 0, (x < 0) != (y < 0))), q - 1, q)
+
+
+@op(
+    method="remainder", operators=["__mod__"], reflected=["__rmod__"], primitive="FloorMod",
+    dtypes=BOOL + REAL, promote="common",
+)  # fmt: skip
+def remainder(input: Tensor, other: Tensor):
+    """Remainder with the sign of the divisor; integers modulo 0 give 0 (`mindspore.ops.remainder`).
+
+    Args:
+        input: Tensor of any shape, or a number; any but complex.
+        other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
+
+    Returns:
+        Tensor of the broadcast shape and the common dtype.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.remainder(ms.Tensor([7.0, -7.0]), ms.Tensor([2.0, 2.0]))
+        @@
+    """
+
+
+remainder.infer(broadcast_type("remainder"))
+
+
+@remainder.reference
+def _(x, y):
+    if x.dtype.kind == "b":
+        return np.zeros(np.broadcast_shapes(x.shape, y.shape), bool)
+    return np.remainder(x, y)
+
+
+@remainder.scalar
+def _(s, x, y):
+    return s.const(False, bool_) if x.dtype is bool_ else s.remainder(x, y)
+
+
+@remainder.bprop
+def _(x, y, out, dout):
+    return unbroadcast(dout, x), unbroadcast(neg(mul(dout, floor_divide(x, y))), y)
+
+
+@remainder.decompose
+def _(x, y):
+    if x.dtype is bool_:
+        return logical_and(logical_and(x, y), x != x)
+    rest = x - floor_divide(x, y) * y
+    return rest if x.dtype.is_floating else select(y == 0, 0, rest)
+
+
+@op(primitive="TruncateDiv", dtypes=BOOL + REAL, promote="common", differentiable=False)
+def truncate_div(input: Tensor, other: Tensor):
+    """Quotient rounded towards zero; integers divided by 0 give 0 (`mindspore.ops.TruncateDiv`).
+
+    Args:
+        input: Tensor of any shape, or a number; any but complex.
+        other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
+
+    Returns:
+        Tensor of the broadcast shape and the common dtype.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.truncate_div(ms.Tensor([7.0, -7.0]), ms.Tensor([2.0, 2.0]))
+        @@
+    """
+
+
+truncate_div.infer(broadcast_type("truncate_div"))
+
+
+@truncate_div.reference
+def _(x, y):
+    if x.dtype.kind == "b":
+        return x & y
+    if x.dtype.kind in "iu":
+        q = np.floor_divide(x, y)
+        return np.where((np.remainder(x, y) != 0) & ((x < 0) != (y < 0)), q + 1, q).astype(x.dtype)
+    return np.trunc(np.true_divide(x, y))
+
+
+@truncate_div.scalar
+def _(s, x, y):
+    if x.dtype is bool_:
+        return x & y
+    return s.trunc_divide(x, y) if x.dtype.is_integer else s.trunc(x / y)
+
+
+@truncate_div.decompose
+def _(x, y):
+    return trunc(true_divide(x, y)) if x.dtype.is_floating else _whole_quotient(x, y)
+
+
+@op(method="fmod", primitive="Mod", dtypes=BOOL + REAL, promote="common")
+def fmod(input: Tensor, other: Tensor):
+    """Remainder with the sign of `input`; integers modulo 0 give 0 (`mindspore.ops.fmod`).
+
+    Args:
+        input: Tensor of any shape, or a number; any but complex.
+        other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
+
+    Returns:
+        Tensor of the broadcast shape and the common dtype.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.fmod(ms.Tensor([7.0, -7.0]), ms.Tensor([2.0, 2.0]))
+        @@
+    """
+
+
+fmod.infer(broadcast_type("fmod"))
+
+
+@fmod.reference
+def _(x, y):
+    if x.dtype.kind == "b":
+        return np.zeros(np.broadcast_shapes(x.shape, y.shape), bool)
+    return np.fmod(x, y)
+
+
+@fmod.scalar
+def _(s, x, y):
+    return s.const(False, bool_) if x.dtype is bool_ else s.fmod(x, y)
+
+
+@fmod.bprop
+def _(x, y, out, dout):
+    return unbroadcast(dout, x), unbroadcast(neg(mul(dout, truncate_div(x, y))), y)
+
+
+@fmod.decompose
+def _(x, y):
+    if x.dtype is bool_:
+        return logical_and(logical_and(x, y), x != x)
+    rest = x - truncate_div(x, y) * y
+    return rest if x.dtype.is_floating else select(y == 0, 0, rest)
+
+
+floor_div, floor_mod, mod, truncate_mod, sgn = floor_divide, remainder, remainder, fmod, sign
+
+
+class TruncateMod(Primitive):
+    """Primitive form of `ops.fmod`: the sign of the dividend."""
+
+    op = fmod
+
+
+@op(method="copysign", dtypes=FLOATING, promote="float")
+def copysign(x: Tensor, other: Tensor):
+    """Magnitudes of `x` with the signs of `other` (`mindspore.ops.copysign`).
+
+    Args:
+        x: Tensor of any shape, or a number; floating; integers and bool are taken as float32.
+        other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
+
+    Returns:
+        Tensor of the broadcast shape and the common dtype.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.copysign(ms.Tensor([1.0, -2.0]), ms.Tensor([-1.0, 3.0]))
+        @@
+    """
+
+
+copysign.infer(broadcast_type("copysign"))
+
+
+@copysign.reference
+def _(x, y):
+    return np.copysign(x, y)
+
+
+@copysign.scalar
+def _(s, x, y):
+    return s.copysign(x, y)
+
+
+@copysign.bprop
+def _(x, y, out, dout):
+    from .comparison import signbit  # a test of elements, defined after this
+
+    same = select(signbit(x) == signbit(y), 1.0, -1.0)
+    return unbroadcast(mul(dout, cast(same, dout.dtype)), x), zeros_of(y._type)
+
+
+@copysign.decompose
+def _(x, y):
+    size = abs(x)
+    return select(logical_or(y < 0, true_divide(1, y) < 0), neg(size), size)
+
+
+@op(primitive="Heaviside", method="heaviside", dtypes=REAL, promote="common", differentiable=False)
+def heaviside(input: Tensor, values: Tensor):
+    """The step function: 0 below zero, 1 above, `values` at zero (`mindspore.ops.heaviside`).
+
+    Args:
+        input: Tensor of any shape; not complex.
+        values: Tensor or number that broadcasts with `input`.
+
+    Returns:
+        Tensor of the broadcast shape and the common dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.heaviside(ms.Tensor([-1.0, 0.0, 2.0]), ms.Tensor([0.5]))
+        @@
+    """
+    return select(input == 0, values, select(input < 0, 0, select(input > 0, 1, input)))
+
+
+@heaviside.scalar
+def _(s, x, values):
+    return s.where(x == 0, values, s.where(x < 0, 0, s.where(x > 0, 1, x)))
+
+
+@op(name="nan_to_num", dtypes=FLOATING)
+def replace_special(input: Tensor, nan: float, posinf: float, neginf: float):
+    """Composite: numbers in place of NaN and the infinities."""
+    out = select(input != input, nan, input)
+    out = select(input == float("inf"), posinf, out)
+    return select(input == float("-inf"), neginf, out)
+
+
+@replace_special.scalar
+def _(s, x, nan, posinf, neginf):
+    out = s.where(x != x, nan, x)
+    out = s.where(x == s.inf, posinf, out)
+    return s.where(x == -s.inf, neginf, out)
+
+
+@tensor_method("nan_to_num")
+def nan_to_num(
+    input: Tensor,
+    nan: float | None = None,
+    posinf: float | None = None,
+    neginf: float | None = None,
+) -> Tensor:
+    """Numbers in place of NaN and the infinities (`mindspore.ops.nan_to_num`).
+
+    Args:
+        input: Tensor of any shape; floating (integers have nothing to replace).
+        nan: for NaN; default 0.
+        posinf, neginf: for the infinities; default the greatest and least finite number of the dtype.
+
+    Returns:
+        Tensor of the type of `input`.
+
+    Raises:
+        TypeError: complex elements.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.nan_to_num(ms.Tensor([float("nan"), float("inf"), 1.0]), posinf=9.0)
+        @@
+    """
+    if not isinstance(input, Tensor):
+        raise ArgumentError(f"nan_to_num: got {type(input).__name__}; wanted a Tensor")
+    if input.dtype.is_integer or input.dtype is bool_:
+        return input
+    greatest = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38}
+    limit = greatest.get(input.dtype.name, 1.7976931348623157e308)
+    return replace_special(  # type: ignore[no-any-return]
+        input,
+        0.0 if nan is None else float(nan),
+        limit if posinf is None else float(posinf),
+        -limit if neginf is None else float(neginf),
+    )

@@ -1,0 +1,703 @@
+"""Trigonometric and hyperbolic functions, and their inverses."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..dtype import FLOATING, INEXACT
+from ..op import op
+from ..tensor import Tensor
+from .broadcasting import unbroadcast
+from .elementwise import abs, mul, neg, reciprocal, square, true_divide
+from .exponential import exp, expm1, log, log1p, rsqrt, sqrt
+from .logic import logical_and, logical_or, select
+from .pointwise import broadcast_type, conjugate, same_type
+from .primitive import Primitive
+
+__all__ = [
+    "ACos", "acos", "acosh", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh",
+    "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "deg2rad", "rad2deg", "sin", "sinc", "sinh",
+    "tan", "tanh", "tanh_grad",
+]  # fmt: skip
+
+_HALF_PI = math.pi / 2
+
+
+def _signed(x: Any, size: Any) -> Any:
+    """`size`, which is not negative, with the sign of `x`."""
+    return select(x < 0, neg(size), size)
+
+
+@op(method="sin", primitive="Sin", dtypes=INEXACT, promote="float")
+def sin(input: Tensor):
+    """Sine of the elements, in radians (`mindspore.ops.sin`).
+
+    Args:
+        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.sin(ms.Tensor([0.0, 1.0]))
+        @@
+    """
+
+
+sin.infer(same_type)
+
+
+@sin.reference
+def _(x):
+    return np.sin(x)
+
+
+@sin.scalar
+def _(s, x):
+    return s.sin(x)
+
+
+@sin.bprop
+def _(x, out, dout):
+    return (mul(dout, cos(conjugate(x))),)
+
+
+@op(method="cos", primitive="Cos", dtypes=INEXACT, promote="float")
+def cos(input: Tensor):
+    """Cosine of the elements, in radians (`mindspore.ops.cos`).
+
+    Args:
+        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.cos(ms.Tensor([0.0, 1.0]))
+        @@
+    """
+
+
+cos.infer(same_type)
+
+
+@cos.reference
+def _(x):
+    return np.cos(x)
+
+
+@cos.scalar
+def _(s, x):
+    return s.cos(x)
+
+
+@cos.bprop
+def _(x, out, dout):
+    return (neg(mul(dout, sin(conjugate(x)))),)
+
+
+@cos.decompose
+def _(x):
+    return 1 - 2 * square(sin(x * 0.5))
+
+
+@op(method="tan", primitive="Tan", dtypes=INEXACT, promote="float")
+def tan(input: Tensor):
+    """Tangent of the elements, in radians (`mindspore.ops.tan`).
+
+    Args:
+        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.tan(ms.Tensor([0.0, 1.0]))
+        @@
+    """
+
+
+tan.infer(same_type)
+
+
+@tan.reference
+def _(x):
+    return np.tan(x)
+
+
+@tan.scalar
+def _(s, x):
+    return s.tan(x)
+
+
+@tan.bprop
+def _(x, out, dout):
+    return (mul(dout, square(conjugate(out)) + 1),)
+
+
+@tan.decompose
+def _(x):
+    return true_divide(sin(x), cos(x))
+
+
+@op(method=["asin", "arcsin"], primitive="Asin", dtypes=INEXACT, promote="float")
+def asin(input: Tensor):
+    """Inverse sine, in radians; NaN outside [-1, 1] (`mindspore.ops.asin`).
+
+    Args:
+        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.asin(ms.Tensor([0.0, 1.0]))
+        @@
+    """
+
+
+asin.infer(same_type)
+
+
+@asin.reference
+def _(x):
+    return np.arcsin(x)
+
+
+@asin.scalar
+def _(s, x):
+    return s.asin(x)
+
+
+@asin.bprop
+def _(x, out, dout):
+    return (mul(dout, rsqrt(1 - square(conjugate(x)))),)
+
+
+@asin.decompose
+def _(x):
+    if x.dtype.is_complex:
+        return _times_i(log(_times_i(x) + sqrt(1 - x * x)), -1)
+    return 2 * atan(true_divide(x, 1 + sqrt(1 - x * x)))
+
+
+@op(method=["acos", "arccos"], primitive="Acos", dtypes=INEXACT, promote="float")
+def acos(input: Tensor):
+    """Inverse cosine, in radians; NaN outside [-1, 1] (`mindspore.ops.acos`).
+
+    Args:
+        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.acos(ms.Tensor([0.0, 1.0]))
+        @@
+    """
+
+
+acos.infer(same_type)
+
+
+@acos.reference
+def _(x):
+    return np.arccos(x)
+
+
+@acos.scalar
+def _(s, x):
+    return s.acos(x)
+
+
+@acos.bprop
+def _(x, out, dout):
+    return (neg(mul(dout, rsqrt(1 - square(conjugate(x))))),)
+
+
+@acos.decompose
+def _(x):
+    if x.dtype.is_complex:
+        return _HALF_PI - asin(x)
+    return select(x == -1, math.pi, 2 * atan(true_divide(sqrt(1 - x * x), 1 + x)))
+
+
+@op(method=["atan", "arctan"], primitive="Atan", dtypes=INEXACT, promote="float")
+def atan(input: Tensor):
+    """Inverse tangent, in radians (`mindspore.ops.atan`).
+
+    Args:
+        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.atan(ms.Tensor([0.0, 1.0]))
+        @@
+    """
+
+
+atan.infer(same_type)
+
+
+@atan.reference
+def _(x):
+    return np.arctan(x)
+
+
+@atan.scalar
+def _(s, x):
+    return s.atan(x)
+
+
+@atan.bprop
+def _(x, out, dout):
+    return (true_divide(dout, square(conjugate(x)) + 1),)
+
+
+@atan.decompose
+def _(x):
+    if x.dtype.is_complex:
+        half = _times_i(log(true_divide(_times_i(x) + 1, 1 - _times_i(x))), -1)
+        return half * 0.5
+    a = abs(x)
+    t = select(a > 1, reciprocal(select(a > 1, a, 1)), a)
+    for _ in range(2):  # the angle is halved twice: at most pi/16 is left
+        t = true_divide(t, 1 + sqrt(1 + t * t))
+    z = t * t
+    series = t * (1 - z * (1 / 3 - z * (1 / 5 - z * (1 / 7 - z * (1 / 9 - z * (1 / 11 - z / 13))))))
+    return _signed(x, select(a > 1, _HALF_PI - 4 * series, 4 * series))
+
+
+@op(method=["atan2", "arctan2"], primitive="Atan2", dtypes=FLOATING, promote="float")
+def atan2(input: Tensor, other: Tensor):
+    """The angle of the point (`other`, `input`), in radians (`mindspore.ops.atan2`).
+
+    Args:
+        input: Tensor of any shape, or a number; floating; integers and bool are taken as float32.
+        other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
+
+    Returns:
+        Tensor of the broadcast shape and the common dtype.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.atan2(ms.Tensor([1.0, -1.0]), ms.Tensor([1.0, 0.0]))
+        @@
+    """
+
+
+atan2.infer(broadcast_type("atan2"))
+
+
+@atan2.reference
+def _(x, y):
+    return np.arctan2(x, y)
+
+
+@atan2.scalar
+def _(s, x, y):
+    return s.atan2(x, y)
+
+
+@atan2.bprop
+def _(x, y, out, dout):
+    size = square(x) + square(y)
+    size = select(size == 0, 1, size)
+    dx = mul(dout, true_divide(y, size))
+    dy = neg(mul(dout, true_divide(x, size)))
+    return unbroadcast(dx, x), unbroadcast(dy, y)
+
+
+@atan2.decompose
+def _(x, y):
+    ax, ay = abs(x), abs(y)
+    high, low = select(ax > ay, ax, ay), select(ax > ay, ay, ax)
+    both = logical_and(ax == float("inf"), ay == float("inf"))
+    ratio = select(both, 1, true_divide(low, select(high == 0, 1, high)))
+    angle = atan(ratio)
+    angle = select(ax > ay, _HALF_PI - angle, angle)
+    left = logical_or(y < 0, true_divide(1, y) < 0)
+    angle = select(left, math.pi - angle, angle)
+    angle = select(logical_or(x < 0, true_divide(1, x) < 0), neg(angle), angle)
+    return select(x + y == x + y, angle, select(both, angle, x + y))
+
+
+@op(method="sinh", primitive="Sinh", dtypes=INEXACT, promote="float")
+def sinh(input: Tensor):
+    """Hyperbolic sine (`mindspore.ops.sinh`).
+
+    Args:
+        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.sinh(ms.Tensor([0.0, 1.0]))
+        @@
+    """
+
+
+sinh.infer(same_type)
+
+
+@sinh.reference
+def _(x):
+    return np.sinh(x)
+
+
+@sinh.scalar
+def _(s, x):
+    return s.sinh(x)
+
+
+@sinh.bprop
+def _(x, out, dout):
+    return (mul(dout, cosh(conjugate(x))),)
+
+
+@sinh.decompose
+def _(x):
+    if x.dtype.is_complex:
+        return (exp(x) - exp(-x)) * 0.5
+    a = abs(x)
+    t = expm1(select(a > 80, 80, a))
+    near = (t + true_divide(t, t + 1)) * 0.5
+    far = exp(a - 0.6931471805599453)
+    return _signed(x, select(a > 80, far, near))
+
+
+@op(method="cosh", primitive="Cosh", dtypes=INEXACT, promote="float")
+def cosh(input: Tensor):
+    """Hyperbolic cosine (`mindspore.ops.cosh`).
+
+    Args:
+        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.cosh(ms.Tensor([0.0, 1.0]))
+        @@
+    """
+
+
+cosh.infer(same_type)
+
+
+@cosh.reference
+def _(x):
+    return np.cosh(x)
+
+
+@cosh.scalar
+def _(s, x):
+    return s.cosh(x)
+
+
+@cosh.bprop
+def _(x, out, dout):
+    return (mul(dout, sinh(conjugate(x))),)
+
+
+@cosh.decompose
+def _(x):
+    if x.dtype.is_complex:
+        return (exp(x) + exp(-x)) * 0.5
+    half = exp(abs(x) - 0.6931471805599453)
+    return half + true_divide(0.25, half)
+
+
+@op(method="tanh", primitive="Tanh", dtypes=INEXACT, promote="float")
+def tanh(input: Tensor):
+    """Hyperbolic tangent (`mindspore.ops.tanh`).
+
+    Args:
+        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.tanh(ms.Tensor([0.0, 1.0]))
+        @@
+    """
+
+
+tanh.infer(same_type)
+
+
+@tanh.reference
+def _(x):
+    return np.tanh(x)
+
+
+@tanh.scalar
+def _(s, x):
+    return s.tanh(x)
+
+
+@tanh.bprop
+def _(x, out, dout):
+    return (tanh_grad(dout, out),)
+
+
+@tanh.decompose
+def _(x):
+    if x.dtype.is_complex:
+        return true_divide(sinh(x), cosh(x))
+    a = abs(x)
+    t = expm1(-2 * a)
+    return _signed(x, neg(true_divide(t, t + 2)))
+
+
+@op(name="tanh_grad", dtypes=INEXACT, promote="common")
+def tanh_grad(dout: Tensor, out: Tensor):
+    """Composite: the gradient of tanh, ``dout * (1 - out**2)``."""
+    return dout * (1 - square(conjugate(out)))
+
+
+@tanh_grad.scalar
+def _(s, dout, out):
+    conjugated = s.conj(out) if out.dtype.is_complex else out
+    return dout * (1 - conjugated * conjugated)
+
+
+@op(method=["asinh", "arcsinh"], primitive="Asinh", dtypes=INEXACT, promote="float")
+def asinh(input: Tensor):
+    """Inverse hyperbolic sine (`mindspore.ops.asinh`).
+
+    Args:
+        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.asinh(ms.Tensor([0.0, 1.0]))
+        @@
+    """
+
+
+asinh.infer(same_type)
+
+
+@asinh.reference
+def _(x):
+    return np.arcsinh(x)
+
+
+@asinh.scalar
+def _(s, x):
+    return s.asinh(x)
+
+
+@asinh.bprop
+def _(x, out, dout):
+    return (mul(dout, rsqrt(square(conjugate(x)) + 1)),)
+
+
+@asinh.decompose
+def _(x):
+    if x.dtype.is_complex:
+        return log(x + sqrt(x * x + 1))
+    a = abs(x)
+    large = a > 1e9
+    b = select(large, 1, a)
+    near = log1p(b + true_divide(b * b, 1 + sqrt(b * b + 1)))
+    return _signed(x, select(large, log(a) + 0.6931471805599453, near))
+
+
+@op(method=["acosh", "arccosh"], primitive="Acosh", dtypes=INEXACT, promote="float")
+def acosh(input: Tensor):
+    """Inverse hyperbolic cosine; NaN below 1 (`mindspore.ops.acosh`).
+
+    Args:
+        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.acosh(ms.Tensor([1.0, 2.0]))
+        @@
+    """
+
+
+acosh.infer(same_type)
+
+
+@acosh.reference
+def _(x):
+    return np.arccosh(x)
+
+
+@acosh.scalar
+def _(s, x):
+    return s.acosh(x)
+
+
+@acosh.bprop
+def _(x, out, dout):
+    return (true_divide(dout, mul(sqrt(conjugate(x) - 1), sqrt(conjugate(x) + 1))),)
+
+
+@acosh.decompose
+def _(x):
+    if x.dtype.is_complex:
+        return log(x + sqrt(x - 1) * sqrt(x + 1))
+    large = x > 1e9
+    t = select(large, 1, x) - 1
+    near = log1p(t + sqrt(t * (t + 2)))
+    return select(large, log(x) + 0.6931471805599453, near)
+
+
+@op(method=["atanh", "arctanh"], primitive="Atanh", dtypes=INEXACT, promote="float")
+def atanh(input: Tensor):
+    """Inverse hyperbolic tangent; NaN outside [-1, 1] (`mindspore.ops.atanh`).
+
+    Args:
+        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.atanh(ms.Tensor([0.0, 0.5]))
+        @@
+    """
+
+
+atanh.infer(same_type)
+
+
+@atanh.reference
+def _(x):
+    return np.arctanh(x)
+
+
+@atanh.scalar
+def _(s, x):
+    return s.atanh(x)
+
+
+@atanh.bprop
+def _(x, out, dout):
+    return (true_divide(dout, 1 - square(conjugate(x))),)
+
+
+@atanh.decompose
+def _(x):
+    if x.dtype.is_complex:
+        return log(true_divide(1 + x, 1 - x)) * 0.5
+    a = abs(x)
+    return _signed(x, log1p(true_divide(2 * a, 1 - a)) * 0.5)
+
+
+@op(method="sinc", primitive="Sinc", dtypes=FLOATING, promote="float")
+def sinc(input: Tensor):
+    """``sin(pi x) / (pi x)``, 1 at zero (`mindspore.ops.sinc`).
+
+    Args:
+        input: Tensor of any shape; floating; integers and bool are taken as float32.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.sinc(ms.Tensor([0.0, 0.5]))
+        @@
+    """
+    zero = input == 0
+    angle = select(zero, 1, input) * math.pi
+    return select(zero, 1, sin(angle) / angle)
+
+
+@sinc.scalar
+def _(s, x):
+    angle = x * math.pi
+    return s.where(x == 0, 1, s.sin(angle) / angle)
+
+
+@op(method="deg2rad", dtypes=FLOATING, promote="float")
+def deg2rad(x: Tensor):
+    """Degrees as radians (`mindspore.ops.deg2rad`).
+
+    Args:
+        x: Tensor of any shape; floating; integers and bool are taken as float32.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.deg2rad(ms.Tensor([180.0, 90.0]))
+        @@
+    """
+    return x * (math.pi / 180)
+
+
+@deg2rad.scalar
+def _(s, x):
+    return x * (math.pi / 180)
+
+
+@op(method="rad2deg", dtypes=FLOATING, promote="float")
+def rad2deg(x: Tensor):
+    """Radians as degrees (`mindspore.ops.rad2deg`).
+
+    Args:
+        x: Tensor of any shape; floating; integers and bool are taken as float32.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.rad2deg(ms.Tensor([3.0, 1.0]))
+        @@
+    """
+    return x * (180 / math.pi)
+
+
+@rad2deg.scalar
+def _(s, x):
+    return x * (180 / math.pi)
+
+
+class ACos(Primitive):
+    """Primitive form of `ops.acos`, in MindSpore's spelling."""
+
+    op = acos
+
+
+def _times_i(x: Any, sign: int = 1) -> Any:
+    """A complex tensor times i, or -i: a quarter turn without rounding."""
+    return mul(x, sign * 1j)
+
+
+arccos, arccosh, arcsin, arcsinh = acos, acosh, asin, asinh
+arctan, arctan2, arctanh = atan, atan2, atanh
