@@ -311,9 +311,26 @@ class Op:
 
             return _documented(unary_named, self)
 
-        def general(*args: Any, **kwargs: Any) -> Any:
-            return self._call_bound(*args, **kwargs)
+        call_bound = self._call_bound
+        n, k = len(kinds), self.n_operands
+        leading = not self.variadic and "attribute" not in kinds[:k]
 
+        def general(*args: Any, **kwargs: Any) -> Any:
+            # all arguments by position, attributes hashable and no floats: they are the key already
+            if len(args) == n and not kwargs:
+                try:
+                    if k == 1:
+                        call = table.get((args[0]._type, *args[1:]))
+                    else:
+                        call = table.get((*[x._type for x in args[:k]], *args[k:]))
+                except (AttributeError, TypeError):
+                    call = None
+                if call is not None:
+                    return call(*args[:k])
+            return call_bound(*args, **kwargs)
+
+        if not leading or k == n:
+            general = _plain_call(call_bound)
         self.operator_function = _documented(general, self)
         return self.operator_function
 
@@ -448,6 +465,13 @@ class Op:
                 raise DTypeError(
                     f"{self.name}: {name} has dtype {t.dtype.name}; wanted one of {allowed}"
                 )
+
+
+def _plain_call(call_bound: Callable[..., Any]) -> Callable[..., Any]:
+    def general(*args: Any, **kwargs: Any) -> Any:
+        return call_bound(*args, **kwargs)
+
+    return general
 
 
 def _documented(function: Callable[..., Any], of: Op) -> Callable[..., Any]:
