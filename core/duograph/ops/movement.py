@@ -1,17 +1,54 @@
-"""Moving elements: reshape, transpose, broadcast, slices, concatenation, padding, gather and scatter."""
+"""Primitives that move elements: reshape, transpose, broadcast, slices, flips, concatenation, padding.
+
+All but reshape decompose into `strided_copy` (reading) or a scatter over flat positions (writing), so a backend of the inner ring has
+them. Axes, begins and ends arrive normalised; the functions that users call (shaping.py, joining.py, padding.py) do that.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from ..dtype import DType, int32, int64
 from ..errors import ShapeError
 from ..op import op
 from ..tensor import Tensor
-from ..types import TensorType, size_of
+from ..types import TensorType, broadcast_shapes, size_of
+from .broadcasting import unbroadcast
+from .creation import fill, iota, zeros_of
+from .table import P
 
 __all__ = ["reshape", "identity", "stop_gradient"]
+
+
+def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Elements from one to the next along each axis of a C-ordered buffer."""
+    out: list[int] = []
+    step = 1
+    for n in reversed(shape):
+        out.append(step)
+        step *= n
+    return tuple(reversed(out))
+
+
+def position_dtype(size: int) -> DType:
+    """The integer type that counts `size` elements."""
+    return int32 if size < 2**31 else int64
+
+
+def flat_positions(
+    shape: Sequence[int], strides: Sequence[int], offset: int, size: int
+) -> Any:
+    """A tensor of `shape` holding offset + sum(i * strides): positions in a flat buffer of `size` elements."""
+    dtype = position_dtype(size)
+    shape = tuple(shape)
+    out = fill(shape, offset, dtype)
+    for axis, (n, step) in enumerate(zip(shape, strides, strict=True)):
+        if n > 1 and step:
+            out = out + iota(shape, axis, dtype) * step
+    return out
 
 
 @op(name="reshape", composite=False)
@@ -68,16 +105,16 @@ def resolve_shape(have: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...]
     Raises:
         ShapeError: more than one -1, or a size that does not divide.
     """
-    if -1 not in wanted:
+    if all(n >= 0 for n in wanted):
         return tuple(wanted)
     rest = size_of([n for n in wanted if n != -1])
     total = size_of(have)
-    if list(wanted).count(-1) > 1 or (rest == 0 and total != 0) or (rest and total % rest):
+    if list(wanted).count(-1) > 1 or min(wanted) < -1 or not rest or total % rest:
         raise ShapeError(
             f"reshape: got shape {tuple(have)} of {total} elements and the wanted shape "
             f"{tuple(wanted)}; wanted at most one -1 and a size that divides"
         )
-    return tuple((total // rest if rest else 0) if n == -1 else n for n in wanted)
+    return tuple(total // rest if n == -1 else n for n in wanted)
 
 
 @op(name="identity", primitive="Identity", composite=False)
@@ -113,7 +150,7 @@ def stop_gradient(value: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.grad(lambda x: x * ms.ops.stop_gradient(x))(ms.Tensor(3.0))
-        Tensor(shape=[], dtype=Float32, value= 3.0)
+        Tensor(shape=[], dtype=Float32, value= 3)
     """
 
 
@@ -125,3 +162,333 @@ def _(x):
 @stop_gradient.reference
 def _(x):
     return np.array(x)
+
+
+@op(name="strided_copy", composite=False)
+def strided_copy(input: Tensor, shape: Sequence[int], strides: Sequence[int], offset: int):
+    """Primitive: out[i] = input.flat[offset + sum(i * strides)]; strides in elements, of any sign or 0."""
+
+
+@strided_copy.infer
+def _(x, shape, strides, offset):
+    if len(shape) != len(strides):
+        raise ShapeError(
+            f"strided_copy: got shape {tuple(shape)} and strides {tuple(strides)}; wanted one "
+            f"stride an axis"
+        )
+    if size_of(shape):
+        ends = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
+        low = offset + sum(e for e in ends if e < 0)
+        high = offset + sum(e for e in ends if e > 0)
+        if low < 0 or high >= x.size:
+            raise ShapeError(
+                f"strided_copy: got positions {low} to {high} for {x.size} elements; "
+                f"wanted all inside"
+            )
+    return TensorType.of(tuple(shape), x.dtype)
+
+
+@strided_copy.reference
+def _(x, shape, strides, offset):
+    at = np.full(shape, offset, np.int64)
+    for axis, (n, step) in enumerate(zip(shape, strides, strict=True)):
+        lead = [1] * len(shape)
+        lead[axis] = n
+        at = at + np.arange(n).reshape(lead) * step
+    return np.reshape(x, -1)[at] if at.size else np.empty(shape, x.dtype)
+
+
+@strided_copy.bprop
+def _(x, out, dout, shape, strides, offset):
+    at = flat_positions(shape, strides, offset, x.size)
+    zeros = zeros_of(TensorType.of((x.size,), x.dtype))
+    flat = P.scatter_add(zeros, reshape_to(at, (at.size,)), reshape_to(dout, (at.size,)), 0)
+    return (reshape_to(flat, x.shape),)
+
+
+@op(name="transpose", composite=False)
+def transpose_by(input: Tensor, perm: Sequence[int]):
+    """Primitive: axis i of the result is axis perm[i] of `input`."""
+
+
+@transpose_by.infer
+def _(x, perm):
+    return TensorType.of(tuple(x.shape[p] for p in perm), x.dtype)
+
+
+@transpose_by.reference
+def _(x, perm):
+    return np.transpose(x, perm)
+
+
+@transpose_by.decompose
+def _(x, perm):
+    steps = dense_strides(x.shape)
+    return strided_copy(x, [x.shape[p] for p in perm], [steps[p] for p in perm], 0)
+
+
+@transpose_by.bprop
+def _(x, out, dout, perm):
+    inverse = sorted(range(len(perm)), key=lambda i: perm[i])
+    return (transpose_by(dout, tuple(inverse)),)
+
+
+@op(name="broadcast_to", composite=False)
+def broadcast_by(input: Tensor, shape: Sequence[int]):
+    """Primitive: `input` repeated to `shape` by NumPy's broadcasting."""
+
+
+@broadcast_by.infer
+def _(x, shape):
+    shape = tuple(shape)
+    if broadcast_shapes(x.shape, shape) != shape:
+        raise ShapeError(
+            f"broadcast_to: got shape {x.shape} and the wanted shape {shape}; wanted, from the last "
+            f"axis on, equal sizes or a 1 in the first"
+        )
+    return TensorType.of(shape, x.dtype)
+
+
+@broadcast_by.reference
+def _(x, shape):
+    return np.broadcast_to(x, shape)
+
+
+@broadcast_by.decompose
+def _(x, shape):
+    steps = dense_strides(x.shape)
+    own = [0 if n == 1 else s for n, s in zip(x.shape, steps, strict=True)]
+    return strided_copy(x, shape, [0] * (len(shape) - len(own)) + own, 0)
+
+
+@broadcast_by.bprop
+def _(x, out, dout, shape):
+    return (unbroadcast(dout, x),)
+
+
+def broadcast_to(input: Tensor, shape: Sequence[int]) -> Tensor:
+    """`input` itself when it has that shape, else repeated to it; the shape has no -1."""
+    return input if input.shape == tuple(shape) else broadcast_by(input, shape)
+
+
+def slice_shape(
+    begin: Sequence[int], end: Sequence[int], strides: Sequence[int]
+) -> tuple[int, ...]:
+    """Sizes of a slice with one normalised (begin, end, stride) an axis."""
+    return tuple(len(range(b, e, s)) for b, e, s in zip(begin, end, strides, strict=True))
+
+
+@op(name="strided_slice", composite=False)
+def slice_by(
+    input: Tensor, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]
+):
+    """Primitive: one normalised (begin, end, stride) an axis; an end of -1 is before the first element."""
+
+
+@slice_by.infer
+def _(x, begin, end, strides):
+    if not len(begin) == len(end) == len(strides) == x.ndim:
+        raise ShapeError(
+            f"strided_slice: got {len(begin)} begins, {len(end)} ends and {len(strides)} strides for "
+            f"shape {x.shape}; wanted one of each an axis"
+        )
+    shape = slice_shape(begin, end, strides)
+    for axis, (b, s, m, n) in enumerate(zip(begin, strides, shape, x.shape, strict=True)):
+        last = b + (m - 1) * s
+        if m and not (0 <= b < n and 0 <= last < n):
+            raise ShapeError(
+                f"strided_slice: got positions {b} to {last} on axis {axis} of size {n}; "
+                f"wanted 0 to {n - 1}"
+            )
+    return TensorType.of(shape, x.dtype)
+
+
+@slice_by.reference
+def _(x, begin, end, strides):
+    return x[_slices(begin, end, strides)]
+
+
+def _slices(begin, end, strides):
+    return tuple(
+        slice(b, e if e >= 0 else None, s) for b, e, s in zip(begin, end, strides, strict=True)
+    )
+
+
+@slice_by.decompose
+def _(x, begin, end, strides):
+    shape = slice_shape(begin, end, strides)
+    steps = dense_strides(x.shape)
+    offset = sum(b * d for b, d in zip(begin, steps, strict=True)) if size_of(shape) else 0
+    return strided_copy(x, shape, [s * d for s, d in zip(strides, steps, strict=True)], offset)
+
+
+@slice_by.bprop
+def _(x, out, dout, begin, end, strides):
+    if all(s == 1 for s in strides) and out.size:
+        high = [n - b - m for n, b, m in zip(x.shape, begin, out.shape, strict=True)]
+        return (pad_by(dout, begin, high, 0),)
+    return (update_by(zeros_of(x._type.plain), dout, begin, end, strides),)
+
+
+def slice_axis(input: Any, axis: int, begin: int, end: int) -> Any:
+    """`input[begin:end]` along one axis, all of the others."""
+    shape = input.shape
+    if begin == 0 and end == shape[axis]:
+        return input
+    low = [0] * len(shape)
+    high = list(shape)
+    low[axis], high[axis] = begin, end
+    return slice_by(input, low, high, [1] * len(shape))
+
+
+@op(name="slice_update", composite=False)
+def update_by(
+    input: Tensor, value: Tensor, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]
+):
+    """Primitive: a copy of `input` with that slice replaced by `value`, which has the slice's shape."""
+
+
+@update_by.infer
+def _(x, v, begin, end, strides):
+    found = slice_by.result_types(
+        (x,), {"begin": begin, "end": end, "strides": strides}
+    )
+    if v.shape != found.shape or v.dtype is not x.dtype:
+        raise ShapeError(
+            f"slice_update: got a value of {v} for a slice of {found}; wanted the same"
+        )
+    return x
+
+
+@update_by.reference
+def _(x, v, begin, end, strides):
+    out = np.array(x)
+    out[_slices(begin, end, strides)] = v
+    return out
+
+
+@update_by.decompose
+def _(x, v, begin, end, strides):
+    if not v.size:
+        return identity(x)
+    steps = dense_strides(x.shape)
+    offset = sum(b * d for b, d in zip(begin, steps, strict=True))
+    at = flat_positions(
+        v.shape, [s * d for s, d in zip(strides, steps, strict=True)], offset, x.size
+    )
+    flat = P.scatter_set(
+        reshape_to(x, (x.size,)), reshape_to(at, (v.size,)), reshape_to(v, (v.size,)), 0
+    )
+    return reshape_to(flat, x.shape)
+
+
+@update_by.bprop
+def _(x, v, out, dout, begin, end, strides):
+    dx = update_by(dout, zeros_of(v._type.plain), begin, end, strides)
+    return dx, slice_by(dout, begin, end, strides)
+
+
+@op(name="flip", composite=False)
+def flip_by(input: Tensor, axes: Sequence[int]):
+    """Primitive: the order of the elements reversed along `axes`."""
+
+
+@flip_by.infer
+def _(x, axes):
+    return x
+
+
+@flip_by.reference
+def _(x, axes):
+    return np.flip(x, axes)
+
+
+@flip_by.decompose
+def _(x, axes):
+    if not x.size:
+        return identity(x)
+    steps = list(dense_strides(x.shape))
+    offset = sum((x.shape[a] - 1) * steps[a] for a in axes)
+    for a in axes:
+        steps[a] = -steps[a]
+    return strided_copy(x, x.shape, steps, offset)
+
+
+@flip_by.bprop
+def _(x, out, dout, axes):
+    return (flip_by(dout, axes),)
+
+
+@op(name="concat", composite=False, promote="common")
+def concat_by(tensors: Sequence[Tensor], axis: int):
+    """Primitive: `tensors` one behind the other along `axis`."""
+
+
+@concat_by.infer
+def _(tensors, axis):
+    first = tensors[0]
+    total = 0
+    for i, t in enumerate(tensors):
+        if t.ndim != first.ndim or any(
+            n != m for k, (n, m) in enumerate(zip(t.shape, first.shape)) if k != axis
+        ):
+            raise ShapeError(
+                f"concat: got shapes {first.shape} (number 0) and {t.shape} (number {i}) along axis "
+                f"{axis}; wanted equal sizes on every other axis"
+            )
+        total += t.shape[axis]
+    shape = list(first.shape)
+    shape[axis] = total
+    return TensorType.of(tuple(shape), first.dtype)
+
+
+@concat_by.reference
+def _(tensors, axis):
+    return np.concatenate(tensors, axis)
+
+
+@concat_by.bprop
+def _(tensors, out, dout, axis):
+    grads = []
+    begin = 0
+    for t in tensors:
+        end = begin + t.shape[axis]
+        grads.append(slice_axis(dout, axis, begin, end))
+        begin = end
+    return tuple(grads)
+
+
+@op(name="pad_constant", composite=False)
+def pad_by(input: Tensor, low: Sequence[int], high: Sequence[int], value: Any):
+    """Primitive: `value` added before and after each axis; low and high are not negative."""
+
+
+@pad_by.infer
+def _(x, low, high, value):
+    if not len(low) == len(high) == x.ndim or min((*low, *high), default=0) < 0:
+        raise ShapeError(
+            f"pad_constant: got low={tuple(low)}, high={tuple(high)} for shape {x.shape}; wanted one "
+            f"number, not negative, of each an axis"
+        )
+    return TensorType.of(
+        tuple(n + a + b for n, a, b in zip(x.shape, low, high, strict=True)), x.dtype
+    )
+
+
+@pad_by.reference
+def _(x, low, high, value):
+    fit = np.asarray(value).astype(x.dtype)
+    return np.pad(x, list(zip(low, high, strict=True)), constant_values=fit) if x.ndim else x
+
+
+@pad_by.decompose
+def _(x, low, high, value):
+    shape = [n + a + b for n, a, b in zip(x.shape, low, high, strict=True)]
+    end = [a + n for n, a in zip(x.shape, low, strict=True)]
+    return update_by(fill(shape, value, x.dtype), x, low, end, [1] * len(shape))
+
+
+@pad_by.bprop
+def _(x, out, dout, low, high, value):
+    end = [a + n for n, a in zip(x.shape, low, strict=True)]
+    return (slice_by(dout, low, end, [1] * len(low)),)

@@ -1,0 +1,299 @@
+"""Primitives that read and write by index: gather, scatter, and their elementwise forms.
+
+Indices are int32 or int64; negative ones count from the end; one out of range raises IndexError where the device can tell. On
+duplicates `set` keeps the last, `add` adds all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dtype import int32, int64
+from ..errors import DTypeError, IndexRangeError, ShapeError
+from ..op import NO_GRAD, op
+from ..tensor import Tensor
+from ..types import TensorType
+from .creation import cast_to, fill, iota, zeros_of
+from .logic import logical_or, select_by
+from .movement import dense_strides, flat_positions, position_dtype, reshape_to
+
+__all__: list[str] = []
+
+_INDEX_DTYPES = (int32, int64)
+
+
+def normal_indices(name: str, indices: Any, n: int, axis: int) -> Any:
+    """NumPy indices counted from 0.
+
+    Raises:
+        IndexRangeError: one lies outside -n to n - 1.
+    """
+    wrong = (indices < -n) | (indices >= n)
+    if wrong.any():
+        raise IndexRangeError(
+            f"{name}: got index {indices[wrong].reshape(-1)[0]} for axis {axis} of size {n}; "
+            f"wanted {-n} to {n - 1}"
+        )
+    return np.where(indices < 0, indices + n, indices)
+
+
+def _check_indices(name: str, indices: TensorType) -> None:
+    if indices.dtype not in _INDEX_DTYPES:
+        raise DTypeError(f"{name}: indices have dtype {indices.dtype.name}; wanted int32 or int64")
+
+
+def from_zero(indices: Any, n: int) -> Any:
+    """Indices with negative ones counted from 0; for use in other ops' bodies."""
+    return select_by(indices < 0, indices + n, indices)
+
+
+def gathered_shape(shape: Sequence[int], indices: Sequence[int], axis: int) -> tuple[int, ...]:
+    """The shape of a gather: the axis replaced by the shape of the indices."""
+    return (*shape[:axis], *indices, *shape[axis + 1 :])
+
+
+@op(name="gather", composite=False)
+def gather_by(input: Tensor, indices: Tensor, axis: int):
+    """Primitive: `input` with `axis` replaced by the rows that `indices` name (NumPy's take)."""
+
+
+@gather_by.infer
+def _(x, indices, axis):
+    _check_indices("gather", indices)
+    return TensorType.of(gathered_shape(x.shape, indices.shape, axis), x.dtype)
+
+
+@gather_by.reference
+def _(x, indices, axis):
+    return np.take(x, normal_indices("gather", indices, x.shape[axis], axis), axis)
+
+
+@gather_by.bprop
+def _(x, indices, out, dout, axis):
+    return scatter_add_by(zeros_of(x._type.plain), indices, dout, axis), NO_GRAD
+
+
+def _scattered(name: str, x: TensorType, indices: TensorType, updates: TensorType, axis: int):
+    _check_indices(name, indices)
+    wanted = gathered_shape(x.shape, indices.shape, axis)
+    if updates.shape != wanted or updates.dtype is not x.dtype:
+        raise ShapeError(
+            f"{name}: got updates of {updates.plain} for an operand of {x.plain} and indices of shape "
+            f"{indices.shape} on axis {axis}; wanted {TensorType.of(wanted, x.dtype)}"
+        )
+    return x.plain
+
+
+def _rows(name, x, indices, updates, axis):
+    """(copy of x with the axis first, flat indices, updates with one leading axis)."""
+    at = normal_indices(name, indices, x.shape[axis], axis).reshape(-1)
+    out = np.moveaxis(np.array(x), axis, 0)
+    rows = updates.reshape(*x.shape[:axis], at.size, *x.shape[axis + 1 :])
+    return out, at, np.moveaxis(rows, axis, 0)
+
+
+@op(name="scatter_set", composite=False)
+def scatter_set_by(input: Tensor, indices: Tensor, updates: Tensor, axis: int):
+    """Primitive: a copy of `input` with the rows that `indices` name replaced; the last of duplicates stays."""
+
+
+@scatter_set_by.infer
+def _(x, indices, updates, axis):
+    return _scattered("scatter_set", x, indices, updates, axis)
+
+
+@scatter_set_by.reference
+def _(x, indices, updates, axis):
+    out, at, rows = _rows("scatter_set", x, indices, updates, axis)
+    for k, i in enumerate(at):
+        out[i] = rows[k]
+    return np.moveaxis(out, 0, axis)
+
+
+@scatter_set_by.bprop
+def _(x, indices, updates, out, dout, axis):
+    dx = scatter_set_by(dout, indices, zeros_of(updates._type.plain), axis)
+    taken = gather_by(dout, indices, axis)
+    # of duplicates only the one that stayed has a gradient
+    n, count = x.shape[axis], indices.size
+    own = iota((count,), 0, int32)
+    flat = reshape_to(indices, (count,))
+    winner = scatter_set_by(fill((n,), 0, int32), flat, own, 0)
+    stayed = gather_by(winner, flat, 0) == own
+    lead = (1,) * axis + indices.shape + (1,) * (x.ndim - axis - 1)
+    return dx, NO_GRAD, select_by(reshape_to(stayed, lead), taken, zeros_of(taken._type.plain))
+
+
+@op(name="scatter_add", composite=False)
+def scatter_add_by(input: Tensor, indices: Tensor, updates: Tensor, axis: int):
+    """Primitive: a copy of `input` with `updates` added to the rows that `indices` name."""
+
+
+@scatter_add_by.infer
+def _(x, indices, updates, axis):
+    return _scattered("scatter_add", x, indices, updates, axis)
+
+
+@scatter_add_by.reference
+def _(x, indices, updates, axis):
+    out, at, rows = _rows("scatter_add", x, indices, updates, axis)
+    for k, i in enumerate(at):
+        out[i] = out[i] + rows[k]
+    return np.moveaxis(out, 0, axis)
+
+
+@scatter_add_by.bprop
+def _(x, indices, updates, out, dout, axis):
+    return dout, NO_GRAD, gather_by(dout, indices, axis)
+
+
+# ---- element by element along one axis -------------------------------------------------------------
+
+
+def _check_elements(name: str, x: TensorType, indices: TensorType, axis: int) -> None:
+    _check_indices(name, indices)
+    if indices.ndim != x.ndim or any(
+        m > n for k, (m, n) in enumerate(zip(indices.shape, x.shape)) if k != axis
+    ):
+        raise ShapeError(
+            f"{name}: got indices of shape {indices.shape} for shape {x.shape} and axis {axis}; wanted "
+            f"as many axes, and none but axis {axis} longer"
+        )
+
+
+def _grid(indices: Any, axis: int) -> tuple[Any, ...]:
+    """Open NumPy grids that put `indices` on one axis."""
+    grids: list[Any] = list(np.ogrid[tuple(slice(n) for n in indices.shape)])
+    grids[axis] = indices
+    return tuple(grids)
+
+
+def element_positions(shape: Sequence[int], indices: Any, axis: int) -> Any:
+    """Flat positions, in a dense buffer of `shape`, of the elements that `indices` name along `axis`."""
+    steps = list(dense_strides(shape))
+    step, steps[axis] = steps[axis], 0
+    size = TensorType.of(tuple(shape), int32).size
+    dtype = position_dtype(size)
+    rest = flat_positions(indices.shape, steps, 0, size)
+    n = shape[axis]
+    wide = indices if indices.dtype is dtype else cast_to(indices, dtype)
+    at = from_zero(wide, n)
+    inside = rest + at * step
+    # a wrong index stays wrong as a position, so that the gather or scatter sees it
+    return select_by(logical_or(at < 0, at >= n), size, inside)
+
+
+def _flat(x: Any) -> Any:
+    return reshape_to(x, (x.size,))
+
+
+@op(name="gather_elements", composite=False)
+def gather_elements_by(input: Tensor, indices: Tensor, axis: int):
+    """Primitive: out[..i..] = input[..indices[..i..]..] along `axis` (NumPy's take_along_axis)."""
+
+
+@gather_elements_by.infer
+def _(x, indices, axis):
+    _check_elements("gather_elements", x, indices, axis)
+    return TensorType.of(indices.shape, x.dtype)
+
+
+@gather_elements_by.reference
+def _(x, indices, axis):
+    at = normal_indices("gather_elements", indices, x.shape[axis], axis)
+    return x[_grid(at, axis)]
+
+
+@gather_elements_by.decompose
+def _(x, indices, axis):
+    at = element_positions(x.shape, indices, axis)
+    return reshape_to(gather_by(_flat(x), _flat(at), 0), indices.shape)
+
+
+@gather_elements_by.bprop
+def _(x, indices, out, dout, axis):
+    return scatter_elements_add_by(zeros_of(x._type.plain), indices, dout, axis), NO_GRAD
+
+
+def _scattered_elements(
+    name: str, x: TensorType, indices: TensorType, updates: TensorType, axis: int
+) -> TensorType:
+    _check_elements(name, x, indices, axis)
+    if updates.shape != indices.shape or updates.dtype is not x.dtype:
+        raise ShapeError(
+            f"{name}: got updates of {updates.plain} for indices of shape {indices.shape} and an "
+            f"operand of {x.plain}; wanted the shape of the indices and the dtype of the operand"
+        )
+    return x.plain
+
+
+@op(name="scatter_elements_set", composite=False)
+def scatter_elements_set_by(input: Tensor, indices: Tensor, updates: Tensor, axis: int):
+    """Primitive: a copy of `input` with out[..indices[..i..]..] = updates[..i..] along `axis`."""
+
+
+@scatter_elements_set_by.infer
+def _(x, indices, updates, axis):
+    return _scattered_elements("scatter_elements_set", x, indices, updates, axis)
+
+
+@scatter_elements_set_by.reference
+def _(x, indices, updates, axis):
+    at = normal_indices("scatter_elements_set", indices, x.shape[axis], axis)
+    out = np.array(x)
+    grid = np.broadcast_arrays(*_grid(at, axis))
+    for where in zip(*[g.reshape(-1) for g in grid], updates.reshape(-1)):
+        out[where[:-1]] = where[-1]
+    return out
+
+
+@scatter_elements_set_by.decompose
+def _(x, indices, updates, axis):
+    at = element_positions(x.shape, indices, axis)
+    return reshape_to(scatter_set_by(_flat(x), _flat(at), _flat(updates), 0), x.shape)
+
+
+@scatter_elements_set_by.bprop
+def _(x, indices, updates, out, dout, axis):
+    zeros = zeros_of(updates._type.plain)
+    dx = scatter_elements_set_by(dout, indices, zeros, axis)
+    # of duplicates only the one that stayed has a gradient
+    own = iota(indices.shape, axis, int32)
+    winner = scatter_elements_set_by(fill(x.shape, -1, int32), indices, own, axis)
+    stayed = gather_elements_by(winner, indices, axis) == own
+    taken = gather_elements_by(dout, indices, axis)
+    return dx, NO_GRAD, select_by(stayed, taken, zeros)
+
+
+@op(name="scatter_elements_add", composite=False)
+def scatter_elements_add_by(input: Tensor, indices: Tensor, updates: Tensor, axis: int):
+    """Primitive: a copy of `input` with updates[..i..] added to out[..indices[..i..]..] along `axis`."""
+
+
+@scatter_elements_add_by.infer
+def _(x, indices, updates, axis):
+    return _scattered_elements("scatter_elements_add", x, indices, updates, axis)
+
+
+@scatter_elements_add_by.reference
+def _(x, indices, updates, axis):
+    at = normal_indices("scatter_elements_add", indices, x.shape[axis], axis)
+    out = np.array(x)
+    grid = np.broadcast_arrays(*_grid(at, axis))
+    for where in zip(*[g.reshape(-1) for g in grid], updates.reshape(-1)):
+        out[where[:-1]] = out[where[:-1]] + where[-1]
+    return out
+
+
+@scatter_elements_add_by.decompose
+def _(x, indices, updates, axis):
+    at = element_positions(x.shape, indices, axis)
+    return reshape_to(scatter_add_by(_flat(x), _flat(at), _flat(updates), 0), x.shape)
+
+
+@scatter_elements_add_by.bprop
+def _(x, indices, updates, out, dout, axis):
+    return dout, NO_GRAD, gather_elements_by(dout, indices, axis)
