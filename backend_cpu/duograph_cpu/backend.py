@@ -9,7 +9,13 @@ from duograph.backend.protocol import Backend, DeviceInfo
 
 from . import memory
 from ._native import ffi, lib
-from . import indexing, linear, movement, reductions  # noqa: F401  (modules enter their kernels into the table)
+from . import (  # noqa: F401  (each module enters its kernels into the table)
+    indexing,
+    linear,
+    movement,
+    normalisation,
+    reductions,
+)
 from .kernels import KERNELS
 
 

@@ -11,17 +11,15 @@ import duograph.ops  # noqa: F401  (fills the op table)
 from duograph.backend.codegen import C, compute_dtype, print_function
 from duograph.backend.codegen.dialect import SUFFIX
 from duograph.backend.codegen.kernels import scalar_kernels
-from duograph.dtype import bfloat16, bool_, float16, float32, float64, int32, int64
+from duograph.dtype import COMPLEX, bfloat16, float16, float64
 
 HERE = Path(__file__).resolve().parent
 
-# Where vectors pay: what programs mostly hold. Half precision is stored, not computed in.
-HOT = {bool_, int32, int64, float32, float64}
-# Functions that are the C library's: a wider instruction set does nothing for them.
+# Functions that loop or are the C library's: a wider instruction set does nothing for them.
 LIBRARY = {"fmod", "remainder", "floor_divide", "trunc_divide", "lgamma", "nextafter"}
 LIBRARY_INT = {"pow"}
 # Kernels in one file: gcc's time grows a little faster than the file.
-PER_FILE = 60
+PER_FILE = 100
 
 ISAS = {
     "base": ("", ""),
@@ -49,7 +47,8 @@ def _nodes(e):
 
 
 def _is_hot(kernel):
-    if any(d not in HOT for _, d in kernel.operands) or kernel.result not in HOT:
+    """Whether vectors pay."""
+    if kernel.result in COMPLEX or any(d in COMPLEX for _, d in kernel.operands):
         return False
     for e in _nodes(kernel.expression):
         if e.op in LIBRARY:
@@ -102,14 +101,14 @@ def _patterns(n):
 def print_kernel(kernel, isa):
     """One row function, its element function before it."""
     name = f"{kernel.name}_{isa}"
-    real = next((d for _, d in reversed(kernel.operands) if d is not bool_), bool_)
+    real = kernel.operands[-1][1]
     parameters = [*kernel.operands, *((p, compute_dtype(real)) for p in kernel.parameters)]
     text = print_function(C, f"{name}_at", parameters, kernel.expression)
     lines = [f"static void {name}(void **p, i64 n, int moving, const f64 *parameters) {{"]
     for i, (x, d) in enumerate(kernel.operands):
         lines.append(f"    const {SUFFIX[d]} *{x} = p[{i}];")
     count = len(kernel.operands)
-    lines.append(f"    {SUFFIX[kernel.result]} *out = p[{count}];")
+    lines.append(f"    {SUFFIX[kernel.result]} *result = p[{count}];")
     for i, p in enumerate(kernel.parameters):
         c = SUFFIX[compute_dtype(real)]
         lines.append(f"    const {c} {p} = ({c})parameters[{i}];")
@@ -148,7 +147,7 @@ def print_kernel(kernel, isa):
 def _loop(indent, name, args, result, independent=True):
     call = _store(result, f"{name}_at({', '.join(args)})")
     head = [f"{indent}DG_INDEPENDENT"] if independent else []
-    return [*head, f"{indent}for (i64 i = 0; i < n; i++) out[i] = {call};"]
+    return [*head, f"{indent}for (i64 i = 0; i < n; i++) result[i] = {call};"]
 
 
 def _source(kernels, isa):

@@ -83,3 +83,21 @@ typedef struct {
 int dg_conv(const dg_convolution *p, void *y, const void *x, const void *w);
 int dg_conv_input_grad(const dg_convolution *p, void *dx, const void *dy, const void *w);
 int dg_conv_weight_grad(const dg_convolution *p, void *dw, const void *x, const void *dy);
+
+/* ---- normalise.c ---- */
+
+/* Along one axis; type: of all operands and results. */
+int dg_softmax(const dg_axis *p, void *y, const void *x);
+int dg_log_softmax(const dg_axis *p, void *y, const void *x);
+int dg_softmax_grad(const dg_axis *p, void *dx, const void *y, const void *dy);
+int dg_log_softmax_grad(const dg_axis *p, void *dx, const void *y, const void *dy);
+
+/* outer rows of n elements (layer_norm), or n channels of inner elements in a batch of outer (batch_norm);
+ * the types of x and y, of gamma and beta, and of mean, rstd and var */
+typedef struct { int64_t type, weight_type, stat_type, outer, n, inner; double eps; } dg_normalisation;
+int dg_layer_norm(const dg_normalisation *p, void *y, void *mean, void *rstd, const void *x, const void *gamma, const void *beta);
+int dg_layer_norm_grad(const dg_normalisation *p, void *dx, void *dgamma, void *dbeta, const void *x, const void *gamma,
+                       const void *mean, const void *rstd, const void *dy);
+int dg_batch_norm(const dg_normalisation *p, void *y, void *mean, void *var, const void *x, const void *gamma, const void *beta);
+int dg_batch_norm_grad(const dg_normalisation *p, void *dx, void *dgamma, void *dbeta, const void *x, const void *gamma,
+                       const void *mean, const void *var, const void *dy);
