@@ -161,7 +161,9 @@ class GraphPlan:
             found = self._through_door(node, lin, residuals, given)
         else:
             if node.deep:
-                residuals = [r._buf if isinstance(r, Tensor) else r for r in residuals]
+                residuals = [
+                    r._buf if isinstance(r, (Tensor, OwnResult)) else r for r in residuals
+                ]
             found = call(*residuals, *given)
         wrt = lin.wrt
         if len(wrt) == len(node.parents):
