@@ -17,11 +17,13 @@ from . import (
     functional,
     gather_scatter,
     inplace,
+    linalg,
     logic,
     movement,
     primitive,
     reduction,
     rounding,
+    softmax,
     trigonometry,
 )
 from .creation import cast
@@ -35,6 +37,8 @@ FAMILIES = (
     movement,
     gather_scatter,
     reduction,
+    linalg,
+    softmax,
     functional,
     logic,
     comparison,

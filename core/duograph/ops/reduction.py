@@ -1,27 +1,54 @@
-"""Reductions over axes."""
+"""Reductions over axes: the primitives, and the functions of MindSpore's names made of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from ..op import op
+from ..dtype import BOOL, NUMERIC, REAL, DType, as_dtype, bool_, float32, int32, int64
+from ..errors import ArgumentValueError, DTypeError
+from ..op import NO_GRAD, op
 from ..tensor import Tensor
-from ..types import TensorType
+from ..types import TensorType, size_of
+from .axes import axes_of, axis_of, spelled
+from .creation import cast_to
+from .methods import tensor_method
+from .table import P
 
-__all__ = ["reduce_sum"]
+__all__ = [
+    "reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_all", "reduce_any",
+    "reduce_mean", "sum", "mean", "prod", "all", "any", "max", "min", "amax", "amin", "argmax",
+    "argmin", "count_nonzero", "nansum",
+]  # fmt: skip
+
+Axes = Sequence[int]
 
 
-def reduced_shape(shape: Sequence[int], axis: Sequence[int], keepdims: bool) -> tuple[int, ...]:
+def reduced_shape(shape: Sequence[int], axis: Axes, keepdims: bool) -> tuple[int, ...]:
     """The shape after reducing `axis` (non-negative ints)."""
     if keepdims:
-        return tuple(1 if i in axis else n for i, n in enumerate(shape))
-    return tuple(n for i, n in enumerate(shape) if i not in axis)
+        return tuple([1 if i in axis else n for i, n in enumerate(shape)])
+    return tuple([n for i, n in enumerate(shape) if i not in axis])
 
 
-@op(name="reduce_sum", composite=False)
-def reduce_sum(input: Tensor, axis: Sequence[int], keepdims: bool):
+def spread(value: Any, shape: Sequence[int], axis: Axes, keepdims: bool) -> Any:
+    """A reduced value back to the shape that it was reduced from: what gradients need."""
+    if not keepdims:
+        value = P.reshape(value, reduced_shape(shape, axis, True))
+    return P.broadcast_to(value, tuple(shape))
+
+
+def _count(shape: Sequence[int], axis: Axes) -> int:
+    return size_of([shape[i] for i in axis])
+
+
+# ---- primitives ---------------------------------------------------------------------------------
+
+
+@op(dtypes=NUMERIC)
+def reduce_sum(input: Tensor, axis: Axes, keepdims: bool):
     """Primitive: sum over `axis`, a tuple of non-negative ints; () reduces nothing."""
 
 
@@ -33,13 +60,781 @@ def _(x, axis, keepdims):
 @reduce_sum.reference
 def _(x, axis, keepdims):
     wide = np.float32 if x.dtype.itemsize == 2 and x.dtype.kind in "fV" else x.dtype
-    with np.errstate(all="ignore"):
-        return np.sum(x, axis=tuple(axis), keepdims=keepdims, dtype=wide).astype(x.dtype)
+    return np.sum(x, axis=tuple(axis), keepdims=keepdims, dtype=wide).astype(x.dtype)
 
 
 @reduce_sum.bprop
 def _(x, out, dout, axis, keepdims):
-    from .movement import broadcast_to, reshape_to
+    return (spread(dout, x.shape, axis, keepdims),)
 
+
+def _not_empty(name: str, x: TensorType, axis: Axes) -> None:
+    for i in axis:
+        if x.shape[i] == 0:
+            raise ArgumentValueError(
+                f"{name}: got a tensor of shape {x.shape} to reduce over axis {i}, which is empty; "
+                f"wanted at least one element"
+            )
+
+
+def _even_share(x: Any, out: Any, dout: Any, axis: Axes, keepdims: bool) -> tuple[Any]:
+    """Gradient of max and min: elements that equal the result share it evenly, as in MindSpore."""
     kept = reduced_shape(x.shape, axis, True)
-    return (broadcast_to(dout if keepdims else reshape_to(dout, kept), x.shape),)
+    if not keepdims:
+        out, dout = P.reshape(out, kept), P.reshape(dout, kept)
+    mask = cast_to(P.equal(x, out), x.dtype)
+    return (mask * (dout / reduce_sum(mask, axis, True)),)
+
+
+@op(dtypes=BOOL + REAL)
+def reduce_max(input: Tensor, axis: Axes, keepdims: bool):
+    """Primitive: largest element over `axis`, a tuple of non-negative ints; NaN wins."""
+
+
+@reduce_max.infer
+def _(x, axis, keepdims):
+    _not_empty("reduce_max", x, axis)
+    return TensorType.of(reduced_shape(x.shape, axis, keepdims), x.dtype)
+
+
+@reduce_max.reference
+def _(x, axis, keepdims):
+    return np.max(x, axis=tuple(axis), keepdims=keepdims)
+
+
+@reduce_max.bprop
+def _(x, out, dout, axis, keepdims):
+    return _even_share(x, out, dout, axis, keepdims)
+
+
+@op(dtypes=BOOL + REAL)
+def reduce_min(input: Tensor, axis: Axes, keepdims: bool):
+    """Primitive: smallest element over `axis`, a tuple of non-negative ints; NaN wins."""
+
+
+@reduce_min.infer
+def _(x, axis, keepdims):
+    _not_empty("reduce_min", x, axis)
+    return TensorType.of(reduced_shape(x.shape, axis, keepdims), x.dtype)
+
+
+@reduce_min.reference
+def _(x, axis, keepdims):
+    return np.min(x, axis=tuple(axis), keepdims=keepdims)
+
+
+def mirrored(x: Any) -> Any:
+    """An order-reversing map that is its own inverse and overflows for no integer."""
+    if x.dtype is bool_:
+        return P.logical_not(x)
+    if x.dtype.is_integer:
+        ones = -1 if x.dtype.kind == "i" else 2 ** (8 * x.dtype.itemsize) - 1
+        return P.bitwise_xor(x, P.fill((), ones, x.dtype))
+    return P.mul(x, -1)
+
+
+@reduce_min.decompose
+def _(input, axis, keepdims):
+    return mirrored(reduce_max(mirrored(input), axis, keepdims))
+
+
+@reduce_min.bprop
+def _(x, out, dout, axis, keepdims):
+    return _even_share(x, out, dout, axis, keepdims)
+
+
+@op(dtypes=NUMERIC)
+def reduce_prod(input: Tensor, axis: Axes, keepdims: bool):
+    """Primitive: product over `axis`, a tuple of non-negative ints."""
+
+
+@reduce_prod.infer
+def _(x, axis, keepdims):
+    return TensorType.of(reduced_shape(x.shape, axis, keepdims), x.dtype)
+
+
+@reduce_prod.reference
+def _(x, axis, keepdims):
+    wide = np.float32 if x.dtype.itemsize == 2 and x.dtype.kind in "fV" else x.dtype
+    return np.prod(x, axis=tuple(axis), keepdims=keepdims, dtype=wide).astype(x.dtype)
+
+
+def _axes_last(x: Any, axis: Axes) -> Any:
+    """`x` with the reduced axes moved to the end and made one."""
+    rest = [i for i in range(x.ndim) if i not in axis]
+    moved = P.transpose(x, (*rest, *axis)) if list(axis) != list(range(len(rest), x.ndim)) else x
+    return P.reshape(moved, (*[x.shape[i] for i in rest], _count(x.shape, axis)))
+
+
+@reduce_prod.decompose
+def _(input, axis, keepdims):
+    x = _axes_last(input, axis)
+    n = x.shape[-1]
+    if n == 0:
+        return P.fill(reduced_shape(input.shape, axis, keepdims), 1, input.dtype)
+    while n > 1:  # halve: the first half times the second, an odd last one carried along
+        half = n // 2
+        lower = P.strided_slice(x, *_last_axis(x.shape, 0, half))
+        upper = P.strided_slice(x, *_last_axis(x.shape, half, 2 * half))
+        product = lower * upper
+        if n % 2:
+            product = P.concat(
+                (product, P.strided_slice(x, *_last_axis(x.shape, n - 1, n))), x.ndim - 1
+            )
+        x, n = product, half + n % 2
+    return P.reshape(x, reduced_shape(input.shape, axis, keepdims))
+
+
+def _last_axis(shape: Sequence[int], begin: int, end: int) -> tuple[tuple[int, ...], ...]:
+    lead = len(shape) - 1
+    return (*[0] * lead, begin), (*shape[:-1], end), (1,) * len(shape)
+
+
+@reduce_prod.bprop
+def _(x, out, dout, axis, keepdims):
+    flat = _axes_last(x, axis)
+    last = flat.ndim - 1
+    others = P.cumprod(flat, last, True, False) * P.cumprod(flat, last, True, True)
+    rest = [i for i in range(x.ndim) if i not in axis]
+    order = (*rest, *axis)
+    others = P.reshape(others, tuple(x.shape[i] for i in order))
+    if order != tuple(range(x.ndim)):
+        others = P.transpose(others, tuple(order.index(i) for i in range(x.ndim)))
+    return (others * spread(dout, x.shape, axis, keepdims),)
+
+
+@op(differentiable=False)
+def reduce_all(input: Tensor, axis: Axes, keepdims: bool):
+    """Primitive: whether all elements over `axis` are true (not 0); True of nothing."""
+
+
+@op(differentiable=False)
+def reduce_any(input: Tensor, axis: Axes, keepdims: bool):
+    """Primitive: whether any element over `axis` is true (not 0); False of nothing."""
+
+
+def _bool_reduced(x, axis, keepdims):
+    return TensorType.of(reduced_shape(x.shape, axis, keepdims), bool_)
+
+
+reduce_all.infer(_bool_reduced)
+reduce_any.infer(_bool_reduced)
+
+
+@reduce_all.reference
+def _(x, axis, keepdims):
+    return np.all(x.astype(bool), axis=tuple(axis), keepdims=keepdims)
+
+
+@reduce_any.reference
+def _(x, axis, keepdims):
+    return np.any(x.astype(bool), axis=tuple(axis), keepdims=keepdims)
+
+
+@reduce_any.decompose
+def _(input, axis, keepdims):
+    truth = input if input.dtype is bool_ else cast_to(input, bool_)
+    return cast_to(reduce_sum(cast_to(truth, int32), axis, keepdims), bool_)
+
+
+@reduce_all.decompose
+def _(input, axis, keepdims):
+    truth = input if input.dtype is bool_ else cast_to(input, bool_)
+    return P.logical_not(reduce_any(P.logical_not(truth), axis, keepdims))
+
+
+# the primitives `argmax` and `argmin`; the public functions below take the names in this module
+@op(name="argmax", dtypes=BOOL + REAL, differentiable=False)
+def argmax_along(input: Tensor, axis: int):
+    """Primitive: int64 index of the first largest element along `axis`, which is removed; NaN wins."""
+
+
+@op(name="argmin", dtypes=BOOL + REAL, differentiable=False)
+def argmin_along(input: Tensor, axis: int):
+    """Primitive: int64 index of the first smallest element along `axis`, which is removed; NaN wins."""
+
+
+@argmax_along.infer
+def _(x, axis):
+    _not_empty("argmax", x, (axis,))
+    return TensorType.of(reduced_shape(x.shape, (axis,), False), int64)
+
+
+@argmin_along.infer
+def _(x, axis):
+    _not_empty("argmin", x, (axis,))
+    return TensorType.of(reduced_shape(x.shape, (axis,), False), int64)
+
+
+@argmax_along.reference
+def _(x, axis):
+    return np.argmax(_no_bfloat(x), axis=axis)
+
+
+@argmin_along.reference
+def _(x, axis):
+    return np.argmin(_no_bfloat(x), axis=axis)
+
+
+def _no_bfloat(x: Any) -> Any:
+    """NumPy's argmax of bfloat16 does not let NaN win."""
+    return x.astype(np.float32) if x.dtype.name == "bfloat16" else x
+
+
+@argmax_along.decompose
+def _(input, axis):
+    x = cast_to(input, int32) if input.dtype is bool_ else input
+    best = reduce_max(x, (axis,), True)
+    hit = P.equal(x, best)
+    if x.dtype.is_floating:
+        unordered = P.logical_not(P.equal(x, x))
+        hit = P.logical_or(hit, unordered)
+    n = x.shape[axis]
+    count = P.iota(x.shape, axis, int64)
+    first = P.select(hit, count, P.fill((), n, int64))
+    return reduce_min(first, (axis,), False)
+
+
+@argmin_along.decompose
+def _(input, axis):
+    x = cast_to(input, int32) if input.dtype is bool_ else input
+    return argmax_along(mirrored(x), axis)
+
+
+# ---- composites ---------------------------------------------------------------------------------
+
+
+@op(dtypes=NUMERIC)
+def reduce_mean(input: Tensor, axis: Axes, keepdims: bool):
+    """Mean over `axis`, a tuple of non-negative ints. Integers are divided as such, rounding to zero."""
+    n = _count(input.shape, axis)
+    dtype = input.dtype
+    if dtype.is_integer:
+        total = P.reduce_sum(cast_to(input, int64), axis, keepdims)
+        whole = P.floor_divide(P.abs(total), n or 1)
+        return cast_to(P.select(P.less(total, 0), P.neg(whole), whole), dtype)
+    narrow = dtype.is_floating and dtype.itemsize == 2
+    total = reduce_sum(cast_to(input, float32) if narrow else input, axis, keepdims)
+    found = total * (1.0 / n) if n and n & (n - 1) == 0 else total / float(n)
+    return cast_to(found, dtype) if narrow else found
+
+
+@op(dtypes=BOOL + REAL)
+def max_with_index(input: Tensor, axis: int, keepdims: bool):
+    """Largest element along one axis and its first index; the gradient goes to that element."""
+    return _picked(input, P.argmax(input, axis), axis, keepdims)
+
+
+@op(dtypes=BOOL + REAL)
+def min_with_index(input: Tensor, axis: int, keepdims: bool):
+    """Smallest element along one axis and its first index; the gradient goes to that element."""
+    return _picked(input, P.argmin(input, axis), axis, keepdims)
+
+
+def _picked(x: Any, index: Any, axis: int, keepdims: bool) -> tuple[Any, Any]:
+    kept = P.reshape(index, reduced_shape(x.shape, (axis,), True))
+    values = P.gather_elements(x, kept, axis)
+    return (values, kept) if keepdims else (P.reshape(values, index.shape), index)
+
+
+# ---- public functions ---------------------------------------------------------------------------
+
+
+def _cast(x: Any, dtype: Any) -> Any:
+    target = as_dtype(dtype)
+    return x if x.dtype is target else cast_to(x, target)
+
+
+def _tensor(name: str, x: Any) -> Any:
+    if isinstance(x, Tensor):
+        return x
+    if isinstance(x, (bool, int, float, complex, np.ndarray, np.generic)):
+        return Tensor(x)
+    raise DTypeError(f"{name}: got {type(x).__name__} for the input; wanted a Tensor")
+
+
+def _dtype_second(keepdims: Any, dtype: Any, initial: Any) -> tuple[Any, Any, Any]:
+    """The older positional order (axis, dtype, keepdims, initial) as (keepdims, dtype, initial)."""
+    if keepdims is None or isinstance(keepdims, (DType, str, type)) or isinstance(keepdims, np.dtype):
+        return (dtype if isinstance(dtype, bool) else False), keepdims, initial
+    return keepdims, dtype, initial
+
+
+@tensor_method("sum")
+def sum(
+    input: Tensor, axis: Any = None, keepdims: Any = False, dtype: Any = None, initial: Any = None, **dim: Any
+) -> Tensor:
+    """Sum of the elements over axes (`mindspore.ops.sum`).
+
+    Args:
+        input: Tensor of any shape and dtype.
+        axis: int or tuple of ints; None and () mean all. Also spelled `dim`.
+        keepdims: whether the reduced axes stay, as 1. Also spelled `keepdim`, `keep_dims`.
+        dtype: dtype of the result, to which `input` is cast first; default its own, int64 for bool and integers.
+            The older order (axis, dtype, keepdims) is understood.
+        initial: number added to the sum.
+
+    Returns:
+        Tensor with the axes removed; 0 where there is nothing to sum.
+
+    Raises:
+        ValueError: an axis out of range, or named twice.
+
+    Examples:
+        >>> import duograph as ms
+        >>> x = ms.Tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> print(x.sum(), x.sum(1), x.sum(dim=0, keepdim=True))
+        10.0 [3. 7.] [[4. 6.]]
+    """
+    if keepdims.__class__ is not bool:
+        keepdims, dtype, initial = _dtype_second(keepdims, dtype, initial)
+    if dim or keepdims.__class__ is not bool:
+        axis, keepdims = spelled("sum", axis, keepdims, dim)
+    x = _tensor("sum", input)
+    if dtype is not None:
+        x = _cast(x, dtype)
+    elif x.dtype.kind in "biu" and x.dtype is not int64:
+        x = cast_to(x, int64)
+    out = reduce_sum(x, axes_of("sum", axis, x.ndim), keepdims)
+    return out if initial is None else out + initial
+
+
+@tensor_method("mean")
+def mean(
+    input: Tensor, axis: Any = None, keepdims: Any = False, dtype: Any = None, **dim: Any
+) -> Tensor:
+    """Mean of the elements over axes (`mindspore.ops.mean`).
+
+    Args:
+        input: Tensor of any shape; numbers, not bool.
+        axis: int or tuple of ints; None and () mean all. Also spelled `dim`.
+        keepdims: whether the reduced axes stay, as 1. Also spelled `keepdim`, `keep_dims`.
+        dtype: dtype of the result, to which `input` is cast first. Without it the mean of integers is
+            an integer, rounded to zero.
+
+    Returns:
+        Tensor with the axes removed; NaN where there is nothing to average.
+
+    Raises:
+        ValueError: an axis out of range, or named twice.
+        TypeError: `input` is bool.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.mean(ms.Tensor([[1.0, 2.0], [3.0, 5.0]]), 1))
+        [1.5 4. ]
+    """
+    if dim or keepdims.__class__ is not bool:
+        axis, keepdims = spelled("mean", axis, keepdims, dim)
+    x = _tensor("mean", input)
+    if dtype is not None:
+        x = _cast(x, dtype)
+    return reduce_mean(x, axes_of("mean", axis, x.ndim), keepdims)  # type: ignore[no-any-return]
+
+
+@tensor_method("prod")
+def prod(
+    input: Tensor, axis: Any = None, keepdims: Any = False, dtype: Any = None, **dim: Any
+) -> Tensor:
+    """Product of the elements over axes (`mindspore.ops.prod`).
+
+    Args:
+        input: Tensor of any shape and dtype.
+        axis: int or tuple of ints; None and () mean all. Also spelled `dim`.
+        keepdims: whether the reduced axes stay, as 1. Also spelled `keepdim`, `keep_dims`.
+        dtype: dtype of the result, to which `input` is cast first; default its own, int64 for bool and integers.
+
+    Returns:
+        Tensor with the axes removed; 1 where there is nothing to multiply.
+
+    Raises:
+        ValueError: an axis out of range, or named twice.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.prod(ms.Tensor([[1.0, 2.0], [3.0, 4.0]]), 1))
+        [ 2. 12.]
+    """
+    if keepdims.__class__ is not bool:
+        keepdims, dtype, _ = _dtype_second(keepdims, dtype, None)
+    if dim or keepdims.__class__ is not bool:
+        axis, keepdims = spelled("prod", axis, keepdims, dim)
+    x = _tensor("prod", input)
+    if dtype is not None:
+        x = _cast(x, dtype)
+    elif x.dtype.kind in "biu" and x.dtype is not int64:
+        x = cast_to(x, int64)
+    return reduce_prod(x, axes_of("prod", axis, x.ndim), keepdims)  # type: ignore[no-any-return]
+
+
+@tensor_method("all")
+def all(input: Tensor, axis: Any = None, keep_dims: Any = False, **dim: Any) -> Tensor:
+    """Whether all elements over axes are true (`mindspore.ops.all`).
+
+    Args:
+        input: Tensor of any shape and dtype; what is not 0 is true.
+        axis: int or tuple of ints; None and () mean all. Also spelled `dim`.
+        keep_dims: whether the reduced axes stay, as 1. Also spelled `keepdims`, `keepdim`.
+
+    Returns:
+        Tensor of bool; True where there is nothing.
+
+    Raises:
+        ValueError: an axis out of range, or named twice.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.Tensor([[True, False], [True, True]]).all(axis=1))
+        [False  True]
+    """
+    axis, keep_dims = spelled("all", axis, keep_dims, dim)
+    x = _tensor("all", input)
+    return reduce_all(x, axes_of("all", axis, x.ndim), keep_dims)  # type: ignore[no-any-return]
+
+
+@tensor_method("any")
+def any(input: Tensor, axis: Any = None, keep_dims: Any = False, **dim: Any) -> Tensor:
+    """Whether any element over axes is true (`mindspore.ops.any`).
+
+    Args:
+        input: Tensor of any shape and dtype; what is not 0 is true.
+        axis: int or tuple of ints; None and () mean all. Also spelled `dim`.
+        keep_dims: whether the reduced axes stay, as 1. Also spelled `keepdims`, `keepdim`.
+
+    Returns:
+        Tensor of bool; False where there is nothing.
+
+    Raises:
+        ValueError: an axis out of range, or named twice.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.Tensor([[True, False], [False, False]]).any(axis=1))
+        [ True False]
+    """
+    axis, keep_dims = spelled("any", axis, keep_dims, dim)
+    x = _tensor("any", input)
+    return reduce_any(x, axes_of("any", axis, x.ndim), keep_dims)  # type: ignore[no-any-return]
+
+
+def _lowest(dtype: DType, sign: int) -> Any:
+    """The number that every other of the dtype beats in max (sign -1) or min (sign 1)."""
+    if dtype.is_floating:
+        return sign * float("inf")
+    if dtype is bool_:
+        return sign > 0
+    info = np.iinfo(dtype.np)
+    return int(info.min if sign < 0 else info.max)
+
+
+def _extreme_input(name: str, x: Any, initial: Any, where: Any, sign: int) -> Any:
+    """`x` with masked elements replaced by `initial`, as NumPy's `where` has it."""
+    if where is None or where is True:
+        return x
+    if initial is None:
+        raise ArgumentValueError(f"{name}: got where without initial; wanted both")
+    return P.select(where, x, initial)
+
+
+def _initial(out: Any, initial: Any, sign: int) -> Any:
+    if initial is None:
+        return out
+    value = initial if isinstance(initial, Tensor) else P.fill((), initial, out.dtype)
+    return P.maximum(out, value) if sign < 0 else P.minimum(out, value)
+
+
+def _extreme(name, input, axis, keepdims, initial, where, sign):  # type: ignore[no-untyped-def]
+    x = _tensor(name, input)
+    x = _extreme_input(name, x, initial, where, sign)
+    axes = axes_of(name, axis, x.ndim)
+    if initial is not None and 0 in [x.shape[i] for i in axes]:
+        value = initial.item() if isinstance(initial, Tensor) else initial
+        return P.fill(reduced_shape(x.shape, axes, keepdims), value, x.dtype)
+    out = (reduce_max if sign < 0 else reduce_min)(x, axes, keepdims)
+    return _initial(out, initial, sign)
+
+
+def _max_or_min(name, input, axis, keepdims, initial, where, sign, with_index):  # type: ignore[no-untyped-def]
+    x = _tensor(name, input)
+    if axis is None:
+        value = _extreme(name, x, None, False, initial, where, sign)
+        return (value, P.fill((), 0, int64)) if with_index else value
+    x = _extreme_input(name, x, initial, where, sign)
+    found = (max_with_index if sign < 0 else min_with_index)
+    if x.ndim == 0:
+        axis_of(name, axis, 0)
+        return _initial(x, initial, sign), P.fill((), 0, int64)
+    value, index = found(x, axis_of(name, axis, x.ndim), keepdims)
+    return _initial(value, initial, sign), index
+
+
+def max(
+    input: Tensor, axis: Any = None, keepdims: Any = False, *, initial: Any = None, where: Any = None, **dim: Any
+) -> tuple[Tensor, Tensor]:
+    """Largest element along one axis and its index (`mindspore.ops.max`).
+
+    Args:
+        input: Tensor of any shape; any dtype but complex.
+        axis: int; None means over all elements, and the index is then 0. Also spelled `dim`.
+        keepdims: whether the axis stays, as 1. Also spelled `keepdim`.
+        initial: number that the result is at least.
+        where: bool Tensor; elements where it is False count as `initial`.
+
+    Returns:
+        (values, int64 indices) with the axis removed. NaN wins; of equals the first.
+
+    Raises:
+        ValueError: nothing to reduce; an axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> values, indices = ms.ops.max(ms.Tensor([[1.0, 5.0], [7.0, 2.0]]), 1)
+        >>> print(values, indices)
+        [5. 7.] [1 0]
+    """
+    axis, keepdims = spelled("max", axis, keepdims, dim)
+    return _max_or_min("max", input, axis, keepdims, initial, where, -1, True)  # type: ignore[no-any-return]
+
+
+def min(
+    input: Tensor, axis: Any = None, keepdims: Any = False, *, initial: Any = None, where: Any = None, **dim: Any
+) -> tuple[Tensor, Tensor]:
+    """Smallest element along one axis and its index (`mindspore.ops.min`).
+
+    Args:
+        input: Tensor of any shape; any dtype but complex.
+        axis: int; None means over all elements, and the index is then 0. Also spelled `dim`.
+        keepdims: whether the axis stays, as 1. Also spelled `keepdim`.
+        initial: number that the result is at most.
+        where: bool Tensor; elements where it is False count as `initial`.
+
+    Returns:
+        (values, int64 indices) with the axis removed. NaN wins; of equals the first.
+
+    Raises:
+        ValueError: nothing to reduce; an axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> values, indices = ms.ops.min(ms.Tensor([[1.0, 5.0], [7.0, 2.0]]), 1)
+        >>> print(values, indices)
+        [1. 2.] [0 1]
+    """
+    axis, keepdims = spelled("min", axis, keepdims, dim)
+    return _max_or_min("min", input, axis, keepdims, initial, where, 1, True)  # type: ignore[no-any-return]
+
+
+def _method(name, x, args, initial, where, return_indices, other, sign):  # type: ignore[no-untyped-def]
+    """Tensor.max and Tensor.min: (dim, keepdim) gives a pair, (axis=, keepdims=) values alone."""
+    if len(args) > 2:
+        raise ArgumentValueError(f"{name}: got {len(args)} positional arguments; wanted at most 2")
+    newer = bool(args) or "dim" in other or "keepdim" in other
+    axis, keepdims = spelled(name, *(*args, *(None, False)[len(args) :]), other)
+    if axis is None:
+        out = _extreme(name, x, None, keepdims, initial, where, sign)
+        return (out, argmax(x) if sign < 0 else argmin(x)) if return_indices else out
+    if newer or return_indices:
+        return _max_or_min(name, x, axis, keepdims, initial, where, sign, True)
+    return _extreme(name, x, axis, keepdims, initial, where, sign)
+
+
+@tensor_method("max")
+def tensor_max(
+    input: Tensor, *args: Any, initial: Any = None, where: Any = None, return_indices: bool = False, **other: Any
+) -> Any:
+    """Largest element (`mindspore.Tensor.max`).
+
+    Three forms: `x.max()` over all elements; `x.max(dim, keepdim=False)` gives (values, indices);
+    `x.max(axis=..., keepdims=False, initial=None, where=True, return_indices=False)` gives the values, or the pair.
+
+    Examples:
+        >>> import duograph as ms
+        >>> x = ms.Tensor([[1.0, 5.0], [7.0, 2.0]])
+        >>> print(x.max(), x.max(axis=1), x.max(1)[1])
+        7.0 [5. 7.] [1 0]
+    """
+    return _method("max", input, args, initial, where, return_indices, other, -1)
+
+
+@tensor_method("min")
+def tensor_min(
+    input: Tensor, *args: Any, initial: Any = None, where: Any = None, return_indices: bool = False, **other: Any
+) -> Any:
+    """Smallest element (`mindspore.Tensor.min`), in the three forms of `Tensor.max`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> x = ms.Tensor([[1.0, 5.0], [7.0, 2.0]])
+        >>> print(x.min(), x.min(axis=1), x.min(1)[1])
+        1.0 [1. 2.] [0 1]
+    """
+    return _method("min", input, args, initial, where, return_indices, other, 1)
+
+
+@tensor_method("amax")
+def amax(
+    input: Tensor, axis: Any = None, keepdims: Any = False, *, initial: Any = None, where: Any = None, **dim: Any
+) -> Tensor:
+    """Largest element over axes (`mindspore.ops.amax`).
+
+    Args:
+        input: Tensor of any shape; any dtype but complex.
+        axis: int or tuple of ints; None and () mean all. Also spelled `dim`.
+        keepdims: whether the reduced axes stay, as 1. Also spelled `keepdim`.
+        initial: number that the result is at least.
+        where: bool Tensor; elements where it is False count as `initial`.
+
+    Returns:
+        Tensor with the axes removed; NaN wins. Equal elements share the gradient.
+
+    Raises:
+        ValueError: nothing to reduce and no `initial`; an axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.amax(ms.Tensor([[1.0, 5.0], [7.0, 2.0]]), 0))
+        [7. 5.]
+    """
+    axis, keepdims = spelled("amax", axis, keepdims, dim)
+    return _extreme("amax", input, axis, keepdims, initial, where, -1)  # type: ignore[no-any-return]
+
+
+@tensor_method("amin")
+def amin(
+    input: Tensor, axis: Any = None, keepdims: Any = False, *, initial: Any = None, where: Any = None, **dim: Any
+) -> Tensor:
+    """Smallest element over axes (`mindspore.ops.amin`).
+
+    Args:
+        input: Tensor of any shape; any dtype but complex.
+        axis: int or tuple of ints; None and () mean all. Also spelled `dim`.
+        keepdims: whether the reduced axes stay, as 1. Also spelled `keepdim`.
+        initial: number that the result is at most.
+        where: bool Tensor; elements where it is False count as `initial`.
+
+    Returns:
+        Tensor with the axes removed; NaN wins. Equal elements share the gradient.
+
+    Raises:
+        ValueError: nothing to reduce and no `initial`; an axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.amin(ms.Tensor([[1.0, 5.0], [7.0, 2.0]]), 0))
+        [1. 2.]
+    """
+    axis, keepdims = spelled("amin", axis, keepdims, dim)
+    return _extreme("amin", input, axis, keepdims, initial, where, 1)  # type: ignore[no-any-return]
+
+
+def _arg(name, input, axis, keepdims, along):  # type: ignore[no-untyped-def]
+    x = _tensor(name, input)
+    if axis is None or x.ndim == 0:
+        if axis is not None:
+            axis_of(name, axis, 0)
+        out = along(P.reshape(x, (x.size,)), 0)
+        return P.reshape(out, (1,) * x.ndim) if keepdims and axis is not None else out
+    axis = axis_of(name, axis, x.ndim)
+    out = along(x, axis)
+    return P.reshape(out, reduced_shape(x.shape, (axis,), True)) if keepdims else out
+
+
+@tensor_method("argmax")
+def argmax(input: Tensor, axis: Any = None, keepdims: Any = False, **dim: Any) -> Tensor:
+    """Index of the largest element along an axis (`mindspore.ops.argmax`).
+
+    Args:
+        input: Tensor of any shape; any dtype but complex.
+        axis: int; None means in the flattened tensor. Also spelled `dim`.
+        keepdims: whether the axis stays, as 1. Also spelled `keepdim`.
+
+    Returns:
+        Tensor of int64. NaN wins; of equals the first.
+
+    Raises:
+        ValueError: nothing to choose from; an axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.argmax(ms.Tensor([[1.0, 5.0], [7.0, 2.0]]), 1))
+        [1 0]
+    """
+    axis, keepdims = spelled("argmax", axis, keepdims, dim)
+    return _arg("argmax", input, axis, keepdims, argmax_along)  # type: ignore[no-any-return]
+
+
+@tensor_method("argmin")
+def argmin(input: Tensor, axis: Any = None, keepdims: Any = False, **dim: Any) -> Tensor:
+    """Index of the smallest element along an axis (`mindspore.ops.argmin`).
+
+    Args:
+        input: Tensor of any shape; any dtype but complex.
+        axis: int; None means in the flattened tensor. Also spelled `dim`.
+        keepdims: whether the axis stays, as 1. Also spelled `keepdim`.
+
+    Returns:
+        Tensor of int64. NaN wins; of equals the first.
+
+    Raises:
+        ValueError: nothing to choose from; an axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.argmin(ms.Tensor([[1.0, 5.0], [7.0, 2.0]]), 1))
+        [0 1]
+    """
+    axis, keepdims = spelled("argmin", axis, keepdims, dim)
+    return _arg("argmin", input, axis, keepdims, argmin_along)  # type: ignore[no-any-return]
+
+
+@tensor_method("count_nonzero")
+def count_nonzero(
+    x: Tensor, axis: Any = None, keep_dims: Any = False, dtype: Any = int32, **dim: Any
+) -> Tensor:
+    """How many elements over axes are not 0 (`mindspore.ops.count_nonzero`).
+
+    Args:
+        x: Tensor of any shape and dtype.
+        axis: int or tuple of ints; None and () mean all. Also spelled `dim`.
+        keep_dims: whether the reduced axes stay, as 1.
+        dtype: dtype of the result.
+
+    Returns:
+        Tensor of `dtype`.
+
+    Raises:
+        ValueError: an axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.count_nonzero(ms.Tensor([[0, 1], [1, 1]]), 1))
+        [1 2]
+    """
+    axis, keep_dims = spelled("count_nonzero", axis, keep_dims, dim)
+    return reduce_sum(_cast(_cast(x, bool_), dtype), axes_of("count_nonzero", axis, x.ndim), keep_dims)  # type: ignore[no-any-return]
+
+
+@tensor_method("nansum")
+def nansum(
+    input: Tensor, axis: Any = None, keepdims: Any = False, *, dtype: Any = None, **dim: Any
+) -> Tensor:
+    """Sum that counts NaN as 0 (`mindspore.ops.nansum`).
+
+    Args:
+        input, axis, keepdims, dtype: as of `sum`.
+
+    Returns:
+        Tensor with the axes removed.
+
+    Raises:
+        ValueError: an axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.nansum(ms.Tensor([1.0, float("nan"), 2.0])))
+        3.0
+    """
+    x = input
+    if x.dtype.kind in "fc":
+        x = P.select(P.equal(x, x), x, P.fill((), 0, x.dtype))
+    return sum(x, axis, keepdims, dtype, **dim)

@@ -1,0 +1,113 @@
+"""Axes and flags in both of MindSpore's spellings: axis/keepdims of the NumPy-like forms, dim/keepdim of the newer ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError, ArgumentValueError
+from ..tensor import Tensor
+
+__all__ = ["axes_of", "axis_of", "spelled", "tuple_of"]
+
+
+def axis_of(name: str, axis: Any, ndim: int) -> int:
+    """`axis` as a non-negative int; a 0-d tensor counts as one of one axis.
+
+    Raises:
+        TypeError: not an int.
+        ValueError: outside [-ndim, ndim).
+    """
+    if axis.__class__ is not int:
+        if isinstance(axis, Tensor) and axis.size == 1:
+            axis = axis.item()
+        if isinstance(axis, (tuple, list)) and len(axis) == 1:
+            axis = axis[0]
+        if isinstance(axis, (bool, np.bool_)) or not isinstance(axis, (int, np.integer)):
+            raise ArgumentError(f"{name}: got axis {axis!r}; wanted an int")
+        axis = int(axis)
+    n = ndim or 1
+    if not -n <= axis < n:
+        raise ArgumentValueError(f"{name}: got axis {axis}; wanted one in [{-n}, {n})")
+    return axis + n if axis < 0 else axis
+
+
+def axes_of(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
+    """`axis` as a sorted tuple of non-negative ints; None and () stand for all axes.
+
+    Raises:
+        TypeError: not an int, or a tuple or list of ints.
+        ValueError: an axis out of range, or twice.
+    """
+    if axis is None:
+        return tuple(range(ndim))
+    if axis.__class__ is int:
+        found = axis_of(name, axis, ndim)
+        return (found,) if ndim else ()
+    if isinstance(axis, Tensor):
+        axis = axis.tolist()
+    if isinstance(axis, (tuple, list)):
+        if not axis:
+            return tuple(range(ndim))
+        all_ = [axis_of(name, a, ndim) for a in axis]
+        if len(set(all_)) != len(all_):
+            raise ArgumentValueError(f"{name}: got axis {tuple(axis)}, which names an axis twice")
+        return tuple(sorted(all_)) if ndim else ()
+    found = axis_of(name, axis, ndim)
+    return (found,) if ndim else ()
+
+
+_AXIS = ("axis", "dim")
+_KEEP = ("keepdims", "keep_dims", "keepdim")
+
+
+def spelled(name: str, axis: Any, keepdims: Any, other: Mapping[str, Any]) -> tuple[Any, bool]:
+    """Axis and keepdims, whichever spelling they were given in.
+
+    Raises:
+        TypeError: an unknown keyword, or one thing in two spellings.
+    """
+    for key, value in other.items():
+        if key in _AXIS:
+            if axis is not None:
+                raise ArgumentError(f"{name}: got both axis={axis!r} and {key}={value!r}")
+            axis = value
+        elif key in _KEEP:
+            keepdims = value
+        else:
+            raise ArgumentError(f"{name}: got the unknown argument {key!r}")
+    if keepdims.__class__ is not bool:
+        if not isinstance(keepdims, (bool, np.bool_)):
+            raise ArgumentError(f"{name}: got keepdims={keepdims!r}; wanted True or False")
+        keepdims = bool(keepdims)
+    return axis, keepdims
+
+
+def tuple_of(name: str, what: str, value: Any, n: int) -> tuple[int, ...]:
+    """An int for each of `n` axes, from one int or a tuple or list of 1 or `n`.
+
+    Raises:
+        TypeError: something else.
+        ValueError: another length.
+    """
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return (int(value),) * n
+    if isinstance(value, (tuple, list)) and all(
+        isinstance(v, (int, np.integer)) and not isinstance(v, bool) for v in value
+    ):
+        if len(value) == 1:
+            return (int(value[0]),) * n
+        if len(value) == n:
+            return tuple(int(v) for v in value)
+        raise ArgumentValueError(f"{name}: got {what}={value!r}; wanted an int or {n} of them")
+    raise ArgumentError(f"{name}: got {what}={value!r}; wanted an int or a tuple of {n} ints")
+
+
+def flattened(shape: Sequence[int]) -> int:
+    """Number of elements of a shape."""
+    n = 1
+    for d in shape:
+        n *= d
+    return n

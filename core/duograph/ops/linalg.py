@@ -1,0 +1,767 @@
+"""Matrix products: the primitive `matmul`, and the functions of MindSpore's names made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dtype import NUMERIC, float32
+from ..errors import ArgumentError, ArgumentValueError, ShapeError
+from ..op import op
+from ..tensor import Tensor
+from ..types import TensorType, broadcast_shapes
+from .axes import axis_of
+from .creation import cast_to
+from .methods import tensor_method
+from .pointwise import conjugate
+from .table import P
+
+__all__ = [
+    "matmul", "mm", "bmm", "dot", "outer", "ger", "mv", "vdot", "inner", "addmm", "addbmm", "baddbmm",
+    "addmv", "addr", "tensor_dot", "batch_dot", "kron", "einsum", "dense", "bias_add",
+]  # fmt: skip
+
+
+@op(name="matmul", dtypes=NUMERIC, promote="common")
+def matmul_of(input: Tensor, other: Tensor, transpose_a: bool = False, transpose_b: bool = False):
+    """Primitive: product of matrices in the last two axes; leading axes broadcast. Both have at least two."""
+
+
+def _turned(shape: Sequence[int], turn: bool) -> tuple[int, int]:
+    return (shape[-1], shape[-2]) if turn else (shape[-2], shape[-1])
+
+
+@matmul_of.infer
+def _(x, y, transpose_a, transpose_b):
+    if x.ndim < 2 or y.ndim < 2:
+        raise ShapeError(
+            f"matmul: got shapes {x.shape} and {y.shape}; wanted at least two axes each"
+        )
+    m, k = _turned(x.shape, transpose_a)
+    k2, n = _turned(y.shape, transpose_b)
+    if k != k2:
+        which = ("-2" if transpose_a else "-1", "-1" if transpose_b else "-2")
+        raise ShapeError(
+            f"matmul: got shapes {x.shape} and {y.shape}; input.shape[{which[0]}] must equal "
+            f"other.shape[{which[1]}]"
+        )
+    batch = broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    if batch is None:
+        raise ShapeError(
+            f"matmul: got shapes {x.shape} and {y.shape}, whose leading axes {x.shape[:-2]} and "
+            f"{y.shape[:-2]} do not broadcast"
+        )
+    return TensorType.of((*batch, m, n), x.dtype)
+
+
+@matmul_of.reference
+def _(x, y, transpose_a, transpose_b):
+    dtype = x.dtype
+    if dtype.itemsize == 2 and dtype.kind in "fV":  # halves are summed in float32
+        x, y = x.astype(np.float32), y.astype(np.float32)
+    x = np.swapaxes(x, -1, -2) if transpose_a else x
+    y = np.swapaxes(y, -1, -2) if transpose_b else y
+    return np.matmul(x, y).astype(dtype)
+
+
+def _fold(grad: Any, shape: Sequence[int]) -> Any:
+    """Sum a gradient over the leading axes along which its operand was broadcast."""
+    if grad.shape == tuple(shape):
+        return grad
+    lead = grad.ndim - len(shape)
+    axes = tuple(
+        i for i in range(grad.ndim - 2)
+        if i < lead or (shape[i - lead] == 1 and grad.shape[i] != 1)
+    )  # fmt: skip
+    return P.reshape(P.reduce_sum(grad, axes, False), tuple(shape))
+
+
+@matmul_of.bprop
+def _(x, y, out, dout, transpose_a, transpose_b):
+    xc, yc = conjugate(x), conjugate(y)
+    if transpose_a:
+        dx = matmul_of(yc, dout, transpose_b, True)
+    else:
+        dx = matmul_of(dout, yc, False, not transpose_b)
+    if transpose_b:
+        dy = matmul_of(dout, xc, True, transpose_a)
+    else:
+        dy = matmul_of(xc, dout, not transpose_a, False)
+    return _fold(dx, x.shape), _fold(dy, y.shape)
+
+
+def _as_tensor(name: str, x: Any) -> Any:
+    if isinstance(x, Tensor):
+        return x
+    if isinstance(x, (np.ndarray, list, tuple)):
+        return Tensor(x)
+    raise ArgumentError(f"{name}: got {type(x).__name__} for an operand; wanted a Tensor")
+
+
+def _want_ndim(name: str, x: Any, what: str, ndim: int) -> None:
+    if x.ndim != ndim:
+        raise ShapeError(f"{name}: got {what} of shape {x.shape}; wanted {ndim} axes")
+
+
+@tensor_method("matmul", "__matmul__")
+def matmul(input: Tensor, other: Tensor) -> Tensor:
+    """Matrix product, by the rules of `numpy.matmul` (`mindspore.ops.matmul`; `@`).
+
+    Args:
+        input: Tensor of at least one axis.
+        other: Tensor of at least one axis. One axis alone is a row on the left, a column on the right, and is
+            removed from the result; leading axes broadcast, dtypes are promoted.
+
+    Returns:
+        Tensor of shape (batch..., m, n) for (..., m, k) and (..., k, n).
+
+    Raises:
+        ValueError: inner sizes differ, leading axes do not broadcast, or an operand is 0-d.
+
+    Examples:
+        >>> import duograph as ms
+        >>> x = ms.Tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> print(ms.ops.matmul(x, ms.Tensor([1.0, 1.0])))
+        [3. 7.]
+    """
+    try:
+        if len(input._type.shape) >= 2 and len(other._type.shape) >= 2:
+            return matmul_of(input, other)  # type: ignore[no-any-return]
+    except AttributeError:
+        pass
+    x, y = _as_tensor("matmul", input), _as_tensor("matmul", other)
+    if x.ndim == 0 or y.ndim == 0:
+        raise ShapeError(
+            f"matmul: got shapes {x.shape} and {y.shape}; wanted at least one axis each (a number "
+            f"multiplies with *)"
+        )
+    left, right = x.ndim == 1, y.ndim == 1
+    if left:
+        x = P.reshape(x, (1, x.shape[0]))
+    if right:
+        y = P.reshape(y, (y.shape[0], 1))
+    out = matmul_of(x, y)
+    if left or right:
+        shape = out.shape
+        shape = (*shape[:-2], *(() if left else shape[-2:-1]), *(() if right else shape[-1:]))
+        out = P.reshape(out, shape)
+    return out  # type: ignore[no-any-return]
+
+
+@tensor_method("__rmatmul__")
+def _rmatmul(input: Tensor, other: Tensor) -> Tensor:
+    return matmul(other, input)
+
+
+@tensor_method("mm")
+def mm(input: Tensor, mat2: Tensor) -> Tensor:
+    """Product of two matrices (`mindspore.ops.mm`).
+
+    Args:
+        input: Tensor (m, k).
+        mat2: Tensor (k, n).
+
+    Returns:
+        Tensor (m, n).
+
+    Raises:
+        ValueError: not two axes each, or inner sizes that differ.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.mm(ms.Tensor([[1.0, 2.0]]), ms.Tensor([[3.0], [4.0]])))
+        [[11.]]
+    """
+    _want_ndim("mm", input, "input", 2)
+    _want_ndim("mm", mat2, "mat2", 2)
+    return matmul_of(input, mat2)  # type: ignore[no-any-return]
+
+
+@tensor_method("bmm")
+def bmm(input_x: Tensor, mat2: Tensor) -> Tensor:
+    """Product of matrices, batch by batch (`mindspore.ops.bmm`).
+
+    Args:
+        input_x: Tensor (..., m, k), at least three axes.
+        mat2: Tensor (..., k, n) of the same leading axes.
+
+    Returns:
+        Tensor (..., m, n).
+
+    Raises:
+        ValueError: fewer than three axes, other leading axes, or inner sizes that differ.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.bmm(ms.ops.ones((2, 1, 3)), ms.ops.ones((2, 3, 1))).shape)
+        (2, 1, 1)
+    """
+    if input_x.ndim < 3 or mat2.ndim < 3 or input_x.shape[:-2] != mat2.shape[:-2]:
+        raise ShapeError(
+            f"bmm: got shapes {input_x.shape} and {mat2.shape}; wanted at least three axes each "
+            f"and the same leading ones"
+        )
+    return matmul_of(input_x, mat2)  # type: ignore[no-any-return]
+
+
+@tensor_method("dot")
+def dot(input: Tensor, other: Tensor) -> Tensor:
+    """Sum over the last axis of `input` and the second last of `other`, as `numpy.dot` (`mindspore.ops.dot`).
+
+    Args:
+        input: Tensor of any shape.
+        other: Tensor of any shape; of one axis: its only one.
+
+    Returns:
+        Tensor of shape input.shape[:-1] + other.shape without its second last axis; of 0-d operands the product.
+
+    Raises:
+        ValueError: the sizes of the two axes differ.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.dot(ms.Tensor([1.0, 2.0]), ms.Tensor([3.0, 4.0])))
+        11.0
+    """
+    if input.ndim == 0 or other.ndim == 0:
+        return input * other
+    axis = 0 if other.ndim == 1 else other.ndim - 2
+    return tensor_dot(input, other, ((input.ndim - 1,), (axis,)))
+
+
+@tensor_method("outer")
+def outer(input: Tensor, vec2: Tensor) -> Tensor:
+    """Every element of one vector times every element of another (`mindspore.ops.outer`).
+
+    Args:
+        input: Tensor (n,).
+        vec2: Tensor (m,).
+
+    Returns:
+        Tensor (n, m).
+
+    Raises:
+        ValueError: an operand has not one axis.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.outer(ms.Tensor([1.0, 2.0]), ms.Tensor([3.0, 4.0])))
+        [[3. 4.]
+         [6. 8.]]
+    """
+    _want_ndim("outer", input, "input", 1)
+    _want_ndim("outer", vec2, "vec2", 1)
+    return P.reshape(input, (input.shape[0], 1)) * P.reshape(vec2, (1, vec2.shape[0]))  # type: ignore[no-any-return]
+
+
+@tensor_method("ger")
+def ger(input: Tensor, vec2: Tensor) -> Tensor:
+    """`outer` under its BLAS name (`mindspore.ops.ger`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.ger(ms.Tensor([1.0, 2.0]), ms.Tensor([3.0])))
+        [[3.]
+         [6.]]
+    """
+    return outer(input, vec2)
+
+
+@tensor_method("mv")
+def mv(mat: Tensor, vec: Tensor) -> Tensor:
+    """Product of a matrix (m, k) and a vector (k,) (`mindspore.ops.mv`).
+
+    Raises:
+        ValueError: other numbers of axes, or sizes that differ.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.mv(ms.Tensor([[1.0, 2.0]]), ms.Tensor([3.0, 4.0])))
+        [11.]
+    """
+    _want_ndim("mv", mat, "mat", 2)
+    _want_ndim("mv", vec, "vec", 1)
+    return matmul(mat, vec)
+
+
+@tensor_method("inner")
+def inner(input: Tensor, other: Tensor) -> Tensor:
+    """Sum of products over the last axes (`mindspore.ops.inner`).
+
+    Raises:
+        ValueError: the last axes differ in size.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.inner(ms.Tensor([1.0, 2.0]), ms.Tensor([3.0, 4.0])))
+        11.0
+    """
+    if input.ndim == 0 or other.ndim == 0:
+        return input * other
+    return tensor_dot(input, other, ((input.ndim - 1,), (other.ndim - 1,)))
+
+
+def vdot(input: Tensor, other: Tensor) -> Tensor:
+    """Sum of products of two vectors, the first conjugated.
+
+    Raises:
+        ValueError: not one axis each, or sizes that differ.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.vdot(ms.Tensor([1.0, 2.0]), ms.Tensor([3.0, 4.0])))
+        11.0
+    """
+    _want_ndim("vdot", input, "input", 1)
+    _want_ndim("vdot", other, "other", 1)
+    return matmul(conjugate(input), other)
+
+
+def _scaled(x: Any, factor: Any) -> Any:
+    return x if factor.__class__ in (int, float) and factor == 1 else x * factor
+
+
+@tensor_method("addmm")
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta * input + alpha * (mat1 @ mat2) (`mindspore.ops.addmm`).
+
+    Args:
+        input: Tensor that broadcasts to (m, n).
+        mat1, mat2: Tensors (m, k) and (k, n).
+        beta, alpha: numbers.
+
+    Returns:
+        Tensor (m, n).
+
+    Raises:
+        ValueError: shapes that do not fit.
+
+    Examples:
+        >>> import duograph as ms
+        >>> one = ms.ops.ones((2, 2))
+        >>> print(ms.ops.addmm(one, one, one, beta=3))
+        [[5. 5.]
+         [5. 5.]]
+    """
+    return _scaled(input, beta) + _scaled(mm(mat1, mat2), alpha)  # type: ignore[no-any-return]
+
+
+@tensor_method("addbmm")
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta * input + alpha * (sum over the batch of batch1 @ batch2) (`mindspore.ops.addbmm`).
+
+    Raises:
+        ValueError: shapes that do not fit.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.addbmm(ms.ops.ones((1, 1)), ms.ops.ones((2, 1, 3)), ms.ops.ones((2, 3, 1))))
+        [[7.]]
+    """
+    product = P.reduce_sum(bmm(batch1, batch2), (0,), False)
+    return _scaled(input, beta) + _scaled(product, alpha)  # type: ignore[no-any-return]
+
+
+@tensor_method("baddbmm")
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta * input + alpha * (batch1 @ batch2), batch by batch (`mindspore.ops.baddbmm`).
+
+    Raises:
+        ValueError: shapes that do not fit.
+
+    Examples:
+        >>> import duograph as ms
+        >>> x = ms.ops.ones((2, 1, 1))
+        >>> print(ms.ops.baddbmm(x, ms.ops.ones((2, 1, 3)), ms.ops.ones((2, 3, 1))).shape)
+        (2, 1, 1)
+    """
+    return _scaled(input, beta) + _scaled(bmm(batch1, batch2), alpha)  # type: ignore[no-any-return]
+
+
+@tensor_method("addmv")
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta * input + alpha * (mat @ vec) (`mindspore.ops.addmv`).
+
+    Raises:
+        ValueError: shapes that do not fit.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.addmv(ms.ops.ones((2,)), ms.ops.ones((2, 3)), ms.ops.ones((3,))))
+        [4. 4.]
+    """
+    return _scaled(input, beta) + _scaled(mv(mat, vec), alpha)  # type: ignore[no-any-return]
+
+
+@tensor_method("addr")
+def addr(x: Tensor, vec1: Tensor, vec2: Tensor, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta * x + alpha * outer(vec1, vec2) (`mindspore.ops.addr`).
+
+    Raises:
+        ValueError: shapes that do not fit.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.addr(ms.ops.ones((1, 2)), ms.ops.ones((1,)), ms.Tensor([2.0, 3.0])))
+        [[3. 4.]]
+    """
+    return _scaled(x, beta) + _scaled(outer(vec1, vec2), alpha)  # type: ignore[no-any-return]
+
+
+def tensor_dot(x1: Tensor, x2: Tensor, axes: Any) -> Tensor:
+    """Sum of products over pairs of axes (`mindspore.ops.tensor_dot`).
+
+    Args:
+        x1, x2: Tensors.
+        axes: an int n: the last n axes of `x1` with the first n of `x2`; or two tuples (or ints) of axes.
+
+    Returns:
+        Tensor of the axes of `x1` that are left, then those of `x2`.
+
+    Raises:
+        ValueError: axes out of range, or paired axes of different size.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.tensor_dot(ms.ops.ones((2, 3)), ms.ops.ones((3, 4)), 1).shape)
+        (2, 4)
+    """
+    first, second = _dot_axes(axes, x1, x2)
+    for i, j in zip(first, second, strict=True):
+        if x1.shape[i] != x2.shape[j]:
+            raise ShapeError(
+                f"tensor_dot: got shapes {x1.shape} and {x2.shape} with axes {axes!r}; axis {i} has "
+                f"size {x1.shape[i]} and axis {j} size {x2.shape[j]}, wanted the same"
+            )
+    left = [i for i in range(x1.ndim) if i not in first]
+    right = [j for j in range(x2.ndim) if j not in second]
+    k = _product(x1.shape, first)
+    a = P.reshape(_transposed(x1, (*left, *first)), (_product(x1.shape, left), k))
+    b = P.reshape(_transposed(x2, (*second, *right)), (k, _product(x2.shape, right)))
+    shape = (*[x1.shape[i] for i in left], *[x2.shape[j] for j in right])
+    return P.reshape(matmul_of(a, b), shape)  # type: ignore[no-any-return]
+
+
+def _dot_axes(axes: Any, x: Any, y: Any) -> tuple[list[int], list[int]]:
+    if isinstance(axes, int) and not isinstance(axes, bool):
+        if not 0 <= axes <= min(x.ndim, y.ndim):
+            raise ArgumentValueError(
+                f"tensor_dot: got axes={axes} for shapes {x.shape} and {y.shape}; wanted 0 to "
+                f"{min(x.ndim, y.ndim)}"
+            )
+        return list(range(x.ndim - axes, x.ndim)), list(range(axes))
+    if not isinstance(axes, (tuple, list)) or len(axes) != 2:
+        raise ArgumentError(f"tensor_dot: got axes={axes!r}; wanted an int or a pair of axes")
+    a, b = ([v] if isinstance(v, int) else list(v) for v in axes)
+    if len(a) != len(b):
+        raise ArgumentValueError(f"tensor_dot: got axes={axes!r}; wanted as many for each tensor")
+    return [axis_of("tensor_dot", i, x.ndim) for i in a], [axis_of("tensor_dot", j, y.ndim) for j in b]
+
+
+def _product(shape: Sequence[int], axes: Sequence[int]) -> int:
+    n = 1
+    for i in axes:
+        n *= shape[i]
+    return n
+
+
+def _transposed(x: Any, perm: Sequence[int]) -> Any:
+    return x if tuple(perm) == tuple(range(x.ndim)) else P.transpose(x, tuple(perm))
+
+
+def batch_dot(x1: Tensor, x2: Tensor, axes: Any = None) -> Tensor:
+    """Sum of products over one axis of each, batch by batch along axis 0 (`mindspore.ops.batch_dot`).
+
+    Args:
+        x1, x2: Tensors of at least two axes and the same axis 0.
+        axes: int or pair of ints; default the last of `x1` and the second last of `x2` (its last if it has two).
+
+    Returns:
+        Tensor (batch, rest of x1..., rest of x2...); of two matrices (batch, 1).
+
+    Raises:
+        ValueError: other shapes.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.batch_dot(ms.ops.ones((2, 2, 3)), ms.ops.ones((2, 3, 2)), (-1, -2)).shape)
+        (2, 2, 2)
+    """
+    if x1.ndim < 2 or x2.ndim < 2 or x1.shape[0] != x2.shape[0]:
+        raise ShapeError(
+            f"batch_dot: got shapes {x1.shape} and {x2.shape}; wanted at least two axes and the same axis 0"
+        )
+    if axes is None:
+        axes = (x1.ndim - 1, 1 if x2.ndim == 2 else x2.ndim - 2)
+    pair = (axes, axes) if isinstance(axes, int) else tuple(axes)
+    i, j = axis_of("batch_dot", pair[0], x1.ndim), axis_of("batch_dot", pair[1], x2.ndim)
+    if i == 0 or j == 0 or x1.shape[i] != x2.shape[j]:
+        raise ShapeError(
+            f"batch_dot: got shapes {x1.shape} and {x2.shape} with axes {pair}; wanted axes of one size, not 0"
+        )
+    left = [a for a in range(1, x1.ndim) if a != i]
+    right = [b for b in range(1, x2.ndim) if b != j]
+    n, k = x1.shape[0], x1.shape[i]
+    a = P.reshape(_transposed(x1, (0, *left, i)), (n, _product(x1.shape, left), k))
+    b = P.reshape(_transposed(x2, (0, j, *right)), (n, k, _product(x2.shape, right)))
+    shape = (n, *[x1.shape[q] for q in left], *[x2.shape[q] for q in right])
+    return P.reshape(matmul_of(a, b), shape if len(shape) > 1 else (n, 1))  # type: ignore[no-any-return]
+
+
+@tensor_method("kron")
+def kron(input: Tensor, other: Tensor) -> Tensor:
+    """Kronecker product (`mindspore.ops.kron`).
+
+    Args:
+        input, other: Tensors of any shape.
+
+    Returns:
+        Tensor whose axes have the products of the sizes.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.kron(ms.Tensor([1.0, 2.0]), ms.Tensor([3.0, 4.0])))
+        [3. 4. 6. 8.]
+    """
+    n = max(input.ndim, other.ndim)
+    a = (1,) * (n - input.ndim) + input.shape
+    b = (1,) * (n - other.ndim) + other.shape
+    x = P.reshape(input, tuple(d for s in a for d in (s, 1)))
+    y = P.reshape(other, tuple(d for s in b for d in (1, s)))
+    return P.reshape(x * y, tuple(s * t for s, t in zip(a, b, strict=True)))  # type: ignore[no-any-return]
+
+
+# ---- einsum -------------------------------------------------------------------------------------
+
+
+def einsum(equation: str, *operands: Any) -> Tensor:
+    """Sums of products in Einstein's notation (`mindspore.ops.einsum`).
+
+    Args:
+        equation: such as ``"bij,bjk->bik"``: a letter per axis, ``...`` for leading axes that broadcast. Without
+            ``->`` the result has the letters that occur once, in order of the alphabet. A letter twice in one operand takes
+            the diagonal.
+        operands: Tensors, or one tuple of them.
+
+    Returns:
+        Tensor.
+
+    Raises:
+        ValueError: an equation that cannot be read, or sizes that do not agree.
+
+    Operands are combined from left to right, two at a time, each pair as one matrix product.
+
+    Examples:
+        >>> import duograph as ms
+        >>> x = ms.Tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> print(ms.ops.einsum("ij->j", x), ms.ops.einsum("ii", x), ms.ops.einsum("ij,j->i", x, x[0]))
+        [4. 6.] 5.0 [ 5. 11.]
+    """
+    given = operands[0] if len(operands) == 1 and isinstance(operands[0], (tuple, list)) else operands
+    if not isinstance(equation, str):
+        raise ArgumentError(f"einsum: got {type(equation).__name__} for the equation; wanted a string")
+    terms, result = _einsum_terms(equation, given)
+    values = [_diagonals(x, term) for x, term in zip(given, terms, strict=True)]
+    value, letters = values[0]
+    for i, (y, other) in enumerate(values[1:], 2):
+        later = {c for _, t in values[i:] for c in t} | set(result)
+        value, letters = _contract(value, letters, y, other, later)
+    value, letters = _summed(value, letters, set(result))
+    return _transposed(value, [letters.index(c) for c in result])  # type: ignore[no-any-return]
+
+
+def _einsum_terms(equation: str, operands: Sequence[Any]) -> tuple[list[list[str]], list[str]]:
+    """Names of the axes of each operand and of the result; the axes of an ellipsis are numbered names."""
+    text = equation.replace(" ", "")
+    left, arrow, right = text.partition("->")
+    parts = left.split(",")
+    if len(parts) != len(operands):
+        raise ArgumentValueError(
+            f"einsum: got {len(operands)} operands for {equation!r}; wanted {len(parts)}"
+        )
+    sizes: dict[str, int] = {}
+    terms: list[list[str]] = []
+    most = 0
+    for part, x in zip(parts, operands, strict=True):
+        head, dots, tail = part.partition("...")
+        bad = [c for c in head + tail if not c.isalpha()]
+        if bad:
+            raise ArgumentValueError(f"einsum: got {bad[0]!r} in {equation!r}; wanted letters")
+        hidden = x.ndim - len(head) - len(tail)
+        if hidden < 0 or (hidden and not dots):
+            raise ShapeError(
+                f"einsum: got an operand of shape {x.shape} for {part!r} in {equation!r}; wanted "
+                f"{len(head) + len(tail)} axes{' at least' if dots else ''}"
+            )
+        term = [*head, *[f".{hidden - i}" for i in range(hidden)], *tail]
+        most = max(most, hidden)
+        for name, n in zip(term, x.shape, strict=True):
+            have = sizes.setdefault(name, n)
+            if n != have and 1 not in (n, have):
+                raise ShapeError(
+                    f"einsum: got sizes {have} and {n} for {name!r} in {equation!r}; wanted one"
+                )
+            sizes[name] = max(n, have) if 0 not in (n, have) else 0
+        terms.append(term)
+    dotted = [f".{most - i}" for i in range(most)]
+    if arrow:
+        head, dots, tail = right.partition("...")
+        result = [*head, *(dotted if dots else []), *tail]
+    else:
+        once = sorted(c for c in set(left) if c.isalpha() and left.count(c) == 1)
+        result = [*dotted, *once]
+    if len(set(result)) != len(result) or any(c not in sizes for c in result):
+        raise ArgumentValueError(
+            f"einsum: got the result {right!r} in {equation!r}; wanted letters of the operands, each once"
+        )
+    return terms, result
+
+
+def _diagonals(x: Any, term: list[str]) -> tuple[Any, list[str]]:
+    """Letters that occur twice in one operand become one axis: the diagonal, read with strides."""
+    names = list(dict.fromkeys(term))
+    if len(names) == len(term):
+        return x, term
+    strides, step = [0] * x.ndim, 1
+    for i in reversed(range(x.ndim)):
+        strides[i] = step
+        step *= x.shape[i]
+    shape, merged = [], []
+    for name in names:
+        axes = [i for i, c in enumerate(term) if c == name]
+        if len({x.shape[i] for i in axes}) > 1:
+            raise ShapeError(f"einsum: got a diagonal {name!r} of axes of different sizes in {x.shape}")
+        shape.append(x.shape[axes[0]])
+        merged.append(sum(strides[i] for i in axes))
+    return P.strided_copy(x, tuple(shape), tuple(merged), 0), names
+
+
+def _summed(x: Any, term: list[str], keep: set[str]) -> tuple[Any, list[str]]:
+    axes = tuple(i for i, c in enumerate(term) if c not in keep)
+    if not axes:
+        return x, term
+    return P.reduce_sum(x, axes, False), [c for c in term if c in keep]
+
+
+def _contract(
+    x: Any, left: list[str], y: Any, right: list[str], later: set[str]
+) -> tuple[Any, list[str]]:
+    """One pair of operands as a batched matrix product; `later` are the names still wanted after it."""
+    x, left = _summed(x, left, later | set(right))
+    y, right = _summed(y, right, later | set(left))
+    a = dict(zip(left, x.shape, strict=True))
+    b = dict(zip(right, y.shape, strict=True))
+    both = [c for c in left if c in b]
+    batch = [c for c in both if c in later]
+    inner = [c for c in both if c not in later]
+    for c in inner:  # a 1 that broadcasts has nothing to multiply with: widen it
+        if a[c] != b[c]:
+            x, y = _widened(x, left, c, b[c]), _widened(y, right, c, a[c])
+    a = dict(zip(left, x.shape, strict=True))
+    b = dict(zip(right, y.shape, strict=True))
+    own = [c for c in left if c not in b]
+    other = [c for c in right if c not in a]
+    k = _product([a[c] for c in inner], range(len(inner)))
+    x = P.reshape(
+        _transposed(x, [left.index(c) for c in (*batch, *own, *inner)]),
+        (*[a[c] for c in batch], _product([a[c] for c in own], range(len(own))), k),
+    )
+    y = P.reshape(
+        _transposed(y, [right.index(c) for c in (*batch, *inner, *other)]),
+        (*[b[c] for c in batch], k, _product([b[c] for c in other], range(len(other)))),
+    )
+    out = matmul_of(x, y)
+    lead = out.shape[: len(batch)]
+    shape = (*lead, *[a[c] for c in own], *[b[c] for c in other])
+    return P.reshape(out, shape), [*batch, *own, *other]
+
+
+def _widened(x: Any, term: list[str], name: str, size: int) -> Any:
+    i = term.index(name)
+    if x.shape[i] != 1:
+        return x
+    return P.broadcast_to(x, (*x.shape[:i], size, *x.shape[i + 1 :]))
+
+
+# ---- layers -------------------------------------------------------------------------------------
+
+
+@op(name="dense")
+def dense_of(input: Tensor, weight: Tensor, bias: Tensor | None):
+    """input (..., in) @ weight (out, in) transposed + bias (out,)."""
+    lead = input.shape[:-1]
+    x = input if input.ndim == 2 else P.reshape(input, (_product(lead, range(len(lead))), input.shape[-1]))
+    out = matmul_of(x, weight, False, True)
+    if bias is not None:
+        out = out + bias
+    return out if input.ndim == 2 else P.reshape(out, (*lead, weight.shape[0]))
+
+
+def dense(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """A fully connected layer: input @ weight.T + bias (`mindspore.ops.dense`).
+
+    Args:
+        input: Tensor (..., in).
+        weight: Tensor (out, in), or (in,).
+        bias: Tensor (out,), or 0-d.
+
+    Returns:
+        Tensor (..., out); (...) when `weight` has one axis.
+
+    Raises:
+        ValueError: sizes that do not fit.
+
+    Examples:
+        >>> import duograph as ms
+        >>> x, w = ms.ops.ones((2, 3)), ms.ops.ones((4, 3))
+        >>> print(ms.ops.dense(x, w, ms.ops.ones((4,))))
+        [[4. 4. 4. 4.]
+         [4. 4. 4. 4.]]
+    """
+    if weight.ndim == 1:
+        out = matmul(input, weight)
+        return out if bias is None else out + bias
+    if input.ndim == 0 or weight.ndim != 2 or input.shape[-1] != weight.shape[1]:
+        raise ShapeError(
+            f"dense: got input of shape {input.shape} and weight of shape {weight.shape}; "
+            f"input.shape[-1] must equal weight.shape[1]"
+        )
+    if bias is not None and bias.shape not in ((weight.shape[0],), (1,), ()):
+        raise ShapeError(
+            f"dense: got bias of shape {bias.shape}; wanted {(weight.shape[0],)}, one number per output"
+        )
+    return dense_of(input, weight, bias)  # type: ignore[no-any-return]
+
+
+@op(name="bias_add", promote="common")
+def bias_add(input_x: Tensor, bias: Tensor):
+    """A number per channel, axis 1, added (`mindspore.ops.bias_add`).
+
+    Args:
+        input_x: Tensor (N, C, ...).
+        bias: Tensor (C,).
+
+    Returns:
+        Tensor of the shape of `input_x`.
+
+    Raises:
+        ValueError: other sizes.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.bias_add(ms.ops.ones((1, 2)), ms.Tensor([1.0, 2.0])))
+        [[2. 3.]]
+    """
+    if bias.ndim != 1 or input_x.ndim < 2 or input_x.shape[1] != bias.shape[0]:
+        raise ShapeError(
+            f"bias_add: got input of shape {input_x.shape} and bias of shape {bias.shape}; "
+            f"wanted a bias of the size of axis 1"
+        )
+    return input_x + P.reshape(bias, (bias.shape[0], *[1] * (input_x.ndim - 2)))
+
+
+def widened(x: Any) -> Any:
+    """16-bit floats as float32, others as they are: what sums inside composites are made in."""
+    return cast_to(x, float32) if x.dtype.is_floating and x.dtype.itemsize == 2 else x

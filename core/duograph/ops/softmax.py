@@ -1,0 +1,232 @@
+"""Softmax and its kin: composites with a gradient of their own, which a backend may claim whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..dtype import FLOATING, as_dtype, float32
+from ..errors import ArgumentError, DTypeError
+from ..op import op
+from ..tensor import Tensor
+from .axes import axes_of, axis_of, spelled
+from .creation import cast_to
+from .linalg import widened
+from .methods import tensor_method
+from .reduction import spread
+from .table import P
+
+__all__ = ["softmax", "log_softmax", "softmin", "logsumexp"]
+
+
+def _back(x: Any, like: Any) -> Any:
+    return x if x.dtype is like.dtype else cast_to(x, like.dtype)
+
+
+def _shifted(x: Any, axis: tuple[int, ...]) -> Any:
+    """x minus its largest: the exponentials cannot overflow."""
+    return x - P.stop_gradient(P.reduce_max(x, axis, True))
+
+
+@op(name="softmax", dtypes=FLOATING)
+def softmax_along(input: Tensor, axis: int):
+    """exp(x) / sum(exp(x)) along one axis, a non-negative int."""
+    if input.size == 0:
+        return P.identity(input)
+    e = P.exp(_shifted(widened(input), (axis,)))
+    return _back(e / P.reduce_sum(e, (axis,), True), input)
+
+
+@softmax_along.infer
+def _(x, axis):
+    return x
+
+
+@softmax_along.bprop
+def _(x, out, dout, axis):
+    return (softmax_grad(out, dout, axis),)
+
+
+@op(dtypes=FLOATING)
+def softmax_grad(out: Tensor, dout: Tensor, axis: int):
+    """Gradient of softmax from its result: out * (dout - sum(out * dout))."""
+    y, dy = widened(out), widened(dout)
+    return _back(y * (dy - P.reduce_sum(y * dy, (axis,), True)), out)
+
+
+@softmax_grad.infer
+def _(out, dout, axis):
+    return out
+
+
+@op(name="log_softmax", dtypes=FLOATING)
+def log_softmax_along(input: Tensor, axis: int):
+    """x - log(sum(exp(x))) along one axis, a non-negative int."""
+    if input.size == 0:
+        return P.identity(input)
+    x = _shifted(widened(input), (axis,))
+    return _back(x - P.log(P.reduce_sum(P.exp(x), (axis,), True)), input)
+
+
+@log_softmax_along.infer
+def _(x, axis):
+    return x
+
+
+@log_softmax_along.bprop
+def _(x, out, dout, axis):
+    return (log_softmax_grad(out, dout, axis),)
+
+
+@op(dtypes=FLOATING)
+def log_softmax_grad(out: Tensor, dout: Tensor, axis: int):
+    """Gradient of log_softmax from its result: dout - exp(out) * sum(dout)."""
+    y, dy = widened(out), widened(dout)
+    return _back(dy - P.exp(y) * P.reduce_sum(dy, (axis,), True), out)
+
+
+@log_softmax_grad.infer
+def _(out, dout, axis):
+    return out
+
+
+def _floating(name: str, x: Any, dtype: Any) -> Any:
+    if not isinstance(x, Tensor):
+        raise ArgumentError(f"{name}: got {type(x).__name__} for the input; wanted a Tensor")
+    if dtype is not None:
+        target = as_dtype(dtype)
+        return x if x.dtype is target else cast_to(x, target)
+    if not x.dtype.is_floating:
+        raise DTypeError(
+            f"{name}: input has dtype {x.dtype.name}; wanted one of float16, bfloat16, float32, "
+            f"float64 (dtype=... casts it first)"
+        )
+    return x
+
+
+@tensor_method("softmax")
+def softmax(input: Tensor, axis: Any = -1, *, dtype: Any = None, **dim: Any) -> Tensor:
+    """exp(x) / sum(exp(x)) along an axis (`mindspore.ops.softmax`).
+
+    Args:
+        input: Tensor of any shape, floating.
+        axis: int; a tuple of ints takes the axes as one. Also spelled `dim`.
+        dtype: floating dtype to which `input` is cast first.
+
+    Returns:
+        Tensor of the shape of `input`. The largest element is subtracted first, so nothing overflows.
+
+    Raises:
+        TypeError: `input` is not floating.
+        ValueError: an axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.softmax(ms.Tensor([0.0, 0.0])))
+        [0.5 0.5]
+    """
+    if dim:
+        axis, _ = spelled("softmax", None, False, dim)
+    return _along("softmax", softmax_along, _floating("softmax", input, dtype), axis)
+
+
+def _along(name: str, run: Any, x: Any, axis: Any) -> Any:
+    if isinstance(axis, (tuple, list)) and len(axis) != 1:
+        axes = axes_of(name, axis, x.ndim)
+        rest = [i for i in range(x.ndim) if i not in axes]
+        order = (*rest, *axes)
+        moved = P.transpose(x, order)
+        flat = P.reshape(moved, (*[x.shape[i] for i in rest], int(np.prod([x.shape[i] for i in axes]))))
+        out = P.reshape(run(flat, len(rest)), moved.shape)
+        return P.transpose(out, tuple(order.index(i) for i in range(x.ndim)))
+    if x.ndim == 0:
+        axis_of(name, axis, 0)
+        return P.reshape(run(P.reshape(x, (1,)), 0), ())
+    return run(x, axis_of(name, axis, x.ndim))
+
+
+@tensor_method("log_softmax")
+def log_softmax(logits: Tensor, axis: Any = -1, *, dtype: Any = None, **dim: Any) -> Tensor:
+    """Logarithm of softmax along an axis (`mindspore.ops.log_softmax`).
+
+    Args:
+        logits: Tensor of any shape, floating.
+        axis: int. Also spelled `dim`.
+        dtype: floating dtype to which `logits` is cast first.
+
+    Returns:
+        Tensor of the shape of `logits`; exact where softmax itself would underflow.
+
+    Raises:
+        TypeError: `logits` is not floating.
+        ValueError: an axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.log_softmax(ms.Tensor([0.0, 0.0])))
+        [-0.6931472 -0.6931472]
+    """
+    if dim:
+        axis, _ = spelled("log_softmax", None, False, dim)
+    return _along("log_softmax", log_softmax_along, _floating("log_softmax", logits, dtype), axis)
+
+
+def softmin(x: Tensor, axis: Any = -1, *, dtype: Any = None) -> Tensor:
+    """Softmax of -x (`mindspore.ops.softmin`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.softmin(ms.Tensor([1.0, 1.0])))
+        [0.5 0.5]
+    """
+    return softmax(P.neg(_floating("softmin", x, dtype)), axis)
+
+
+@op(name="logsumexp", dtypes=FLOATING)
+def logsumexp_over(input: Tensor, axis: tuple[int, ...], keepdims: bool):
+    """log(sum(exp(x))) over axes, a tuple of non-negative ints."""
+    x = widened(input)
+    if 0 in [x.shape[i] for i in axis]:
+        return _back(P.log(P.reduce_sum(x, axis, keepdims)), input)
+    top = P.reduce_max(x, axis, True)
+    # an infinite maximum would give inf - inf
+    top = P.stop_gradient(P.select(P.isfinite(top), top, P.fill((), 0.0, top.dtype)))
+    total = P.reduce_sum(P.exp(x - top), axis, True)
+    out = _back(P.log(total) + top, input)
+    return out if keepdims else P.reshape(out, tuple(n for i, n in enumerate(x.shape) if i not in axis))
+
+
+@logsumexp_over.bprop
+def _(x, out, dout, axis, keepdims):
+    full = spread(out, x.shape, axis, keepdims)
+    weight = P.exp(widened(x) - widened(full))
+    # an infinite result: the elements that made it share the gradient as 1 or 0
+    same = P.logical_and(P.equal(x, full), P.isinf(x))
+    weight = P.select(same, P.fill((), 1.0, weight.dtype), weight)
+    return (_back(weight * spread(dout, x.shape, axis, keepdims), x),)
+
+
+@tensor_method("logsumexp")
+def logsumexp(input: Tensor, axis: Any = None, keep_dims: Any = False, **dim: Any) -> Tensor:
+    """log(sum(exp(x))) over axes, without overflow (`mindspore.ops.logsumexp`).
+
+    Args:
+        input: Tensor of any shape, floating; integers are taken as float32.
+        axis: int or tuple of ints; () means all. Also spelled `dim`.
+        keep_dims: whether the reduced axes stay, as 1. Also spelled `keepdim`.
+
+    Returns:
+        Tensor with the axes removed.
+
+    Raises:
+        ValueError: an axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.logsumexp(ms.Tensor([0.0, 0.0, 1000.0]), 0))
+        1000.0
+    """
+    axis, keep_dims = spelled("logsumexp", axis, keep_dims, dim)
+    x = cast_to(input, float32) if input.dtype.kind in "biu" else input
+    return logsumexp_over(x, axes_of("logsumexp", axis, x.ndim), keep_dims)  # type: ignore[no-any-return]
