@@ -1,0 +1,199 @@
+"""The rows of the feature list that line-by-line execution on a CPU must satisfy, and the tests that stand for them.
+
+A test stands for a row by naming its id in its docstring, or in that of its class or module (`A14: ...`). `python tests/rows.py` prints the table;
+test_rows.py fails for a row without a test, and for an id that is no row.
+"""
+
+from __future__ import annotations
+
+import ast
+import pathlib
+import re
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+PLACES = ("tests", "core/duograph/conformance", "backend_cpu/tests")
+
+ROWS = {
+    "A04": "Constants `ms.GRAPH_MODE` (0) and `ms.PYNATIVE_MODE` (1)",
+    "A07": "Seed: same `MyNet` prints `[5. 7. 9.]` in PYNATIVE",
+    "A09": "Default mode when the user says nothing",
+    "A11": "`set_context(device_target=...)` picks the hardware",
+    "A12": "With no device named, the best installed device is chosen from the environment",
+    "A13": "Device names CPU / GPU / Ascend style strings; plugin names become legal values",
+    "A14": "`set_context` takes many keywords at once, including ones a given device ignores",
+    "A15": "Unknown context key raises ValueError that names the key",
+    "A16": "Illegal mode value raises ValueError that lists the legal ones",
+    "A17": '`get_context("mode")` / `get_context("device_target")`',
+    "A18": "`from mindspore import context` module spelling works beside top level",
+    "A20": "Absent device gives an error listing what is installed and how to install the plugin",
+    "A22": "PYNATIVE runs single operators, ordinary functions, whole networks, and gradients separately",
+    "A23": "PYNATIVE accepts the whole Python language",
+    "A24": "Breakpoints, pdb and IDE stepping work in PYNATIVE, intermediate values readable",
+    "A26": "Seed: eager `ops.mul(x,y)`, `print(output.asnumpy())` gives `[ 4. 10. 18.]`",
+    "A27": "Eager op goes to exactly one kernel on the selected device",
+    "A28": "Print inside `construct` in PYNATIVE shows values at once: `matmul:  [...]`, `add bias:  [...]`, `out:  [...]`",
+    "A35": "`super(Net, self).__init__()` and `super().__init__()` both work",
+    "A43": "Import style `from mindspore import nn, ops, Tensor, Parameter` with `import mindspore as ms`",
+    "A44": "Clear layering: Python API, framework layer, device; same call path in both modes",
+    "A45": "Same script on different platforms may differ in last digits only; tolerance per dtype is published",
+    "A46": "Target name `Ascend` (unsupported here) gives a one-line refusal, not a loader trace",
+    "B01": "`ms.Tensor(np.array(...).astype(np.float32))`",
+    "B02": "`ms.Tensor(nested_list, dtype=ms.float32)`",
+    "B03": "`Tensor(float64_array, ms.float32)` with dtype as second positional, value cast",
+    "B04": "`ms.Parameter(ms.Tensor(np.array([1.0], np.float32)), name='z')`",
+    "B05": "`str(tensor)` is NumPy layout, `repr` is `Tensor(shape=[3], dtype=Float32, value= [ 1.00000000e+00, ...])`",
+    "B06": "3x3 ones and 1024s print in NumPy matrix layout after a label with newline",
+    "B07": "`asnumpy()`",
+    "B08": "`ops.ones(5, ms.float32)` (int shape) has shape (5,)",
+    "B09": "`ops.matmul` of (5,) by (5,3) gives (3,)",
+    "B10": "Operators + - * on Tensor/Parameter/number with broadcasting, incl. `int_attr + tensor`",
+    "B11": "Parameter used directly in an op inside eager, jit and graph",
+    "B12": '`print("x:", a, "\\ny:", b)` mixes text and tensors',
+    "B13": "Python ints infer Int64, floats Float32, NumPy float64 stays Float64",
+    "B14": "int32 + float16 gives Float16; uint8 * 300 stays UInt8; int / int gives Float32",
+    "B15": "Two parameters of one name in a Cell tree raise ValueError naming it",
+    "B16": "Grad w.r.t. integer tensors is allowed and returns integers",
+    "B19": "NumPy-style attributes shape dtype itemsize nbytes ndim size strides T",
+    "B20": "Indexing: int, negative, slice, ellipsis, None, tensor, bool mask, list; get and set",
+    "C01": "Forward ops on tensors are recorded, each op's backward found, chained in reverse, then run on the device",
+    "C02": "`ops.GradOperation()` default differentiates the first input and returns a bare Tensor",
+    "C03": "Seed: `GradNetWrtX(Net())(x,y)` prints `[[4.5099998 2.7 3.6000001] [4.5099998 2.7 3.6000001]]` (NumPy padding)",
+    "C04": "GradOperation held as an attribute and applied inside another Cell's construct",
+    "C05": "`GradOperation(get_all=True)` returns a tuple for all inputs; seed prints `[1. 1. 1.]` twice",
+    "C06": "`grad_ops(net)(x, y)` usable at top level",
+    "C07": "`get_by_list=True` with a ParameterTuple: tuple of weight grads",
+    "C08": "`get_all + get_by_list`: `((inputs...),(params...))`",
+    "C09": "`sens_param=True`: extra last argument scales the output",
+    "C10": "`grad(fn, grad_position, weights, has_aux, return_ids)`",
+    "C11": "`value_and_grad(fn, None, optimizer.parameters)` gives `(loss, grads)`",
+    "C12": "`grad_position` int gives Tensor, tuple gives tuple, None needs weights, both None raises ValueError",
+    "C13": "`has_aux=True` returns aux without differentiating it",
+    "C15": "Non-Tensor inputs are skipped in the gradient tuple",
+    "C16": "Sum of outputs when several outputs, all-ones seed",
+    "C17": "Op-level bprop registry: getter takes the primitive, returns `bprop(*inputs, out, dout)`",
+    "C18": "Spelling `from mindspore.ops._grad.grad_base import bprop_getters`",
+    "C19": "`@bprop_getters.register(ops.Mul)` on the primitive class",
+    "C20": "`P.Mul()` style primitives usable inside the rule; `binop_grad_common(x,y,dx,dy)` undoes broadcasting",
+    "C21": "One rule serves eager tape and graph AD alike",
+    "C22": "Rule of MatMul, incl. transpose flags, and rule for the second input",
+    "C23": "Eager Python `for` is simply executed; seed prints `[4. 5. 6.]`; gradient follows executed ops",
+    "C28": "Wrong number of gradients from a rule is reported with rule name and counts",
+    "C30": "In-place change of a value needed by backward is caught or saved",
+    "C31": "Higher-order gradients (grad of grad) in both modes",
+    "C32": "`stop_gradient`, `requires_grad=False`, `set_grad`",
+    "C38": "Built-in finite-difference check usable on any rule",
+    "C39": "Gradient of the seed Add/Mul/Add combination is 4096 everywhere at ones (1024 x^4)",
+    "C40": "Loop network gradient w.r.t. x is ones, w.r.t. z is 9 after summing over the broadcast",
+    "H01": "Backend = separately pip-installable package, found without editing the core",
+    "H02": "Discovery by entry point through pluggy hooks, with hook specs versioned",
+    "H03": "CPU backend in C through cffi",
+    "H06": "NumPy reference backend as oracle",
+    "H07": "Two or more non-CPU backends loaded and used in one process",
+    "H09": "Kernel mode: backend supplies kernels for single ops",
+    "H11": "Memory: allocate, free, host-to-device, device-to-host, device-to-device, pool provided by core",
+    "H12": "Streams optional; single stream if absent",
+    "H13": "Op selection and dtype support table per backend",
+    "H14": "Fallback to CPU for a missing kernel: off / warn / on, reported by name",
+    "H17": "Minimal required kernel set small and listed; everything else decomposes to it",
+    "H19": "A toy third-party backend in the repo, under 300 lines, passing the suite",
+    "H20": "ABI/API version handshake with readable refusal",
+    "H21": "A broken or missing plugin never breaks `import`",
+    "H22": "Device listing call with name, memory, dtypes, version, plugin origin",
+    "I01": "Shipped, versioned, installable test suite for backend authors",
+    "I02": "One command: `pytest --pyargs pkg.conformance --backend NAME`",
+    "I03": "Per-op forward against reference over dtypes, shapes, empty, scalar, broadcast, non-contiguous, NaN/inf",
+    "I04": "Per-op gradient check by finite differences and against the shared rule",
+    "I06": "Side-effect order, print order, assign/load tests on the backend",
+    "I07": "Seeds' examples as conformance cases with exact printed output",
+    "I08": "Declared capabilities and xfail lists; strict xfail so newly passing cases are noticed",
+    "I09": "Tolerance policy per dtype and op, published",
+    "I10": "Human report (op by dtype matrix) and machine JSON, comparable between releases",
+    "I15": "Suite runs without the hardware through the reference backend",
+    "J01": "`nn.Cell` with construct, auto parameter naming, `trainable_params()`",
+    "J02": "`nn.Dense(in, out, weight_init, bias_init, has_bias, activation)`",
+    "J03": "`nn.Conv2d` defaults pad_mode `same`, has_bias False",
+    "J04": "`nn.BCELoss`, `nn.Adam(params, 0.01)` second positional is the rate",
+    "J05": "`optimizer(grads)` applies an update; `optimizer.parameters` is a ParameterTuple",
+    "J06": "Parameter group lists `[{'params':..., 'lr':..., 'weight_decay':...}, {'order_params':...}]`",
+    "J07": "Learning rate as float, Tensor, list, iterable, or LearningRateSchedule Cell",
+    "J08": "`nn.SequentialCell`, `nn.CellList`, `nn.CellDict`",
+    "J09": "Nested Cell prefixing: `dense_relu_sequential.0.weight`",
+    "J14": "Common layers Conv1/3d, Transpose conv, pooling, norms, RNN/LSTM/GRU, MultiheadAttention, Embedding, activations",
+    "J16": "Initializers by string and class",
+    "J17": "`set_train`, `self.training`, Dropout and BatchNorm phase",
+    "M01": "`pip install` of core on any Python 3.9+ incl. newest, pure wheel",
+    "M02": "Installed size of core + CPU backend",
+    "M03": "Import time",
+    "M07": "Deprecated spellings warn once and keep working",
+}
+
+# Rows that wait for a part of duograph that is not built yet.
+LATER = {
+    "A01": "the graph compiler",
+    "A02": "the graph compiler",
+    "A03": "the graph compiler",
+    "A05": "the graph compiler",
+    "A06": "the graph compiler",
+    "A08": "the graph compiler",
+    "A10": "the graph compiler",
+    "A21": "the graph compiler",
+    "A25": "the graph compiler",
+    "A29": "the graph compiler",
+    "A30": "the graph compiler",
+    "A31": "the graph compiler",
+    "A32": "the graph compiler",
+    "A33": "the graph compiler",
+    "A34": "the graph compiler",
+    "A37": "the graph compiler",
+    "A38": "the graph compiler",
+    "A39": "the graph compiler",
+    "A40": "the graph compiler",
+    "A41": "the graph compiler",
+    "A42": "the graph compiler",
+    "C24": "the graph compiler",
+    "C25": "the graph compiler",
+    "C26": "the graph compiler",
+    "C33": "the graph compiler",
+    "H04": "the OpenCL backend",
+    "H05": "the CUDA backend",
+    "H08": "the graph compiler",
+    "H10": "the graph compiler",
+    "I05": "the graph compiler",
+}
+
+
+_ID = re.compile(r"\b([A-Z]\d\d)\b(?=[,:]| and )")
+
+
+def tests_by_row() -> dict[str, list[str]]:
+    """Row id -> test functions that quote it."""
+    found: dict[str, list[str]] = {}
+    for place in PLACES:
+        for path in sorted((ROOT / place).rglob("test_*.py")):
+            tree = ast.parse(path.read_text())
+            _collect(tree, [], str(path.relative_to(ROOT)), found)
+    return found
+
+
+def _collect(node: ast.AST, inherited: list[str], name: str, found: dict[str, list[str]]) -> None:
+    doc = ""
+    if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
+        doc = ast.get_docstring(node) or ""
+    ids = inherited + _ID.findall(doc)
+    if isinstance(node, ast.FunctionDef):
+        if node.name.startswith("test"):
+            for row in dict.fromkeys(ids):
+                found.setdefault(row, []).append(f"{name}::{node.name}")
+        return
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.ClassDef, ast.FunctionDef)):
+            inner = f"{name}::{child.name}" if isinstance(child, ast.ClassDef) else name
+            _collect(child, ids, inner, found)
+
+
+if __name__ == "__main__":
+    quoted = tests_by_row()
+    for row, text in ROWS.items():
+        print(f"{row}  {text}")
+        for test in quoted.get(row, ["(no test)"]):
+            print(f"       {test}")
