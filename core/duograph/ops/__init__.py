@@ -14,12 +14,13 @@ from . import (
     creation,
     elementwise,
     exponential,
-    functional,
+    higher_order,
     gather_scatter,
     inplace,
     linalg,
     logic,
     movement,
+    optimizer,
     primitive,
     reduction,
     rounding,
@@ -39,7 +40,7 @@ FAMILIES = (
     reduction,
     linalg,
     softmax,
-    functional,
+    higher_order,
     logic,
     comparison,
     rounding,
@@ -48,6 +49,7 @@ FAMILIES = (
     complex_numbers,
     activation,
     inplace,
+    optimizer,
 )
 
 for _family in FAMILIES:
