@@ -38,6 +38,9 @@ class BuildExt(build_ext):
 
     def compile_sources(self, extension):
         """Turn all sources but the first, which cffi printed, into objects that are newer."""
+        if self.compiler.compiler_type == "unix" and not self.debug:
+            # Python's own flags ask for debug information, two thirds of what would be installed.
+            extension.extra_compile_args = [*extension.extra_compile_args, "-g0"]
         first, *sources = extension.sources
         shared = [p for p in (HERE / "backend_cpu").rglob("*") if p.suffix in {".h", ".inc"}]
         shared.append(HERE / "backend_cpu/duograph_cpu/build.py")  # the compiler's flags

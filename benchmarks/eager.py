@@ -69,7 +69,11 @@ class Eager:
         self.mindspore = None
         if mindspore and Path(mindspore).exists():
             self.mindspore = Worker(
-                "MindSpore", "mindspore_api", mindspore, BENCH_MODULE="mindspore", GLOG_v="3"
+                "MindSpore",
+                "mindspore_api",
+                str(Path(mindspore).absolute()),
+                BENCH_MODULE="mindspore",
+                GLOG_v="3",
             )
 
     def close(self) -> None:
