@@ -10,12 +10,15 @@ from duograph.backend.protocol import Backend, DeviceInfo
 from . import memory
 from ._native import ffi, lib
 from . import (  # noqa: F401  (each module enters its kernels into the table)
+    elementwise,
     indexing,
     linear,
     movement,
     normalisation,
+    pooling,
     reductions,
 )
+from .elementwise import prepare_elementwise
 from .kernels import KERNELS
 
 
@@ -59,9 +62,12 @@ class CPU(Backend):
     def prepare(self, op, types, attributes, device_id):
         """A call for this op on these types, or None when there is no kernel."""
         builder = KERNELS.get(op.name)
-        if builder is None:
-            return None
-        return builder(types, op.infer_types(types, attributes), **attributes)
+        if builder is not None:
+            return builder(types, op.infer_types(types, attributes), **attributes)
+        if op.scalar_rule is not None and not op.variadic:
+            (result,) = op.infer_types(types, attributes)
+            return prepare_elementwise(op, types, result, attributes)
+        return None
 
     def memory_stats(self, device_id):
         """Bytes and counts of blocks above 4 KiB; smaller results live in Python's own allocator."""

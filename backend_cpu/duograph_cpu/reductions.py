@@ -66,3 +66,65 @@ def _arg(name, function, types, results, axis):
     outer, n, inner = split(x.shape, axis)
     constants = plan("dg_axis", type=x.dtype.index, outer=outer, n=n, inner=inner)
     return call(name, function, constants, types, results)
+
+
+def _scan(name, function, types, results, axis, exclusive=False, reverse=False):
+    x = types[0]
+    index = results[-1].dtype
+    if len(results) == 2 and (x.dtype.kind == "c" or index.name not in ("int32", "int64")):
+        return None
+    outer, n, inner = split(x.shape, axis) if x.shape else (1, 1, 1)
+    constants = plan(
+        "dg_scanning",
+        type=x.dtype.index, index_type=index.index, outer=outer, n=n, inner=inner,
+        exclusive=exclusive, reverse=reverse,
+    )  # fmt: skip
+    return call(name, function, constants, types, results)
+
+
+@kernel("cumsum")
+def cumsum(types, results, *, axis, exclusive=False, reverse=False):
+    """Running sums."""
+    return _scan("cumsum", lib.dg_cumsum, types, results, axis, exclusive, reverse)
+
+
+@kernel("cumprod")
+def cumprod(types, results, *, axis, exclusive=False, reverse=False):
+    """Running products."""
+    return _scan("cumprod", lib.dg_cumprod, types, results, axis, exclusive, reverse)
+
+
+@kernel("cummax")
+def cummax(types, results, *, axis):
+    """Running maxima and the last index that each was seen at."""
+    return _scan("cummax", lib.dg_cummax, types, results, axis)
+
+
+@kernel("cummin")
+def cummin(types, results, *, axis):
+    """Running minima and the last index that each was seen at."""
+    return _scan("cummin", lib.dg_cummin, types, results, axis)
+
+
+def _sort(name, types, results, axis, k, descending):
+    x = types[0]
+    if x.dtype.kind == "c" or results[1].dtype.name != "int64":
+        return None
+    outer, n, inner = split(x.shape, axis) if x.shape else (1, 1, 1)
+    constants = plan(
+        "dg_sorting",
+        type=x.dtype.index, outer=outer, n=n, inner=inner, k=n if k is None else k, descending=descending,
+    )  # fmt: skip
+    return call(name, lib.dg_sort, constants, types, results)
+
+
+@kernel("sort")
+def sort(types, results, *, axis, descending):
+    """Stable, with indices; NaN last."""
+    return _sort("sort", types, results, axis, None, descending)
+
+
+@kernel("topk")
+def topk(types, results, *, k, axis, largest):
+    """The first k of the sorted axis."""
+    return _sort("topk", types, results, axis, k, largest)

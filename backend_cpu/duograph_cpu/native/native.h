@@ -101,3 +101,28 @@ int dg_layer_norm_grad(const dg_normalisation *p, void *dx, void *dgamma, void *
 int dg_batch_norm(const dg_normalisation *p, void *y, void *mean, void *var, const void *x, const void *gamma, const void *beta);
 int dg_batch_norm_grad(const dg_normalisation *p, void *dx, void *dgamma, void *dbeta, const void *x, const void *gamma,
                        const void *mean, const void *var, const void *dy);
+
+/* ---- pooling.c: planes = batch * channels; always three spatial axes, as in dg_convolution ---- */
+typedef struct {
+    int64_t type, planes, include_pad, divisor; /* divisor: 0 for the number of cells */
+    int64_t size[3], kernel[3], out_size[3], stride[3], pad[3], dilation[3];
+} dg_pooling;
+int dg_max_pool(const dg_pooling *p, void *y, void *indices, const void *x);
+int dg_max_pool_grad(const dg_pooling *p, void *dx, const void *dy, const void *indices); /* size[0], out_size[0]: of a whole plane */
+int dg_avg_pool(const dg_pooling *p, void *y, const void *x);
+int dg_avg_pool_grad(const dg_pooling *p, void *dx, const void *dy);
+
+/* ---- scan.c: running sums, products, maxima and minima along an axis ---- */
+typedef struct { int64_t type, index_type, outer, n, inner, exclusive, reverse; } dg_scanning;
+int dg_cumsum(const dg_scanning *p, void *y, const void *x);
+int dg_cumprod(const dg_scanning *p, void *y, const void *x);
+int dg_cummax(const dg_scanning *p, void *y, void *indices, const void *x);
+int dg_cummin(const dg_scanning *p, void *y, void *indices, const void *x);
+
+/* ---- sort.c: the first k of n in order; stable, NaN last ---- */
+typedef struct { int64_t type, outer, n, inner, k, descending; } dg_sorting;
+int dg_sort(const dg_sorting *p, void *values, void *indices, const void *x);
+
+/* ---- random.c ---- */
+typedef struct { int64_t n; } dg_bits;
+int dg_random_bits(const dg_bits *p, void *out, const void *state);
