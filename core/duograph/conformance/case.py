@@ -1,0 +1,353 @@
+"""The format of a case: how one op, or public function, is exercised. `cases/__init__.py` explains it by example."""
+
+from __future__ import annotations
+
+import dataclasses
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dtype import ALL, DType, bool_, float32, int64
+from ..op import Op
+
+__all__ = [
+    "KINDS", "Bad", "Make", "OpCase", "Sample", "binary", "reduction", "ternary", "unary", "of_op",
+]  # fmt: skip
+
+Array = np.ndarray[Any, Any]
+
+# What a sample exercises. An op needs one of each kind that makes sense for it (test_coverage.py).
+KINDS = ("normal", "broadcast", "zero_d", "empty", "odd", "noncontiguous", "nan", "error", "edge")
+
+
+@dataclasses.dataclass(frozen=True)
+class Sample:
+    """One call. NumPy arrays in `args` and `kwargs`, also inside lists and tuples, arrive as Tensors.
+
+    Attributes:
+        kind: which of KINDS; "edge" is anything else that deserves a sample.
+        grad: False leaves it out of the gradient tests (those of kind nan and empty always are).
+        name: shown in messages, where a kind alone would be unclear.
+    """
+
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    kind: str = "normal"
+    grad: bool = True
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"Sample: got kind={self.kind!r}; wanted one of {', '.join(KINDS)}")
+        if not isinstance(self.args, tuple):
+            raise TypeError(f"Sample: got {type(self.args).__name__} for args; wanted a tuple")
+
+
+@dataclasses.dataclass(frozen=True)
+class Bad:
+    """A call that must raise `exception` with a message that `pattern` (a regular expression) is found in."""
+
+    args: tuple[Any, ...]
+    exception: type[BaseException]
+    pattern: str
+    kwargs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+class Make:
+    """Makes the arrays of samples for one dtype: `make(3, 4)` has shape (3, 4).
+
+    Values are uniform in [low, high] as far as the dtype reaches: by default -2 to 2, for integers -5 to 5, for unsigned ones
+    0 to 5. Complex values are uniform in both parts.
+    """
+
+    def __init__(self, dtype: DType, seed: str = "") -> None:
+        self.dtype = dtype
+        self.rng = np.random.default_rng(zlib.crc32(f"{seed}/{dtype.name}".encode()))
+
+    def __call__(
+        self,
+        *shape: int,
+        low: float | None = None,
+        high: float | None = None,
+        dtype: DType | None = None,
+    ) -> Array:
+        dtype = dtype or self.dtype
+        if dtype is bool_:
+            return np.asarray(self.rng.random(shape) < 0.5)
+        bound = 5.0 if dtype.is_integer else 2.0
+        low = -bound if low is None else low
+        high = bound if high is None else high
+        if dtype.is_integer:
+            info = np.iinfo(dtype.np)
+            first = max(int(np.ceil(low)), int(info.min))
+            last = min(int(np.floor(high)), int(info.max))
+            return np.asarray(self.rng.integers(first, max(first, last), shape, dtype.np, True))
+        if dtype.is_complex:
+            real, imag = self.rng.uniform(low, high, (2, *shape))
+            return np.asarray(real + 1j * imag).astype(dtype.np)
+        return np.asarray(self.rng.uniform(low, high, shape)).astype(dtype.np)
+
+    def distinct(self, *shape: int, step: float = 0.25, dtype: DType | None = None) -> Array:
+        """All values different (as far as the dtype has that many): for maxima, sorting, and their gradients."""
+        dtype = dtype or self.dtype
+        size = int(np.prod(shape))
+        values = self.rng.permutation(size)
+        if dtype.kind in "biu":
+            return (values % 120).astype(dtype.np).reshape(shape)
+        return ((values - size // 2) * step).astype(dtype.np).reshape(shape)
+
+    def index(self, *shape: int, below: int, low: int = 0, dtype: DType = int64) -> Array:
+        """Integers from `low` to `below` - 1."""
+        return np.asarray(self.rng.integers(low, below, shape)).astype(dtype.np)
+
+    def strided(self, *shape: int, low: float | None = None, high: float | None = None) -> Array:
+        """A view that is not contiguous: every second element along the last axis, axes reversed."""
+        doubled = (*reversed(shape),) if shape else ()
+        if not doubled:
+            return self(low=low, high=high)
+        wide = self(*doubled[:-1], 2 * doubled[-1], low=low, high=high)
+        return wide[..., ::2].transpose()
+
+    def special(self, *shape: int, low: float | None = None, high: float | None = None) -> Array:
+        """Floating values with NaN, both infinities and both zeros among them."""
+        out = self(*shape, low=low, high=high)
+        flat = out.reshape(-1)
+        values = [np.nan, np.inf, -np.inf, 0.0, -0.0]
+        flat[: len(values)] = np.array(values[: flat.size]).astype(out.dtype)
+        if out.dtype.kind == "c" and flat.size > 6:
+            flat[6] = complex(1.0, np.nan)
+        return out
+
+    @property
+    def inexact(self) -> bool:
+        """Whether the dtype is floating or complex, so that it has a NaN."""
+        return self.dtype.kind in "fc"
+
+
+Samples = Callable[[Make], Iterable[Sample]]
+
+
+@dataclasses.dataclass(frozen=True)
+class OpCase:
+    """One op or public function with all that is tested of it.
+
+    Attributes:
+        function: an Op (`P.gather`, `ops.exp`) or a public function (`ops.clip_by_value`).
+        samples: `samples(make)` yields Samples for `make.dtype`; see `unary`, `binary`, `ternary`, `reduction`.
+        dtypes: dtypes to make samples for; default all that the op takes. Fewer than it takes needs `why`.
+        oracle: NumPy function with the same arguments. Default: the op's `reference`, or for a composite or a
+            function its body run on reference rules.
+        errors: calls that must fail.
+        grad: whether gradients are tested; a tuple names the arrays (in order of appearance) that have one.
+        second: whether second derivatives are tested too.
+        tol: tolerance by dtype, relative and absolute, where the table of `tolerance.py` will not do; needs `why`.
+        grad_tol: the same for gradients.
+        why: the reason for `tol`, `grad_tol` or narrower `dtypes`.
+        without: kinds that make no sense here, each with the reason.
+        name: shown in ids and reports; default the function's.
+        covers: further ops that this case exercises completely, such as the primitive behind a function.
+    """
+
+    function: Callable[..., Any]
+    samples: Samples
+    dtypes: Sequence[DType] | None = None
+    oracle: Callable[..., Any] | None = None
+    errors: Sequence[Bad] = ()
+    grad: bool | tuple[int, ...] = True
+    second: bool = True
+    tol: Mapping[DType, float] = dataclasses.field(default_factory=dict)
+    grad_tol: Mapping[DType, float] = dataclasses.field(default_factory=dict)
+    why: str = ""
+    without: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    name: str = ""
+    covers: Sequence[Op] = ()
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            found = of_op(self.function)
+            own = found.name if found is not None else self.function.__name__
+            object.__setattr__(self, "name", own)
+        if (self.tol or self.grad_tol) and not self.why:
+            raise ValueError(f"{self.name}: a tolerance of its own needs a reason in `why`")
+        for kind in self.without:
+            if kind not in KINDS:
+                raise ValueError(f"{self.name}: without names {kind!r}; the kinds are {KINDS}")
+
+    @property
+    def op(self) -> Op | None:
+        """The op that `function` is, or None for a function made of several."""
+        return of_op(self.function)
+
+    @property
+    def takes(self) -> tuple[DType, ...]:
+        """The dtypes to make samples for."""
+        if self.dtypes is not None:
+            return tuple(self.dtypes)
+        own = self.op
+        if own is None:
+            return (float32,)
+        if own.dtypes is None or own.promote == "float":  # integers are taken as float32
+            declared = own.dtypes or ALL
+            return tuple(d for d in ALL if d in declared or d.kind in "biu")
+        return tuple(d for d in ALL if d in own.dtypes)
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether any gradient is tested."""
+        return self.grad is not False and (self.op is None or self.op.differentiable)
+
+    def made(self, dtype: DType) -> list[Sample]:
+        """The samples for a dtype; the same ones at every call."""
+        return list(self.samples(Make(dtype, self.name)))
+
+
+def of_op(function: Any) -> Op | None:
+    """The op that a function of `duograph.ops` is, or None."""
+    if isinstance(function, Op):
+        return function
+    found = getattr(function, "op", None)
+    return found if isinstance(found, Op) else None
+
+
+# ---- samples of the standard kinds --------------------------------------------------------------
+
+
+def unary(low: float | None = None, high: float | None = None, **kwargs: Any) -> Samples:
+    """Samples of an elementwise function of one tensor, values in [low, high]; `kwargs` go to every call."""
+
+    def samples(make: Make) -> Iterator[Sample]:
+        def x(*shape: int) -> Array:
+            return make(*shape, low=low, high=high)
+
+        yield Sample((x(3, 4),), kwargs)
+        yield Sample((x(),), kwargs, "zero_d")
+        yield Sample((x(0, 3),), kwargs, "empty")
+        yield Sample((x(7, 11, 3),), kwargs, "odd")
+        yield Sample((x(1031),), kwargs, "odd", grad=False)  # past every vector width, with a tail
+        yield Sample((make.strided(4, 5, low=low, high=high),), kwargs, "noncontiguous")
+        if make.inexact:
+            yield Sample((make.special(9, low=low, high=high),), kwargs, "nan")
+
+    return samples
+
+
+def binary(
+    low: float | None = None,
+    high: float | None = None,
+    *,
+    second: tuple[float, float] | None = None,
+    scalar: float | int | None = 2,
+    **kwargs: Any,
+) -> Samples:
+    """Samples of a broadcasting function of two tensors; `second` is the range of the second, where it differs.
+
+    `scalar` is tried as a Python number on either side; None leaves that out (for functions that take tensors only).
+    """
+    low2, high2 = second or (low, high)
+
+    def samples(make: Make) -> Iterator[Sample]:
+        def x(*shape: int) -> Array:
+            return make(*shape, low=low, high=high)
+
+        def y(*shape: int) -> Array:
+            return make(*shape, low=low2, high=high2)
+
+        yield Sample((x(3, 4), y(3, 4)), kwargs)
+        yield Sample((x(3, 1, 4), y(2, 1)), kwargs, "broadcast")
+        yield Sample((x(1, 5), y(4, 5)), kwargs, "broadcast")
+        yield Sample((x(2, 3), y()), kwargs, "broadcast")
+        yield Sample((x(), y()), kwargs, "zero_d")
+        yield Sample((x(0, 3), y(3)), kwargs, "empty")
+        yield Sample((x(7, 13), y(7, 13)), kwargs, "odd")
+        yield Sample((x(1031), y(1031)), kwargs, "odd", grad=False)
+        strided = make.strided(4, 5, low=low, high=high)
+        yield Sample((strided, y(4, 5)), kwargs, "noncontiguous")
+        if make.inexact:
+            yield Sample((make.special(9, low=low, high=high), y(9)), kwargs, "nan")
+            yield Sample((x(9), make.special(9, low=low2, high=high2)), kwargs, "nan")
+        if scalar is not None and make.dtype is not bool_:
+            yield Sample((x(4, 3), scalar), kwargs, "edge", name="number on the right")
+            yield Sample((scalar, y(4, 3)), kwargs, "edge", name="number on the left")
+
+    return samples
+
+
+def ternary(low: float | None = None, high: float | None = None, **kwargs: Any) -> Samples:
+    """Samples of a broadcasting function of three tensors."""
+
+    def samples(make: Make) -> Iterator[Sample]:
+        def x(*shape: int) -> Array:
+            return make(*shape, low=low, high=high)
+
+        yield Sample((x(3, 4), x(3, 4), x(3, 4)), kwargs)
+        yield Sample((x(3, 1, 4), x(2, 1), x(4)), kwargs, "broadcast")
+        yield Sample((x(), x(), x()), kwargs, "zero_d")
+        yield Sample((x(0, 3), x(3), x(1, 3)), kwargs, "empty")
+        yield Sample((x(7, 13), x(7, 13), x(7, 13)), kwargs, "odd")
+        strided = make.strided(4, 5, low=low, high=high)
+        yield Sample((strided, x(4, 5), x(4, 5)), kwargs, "noncontiguous")
+        if make.inexact:
+            yield Sample((make.special(9, low=low, high=high), x(9), x(9)), kwargs, "nan")
+
+    return samples
+
+
+def reduction(
+    low: float | None = None,
+    high: float | None = None,
+    *,
+    axis: str = "axis",
+    keepdims: str | None = "keep_dims",
+    several: bool = True,
+    empty: bool = True,
+    distinct: bool = False,
+    primitive: bool = False,
+    **kwargs: Any,
+) -> Samples:
+    """Samples of a reduction: no axis, one, a negative one, several, kept dimensions, an empty axis.
+
+    Args:
+        axis, keepdims: names of the arguments (keepdims None: there is no such argument).
+        several: whether a tuple of axes is taken.
+        empty: whether an axis of length 0 may be reduced.
+        distinct: make values all different, where ties are decided by whim.
+        primitive: axes are tuples of non-negative ints and both arguments are required.
+    """
+
+    def samples(make: Make) -> Iterator[Sample]:
+        def x(*shape: int) -> Array:
+            return make.distinct(*shape) if distinct else make(*shape, low=low, high=high)
+
+        def call(array: Array, at: Any, keep: bool = False, kind: str = "normal") -> Sample:
+            where = dict(kwargs)
+            if primitive:
+                if at is None:
+                    at = tuple(range(array.ndim))
+                at = (at,) if isinstance(at, int) else at
+                at = tuple(i % array.ndim for i in at)
+            if at is not None:
+                where[axis] = at
+            if keepdims is not None and (keep or primitive):
+                where[keepdims] = keep
+            return Sample((array,), where, kind)
+
+        yield call(x(3, 4), 1)
+        yield call(x(3, 4, 2), 0, keepdims is not None)
+        yield call(x(3, 4), None)
+        yield call(x(2, 3, 4), -2)
+        if several:
+            yield call(x(2, 3, 4), (0, 2))
+        if several or not primitive:
+            yield call(x(), None, kind="zero_d")
+        yield call(x(0, 3), 1, kind="empty")  # nothing to reduce, an empty result
+        if empty:
+            yield call(x(0, 3), 0, kind="empty")
+        yield call(x(7, 13), 0, kind="odd")
+        yield call(x(5, 1031), 1, kind="odd")
+        yield call(make.strided(4, 5, low=low, high=high), 0, kind="noncontiguous")
+        if make.inexact:
+            yield call(make.special(9, 2, low=low, high=high), 0, kind="nan")
+
+    return samples

@@ -1,0 +1,48 @@
+"""Cases that show the format: one of each standard form. Copy what fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ...dtype import int32
+from ...ops.table import P
+from ..case import Bad, Make, OpCase, Sample, binary, reduction, unary
+
+ROWS = np.ones((2, 3), np.float32)
+FOUR = np.ones(4, np.float32)
+
+
+def gather_samples(make: Make) -> Iterator[Sample]:
+    """An op with its own kinds of arguments: values, then indices, then an attribute."""
+    yield Sample((make(5, 4), make.index(3, below=5), 0))
+    yield Sample((make(5, 4), make.index(2, 3, low=-4, below=4, dtype=int32), 1))
+    yield Sample((make(5), make.index(below=5), 0), kind="zero_d")
+    yield Sample((make(5, 0), make.index(2, below=5), 0), kind="empty")
+    yield Sample((make(5, 2), make.index(0, below=5), 0), kind="empty")
+    yield Sample((make(7, 13), make.index(11, below=13), 1), kind="odd")
+    yield Sample((make.strided(5, 4), make.index(3, below=5), 0), kind="noncontiguous")
+    if make.inexact:
+        yield Sample((make.special(9, 2), make.index(9, below=9), 0), kind="nan")
+
+
+CASES = [
+    OpCase(P.exp, unary(-4, 4), errors=[Bad(("text",), TypeError, "exp: got str")]),
+    OpCase(P.add, binary(), errors=[Bad((ROWS, FOUR), ValueError, r"add: .*\(2, 3\).*\(4,\)")]),
+    OpCase(
+        P.reduce_sum,
+        reduction(-1, 1, primitive=True, keepdims="keepdims"),
+        errors=[Bad((None, (0,), False), TypeError, "reduce_sum: got None")],
+    ),
+    OpCase(
+        P.gather,
+        gather_samples,
+        grad=(0,),
+        without={"broadcast": "indices select, they do not broadcast"},
+        errors=[
+            Bad((ROWS, np.array([0.5], np.float32), 0), TypeError, "gather: indices have dtype"),
+            Bad((ROWS, np.array([2]), 0), IndexError, "got index 2 for axis 0 of size 2"),
+        ],
+    ),
+]
