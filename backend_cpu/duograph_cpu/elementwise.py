@@ -45,9 +45,7 @@ def collapse(shape, shapes):
         n = shape[axis]
         if n == 1:
             continue
-        fits = sizes and all(
-            row[axis] == s[-1] * sizes[-1] for row, s in zip(strides, steps)
-        )
+        fits = sizes and all(row[axis] == s[-1] * sizes[-1] for row, s in zip(strides, steps))
         if fits:
             sizes[-1] *= n
         else:
@@ -155,3 +153,6 @@ def register():
     for op in OPS.values():
         if op.scalar_rule is not None and not op.variadic:
             KERNELS.setdefault(op.name, _builder(op))
+
+
+register()

@@ -1,7 +1,7 @@
 """Prints the elementwise kernels as C, at build time: one row function for each op with a `scalar` slot and dtype.
 
-`build.py` calls `generate`. Hot kernels are compiled for the baseline, AVX2 and AVX-512 from the same text and chosen by
-the processor at the first call; the rest for the baseline only, which keeps the build short and the binary small.
+`build.py` calls `generate`. Kernels that vectorise are compiled for the baseline, AVX2 and AVX-512 from the same text and
+chosen by the processor at the first call; the rest for the baseline only.
 """
 
 import hashlib
@@ -129,7 +129,9 @@ def print_kernel(kernel, isa):
             if pattern >> i & 1:
                 args.append(_load(d, f"{x}[i]"))
             else:
-                lines.append(f"{indent}const {SUFFIX[compute_dtype(d)]} {x}0 = {_load(d, f'*{x}')};")
+                lines.append(
+                    f"{indent}const {SUFFIX[compute_dtype(d)]} {x}0 = {_load(d, f'*{x}')};"
+                )
                 args.append(f"{x}0")
         lines += _loop(indent, name, [*args, *extra], kernel.result)
     if count > 1 and len(patterns) < 2**count - 1:

@@ -7,6 +7,7 @@ A body makes it a composite, no body a primitive. Rules are attached to the op o
 
 from __future__ import annotations
 
+import dis
 import inspect
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -503,12 +504,8 @@ def door(op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
 
 def _has_body(function: Callable[..., Any]) -> bool:
     """False when the code of the function is a docstring (or nothing) alone."""
-    code = function.__code__
-    return (
-        bool(code.co_names)
-        or any(not isinstance(c, str) and c is not None for c in code.co_consts)
-        or len(code.co_consts) > 2
-    )
+    idle = {"RESUME", "NOP", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST"}
+    return any(step.opname not in idle for step in dis.get_instructions(function))
 
 
 def op(

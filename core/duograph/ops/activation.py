@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..dtype import BOOL, FLOATING, INEXACT, REAL, bool_, float32
+from ..dtype import BOOL, FLOATING, INEXACT, REAL, bool_
 from ..errors import ArgumentValueError, ShapeError
 from ..op import op
 from ..tensor import Tensor
@@ -44,7 +44,7 @@ def sigmoid(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.sigmoid(ms.Tensor([-1.0, 0.0, 2.0]))
-        @@
+        Tensor(shape=[3], dtype=Float32, value= [ 2.68941432e-01,  5.00000000e-01,  8.80797029e-01])
     """
 
 
@@ -121,7 +121,7 @@ def _(x):
     return logical_or(x, x) if x.dtype is bool_ else maximum(x, 0)
 
 
-@op(name="relu_grad", dtypes=BOOL + REAL, promote="common")
+@op(name="relu_grad", dtypes=REAL, promote="common")
 def relu_grad(dout: Tensor, out: Tensor):
     """Composite: the gradient of relu: `dout` where the result is positive."""
     return select(out > 0, dout, 0)
@@ -149,7 +149,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     Examples:
         >>> import duograph as ms
         >>> ms.ops.relu(ms.Tensor([-1.0, 0.0, 2.0]))
-        @@
+        Tensor(shape=[3], dtype=Float32, value= [ 0.00000000e+00,  0.00000000e+00,  2.00000000e+00])
     """
     out = relu_of(input)
     if inplace:
@@ -174,7 +174,7 @@ def relu6(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.relu6(ms.Tensor([-1.0, 3.0, 9.0]))
-        @@
+        Tensor(shape=[3], dtype=Float32, value= [ 0.00000000e+00,  3.00000000e+00,  6.00000000e+00])
     """
     return clamp(input, 0, 6)
 
@@ -217,15 +217,14 @@ def leaky_relu(input: Tensor, alpha: float = 0.2):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.leaky_relu(ms.Tensor([-1.0, 0.0, 2.0]))
-        @@
+        Tensor(shape=[3], dtype=Float32, value= [-2.00000003e-01,  0.00000000e+00,  2.00000000e+00])
     """
     return select(input > 0, input, cast(input * alpha, input.dtype))
 
 
 @leaky_relu.scalar
 def _(s, x, alpha):
-    scaled = s.cast(s.cast(x, float32) * alpha, x.dtype) if x.dtype.is_integer else x * alpha
-    return s.where(x > 0, x, scaled)
+    return s.where(x > 0, x, x * alpha)
 
 
 @leaky_relu.bprop
@@ -261,7 +260,7 @@ def elu(input_x: Tensor, alpha: float = 1.0):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.elu(ms.Tensor([-1.0, 0.0, 2.0]))
-        @@
+        Tensor(shape=[3], dtype=Float32, value= [-6.32120550e-01,  0.00000000e+00,  2.00000000e+00])
     """
     return select(input_x > 0, input_x, alpha * expm1(input_x))
 
@@ -304,7 +303,7 @@ def celu(x: Tensor, alpha: float = 1.0):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.celu(ms.Tensor([-1.0, 0.0, 2.0]))
-        @@
+        Tensor(shape=[3], dtype=Float32, value= [-6.32120550e-01,  0.00000000e+00,  2.00000000e+00])
     """
     return select(x > 0, x, alpha * expm1(x / alpha))
 
@@ -346,7 +345,7 @@ def selu(input_x: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.selu(ms.Tensor([-1.0, 0.0, 2.0]))
-        @@
+        Tensor(shape=[3], dtype=Float32, value= [-1.11133075e+00,  0.00000000e+00,  2.10140204e+00])
     """
     return select(input_x > 0, _SELU_SCALE * input_x, (_SELU_SCALE * _SELU_ALPHA) * expm1(input_x))
 
@@ -450,7 +449,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     Examples:
         >>> import duograph as ms
         >>> ms.ops.gelu(ms.Tensor([-1.0, 0.0, 2.0]))
-        @@
+        Tensor(shape=[3], dtype=Float32, value= [-1.58655256e-01,  0.00000000e+00,  1.95449972e+00])
     """
     if approximate == "none":
         return gelu_erf(input)  # type: ignore[no-any-return]
@@ -475,7 +474,7 @@ def fast_gelu(x: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.fast_gelu(ms.Tensor([-1.0, 0.0, 2.0]))
-        @@
+        Tensor(shape=[3], dtype=Float32, value= [-1.54204234e-01,  0.00000000e+00,  1.93565857e+00])
     """
     return x * sigmoid(x * 1.702)
 
@@ -501,7 +500,7 @@ def silu(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.silu(ms.Tensor([-1.0, 0.0, 2.0]))
-        @@
+        Tensor(shape=[3], dtype=Float32, value= [-2.68941432e-01,  0.00000000e+00,  1.76159406e+00])
     """
     return input * sigmoid(input)
 
@@ -549,7 +548,7 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.softplus(ms.Tensor([-1.0, 0.0, 2.0]))
-        @@
+        Tensor(shape=[3], dtype=Float32, value= [ 3.13261688e-01,  6.93147182e-01,  2.12692809e+00])
     """
     t = input * beta
     soft = (maximum(t, 0) + log1p(exp(neg(abs(t))))) / beta
@@ -598,7 +597,7 @@ def hardsigmoid(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.hardsigmoid(ms.Tensor([-1.0, 0.0, 2.0]))
-        @@
+        Tensor(shape=[3], dtype=Float32, value= [ 3.33333313e-01,  5.00000000e-01,  8.33333373e-01])
     """
     return clamp(input / 6 + 0.5, 0, 1)
 
@@ -642,7 +641,7 @@ def hardswish(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.hardswish(ms.Tensor([-1.0, 0.0, 2.0]))
-        @@
+        Tensor(shape=[3], dtype=Float32, value= [-3.33333343e-01,  0.00000000e+00,  1.66666663e+00])
     """
     return input * (clamp(input + 3, 0, 6) / 6)
 
@@ -685,7 +684,7 @@ def mish(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.mish(ms.Tensor([-1.0, 0.0, 2.0]))
-        @@
+        Tensor(shape=[3], dtype=Float32, value= [-3.03401470e-01,  0.00000000e+00,  1.94395900e+00])
     """
     soft = maximum(input, 0) + log1p(exp(neg(abs(input))))
     return input * tanh(soft)
@@ -731,7 +730,7 @@ def logsigmoid(x: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.logsigmoid(ms.Tensor([-1.0, 0.0, 2.0]))
-        @@
+        Tensor(shape=[3], dtype=Float32, value= [-1.31326175e+00, -6.93147182e-01, -1.26928002e-01])
     """
     return select(x < 0, x, 0) - log1p(exp(neg(abs(x))))
 
@@ -775,7 +774,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.hardshrink(ms.Tensor([-1.0, 0.3, 2.0]))
-        @@
+        Tensor(shape=[3], dtype=Float32, value= [-1.00000000e+00,  0.00000000e+00,  2.00000000e+00])
     """
     return select(abs(input) <= lambd, 0, input)
 
@@ -818,7 +817,7 @@ def softshrink(input: Tensor, lambd: float = 0.5):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.softshrink(ms.Tensor([-1.0, 0.3, 2.0]))
-        @@
+        Tensor(shape=[3], dtype=Float32, value= [-5.00000000e-01,  0.00000000e+00,  1.50000000e+00])
     """
     return select(input > lambd, input - lambd, select(input < -lambd, input + lambd, input * 0))
 
@@ -860,7 +859,7 @@ def softsign(x: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.softsign(ms.Tensor([-1.0, 0.0, 2.0]))
-        @@
+        Tensor(shape=[3], dtype=Float32, value= [-5.00000000e-01,  0.00000000e+00,  6.66666687e-01])
     """
     size = abs(x)
     infinite = size == float("inf")
@@ -909,7 +908,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.hardtanh(ms.Tensor([-2.0, 0.5, 3.0]))
-        @@
+        Tensor(shape=[3], dtype=Float32, value= [-1.00000000e+00,  5.00000000e-01,  1.00000000e+00])
     """
     return cast(clamp(input, min_val, max_val), input.dtype)
 
@@ -952,7 +951,7 @@ def tanhshrink(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.tanhshrink(ms.Tensor([-1.0, 0.0, 2.0]))
-        @@
+        Tensor(shape=[3], dtype=Float32, value= [-2.38405824e-01,  0.00000000e+00,  1.03597236e+00])
     """
     return input - tanh(input)
 
@@ -980,9 +979,10 @@ def threshold(input: Tensor, thr: float, value: float):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.threshold(ms.Tensor([-1.0, 0.5, 2.0]), 1.0, 9.0)
-        @@
+        Tensor(shape=[3], dtype=Float32, value= [ 9.00000000e+00,  9.00000000e+00,  2.00000000e+00])
     """
-    return cast(select(input > thr, input, value), input.dtype)
+    whole = input.dtype.is_integer
+    return select(input > thr, input, int(value) if whole else value)
 
 
 @threshold.scalar
@@ -1007,7 +1007,9 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     Examples:
         >>> import duograph as ms
         >>> ms.ops.prelu(ms.Tensor([[-1.0, 2.0], [-4.0, 5.0]]), ms.Tensor([0.1, 0.5]))
-        @@
+        Tensor(shape=[2, 2], dtype=Float32, value=
+        [[-1.00000001e-01,  2.00000000e+00],
+         [-4.00000006e-01,  5.00000000e+00]])
     """
     channels = input.shape[1] if input.ndim > 1 else 1
     if weight.ndim != 1 or weight.shape[0] not in (1, channels):
@@ -1036,10 +1038,12 @@ def glu(x: Tensor, axis: int = -1) -> Tensor:
     Examples:
         >>> import duograph as ms
         >>> ms.ops.glu(ms.Tensor([1.0, 2.0, 3.0, 4.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 9.52574134e-01,  1.96402752e+00])
     """
     if not -x.ndim <= axis < x.ndim:
-        raise ArgumentValueError(f"glu: got axis={axis} for shape {x.shape}; wanted one of its axes")
+        raise ArgumentValueError(
+            f"glu: got axis={axis} for shape {x.shape}; wanted one of its axes"
+        )
     n = x.shape[axis]
     if n % 2:
         raise ShapeError(f"glu: x has shape {x.shape}; wanted an even size along axis {axis}")

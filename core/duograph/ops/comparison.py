@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtype import BOOL, FLOATING, NUMERIC, REAL, float32
+from ..dtype import BOOL, FLOATING, NUMERIC, REAL, bool_, float32
 from ..errors import ArgumentValueError
 from ..op import op
 from ..tensor import Tensor
@@ -42,7 +42,7 @@ def equal(input: Tensor, other: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.equal(ms.Tensor([1, 2, 3]), ms.Tensor([3, 2, 1]))
-        @@
+        Tensor(shape=[3], dtype=Bool, value= [False,  True, False])
     """
 
 
@@ -79,7 +79,7 @@ def not_equal(input: Tensor, other: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.not_equal(ms.Tensor([1, 2, 3]), ms.Tensor([3, 2, 1]))
-        @@
+        Tensor(shape=[3], dtype=Bool, value= [ True, False,  True])
     """
 
 
@@ -122,7 +122,7 @@ def less(input: Tensor, other: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.less(ms.Tensor([1, 2, 3]), ms.Tensor([3, 2, 1]))
-        @@
+        Tensor(shape=[3], dtype=Bool, value= [ True, False, False])
     """
 
 
@@ -160,7 +160,7 @@ def less_equal(input: Tensor, other: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.less_equal(ms.Tensor([1, 2, 3]), ms.Tensor([3, 2, 1]))
-        @@
+        Tensor(shape=[3], dtype=Bool, value= [ True,  True, False])
     """
 
 
@@ -203,7 +203,7 @@ def greater(input: Tensor, other: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.greater(ms.Tensor([1, 2, 3]), ms.Tensor([3, 2, 1]))
-        @@
+        Tensor(shape=[3], dtype=Bool, value= [False, False,  True])
     """
 
 
@@ -246,7 +246,7 @@ def greater_equal(input: Tensor, other: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.greater_equal(ms.Tensor([1, 2, 3]), ms.Tensor([3, 2, 1]))
-        @@
+        Tensor(shape=[3], dtype=Bool, value= [False,  True,  True])
     """
 
 
@@ -281,7 +281,7 @@ def isnan(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.isnan(ms.Tensor([1.0, float("nan"), float("inf")]))
-        @@
+        Tensor(shape=[3], dtype=Bool, value= [False,  True, False])
     """
 
 
@@ -316,7 +316,7 @@ def isinf(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.isinf(ms.Tensor([1.0, float("nan"), float("inf")]))
-        @@
+        Tensor(shape=[3], dtype=Bool, value= [False, False,  True])
     """
 
 
@@ -353,7 +353,7 @@ def isfinite(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.isfinite(ms.Tensor([1.0, float("nan"), float("inf")]))
-        @@
+        Tensor(shape=[3], dtype=Bool, value= [ True, False, False])
     """
 
 
@@ -393,7 +393,7 @@ def isposinf(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.isposinf(ms.Tensor([1.0, float("-inf"), float("inf")]))
-        @@
+        Tensor(shape=[3], dtype=Bool, value= [False, False,  True])
     """
 
 
@@ -431,7 +431,7 @@ def isneginf(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.isneginf(ms.Tensor([1.0, float("-inf"), float("inf")]))
-        @@
+        Tensor(shape=[3], dtype=Bool, value= [False,  True, False])
     """
 
 
@@ -469,7 +469,7 @@ def signbit(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.signbit(ms.Tensor([-1.0, -0.0, 2.0]))
-        @@
+        Tensor(shape=[3], dtype=Bool, value= [ True,  True, False])
     """
 
 
@@ -485,7 +485,7 @@ def _(x):
 def _(s, x):
     if x.dtype.is_floating:
         return s.copysign(s.const(1, x.dtype), x) < 0
-    return x < 0
+    return x < 0 if x.dtype.kind == "i" else s.const(False, bool_)
 
 
 @signbit.decompose
@@ -513,10 +513,12 @@ def isclose(
     Examples:
         >>> import duograph as ms
         >>> ms.ops.isclose(ms.Tensor([1.0, 2.0]), ms.Tensor([1.000001, 2.1]))
-        @@
+        Tensor(shape=[2], dtype=Bool, value= [ True, False])
     """
     if rtol < 0 or atol < 0:
-        raise ArgumentValueError(f"isclose: got rtol={rtol} and atol={atol}; wanted no negative one")
+        raise ArgumentValueError(
+            f"isclose: got rtol={rtol} and atol={atol}; wanted no negative one"
+        )
     x = input if input.dtype.is_floating else cast(input, float32)
     y = other if other.dtype.is_floating else cast(other, float32)
     near = abs(x - y) <= atol + rtol * abs(y)
@@ -524,7 +526,13 @@ def isclose(
     return logical_or(close, logical_and(isnan(x), isnan(y))) if equal_nan else close
 
 
-@op(name="approximate_equal", method="approximate_equal", dtypes=REAL, promote="common", differentiable=False)
+@op(
+    name="approximate_equal",
+    method="approximate_equal",
+    dtypes=REAL,
+    promote="common",
+    differentiable=False,
+)
 def approximate_equal(x: Tensor, y: Tensor, tolerance: float = 1e-05):
     """Whether elements differ by less than `tolerance` (`mindspore.ops.approximate_equal`).
 
@@ -538,7 +546,7 @@ def approximate_equal(x: Tensor, y: Tensor, tolerance: float = 1e-05):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.approximate_equal(ms.Tensor([1.0, 2.0]), ms.Tensor([1.000001, 2.1]))
-        @@
+        Tensor(shape=[2], dtype=Bool, value= [ True, False])
     """
     return abs(x - y) < tolerance
 
@@ -555,9 +563,11 @@ def isreal(input: Tensor) -> Tensor:
     Examples:
         >>> import duograph as ms
         >>> ms.ops.isreal(ms.Tensor([1.0, 2.0]))
-        @@
+        Tensor(shape=[2], dtype=Bool, value= [True, True])
     """
-    return equal(input, input.real()) if input.dtype.is_complex else logical_or(equal(input, 0), True)
+    return (
+        equal(input, input.real()) if input.dtype.is_complex else logical_or(equal(input, 0), True)
+    )
 
 
 def is_floating_point(input: Tensor) -> bool:

@@ -31,7 +31,7 @@ def real(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.real(ms.Tensor([1 + 2j, 3 - 4j]))
-        @@
+        Tensor(shape=[2], dtype=Float64, value= [ 1.00000000e+00,  3.00000000e+00])
     """
 
 
@@ -66,7 +66,7 @@ def imag(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.imag(ms.Tensor([1 + 2j, 3 - 4j]))
-        @@
+        Tensor(shape=[2], dtype=Float64, value= [ 2.00000000e+00, -4.00000000e+00])
     """
 
 
@@ -101,7 +101,7 @@ def conj(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.conj(ms.Tensor([1 + 2j, 3 - 4j]))
-        @@
+        Tensor(shape=[2], dtype=Complex128, value= [1-2j, 3+4j])
     """
 
 
@@ -140,7 +140,7 @@ def complex(real: Tensor, imag: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.Complex()(ms.Tensor([1.0]), ms.Tensor([2.0]))
-        @@
+        Tensor(shape=[1], dtype=Complex64, value= [1+2j])
     """
 
 
@@ -151,7 +151,9 @@ def _(x, y):
 
 @complex.reference
 def _(x, y):
-    return (x + 1j * y).astype(np.complex64 if x.dtype == np.float32 else np.complex128)
+    out = np.empty(np.broadcast_shapes(x.shape, y.shape), np.result_type(x.dtype, np.complex64))
+    out.real, out.imag = x, y
+    return out
 
 
 @complex.scalar
@@ -180,10 +182,12 @@ def angle(input: Tensor) -> Tensor:
     Examples:
         >>> import duograph as ms
         >>> ms.ops.angle(ms.Tensor([1j, -1 + 0j]))
-        @@
+        Tensor(shape=[2], dtype=Float64, value= [ 1.57079633e+00,  3.14159265e+00])
     """
     if input.dtype is bool_ or input.dtype.is_integer:
-        raise DTypeError(f"angle: input has dtype {input.dtype.name}; wanted a floating or complex one")
+        raise DTypeError(
+            f"angle: input has dtype {input.dtype.name}; wanted a floating or complex one"
+        )
     if input.dtype.is_complex:
         return atan2(imag(input), real(input))  # type: ignore[no-any-return]
     return select(input < 0, 3.141592653589793, select(input == input, 0.0, input))

@@ -43,7 +43,7 @@ def add(input: Tensor, other: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.add(ms.Tensor([1.0, 2.0]), 1)
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 2.00000000e+00,  3.00000000e+00])
     """
 
 
@@ -82,7 +82,7 @@ def sub(input: Tensor, other: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.sub(ms.Tensor([1.0, 2.0]), 1)
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  1.00000000e+00])
     """
 
 
@@ -124,7 +124,7 @@ def mul(input: Tensor, other: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.mul(ms.Tensor([1.0, 2.0]), 3)
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 3.00000000e+00,  6.00000000e+00])
     """
 
 
@@ -166,7 +166,7 @@ def true_divide(input: Tensor, other: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.true_divide(ms.Tensor([1, 2]), 4)
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 2.50000000e-01,  5.00000000e-01])
     """
 
 
@@ -206,7 +206,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     Examples:
         >>> import duograph as ms
         >>> ms.ops.div(ms.Tensor([7.0, -7.0]), 2, rounding_mode="trunc")
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 3.00000000e+00, -3.00000000e+00])
     """
     if rounding_mode is None:
         return true_divide(input, other)  # type: ignore[no-any-return]
@@ -255,7 +255,7 @@ def neg(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.neg(ms.Tensor([1.0, -2.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [-1.00000000e+00,  2.00000000e+00])
     """
 
 
@@ -295,7 +295,7 @@ def abs(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.abs(ms.Tensor([1.0, -2.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 1.00000000e+00,  2.00000000e+00])
     """
 
 
@@ -345,7 +345,7 @@ def square(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.square(ms.Tensor([1.0, -3.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 1.00000000e+00,  9.00000000e+00])
     """
 
 
@@ -385,7 +385,7 @@ def reciprocal(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.reciprocal(ms.Tensor([0.5, 4.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 2.00000000e+00,  2.50000000e-01])
     """
 
 
@@ -430,7 +430,7 @@ def maximum(input: Tensor, other: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.maximum(ms.Tensor([1.0, 5.0]), ms.Tensor([3.0, 4.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 3.00000000e+00,  5.00000000e+00])
     """
 
 
@@ -471,7 +471,7 @@ def minimum(input: Tensor, other: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.minimum(ms.Tensor([1.0, 5.0]), ms.Tensor([3.0, 4.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 1.00000000e+00,  4.00000000e+00])
     """
 
 
@@ -517,7 +517,7 @@ def fmax(input: Tensor, other: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.fmax(ms.Tensor([1.0, float("nan")]), ms.Tensor([3.0, 4.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 3.00000000e+00,  4.00000000e+00])
     """
 
 
@@ -531,7 +531,8 @@ def _(x, y):
 
 @fmax.scalar
 def _(s, x, y):
-    return s.where((x >= y) | (y != y), x, y)
+    first = x >= y
+    return s.where(first | (y != y) if x.dtype.is_floating else first, x, y)
 
 
 @fmax.bprop
@@ -563,7 +564,7 @@ def fmin(input: Tensor, other: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.fmin(ms.Tensor([1.0, float("nan")]), ms.Tensor([3.0, 4.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 1.00000000e+00,  4.00000000e+00])
     """
 
 
@@ -577,7 +578,8 @@ def _(x, y):
 
 @fmin.scalar
 def _(s, x, y):
-    return s.where((x <= y) | (y != y), x, y)
+    first = x <= y
+    return s.where(first | (y != y) if x.dtype.is_floating else first, x, y)
 
 
 @fmin.bprop
@@ -607,7 +609,7 @@ def squared_difference(x: Tensor, y: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.squared_difference(ms.Tensor([1.0, 2.0]), ms.Tensor([3.0, 5.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 4.00000000e+00,  9.00000000e+00])
     """
     difference = x - y
     return difference * difference
@@ -637,7 +639,7 @@ def div_no_nan(x: Tensor, y: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.div_no_nan(ms.Tensor([1.0, 6.0]), ms.Tensor([0.0, 2.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  3.00000000e+00])
     """
     zero = y == 0
     return select(zero, 0, x / select(zero, 1, y))
@@ -661,7 +663,7 @@ def mul_no_nan(x: Tensor, y: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.mul_no_nan(ms.Tensor([float("inf"), 6.0]), ms.Tensor([0.0, 2.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  1.20000000e+01])
     """
     return select(y == 0, 0, x * y)
 
@@ -710,7 +712,7 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> 
     Examples:
         >>> import duograph as ms
         >>> ms.ops.addcmul(ms.Tensor([1.0]), ms.Tensor([2.0]), ms.Tensor([3.0]), value=0.5)
-        @@
+        Tensor(shape=[1], dtype=Float32, value= [ 4.00000000e+00])
     """
     if isinstance(value, Tensor) or (value != int(value) and input.dtype.is_integer):
         return input + tensor1 * tensor2 * value  # type: ignore[no-any-return]
@@ -734,7 +736,7 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> 
     Examples:
         >>> import duograph as ms
         >>> ms.ops.addcdiv(ms.Tensor([1.0]), ms.Tensor([2.0]), ms.Tensor([4.0]), value=3)
-        @@
+        Tensor(shape=[1], dtype=Float32, value= [ 2.50000000e+00])
     """
     if isinstance(value, Tensor):
         return input + tensor1 / tensor2 * value  # type: ignore[no-any-return]
@@ -758,7 +760,7 @@ def lerp(input: Tensor, end: Tensor, weight: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.lerp(ms.Tensor([1.0, 2.0]), ms.Tensor([3.0, 6.0]), 0.5)
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 2.00000000e+00,  4.00000000e+00])
     """
     return input + weight * (end - input)
 
@@ -783,7 +785,7 @@ def addn(x: Sequence[Tensor] | Tensor) -> Tensor:
     Examples:
         >>> import duograph as ms
         >>> ms.ops.addn([ms.Tensor([1.0]), ms.Tensor([2.0]), ms.Tensor([3.0])])
-        @@
+        Tensor(shape=[1], dtype=Float32, value= [ 6.00000000e+00])
     """
     if isinstance(x, Tensor):
         return x
@@ -830,7 +832,7 @@ def positive(input: Tensor) -> Tensor:
     Examples:
         >>> import duograph as ms
         >>> ms.ops.positive(ms.Tensor([1.0, -2.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 1.00000000e+00, -2.00000000e+00])
     """
     return input
 
@@ -886,12 +888,14 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     Examples:
         >>> import duograph as ms
         >>> ms.ops.clamp(ms.Tensor([-1.0, 0.5, 7.0]), 0, 1)
-        @@
+        Tensor(shape=[3], dtype=Float32, value= [ 0.00000000e+00,  5.00000000e-01,  1.00000000e+00])
     """
     if min is None and max is None:
         raise ArgumentValueError("clamp: got neither min nor max; wanted at least one of them")
     if input.dtype.is_complex:
-        raise DTypeError(f"clamp: input has dtype {input.dtype.name}; wanted an integer or floating one")
+        raise DTypeError(
+            f"clamp: input has dtype {input.dtype.name}; wanted an integer or floating one"
+        )
     if isinstance(input, Tensor) and input.dtype.is_floating:
         low = float("-inf") if min is None else min
         high = float("inf") if max is None else max
@@ -926,7 +930,7 @@ def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None
     Examples:
         >>> import duograph as ms
         >>> ms.ops.clip_by_value(ms.Tensor([1.0, 25.0, 5.0]), 2, 8)
-        @@
+        Tensor(shape=[3], dtype=Float32, value= [ 2.00000000e+00,  8.00000000e+00,  5.00000000e+00])
     """
     if isinstance(x, (list, tuple)):
         return type(x)(clip_by_value(v, clip_value_min, clip_value_max) for v in x)

@@ -69,7 +69,7 @@ def exp(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.exp(ms.Tensor([0.0, 1.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 1.00000000e+00,  2.71828175e+00])
     """
 
 
@@ -107,7 +107,7 @@ def exp2(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.exp2(ms.Tensor([0.0, 3.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 1.00000000e+00,  8.00000000e+00])
     """
 
 
@@ -147,7 +147,7 @@ def expm1(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.expm1(ms.Tensor([0.0, 1.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  1.71828175e+00])
     """
 
 
@@ -192,7 +192,7 @@ def log(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.log(ms.Tensor([1.0, 2.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  6.93147182e-01])
     """
 
 
@@ -227,7 +227,7 @@ def log1p(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.log1p(ms.Tensor([0.0, 1.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  6.93147182e-01])
     """
 
 
@@ -270,7 +270,7 @@ def log2(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.log2(ms.Tensor([1.0, 8.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  3.00000000e+00])
     """
 
 
@@ -310,7 +310,7 @@ def log10(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.log10(ms.Tensor([1.0, 100.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  2.00000000e+00])
     """
 
 
@@ -350,7 +350,7 @@ def sqrt(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.sqrt(ms.Tensor([4.0, 2.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 2.00000000e+00,  1.41421354e+00])
     """
 
 
@@ -385,7 +385,7 @@ def rsqrt(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.rsqrt(ms.Tensor([4.0, 2.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 5.00000000e-01,  7.07106769e-01])
     """
 
 
@@ -434,7 +434,7 @@ def pow(input: Tensor, exponent: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.pow(ms.Tensor([1.0, 2.0, 3.0]), 2)
-        @@
+        Tensor(shape=[3], dtype=Float32, value= [ 1.00000000e+00,  4.00000000e+00,  9.00000000e+00])
     """
 
 
@@ -447,7 +447,11 @@ def _(x, y):
         return np.power(x, y)
     whole = np.power(x, np.maximum(y, 0))
     odd = (y & 1) != 0
-    inverse = np.where(x == 1, 1, np.where(x == -1, np.where(odd, -1, 1), 0)) if x.dtype.kind == "i" else 0
+    inverse = (
+        np.where(x == 1, 1, np.where(x == -1, np.where(odd, -1, 1), 0))
+        if x.dtype.kind == "i"
+        else 0
+    )
     return np.where(y < 0, inverse, whole).astype(x.dtype)
 
 
@@ -503,7 +507,7 @@ def hypot(input: Tensor, other: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.hypot(ms.Tensor([3.0, 5.0]), ms.Tensor([4.0, 12.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 5.00000000e+00,  1.30000000e+01])
     """
 
 
@@ -523,7 +527,9 @@ def _(s, x, y):
 @hypot.bprop
 def _(x, y, out, dout):
     size = select(out == 0, 1, out)
-    return unbroadcast(mul(dout, true_divide(x, size)), x), unbroadcast(mul(dout, true_divide(y, size)), y)
+    return unbroadcast(mul(dout, true_divide(x, size)), x), unbroadcast(
+        mul(dout, true_divide(y, size)), y
+    )
 
 
 @hypot.decompose
@@ -553,7 +559,7 @@ def erf(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.erf(ms.Tensor([0.0, 1.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  8.42700779e-01])
     """
 
 
@@ -599,7 +605,7 @@ def erfc(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.erfc(ms.Tensor([0.0, 1.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 1.00000000e+00,  1.57299206e-01])
     """
 
 
@@ -646,7 +652,7 @@ def xlogy(input: Tensor, other: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.xlogy(ms.Tensor([0.0, 2.0]), ms.Tensor([0.0, 3.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  2.19722462e+00])
     """
     zero = logical_and(input == 0, other == other)
     return select(zero, 0, input * log(select(zero, 1, other)))
@@ -673,7 +679,7 @@ def xdivy(x: Tensor, y: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.xdivy(ms.Tensor([0.0, 2.0]), ms.Tensor([0.0, 4.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  5.00000000e-01])
     """
     zero = logical_and(x == 0, y == y)
     return select(zero, 0, x / select(zero, 1, y))
@@ -700,7 +706,7 @@ def logaddexp(input: Tensor, other: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.logaddexp(ms.Tensor([1.0]), ms.Tensor([2.0]))
-        @@
+        Tensor(shape=[1], dtype=Float32, value= [ 2.31326175e+00])
     """
     high = select(input >= other, input, other)
     low = select(input >= other, other, input)
@@ -732,7 +738,7 @@ def logaddexp2(input: Tensor, other: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.logaddexp2(ms.Tensor([1.0]), ms.Tensor([2.0]))
-        @@
+        Tensor(shape=[1], dtype=Float32, value= [ 2.58496237e+00])
     """
     high = select(input >= other, input, other)
     low = select(input >= other, other, input)
@@ -773,7 +779,7 @@ def logit(input: Tensor, eps: float | None = None) -> Tensor:
     Examples:
         >>> import duograph as ms
         >>> ms.ops.logit(ms.Tensor([0.1, 0.5]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [-2.19722462e+00,  0.00000000e+00])
     """
     if eps is not None:
         input = input.clamp(eps, 1 - eps)
@@ -793,7 +799,7 @@ def float_power(input: Any, exponent: Any) -> Tensor:
     Examples:
         >>> import duograph as ms
         >>> ms.ops.float_power(ms.Tensor([2, 3]), 2)
-        @@
+        Tensor(shape=[2], dtype=Float64, value= [ 4.00000000e+00,  9.00000000e+00])
     """
     tensors = [t for t in (input, exponent) if isinstance(t, Tensor)]
     wide = complex128 if any(t.dtype.is_complex for t in tensors) else float64
@@ -814,6 +820,6 @@ def ldexp(x: Tensor, other: Tensor) -> Tensor:
     Examples:
         >>> import duograph as ms
         >>> ms.ops.ldexp(ms.Tensor([1.5]), ms.Tensor([2]))
-        @@
+        Tensor(shape=[1], dtype=Float32, value= [ 6.00000000e+00])
     """
     return mul(x, exp2(other))  # type: ignore[no-any-return]

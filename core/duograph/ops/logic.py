@@ -42,7 +42,7 @@ def logical_not(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.logical_not(ms.Tensor([True, False]))
-        @@
+        Tensor(shape=[2], dtype=Bool, value= [False,  True])
     """
 
 
@@ -79,7 +79,7 @@ def logical_and(input: Tensor, other: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.logical_and(ms.Tensor([True, True, False]), ms.Tensor([True, False, False]))
-        @@
+        Tensor(shape=[3], dtype=Bool, value= [ True, False, False])
     """
 
 
@@ -121,7 +121,7 @@ def logical_or(input: Tensor, other: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.logical_or(ms.Tensor([True, True, False]), ms.Tensor([True, False, False]))
-        @@
+        Tensor(shape=[3], dtype=Bool, value= [ True,  True, False])
     """
 
 
@@ -163,7 +163,7 @@ def logical_xor(input: Tensor, other: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.logical_xor(ms.Tensor([True, True, False]), ms.Tensor([True, False, False]))
-        @@
+        Tensor(shape=[3], dtype=Bool, value= [False,  True, False])
     """
 
 
@@ -206,7 +206,7 @@ def bitwise_and(input: Tensor, other: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.bitwise_and(ms.Tensor([12, 10]), ms.Tensor([10, 3]))
-        @@
+        Tensor(shape=[2], dtype=Int64, value= [8, 2])
     """
 
 
@@ -244,7 +244,7 @@ def bitwise_or(input: Tensor, other: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.bitwise_or(ms.Tensor([12, 10]), ms.Tensor([10, 3]))
-        @@
+        Tensor(shape=[2], dtype=Int64, value= [14, 11])
     """
 
 
@@ -282,7 +282,7 @@ def bitwise_xor(input: Tensor, other: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.bitwise_xor(ms.Tensor([12, 10]), ms.Tensor([10, 3]))
-        @@
+        Tensor(shape=[2], dtype=Int64, value= [6, 9])
     """
 
 
@@ -318,7 +318,7 @@ def bitwise_not(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.bitwise_not(ms.Tensor([0, 5]))
-        @@
+        Tensor(shape=[2], dtype=Int64, value= [-1, -6])
     """
 
 
@@ -363,7 +363,7 @@ def shift_left(input: Tensor, other: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.shift_left(ms.Tensor([1, 2]), ms.Tensor([3, 1]))
-        @@
+        Tensor(shape=[2], dtype=Int64, value= [8, 4])
     """
 
 
@@ -402,7 +402,7 @@ def shift_right(input: Tensor, other: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.shift_right(ms.Tensor([8, -8]), ms.Tensor([2, 1]))
-        @@
+        Tensor(shape=[2], dtype=Int64, value= [ 2, -4])
     """
 
 
@@ -439,7 +439,7 @@ def invert(x: Tensor) -> Tensor:
     Examples:
         >>> import duograph as ms
         >>> ms.ops.invert(ms.Tensor([25, 4], ms.int16))
-        @@
+        Tensor(shape=[2], dtype=Int16, value= [-26,  -5])
     """
     return bitwise_not(x)
 
@@ -493,7 +493,7 @@ def select(condition: Tensor, input: Any, other: Any) -> Tensor:
     Examples:
         >>> import duograph as ms
         >>> ms.ops.select(ms.Tensor([True, False]), ms.Tensor([1.0, 2.0]), 0.5)
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 1.00000000e+00,  5.00000000e-01])
     """
     if isinstance(condition, Tensor) and condition.dtype is not bool_:
         condition = cast(condition, bool_)
@@ -508,7 +508,7 @@ def where(condition: Tensor, input: Any, other: Any) -> Tensor:
     Examples:
         >>> import duograph as ms
         >>> ms.ops.where(ms.Tensor([True, False]), 1.0, 0.0)
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 1.00000000e+00,  0.00000000e+00])
     """
     return select(condition, input, other)
 
@@ -538,7 +538,7 @@ def masked_fill(input_x: Tensor, mask: Tensor, value: Any) -> Tensor:
     Examples:
         >>> import duograph as ms
         >>> ms.ops.masked_fill(ms.Tensor([1.0, 2.0, 3.0]), ms.Tensor([False, True, False]), 0.5)
-        @@
+        Tensor(shape=[3], dtype=Float32, value= [ 1.00000000e+00,  5.00000000e-01,  3.00000000e+00])
     """
     if isinstance(mask, Tensor) and mask.dtype is not bool_:
         raise DTypeError(f"masked_fill: mask has dtype {mask.dtype.name}; wanted bool")

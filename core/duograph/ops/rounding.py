@@ -42,7 +42,7 @@ def floor(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.floor(ms.Tensor([1.5, -1.5, 2.0]))
-        @@
+        Tensor(shape=[3], dtype=Float32, value= [ 1.00000000e+00, -2.00000000e+00,  2.00000000e+00])
     """
 
 
@@ -75,7 +75,7 @@ def ceil(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.ceil(ms.Tensor([1.5, -1.5, 2.0]))
-        @@
+        Tensor(shape=[3], dtype=Float32, value= [ 2.00000000e+00, -1.00000000e+00,  2.00000000e+00])
     """
 
 
@@ -113,7 +113,7 @@ def trunc(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.trunc(ms.Tensor([1.5, -1.5, 2.0]))
-        @@
+        Tensor(shape=[3], dtype=Float32, value= [ 1.00000000e+00, -1.00000000e+00,  2.00000000e+00])
     """
 
 
@@ -151,7 +151,7 @@ def round_half_even(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.round(ms.Tensor([0.5, 1.5, -1.2]))
-        @@
+        Tensor(shape=[3], dtype=Float32, value= [ 0.00000000e+00,  2.00000000e+00, -1.00000000e+00])
     """
 
 
@@ -194,11 +194,11 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     Examples:
         >>> import duograph as ms
         >>> ms.ops.round(ms.Tensor([0.5, 1.5, 1.26]), decimals=1)
-        @@
+        Tensor(shape=[3], dtype=Float32, value= [ 5.00000000e-01,  1.50000000e+00,  1.29999995e+00])
     """
     if decimals == 0 or (decimals > 0 and not input.dtype.is_floating):
         return round_half_even(input)  # type: ignore[no-any-return]
-    scale = 10.0**builtin_abs(decimals)
+    scale = 10.0 ** builtin_abs(decimals)
     if input.dtype.is_floating:
         scaled = input * scale if decimals > 0 else input / scale
         back = round_half_even(scaled)
@@ -237,7 +237,7 @@ def sign(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.sign(ms.Tensor([-2.0, 0.0, 3.0]))
-        @@
+        Tensor(shape=[3], dtype=Float32, value= [-1.00000000e+00,  0.00000000e+00,  1.00000000e+00])
     """
 
 
@@ -278,7 +278,7 @@ def frac(input: Tensor) -> Tensor:
     Examples:
         >>> import duograph as ms
         >>> ms.ops.frac(ms.Tensor([1.5, -1.25]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 5.00000000e-01, -2.50000000e-01])
     """
     return input - trunc(input)  # type: ignore[no-any-return]
 
@@ -325,7 +325,7 @@ def floor_divide(input: Tensor, other: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.floor_divide(ms.Tensor([7.0, -7.0]), ms.Tensor([2.0, 2.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 3.00000000e+00, -4.00000000e+00])
     """
 
 
@@ -375,7 +375,7 @@ def remainder(input: Tensor, other: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.remainder(ms.Tensor([7.0, -7.0]), ms.Tensor([2.0, 2.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 1.00000000e+00,  1.00000000e+00])
     """
 
 
@@ -425,7 +425,7 @@ def truncate_div(input: Tensor, other: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.truncate_div(ms.Tensor([7.0, -7.0]), ms.Tensor([2.0, 2.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 3.00000000e+00, -3.00000000e+00])
     """
 
 
@@ -439,6 +439,8 @@ def _(x, y):
     if x.dtype.kind in "iu":
         q = np.floor_divide(x, y)
         return np.where((np.remainder(x, y) != 0) & ((x < 0) != (y < 0)), q + 1, q).astype(x.dtype)
+    if x.dtype.itemsize == 2:  # a quotient rounded to 16 bits may already be the next whole number
+        return np.trunc(np.true_divide(x.astype(np.float32), y.astype(np.float32))).astype(x.dtype)
     return np.trunc(np.true_divide(x, y))
 
 
@@ -472,7 +474,7 @@ def fmod(input: Tensor, other: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.fmod(ms.Tensor([7.0, -7.0]), ms.Tensor([2.0, 2.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 1.00000000e+00, -1.00000000e+00])
     """
 
 
@@ -531,7 +533,7 @@ def copysign(x: Tensor, other: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.copysign(ms.Tensor([1.0, -2.0]), ms.Tensor([-1.0, 3.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [-1.00000000e+00,  2.00000000e+00])
     """
 
 
@@ -576,7 +578,7 @@ def heaviside(input: Tensor, values: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.heaviside(ms.Tensor([-1.0, 0.0, 2.0]), ms.Tensor([0.5]))
-        @@
+        Tensor(shape=[3], dtype=Float32, value= [ 0.00000000e+00,  5.00000000e-01,  1.00000000e+00])
     """
     return select(input == 0, values, select(input < 0, 0, select(input > 0, 1, input)))
 
@@ -624,13 +626,17 @@ def nan_to_num(
     Examples:
         >>> import duograph as ms
         >>> ms.ops.nan_to_num(ms.Tensor([float("nan"), float("inf"), 1.0]), posinf=9.0)
-        @@
+        Tensor(shape=[3], dtype=Float32, value= [ 0.00000000e+00,  9.00000000e+00,  1.00000000e+00])
     """
     if not isinstance(input, Tensor):
         raise ArgumentError(f"nan_to_num: got {type(input).__name__}; wanted a Tensor")
     if input.dtype.is_integer or input.dtype is bool_:
         return input
-    greatest = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38}
+    greatest = {
+        "float16": 65504.0,
+        "bfloat16": 3.3895313892515355e38,
+        "float32": 3.4028234663852886e38,
+    }
     limit = greatest.get(input.dtype.name, 1.7976931348623157e308)
     return replace_special(  # type: ignore[no-any-return]
         input,

@@ -44,7 +44,7 @@ def sin(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.sin(ms.Tensor([0.0, 1.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  8.41471016e-01])
     """
 
 
@@ -79,7 +79,7 @@ def cos(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.cos(ms.Tensor([0.0, 1.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 1.00000000e+00,  5.40302277e-01])
     """
 
 
@@ -119,7 +119,7 @@ def tan(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.tan(ms.Tensor([0.0, 1.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  1.55740774e+00])
     """
 
 
@@ -159,7 +159,7 @@ def asin(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.asin(ms.Tensor([0.0, 1.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  1.57079637e+00])
     """
 
 
@@ -201,7 +201,7 @@ def acos(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.acos(ms.Tensor([0.0, 1.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 1.57079637e+00,  0.00000000e+00])
     """
 
 
@@ -243,7 +243,7 @@ def atan(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.atan(ms.Tensor([0.0, 1.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  7.85398185e-01])
     """
 
 
@@ -297,7 +297,7 @@ def atan2(input: Tensor, other: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.atan2(ms.Tensor([1.0, -1.0]), ms.Tensor([1.0, 0.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 7.85398185e-01, -1.57079637e+00])
     """
 
 
@@ -350,7 +350,7 @@ def sinh(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.sinh(ms.Tensor([0.0, 1.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  1.17520118e+00])
     """
 
 
@@ -396,7 +396,7 @@ def cosh(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.cosh(ms.Tensor([0.0, 1.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 1.00000000e+00,  1.54308069e+00])
     """
 
 
@@ -439,7 +439,7 @@ def tanh(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.tanh(ms.Tensor([0.0, 1.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  7.61594176e-01])
     """
 
 
@@ -495,7 +495,7 @@ def asinh(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.asinh(ms.Tensor([0.0, 1.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  8.81373584e-01])
     """
 
 
@@ -541,7 +541,7 @@ def acosh(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.acosh(ms.Tensor([1.0, 2.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  1.31695795e+00])
     """
 
 
@@ -586,7 +586,7 @@ def atanh(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.atanh(ms.Tensor([0.0, 0.5]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  5.49306154e-01])
     """
 
 
@@ -629,7 +629,7 @@ def sinc(input: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.sinc(ms.Tensor([0.0, 0.5]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 1.00000000e+00,  6.36619747e-01])
     """
     zero = input == 0
     angle = select(zero, 1, input) * math.pi
@@ -655,7 +655,7 @@ def deg2rad(x: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.deg2rad(ms.Tensor([180.0, 90.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 3.14159274e+00,  1.57079637e+00])
     """
     return x * (math.pi / 180)
 
@@ -678,7 +678,7 @@ def rad2deg(x: Tensor):
     Examples:
         >>> import duograph as ms
         >>> ms.ops.rad2deg(ms.Tensor([3.0, 1.0]))
-        @@
+        Tensor(shape=[2], dtype=Float32, value= [ 1.71887344e+02,  5.72957802e+01])
     """
     return x * (180 / math.pi)
 

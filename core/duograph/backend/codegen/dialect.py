@@ -6,8 +6,22 @@ import dataclasses
 import pathlib
 
 from ...dtype import (
-    DType, bfloat16, bool_, complex64, complex128, float16, float32, float64, int8, int16, int32,
-    int64, uint8, uint16, uint32, uint64,
+    DType,
+    bfloat16,
+    bool_,
+    complex64,
+    complex128,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
 )  # fmt: skip
 
 __all__ = ["C", "Dialect", "HEADERS", "SUFFIX"]

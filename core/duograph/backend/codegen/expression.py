@@ -16,7 +16,15 @@ from collections.abc import Callable
 from typing import Any
 
 from ...dtype import (
-    DType, bfloat16, bool_, complex64, complex128, float16, float32, float64, int32,
+    DType,
+    bfloat16,
+    bool_,
+    complex64,
+    complex128,
+    float16,
+    float32,
+    float64,
+    int32,
 )  # fmt: skip
 from ...errors import DTypeError
 
@@ -48,7 +56,9 @@ class Expr:
     __slots__ = ("op", "dtype", "args", "value")
     __hash__ = object.__hash__
 
-    def __init__(self, op: str, dtype: DType, args: tuple[Expr, ...] = (), value: Any = None) -> None:
+    def __init__(
+        self, op: str, dtype: DType, args: tuple[Expr, ...] = (), value: Any = None
+    ) -> None:
         self.op = op
         self.dtype = dtype
         self.args = args
@@ -253,7 +263,11 @@ class Scalars:
 
     def imag(self, x: Expr) -> Expr:
         """Imaginary part."""
-        return Expr("imag", real_dtype(x.dtype), (x,)) if x.dtype.is_complex else self.const(0, x.dtype)
+        return (
+            Expr("imag", real_dtype(x.dtype), (x,))
+            if x.dtype.is_complex
+            else self.const(0, x.dtype)
+        )
 
     def complex(self, re: Expr, im: Expr) -> Expr:
         """A complex number of its parts."""

@@ -1,7 +1,8 @@
 """Which elementwise kernels the op table asks for: one for each op with a `scalar` slot and each dtype it takes.
 
 A backend that compiles ahead of time prints all of them; one that compiles on demand asks `scalar_kernel` for one.
-Attributes annotated `float` are parameters of the kernel; a `DType` attribute is part of its name.
+Attributes annotated `float` are parameters of the kernel, in the dtype of its floating operands; a `DType`
+attribute is part of its name.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ...errors import DuographError
 from ...op import OPS, Op
 from ...types import TensorType
 from .dialect import SUFFIX
-from .expression import Expr, compute_dtype, s
+from .expression import Expr, compute_dtype
 from .printer import trace_scalar
 
 __all__ = ["ScalarKernel", "kernel_name", "parameter_names", "scalar_kernel", "scalar_kernels"]
@@ -57,9 +58,7 @@ def parameter_names(op: Op) -> tuple[str, ...]:
     return tuple(a for a in op.attribute_names if annotations[a] == "float")
 
 
-def kernel_name(
-    op: Op, dtypes: Sequence[DType], attributes: Mapping[str, Any]
-) -> str | None:
+def kernel_name(op: Op, dtypes: Sequence[DType], attributes: Mapping[str, Any]) -> str | None:
     """The name of the kernel for these operand dtypes, or None when an attribute keeps it from having one."""
     parts = [op.name]
     if len(set(dtypes)) == 1:
@@ -79,6 +78,8 @@ def scalar_kernel(
     op: Op, dtypes: Sequence[DType], attributes: Mapping[str, Any]
 ) -> ScalarKernel | None:
     """The kernel of an op for operands of these dtypes, or None when the op does not take them."""
+    if parameter_names(op) and not all(d.is_floating for d in dtypes[op.promote_from :]):
+        return None  # parameters are floating: for other dtypes the op's body runs
     types = [TensorType.of((2,), d) for d in dtypes]
     try:
         op.check_dtypes(types)
@@ -90,10 +91,9 @@ def scalar_kernel(
     tensors = [p.name for p in op.parameters if p.kind != "attribute"]
     operands = tuple(zip(tensors, dtypes, strict=True))
     parameters = parameter_names(op)
-    real = next((compute_dtype(d) for d in reversed(dtypes) if d is not bool_), bool_)
+    real = compute_dtype(dtypes[-1])
     values = {
-        k: s.cast(Expr("input", real, (), k), real) if k in parameters else v
-        for k, v in attributes.items()
+        k: Expr("input", real, (), k) if k in parameters else v for k, v in attributes.items()
     }
     expression = trace_scalar(op.scalar_rule, operands, values, result.dtype)
     return ScalarKernel(name, op, operands, parameters, result.dtype, expression)
