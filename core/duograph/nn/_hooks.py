@@ -10,8 +10,7 @@ import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..autodiff import custom_vjp
-from ..errors import GradientError
+from ..autodiff.transforms import custom_gradient
 from ..tensor import Tensor
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ def _through(
     def bprop(*args: Any) -> tuple[Any, ...]:
         return rule(_as_tuple(args[-1]))
 
-    passed = custom_vjp(lambda *xs: tuple(x.copy() for x in xs), bprop, given)
+    passed = custom_gradient(lambda *xs: xs, bprop, given, "hook")
     found = list(tensors)
     for i, t in zip(places, passed, strict=True):
         found[i] = t
@@ -151,26 +150,6 @@ def _run_forward_hooks(
 
 def call_with_bprop(cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run `construct` unrecorded, with the Cell's own `bprop` as its gradient."""
-    places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
-
-    def forward(*tensors: Any) -> Any:
-        full = list(args)
-        for i, t in zip(places, tensors, strict=True):
-            full[i] = t
-        return cell.construct(*full, **kwargs)
-
-    def bprop(*given: Any) -> tuple[Any, ...]:
-        *tensors, out, dout = given
-        full = list(args)
-        for i, t in zip(places, tensors, strict=True):
-            full[i] = t
-        found = cell.bprop(*full, out, dout)
-        found = found if isinstance(found, (tuple, list)) else (found,)
-        if len(found) < len(args):
-            raise GradientError(
-                f"{type(cell).__name__}.bprop: returned {len(found)} gradients for "
-                f"{len(args)} inputs; wanted one for each input of construct"
-            )
-        return tuple(found[i] for i in places)
-
-    return custom_vjp(forward, bprop, tuple(args[i] for i in places))
+    return custom_gradient(
+        lambda *xs: cell.construct(*xs, **kwargs), cell.bprop, args, type(cell).__name__
+    )

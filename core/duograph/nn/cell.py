@@ -18,6 +18,7 @@ from ..parameter import Parameter, ParameterTuple
 from ..tensor import Tensor
 from . import _hooks, _tree
 from ._hooks import HookHandle
+from .recompute import run_again as recompute
 
 __all__ = ["Cell", "epoch"]
 
@@ -58,6 +59,11 @@ class _Members(OrderedDict[str, Any]):
         super().__delitem__(name)
         self._owner.__dict__.pop(name, None)
         _moved()
+
+    def add_unnamed(self, name: str, value: Any) -> None:
+        """Keep an item that is no attribute: one of a ParameterTuple."""
+        super().__setitem__(name, value)
+        self._owner.__dict__["_plain"] = False
 
 
 class Cell:
@@ -145,10 +151,8 @@ class Cell:
         if own_bprop:
             run = lambda *a, **k: _hooks.call_with_bprop(self, a, k)  # noqa: E731
         if self._recompute:
-            from ..autodiff import recompute
-
             inner = run
-            run = lambda *a, **k: recompute(inner, *a, **k)  # noqa: E731
+            run = lambda *a, **k: recompute(inner, *a, weights=self.trainable_params(), **k)  # noqa: E731
         if self._float_type is not None:
             cast = run
             run = lambda *a, **k: self._run_cast(cast, a, k)  # noqa: E731
@@ -177,8 +181,9 @@ class Cell:
         if isinstance(value, Parameter):
             self._members("_params")
             if name in own and name not in own["_params"]:
-                self.__dict__.pop(name)
-                own["_cells"].pop(name, None)
+                del own[name]
+                if name in own["_cells"]:
+                    del own["_cells"][name]
             self.insert_param_to_cell(name, value)
         elif isinstance(value, Cell):
             cells = self._members("_cells")
@@ -192,7 +197,7 @@ class Cell:
             cells[name] = value
         elif isinstance(value, ParameterTuple):
             for p in value:
-                self.insert_param_to_cell(p.name, p, check_name_contain_dot=False)
+                self._members("_params").add_unnamed(p.name, p)
             own[name] = value
         elif own.get("_params") is not None and name in own["_params"]:
             self._replace_parameter(name, value)

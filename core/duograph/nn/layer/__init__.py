@@ -1,1 +1,10 @@
 """Layers, one family a file."""
+
+from __future__ import annotations
+
+from .activation import *  # noqa: F403
+from .basic import *  # noqa: F403
+from .container import *  # noqa: F403
+from .conv import *  # noqa: F403
+from .normalization import *  # noqa: F403
+from .pooling import *  # noqa: F403

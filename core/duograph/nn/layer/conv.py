@@ -16,7 +16,6 @@ from ..cell import Cell
 
 __all__ = [
     "Conv1d", "Conv2d", "Conv3d", "Conv1dTranspose", "Conv2dTranspose", "Conv3dTranspose",
-    "same_padding",
 ]  # fmt: skip
 
 Pairs = tuple[tuple[int, int], ...]

@@ -1,0 +1,7 @@
+"""Mixed precision (`mindspore.amp`)."""
+
+from __future__ import annotations
+
+from .loss_scale_manager import *  # noqa: F403
+from .loss_scaler import *  # noqa: F403
+from .precision import *  # noqa: F403

@@ -1,0 +1,131 @@
+"""Scaling of losses and gradients in functional training, and the test for overflow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import ops
+from ..dtype import float32
+from ..nn import _check
+from ..parameter import Parameter
+from ..tensor import Tensor
+
+__all__ = ["LossScaler", "StaticLossScaler", "DynamicLossScaler", "all_finite", "init_status"]
+
+
+def _mapped(value: Any, function: Any) -> Any:
+    if isinstance(value, (tuple, list)):
+        return type(value)(_mapped(v, function) for v in value)
+    return function(value)
+
+
+def all_finite(inputs: Any) -> Tensor:
+    """Whether every element of every Tensor is finite: a 0-d bool Tensor (`mindspore.amp.all_finite`).
+
+    Args:
+        inputs: Tensor, or (nested) tuple or list of Tensors.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.amp.all_finite((ms.Tensor([1.0, float("inf")]), ms.Tensor(2.0))))
+        False
+    """
+    parts: list[Tensor] = []
+
+    def collect(t: Tensor) -> Tensor:
+        parts.append(ops.isfinite(t).all())
+        return t
+
+    _mapped(inputs, collect)
+    if not parts:
+        return Tensor(True)
+    found = parts[0]
+    for p in parts[1:]:
+        found = ops.logical_and(found, p)
+    return found
+
+
+def init_status() -> Tensor:
+    """What older scripts pass to `all_finite`: nothing is needed here (`mindspore.amp.init_status`)."""
+    return Tensor([0.0] * 8, float32)
+
+
+class LossScaler:
+    """Base class: `scale`, `unscale` and `adjust` (`mindspore.amp.LossScaler`)."""
+
+    scale_value: Any
+
+    def scale(self, inputs: Any) -> Any:
+        """Tensors times the scale."""
+        return _mapped(inputs, lambda t: t * ops.cast(self.scale_value, t.dtype))
+
+    def unscale(self, inputs: Any) -> Any:
+        """Tensors divided by the scale."""
+        return _mapped(inputs, lambda t: t * ops.cast(1.0 / self.scale_value, t.dtype))
+
+    def adjust(self, grads_finite: Any) -> Any:
+        """Take note of a step."""
+        raise NotImplementedError(f"{type(self).__name__}: has no adjust(grads_finite)")
+
+
+class StaticLossScaler(LossScaler):
+    """One scale for good (`mindspore.amp.StaticLossScaler`).
+
+    Raises:
+        ValueError: a scale of 0 or less.
+
+    Examples:
+        >>> import duograph as ms
+        >>> scaler = ms.amp.StaticLossScaler(4.0)
+        >>> print(scaler.unscale(scaler.scale(ms.Tensor([1.5]))))
+        [1.5]
+    """
+
+    def __init__(self, scale_value: float) -> None:
+        value = _check.in_range("StaticLossScaler", "scale_value", scale_value, 0, open_low=True)
+        self.scale_value = Parameter(Tensor(value, float32), name="scale_value", requires_grad=False)
+
+    def adjust(self, grads_finite: Any) -> bool:
+        return False
+
+
+class DynamicLossScaler(LossScaler):
+    """A scale that falls when gradients are not finite and grows after good steps (`mindspore.amp.DynamicLossScaler`).
+
+    Args:
+        scale_value: first scale, above 0.
+        scale_factor: factor of a change, above 0.
+        scale_window: good steps before it grows.
+
+    Raises:
+        ValueError: an argument out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> scaler = ms.amp.DynamicLossScaler(1024, 2, 100)
+        >>> _ = scaler.adjust(ms.Tensor(False))
+        >>> print(scaler.scale_value.asnumpy())
+        512.0
+    """
+
+    def __init__(self, scale_value: float, scale_factor: int, scale_window: int) -> None:
+        owner = "DynamicLossScaler"
+        value = _check.in_range(owner, "scale_value", scale_value, 0, open_low=True)
+        self.scale_value = Parameter(Tensor(value, float32), name="scale_value", requires_grad=False)
+        self.scale_factor = _check.positive_int(owner, "scale_factor", scale_factor)
+        self.scale_window = _check.positive_int(owner, "scale_window", scale_window)
+        self.counter = Parameter(Tensor(0, "int32"), name="counter", requires_grad=False)
+
+    def adjust(self, grads_finite: Any) -> bool:
+        scale = float(self.scale_value.asnumpy())
+        count = int(self.counter.asnumpy())
+        if bool(grads_finite):
+            count += 1
+            if count >= self.scale_window:
+                grown = scale * self.scale_factor
+                scale, count = grown if grown <= 3.4e38 else scale, 0
+        else:
+            scale, count = max(scale / self.scale_factor, 1.0), 0
+        self.scale_value.set_data(Tensor(scale, float32))
+        self.counter.set_data(Tensor(count, "int32"))
+        return True

@@ -1,0 +1,190 @@
+"""Casting networks to short float types, and the training step in mixed precision."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import ops
+from ..dtype import bfloat16, float16, float32
+from ..errors import ArgumentError, ArgumentValueError
+from ..nn.cell import Cell
+from ..nn.layer import basic, conv, normalization
+from ..nn.wrap.cell_wrapper import TrainOneStepCell, WithLossCell
+from ..nn.wrap.loss_scale import TrainOneStepWithLossScaleCell
+from ..tensor import Tensor
+from .loss_scale_manager import DynamicLossScaleManager, LossScaleManager
+
+__all__ = [
+    "auto_mixed_precision", "custom_mixed_precision", "build_train_network", "get_white_list",
+    "get_black_list",
+]  # fmt: skip
+
+_WHITE: list[type[Cell]] = [
+    basic.Dense, conv.Conv1d, conv.Conv2d, conv.Conv3d, conv.Conv1dTranspose, conv.Conv2dTranspose,
+    conv.Conv3dTranspose,
+]  # fmt: skip
+_BLACK: list[type[Cell]] = [
+    normalization.BatchNorm1d, normalization.BatchNorm2d, normalization.BatchNorm3d,
+    normalization.LayerNorm, normalization.SyncBatchNorm, normalization.GroupNorm,
+]  # fmt: skip
+
+
+class _OutputTo32(Cell):
+    """Runs a Cell and casts its floating results to float32."""
+
+    def __init__(self, backbone: Cell) -> None:
+        super().__init__(auto_prefix=False)
+        self._backbone = backbone
+
+    def construct(self, *args: Any, **kwargs: Any) -> Any:
+        return _to_32(self._backbone(*args, **kwargs))
+
+
+def _to_32(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return ops.cast(value, float32) if value.dtype in (float16, bfloat16) else value
+    if isinstance(value, (tuple, list)):
+        return type(value)(_to_32(v) for v in value)
+    if isinstance(value, dict):
+        return {k: _to_32(v) for k, v in value.items()}
+    return value
+
+
+def get_white_list() -> list[type[Cell]]:
+    """The layers that level O1 runs in the short type, as a new list (`mindspore.amp.get_white_list`)."""
+    return list(_WHITE)
+
+
+def get_black_list() -> list[type[Cell]]:
+    """The layers that level O2 keeps in float32, as a new list (`mindspore.amp.get_black_list`)."""
+    return list(_BLACK)
+
+
+def _cast_cells(network: Cell, chosen: tuple[type[Cell], ...], dtype: Any) -> None:
+    for _, cell in network.cells_and_names():
+        if isinstance(cell, chosen) and cell._float_type is None:
+            cell.to_float(dtype)
+
+
+def _cast_all_but(network: Cell, kept: tuple[type[Cell], ...], dtype: Any) -> None:
+    network.to_float(dtype)
+    for _, cell in network.cells_and_names():
+        if isinstance(cell, kept):
+            cell.to_float(float32)
+
+
+def auto_mixed_precision(network: Cell, amp_level: str = "O0", dtype: Any = float16) -> Cell:
+    """Run a network partly in a short float type (`mindspore.amp.auto_mixed_precision`).
+
+    Args:
+        network: Cell; it is changed.
+        amp_level: ``"O0"`` nothing; ``"O1"`` and ``"auto"`` the layers of the white list; ``"O2"`` all but those of the black list; ``"O3"``
+            everything. Results come back in float32, except with ``"O0"``.
+        dtype: float16 or bfloat16.
+
+    Raises:
+        TypeError: `network` is no Cell.
+        ValueError: an unknown level or type.
+
+    Examples:
+        >>> import duograph as ms
+        >>> net = ms.amp.auto_mixed_precision(ms.nn.Dense(2, 2), "O1")
+        >>> net(ms.ops.ones((1, 2), ms.float32)).dtype
+        duograph.float32
+    """
+    if not isinstance(network, Cell):
+        raise ArgumentError(f"auto_mixed_precision: got {type(network).__name__}; wanted a Cell")
+    if dtype not in (float16, bfloat16):
+        raise ArgumentValueError(
+            f"auto_mixed_precision: got dtype={dtype!r}; wanted float16 or bfloat16"
+        )
+    levels = ("O0", "O1", "O2", "O3", "auto")
+    if amp_level not in levels:
+        raise ArgumentValueError(
+            f"auto_mixed_precision: got amp_level={amp_level!r}; wanted one of {', '.join(levels)}"
+        )
+    if amp_level == "O0":
+        return network
+    if amp_level in ("O1", "auto"):
+        _cast_cells(network, tuple(_WHITE), dtype)
+    elif amp_level == "O2":
+        _cast_all_but(network, tuple(_BLACK), dtype)
+    else:
+        network.to_float(dtype)
+    return _OutputTo32(network)
+
+
+def custom_mixed_precision(
+    network: Cell, *, white_list: Any = None, black_list: Any = None, dtype: Any = float16
+) -> Cell:
+    """`auto_mixed_precision` with a list of one's own: one of the two (`mindspore.amp.custom_mixed_precision`).
+
+    Raises:
+        ValueError: no list, or both.
+        TypeError: a list of something else than Cell classes.
+    """
+    if (white_list is None) == (black_list is None):
+        raise ArgumentValueError("custom_mixed_precision: wanted exactly one of white_list and black_list")
+    chosen: Sequence[Any] = white_list if black_list is None else black_list
+    if not all(isinstance(c, type) and issubclass(c, Cell) for c in chosen):
+        raise ArgumentError("custom_mixed_precision: wanted a list of Cell classes")
+    if black_list is None:
+        _cast_cells(network, tuple(chosen), dtype)
+    else:
+        _cast_all_but(network, tuple(chosen), dtype)
+    return _OutputTo32(network)
+
+
+def build_train_network(
+    network: Cell,
+    optimizer: Any,
+    loss_fn: Any = None,
+    level: str = "O0",
+    boost_level: str = "O0",
+    **kwargs: Any,
+) -> Cell:
+    """A Cell that does a training step, in mixed precision (`mindspore.amp.build_train_network`).
+
+    Args:
+        network: Cell; without `loss_fn` its result is the loss.
+        optimizer: Optimizer.
+        loss_fn: Cell or function of (predictions, labels).
+        level: see `auto_mixed_precision`.
+        loss_scale_manager: keyword; by default a dynamic one with O2, else none.
+        keep_batchnorm_fp32: keyword; with O3: keep batch normalisation in float32.
+
+    Raises:
+        TypeError: arguments of the wrong kind.
+        ValueError: an unknown level.
+
+    Examples:
+        >>> import duograph as ms
+        >>> net = ms.nn.Dense(2, 1)
+        >>> step = ms.amp.build_train_network(
+        ...     net, ms.nn.SGD(net.trainable_params(), 0.1), ms.nn.MSELoss()
+        ... )
+    """
+    del boost_level
+    if not isinstance(network, Cell):
+        raise ArgumentError(f"build_train_network: got {type(network).__name__}; wanted a Cell")
+    keep = kwargs.get("keep_batchnorm_fp32")
+    if level == "O3" and keep:
+        level = "O2"
+    network = auto_mixed_precision(network, level)
+    if loss_fn is not None:
+        network = WithLossCell(network, loss_fn)
+    manager = kwargs.get("loss_scale_manager")
+    if manager is None and level == "O2":
+        manager = DynamicLossScaleManager()
+    if manager is not None:
+        if not isinstance(manager, LossScaleManager):
+            raise ArgumentError(
+                f"build_train_network: got loss_scale_manager of {type(manager).__name__}; "
+                f"wanted a LossScaleManager"
+            )
+        update = manager.get_update_cell()
+        if update is not None:
+            return TrainOneStepWithLossScaleCell(network, optimizer, update).set_train()
+        return TrainOneStepCell(network, optimizer, manager.get_loss_scale()).set_train()
+    return TrainOneStepCell(network, optimizer).set_train()

@@ -1,0 +1,13 @@
+"""Layers, losses, optimisers and the Cells that hold them together (`mindspore.nn`)."""
+
+from __future__ import annotations
+
+from . import dynamic_lr, learning_rate_schedule
+from .cell import Cell
+from .dynamic_lr import *  # noqa: F403
+from .layer import *  # noqa: F403
+from .learning_rate_schedule import *  # noqa: F403
+from .loss import *  # noqa: F403
+from .metrics import *  # noqa: F403
+from .optim import *  # noqa: F403
+from .wrap import *  # noqa: F403

@@ -1,0 +1,182 @@
+"""Learning rates as lists, one number per step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ..errors import ArgumentError, ArgumentValueError
+from . import _check
+
+__all__ = [
+    "piecewise_constant_lr", "exponential_decay_lr", "natural_exp_decay_lr", "inverse_decay_lr",
+    "cosine_decay_lr", "polynomial_decay_lr", "warmup_lr",
+]  # fmt: skip
+
+
+def piecewise_constant_lr(milestone: Sequence[int], learning_rates: Sequence[float]) -> list[float]:
+    """`learning_rates[i]` up to step `milestone[i]` (`mindspore.nn.piecewise_constant_lr`).
+
+    Raises:
+        TypeError: no lists.
+        ValueError: lists of different lengths, milestones that do not rise.
+
+    Examples:
+        >>> from duograph import nn
+        >>> nn.piecewise_constant_lr([2, 3], [0.1, 0.01])
+        [0.1, 0.1, 0.01]
+    """
+    owner = "piecewise_constant_lr"
+    if not isinstance(milestone, (list, tuple)) or not isinstance(learning_rates, (list, tuple)):
+        raise ArgumentError(f"{owner}: wanted two lists or tuples")
+    if len(milestone) != len(learning_rates) or not milestone:
+        raise ArgumentValueError(
+            f"{owner}: got {len(milestone)} milestones and {len(learning_rates)} rates; "
+            f"wanted the same number, at least one"
+        )
+    rates: list[float] = []
+    last = 0
+    for step, rate in zip(milestone, learning_rates, strict=True):
+        _check.positive_int(owner, "milestone", step)
+        _check.in_range(owner, "learning_rates", rate, 0)
+        if step < last:
+            raise ArgumentValueError(f"{owner}: got milestones {milestone}; wanted them to rise")
+        rates += [rate] * (step - last)
+        last = step
+    return rates
+
+
+def _check_decay(
+    owner: str, learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int,
+    decay_epoch: int, is_stair: bool,
+) -> None:  # fmt: skip
+    _check.in_range(owner, "learning_rate", learning_rate, 0, open_low=True)
+    _check.in_range(owner, "decay_rate", decay_rate, 0, open_low=True)
+    _check_steps(owner, total_step, step_per_epoch, decay_epoch)
+    _check.boolean(owner, "is_stair", is_stair)
+
+
+def _check_steps(owner: str, total_step: int, step_per_epoch: int, epochs: int) -> None:
+    _check.positive_int(owner, "total_step", total_step)
+    _check.positive_int(owner, "step_per_epoch", step_per_epoch)
+    _check.positive_int(owner, "epochs", epochs)
+
+
+def exponential_decay_lr(
+    learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int, decay_epoch: int,
+    is_stair: bool = False,
+) -> list[float]:  # fmt: skip
+    """`learning_rate * decay_rate ** (epoch / decay_epoch)` (`mindspore.nn.exponential_decay_lr`).
+
+    Examples:
+        >>> from duograph import nn
+        >>> nn.exponential_decay_lr(0.1, 0.5, 4, 2, 1)
+        [0.1, 0.1, 0.05, 0.05]
+    """
+    _check_decay(
+        "exponential_decay_lr", learning_rate, decay_rate, total_step, step_per_epoch, decay_epoch, is_stair
+    )
+    return [
+        learning_rate * decay_rate ** _epochs(i // step_per_epoch, decay_epoch, is_stair)
+        for i in range(total_step)
+    ]
+
+
+def _epochs(epoch: int, decay_epoch: int, is_stair: bool) -> float:
+    return float(epoch // decay_epoch) if is_stair else epoch / decay_epoch
+
+
+def natural_exp_decay_lr(
+    learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int, decay_epoch: int,
+    is_stair: bool = False,
+) -> list[float]:  # fmt: skip
+    """`learning_rate * exp(-decay_rate * epoch)` (`mindspore.nn.natural_exp_decay_lr`)."""
+    _check_decay(
+        "natural_exp_decay_lr", learning_rate, decay_rate, total_step, step_per_epoch, decay_epoch, is_stair
+    )
+    found = []
+    for i in range(total_step):
+        epoch = i // step_per_epoch
+        if is_stair:
+            epoch = epoch // decay_epoch * decay_epoch
+        found.append(learning_rate * math.exp(-decay_rate * epoch))
+    return found
+
+
+def inverse_decay_lr(
+    learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int, decay_epoch: int,
+    is_stair: bool = False,
+) -> list[float]:  # fmt: skip
+    """`learning_rate / (1 + decay_rate * epoch / decay_epoch)` (`mindspore.nn.inverse_decay_lr`)."""
+    _check_decay(
+        "inverse_decay_lr", learning_rate, decay_rate, total_step, step_per_epoch, decay_epoch, is_stair
+    )
+    return [
+        learning_rate / (1 + decay_rate * _epochs(i // step_per_epoch, decay_epoch, is_stair))
+        for i in range(total_step)
+    ]
+
+
+def cosine_decay_lr(
+    min_lr: float, max_lr: float, total_step: int, step_per_epoch: int, decay_epoch: int
+) -> list[float]:
+    """From max_lr to min_lr along half a cosine over decay_epoch (`mindspore.nn.cosine_decay_lr`).
+
+    Raises:
+        ValueError: min_lr not below max_lr.
+    """
+    owner = "cosine_decay_lr"
+    _check.in_range(owner, "min_lr", min_lr, 0)
+    _check.in_range(owner, "max_lr", max_lr, 0, open_low=True)
+    _check_steps(owner, total_step, step_per_epoch, decay_epoch)
+    if min_lr >= max_lr:
+        raise ArgumentValueError(f"{owner}: got min_lr={min_lr}, max_lr={max_lr}; wanted min below max")
+    half = 0.5 * (max_lr - min_lr)
+    return [
+        min_lr + half * (1 + math.cos(math.pi * min(i // step_per_epoch, decay_epoch) / decay_epoch))
+        for i in range(total_step)
+    ]
+
+
+def polynomial_decay_lr(
+    learning_rate: float, end_learning_rate: float, total_step: int, step_per_epoch: int,
+    decay_epoch: int, power: float, update_decay_epoch: bool = False,
+) -> list[float]:  # fmt: skip
+    """From learning_rate to end_learning_rate by a power of the epoch (`mindspore.nn.polynomial_decay_lr`).
+
+    Raises:
+        ValueError: the end is not below the start, power of 0 or less.
+    """
+    owner = "polynomial_decay_lr"
+    _check.in_range(owner, "learning_rate", learning_rate, 0, open_low=True)
+    _check.in_range(owner, "end_learning_rate", end_learning_rate, 0)
+    _check.in_range(owner, "power", power, 0, open_low=True)
+    _check_steps(owner, total_step, step_per_epoch, decay_epoch)
+    if end_learning_rate >= learning_rate:
+        raise ArgumentValueError(
+            f"{owner}: got end_learning_rate={end_learning_rate}, learning_rate={learning_rate}; "
+            f"wanted the end below the start"
+        )
+    span = learning_rate - end_learning_rate
+    found = []
+    for i in range(total_step):
+        epoch = i // step_per_epoch
+        length = decay_epoch
+        if update_decay_epoch:
+            length = decay_epoch * max(math.ceil(epoch / decay_epoch), 1)
+        found.append(end_learning_rate + span * (1 - min(epoch, length) / length) ** power)
+    return found
+
+
+def warmup_lr(
+    learning_rate: float, total_step: int, step_per_epoch: int, warmup_epoch: int
+) -> list[float]:
+    """From 0 to learning_rate in a line over warmup_epoch (`mindspore.nn.warmup_lr`)."""
+    owner = "warmup_lr"
+    _check.in_range(owner, "learning_rate", learning_rate, 0)
+    _check_steps(owner, total_step, step_per_epoch, max(warmup_epoch, 1))
+    if warmup_epoch <= 0:
+        return [float(learning_rate)] * total_step
+    return [
+        learning_rate * min(i // step_per_epoch, warmup_epoch) / warmup_epoch for i in range(total_step)
+    ]

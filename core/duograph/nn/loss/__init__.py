@@ -1,0 +1,7 @@
+"""Loss functions as Cells."""
+
+from __future__ import annotations
+
+from .base import LossBase
+from .classification import *  # noqa: F403
+from .regression import *  # noqa: F403

@@ -1,0 +1,77 @@
+"""LossBase: the reduction and the weights that losses share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import ops
+from ...errors import ShapeError
+from ...tensor import Tensor
+from .. import _check
+from ..cell import Cell
+
+__all__ = ["LossBase", "REDUCTIONS", "reduce", "same_shape"]
+
+REDUCTIONS = ("mean", "sum", "none")
+
+
+def reduce(x: Tensor, reduction: str) -> Tensor:
+    """Mean, sum or nothing over all axes."""
+    if reduction == "mean":
+        return x.mean()
+    if reduction == "sum":
+        return x.sum()
+    return x
+
+
+def same_shape(owner: str, x: Tensor, y: Tensor) -> None:
+    """Raise ShapeError when prediction and target differ in shape."""
+    if x.shape != y.shape:
+        raise ShapeError(
+            f"{owner}: logits have shape {x.shape} and labels {y.shape}; wanted the same shape"
+        )
+
+
+class LossBase(Cell):
+    """Base class of losses (`mindspore.nn.LossBase`): subclass it and call `get_loss` in `construct`.
+
+    Args:
+        reduction: ``"mean"`` (the default), ``"sum"`` or ``"none"``.
+
+    Raises:
+        ValueError: another reduction.
+
+    Examples:
+        >>> import duograph as ms
+        >>> from duograph import nn, ops
+        >>> class Distance(nn.LossBase):
+        ...     def construct(self, logits, labels):
+        ...         return self.get_loss(ops.abs(logits - labels))
+        >>> print(Distance()(ms.Tensor([1.0, 2.0]), ms.Tensor([2.0, 4.0])))
+        1.5
+    """
+
+    def __init__(self, reduction: str = "mean") -> None:
+        super().__init__()
+        if reduction is None:
+            reduction = "none"
+        self.reduction = _check.one_of(type(self).__name__, "reduction", reduction, REDUCTIONS)
+
+    def get_axis(self, x: Tensor) -> tuple[int, ...]:
+        """All axes of `x`."""
+        return tuple(range(x.ndim))
+
+    def get_loss(self, x: Tensor, weights: Any = 1.0) -> Tensor:
+        """`x * weights`, reduced; computed in float32 and returned in the dtype of `x`."""
+        from ...dtype import float32, float64
+
+        dtype = x.dtype
+        wide = x if dtype is float64 else ops.cast(x, float32)
+        if not (isinstance(weights, (int, float)) and weights == 1):
+            if isinstance(weights, Tensor):
+                weights = ops.cast(weights, wide.dtype)
+            wide = wide * weights
+        return ops.cast(reduce(wide, self.reduction), dtype)
+
+    def construct(self, logits: Any, labels: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__}: has no construct(logits, labels)")

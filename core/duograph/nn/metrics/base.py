@@ -1,0 +1,129 @@
+"""Metric, the base of all, and EvaluationBase, of those that tell classes from labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...errors import ArgumentError, ArgumentValueError, DuographError
+from ...tensor import Tensor
+
+__all__ = ["Metric", "EvaluationBase", "rearrange_inputs", "MetricError"]
+
+Array = np.ndarray[Any, Any]
+
+
+class MetricError(DuographError, RuntimeError):
+    """A metric was asked for its value before it had counted anything."""
+
+
+class Metric:
+    """Base class (`mindspore.train.Metric`): `clear`, then `update` for every batch, then `eval`.
+
+    Examples:
+        >>> from duograph import nn
+        >>> class Count(nn.Metric):
+        ...     def clear(self): self.n = 0
+        ...     def update(self, *inputs): self.n += 1
+        ...     def eval(self): return self.n
+        >>> metric = Count()
+        >>> metric.clear(); metric.update(1); metric.eval()
+        1
+    """
+
+    def __init__(self) -> None:
+        self._indexes: tuple[int, ...] | None = None
+
+    @property
+    def indexes(self) -> tuple[int, ...] | None:
+        """Which inputs `update` uses, when `set_indexes` said."""
+        return getattr(self, "_indexes", None)
+
+    def set_indexes(self, indexes: Any) -> Metric:
+        """Use these inputs of `update`, in this order; returns the metric.
+
+        Raises:
+            ValueError: something else than a list of ints.
+        """
+        if not isinstance(indexes, (list, tuple)) or not all(isinstance(i, int) for i in indexes):
+            raise ArgumentValueError(f"set_indexes: got {indexes!r}; wanted a list of ints")
+        self._indexes = tuple(indexes)
+        return self
+
+    def _convert_data(self, data: Any) -> Array:
+        if isinstance(data, Tensor):
+            return data.asnumpy()
+        if isinstance(data, (list, tuple, np.ndarray, int, float, np.generic)):
+            return np.array(data)
+        raise ArgumentError(
+            f"{type(self).__name__}: got {type(data).__name__}; wanted a Tensor, a list or an array"
+        )
+
+    def _inputs(self, inputs: tuple[Any, ...], n: int) -> list[Array]:
+        chosen = inputs if self.indexes is None else [inputs[i] for i in self.indexes]
+        if len(chosen) != n:
+            raise ArgumentValueError(
+                f"{type(self).__name__}.update: got {len(chosen)} inputs; wanted {n}"
+            )
+        return [self._convert_data(x) for x in chosen]
+
+    def clear(self) -> None:
+        """Forget all batches."""
+        raise NotImplementedError(f"{type(self).__name__}: has no clear()")
+
+    def eval(self) -> Any:
+        """The value over all batches."""
+        raise NotImplementedError(f"{type(self).__name__}: has no eval()")
+
+    def update(self, *inputs: Any) -> None:
+        """Count one batch."""
+        raise NotImplementedError(f"{type(self).__name__}: has no update(*inputs)")
+
+
+def rearrange_inputs(func: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator of `update`: inputs come in the order that `set_indexes` said."""
+
+    def update(self: Any, *inputs: Any) -> Any:
+        chosen = self.indexes
+        return func(self, *(inputs if chosen is None else [inputs[i] for i in chosen]))
+
+    return update
+
+
+class EvaluationBase(Metric):
+    """Base of metrics over classes: ``"classification"`` (one class each) or ``"multilabel"``.
+
+    Raises:
+        ValueError: another `eval_type`.
+    """
+
+    def __init__(self, eval_type: str) -> None:
+        super().__init__()
+        if eval_type not in ("classification", "multilabel"):
+            raise ArgumentValueError(
+                f"{type(self).__name__}: got eval_type={eval_type!r}; "
+                f"wanted 'classification' or 'multilabel'"
+            )
+        self._type = eval_type
+        self.clear()
+
+    def _labels(self, y_pred: Array, y: Array) -> tuple[Array, Array]:
+        """Predictions of (N, C, ...) and labels of (N, ...), for classification; checked."""
+        owner = type(self).__name__
+        if self._type == "multilabel":
+            if y_pred.shape != y.shape:
+                raise ArgumentValueError(
+                    f"{owner}.update: predictions have shape {y_pred.shape} and labels {y.shape}; "
+                    f"wanted the same"
+                )
+            return y_pred, y
+        if y_pred.ndim == y.ndim and y_pred.shape == y.shape and y.ndim > 1:
+            y = y.argmax(1)
+        if y_pred.ndim != y.ndim + 1:
+            raise ArgumentValueError(
+                f"{owner}.update: predictions have shape {y_pred.shape} and labels {y.shape}; "
+                f"wanted (N, C, ...) and (N, ...), or the same"
+            )
+        return y_pred, y

@@ -1,0 +1,381 @@
+"""Metrics over classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...errors import ArgumentValueError
+from .. import _check
+from .base import EvaluationBase, Metric, MetricError
+
+__all__ = [
+    "Accuracy", "Precision", "Recall", "F1", "Fbeta", "TopKCategoricalAccuracy",
+    "Top1CategoricalAccuracy", "Top5CategoricalAccuracy", "ConfusionMatrix", "Perplexity", "ROC", "auc", "Dice",
+]  # fmt: skip
+
+
+def _not_yet(owner: str) -> MetricError:
+    return MetricError(f"{owner}.eval: no batch was counted yet; wanted update() first")
+
+
+class Accuracy(EvaluationBase):
+    """Share of right answers (`mindspore.train.Accuracy`).
+
+    Args:
+        eval_type: ``"classification"``: predictions (N, C, ...), labels (N, ...) or one-hot; ``"multilabel"``: zeros and ones of
+            one shape, right where all of a row agree.
+
+    Raises:
+        RuntimeError: `eval` before any `update`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from duograph import nn
+        >>> metric = nn.Accuracy()
+        >>> metric.update(np.array([[0.1, 0.9], [0.8, 0.2]]), np.array([1, 1]))
+        >>> metric.eval()
+        0.5
+    """
+
+    def __init__(self, eval_type: str = "classification") -> None:
+        super().__init__(eval_type)
+
+    def clear(self) -> None:
+        self._correct = 0
+        self._total = 0
+
+    def update(self, *inputs: Any) -> None:
+        y_pred, y = self._labels(*self._inputs(inputs, 2))
+        if self._type == "classification":
+            right = y_pred.argmax(1) == y
+        else:
+            classes = y_pred.shape[1]
+            both = [np.moveaxis(a, 1, -1).reshape(-1, classes) for a in (y_pred, y)]
+            right = np.all(both[0] == both[1], axis=1)
+        self._correct += int(right.sum())
+        self._total += int(right.size)
+
+    def eval(self) -> float:
+        if not self._total:
+            raise _not_yet("Accuracy")
+        return self._correct / self._total
+
+
+class _Counts(EvaluationBase):
+    """True positives, and what each class was predicted and had."""
+
+    def clear(self) -> None:
+        self._true = np.zeros(0)
+        self._predicted = np.zeros(0)
+        self._actual = np.zeros(0)
+
+    def update(self, *inputs: Any) -> None:
+        y_pred, y = self._labels(*self._inputs(inputs, 2))
+        classes = y_pred.shape[1]
+        if self._type == "classification":
+            if y.size and y.max() >= classes:
+                raise ArgumentValueError(
+                    f"{type(self).__name__}.update: got the label {y.max()} and {classes} classes; "
+                    f"wanted labels below the number of classes"
+                )
+            eye = np.eye(classes)
+            predicted = eye[y_pred.argmax(1).reshape(-1)]
+            actual = eye[y.reshape(-1).astype(np.int64)]
+        else:
+            predicted, actual = (
+                np.moveaxis(a, 1, -1).reshape(-1, classes).astype(np.float64) for a in (y_pred, y)
+            )
+        if self._true.size != classes:
+            self._true, self._predicted, self._actual = (np.zeros(classes) for _ in range(3))
+        self._true += (predicted * actual).sum(0)
+        self._predicted += predicted.sum(0)
+        self._actual += actual.sum(0)
+
+    def _share(self, below: Any, average: bool) -> Any:
+        if not self._true.size:
+            raise _not_yet(type(self).__name__)
+        found = self._true / np.maximum(below, 1e-20)
+        return float(found.mean()) if average else found
+
+
+class Precision(_Counts):
+    """Per class: share of right answers among those given (`mindspore.train.Precision`).
+
+    Examples:
+        >>> import numpy as np
+        >>> from duograph import nn
+        >>> metric = nn.Precision()
+        >>> metric.update(np.array([[0.1, 0.9], [0.8, 0.2]]), np.array([1, 1]))
+        >>> metric.eval()
+        array([0., 1.])
+    """
+
+    def __init__(self, eval_type: str = "classification") -> None:
+        super().__init__(eval_type)
+
+    def eval(self, average: bool = False) -> Any:
+        return self._share(self._predicted, average)
+
+
+class Recall(_Counts):
+    """Per class: share of right answers among those there are (`mindspore.train.Recall`)."""
+
+    def __init__(self, eval_type: str = "classification") -> None:
+        super().__init__(eval_type)
+
+    def eval(self, average: bool = False) -> Any:
+        return self._share(self._actual, average)
+
+
+class Fbeta(_Counts):
+    """Per class: weighted harmonic mean of precision and recall (`mindspore.train.Fbeta`).
+
+    Raises:
+        ValueError: `beta` of 0 or less.
+    """
+
+    def __init__(self, beta: float) -> None:
+        super().__init__("classification")
+        self._beta = _check.in_range("Fbeta", "beta", beta, 0, open_low=True)
+
+    def eval(self, average: bool = False) -> Any:
+        if not self._true.size:
+            raise _not_yet(type(self).__name__)
+        square = self._beta**2
+        found = (1 + square) * self._true / (square * self._actual + self._predicted + 1e-20)
+        return float(found.mean()) if average else found
+
+
+class F1(Fbeta):
+    """Per class: harmonic mean of precision and recall (`mindspore.train.F1`)."""
+
+    def __init__(self) -> None:
+        super().__init__(1.0)
+
+
+class TopKCategoricalAccuracy(Metric):
+    """Share of labels among the k most likely classes (`mindspore.train.TopKCategoricalAccuracy`).
+
+    Inputs: predictions (N, C); labels (N,) or one-hot (N, C).
+
+    Raises:
+        ValueError: `k` below 1.
+    """
+
+    def __init__(self, k: int) -> None:
+        super().__init__()
+        self.k = _check.positive_int("TopKCategoricalAccuracy", "k", k)
+        self.clear()
+
+    def clear(self) -> None:
+        self._correct = 0
+        self._total = 0
+
+    def update(self, *inputs: Any) -> None:
+        y_pred, y = self._inputs(inputs, 2)
+        if y_pred.ndim == y.ndim and y_pred.shape == y.shape:
+            y = y.argmax(1)
+        best = np.argsort(-y_pred, axis=1, kind="stable")[:, : self.k]
+        self._correct += int((best == y.reshape(-1, 1)).any(1).sum())
+        self._total += y.size
+
+    def eval(self) -> float:
+        if not self._total:
+            raise _not_yet(type(self).__name__)
+        return self._correct / self._total
+
+
+class Top1CategoricalAccuracy(TopKCategoricalAccuracy):
+    """Top-k accuracy with k = 1 (`mindspore.train.Top1CategoricalAccuracy`)."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+
+class Top5CategoricalAccuracy(TopKCategoricalAccuracy):
+    """Top-k accuracy with k = 5 (`mindspore.train.Top5CategoricalAccuracy`)."""
+
+    def __init__(self) -> None:
+        super().__init__(5)
+
+
+class ConfusionMatrix(Metric):
+    """Counts of (label, prediction) (`mindspore.train.ConfusionMatrix`).
+
+    Args:
+        num_classes: number of classes.
+        normalize: ``"no_norm"``, ``"target"``, ``"prediction"`` or ``"all"``.
+        threshold: above it a single probability counts as class 1.
+
+    Raises:
+        ValueError: another `normalize`.
+    """
+
+    def __init__(self, num_classes: int, normalize: str = "no_norm", threshold: float = 0.5) -> None:
+        super().__init__()
+        self.num_classes = _check.positive_int("ConfusionMatrix", "num_classes", num_classes)
+        self.normalize = _check.one_of(
+            "ConfusionMatrix", "normalize", normalize, ("no_norm", "target", "prediction", "all", None)
+        )
+        self.threshold = threshold
+        self.clear()
+
+    def clear(self) -> None:
+        self.confusion_matrix = np.zeros((self.num_classes, self.num_classes))
+        self._seen = False
+
+    def update(self, *inputs: Any) -> None:
+        y_pred, y = self._inputs(inputs, 2)
+        if y_pred.ndim == y.ndim + 1:
+            y_pred = y_pred.argmax(1)
+        elif y_pred.dtype.kind == "f":
+            y_pred = (y_pred > self.threshold).astype(np.int64)
+        if y_pred.shape != y.shape:
+            raise ArgumentValueError(
+                f"ConfusionMatrix.update: predictions have shape {y_pred.shape} and labels {y.shape}; "
+                f"wanted (N, C, ...) and (N, ...), or the same"
+            )
+        pairs = (y.reshape(-1).astype(np.int64), y_pred.reshape(-1).astype(np.int64))
+        np.add.at(self.confusion_matrix, pairs, 1)
+        self._seen = True
+
+    def eval(self) -> Any:
+        if not self._seen:
+            raise _not_yet("ConfusionMatrix")
+        counts = self.confusion_matrix.astype(np.float64)
+        if self.normalize in (None, "no_norm"):
+            return counts
+        below: Any = {
+            "target": counts.sum(1, keepdims=True),
+            "prediction": counts.sum(0, keepdims=True),
+            "all": counts.sum(),
+        }[self.normalize]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.nan_to_num(counts / below)
+
+
+class Perplexity(Metric):
+    """exp of the mean negative log probability of the labels (`mindspore.train.Perplexity`).
+
+    Args:
+        ignore_label: labels of this value count nothing.
+    """
+
+    def __init__(self, ignore_label: int | None = None) -> None:
+        super().__init__()
+        self.ignore_label = ignore_label
+        self.clear()
+
+    def clear(self) -> None:
+        self._sum = 0.0
+        self._count = 0
+
+    def update(self, *inputs: Any) -> None:
+        preds, labels = (self._convert_data(x) for x in inputs)
+        rows = preds.reshape(-1, preds.shape[-1])
+        flat = labels.reshape(-1).astype(np.int64)
+        if rows.shape[0] != flat.size:
+            raise ArgumentValueError(
+                f"Perplexity.update: predictions have shape {preds.shape} and labels {labels.shape}; "
+                f"wanted (..., C) and (...)"
+            )
+        keep = np.ones(flat.size, bool) if self.ignore_label is None else flat != self.ignore_label
+        chosen = rows[np.arange(flat.size)[keep], flat[keep]]
+        self._sum -= float(np.log(np.maximum(chosen, 1e-10)).sum())
+        self._count += int(keep.sum())
+
+    def eval(self) -> float:
+        if not self._count:
+            raise _not_yet("Perplexity")
+        return float(np.exp(self._sum / self._count))
+
+
+class ROC(Metric):
+    """False and true positive rates over thresholds (`mindspore.train.ROC`): eval gives (fpr, tpr, thresholds)."""
+
+    def __init__(self, class_num: int | None = None, pos_label: int | None = None) -> None:
+        super().__init__()
+        self.class_num = 1 if class_num is None else class_num
+        self.pos_label = 1 if pos_label is None else pos_label
+        self.clear()
+
+    def clear(self) -> None:
+        self._scores: list[Any] = []
+        self._labels_seen: list[Any] = []
+
+    def update(self, *inputs: Any) -> None:
+        y_pred, y = self._inputs(inputs, 2)
+        self._scores.append(y_pred)
+        self._labels_seen.append(y)
+
+    def eval(self) -> Any:
+        if not self._scores:
+            raise _not_yet("ROC")
+        scores, labels = np.concatenate(self._scores), np.concatenate(self._labels_seen)
+        if self.class_num == 1:
+            return _curve(scores.reshape(-1), labels.reshape(-1) == self.pos_label)
+        curves = [_curve(scores[:, c], labels == c) for c in range(self.class_num)]
+        return tuple(list(part) for part in zip(*curves, strict=True))
+
+
+def _curve(scores: Any, positive: Any) -> tuple[Any, Any, Any]:
+    order = np.argsort(-scores, kind="stable")
+    scores, positive = scores[order], positive[order]
+    last = np.append(np.nonzero(np.diff(scores))[0], scores.size - 1)
+    true = np.cumsum(positive)[last]
+    false = 1 + last - true
+    thresholds = np.append(scores[last][0] + 1, scores[last])
+    true, false = np.append(0, true), np.append(0, false)
+    return false / max(false[-1], 1), true / max(true[-1], 1), thresholds
+
+
+def auc(x: Any, y: Any, reorder: bool = False) -> float:
+    """Area under a curve by trapezoids (`mindspore.train.auc`).
+
+    Raises:
+        ValueError: x and y of different lengths.
+
+    Examples:
+        >>> from duograph import nn
+        >>> nn.auc([0.0, 1.0], [0.0, 1.0])
+        0.5
+    """
+    x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    if x.shape != y.shape or x.ndim != 1:
+        raise ArgumentValueError(f"auc: got shapes {x.shape} and {y.shape}; wanted two equal lengths")
+    if reorder:
+        order = np.lexsort((y, x))
+        x, y = x[order], y[order]
+    area = float((np.diff(x) * (y[1:] + y[:-1]) / 2).sum())
+    return -area if np.all(np.diff(x) <= 0) else area
+
+
+class Dice(Metric):
+    """2 |x y| / (|x|^2 + |y|^2), mean over batches (`mindspore.train.Dice`)."""
+
+    def __init__(self, smooth: float = 1e-5) -> None:
+        super().__init__()
+        self.smooth = _check.in_range("Dice", "smooth", smooth, 0, open_low=True)
+        self.clear()
+
+    def clear(self) -> None:
+        self._sum = 0.0
+        self._steps = 0
+
+    def update(self, *inputs: Any) -> None:
+        y_pred, y = self._inputs(inputs, 2)
+        if y_pred.shape != y.shape:
+            raise ArgumentValueError(
+                f"Dice.update: predictions have shape {y_pred.shape} and labels {y.shape}; wanted the same"
+            )
+        joint = float((y_pred * y).sum())
+        union = float((y_pred**2).sum() + (y**2).sum())
+        self._sum += 2 * joint / (union + self.smooth)
+        self._steps += 1
+
+    def eval(self) -> float:
+        if not self._steps:
+            raise _not_yet("Dice")
+        return self._sum / self._steps

@@ -1,0 +1,127 @@
+"""Metrics over distances, and the mean loss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...errors import ArgumentValueError
+from .base import Metric
+from .classification import _not_yet
+
+__all__ = ["Loss", "MAE", "MSE", "CosineSimilarity"]
+
+
+class Loss(Metric):
+    """Mean of the losses of the batches (`mindspore.train.Loss`).
+
+    Raises:
+        ValueError: `update` with anything else than one number.
+        RuntimeError: `eval` before any `update`.
+
+    Examples:
+        >>> from duograph import nn
+        >>> metric = nn.Loss()
+        >>> metric.update(1.0); metric.update(2.0)
+        >>> metric.eval()
+        1.5
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clear()
+
+    def clear(self) -> None:
+        self._sum = 0.0
+        self._count = 0
+
+    def update(self, *inputs: Any) -> None:
+        (loss,) = self._inputs(inputs, 1)
+        if loss.size != 1:
+            raise ArgumentValueError(f"Loss.update: got shape {loss.shape}; wanted one number")
+        self._sum += float(loss.reshape(()))
+        self._count += 1
+
+    def eval(self) -> float:
+        if not self._count:
+            raise _not_yet("Loss")
+        return self._sum / self._count
+
+
+class _Distance(Metric):
+    def __init__(self) -> None:
+        super().__init__()
+        self.clear()
+
+    def clear(self) -> None:
+        self._sum = 0.0
+        self._samples = 0
+
+    def _error(self, y_pred: Any, y: Any) -> float:
+        raise NotImplementedError
+
+    def update(self, *inputs: Any) -> None:
+        y_pred, y = self._inputs(inputs, 2)
+        self._sum += self._error(y_pred, y.reshape(y_pred.shape))
+        self._samples += y.shape[0]
+
+    def eval(self) -> float:
+        if not self._samples:
+            raise _not_yet(type(self).__name__)
+        return self._sum / self._samples
+
+
+class MAE(_Distance):
+    """Sum of absolute errors over the number of samples (`mindspore.train.MAE`).
+
+    Examples:
+        >>> import numpy as np
+        >>> from duograph import nn
+        >>> metric = nn.MAE()
+        >>> metric.update(np.array([1.0, 2.0]), np.array([2.0, 4.0]))
+        >>> metric.eval()
+        1.5
+    """
+
+    def _error(self, y_pred: Any, y: Any) -> float:
+        return float(np.abs(y - y_pred).sum())
+
+
+class MSE(_Distance):
+    """Sum of squared errors over the number of samples (`mindspore.train.MSE`)."""
+
+    def _error(self, y_pred: Any, y: Any) -> float:
+        return float(((y - y_pred) ** 2).sum())
+
+
+class CosineSimilarity(Metric):
+    """Matrix of cosine (or dot) similarities of the rows seen last (`mindspore.train.CosineSimilarity`)."""
+
+    def __init__(
+        self, similarity: str = "cosine", reduction: str = "none", zero_diagonal: bool = True
+    ) -> None:
+        super().__init__()
+        self.similarity, self.reduction, self.zero_diagonal = similarity, reduction, zero_diagonal
+        self.clear()
+
+    def clear(self) -> None:
+        self._matrix: Any = None
+
+    def update(self, inputs: Any) -> None:  # type: ignore[override]
+        rows = self._convert_data(inputs)
+        if self.similarity == "cosine":
+            rows = rows / np.linalg.norm(rows, ord=2, axis=-1, keepdims=True)
+        matrix = rows @ rows.T
+        if self.zero_diagonal:
+            np.fill_diagonal(matrix, 0)
+        if self.reduction == "mean":
+            matrix = matrix.mean(-1)
+        elif self.reduction == "sum":
+            matrix = matrix.sum(-1)
+        self._matrix = matrix
+
+    def eval(self) -> Any:
+        if self._matrix is None:
+            raise _not_yet("CosineSimilarity")
+        return self._matrix

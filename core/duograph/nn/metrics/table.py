@@ -1,0 +1,70 @@
+"""Metrics by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from . import classification, regression
+from .base import Metric
+
+__all__ = ["get_metric_fn", "names", "get_metrics"]
+
+_BY_NAME: dict[str, Callable[..., Metric]] = {
+    "accuracy": classification.Accuracy, "acc": classification.Accuracy,
+    "precision": classification.Precision, "recall": classification.Recall, "F1": classification.F1,
+    "topk": classification.TopKCategoricalAccuracy,
+    "top_1_accuracy": classification.Top1CategoricalAccuracy,
+    "top_5_accuracy": classification.Top5CategoricalAccuracy, "dice": classification.Dice,
+    "roc": classification.ROC, "confusion_matrix": classification.ConfusionMatrix,
+    "perplexity": classification.Perplexity, "mae": regression.MAE, "mse": regression.MSE,
+    "loss": regression.Loss, "cosine_similarity": regression.CosineSimilarity,
+}  # fmt: skip
+
+
+def names() -> list[str]:
+    """Names that `get_metric_fn` knows."""
+    return list(_BY_NAME)
+
+
+def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Metric:
+    """The metric of that name (`mindspore.train.get_metric_fn`).
+
+    Raises:
+        KeyError: no metric has that name.
+
+    Examples:
+        >>> from duograph import train
+        >>> type(train.get_metric_fn("accuracy")).__name__
+        'Accuracy'
+    """
+    if name not in _BY_NAME:
+        raise KeyError(f"get_metric_fn: got {name!r}; wanted one of {', '.join(_BY_NAME)}")
+    return _BY_NAME[name](*args, **kwargs)
+
+
+def get_metrics(metrics: Any) -> dict[str, Metric]:
+    """Metrics of a Model: a dictionary from names, or a set of names known here.
+
+    Raises:
+        TypeError: something else.
+    """
+    from ...errors import ArgumentError
+
+    if metrics is None:
+        return {}
+    if isinstance(metrics, dict):
+        for name, metric in metrics.items():
+            if not isinstance(name, str) or not isinstance(metric, Metric):
+                raise ArgumentError(
+                    f"metrics: got {name!r} with {type(metric).__name__}; wanted names with metrics"
+                )
+        return metrics
+    if isinstance(metrics, set):
+        return {
+            (m if isinstance(m, str) else type(m).__name__): (m if isinstance(m, Metric) else get_metric_fn(m))
+            for m in sorted(metrics, key=str)
+        }
+    raise ArgumentError(
+        f"metrics: got {type(metrics).__name__}; wanted a dictionary of metrics or a set of names"
+    )

@@ -1,0 +1,8 @@
+"""Optimisers."""
+
+from __future__ import annotations
+
+from .adam import *  # noqa: F403
+from .adaptive import *  # noqa: F403
+from .optimizer import Optimizer
+from .sgd import SGD, Momentum

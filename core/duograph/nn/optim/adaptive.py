@@ -1,0 +1,384 @@
+"""RMSProp, Adagrad, Adadelta, FTRL, Lamb, LARS and other optimisers that adapt a rate to each element or layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ... import ops
+from ...errors import ArgumentError
+from ...parameter import Parameter
+from .. import _check
+from ..cell import Cell
+from .optimizer import Optimizer
+
+__all__ = ["RMSProp", "Adagrad", "Adadelta", "FTRL", "Lamb", "LARS", "Rprop", "ASGD"]
+
+
+class RMSProp(Optimizer):
+    """RMSProp (Tieleman and Hinton, 2012; `mindspore.nn.RMSProp`).
+
+    `s = decay * s + (1 - decay) * g ** 2; m = momentum * m + lr * g / sqrt(s + epsilon); p = p - m`;
+    `centered` takes the squared mean gradient off s.
+
+    Raises:
+        ValueError: an argument out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> net = ms.nn.Dense(2, 1)
+        >>> optimizer = ms.nn.RMSProp(net.trainable_params(), learning_rate=0.1)
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        learning_rate: Any = 0.1,
+        decay: float = 0.9,
+        momentum: float = 0.0,
+        epsilon: float = 1e-10,
+        use_locking: bool = False,
+        centered: bool = False,
+        loss_scale: float = 1.0,
+        weight_decay: Any = 0.0,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay, loss_scale)
+        self.decay = _check.in_range("RMSProp", "decay", decay, 0)
+        self.momentum = _check.in_range("RMSProp", "momentum", momentum, 0)
+        self.epsilon = _check.in_range("RMSProp", "epsilon", epsilon, 0, open_low=True)
+        _check.boolean("RMSProp", "use_locking", use_locking)
+        self.centered = _check.boolean("RMSProp", "centered", centered)
+        if centered:
+            self.mg = self._state("mean_grad")
+        self.ms = self._state("mean_square")
+        self.moment = self._state("moment")
+
+    def update(self, i: int, param: Any, grad: Any, lr: Any, decay: float, scale: float) -> None:
+        square, moment = self.ms[i], self.moment[i]
+        rest = (self.decay, self.momentum, self.epsilon, decay, scale)
+        if self.centered:
+            new, mean, s, m = ops.centered_rmsprop_step(
+                param, self.mg[i], square, moment, grad, lr, *rest
+            )
+            self.mg[i].set_data(mean)
+        else:
+            new, s, m = ops.rmsprop_step(param, square, moment, grad, lr, *rest)
+        param.set_data(new)
+        square.set_data(s)
+        moment.set_data(m)
+
+
+class Adagrad(Optimizer):
+    """Adagrad (Duchi et al., 2011; `mindspore.nn.Adagrad`): `a = a + g ** 2; p = p - lr * g / sqrt(a)`.
+
+    Args:
+        params, learning_rate, loss_scale, weight_decay: see `Optimizer`.
+        accum: what `a` starts as.
+        update_slots: whether `a` moves.
+
+    Raises:
+        ValueError: an argument out of range.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        accum: float = 0.1,
+        learning_rate: Any = 0.001,
+        update_slots: bool = True,
+        loss_scale: float = 1.0,
+        weight_decay: Any = 0.0,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay, loss_scale)
+        _check.in_range("Adagrad", "accum", accum, 0)
+        self.update_slots = _check.boolean("Adagrad", "update_slots", update_slots)
+        self.accum = self._state("accum", float(accum))
+
+    def update(self, i: int, param: Any, grad: Any, lr: Any, decay: float, scale: float) -> None:
+        new, accum = ops.adagrad_step(
+            param, self.accum[i], grad, lr, self.update_slots, decay, scale
+        )
+        param.set_data(new)
+        self.accum[i].set_data(accum)
+
+
+class Adadelta(Optimizer):
+    """Adadelta (Zeiler, 2012; `mindspore.nn.Adadelta`).
+
+    Raises:
+        ValueError: `rho` outside [0, 1], `epsilon` below 0.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        learning_rate: Any = 1.0,
+        rho: float = 0.9,
+        epsilon: float = 1e-6,
+        loss_scale: float = 1.0,
+        weight_decay: Any = 0.0,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay, loss_scale)
+        self.rho = _check.in_range("Adadelta", "rho", rho, 0, 1)
+        self.epsilon = _check.in_range("Adadelta", "epsilon", epsilon, 0)
+        self.accum = self._state("accum")
+        self.accum_update = self._state("accum_update")
+
+    def update(self, i: int, param: Any, grad: Any, lr: Any, decay: float, scale: float) -> None:
+        new, accum, moved = ops.adadelta_step(
+            param, self.accum[i], self.accum_update[i], grad, lr, self.rho, self.epsilon, decay, scale
+        )
+        param.set_data(new)
+        self.accum[i].set_data(accum)
+        self.accum_update[i].set_data(moved)
+
+
+class FTRL(Optimizer):
+    """Follow the regularised leader (McMahan et al., 2013; `mindspore.nn.FTRL`).
+
+    Args:
+        params, learning_rate, loss_scale, weight_decay: see `Optimizer`; the rate is a constant above 0.
+        initial_accum: what the accumulator starts as.
+        lr_power: 0 or less.
+        l1, l2: strengths of the regularisation.
+
+    Raises:
+        TypeError: a schedule as the rate.
+        ValueError: an argument out of range.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        initial_accum: float = 0.1,
+        learning_rate: Any = 0.001,
+        lr_power: float = -0.5,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        use_locking: bool = False,
+        loss_scale: float = 1.0,
+        weight_decay: Any = 0.0,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay, loss_scale)
+        if self.dynamic_lr or self.is_group_lr:
+            raise ArgumentError("FTRL: got a changing learning_rate; wanted one number")
+        _check.in_range("FTRL", "initial_accum", initial_accum, 0)
+        self.lr_power = _check.in_range("FTRL", "lr_power", lr_power, None, 0)
+        self.l1 = _check.in_range("FTRL", "l1", l1, 0)
+        self.l2 = _check.in_range("FTRL", "l2", l2, 0)
+        _check.boolean("FTRL", "use_locking", use_locking)
+        self.moments = self._state("moments", float(initial_accum))
+        self.linear = self._state("linear")
+
+    def update(self, i: int, param: Any, grad: Any, lr: Any, decay: float, scale: float) -> None:
+        new, accum, linear = ops.ftrl_step(
+            param, self.moments[i], self.linear[i], grad, lr, self.l1, self.l2, self.lr_power, decay,
+            scale,
+        )  # fmt: skip
+        param.set_data(new)
+        self.moments[i].set_data(accum)
+        self.linear[i].set_data(linear)
+
+
+def _norm(x: Any) -> Any:
+    return ops.sqrt(ops.square(x).sum())
+
+
+class Lamb(Optimizer):
+    """Lamb (You et al., 2020; `mindspore.nn.Lamb`): Adam whose step has the length of the weights, layer by layer.
+
+    Args:
+        params, learning_rate, weight_decay: see `Optimizer`.
+        beta1, beta2: decay of the moments, inside (0, 1).
+        eps: above 0.
+
+    Raises:
+        ValueError: an argument out of range.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        learning_rate: Any,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        eps: float = 1e-6,
+        weight_decay: Any = 0.0,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay)
+        _check.in_range("Lamb", "beta1", beta1, 0, 1, open_low=True, open_high=True)
+        _check.in_range("Lamb", "beta2", beta2, 0, 1, open_low=True, open_high=True)
+        _check.in_range("Lamb", "eps", eps, 0, open_low=True)
+        self.beta1, self.beta2, self.eps = beta1, beta2, eps
+        self.moments1 = self._state("lamb_m")
+        self.moments2 = self._state("lamb_v")
+
+    def update(self, i: int, param: Any, grad: Any, lr: Any, decay: float, scale: float) -> None:
+        m, v = self.moments1[i], self.moments2[i]
+        g = grad * scale if scale != 1.0 else grad
+        m1 = m * self.beta1 + g * (1.0 - self.beta1)
+        v1 = v * self.beta2 + ops.square(g) * (1.0 - self.beta2)
+        step = self.global_step.astype("float32").reshape(())
+        m_hat = m1 / (1.0 - self.beta1**step)
+        v_hat = v1 / (1.0 - self.beta2**step)
+        move = m_hat / (ops.sqrt(v_hat) + self.eps)
+        if decay:
+            move = move + param * decay
+        w_norm, g_norm = _norm(param), _norm(move)
+        one = ops.ones_like(w_norm)
+        safe = ops.where(g_norm > 0, g_norm, one)
+        ratio = ops.where(w_norm > 0, ops.where(g_norm > 0, w_norm / safe, one), one)
+        param.set_data((param - lr * ratio * move).astype(param.dtype))
+        m.set_data(m1)
+        v.set_data(v1)
+
+
+class LARS(Optimizer):
+    """Layer-wise adaptive rates around another optimiser (You et al., 2017; `mindspore.nn.LARS`).
+
+    Every gradient that `lars_filter` lets through becomes
+    `(g + wd * p) * coefficient * |p| / (|g| + wd * |p| + epsilon)`; then the optimiser steps without decay.
+
+    Args:
+        optimizer: the optimiser that steps.
+        epsilon: against division by 0.
+        coefficient: trust.
+        use_clip: never raise a rate above the optimiser's own.
+        lars_filter: function of a Parameter; by default not those with ``LayerNorm`` or ``bias`` in their names.
+
+    Raises:
+        TypeError: `optimizer` is no Optimizer.
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        epsilon: float = 1e-5,
+        coefficient: float = 0.001,
+        use_clip: bool = False,
+        lars_filter: Callable[[Parameter], bool] = lambda x: (
+            "LayerNorm" not in x.name and "bias" not in x.name
+        ),
+    ) -> None:
+        Cell.__init__(self, auto_prefix=False)
+        if not isinstance(optimizer, Optimizer):
+            raise ArgumentError(f"LARS: got {type(optimizer).__name__}; wanted an Optimizer")
+        self.opt = optimizer
+        self.parameters = optimizer.parameters
+        self.learning_rate = optimizer.learning_rate
+        self.global_step = optimizer.global_step
+        self.epsilon = _check.in_range("LARS", "epsilon", epsilon, 0, open_low=True)
+        self.coefficient = _check.in_range("LARS", "coefficient", coefficient, 0)
+        self.use_clip = _check.boolean("LARS", "use_clip", use_clip)
+        self.lars_flag = tuple(bool(lars_filter(p)) for p in self.parameters)
+        n = len(self.parameters)
+        self.weight_decay = optimizer.weight_decay if optimizer.is_group else (optimizer.weight_decay,) * n
+        self._own_flags = optimizer.decay_flags
+        self.is_group = optimizer.is_group
+        self.is_group_lr = optimizer.is_group_lr
+        # the decay enters here, not in the optimiser
+        optimizer.weight_decay = (0.0,) * n if optimizer.is_group else 0.0
+        optimizer.decay_flags = (False,) * n
+        optimizer.exec_weight_decay = False
+        optimizer.dynamic_weight_decay = False
+
+    def construct(self, gradients: Sequence[Any]) -> Any:
+        lr = self.opt.get_lr()
+        scaled = []
+        for i, (p, g) in enumerate(zip(self.parameters, gradients, strict=True)):
+            decay = self.weight_decay[i]
+            decay = decay(self.global_step) if isinstance(decay, Cell) else decay
+            decay = decay if self._own_flags[i] else 0.0
+            if not self.lars_flag[i]:
+                scaled.append(g + p * decay if not isinstance(decay, float) or decay else g)
+                continue
+            w_norm, g_norm = _norm(p), _norm(g)
+            ratio = self.coefficient * w_norm / (g_norm + w_norm * decay + self.epsilon)
+            ratio = ops.where(ops.logical_and(w_norm > 0, g_norm > 0), ratio, ops.ones_like(ratio))
+            if self.use_clip:
+                rate = lr[i] if isinstance(lr, tuple) else lr
+                ratio = ops.clamp(ratio / rate, 0.0, 1.0)
+            scaled.append((g + p * decay) * ratio)
+        return self.opt(tuple(scaled))
+
+
+class Rprop(Optimizer):
+    """Resilient backpropagation (Riedmiller and Braun, 1993; `mindspore.nn.Rprop`).
+
+    Args:
+        params, learning_rate, weight_decay: see `Optimizer`; the rate is what every step size starts as.
+        etas: factors of the step size when the sign of the gradient turned, and when it stayed.
+        step_sizes: smallest and largest step size.
+
+    Raises:
+        ValueError: an argument out of range.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        learning_rate: Any = 0.1,
+        etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50.0),
+        weight_decay: Any = 0.0,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay)
+        self.etaminus = _check.in_range("Rprop", "etas[0]", etas[0], 0, 1, open_low=True, open_high=True)
+        self.etaplus = _check.in_range("Rprop", "etas[1]", etas[1], 1, open_low=True)
+        self.step_size_min = _check.in_range("Rprop", "step_sizes[0]", step_sizes[0], 0, open_low=True)
+        self.step_size_max = _check.in_range("Rprop", "step_sizes[1]", step_sizes[1], step_sizes[0])
+        self.prev = self._state("prev")
+        self.step_size = self._state("step_size")
+
+    def update(self, i: int, param: Any, grad: Any, lr: Any, decay: float, scale: float) -> None:
+        g = grad + param * decay if decay else grad
+        prev, size = self.prev[i], self.step_size[i]
+        first = self.global_step.reshape(()) == 1
+        step = ops.where(first, ops.ones_like(param) * lr, size)
+        turn = ops.sign(g * prev)
+        step = ops.where(turn > 0, step * self.etaplus, ops.where(turn < 0, step * self.etaminus, step))
+        step = ops.clamp(step, self.step_size_min, self.step_size_max)
+        g = ops.where(turn < 0, ops.zeros_like(g), g)
+        param.set_data((param - ops.sign(g) * step).astype(param.dtype))
+        prev.set_data(g)
+        size.set_data(step)
+
+
+class ASGD(Optimizer):
+    """Averaged stochastic gradient descent (Polyak and Juditsky, 1992; `mindspore.nn.ASGD`).
+
+    Args:
+        params, learning_rate, weight_decay: see `Optimizer`.
+        lambd: decay term.
+        alpha: power of the rate.
+        t0: step from which on weights are averaged; the averages are in `ax`.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        learning_rate: Any = 0.1,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: Any = 0.0,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay)
+        self.lambd = _check.real("ASGD", "lambd", lambd)
+        self.alpha = _check.real("ASGD", "alpha", alpha)
+        self.t0 = _check.real("ASGD", "t0", t0)
+        self.mu = self._state("mu", "ones")
+        self.eta = self._state("eta")
+        self.ax = self._state("ax_")
+
+    def update(self, i: int, param: Any, grad: Any, lr: Any, decay: float, scale: float) -> None:
+        g = grad + param * decay if decay else grad
+        mu, eta, ax = self.mu[i], self.eta[i], self.ax[i]
+        step = self.global_step.astype("float32").reshape(())
+        rate = ops.where(step == 1, ops.ones_like(param) * lr, eta)
+        new = param * (1.0 - self.lambd * rate) - g * rate
+        ax.set_data(ops.where(mu == 1, new, ax + (new - ax) * mu))
+        eta.set_data(ops.ones_like(param) * (lr / ops.pow(1.0 + self.lambd * lr * step, self.alpha)))
+        late = ops.maximum(step - self.t0, 1.0)
+        mu.set_data(ops.ones_like(param) / late)
+        param.set_data(new.astype(param.dtype))

@@ -1,0 +1,401 @@
+"""The Optimizer: parameter groups, learning rates, weight decay, and the loop over Parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ... import ops
+from ...common.initializer import initializer
+from ...dtype import float32, int32
+from ...errors import ArgumentError, ArgumentValueError
+from ...parameter import Parameter, ParameterTuple
+from ...tensor import Tensor
+from ..cell import Cell
+from ..learning_rate_schedule import LearningRateSchedule
+
+__all__ = ["Optimizer"]
+
+_GROUP_KEYS = ("params", "lr", "weight_decay", "order_params", "grad_centralization")
+
+
+class _IteratorLearningRate(LearningRateSchedule):
+    """One rate per step, from a list."""
+
+    def __init__(self, rates: np.ndarray[Any, Any], name: str) -> None:
+        super().__init__()
+        self.learning_rate = Parameter(Tensor(rates), name=name)
+
+    def construct(self, global_step: Tensor) -> Tensor:
+        return ops.gather(self.learning_rate, global_step.reshape(()), 0)
+
+
+class Optimizer(Cell):
+    """Base class of optimisers (`mindspore.nn.Optimizer`).
+
+    Args:
+        learning_rate: number, 0-d Tensor, 1-d Tensor, list or iterable (one rate per step), or LearningRateSchedule.
+        parameters: list, tuple or iterable of Parameters, or of groups: dictionaries with ``params`` and, if they differ
+            from the common ones, ``lr``, ``weight_decay`` and ``grad_centralization``; one may be ``{"order_params": ...}``,
+            the order in which gradients come.
+        weight_decay: number, or a Cell from global_step to a number: added to the gradient, times the weights. Without groups,
+            Parameters with ``beta`` or ``gamma`` in their names are spared.
+        loss_scale: gradients are divided by it.
+
+    Attributes:
+        parameters: ParameterTuple, in the order of the gradients.
+        learning_rate: Parameter or schedule, one per Parameter when groups differ.
+        global_step: int32 Parameter (1,), counts calls.
+
+    A subclass writes `update`, or all of `construct(gradients)`.
+
+    Raises:
+        TypeError: no Parameters, or arguments of the wrong kind.
+        ValueError: no parameters at all, a rate or decay below 0, a Parameter twice.
+        KeyError: an unknown key in a group.
+
+    Examples:
+        >>> import duograph as ms
+        >>> p = ms.Parameter(ms.Tensor([1.0, 2.0]), name="w")
+        >>> optimizer = ms.nn.SGD([p], 0.5)
+        >>> _ = optimizer((ms.Tensor([1.0, 1.0]),))
+        >>> print(p.asnumpy())
+        [0.5 1.5]
+    """
+
+    def __init__(
+        self, learning_rate: Any, parameters: Any, weight_decay: Any = 0.0, loss_scale: float = 1.0
+    ) -> None:
+        super().__init__(auto_prefix=False)
+        owner = type(self).__name__
+        items = _listed(owner, parameters)
+        if isinstance(loss_scale, bool) or not isinstance(loss_scale, (int, float)):
+            raise ArgumentError(f"{owner}: got loss_scale={loss_scale!r}; wanted a number")
+        if loss_scale <= 0:
+            raise ArgumentValueError(f"{owner}: got loss_scale={loss_scale!r}; wanted above 0")
+        self.loss_scale = float(loss_scale)
+        self.reciprocal_scale = 1.0 / self.loss_scale
+        self.global_step = Parameter(
+            initializer(0, (1,), int32), name="global_step", requires_grad=False
+        )
+        self._one = Tensor(np.array([1], np.int32))
+        common_decay = _decay(owner, weight_decay)
+        self.is_group = isinstance(items[0], dict)
+        self.is_group_lr = False
+        self.is_group_params_ordered = False
+        self.grad_centralization: Any = False
+        self._names: dict[str, Any] = {}
+        common_rate: Any = None
+        if self.is_group:
+            self._init_groups(owner, items, learning_rate, common_decay)
+        else:
+            for p in items:
+                if not isinstance(p, Parameter):
+                    raise ArgumentError(
+                        f"{owner}: got {type(p).__name__} among the parameters; "
+                        f"wanted Parameters or dictionaries"
+                    )
+            common_rate = self._rate(owner, learning_rate, "learning_rate")
+            ordered: Sequence[Parameter] = items
+            self.learning_rate = common_rate
+            self.weight_decay = common_decay
+            self.decay_flags = tuple(
+                "beta" not in p.name and "gamma" not in p.name for p in ordered
+            )
+            self.parameters = _unique(owner, ordered)
+        self._parameters = self.parameters
+        self.param_length = len(self.parameters)
+        self.dynamic_lr = any(isinstance(r, Cell) for r in self._rates())
+        decays = self.weight_decay if self.is_group else (self.weight_decay,)
+        self.dynamic_weight_decay = any(isinstance(d, Cell) for d in decays)
+        self.exec_weight_decay = any(isinstance(d, Cell) or d > 0 for d in decays)
+        for key, held in self._names.items():
+            if isinstance(held, Parameter) and key not in self._params:
+                self._params.add_unnamed(key, held)
+
+    # ---- what the constructor does --------------------------------------------------------------
+
+    def _rate(self, owner: str, rate: Any, name: str) -> Any:
+        """A Parameter or a schedule made of what the user gave."""
+        if isinstance(rate, LearningRateSchedule):
+            return rate
+        if isinstance(rate, Cell):
+            raise ArgumentError(
+                f"{owner}: got the Cell {type(rate).__name__} as learning_rate; "
+                f"wanted a LearningRateSchedule"
+            )
+        if isinstance(rate, bool):
+            raise ArgumentError(f"{owner}: got learning_rate={rate!r}; wanted a number")
+        if isinstance(rate, (int, float)):
+            if not rate >= 0:
+                raise ArgumentValueError(f"{owner}: got learning_rate={rate!r}; wanted 0 or more")
+            array = np.array(rate, np.float32)
+        elif isinstance(rate, Tensor):
+            if rate.ndim > 1:
+                raise ArgumentValueError(
+                    f"{owner}: got learning_rate of shape {rate.shape}; wanted a 0-d or 1-d Tensor"
+                )
+            array = rate.asnumpy().astype(np.float32)
+        elif isinstance(rate, (str, bytes)) or not isinstance(rate, Iterable):
+            raise ArgumentError(
+                f"{owner}: got learning_rate={rate!r}; wanted a number, a Tensor, an iterable of "
+                f"numbers or a LearningRateSchedule"
+            )
+        else:
+            try:
+                array = np.array([float(r) for r in rate], np.float32)
+            except (TypeError, ValueError):
+                raise ArgumentError(
+                    f"{owner}: got learning_rate={rate!r}; wanted an iterable of numbers"
+                ) from None
+        if array.ndim == 1 and array.size == 0:
+            raise ArgumentValueError(f"{owner}: got an empty learning_rate; wanted at least one rate")
+        if array.ndim == 1:
+            return _IteratorLearningRate(array, name)
+        found = Parameter(Tensor(array, float32), name=name)
+        self._names[name] = found
+        return found
+
+    def _init_groups(self, owner: str, groups: Any, learning_rate: Any, decay: Any) -> None:
+        order: Any = None
+        common_rate = self._rate(owner, learning_rate, "learning_rate")
+        found: dict[int, tuple[Parameter, Any, Any, bool]] = {}
+        for number, group in enumerate(groups):
+            if not isinstance(group, dict):
+                raise ArgumentError(
+                    f"{owner}: got {type(group).__name__} among groups; wanted dictionaries only"
+                )
+            wrong = [k for k in group if k not in _GROUP_KEYS]
+            if wrong:
+                raise KeyError(f"{owner}: got the key {wrong[0]!r} in a group; wanted {_GROUP_KEYS}")
+            if "order_params" in group:
+                if len(group) > 1:
+                    raise ArgumentValueError(
+                        f"{owner}: got order_params together with other keys; wanted it in a group of its own"
+                    )
+                order = list(group["order_params"])
+                continue
+            if "params" not in group:
+                raise KeyError(f"{owner}: got a group without 'params'; wanted it")
+            members = _listed(owner, group["params"])
+            rate = common_rate
+            if "lr" in group:
+                self.is_group_lr = True
+                rate = self._rate(owner, group["lr"], f"learning_rate_group_{number}")
+            own_decay = _decay(owner, group["weight_decay"]) if "weight_decay" in group else decay
+            centre = bool(group.get("grad_centralization", False))
+            for p in members:
+                if not isinstance(p, Parameter):
+                    raise ArgumentError(
+                        f"{owner}: got {type(p).__name__} in a group's params; wanted Parameters"
+                    )
+                if id(p) in found:
+                    raise ArgumentValueError(
+                        f"{owner}: got the parameter {p.name!r} in two groups; wanted it in one"
+                    )
+                found[id(p)] = (p, rate, own_decay, centre)
+        if not found:
+            raise ArgumentValueError(f"{owner}: got groups without parameters; wanted at least one")
+        entries = list(found.values())
+        if order is not None:
+            self.is_group_params_ordered = True
+            if {id(p) for p in order} != set(found):
+                raise ArgumentValueError(
+                    f"{owner}: got order_params with {len(order)} parameters that are not exactly the "
+                    f"{len(found)} of the groups; wanted the same ones"
+                )
+            entries = [found[id(p)] for p in order]
+        self.parameters = _unique(owner, [e[0] for e in entries])
+        if self.is_group_lr:
+            object.__setattr__(self, "learning_rate", tuple(e[1] for e in entries))
+            for i, r in enumerate({id(r): r for r in self.learning_rate}.values()):
+                if isinstance(r, Cell):
+                    self._cells[f"learning_rate_{i}"] = r
+        else:
+            self.learning_rate = common_rate
+        self.weight_decay = tuple(e[2] for e in entries)
+        self.decay_flags = tuple(isinstance(e[2], Cell) or e[2] > 0 for e in entries)
+        self.grad_centralization = tuple(e[3] for e in entries)
+        self.group_params = self.parameters
+
+    def _rates(self) -> tuple[Any, ...]:
+        rate = self.learning_rate
+        return rate if isinstance(rate, tuple) else (rate,)
+
+    # ---- what subclasses use --------------------------------------------------------------------
+
+    def get_lr(self) -> Any:
+        """The rate of this step: a Tensor or Parameter, or a tuple of one per Parameter."""
+        if self.is_group_lr:
+            return tuple(r(self.global_step) if isinstance(r, Cell) else r for r in self.learning_rate)
+        rate = self.learning_rate
+        return rate(self.global_step).reshape(()) if isinstance(rate, Cell) else rate
+
+    def get_lr_parameter(self, param: Any) -> Any:
+        """Where the rate of a Parameter, or of a list of them, is kept: a Parameter or schedule each."""
+        if isinstance(param, (list, tuple)):
+            return [self.get_lr_parameter(p) for p in param]
+        if not isinstance(param, Parameter):
+            raise ArgumentError(
+                f"get_lr_parameter: got {type(param).__name__}; wanted a Parameter or a list of them"
+            )
+        rate = self.learning_rate
+        for i, p in enumerate(self.parameters):
+            if p is param:
+                found = rate[i] if isinstance(rate, tuple) else rate
+                return found.learning_rate if isinstance(found, _IteratorLearningRate) else found
+        raise ArgumentValueError(f"get_lr_parameter: {param.name!r} is not among the parameters")
+
+    def get_weight_decay(self) -> Any:
+        """The decay of this step: a number or Tensor, or a tuple of one per Parameter."""
+        decay = self.weight_decay
+        if isinstance(decay, tuple):
+            return tuple(d(self.global_step) if isinstance(d, Cell) else d for d in decay)
+        return decay(self.global_step) if isinstance(decay, Cell) else decay
+
+    def decay_weight(self, gradients: Sequence[Any]) -> tuple[Any, ...]:
+        """Gradients with decay times weights, times the loss scale, added."""
+        if not self.exec_weight_decay:
+            return tuple(gradients)
+        decay = self.get_weight_decay()
+        decays = decay if isinstance(decay, tuple) else (decay,) * len(self.parameters)
+        return tuple(
+            g + p * (d * self.loss_scale) if flag else g
+            for g, p, d, flag in zip(
+                gradients, self.parameters, decays, self.decay_flags, strict=True
+            )
+        )
+
+    def scale_grad(self, gradients: Sequence[Any]) -> tuple[Any, ...]:
+        """Gradients divided by the loss scale."""
+        if self.loss_scale == 1.0:
+            return tuple(gradients)
+        return tuple(g * self.reciprocal_scale for g in gradients)
+
+    def gradients_centralization(self, gradients: Sequence[Any]) -> tuple[Any, ...]:
+        """Gradients of the groups that ask for it, less their mean over all axes but the first."""
+        if not self.is_group:
+            return tuple(gradients)
+        return tuple(
+            g - g.mean(tuple(range(1, g.ndim)), True) if centre and g.ndim > 1 else g
+            for g, centre in zip(gradients, self.grad_centralization, strict=True)
+        )
+
+    def flatten_gradients(self, gradients: Sequence[Any]) -> Any:
+        """The gradients: there are no flattened weights here."""
+        return gradients
+
+    def assignadd(self, target: Parameter, value: Any) -> Parameter:
+        """Add to a Parameter in place."""
+        return target.set_data(target + value)
+
+    # ---- the step -------------------------------------------------------------------------------
+
+    def construct(self, gradients: Sequence[Any]) -> bool:
+        """Update every Parameter; returns True.
+
+        Raises:
+            ValueError: another number of gradients than Parameters, or a gradient of another shape.
+        """
+        params = self.parameters
+        self._check_gradients(gradients)
+        lr = self.get_lr()
+        if self.dynamic_weight_decay:
+            gradients = self.decay_weight(gradients)
+            decays: Any = (0.0,) * len(params)
+        elif self.is_group:
+            decays = self.weight_decay
+        else:
+            decays = [self.weight_decay if flag else 0.0 for flag in self.decay_flags]
+        if self.is_group and any(self.grad_centralization):
+            gradients = self.gradients_centralization(gradients)
+        self.global_step.set_data(self.global_step + self._one)
+        self.begin_step()
+        several = isinstance(lr, tuple)
+        scale = self.reciprocal_scale
+        for i, p in enumerate(params):
+            g = gradients[i]
+            if g is not None:
+                self.update(i, p, g, lr[i] if several else lr, decays[i], scale)
+        return True
+
+    def begin_step(self) -> None:
+        """What happens once a step, before the first Parameter; a subclass may override it."""
+
+    def update(self, i: int, param: Parameter, grad: Tensor, lr: Any, decay: float, scale: float) -> None:
+        """Write the new value of Parameter number `i`; every subclass that keeps `construct` writes it."""
+        raise NotImplementedError(f"{type(self).__name__}: has no update and no construct")
+
+    def _check_gradients(self, gradients: Any) -> None:
+        owner = type(self).__name__
+        if not isinstance(gradients, (tuple, list)):
+            raise ArgumentError(
+                f"{owner}: got {type(gradients).__name__}; wanted a tuple of gradients"
+            )
+        if len(gradients) != len(self.parameters):
+            raise ArgumentValueError(
+                f"{owner}: got {len(gradients)} gradients for {len(self.parameters)} parameters; "
+                f"wanted one each, in the order of optimizer.parameters"
+            )
+        for p, g in zip(self.parameters, gradients, strict=True):
+            if g is not None and g.shape != p.shape:
+                raise ArgumentValueError(
+                    f"{owner}: got a gradient of shape {g.shape} for {p.name!r} of shape {p.shape}; "
+                    f"wanted the same"
+                )
+
+    def _state(self, prefix: str, init: Any = "zeros") -> ParameterTuple:
+        """One Parameter per Parameter, named ``prefix.name``, of the same shape and dtype."""
+        found = []
+        for p in self.parameters:
+            made = Parameter(initializer(init, p.shape, p.dtype), name=f"{prefix}.{p.name}")
+            found.append(made)
+        return ParameterTuple(found)
+
+    @property
+    def unique(self) -> bool:
+        """True: gradients are dense."""
+        return True
+
+    @property
+    def target(self) -> str:
+        """The device that steps run on."""
+        from ...context import get_context
+
+        return str(get_context("device_target"))
+
+
+def _listed(owner: str, parameters: Any) -> list[Any]:
+    if isinstance(parameters, (Parameter, Tensor, str, dict)) or not isinstance(parameters, Iterable):
+        raise ArgumentError(
+            f"{owner}: got {type(parameters).__name__} as parameters; wanted a list of Parameters or groups"
+        )
+    items = list(parameters)
+    if not items:
+        raise ArgumentValueError(f"{owner}: got no parameters; wanted at least one")
+    return items
+
+
+def _unique(owner: str, parameters: Sequence[Parameter]) -> ParameterTuple:
+    names: set[str] = set()
+    for p in parameters:
+        if p.name in names:
+            raise ArgumentValueError(
+                f"{owner}: got two parameters named {p.name!r}; wanted unique names"
+            )
+        names.add(p.name)
+    return ParameterTuple(parameters)
+
+
+def _decay(owner: str, value: Any) -> Any:
+    if isinstance(value, Cell):
+        return value
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ArgumentError(
+            f"{owner}: got weight_decay={value!r}; wanted a number of 0 or more, or a Cell"
+        )
+    if value < 0:
+        raise ArgumentValueError(f"{owner}: got weight_decay={value!r}; wanted 0 or more")
+    return float(value)

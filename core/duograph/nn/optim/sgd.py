@@ -1,0 +1,114 @@
+"""Gradient descent with and without momentum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import ops
+from ...errors import ArgumentValueError
+from ...parameter import Parameter
+from ...tensor import Tensor
+from .. import _check
+from .optimizer import Optimizer
+
+__all__ = ["SGD", "Momentum"]
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent (`mindspore.nn.SGD`).
+
+    The velocity starts as the first gradient; then `v = momentum * v + (1 - dampening) * g` and
+    `p = p - lr * v`, or `p = p - lr * (g + momentum * v)` with `nesterov`. Weight decay spares no Parameter.
+
+    Args:
+        params, learning_rate, weight_decay, loss_scale: see `Optimizer`; the rate is 0.1 by default.
+        momentum: 0 or more.
+        dampening: 0 to 1.
+        nesterov: needs momentum above 0 and no dampening.
+
+    Raises:
+        ValueError: an argument out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> net = ms.nn.Dense(2, 1)
+        >>> optimizer = ms.nn.SGD(net.trainable_params(), learning_rate=0.1, momentum=0.9)
+        >>> len(optimizer.parameters)
+        2
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        learning_rate: Any = 0.1,
+        momentum: float = 0.0,
+        dampening: float = 0.0,
+        weight_decay: Any = 0.0,
+        nesterov: bool = False,
+        loss_scale: float = 1.0,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay, loss_scale)
+        self._momentum = _check.in_range("SGD", "momentum", momentum, 0)
+        self.dampening = _check.in_range("SGD", "dampening", dampening, 0, 1)
+        self.nesterov = _check.boolean("SGD", "nesterov", nesterov)
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ArgumentValueError(
+                f"SGD: got nesterov=True with momentum={momentum} and dampening={dampening}; "
+                f"wanted momentum above 0 and dampening 0"
+            )
+        self.momentum = Parameter(Tensor(float(momentum)), name="momentum")
+        self.accum = self._state("accum")
+        self.stat = self._state("stat", "ones")
+        if not self.is_group:
+            self.decay_flags = (True,) * len(self.parameters)
+
+    def update(self, i: int, param: Any, grad: Any, lr: Any, decay: float, scale: float) -> None:
+        new, accum, stat = ops.sgd_step(
+            param, self.accum[i], self.stat[i], grad, lr, self._momentum, self.dampening,
+            self.nesterov, decay, scale,
+        )  # fmt: skip
+        param.set_data(new)
+        self.accum[i].set_data(accum)
+        self.stat[i].set_data(stat)
+
+
+class Momentum(Optimizer):
+    """Gradient descent with momentum: `v = momentum * v + g; p = p - lr * v` (`mindspore.nn.Momentum`).
+
+    Args:
+        params, learning_rate, weight_decay, loss_scale: see `Optimizer`.
+        momentum: 0 or more.
+        use_nesterov: `p = p - lr * (g + momentum * v)`.
+
+    Raises:
+        ValueError: an argument out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> net = ms.nn.Dense(2, 1)
+        >>> optimizer = ms.nn.Momentum(net.trainable_params(), 0.1, 0.9)
+        >>> [p.name for p in optimizer.moments]
+        ['moments.weight', 'moments.bias']
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        learning_rate: Any,
+        momentum: float,
+        weight_decay: Any = 0.0,
+        loss_scale: float = 1.0,
+        use_nesterov: bool = False,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay, loss_scale)
+        _check.in_range("Momentum", "momentum", momentum, 0)
+        self.use_nesterov = _check.boolean("Momentum", "use_nesterov", use_nesterov)
+        self.momentum = Parameter(Tensor(float(momentum)), name="momentum")
+        self.moments = self._state("moments")
+
+    def update(self, i: int, param: Any, grad: Any, lr: Any, decay: float, scale: float) -> None:
+        new, accum = ops.momentum_step(
+            param, self.moments[i], grad, lr, self.momentum, self.use_nesterov, decay, scale
+        )
+        param.set_data(new)
+        self.moments[i].set_data(accum)

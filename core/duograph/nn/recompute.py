@@ -1,0 +1,67 @@
+"""Checkpointing (Chen et al., 2016): a block keeps only its inputs and runs again in the backward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..autodiff.transforms import custom_gradient, vjp
+from ..errors import ArgumentError
+from ..parameter import Parameter
+
+__all__ = ["recompute", "run_again"]
+
+
+def recompute(block: Callable[..., Any], *args: Any, use_reentrant: bool = True, **kwargs: Any) -> Any:
+    """Call `block(*args)`, keeping none of its intermediate values for the gradient (`mindspore.recompute`).
+
+    Args:
+        block: a Cell.
+        args: its inputs.
+
+    Raises:
+        TypeError: `block` is no Cell.
+
+    Examples:
+        >>> import duograph as ms
+        >>> net = ms.nn.Dense(2, 2, weight_init="ones", bias_init="zeros")
+        >>> x = ms.Tensor([[1.0, 2.0]])
+        >>> print(ms.grad(lambda x: ms.recompute(net, x))(x))
+        [[2. 2.]]
+    """
+    del use_reentrant
+    own = getattr(block, "trainable_params", None)
+    if own is None:
+        raise ArgumentError(f"recompute: got {type(block).__name__}; wanted a Cell")
+    for option in ("output_recompute", "early_stop", "context_fn"):
+        kwargs.pop(option, None)
+    return run_again(block, *args, weights=own(), **kwargs)
+
+
+def run_again(
+    block: Callable[..., Any], *args: Any, weights: Sequence[Parameter], **kwargs: Any
+) -> Any:
+    """`block(*args)` as one node that runs the block again for its gradient."""
+    n = len(args)
+    state = get_rng_state()
+
+    def forward(*given: Any) -> Any:
+        return block(*given[:n], **kwargs)
+
+    def bprop(*given: Any) -> list[Any]:
+        *operands, _, dout = given
+        after = get_rng_state()
+        set_rng_state(state)  # the same random masks as the first time
+        try:
+            douts = dout if isinstance(dout, tuple) else (dout,)
+            found = vjp(lambda *xs: block(*xs, **kwargs), *operands[:n], weights=weights)
+            grads = found[1](*douts)
+        finally:
+            set_rng_state(after)
+        if not weights:
+            return list(grads) if isinstance(grads, tuple) else [grads]
+        inputs, of_weights = grads
+        inputs = list(inputs) if isinstance(inputs, tuple) else [inputs]
+        return [*inputs, *of_weights]
+
+    return custom_gradient(forward, bprop, (*args, *weights), "recompute")

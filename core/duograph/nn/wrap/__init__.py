@@ -1,0 +1,6 @@
+"""Cells around networks: loss, training step, loss scaling."""
+
+from __future__ import annotations
+
+from .cell_wrapper import *  # noqa: F403
+from .loss_scale import *  # noqa: F403

@@ -1,0 +1,229 @@
+"""Cells that put a loss, an evaluation or a training step around a network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ... import ops
+from ...autodiff.transforms import GradOperation
+from ...dtype import float16, float32
+from ...errors import ArgumentError
+from ...parameter import Parameter, ParameterTuple
+from ...tensor import Tensor
+from ..cell import Cell
+from ..layer.basic import Identity
+
+__all__ = [
+    "WithLossCell", "WithEvalCell", "WithGradCell", "ForwardValueAndGrad", "TrainOneStepCell",
+    "ParameterUpdate", "DistributedGradReducer",
+]  # fmt: skip
+
+
+class WithLossCell(Cell):
+    """A network and its loss: (data, label) to loss (`mindspore.nn.WithLossCell`).
+
+    Raises:
+        TypeError: `backbone` is no Cell.
+
+    Examples:
+        >>> import duograph as ms
+        >>> from duograph import nn
+        >>> net = nn.WithLossCell(nn.Identity(), nn.MSELoss())
+        >>> print(net(ms.Tensor([1.0]), ms.Tensor([3.0])))
+        4.0
+    """
+
+    def __init__(self, backbone: Cell, loss_fn: Any) -> None:
+        super().__init__(auto_prefix=False)
+        if not isinstance(backbone, Cell):
+            raise ArgumentError(f"WithLossCell: got {type(backbone).__name__}; wanted a Cell")
+        self._backbone = backbone
+        self._loss_fn = loss_fn
+
+    def construct(self, data: Any, label: Any) -> Any:
+        return self._loss_fn(self._backbone(data), label)
+
+    @property
+    def backbone_network(self) -> Cell:
+        """The network."""
+        return self._backbone
+
+
+class WithEvalCell(Cell):
+    """A network for evaluation: (data, label) to (loss, output, label) (`mindspore.nn.WithEvalCell`)."""
+
+    def __init__(self, network: Cell, loss_fn: Any, add_cast_fp32: bool = False) -> None:
+        super().__init__(auto_prefix=False)
+        self._network = network
+        self._loss_fn = loss_fn
+        self.add_cast_fp32 = add_cast_fp32
+
+    def construct(self, data: Any, label: Any) -> Any:
+        outputs = self._network(data)
+        if self.add_cast_fp32 and isinstance(outputs, Tensor):
+            outputs = ops.cast(outputs, float32)
+            if isinstance(label, Tensor) and label.dtype is float16:
+                label = ops.cast(label, float32)
+        return self._loss_fn(outputs, label), outputs, label
+
+
+class ForwardValueAndGrad(Cell):
+    """Value and gradients of a network as a Cell (`mindspore.nn.ForwardValueAndGrad`).
+
+    Args:
+        network: Cell or function.
+        weights: ParameterTuple, with `get_by_list`.
+        get_all: gradients of all inputs.
+        get_by_list: gradients of `weights`.
+        sens_param: the last input is the cotangent of the value.
+
+    Examples:
+        >>> import duograph as ms
+        >>> f = ms.nn.ForwardValueAndGrad(lambda x: x * x, get_all=True)
+        >>> value, grads = f(ms.Tensor(3.0))
+        >>> print(value, grads[0])
+        9.0 6.0
+    """
+
+    def __init__(
+        self,
+        network: Callable[..., Any],
+        weights: Any = None,
+        get_all: bool = False,
+        get_by_list: bool = False,
+        sens_param: bool = False,
+    ) -> None:
+        super().__init__(auto_prefix=False)
+        if not callable(network):
+            raise ArgumentError(
+                f"ForwardValueAndGrad: got {type(network).__name__}; wanted a Cell or a function"
+            )
+        if get_by_list and not isinstance(weights, (ParameterTuple, tuple, list, Parameter)):
+            raise ArgumentError(
+                f"ForwardValueAndGrad: got weights of {type(weights).__name__} with get_by_list=True; "
+                f"wanted a ParameterTuple"
+            )
+        self.network = network
+        self.weights = weights if isinstance(weights, ParameterTuple) else weights
+        self.get_all, self.get_by_list, self.sens_param = get_all, get_by_list, sens_param
+
+    def construct(self, *inputs: Any) -> Any:
+        from ...autodiff.transforms import value_and_grad
+
+        n = len(inputs) - (1 if self.sens_param else 0)
+        tensors = tuple(i for i in range(n) if isinstance(inputs[i], Tensor))
+        position: Any = tensors if self.get_all else None if self.get_by_list else tensors[0]
+        weights = self.weights if self.get_by_list else None
+        return value_and_grad(self.network, position, weights, sens_param=self.sens_param)(*inputs)
+
+
+class WithGradCell(Cell):
+    """(data, label) to the gradients of the trainable Parameters (`mindspore.nn.WithGradCell`)."""
+
+    def __init__(self, network: Cell, loss_fn: Any = None, sens: Any = None) -> None:
+        super().__init__(auto_prefix=False)
+        self.network = network
+        self.loss_fn = loss_fn
+        self.weights = ParameterTuple(network.trainable_params())
+        self.sens = sens
+        self._with_loss = network if loss_fn is None else WithLossCell(network, loss_fn)
+
+    def construct(self, *inputs: Any) -> Any:
+        operation = GradOperation(get_by_list=True, sens_param=self.sens is not None)
+        extra = () if self.sens is None else (self.sens,)
+        return operation(self._with_loss, self.weights)(*inputs, *extra)
+
+
+class TrainOneStepCell(Cell):
+    """One training step: runs a network with its loss, takes gradients, updates; returns the loss (`mindspore.nn.TrainOneStepCell`).
+
+    Args:
+        network: Cell from data to a loss.
+        optimizer: Optimizer; its Parameters get the gradients.
+        sens: factor of the loss.
+        return_grad: return (loss, gradients by name).
+
+    Attributes:
+        network, optimizer, weights, grad, sens, grad_reducer: for subclasses that write their own `construct`.
+
+    Raises:
+        TypeError: `sens` is no number.
+
+    Examples:
+        >>> import duograph as ms
+        >>> from duograph import nn
+        >>> net = nn.Dense(2, 1)
+        >>> step = nn.TrainOneStepCell(
+        ...     nn.WithLossCell(net, nn.MSELoss()), nn.SGD(net.trainable_params(), 0.1)
+        ... )
+        >>> x, y = ms.ops.ones((4, 2), ms.float32), ms.ops.ones((4, 1), ms.float32)
+        >>> bool(step(x, y) >= step(x, y))
+        True
+    """
+
+    def __init__(
+        self, network: Cell, optimizer: Any, sens: float | None = None, return_grad: bool = False
+    ) -> None:
+        super().__init__(auto_prefix=False)
+        self.network = network
+        self.network.set_grad()
+        self.optimizer = optimizer
+        self.weights = self.optimizer.parameters
+        if sens is not None and (isinstance(sens, bool) or not isinstance(sens, (int, float))):
+            raise ArgumentError(f"TrainOneStepCell: got sens={sens!r}; wanted a number or None")
+        self.sens = 1.0 if sens is None else sens
+        self.grad = GradOperation(get_by_list=True, sens_param=True)
+        self.grad_no_sens = GradOperation(get_by_list=True)
+        self.reducer_flag = False
+        self.grad_reducer: Any = Identity()
+        self.return_grad = return_grad
+
+    def construct(self, *inputs: Any) -> Any:
+        from ...autodiff.transforms import value_and_grad
+
+        if self.sens == 1.0:
+            loss, grads = value_and_grad(self.network, None, self.weights)(*inputs)
+        else:
+            loss, grads = value_and_grad(self.network, None, self.weights, sens_param=True)(
+                *inputs, float(self.sens)
+            )
+        grads = self.grad_reducer(grads)
+        self.optimizer(grads)
+        if self.return_grad:
+            return loss, {p.name: g for p, g in zip(self.weights, grads, strict=True)}
+        return loss
+
+
+class ParameterUpdate(Cell):
+    """Sets one Parameter to its input (`mindspore.nn.ParameterUpdate`)."""
+
+    def __init__(self, param: Parameter) -> None:
+        super().__init__(auto_prefix=False)
+        if not isinstance(param, Parameter):
+            raise ArgumentError(f"ParameterUpdate: got {type(param).__name__}; wanted a Parameter")
+        self._param = param
+
+    def construct(self, x: Tensor) -> Tensor:
+        self._param.set_data(x)
+        return self._param
+
+
+class DistributedGradReducer(Cell):
+    """Mean of gradients over devices; on one device the gradients themselves (`mindspore.nn.DistributedGradReducer`)."""
+
+    def __init__(
+        self,
+        parameters: Any,
+        mean: Any = None,
+        degree: Any = None,
+        fusion_type: int = 1,
+        group: str = "",
+    ) -> None:
+        super().__init__(auto_prefix=False)
+        del parameters, fusion_type, group
+        self.mean = bool(mean)
+        self.degree = 1 if degree is None else degree
+
+    def construct(self, grads: Any) -> Any:
+        return grads

@@ -1,0 +1,187 @@
+"""Loss scaling inside Cells: training steps that skip the update when a gradient overflowed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import ops
+from ...autodiff.transforms import value_and_grad
+from ...errors import ArgumentError, ArgumentValueError, ShapeError
+from ...parameter import Parameter
+from ...tensor import Tensor
+from .. import _check
+from ..cell import Cell
+from .cell_wrapper import TrainOneStepCell
+
+__all__ = [
+    "DynamicLossScaleUpdateCell", "FixedLossScaleUpdateCell", "TrainOneStepWithLossScaleCell",
+]
+
+
+class DynamicLossScaleUpdateCell(Cell):
+    """Divides the scale after an overflow, multiplies it after a run of good steps (`mindspore.nn.DynamicLossScaleUpdateCell`).
+
+    Args:
+        loss_scale_value: first scale, above 0.
+        scale_factor: factor, above 0.
+        scale_window: good steps after which the scale grows.
+
+    Inputs: the scale (a Parameter) and whether there was an overflow. Outputs: the overflow flag.
+
+    Raises:
+        ValueError: an argument out of range.
+    """
+
+    def __init__(self, loss_scale_value: float, scale_factor: int, scale_window: int) -> None:
+        super().__init__()
+        owner = "DynamicLossScaleUpdateCell"
+        self.loss_scale_value = _check.in_range(owner, "loss_scale_value", loss_scale_value, 0, open_low=True)
+        self.scale_factor = _check.in_range(owner, "scale_factor", scale_factor, 0, open_low=True)
+        self.scale_window = _check.positive_int(owner, "scale_window", scale_window)
+        self.minimum_loss_scale = 1.0
+        self.cur_iter = Parameter(Tensor(1, "int32"), name="current_iterator_step", requires_grad=False)
+        self.last_overflow_iter = Parameter(
+            Tensor(0, "int32"), name="last_overflow_iterator_step", requires_grad=False
+        )
+
+    def get_loss_scale(self) -> float:
+        """The first scale."""
+        return self.loss_scale_value
+
+    def construct(self, loss_scale: Parameter, overflow: Any) -> Any:
+        scale = float(loss_scale.asnumpy())
+        step, last = int(self.cur_iter.asnumpy()), int(self.last_overflow_iter.asnumpy())
+        if bool(overflow):
+            scale = max(scale / self.scale_factor, self.minimum_loss_scale)
+            self.last_overflow_iter.set_data(Tensor(step, "int32"))
+        elif step - last >= self.scale_window:
+            scale *= self.scale_factor
+            self.last_overflow_iter.set_data(Tensor(step, "int32"))
+        loss_scale.set_data(Tensor(scale, loss_scale.dtype).reshape(loss_scale.shape))
+        self.cur_iter.set_data(Tensor(step + 1, "int32"))
+        return overflow
+
+
+class FixedLossScaleUpdateCell(Cell):
+    """Keeps the scale (`mindspore.nn.FixedLossScaleUpdateCell`)."""
+
+    def __init__(self, loss_scale_value: float) -> None:
+        super().__init__()
+        self.loss_scale_value = _check.in_range(
+            "FixedLossScaleUpdateCell", "loss_scale_value", loss_scale_value, 0, open_low=True
+        )
+
+    def get_loss_scale(self) -> float:
+        """The scale."""
+        return self.loss_scale_value
+
+    def construct(self, _: Any, overflow: Any) -> Any:
+        return overflow
+
+
+class TrainOneStepWithLossScaleCell(TrainOneStepCell):
+    """One training step on a scaled loss (`mindspore.nn.TrainOneStepWithLossScaleCell`).
+
+    Gradients are taken of loss * scale and divided by it; when one of them is not finite the update is skipped.
+
+    Args:
+        network: Cell from data to a loss.
+        optimizer: Optimizer.
+        scale_sense: the scale: a Tensor () or (1,), or a scale-updating Cell.
+
+    Outputs: loss, whether an overflow was found, the scale.
+
+    Raises:
+        TypeError: `scale_sense` is neither.
+        ValueError: a Tensor of another shape.
+
+    Examples:
+        >>> import duograph as ms
+        >>> from duograph import nn
+        >>> net = nn.Dense(2, 1)
+        >>> step = nn.TrainOneStepWithLossScaleCell(
+        ...     nn.WithLossCell(net, nn.MSELoss()), nn.SGD(net.trainable_params(), 0.1),
+        ...     nn.DynamicLossScaleUpdateCell(1024, 2, 100),
+        ... )
+        >>> loss, overflow, scale = step(ms.ops.ones((4, 2), ms.float32), ms.ops.ones((4, 1), ms.float32))
+        >>> print(overflow, scale.asnumpy())
+        False 1024.0
+    """
+
+    def __init__(self, network: Cell, optimizer: Any, scale_sense: Any) -> None:
+        super().__init__(network, optimizer, sens=None)
+        self.loss_scaling_manager: Cell | None = None
+        if isinstance(scale_sense, Cell):
+            self.loss_scaling_manager = scale_sense
+            first = Tensor(float(scale_sense.get_loss_scale()), "float32")
+        elif isinstance(scale_sense, Tensor):
+            if scale_sense.shape not in ((), (1,)):
+                raise ShapeError(
+                    f"TrainOneStepWithLossScaleCell: got scale_sense of shape {scale_sense.shape}; "
+                    f"wanted () or (1,)"
+                )
+            first = scale_sense
+        else:
+            raise ArgumentError(
+                f"TrainOneStepWithLossScaleCell: got scale_sense of {type(scale_sense).__name__}; "
+                f"wanted a Tensor or a scale-updating Cell"
+            )
+        object.__setattr__(self, "is_tensor_scale", not isinstance(scale_sense, Cell))
+        self.scale_sense = Parameter(first, name="scale_sense", requires_grad=False)
+
+    def construct(self, *inputs: Any) -> Any:
+        scale = self.scale_sense.value().reshape(())
+        loss, grads = value_and_grad(
+            lambda *xs: self._scaled(scale, *xs), None, self.weights, has_aux=True
+        )(*inputs)
+        loss = loss[1]
+        grads = self.grad_reducer(tuple(g / scale.astype(g.dtype) for g in grads))
+        overflow = self.get_overflow_status(None, grads)
+        overflow = self.process_loss_scale(overflow)
+        if not bool(overflow):
+            self.optimizer(grads)
+        return loss, overflow, self.scale_sense.value()
+
+    def _scaled(self, scale: Tensor, *inputs: Any) -> Any:
+        loss = self.network(*inputs)
+        return loss * scale.astype(loss.dtype), loss
+
+    def set_sense_scale(self, sens: Tensor) -> None:
+        """Set the scale.
+
+        Raises:
+            TypeError: no Tensor.
+        """
+        if not isinstance(sens, Tensor):
+            raise ArgumentError(f"set_sense_scale: got {type(sens).__name__}; wanted a Tensor")
+        if sens.size != 1:
+            raise ArgumentValueError(f"set_sense_scale: got shape {sens.shape}; wanted one element")
+        self.scale_sense.set_data(sens.reshape(self.scale_sense.shape))
+
+    def start_overflow_check(self, pre_cond: Any, compute_input: Any) -> tuple[Any, Any]:
+        """Nothing to start: overflow is read off the gradients. Returns (status, `compute_input`)."""
+        del pre_cond
+        return Tensor(False), compute_input
+
+    def get_overflow_status(self, status: Any, compute_output: Any) -> Tensor:
+        """Whether any of the gradients has an element that is not finite."""
+        del status
+        found: Any = None
+        for g in _flat(compute_output):
+            bad = ops.logical_not(ops.isfinite(g).all())
+            found = bad if found is None else ops.logical_or(found, bad)
+        return Tensor(False) if found is None else found
+
+    def process_loss_scale(self, overflow: Any) -> Any:
+        """Let the scale-updating Cell see the flag; returns the flag."""
+        if self.loss_scaling_manager is not None:
+            return self.loss_scaling_manager(self.scale_sense, overflow)
+        return overflow
+
+
+def _flat(value: Any) -> list[Tensor]:
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, (tuple, list)):
+        return [t for v in value for t in _flat(v)]
+    return []

@@ -1,0 +1,253 @@
+"""Steps of training as single ops: the update of one parameter by each optimiser, and moving statistics.
+
+Every one is a composite, so it runs wherever its parts run; a backend may claim it whole. Rates and powers are
+0-d operands, so that a step never compiles anything new; what an optimiser fixes once is an attribute. Arithmetic is done in
+float32 at least, results come back in the dtype of what they replace.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dtype import float32, float64
+from ..op import op
+from ..tensor import Tensor
+from .creation import cast_to
+from .elementwise import abs as absolute
+from .elementwise import maximum, square
+from .exponential import sqrt
+from .rounding import sign
+
+__all__ = [
+    "sgd_step", "momentum_step", "adam_step", "amsgrad_step", "adam_weight_decay_step", "rmsprop_step",
+    "centered_rmsprop_step", "adagrad_step", "adadelta_step", "ftrl_step", "adamax_step",
+    "moving_statistics",
+]  # fmt: skip
+
+
+def _wide(x: Any) -> Any:
+    return x if x.dtype in (float32, float64) else cast_to(x, float32)
+
+
+def _like(x: Any, target: Any) -> Any:
+    return x if x.dtype is target.dtype else cast_to(x, target.dtype)
+
+
+def _gradient(param: Any, grad: Any, weight_decay: float, scale: float) -> Any:
+    """The gradient, unscaled, with the decay of the weights added."""
+    g = _wide(grad)
+    if scale != 1.0:
+        g = g * scale
+    return g + _wide(param) * weight_decay if weight_decay else g
+
+
+@op(composite=True, differentiable=False)
+def sgd_step(
+    param: Tensor, accum: Tensor, stat: Tensor, grad: Tensor, lr: Tensor, momentum: float = 0.0,
+    dampening: float = 0.0, nesterov: bool = False, weight_decay: float = 0.0, scale: float = 1.0,
+):  # fmt: skip
+    """One step of stochastic gradient descent with momentum.
+
+    `stat` is 1 until the first step, which starts `accum` at the gradient, undamped.
+
+    Returns: new param, accum, stat.
+    """
+    p, a, s = _wide(param), _wide(accum), _wide(stat)
+    g = _gradient(param, grad, weight_decay, scale)
+    a = a * momentum + g * (1.0 - dampening + s * dampening)
+    step = g + a * momentum if nesterov else a
+    return _like(p - lr * step, param), _like(a, accum), _like(s * 0.0, stat)
+
+
+@op(composite=True, differentiable=False)
+def momentum_step(
+    param: Tensor, accum: Tensor, grad: Tensor, lr: Tensor, momentum: Tensor, nesterov: bool = False,
+    weight_decay: float = 0.0, scale: float = 1.0,
+):  # fmt: skip
+    """One step of momentum: accum = momentum * accum + grad; param -= lr * accum.
+
+    Returns: new param, accum.
+    """
+    p, g = _wide(param), _gradient(param, grad, weight_decay, scale)
+    a = _wide(accum) * momentum + g
+    step = g + a * momentum if nesterov else a
+    return _like(p - lr * step, param), _like(a, accum)
+
+
+def _moments(m: Any, v: Any, g: Any, beta1: float, beta2: float) -> tuple[Any, Any]:
+    return _wide(m) * beta1 + g * (1.0 - beta1), _wide(v) * beta2 + square(g) * (1.0 - beta2)
+
+
+@op(composite=True, differentiable=False)
+def adam_step(
+    param: Tensor, m: Tensor, v: Tensor, grad: Tensor, lr: Tensor, beta1_power: Tensor,
+    beta2_power: Tensor, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-8,
+    nesterov: bool = False, weight_decay: float = 0.0, scale: float = 1.0,
+):  # fmt: skip
+    """One step of Adam (Kingma and Ba, 2015); the powers of the betas include this step.
+
+    Returns: new param, m, v.
+    """
+    g = _gradient(param, grad, weight_decay, scale)
+    m1, v1 = _moments(m, v, g, beta1, beta2)
+    rate = lr * sqrt(1.0 - beta2_power) / (1.0 - beta1_power)
+    top = m1 * beta1 + g * (1.0 - beta1) if nesterov else m1
+    p = _wide(param) - rate * top / (sqrt(v1) + eps)
+    return _like(p, param), _like(m1, m), _like(v1, v)
+
+
+@op(composite=True, differentiable=False)
+def amsgrad_step(
+    param: Tensor, m: Tensor, v: Tensor, vhat: Tensor, grad: Tensor, lr: Tensor, beta1_power: Tensor,
+    beta2_power: Tensor, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-8,
+    weight_decay: float = 0.0, scale: float = 1.0,
+):  # fmt: skip
+    """One step of AMSGrad (Reddi et al., 2018): Adam with the largest second moment so far.
+
+    Returns: new param, m, v, vhat.
+    """
+    g = _gradient(param, grad, weight_decay, scale)
+    m1, v1 = _moments(m, v, g, beta1, beta2)
+    top = maximum(_wide(vhat), v1)
+    rate = lr * sqrt(1.0 - beta2_power) / (1.0 - beta1_power)
+    p = _wide(param) - rate * m1 / (sqrt(top) + eps)
+    return _like(p, param), _like(m1, m), _like(v1, v), _like(top, vhat)
+
+
+@op(composite=True, differentiable=False)
+def adam_weight_decay_step(
+    param: Tensor, m: Tensor, v: Tensor, grad: Tensor, lr: Tensor, beta1: float = 0.9,
+    beta2: float = 0.999, eps: float = 1e-6, weight_decay: float = 0.0, scale: float = 1.0,
+):  # fmt: skip
+    """One step of Adam without bias correction, the decay added to the update rather than the gradient.
+
+    Returns: new param, m, v.
+    """
+    g = _gradient(param, grad, 0.0, scale)
+    m1, v1 = _moments(m, v, g, beta1, beta2)
+    p = _wide(param)
+    step = m1 / (sqrt(v1) + eps)
+    if weight_decay:
+        step = step + p * weight_decay
+    return _like(p - lr * step, param), _like(m1, m), _like(v1, v)
+
+
+@op(composite=True, differentiable=False)
+def rmsprop_step(
+    param: Tensor, mean_square: Tensor, moment: Tensor, grad: Tensor, lr: Tensor, decay: float = 0.9,
+    momentum: float = 0.0, eps: float = 1e-10, weight_decay: float = 0.0, scale: float = 1.0,
+):  # fmt: skip
+    """One step of RMSProp.
+
+    Returns: new param, mean_square, moment.
+    """
+    g = _gradient(param, grad, weight_decay, scale)
+    ms = _wide(mean_square) * decay + square(g) * (1.0 - decay)
+    mom = _wide(moment) * momentum + lr * g / sqrt(ms + eps)
+    return _like(_wide(param) - mom, param), _like(ms, mean_square), _like(mom, moment)
+
+
+@op(composite=True, differentiable=False)
+def centered_rmsprop_step(
+    param: Tensor, mean_grad: Tensor, mean_square: Tensor, moment: Tensor, grad: Tensor, lr: Tensor,
+    decay: float = 0.9, momentum: float = 0.0, eps: float = 1e-10, weight_decay: float = 0.0,
+    scale: float = 1.0,
+):  # fmt: skip
+    """One step of RMSProp with the variance in place of the mean square.
+
+    Returns: new param, mean_grad, mean_square, moment.
+    """
+    g = _gradient(param, grad, weight_decay, scale)
+    mg = _wide(mean_grad) * decay + g * (1.0 - decay)
+    ms = _wide(mean_square) * decay + square(g) * (1.0 - decay)
+    mom = _wide(moment) * momentum + lr * g / sqrt(ms - square(mg) + eps)
+    return (
+        _like(_wide(param) - mom, param), _like(mg, mean_grad), _like(ms, mean_square),
+        _like(mom, moment),
+    )  # fmt: skip
+
+
+@op(composite=True, differentiable=False)
+def adagrad_step(
+    param: Tensor, accum: Tensor, grad: Tensor, lr: Tensor, update_slots: bool = True,
+    weight_decay: float = 0.0, scale: float = 1.0,
+):  # fmt: skip
+    """One step of Adagrad (Duchi et al., 2011).
+
+    Returns: new param, accum.
+    """
+    g = _gradient(param, grad, weight_decay, scale)
+    a = _wide(accum) + square(g) if update_slots else _wide(accum)
+    return _like(_wide(param) - lr * g / sqrt(a), param), _like(a, accum)
+
+
+@op(composite=True, differentiable=False)
+def adadelta_step(
+    param: Tensor, accum: Tensor, accum_update: Tensor, grad: Tensor, lr: Tensor, rho: float = 0.9,
+    eps: float = 1e-6, weight_decay: float = 0.0, scale: float = 1.0,
+):  # fmt: skip
+    """One step of Adadelta (Zeiler, 2012).
+
+    Returns: new param, accum, accum_update.
+    """
+    g = _gradient(param, grad, weight_decay, scale)
+    a = _wide(accum) * rho + square(g) * (1.0 - rho)
+    before = _wide(accum_update)
+    step = sqrt(before + eps) / sqrt(a + eps) * g
+    after = before * rho + square(step) * (1.0 - rho)
+    return _like(_wide(param) - lr * step, param), _like(a, accum), _like(after, accum_update)
+
+
+@op(composite=True, differentiable=False)
+def ftrl_step(
+    param: Tensor, accum: Tensor, linear: Tensor, grad: Tensor, lr: Tensor, l1: float = 0.0,
+    l2: float = 0.0, lr_power: float = -0.5, weight_decay: float = 0.0, scale: float = 1.0,
+):  # fmt: skip
+    """One step of follow-the-regularised-leader (McMahan et al., 2013).
+
+    Returns: new param, accum, linear.
+    """
+    p, a, z = _wide(param), _wide(accum), _wide(linear)
+    g = _gradient(param, grad, weight_decay, scale)
+    a1 = a + square(g)
+    if lr_power == -0.5:
+        new, old = sqrt(a1), sqrt(a)
+    else:
+        new, old = a1 ** (-lr_power), a ** (-lr_power)
+    z1 = z + g - (new - old) / lr * p
+    # where |z1| <= l1 the parameter is 0
+    shrunk = sign(z1) * maximum(absolute(z1) - l1, 0.0)
+    p1 = -shrunk / (new / lr + 2.0 * l2)
+    return _like(p1, param), _like(a1, accum), _like(z1, linear)
+
+
+@op(composite=True, differentiable=False)
+def adamax_step(
+    param: Tensor, m: Tensor, v: Tensor, grad: Tensor, lr: Tensor, beta1_power: Tensor,
+    beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-8, weight_decay: float = 0.0,
+    scale: float = 1.0,
+):  # fmt: skip
+    """One step of AdaMax (Kingma and Ba, 2015).
+
+    Returns: new param, m, v.
+    """
+    g = _gradient(param, grad, weight_decay, scale)
+    m1 = _wide(m) * beta1 + g * (1.0 - beta1)
+    v1 = maximum(_wide(v) * beta2, absolute(g))
+    p = _wide(param) - lr / (1.0 - beta1_power) * m1 / (v1 + eps)
+    return _like(p, param), _like(m1, m), _like(v1, v)
+
+
+@op(composite=True, differentiable=False)
+def moving_statistics(
+    moving_mean: Tensor, moving_variance: Tensor, mean: Tensor, variance: Tensor, keep: float = 0.9,
+    count: int = 1,
+):  # fmt: skip
+    """Moving averages of batch statistics; `keep` weights the old ones.
+
+    The biased `variance` of `count` elements enters unbiased. Returns: new moving_mean, moving_variance.
+    """
+    share = (1.0 - keep) * (count / (count - 1) if count > 1 else 1.0)
+    new_mean = _wide(moving_mean) * keep + _wide(mean) * (1.0 - keep)
+    new_variance = _wide(moving_variance) * keep + _wide(variance) * share
+    return _like(new_mean, moving_mean), _like(new_variance, moving_variance)

@@ -1,0 +1,25 @@
+"""Training: Model, callbacks, metrics, mixed precision, checkpoints (`mindspore.train`)."""
+
+from __future__ import annotations
+
+from .. import amp
+from ..amp import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager
+from ..nn.metrics import *  # noqa: F403
+from . import callback, serialization
+from .callback import (
+    Callback,
+    CheckpointConfig,
+    EarlyStopping,
+    History,
+    LambdaCallback,
+    LearningRateScheduler,
+    LossMonitor,
+    ModelCheckpoint,
+    ReduceLROnPlateau,
+    RunContext,
+    SummaryCollector,
+    TimeMonitor,
+)
+from .dataset_helper import DatasetHelper, connect_network_with_dataset, data_sink
+from .model import Model
+from .serialization import *  # noqa: F403

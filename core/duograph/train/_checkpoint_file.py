@@ -1,0 +1,240 @@
+"""Checkpoint files: safetensors bytes, whatever the file is called. Reading runs no code of the file.
+
+Text and the true names of dtypes that safetensors lacks stand in the file's metadata. Files in MindSpore's own format (a
+protocol buffer of named tensors) are read too; none are written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import tempfile
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import safetensors
+
+from ..dtype import ALL, DType, as_dtype
+from ..errors import CheckpointError
+
+__all__ = ["write", "read"]
+
+# safetensors' names; complex numbers are kept as pairs of reals
+_CODES = {
+    "bool": "BOOL", "int8": "I8", "int16": "I16", "int32": "I32", "int64": "I64", "uint8": "U8",
+    "uint16": "U16", "uint32": "U32", "uint64": "U64", "float16": "F16", "bfloat16": "BF16",
+    "float32": "F32", "float64": "F64",
+}  # fmt: skip
+_DTYPES = {code: as_dtype(name) for name, code in _CODES.items()}
+_PAIRS = {"complex64": "float32", "complex128": "float64"}
+_OWN = "duograph"
+
+Entries = Mapping[str, "np.ndarray[Any, Any] | str"]
+
+
+def write(path: str, entries: Entries, crc: bool) -> None:
+    """Write arrays and texts so that readers see the old file or the whole new one."""
+    tensors: dict[str, dict[str, Any]] = {}
+    notes: dict[str, Any] = {"version": 1, "texts": {}, "complex": {}}
+    order: list[str] = []
+    check = 0
+    for name, value in entries.items():
+        order.append(name)
+        if isinstance(value, str):
+            notes["texts"][name] = value
+            continue
+        array = np.ascontiguousarray(value).reshape(value.shape)
+        dtype = as_dtype(array.dtype)
+        shape = list(array.shape)
+        if dtype.is_complex:
+            notes["complex"][name] = dtype.name
+            dtype = as_dtype(_PAIRS[dtype.name])
+            shape.append(2)
+        data = array.tobytes()
+        if crc:
+            check = zlib.crc32(data, zlib.crc32(name.encode(), check))
+        tensors[name] = {"dtype": dtype.name, "shape": shape, "data": data}
+    notes["order"] = order
+    if crc:
+        notes["crc32"] = check
+    data = safetensors.serialize(tensors, metadata={_OWN: json.dumps(notes)})
+    folder = os.path.dirname(os.path.abspath(path))
+    os.makedirs(folder, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=folder, prefix=".", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as f:
+            f.write(data)
+            f.flush()
+            os.fsync(f.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+def read(path: str, check_crc: bool) -> dict[str, np.ndarray[Any, Any] | str]:
+    """Everything in a file, in the order it was saved.
+
+    Raises:
+        CheckpointError: no such file, a truncated one, or one of another kind.
+    """
+    try:
+        with open(path, "rb") as f:
+            data = f.read()
+    except FileNotFoundError:
+        raise CheckpointError(f"load_checkpoint: got {path!r}; there is no such file") from None
+    except IsADirectoryError:
+        raise CheckpointError(f"load_checkpoint: got {path!r}; it is a folder, wanted a file") from None
+    if not data:
+        raise CheckpointError(f"load_checkpoint: {path!r} is empty; wanted a checkpoint")
+    if _looks_like_safetensors(data):
+        return _read_safetensors(path, data, check_crc)
+    if check_crc:
+        raise CheckpointError(f"load_checkpoint: {path!r} has no checksum; wanted crc_check=False")
+    found = _read_mindspore(data)
+    if found is None:
+        start = data[:16]
+        raise CheckpointError(
+            f"load_checkpoint: {path!r} is no checkpoint, or a damaged one (it starts with {start!r}); "
+            f"wanted safetensors, or MindSpore's format"
+        )
+    return found
+
+
+def _looks_like_safetensors(data: bytes) -> bool:
+    return len(data) > 8 and data[8:9] == b"{" and int.from_bytes(data[:8], "little") < 100_000_000
+
+
+def _read_safetensors(
+    path: str, data: bytes, check_crc: bool
+) -> dict[str, np.ndarray[Any, Any] | str]:
+    length = int.from_bytes(data[:8], "little")
+    try:
+        header = json.loads(data[8 : 8 + length])
+        parts = dict(safetensors.deserialize(data))
+        notes = json.loads(header.get("__metadata__", {}).get(_OWN, "{}"))
+    except (ValueError, safetensors.SafetensorError) as error:
+        raise CheckpointError(
+            f"load_checkpoint: {path!r} is truncated or damaged ({error}); nothing was loaded"
+        ) from None
+    arrays: dict[str, np.ndarray[Any, Any] | str] = {}
+    check = 0
+    for name in notes.get("order", parts):
+        if name in notes.get("texts", {}):
+            arrays[name] = notes["texts"][name]
+            continue
+        part = parts[name]
+        dtype = _DTYPES.get(part["dtype"])
+        if dtype is None:
+            raise CheckpointError(
+                f"load_checkpoint: {name} in {path!r} has dtype {part['dtype']}; "
+                f"wanted one of {', '.join(_DTYPES)}"
+            )
+        raw = bytes(part["data"])
+        check = zlib.crc32(raw, zlib.crc32(name.encode(), check))
+        array = np.frombuffer(raw, dtype.np).reshape(part["shape"])
+        complex_name = notes.get("complex", {}).get(name)
+        if complex_name:
+            array = array.view(as_dtype(complex_name).np).reshape(part["shape"][:-1])
+        arrays[name] = array
+    if check_crc and notes.get("crc32") != check:
+        known = "has no checksum" if "crc32" not in notes else "does not match its checksum"
+        raise CheckpointError(f"load_checkpoint: {path!r} {known}; nothing was loaded")
+    return arrays
+
+
+# ---- MindSpore's own files ----------------------------------------------------------------------
+# message Checkpoint { repeated Value value = 1; }  Value { string tag = 1; Tensor tensor = 2; }
+# Tensor { repeated int64 dims = 1; string tensor_type = 2; bytes tensor_content = 3; }
+
+_BY_DISPLAY: dict[str, DType] = {str(d).lower(): d for d in ALL}
+
+
+class _Malformed(Exception):
+    pass
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        if at >= len(data) or shift > 63:
+            raise _Malformed
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at += 1
+        if not byte & 0x80:
+            return value, at
+        shift += 7
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
+    at = 0
+    while at < len(data):
+        key, at = _varint(data, at)
+        kind = key & 7
+        if kind == 0:
+            value, at = _varint(data, at)
+            yield key >> 3, value
+        elif kind == 2:
+            length, at = _varint(data, at)
+            if at + length > len(data):
+                raise _Malformed
+            yield key >> 3, data[at : at + length]
+            at += length
+        else:
+            raise _Malformed
+
+
+def _read_mindspore(data: bytes) -> dict[str, np.ndarray[Any, Any] | str] | None:
+    """The tensors of a file in MindSpore's format, or None when it is not one."""
+    pieces: dict[str, list[tuple[tuple[int, ...], str, bytes]]] = {}
+    try:
+        for number, value in _fields(data):
+            if number != 1 or not isinstance(value, bytes):
+                return None
+            tag, tensor = "", b""
+            for field, content in _fields(value):
+                if field == 1:
+                    tag = content.decode()
+                elif field == 2:
+                    tensor = content
+            dims: list[int] = []
+            kind, content_bytes = "", b""
+            for field, content in _fields(tensor):
+                if field == 1 and isinstance(content, int):
+                    dims.append(content)
+                elif field == 1:
+                    at = 0
+                    while at < len(content):
+                        n, at = _varint(content, at)
+                        dims.append(n)
+                elif field == 2:
+                    kind = content.decode()
+                elif field == 3:
+                    content_bytes = content
+            pieces.setdefault(tag, []).append((tuple(dims), kind, content_bytes))
+    except (_Malformed, UnicodeDecodeError, AttributeError):
+        return None
+    found: dict[str, np.ndarray[Any, Any] | str] = {}
+    for tag, parts in pieces.items():
+        dims_, kind, _ = parts[0]
+        joined = b"".join(p[2] for p in parts)
+        if kind == "str":
+            found[tag] = joined.decode()
+            continue
+        dtype = _BY_DISPLAY.get(kind.lower())
+        if dtype is None:
+            return None
+        shape = () if dims_ == (0,) else dims_
+        if math.prod(shape) * dtype.itemsize != len(joined):
+            return None
+        found[tag] = np.frombuffer(joined, dtype.np).reshape(shape)
+    return found or None

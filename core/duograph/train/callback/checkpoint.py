@@ -1,0 +1,227 @@
+"""ModelCheckpoint and its configuration."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from ...errors import ArgumentError, ArgumentValueError
+from ...nn import _check
+from ...nn.cell import Cell
+from ...parameter import Parameter
+from ...tensor import Tensor
+from ..serialization import save_checkpoint
+from ._callback import Callback, RunContext
+
+__all__ = ["CheckpointConfig", "ModelCheckpoint"]
+
+
+class CheckpointConfig:
+    """When and what ModelCheckpoint saves (`mindspore.train.CheckpointConfig`).
+
+    Args:
+        save_checkpoint_steps: save every so many steps; 0 for none.
+        save_checkpoint_seconds: save every so many seconds; not together with steps.
+        keep_checkpoint_max: files kept, the oldest go first; 0 keeps all.
+        keep_checkpoint_per_n_minutes: keep one file in so many minutes instead.
+        async_save, crc_check, format: as for `save_checkpoint`.
+        saved_network: Cell to save instead of the trained one.
+        append_info: list of ``"epoch_num"``, ``"step_num"`` and dictionaries: more entries.
+        exception_save: save when training ends with an exception.
+
+    Raises:
+        ValueError: a number below 0, nothing that says when to save, or `enc_key`.
+
+    Examples:
+        >>> from duograph.train import CheckpointConfig
+        >>> config = CheckpointConfig(save_checkpoint_steps=100, keep_checkpoint_max=3)
+    """
+
+    def __init__(
+        self,
+        save_checkpoint_steps: int = 1,
+        save_checkpoint_seconds: int = 0,
+        keep_checkpoint_max: int = 5,
+        keep_checkpoint_per_n_minutes: int = 0,
+        integrated_save: bool = True,
+        async_save: bool = False,
+        saved_network: Cell | None = None,
+        append_info: list[Any] | None = None,
+        enc_key: bytes | None = None,
+        enc_mode: str = "AES-GCM",
+        exception_save: bool = False,
+        crc_check: bool = False,
+        remove_redundancy: bool = False,
+        format: str = "ckpt",
+        **kwargs: Any,
+    ) -> None:
+        del integrated_save, enc_mode, remove_redundancy, kwargs
+        for name, value in (
+            ("save_checkpoint_steps", save_checkpoint_steps),
+            ("save_checkpoint_seconds", save_checkpoint_seconds),
+            ("keep_checkpoint_max", keep_checkpoint_max),
+            ("keep_checkpoint_per_n_minutes", keep_checkpoint_per_n_minutes),
+        ):
+            if value is not None:
+                _check.non_negative_int("CheckpointConfig", name, value)
+        if not any((
+            save_checkpoint_steps, save_checkpoint_seconds, keep_checkpoint_max,
+            keep_checkpoint_per_n_minutes,
+        )):  # fmt: skip
+            raise ArgumentValueError("CheckpointConfig: every number is 0; wanted to know when to save")
+        if enc_key is not None:
+            raise ArgumentValueError("CheckpointConfig: got enc_key; files are not encrypted here")
+        if saved_network is not None and not isinstance(saved_network, Cell):
+            raise ArgumentError(
+                f"CheckpointConfig: got saved_network of {type(saved_network).__name__}; wanted a Cell"
+            )
+        self.save_checkpoint_steps = save_checkpoint_steps or 0
+        self.save_checkpoint_seconds = 0 if save_checkpoint_steps else (save_checkpoint_seconds or 0)
+        self.keep_checkpoint_per_n_minutes = keep_checkpoint_per_n_minutes or 0
+        self.keep_checkpoint_max = keep_checkpoint_max or 0
+        self.async_save, self.crc_check = async_save, crc_check
+        self.saved_network = saved_network
+        self.append_info = append_info
+        self.exception_save = exception_save
+        self.format = _check.one_of("CheckpointConfig", "format", format, ("ckpt", "safetensors"))
+
+
+class ModelCheckpoint(Callback):
+    """Saves the network while it trains, as ``prefix-epoch_step.ckpt`` (`mindspore.train.ModelCheckpoint`).
+
+    Args:
+        prefix: start of the names, or a function from cb_params to one.
+        directory: where; by default the current folder.
+        config: CheckpointConfig; by default every step, five files.
+
+    Attributes:
+        latest_ckpt_file_name: path of the newest file.
+
+    Raises:
+        TypeError: arguments of the wrong kind.
+        ValueError: a prefix with a path in it.
+
+    Examples:
+        >>> from duograph.train import CheckpointConfig, ModelCheckpoint
+        >>> callback = ModelCheckpoint("net", "checkpoints", CheckpointConfig(100))
+    """
+
+    def __init__(
+        self, prefix: Any = "CKP", directory: Any = None, config: CheckpointConfig | None = None
+    ) -> None:
+        if not callable(prefix) and (not isinstance(prefix, str) or "/" in prefix):
+            raise ArgumentValueError(
+                f"ModelCheckpoint: got prefix={prefix!r}; wanted a text without a slash"
+            )
+        if config is not None and not isinstance(config, CheckpointConfig):
+            raise ArgumentError(
+                f"ModelCheckpoint: got config of {type(config).__name__}; wanted a CheckpointConfig"
+            )
+        self._prefix = prefix
+        self._directory = directory
+        self._config = config or CheckpointConfig()
+        self._latest = ""
+        self._saved: list[str] = []
+        self._last_step = 0
+        self._last_time = time.time()
+        self._last_kept = 0.0
+
+    @property
+    def latest_ckpt_file_name(self) -> str:
+        """Path of the newest file."""
+        return self._latest
+
+    def begin(self, run_context: RunContext) -> None:
+        del run_context
+        self._last_time = time.time()
+
+    def on_eval_begin(self, run_context: RunContext) -> None:
+        """Nothing is saved in an evaluation."""
+
+    def on_eval_end(self, run_context: RunContext) -> None:
+        """Nothing is saved in an evaluation."""
+
+    def on_eval_step_end(self, run_context: RunContext) -> None:
+        """Nothing is saved in an evaluation."""
+
+    def step_end(self, run_context: RunContext) -> None:
+        p = run_context.original_args()
+        config = self._config
+        due = False
+        if config.save_checkpoint_steps:
+            due = p.cur_step_num % config.save_checkpoint_steps == 0
+        elif config.save_checkpoint_seconds:
+            due = time.time() - self._last_time >= config.save_checkpoint_seconds
+        if due:
+            self._save(p)
+
+    def end(self, run_context: RunContext) -> None:
+        p = run_context.original_args()
+        if p.get("cur_step_num", 0) != self._last_step:
+            self._save(p)
+
+    def __exit__(self, *error: Any) -> None:
+        return None
+
+    def _save(self, p: Any) -> None:
+        config = self._config
+        prefix = self._prefix(p) if callable(self._prefix) else self._prefix
+        folder = self._directory(p) if callable(self._directory) else self._directory
+        step = (p.cur_step_num - 1) % p.batch_num + 1
+        name = f"{prefix}-{p.cur_epoch_num}_{step}.{config.format}"
+        path = os.path.join(os.fspath(folder or os.getcwd()), name)
+        network = config.saved_network or p.get("network") or p.train_network
+        save_checkpoint(
+            network, path, async_save=config.async_save, append_dict=self._more(p),
+            crc_check=config.crc_check, format=config.format,
+        )  # fmt: skip
+        self._latest = path
+        p["latest_ckpt_file"] = path
+        p["last_save_ckpt_step"] = p.cur_step_num
+        self._last_step = p.cur_step_num
+        self._last_time = time.time()
+        self._forget_old(path)
+
+    def _more(self, p: Any) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for item in self._config.append_info or []:
+            if isinstance(item, dict):
+                found.update(item)
+            elif item == "epoch_num":
+                found["epoch_num"] = p.cur_epoch_num
+            elif item == "step_num":
+                found["step_num"] = p.cur_step_num
+            else:
+                raise ArgumentValueError(
+                    f"CheckpointConfig: got {item!r} in append_info; wanted 'epoch_num', 'step_num' "
+                    f"or a dictionary"
+                )
+        for value in found.values():
+            if not isinstance(value, (int, float, bool, str, Parameter, Tensor)):
+                raise ArgumentError(
+                    f"CheckpointConfig: got {type(value).__name__} in append_info; "
+                    f"wanted numbers, texts or Tensors"
+                )
+        return found
+
+    def _forget_old(self, path: str) -> None:
+        config = self._config
+        if path in self._saved:
+            self._saved.remove(path)
+        self._saved.append(path)
+        if config.keep_checkpoint_max:
+            while len(self._saved) > config.keep_checkpoint_max:
+                _remove(self._saved.pop(0))
+        elif config.keep_checkpoint_per_n_minutes:
+            if len(self._saved) > 1 and time.time() - self._last_kept < config.keep_checkpoint_per_n_minutes * 60:
+                _remove(self._saved.pop(-2))
+            else:
+                self._last_kept = time.time()
+
+
+def _remove(path: str) -> None:
+    try:
+        os.remove(path)
+    except FileNotFoundError:
+        pass

@@ -1,0 +1,384 @@
+"""Callbacks that print, stop early, change the rate and keep a history."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...errors import ArgumentError, ArgumentValueError, DuographError
+from ...nn import _check
+from ...parameter import Parameter
+from ...tensor import Tensor
+from ._callback import Callback, RunContext
+
+__all__ = [
+    "LossMonitor", "TimeMonitor", "EarlyStopping", "ReduceLROnPlateau", "LearningRateScheduler",
+    "History", "LambdaCallback", "SummaryCollector",
+]  # fmt: skip
+
+
+class LossNotFinite(DuographError, ValueError):
+    """The loss of a step is NaN or infinite."""
+
+
+def _loss(cb_params: Any) -> Any:
+    """The loss of the last step as a number or array, or None."""
+    found = cb_params.get("net_outputs")
+    if isinstance(found, (tuple, list)) and found:
+        found = found[0]
+    if isinstance(found, Tensor):
+        array = found.asnumpy()
+        return float(np.mean(array)) if array.size else None
+    return found
+
+
+class LossMonitor(Callback):
+    """Prints ``epoch: 1 step: 100, loss is ...`` (`mindspore.train.LossMonitor`).
+
+    Args:
+        per_print_times: print every so many steps; 0 prints only metrics.
+
+    Raises:
+        ValueError: `per_print_times` below 0; at run time: the loss is NaN or infinite.
+
+    Examples:
+        >>> from duograph.train import LossMonitor
+        >>> monitor = LossMonitor(100)
+    """
+
+    def __init__(self, per_print_times: int = 1) -> None:
+        self._per_print_times = _check.non_negative_int(
+            "LossMonitor", "per_print_times", per_print_times
+        )
+        self._last_print_time = 0
+
+    def step_end(self, run_context: RunContext) -> None:
+        p = run_context.original_args()
+        loss = _loss(p)
+        step = (p.cur_step_num - 1) % p.batch_num + 1
+        if isinstance(loss, float) and not np.isfinite(loss):
+            raise LossNotFinite(
+                f"epoch: {p.cur_epoch_num} step: {step}: the loss is {loss}; wanted a finite one"
+            )
+        if p.cur_step_num <= self._last_print_time:
+            self._last_print_time = p.cur_step_num
+        if self._per_print_times and (p.cur_step_num - self._last_print_time) >= self._per_print_times:
+            self._last_print_time = p.cur_step_num
+            print(f"epoch: {p.cur_epoch_num} step: {step}, loss is {loss}", flush=True)
+
+    def on_train_epoch_end(self, run_context: RunContext) -> None:
+        p = run_context.original_args()
+        metrics = p.get("eval_results") or {}
+        if metrics:
+            print(f"Eval result: epoch {p.cur_epoch_num}, metrics: {metrics}", flush=True)
+
+    def on_eval_step_end(self, run_context: RunContext) -> None:
+        """Nothing: an evaluation has no loss of its own."""
+
+
+class TimeMonitor(Callback):
+    """Prints how long epochs and steps take (`mindspore.train.TimeMonitor`).
+
+    Args:
+        data_size: steps of an epoch; by default the run says.
+
+    Raises:
+        TypeError: `data_size` is no int.
+    """
+
+    def __init__(self, data_size: int | None = None, data_time: bool = False) -> None:
+        if data_size is not None:
+            _check.positive_int("TimeMonitor", "data_size", data_size)
+        self.data_size = data_size
+        self.data_time = data_time
+        self.epoch_time = time.time()
+
+    def epoch_begin(self, run_context: RunContext) -> None:
+        del run_context
+        self.epoch_time = time.time()
+
+    def on_train_epoch_end(self, run_context: RunContext) -> None:
+        self._print("Train", run_context.original_args())
+
+    def on_eval_epoch_end(self, run_context: RunContext) -> None:
+        self._print("Eval", run_context.original_args())
+
+    def _print(self, what: str, p: Any) -> None:
+        spent = (time.time() - self.epoch_time) * 1000
+        steps = self.data_size or p.get("batch_num") or 1
+        print(
+            f"{what} epoch time: {spent:5.3f} ms, per step time: {spent / steps:5.3f} ms", flush=True
+        )
+
+
+class _Watcher(Callback):
+    """Compares a value with its best so far."""
+
+    def __init__(self, monitor: str, mode: str, min_delta: float, patience: int) -> None:
+        owner = type(self).__name__
+        if not isinstance(monitor, str):
+            raise ArgumentError(f"{owner}: got monitor={monitor!r}; wanted a name")
+        _check.one_of(owner, "mode", mode, ("auto", "min", "max"))
+        self.monitor = monitor
+        self.min_delta = abs(_check.real(owner, "min_delta", min_delta))
+        self.patience = _check.non_negative_int(owner, "patience", patience)
+        rising = ("acc", "accuracy", "top", "f1", "recall", "precision", "dice", "auc")
+        up = mode == "max" or (mode == "auto" and any(r in monitor.lower() for r in rising))
+        self._sign = 1.0 if up else -1.0
+        self.best = -np.inf * self._sign
+
+    def _better(self, value: float, than: float) -> bool:
+        return self._sign * (value - than) > self.min_delta
+
+    def _value(self, run_context: RunContext) -> float | None:
+        p = run_context.original_args()
+        if self.monitor == "loss":
+            return _loss(p)  # type: ignore[no-any-return]
+        results = p.get("eval_results") or {}
+        name = self.monitor[5:] if self.monitor.startswith("eval_") else self.monitor
+        for key in (self.monitor, name):
+            if key in results:
+                return float(np.mean(results[key]))
+        if results:
+            raise ArgumentValueError(
+                f"{type(self).__name__}: got monitor={self.monitor!r}; "
+                f"wanted 'loss' or one of {', '.join(results)}"
+            )
+        return None
+
+
+class EarlyStopping(_Watcher):
+    """Ends training when a value no longer gets better (`mindspore.train.EarlyStopping`).
+
+    Args:
+        monitor: ``"loss"``, ``"eval_loss"`` or the name of a metric.
+        min_delta: least change that counts.
+        patience: epochs to wait.
+        verbose: print when it stops.
+        mode: ``"min"``, ``"max"``, or ``"auto"``: by the name.
+        baseline: value to be better than.
+        restore_best_weights: put the weights of the best epoch back at the end.
+
+    Raises:
+        ValueError: another mode, `patience` below 0, an unknown name at run time.
+    """
+
+    def __init__(
+        self,
+        monitor: str = "eval_loss",
+        min_delta: float = 0,
+        patience: int = 0,
+        verbose: bool = False,
+        mode: str = "auto",
+        baseline: float | None = None,
+        restore_best_weights: bool = False,
+    ) -> None:
+        super().__init__(monitor, mode, min_delta, patience)
+        self.verbose, self.baseline = verbose, baseline
+        self.restore_best_weights = restore_best_weights
+        self.stopped_epoch = 0
+        self.wait = 0
+        self._best_weights: dict[str, Any] | None = None
+
+    def on_train_begin(self, run_context: RunContext) -> None:
+        del run_context
+        self.wait, self.stopped_epoch, self._best_weights = 0, 0, None
+        self.best = -np.inf * self._sign if self.baseline is None else self.baseline
+
+    def on_train_epoch_end(self, run_context: RunContext) -> None:
+        value = self._value(run_context)
+        if value is None:
+            return
+        p = run_context.original_args()
+        network = p.train_network
+        if self.restore_best_weights and self._best_weights is None:
+            self._best_weights = {q.name: q.clone() for q in network.get_parameters()}
+        if self._better(value, self.best):
+            self.best, self.wait = value, 0
+            if self.restore_best_weights:
+                self._best_weights = {q.name: q.clone() for q in network.get_parameters()}
+            return
+        self.wait += 1
+        if self.wait >= max(self.patience, 1):
+            self.stopped_epoch = p.cur_epoch_num
+            run_context.request_stop()
+            if self._best_weights is not None:
+                for q in network.get_parameters():
+                    q.set_data(self._best_weights[q.name])
+            if self.verbose:
+                print(f"Epoch {self.stopped_epoch}: early stopping", flush=True)
+
+
+class ReduceLROnPlateau(_Watcher):
+    """Lowers the learning rate when a value no longer gets better (`mindspore.train.ReduceLROnPlateau`).
+
+    Args:
+        monitor, min_delta, patience, verbose, mode: as for `EarlyStopping`.
+        factor: of the rate, 0 or more and below 1.
+        cooldown: epochs to wait after a change.
+        min_lr: least rate.
+
+    Raises:
+        ValueError: `factor` of 1 or more, another mode, a rate that changes with every step.
+    """
+
+    def __init__(
+        self,
+        monitor: str = "eval_loss",
+        factor: float = 0.1,
+        patience: int = 10,
+        verbose: bool = False,
+        mode: str = "auto",
+        min_delta: float = 1e-4,
+        cooldown: int = 0,
+        min_lr: float = 0,
+    ) -> None:
+        super().__init__(monitor, mode, min_delta, patience)
+        self.factor = _check.in_range("ReduceLROnPlateau", "factor", factor, 0, 1, open_high=True)
+        self.cooldown = _check.non_negative_int("ReduceLROnPlateau", "cooldown", cooldown)
+        self.min_lr = _check.in_range("ReduceLROnPlateau", "min_lr", min_lr, 0)
+        self.verbose = verbose
+        self.wait = self.cooldown_counter = 0
+
+    def on_train_begin(self, run_context: RunContext) -> None:
+        del run_context
+        self.wait = self.cooldown_counter = 0
+        self.best = -np.inf * self._sign
+
+    def on_train_epoch_end(self, run_context: RunContext) -> None:
+        value = self._value(run_context)
+        if value is None:
+            return
+        if self.cooldown_counter > 0:
+            self.cooldown_counter -= 1
+            self.wait = 0
+        if self._better(value, self.best):
+            self.best, self.wait = value, 0
+        elif self.cooldown_counter == 0:
+            self.wait += 1
+            if self.wait >= self.patience:
+                self._lower(run_context.original_args())
+                self.cooldown_counter, self.wait = self.cooldown, 0
+
+    def _lower(self, p: Any) -> None:
+        for rate in _rates("ReduceLROnPlateau", p.optimizer):
+            old = float(rate.asnumpy())
+            new = max(old * self.factor, self.min_lr)
+            if new < old:
+                rate.set_data(Tensor(new, rate.dtype))
+                if self.verbose:
+                    print(f"Epoch {p.cur_epoch_num}: the learning rate is now {new}", flush=True)
+
+
+def _rates(owner: str, optimizer: Any) -> list[Parameter]:
+    """The distinct rates of an optimiser that are plain Parameters."""
+    rate = optimizer.learning_rate
+    found: list[Parameter] = []
+    for r in rate if isinstance(rate, tuple) else (rate,):
+        if not isinstance(r, Parameter):
+            raise ArgumentValueError(
+                f"{owner}: got an optimiser whose rate changes with every step "
+                f"({type(r).__name__}); wanted a constant rate"
+            )
+        if all(r is not f for f in found):
+            found.append(r)
+    return found
+
+
+class LearningRateScheduler(Callback):
+    """Sets the rate before every step (`mindspore.train.LearningRateScheduler`).
+
+    Args:
+        learning_rate_function: from (rate, number of the step) to the rate.
+
+    Raises:
+        TypeError: no function.
+
+    Examples:
+        >>> from duograph.train import LearningRateScheduler
+        >>> callback = LearningRateScheduler(lambda rate, step: rate * 0.1 if step % 100 == 0 else rate)
+    """
+
+    def __init__(self, learning_rate_function: Callable[[float, int], float]) -> None:
+        if not callable(learning_rate_function):
+            raise ArgumentError("LearningRateScheduler: wanted a function of (rate, step)")
+        self.learning_rate_function = learning_rate_function
+
+    def step_end(self, run_context: RunContext) -> None:
+        p = run_context.original_args()
+        for rate in _rates("LearningRateScheduler", p.optimizer):
+            new = self.learning_rate_function(float(rate.asnumpy()), p.cur_step_num)
+            rate.set_data(Tensor(float(new), rate.dtype))
+
+
+class History(Callback):
+    """Keeps the loss of every epoch, and the metrics, in `history` and `epoch` (`mindspore.train.History`)."""
+
+    def __init__(self) -> None:
+        self.history: dict[str, list[Any]] = {}
+        self.epoch: dict[str, list[int]] = {}
+
+    def begin(self, run_context: RunContext) -> None:
+        del run_context
+        self.epoch = {"epoch": []}
+        self.history = {}
+
+    def on_eval_begin(self, run_context: RunContext) -> None:
+        """Nothing: an evaluation inside training starts no new history."""
+
+    def on_train_epoch_end(self, run_context: RunContext) -> None:
+        p = run_context.original_args()
+        self.epoch.setdefault("epoch", []).append(p.get("cur_epoch_num", 1))
+        outputs = p.get("net_outputs")
+        if outputs is not None:
+            first = outputs[0] if isinstance(outputs, (tuple, list)) else outputs
+            value = first.asnumpy() if isinstance(first, Tensor) else first
+            self.history.setdefault("net_output", []).append(
+                value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
+            )
+        for name, metric in (p.get("eval_results") or {}).items():
+            self.history.setdefault(name, []).append(metric)
+
+
+class LambdaCallback(Callback):
+    """A callback made of functions (`mindspore.train.LambdaCallback`).
+
+    Raises:
+        TypeError: something that is no function.
+
+    Examples:
+        >>> from duograph.train import LambdaCallback
+        >>> callback = LambdaCallback(on_train_epoch_end=lambda run_context: print("an epoch"))
+    """
+
+    def __init__(
+        self,
+        on_train_epoch_begin: Any = None,
+        on_train_epoch_end: Any = None,
+        on_train_step_begin: Any = None,
+        on_train_step_end: Any = None,
+        on_train_begin: Any = None,
+        on_train_end: Any = None,
+        on_eval_epoch_begin: Any = None,
+        on_eval_epoch_end: Any = None,
+        on_eval_step_begin: Any = None,
+        on_eval_step_end: Any = None,
+        on_eval_begin: Any = None,
+        on_eval_end: Any = None,
+    ) -> None:
+        given = {k: v for k, v in locals().items() if k.startswith("on_") and v is not None}
+        for name, function in given.items():
+            if not callable(function):
+                raise ArgumentError(f"LambdaCallback: got {function!r} for {name}; wanted a function")
+            setattr(self, name, function)
+
+
+class SummaryCollector(Callback):
+    """Accepted for scripts that write summaries; nothing is written here (`mindspore.train.SummaryCollector`)."""
+
+    def __init__(self, summary_dir: str, *args: Any, **kwargs: Any) -> None:
+        del args, kwargs
+        self.summary_dir = summary_dir

@@ -1,0 +1,344 @@
+"""Model: trains, evaluates and runs a network over datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from .. import context
+from ..amp import build_train_network
+from ..errors import ArgumentError, ArgumentValueError
+from ..nn.cell import Cell
+from ..nn.metrics.regression import Loss
+from ..nn.metrics.table import get_metrics
+from ..nn.wrap.cell_wrapper import WithEvalCell
+from ..tensor import Tensor
+from .callback import CallbackList, RunContext, RunParameters
+
+__all__ = ["Model"]
+
+
+class Model:
+    """Trains, evaluates and runs a network (`mindspore.train.Model`).
+
+    Args:
+        network: Cell; with `loss_fn` from data to predictions, without from a batch to the loss.
+        loss_fn: Cell or function of (predictions, labels).
+        optimizer: Optimizer, for training.
+        metrics: dictionary from names to metrics, or set of names.
+        eval_network: Cell for evaluation, from a batch to what the metrics take.
+        eval_indexes: three positions in its outputs: loss, predictions, labels (-1 for none).
+        amp_level: ``"O0"`` to ``"O3"`` or ``"auto"``, see `amp.auto_mixed_precision`.
+        loss_scale_manager: keyword; scales the loss.
+        keep_batchnorm_fp32: keyword; overrides what the level says.
+
+    Raises:
+        TypeError: arguments of the wrong kind.
+        ValueError: an unknown level, or `eval_network` and `metrics` that do not fit.
+
+    Examples:
+        >>> import numpy as np
+        >>> import duograph as ms
+        >>> from duograph import nn, dataset
+        >>> data = dataset.NumpySlicesDataset(
+        ...     (np.ones((8, 2), np.float32), np.zeros((8, 1), np.float32)), shuffle=False
+        ... ).batch(4)
+        >>> net = nn.Dense(2, 1)
+        >>> model = ms.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.1), metrics={"loss"})
+        >>> model.train(2, data)
+        >>> sorted(model.eval(data))
+        ['loss']
+    """
+
+    def __init__(
+        self,
+        network: Cell,
+        loss_fn: Any = None,
+        optimizer: Any = None,
+        metrics: Any = None,
+        eval_network: Cell | None = None,
+        eval_indexes: list[int] | None = None,
+        amp_level: str = "O0",
+        boost_level: str = "O0",
+        **kwargs: Any,
+    ) -> None:
+        if not isinstance(network, Cell):
+            raise ArgumentError(f"Model: got network of {type(network).__name__}; wanted a Cell")
+        if optimizer is not None and not isinstance(optimizer, Cell):
+            raise ArgumentError(
+                f"Model: got optimizer of {type(optimizer).__name__}; wanted an Optimizer"
+            )
+        for name in kwargs:
+            if name not in ("loss_scale_manager", "keep_batchnorm_fp32"):
+                raise ArgumentError(f"Model: got the unknown argument {name!r}")
+        self._network = network
+        self._loss_fn = loss_fn
+        self._optimizer = optimizer
+        self._amp_level = amp_level
+        self._boost_level = boost_level
+        self._loss_scale_manager = kwargs.get("loss_scale_manager")
+        self._options = kwargs
+        self._metric_fns = get_metrics(metrics)
+        self._train_network: Cell | None = None
+        self._eval_indexes = eval_indexes
+        self._eval_network = self._build_eval(eval_network, eval_indexes)
+        self._predict_network: Cell = network
+        if optimizer is not None:
+            self._train_network = build_train_network(
+                network, optimizer, loss_fn, level=amp_level, boost_level=boost_level, **kwargs
+            )
+
+    def _build_eval(self, eval_network: Cell | None, indexes: Any) -> Cell | None:
+        if eval_network is not None:
+            if indexes is not None and (not isinstance(indexes, list) or len(indexes) != 3):
+                raise ArgumentValueError(
+                    f"Model: got eval_indexes={indexes!r}; wanted a list of three ints"
+                )
+            self._eval_indexes = indexes or [0, 1, 2]
+            return eval_network
+        if not self._metric_fns:
+            return None
+        if self._loss_fn is None:
+            raise ArgumentValueError(
+                "Model: got metrics without loss_fn and eval_network; wanted one of them"
+            )
+        self._eval_indexes = [0, 1, 2]
+        fp32 = self._amp_level in ("O2", "O3", "auto")
+        return WithEvalCell(self._network, self._loss_fn, add_cast_fp32=fp32)
+
+    # ---- training -------------------------------------------------------------------------------
+
+    @property
+    def train_network(self) -> Cell | None:
+        """The Cell that does a training step."""
+        return self._train_network
+
+    @property
+    def predict_network(self) -> Cell:
+        """The Cell that predicts."""
+        return self._predict_network
+
+    @property
+    def eval_network(self) -> Cell | None:
+        """The Cell that evaluates."""
+        return self._eval_network
+
+    def train(
+        self,
+        epoch: int,
+        train_dataset: Any,
+        callbacks: Any = None,
+        dataset_sink_mode: bool = False,
+        sink_size: int = -1,
+        initial_epoch: int = 0,
+    ) -> None:
+        """Train for `epoch` passes over a dataset.
+
+        Args:
+            epoch: number of passes.
+            train_dataset: dataset, or any iterable of batches: tuples, lists or dictionaries of Tensors or arrays.
+            callbacks: Callback or list of them.
+            dataset_sink_mode: accepted; batches are fed one by one.
+            sink_size: with `dataset_sink_mode`: steps of an epoch, -1 for all of the dataset.
+            initial_epoch: passes that count as done.
+
+        Raises:
+            ValueError: `epoch` below 1, no optimizer, an `initial_epoch` not below `epoch`.
+        """
+        self._run(epoch, train_dataset, callbacks, initial_epoch, sink_size if dataset_sink_mode else -1)
+
+    def fit(
+        self,
+        epoch: int,
+        train_dataset: Any,
+        valid_dataset: Any = None,
+        valid_frequency: Any = 1,
+        callbacks: Any = None,
+        dataset_sink_mode: bool = False,
+        valid_dataset_sink_mode: bool = False,
+        sink_size: int = -1,
+        initial_epoch: int = 0,
+    ) -> None:
+        """Train, and evaluate after every `valid_frequency` epochs (or after those listed).
+
+        The other arguments, and the errors, are those of `train`.
+        """
+        del valid_dataset_sink_mode
+        if valid_dataset is not None and not self._metric_fns:
+            raise ArgumentValueError("Model.fit: got valid_dataset without metrics; wanted metrics")
+        size = sink_size if dataset_sink_mode else -1
+        self._run(epoch, train_dataset, callbacks, initial_epoch, size, valid_dataset, valid_frequency)
+
+    def _run(
+        self,
+        epochs: int,
+        dataset: Any,
+        callbacks: Any,
+        initial_epoch: int,
+        sink_size: int,
+        valid: Any = None,
+        frequency: Any = 1,
+    ) -> None:
+        if isinstance(epochs, bool) or not isinstance(epochs, int):
+            raise ArgumentError(f"Model.train: got epoch={epochs!r}; wanted an int")
+        if epochs < 1:
+            raise ArgumentValueError(f"Model.train: got epoch={epochs}; wanted 1 or more")
+        if not 0 <= initial_epoch < epochs:
+            raise ArgumentValueError(
+                f"Model.train: got initial_epoch={initial_epoch}; wanted 0 to {epochs - 1}"
+            )
+        if self._train_network is None:
+            raise ArgumentValueError("Model.train: the Model has no optimizer; wanted one")
+        network = self._train_network
+        steps = _length(dataset)
+        if sink_size > 0:
+            steps = sink_size
+        p = RunParameters(
+            train_network=network, network=self._network, loss_fn=self._loss_fn,
+            optimizer=self._optimizer, epoch_num=epochs, batch_num=steps, mode="train",
+            parallel_mode=context.get_auto_parallel_context("parallel_mode"), device_number=1,
+            train_dataset=dataset, dataset_sink_mode=False, initial_step=0,
+            loss_scale_mananger=self._loss_scale_manager, last_save_ckpt_step=0, latest_ckpt_file="",
+            cur_epoch_num=initial_epoch + 1, cur_step_num=initial_epoch * steps, net_outputs=None,
+        )  # fmt: skip
+        cb = CallbackList(callbacks)
+        p.list_callback = cb
+        run = RunContext(p)
+        cb.call("on_train_begin", run)
+        try:
+            for number in range(initial_epoch + 1, epochs + 1):
+                p.cur_epoch_num = number
+                cb.call("on_train_epoch_begin", run)
+                network.set_train(True)
+                self._epoch(network, dataset, sink_size, cb, run)
+                if valid is not None and _due(number, frequency):
+                    p["eval_results"] = self.eval(valid, cb.for_eval())
+                    network.set_train(True)
+                cb.call("on_train_epoch_end", run)
+                p.pop("eval_results", None)
+                if run.get_stop_requested():
+                    break
+        except BaseException:
+            for one in cb:
+                if getattr(getattr(one, "_config", None), "exception_save", False):
+                    one._save(p)
+            raise
+        cb.call("on_train_end", run)
+
+    def _epoch(
+        self, network: Cell, dataset: Any, limit: int, cb: CallbackList, run: RunContext
+    ) -> None:
+        p = run.original_args()
+        for done, batch in enumerate(_batches(dataset)):
+            if limit > 0 and done >= limit:
+                break
+            p.cur_step_num += 1
+            p.train_dataset_element = batch
+            cb.call("on_train_step_begin", run)
+            p.net_outputs = network(*batch)
+            if self._loss_scale_manager is not None and isinstance(p.net_outputs, tuple):
+                self._loss_scale_manager.update_loss_scale(bool(p.net_outputs[1]))
+            cb.call("on_train_step_end", run)
+            if run.get_stop_requested():
+                break
+
+    # ---- evaluation and prediction --------------------------------------------------------------
+
+    def eval(
+        self, valid_dataset: Any, callbacks: Any = None, dataset_sink_mode: bool = False
+    ) -> dict[str, Any]:
+        """Evaluate; returns the metrics by name.
+
+        Raises:
+            ValueError: the Model has no metrics.
+        """
+        del dataset_sink_mode
+        if not self._metric_fns or self._eval_network is None:
+            raise ArgumentValueError("Model.eval: the Model has no metrics; wanted some")
+        network = self._eval_network
+        p = RunParameters(
+            eval_network=network, network=self._network, valid_dataset=valid_dataset, mode="eval",
+            batch_num=_length(valid_dataset), metrics=self._metric_fns, cur_step_num=0,
+            cur_epoch_num=1, epoch_num=1, net_outputs=None, dataset_sink_mode=False,
+        )  # fmt: skip
+        cb = callbacks if isinstance(callbacks, CallbackList) else CallbackList(callbacks)
+        p.list_callback = cb
+        run = RunContext(p)
+        for metric in self._metric_fns.values():
+            metric.clear()
+        was_training = self._network.training
+        network.set_train(False)
+        cb.call("on_eval_begin", run)
+        cb.call("on_eval_epoch_begin", run)
+        for batch in _batches(valid_dataset):
+            p.cur_step_num += 1
+            cb.call("on_eval_step_begin", run)
+            outputs = network(*batch)
+            p.net_outputs = outputs
+            self._update_metrics(outputs)
+            cb.call("on_eval_step_end", run)
+            if run.get_stop_requested():
+                break
+        results = {name: metric.eval() for name, metric in self._metric_fns.items()}
+        p["eval_results"] = results
+        cb.call("on_eval_epoch_end", run)
+        cb.call("on_eval_end", run)
+        network.set_train(was_training)
+        return results
+
+    def _update_metrics(self, outputs: Any) -> None:
+        outputs = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
+        indexes = self._eval_indexes or [0, 1, 2]
+        for metric in self._metric_fns.values():
+            if metric.indexes is not None:
+                metric.update(*outputs)
+            elif isinstance(metric, Loss):
+                if indexes[0] >= 0:
+                    metric.update(outputs[indexes[0]])
+            elif indexes[1] < 0 or indexes[2] < 0:
+                metric.update(*outputs)
+            else:
+                metric.update(outputs[indexes[1]], outputs[indexes[2]])
+
+    def predict(self, *predict_data: Any, backend: Any = None, config: Any = None) -> Any:
+        """Run the network on one batch, outside training."""
+        del backend, config
+        was_training = self._predict_network.training
+        self._predict_network.set_train(False)
+        try:
+            return self._predict_network(*predict_data)
+        finally:
+            self._predict_network.set_train(was_training)
+
+    def build(self, *args: Any, **kwargs: Any) -> None:
+        """Accepted: nothing has to be built before training."""
+
+
+def _length(dataset: Any) -> int:
+    """Number of batches of a pass, 1 when it cannot be known."""
+    size = getattr(dataset, "get_dataset_size", None)
+    if size is not None:
+        return int(size())
+    if not hasattr(dataset, "__iter__"):
+        raise ArgumentError(
+            f"Model: got {type(dataset).__name__} as a dataset; wanted a dataset or an iterable of batches"
+        )
+    return len(dataset) if hasattr(dataset, "__len__") else 1
+
+
+def _batches(dataset: Any) -> Iterator[tuple[Any, ...]]:
+    """Batches as tuples of Tensors."""
+    iterator = getattr(dataset, "create_tuple_iterator", None)
+    for batch in iterator(num_epochs=1) if iterator is not None else dataset:
+        items = batch.values() if isinstance(batch, dict) else batch
+        if isinstance(items, Tensor) or not hasattr(items, "__iter__"):
+            items = (items,)
+        yield tuple(x if isinstance(x, Tensor) else Tensor(x) for x in items)
+
+
+def _due(epoch: int, frequency: Any) -> bool:
+    if isinstance(frequency, int):
+        return epoch % frequency == 0
+    return epoch in frequency
+
+
