@@ -4,11 +4,9 @@ Prepared once per operand types: what is left for a call is to make the result a
 """
 
 from duograph.backend.codegen.kernels import kernel_name, parameter_names
-from duograph.op import OPS
 
 from . import memory
 from ._native import ffi, lib
-from .kernels import KERNELS
 
 # Elements that are worth waking a thread for: plain arithmetic, and functions such as exp.
 GRAIN, HEAVY_GRAIN = 65536, 8192
@@ -139,20 +137,3 @@ def prepare_elementwise(op, types, result, attributes):
         return out
 
     return several
-
-
-def _builder(op):
-    def build(types, results, **attributes):
-        return prepare_elementwise(op, types, results[0], attributes)
-
-    return build
-
-
-def register():
-    """Enter every op of the table that has a `scalar` slot and no kernel of its own here."""
-    for op in OPS.values():
-        if op.scalar_rule is not None and not op.variadic:
-            KERNELS.setdefault(op.name, _builder(op))
-
-
-register()

@@ -1,6 +1,6 @@
 """Prints the elementwise kernels as C, at build time: one row function for each op with a `scalar` slot and dtype.
 
-`build.py` calls `generate`. Kernels that vectorise are compiled for the baseline, AVX2 and AVX-512 from the same text and
+`build.py` calls `generate`. Kernels that vectorise are compiled for the baseline, AVX2 and AVX-512 from one text and
 chosen by the processor at the first call; the rest for the baseline only.
 """
 
