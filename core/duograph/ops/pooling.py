@@ -1,0 +1,608 @@
+"""Pooling: the primitives and their gradients, adaptive forms, and the functions of MindSpore's names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dtype import FLOATING, REAL, int64
+from ..errors import ArgumentError, ArgumentValueError, ShapeError
+from ..op import NO_GRAD, op
+from ..tensor import Tensor
+from ..types import TensorType, size_of
+from .axes import tuple_of
+from .creation import cast_to
+from .reduction import _lowest
+from .table import P
+from .windows import coordinates, mode_padding, overlap_add, pad_pairs, padded, window_sizes, windows
+
+__all__ = [
+    "max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d",
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
+    "adaptive_max_pool2d", "adaptive_max_pool3d", "lp_pool1d", "lp_pool2d",
+]  # fmt: skip
+
+Ints = Sequence[int]
+Pairs = Sequence[tuple[int, int]]
+
+
+def _check_input(name: str, x: TensorType) -> None:
+    if not 3 <= x.ndim <= 5:
+        raise ShapeError(f"{name}: got input of shape {x.shape}; wanted (N, C, spatial...)")
+
+
+def _taps(kernel: Ints, out: Ints, stride: Ints, dilation: Ints) -> Any:
+    for k in np.ndindex(*kernel):
+        yield tuple(
+            slice(i * d, i * d + (o - 1) * s + 1, s)
+            for i, d, o, s in zip(k, dilation, out, stride, strict=True)
+        )
+
+
+# ---- max ----------------------------------------------------------------------------------------
+
+
+@op(dtypes=REAL)
+def max_pool(input: Tensor, kernel: Ints, stride: Ints, padding: Pairs, dilation: Ints):
+    """Primitive: largest element of each window of (N, C, spatial...), and its index in the flattened spatial axes.
+
+    Padded cells never win, NaN does; of equals the first.
+    """
+
+
+@max_pool.infer
+def _(x, kernel, stride, padding, dilation):
+    _check_input("max_pool", x)
+    out = window_sizes("max_pool", x.shape[2:], kernel, stride, padding, dilation)
+    shape = (*x.shape[:2], *out)
+    return TensorType.of(shape, x.dtype), TensorType.of(shape, int64)
+
+
+@max_pool.reference
+def _(x, kernel, stride, padding, dilation):
+    sizes = x.shape[2:]
+    out = window_sizes("max_pool", sizes, kernel, stride, padding, dilation)
+    wide = np.pad(x, ((0, 0), (0, 0), *padding))
+    where = np.pad(np.arange(size_of(sizes)).reshape(sizes), padding, constant_values=-1)
+    best = np.zeros((*x.shape[:2], *out), x.dtype)
+    index = np.full(best.shape, -1, np.int64)
+    for tap in _taps(kernel, out, stride, dilation):
+        value = wide[(slice(None), slice(None), *tap)]
+        place = np.broadcast_to(where[tap], best.shape)
+        # `not <=` lets NaN win; once there it stays
+        better = (place >= 0) & ((index < 0) | (~(value <= best) & ~np.isnan(best)))
+        best = np.where(better, value, best)
+        index = np.where(better, place, index)
+    return best, index
+
+
+@max_pool.bprop
+def _(x, out, dout, kernel, stride, padding, dilation):
+    return (max_pool_grad(dout[0], out[1], x.shape),)
+
+
+@max_pool.decompose
+def _(input, kernel, stride, padding, dilation):
+    sizes = input.shape[2:]
+    out = window_sizes("max_pool", sizes, kernel, stride, padding, dilation)
+    parts = windows(input, kernel, stride, padding, dilation, out, _lowest(input.dtype, -1))
+    axes = tuple(range(2, 2 + len(kernel)))
+    values = P.reduce_max(parts, axes, False)
+    best = P.reshape(values, (*input.shape[:2], *[1] * len(kernel), *out))
+    hit = P.equal(parts, best)
+    if input.dtype.is_floating:
+        hit = P.logical_or(hit, P.logical_not(P.equal(parts, parts)))
+    place, inside, step = None, None, 1
+    for n, c in zip(reversed(sizes), reversed(coordinates(kernel, stride, padding, dilation, out))):
+        place = c * step if place is None else place + c * step
+        within = P.logical_and(P.logical_not(P.less(c, 0)), P.less(c, n))
+        inside = within if inside is None else P.logical_and(inside, within)
+        step *= n
+    # windows run in row-major order, so the first of equals has the smallest index
+    index = P.select(P.logical_and(hit, inside), place, P.fill((), step, int64))
+    return values, P.reduce_min(index, axes, False)
+
+
+@op(dtypes=REAL, promote=None)
+def max_pool_grad(dout: Tensor, indices: Tensor, input_shape: Ints):
+    """Primitive: cotangents added where `max_pool` took its values from."""
+
+
+@max_pool_grad.infer
+def _(dout, indices, input_shape):
+    return TensorType.of(tuple(input_shape), dout.dtype)
+
+
+@max_pool_grad.reference
+def _(dout, indices, input_shape):
+    n, c = input_shape[:2]
+    wide = np.float32 if dout.dtype.itemsize == 2 else dout.dtype
+    dx = np.zeros((n, c, size_of(input_shape[2:])), wide)
+    i, j = np.ogrid[:n, :c]
+    flat = indices.reshape(n, c, -1)
+    np.add.at(dx, (i[..., None], j[..., None], flat), dout.reshape(flat.shape).astype(wide))
+    return dx.reshape(input_shape).astype(dout.dtype)
+
+
+@max_pool_grad.bprop
+def _(dout, indices, out, dx, input_shape):
+    n, c = input_shape[:2]
+    flat = P.reshape(dx, (n, c, size_of(input_shape[2:])))
+    places = P.reshape(indices, (n, c, size_of(indices.shape[2:])))
+    return P.reshape(P.gather_elements(flat, places, 2), dout.shape), NO_GRAD
+
+
+@max_pool_grad.decompose
+def _(dout, indices, input_shape):
+    n, c = input_shape[:2]
+    flat = (n, c, size_of(dout.shape[2:]))
+    zeros = P.fill((n, c, size_of(input_shape[2:])), 0, dout.dtype)
+    found = P.scatter_elements_add(zeros, P.reshape(indices, flat), P.reshape(dout, flat), 2)
+    return P.reshape(found, tuple(input_shape))
+
+
+# ---- mean ---------------------------------------------------------------------------------------
+
+
+@op(dtypes=REAL)
+def avg_pool(
+    input: Tensor, kernel: Ints, stride: Ints, padding: Pairs, count_include_pad: bool, divisor: int
+):
+    """Primitive: mean of each window of (N, C, spatial...).
+
+    The divisor is `divisor` if not 0, else the size of the window, without its padded cells unless `count_include_pad`.
+    """
+
+
+@avg_pool.infer
+def _(x, kernel, stride, padding, count_include_pad, divisor):
+    _check_input("avg_pool", x)
+    out = window_sizes("avg_pool", x.shape[2:], kernel, stride, padding, (1,) * len(kernel))
+    return TensorType.of((*x.shape[:2], *out), x.dtype)
+
+
+def _counts(sizes: Ints, kernel: Ints, stride: Ints, padding: Pairs, out: Ints) -> Any:
+    """float64 number of cells of each window that are no padding."""
+    total = np.ones((1,) * len(kernel))
+    for i, (n, k, s, (low, _), o) in enumerate(zip(sizes, kernel, stride, padding, out, strict=True)):
+        begin = np.arange(o) * s - low
+        inside = np.minimum(begin + k, n) - np.maximum(begin, 0)
+        shape = [1] * len(kernel)
+        shape[i] = o
+        total = total * np.maximum(inside, 1).reshape(shape)
+    return total
+
+
+def _divided(
+    total: Any, sizes: Ints, kernel: Ints, stride: Ints, padding: Pairs, include: bool, divisor: int
+) -> Any:
+    """Window sums (N, C, out...) over what each is divided by."""
+    if divisor:
+        return total / divisor
+    if include or not any(p for pair in padding for p in pair):
+        return total / size_of(kernel)
+    counts = _counts(sizes, kernel, stride, padding, total.shape[2:])
+    if isinstance(total, Tensor):
+        return total / counts.astype(total.dtype.np)
+    return total / counts
+
+
+@avg_pool.reference
+def _(x, kernel, stride, padding, count_include_pad, divisor):
+    sizes = x.shape[2:]
+    out = window_sizes("avg_pool", sizes, kernel, stride, padding, (1,) * len(kernel))
+    wide = np.pad(x, ((0, 0), (0, 0), *padding)).astype(np.float64)
+    total = np.zeros((*x.shape[:2], *out))
+    for tap in _taps(kernel, out, stride, (1,) * len(kernel)):
+        total = total + wide[(slice(None), slice(None), *tap)]
+    return _divided(total, sizes, kernel, stride, padding, count_include_pad, divisor).astype(x.dtype)
+
+
+@avg_pool.bprop
+def _(x, out, dout, kernel, stride, padding, count_include_pad, divisor):
+    return (avg_pool_grad(dout, x.shape, kernel, stride, padding, count_include_pad, divisor),)
+
+
+@avg_pool.decompose
+def _(input, kernel, stride, padding, count_include_pad, divisor):
+    sizes = input.shape[2:]
+    one = (1,) * len(kernel)
+    out = window_sizes("avg_pool", sizes, kernel, stride, padding, one)
+    parts = windows(input, kernel, stride, padding, one, out)
+    total = P.reduce_sum(parts, tuple(range(2, 2 + len(kernel))), False)
+    found = _divided(total, sizes, kernel, stride, padding, count_include_pad, divisor)
+    return found if found.dtype is input.dtype else cast_to(found, input.dtype)
+
+
+@op(dtypes=REAL)
+def avg_pool_grad(
+    dout: Tensor, input_shape: Ints, kernel: Ints, stride: Ints, padding: Pairs, count_include_pad: bool,
+    divisor: int,
+):  # fmt: skip
+    """Primitive: gradient of `avg_pool`: every cell of a window gets its share."""
+
+
+@avg_pool_grad.infer
+def _(dout, input_shape, kernel, stride, padding, count_include_pad, divisor):
+    return TensorType.of(tuple(input_shape), dout.dtype)
+
+
+@avg_pool_grad.reference
+def _(dout, input_shape, kernel, stride, padding, count_include_pad, divisor):
+    sizes = input_shape[2:]
+    share = _divided(
+        dout.astype(np.float64), sizes, kernel, stride, padding, count_include_pad, divisor
+    )
+    wide = np.zeros((*input_shape[:2], *[n + a + b for n, (a, b) in zip(sizes, padding)]))
+    for tap in _taps(kernel, dout.shape[2:], stride, (1,) * len(kernel)):
+        wide[(slice(None), slice(None), *tap)] += share
+    inside = [slice(a, a + n) for n, (a, _) in zip(sizes, padding)]
+    return wide[(slice(None), slice(None), *inside)].astype(dout.dtype)
+
+
+@avg_pool_grad.bprop
+def _(dout, out, dx, input_shape, kernel, stride, padding, count_include_pad, divisor):
+    return (avg_pool(dx, kernel, stride, padding, count_include_pad, divisor),)
+
+
+@avg_pool_grad.decompose
+def _(dout, input_shape, kernel, stride, padding, count_include_pad, divisor):
+    sizes = input_shape[2:]
+    out = dout.shape[2:]
+    share = _divided(dout, sizes, kernel, stride, padding, count_include_pad, divisor)
+    share = P.reshape(share, (*dout.shape[:2], *[1] * len(kernel), *out))
+    parts = P.broadcast_to(share, (*dout.shape[:2], *kernel, *out))
+    return overlap_add(parts, sizes, kernel, stride, padding, (1,) * len(kernel), out)
+
+
+# ---- adaptive -----------------------------------------------------------------------------------
+
+
+def _bins(n: int, out: int) -> tuple[Any, Any, Any]:
+    """Per output cell: int64 indices of its inputs (out, most), which of them count, and how many."""
+    begin = np.arange(out) * n // out
+    end = -(-(np.arange(1, out + 1) * n) // out)
+    most = int((end - begin).max(initial=1))
+    index = begin[:, None] + np.arange(most)[None, :]
+    mask = index < end[:, None]
+    return np.minimum(index, n - 1).astype(np.int64), mask, end - begin
+
+
+@op(name="adaptive_avg_pool", dtypes=FLOATING)
+def adaptive_avg(input: Tensor, output_size: Ints):
+    """Mean over windows that split each spatial axis in `output_size` cells as evenly as ints allow."""
+    x = input
+    for i, out in enumerate(output_size):
+        axis = 2 + i
+        n = x.shape[axis]
+        lead, tail = x.shape[:axis], x.shape[axis + 1 :]
+        if out and n % out == 0:
+            x = P.reshape(x, (*lead, out, n // out, *tail))
+            x = P.reduce_mean(x, (axis + 1,), False)
+            continue
+        index, mask, count = _bins(n, out)
+        parts = P.gather(x, index, axis)
+        shape = (*index.shape, *[1] * len(tail))
+        parts = P.select(mask.reshape(shape), parts, P.fill((), 0, x.dtype))
+        total = P.reduce_sum(parts, (axis + 1,), False)
+        x = total / count.reshape(out, *[1] * len(tail)).astype(x.dtype.np)
+    return x
+
+
+@op(name="adaptive_max_pool", dtypes=FLOATING)
+def adaptive_max(input: Tensor, output_size: Ints):
+    """Largest element of the windows of adaptive_avg_pool, and its index in the flattened spatial axes."""
+    n, c, *sizes = input.shape
+    k = len(sizes)
+    x = input
+    place, inside = None, None
+    most = []
+    for i, (size, out) in enumerate(zip(sizes, output_size, strict=True)):
+        index, mask, _ = _bins(size, out)
+        x = P.gather(x, index, 2 + 2 * i)  # axes become out, most per spatial axis
+        shape = [1] * (2 * k)
+        shape[2 * i : 2 * i + 2] = index.shape
+        most.append(index.shape[1])
+        here = index.reshape(shape) * size_of(sizes[i + 1 :])
+        place = here if place is None else place + here
+        inside = mask.reshape(shape) if inside is None else inside & mask.reshape(shape)
+    perm = (0, 1, *range(2, 2 + 2 * k, 2), *range(3, 3 + 2 * k, 2))
+    order = (*range(0, 2 * k, 2), *range(1, 2 * k, 2))
+    flat = (*output_size, size_of(most))
+    parts = P.reshape(P.transpose(x, perm), (n, c, *flat))
+    inside = np.ascontiguousarray(inside.transpose(order)).reshape(flat)
+    place = np.ascontiguousarray(place.transpose(order)).reshape(flat)
+    parts = P.select(inside, parts, P.fill((), _lowest(input.dtype, -1), input.dtype))
+    values, first = P.max_with_index(parts, 2 + k, True)
+    places = P.gather_elements(P.broadcast_to(place, (n, c, *flat)), first, 2 + k)
+    shape = (n, c, *output_size)
+    return P.reshape(values, shape), P.reshape(places, shape)
+
+
+# ---- public functions ---------------------------------------------------------------------------
+
+
+def _batched(name: str, x: Any, n: int) -> tuple[Any, bool]:
+    if not isinstance(x, Tensor):
+        raise ArgumentError(f"{name}: got {type(x).__name__} for the input; wanted a Tensor")
+    if x.ndim == n + 1:
+        return P.reshape(x, (1, *x.shape)), True
+    if x.ndim != n + 2:
+        raise ShapeError(
+            f"{name}: got input of shape {x.shape}; wanted {n + 2} axes, (N, C, spatial...), or {n + 1}"
+        )
+    return x, False
+
+
+def _unbatched(x: Any, single: bool) -> Any:
+    return P.reshape(x, x.shape[1:]) if single else x
+
+
+def _half_at_most(name: str, pads: Pairs, kernel: Ints, dilation: Ints) -> None:
+    for (low, high), k in zip(pads, kernel, strict=True):
+        if low > k // 2 or high > k // 2:
+            raise ArgumentValueError(
+                f"{name}: got padding {(low, high)} for a kernel of {k}; wanted at most half of it"
+            )
+
+
+def _ceil_padding(
+    sizes: Ints, kernel: Ints, stride: Ints, pads: Pairs, dilation: Ints
+) -> tuple[tuple[int, int], ...]:
+    """How much further the high end must reach so that the last, partial windows count too."""
+    found = []
+    for n, k, s, (low, high), d in zip(sizes, kernel, stride, pads, dilation, strict=True):
+        span = d * (k - 1) + 1
+        out = -(-(n + low + high - span) // s) + 1
+        if (out - 1) * s >= n + low:  # a window may not start in the padding behind the input
+            out -= 1
+        found.append((0, max((out - 1) * s + span - (n + low + high), 0)))
+    return tuple(found)
+
+
+def _max(name, x, kernel_size, stride, padding, dilation, return_indices, ceil_mode, n):  # type: ignore[no-untyped-def]
+    x, single = _batched(name, x, n)
+    kernel = tuple_of(name, "kernel_size", kernel_size, n)
+    strides = kernel if stride is None else tuple_of(name, "stride", stride, n)
+    dilations = tuple_of(name, "dilation", dilation, n)
+    pads = pad_pairs(name, padding, n)
+    _half_at_most(name, pads, kernel, dilations)
+    if ceil_mode:
+        extra = _ceil_padding(x.shape[2:], kernel, strides, pads, dilations)
+        pads = tuple((a, b + e) for (a, b), (_, e) in zip(pads, extra, strict=True))
+    values, indices = max_pool(x, kernel, strides, pads, dilations)
+    values = _unbatched(values, single)
+    return (values, _unbatched(indices, single)) if return_indices else values
+
+
+_MAX_DOC = """Largest element of sliding windows (`mindspore.ops.max_pool{n}d`).
+
+    Args:
+        x: Tensor (N, C, {axes}), or without N.
+        kernel_size: int, or {n} of them.
+        stride: likewise; default `kernel_size`.
+        padding: int, {n} ints, or {n2} ints; at most half of the kernel. Padded cells never win.
+        dilation: distance of neighbouring cells of a window.
+        return_indices: also give the int64 index of each element in the flattened spatial axes.
+        ceil_mode: keep windows that reach over the end.
+
+    Returns:
+        Tensor (N, C, {axes}), or a pair with the indices. NaN wins; of equals the first.
+
+    Raises:
+        ValueError: another number of axes, or a window larger than the input.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.max_pool{n}d(ms.ops.ones((1, 1, {four})), 2).shape)
+        (1, 1, {two})
+    """
+
+
+def max_pool1d(
+    x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+    return_indices: bool = False, ceil_mode: bool = False,
+) -> Any:  # fmt: skip
+    return _max("max_pool1d", x, kernel_size, stride, padding, dilation, return_indices, ceil_mode, 1)
+
+
+def max_pool2d(
+    x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+    return_indices: bool = False, ceil_mode: bool = False,
+) -> Any:  # fmt: skip
+    return _max("max_pool2d", x, kernel_size, stride, padding, dilation, return_indices, ceil_mode, 2)
+
+
+def max_pool3d(
+    x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+    return_indices: bool = False, ceil_mode: bool = False,
+) -> Any:  # fmt: skip
+    return _max("max_pool3d", x, kernel_size, stride, padding, dilation, return_indices, ceil_mode, 3)
+
+
+def _avg(name, x, kernel_size, stride, padding, ceil_mode, include, divisor, n):  # type: ignore[no-untyped-def]
+    x, single = _batched(name, x, n)
+    kernel = tuple_of(name, "kernel_size", kernel_size, n)
+    strides = kernel if stride is None else tuple_of(name, "stride", stride, n)
+    pads = pad_pairs(name, padding, n)
+    _half_at_most(name, pads, kernel, (1,) * n)
+    divisor = divisor or 0
+    if isinstance(divisor, bool) or not isinstance(divisor, int) or divisor < 0:
+        raise ArgumentValueError(f"{name}: got divisor_override={divisor!r}; wanted a positive int")
+    if ceil_mode:
+        extra = _ceil_padding(x.shape[2:], kernel, strides, pads, (1,) * n)
+        if any(e for _, e in extra):
+            if include:  # the padding asked for counts as cells, what ceil_mode adds does not
+                x = padded(x, pads, 0)
+                pads, include = extra, False
+            else:
+                pads = tuple((a, b + e) for (a, b), (_, e) in zip(pads, extra, strict=True))
+    return _unbatched(avg_pool(x, kernel, strides, pads, bool(include), divisor), single)
+
+
+_AVG_DOC = """Mean of sliding windows (`mindspore.ops.avg_pool{n}d`).
+
+    Args:
+        input_x: Tensor (N, C, {axes}), or without N.
+        kernel_size, stride: int, or {n} of them.
+        padding: int, {n} ints, or {n2} ints; at most half of the kernel.
+        ceil_mode: keep windows that reach over the end; what lies outside does not count.
+        count_include_pad: padded cells count in the divisor.
+        divisor_override: divide by this instead.
+
+    Returns:
+        Tensor (N, C, {axes}).
+
+    Raises:
+        ValueError: another number of axes, or a window larger than the input.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.avg_pool{n}d(ms.ops.ones((1, 1, {four})), 2, 2).shape)
+        (1, 1, {two})
+    """
+
+
+def avg_pool1d(
+    input_x: Tensor, kernel_size: Any = 1, stride: Any = 1, padding: Any = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:  # fmt: skip
+    return _avg("avg_pool1d", input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, 0, 1)  # type: ignore[no-any-return]
+
+
+def avg_pool2d(
+    input_x: Tensor, kernel_size: Any = 1, stride: Any = 1, padding: Any = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True, divisor_override: int = 0,
+) -> Tensor:  # fmt: skip
+    return _avg(  # type: ignore[no-any-return]
+        "avg_pool2d", input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, 2
+    )
+
+
+def avg_pool3d(
+    input_x: Tensor, kernel_size: Any = 1, stride: Any = 1, padding: Any = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True, divisor_override: int = 0,
+) -> Tensor:  # fmt: skip
+    return _avg(  # type: ignore[no-any-return]
+        "avg_pool3d", input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, 3
+    )
+
+
+def _output_size(name: str, x: Any, output_size: Any, n: int) -> tuple[int, ...]:
+    given = (output_size,) * n if not isinstance(output_size, (tuple, list)) else tuple(output_size)
+    if len(given) != n:
+        raise ArgumentValueError(f"{name}: got output_size={output_size!r}; wanted an int or {n} of them")
+    sizes = tuple(
+        x.shape[2 + i] if v is None else tuple_of(name, "output_size", v, 1)[0] for i, v in enumerate(given)
+    )
+    if any(v < 1 for v in sizes) or 0 in x.shape[2:]:
+        raise ArgumentValueError(
+            f"{name}: got output_size={output_size!r} for input of shape {x.shape}; wanted positive sizes"
+        )
+    return sizes
+
+
+_ADAPTIVE_DOC = """{what} of windows chosen so that the result has the size wanted (`mindspore.ops.adaptive_{kind}_pool{n}d`).
+
+    Args:
+        input: Tensor (N, C, {axes}), or without N; floating.
+        output_size: int, or {n} of them; None keeps an axis.{extra}
+
+    Returns:
+        Tensor (N, C, {axes}). Cell i of an axis covers the inputs from floor(i n / out) to ceil((i + 1) n / out).
+
+    Raises:
+        ValueError: another number of axes, or a size that is not positive.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.adaptive_{kind}_pool{n}d(ms.ops.ones((1, 1, {four})), 2).shape)
+        (1, 1, {two})
+    """
+
+
+def _adaptive_avg(name, input, output_size, n):  # type: ignore[no-untyped-def]
+    x, single = _batched(name, input, n)
+    return _unbatched(adaptive_avg(x, _output_size(name, x, output_size, n)), single)
+
+
+def _adaptive_max(name, input, output_size, return_indices, n):  # type: ignore[no-untyped-def]
+    x, single = _batched(name, input, n)
+    values, indices = adaptive_max(x, _output_size(name, x, output_size, n))
+    values = _unbatched(values, single)
+    return (values, _unbatched(indices, single)) if return_indices else values
+
+
+def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
+    return _adaptive_avg("adaptive_avg_pool1d", input, output_size, 1)  # type: ignore[no-any-return]
+
+
+def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
+    return _adaptive_avg("adaptive_avg_pool2d", input, output_size, 2)  # type: ignore[no-any-return]
+
+
+def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
+    return _adaptive_avg("adaptive_avg_pool3d", input, output_size, 3)  # type: ignore[no-any-return]
+
+
+def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    return _adaptive_max("adaptive_max_pool1d", input, output_size, return_indices, 1)
+
+
+def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    return _adaptive_max("adaptive_max_pool2d", input, output_size, return_indices, 2)
+
+
+def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    return _adaptive_max("adaptive_max_pool3d", input, output_size, return_indices, 3)
+
+
+def _lp(name, x, norm_type, kernel_size, stride, ceil_mode, n):  # type: ignore[no-untyped-def]
+    kernel = tuple_of(name, "kernel_size", kernel_size, n)
+    total = _avg(name, P.pow(x, norm_type), kernel, stride, 0, ceil_mode, True, 1, n)
+    return P.pow(total, 1.0 / norm_type)
+
+
+def lp_pool1d(x: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
+    """(sum of x^p)^(1/p) over sliding windows (`mindspore.ops.lp_pool1d`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.lp_pool1d(ms.ops.ones((1, 1, 4)), 1.0, 2))
+        [[[2. 2.]]]
+    """
+    return _lp("lp_pool1d", x, norm_type, kernel_size, stride, ceil_mode, 1)  # type: ignore[no-any-return]
+
+
+def lp_pool2d(x: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
+    """(sum of x^p)^(1/p) over sliding windows (`mindspore.ops.lp_pool2d`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.lp_pool2d(ms.ops.ones((1, 1, 2, 2)), 1.0, 2))
+        [[[[4.]]]]
+    """
+    return _lp("lp_pool2d", x, norm_type, kernel_size, stride, ceil_mode, 2)  # type: ignore[no-any-return]
+
+
+def mode_pool(name: str, x: Any, kernel: Ints, stride: Ints, pad_mode: str) -> tuple[tuple[int, int], ...]:
+    """Padding of the pooling primitives, which know same and valid only."""
+    return mode_padding(name, pad_mode, 0, x.shape[2:], kernel, stride, (1,) * len(kernel))
+
+
+for _n in (1, 2, 3):
+    _words = {
+        "n": _n, "n2": 2 * _n, "axes": ", ".join("DHW"[3 - _n :]), "four": ", ".join(["4"] * _n),
+        "two": ", ".join(["2"] * _n),
+    }  # fmt: skip
+    globals()[f"max_pool{_n}d"].__doc__ = _MAX_DOC.format(**_words)
+    globals()[f"avg_pool{_n}d"].__doc__ = _AVG_DOC.format(**_words)
+    globals()[f"adaptive_avg_pool{_n}d"].__doc__ = _ADAPTIVE_DOC.format(
+        what="Mean", kind="avg", extra="", **_words
+    )
+    globals()[f"adaptive_max_pool{_n}d"].__doc__ = _ADAPTIVE_DOC.format(
+        what="Largest element", kind="max",
+        extra="\n        return_indices: also give int64 indices in the flattened spatial axes.", **_words,
+    )  # fmt: skip

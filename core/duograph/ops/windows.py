@@ -1,0 +1,187 @@
+"""Sliding windows: sizes, padding and strided views shared by convolution, pooling and unfold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dtype import int64
+from ..errors import ArgumentError, ArgumentValueError, ShapeError
+from ..types import size_of
+from .axes import tuple_of
+from .table import P
+
+__all__ = ["windows", "window_sizes", "pad_pairs", "mode_padding", "overlap_add", "coordinates"]
+
+Ints = Sequence[int]
+Pairs = Sequence[tuple[int, int]]
+
+
+def window_sizes(
+    name: str, sizes: Ints, kernel: Ints, stride: Ints, padding: Pairs, dilation: Ints
+) -> tuple[int, ...]:
+    """How many windows fit along each spatial axis.
+
+    Raises:
+        ValueError: a window is larger than the padded input, or an argument is not positive.
+    """
+    out = []
+    for n, k, s, (low, high), d in zip(sizes, kernel, stride, padding, dilation, strict=True):
+        if k < 1 or s < 1 or d < 1 or low < 0 or high < 0:
+            raise ArgumentValueError(
+                f"{name}: got kernel {k}, stride {s}, dilation {d}, padding ({low}, {high}); wanted a "
+                f"kernel, stride and dilation of at least 1 and padding of at least 0"
+            )
+        span = d * (k - 1) + 1
+        if n + low + high < span:
+            raise ShapeError(
+                f"{name}: got a spatial axis of size {n} with padding ({low}, {high}) and a window of "
+                f"{span}; wanted an input at least as large as the window"
+            )
+        out.append((n + low + high - span) // s + 1)
+    return tuple(out)
+
+
+def pad_pairs(name: str, padding: Any, n: int) -> tuple[tuple[int, int], ...]:
+    """(low, high) for each of `n` axes from one int, `n` ints or `2n` ints.
+
+    Raises:
+        TypeError: something else.
+        ValueError: another number of ints, or negative ones.
+    """
+    if isinstance(padding, (tuple, list)) and len(padding) == 2 * n and all(
+        isinstance(p, (int, np.integer)) and not isinstance(p, bool) for p in padding
+    ):
+        found = tuple((int(padding[2 * i]), int(padding[2 * i + 1])) for i in range(n))
+    elif isinstance(padding, (tuple, list)) and padding and isinstance(padding[0], (tuple, list)):
+        if len(padding) != n or any(len(p) != 2 for p in padding):
+            raise ArgumentValueError(f"{name}: got padding={padding!r}; wanted {n} pairs")
+        found = tuple((int(p[0]), int(p[1])) for p in padding)
+    else:
+        found = tuple((p, p) for p in tuple_of(name, "padding", padding, n))
+    if any(p < 0 for pair in found for p in pair):
+        raise ArgumentValueError(f"{name}: got padding={padding!r}; wanted 0 or more")
+    return found
+
+
+def mode_padding(
+    name: str, pad_mode: Any, padding: Any, sizes: Ints, kernel: Ints, stride: Ints, dilation: Ints
+) -> tuple[tuple[int, int], ...]:
+    """What MindSpore's pad_mode (same, valid, pad) means in (low, high) per axis.
+
+    Raises:
+        ValueError: another mode, or padding given with a mode other than pad.
+    """
+    if not isinstance(pad_mode, str):
+        raise ArgumentError(f"{name}: got pad_mode={pad_mode!r}; wanted 'same', 'valid' or 'pad'")
+    mode = pad_mode.lower()
+    n = len(kernel)
+    if mode == "pad":
+        return pad_pairs(name, padding, n)
+    if mode not in ("same", "valid"):
+        raise ArgumentValueError(f"{name}: got pad_mode={pad_mode!r}; wanted 'same', 'valid' or 'pad'")
+    if any(p != 0 for pair in pad_pairs(name, padding, n) for p in pair):
+        raise ArgumentValueError(
+            f"{name}: got padding={padding!r} with pad_mode={pad_mode!r}; wanted pad_mode='pad', or padding=0"
+        )
+    if mode == "valid":
+        return ((0, 0),) * n
+    out = []
+    for size, k, s, d in zip(sizes, kernel, stride, dilation, strict=True):
+        total = max((-(-size // s) - 1) * s + d * (k - 1) + 1 - size, 0)
+        out.append((total // 2, total - total // 2))
+    return tuple(out)
+
+
+def padded(x: Any, padding: Pairs, value: Any) -> Any:
+    """`x` with its spatial axes (from 2 on) padded by `value`; negative padding cuts off."""
+    lead = x.ndim - len(padding)
+    if any(p < 0 for pair in padding for p in pair):
+        begin = (0,) * lead + tuple(max(-low, 0) for low, _ in padding)
+        end = tuple(x.shape[:lead]) + tuple(
+            n - max(-high, 0) for n, (_, high) in zip(x.shape[lead:], padding, strict=True)
+        )
+        x = P.strided_slice(x, begin, end, (1,) * x.ndim)
+        padding = [(max(low, 0), max(high, 0)) for low, high in padding]
+    if not any(p for pair in padding for p in pair):
+        return x
+    low = (0,) * lead + tuple(p for p, _ in padding)
+    high = (0,) * lead + tuple(p for _, p in padding)
+    return P.pad_constant(x, low, high, value)
+
+
+def windows(
+    x: Any, kernel: Ints, stride: Ints, padding: Pairs, dilation: Ints, out: Ints, value: Any = 0
+) -> Any:
+    """All windows of `x`: shape (N, C, kernel..., out...)."""
+    x = padded(x, padding, value)
+    steps = []
+    step = 1
+    for n in reversed(x.shape):
+        steps.append(step)
+        step *= n
+    steps.reverse()
+    spatial = steps[2:]
+    strides = (
+        *steps[:2],
+        *[d * t for d, t in zip(dilation, spatial, strict=True)],
+        *[s * t for s, t in zip(stride, spatial, strict=True)],
+    )
+    return P.strided_copy(x, (*x.shape[:2], *kernel, *out), tuple(strides), 0)
+
+
+def coordinates(
+    kernel: Ints, stride: Ints, padding: Pairs, dilation: Ints, out: Ints
+) -> list[Any]:
+    """Per spatial axis, the int64 input coordinate of every (kernel..., out...) element; padding is outside [0, n)."""
+    shape = (*kernel, *out)
+    found = []
+    for i, (s, (low, _), d) in enumerate(zip(stride, padding, dilation, strict=True)):
+        inner = P.iota(shape, i, int64) * d
+        outer = P.iota(shape, len(kernel) + i, int64) * s
+        found.append(inner + outer - low)
+    return found
+
+
+def overlap_add(
+    parts: Any, sizes: Ints, kernel: Ints, stride: Ints, padding: Pairs, dilation: Ints, out: Ints
+) -> Any:
+    """The adjoint of `windows`: parts (N, C, kernel..., out...) summed where windows overlap, to (N, C, sizes...)."""
+    n, c = parts.shape[:2]
+    large = [size + low + high for size, (low, high) in zip(sizes, padding, strict=True)]
+    position = None
+    step = 1
+    steps = []
+    for size in reversed(large):
+        steps.append(step)
+        step *= size
+    steps.reverse()
+    for where, t in zip(
+        coordinates(kernel, stride, ((0, 0),) * len(kernel), dilation, out), steps, strict=True
+    ):
+        position = where * t if position is None else position + where * t
+    count = size_of(kernel) * size_of(out)
+    flat = P.scatter_add(
+        P.fill((n * c, step), 0, parts.dtype),
+        P.reshape(position, (count,)),
+        P.reshape(parts, (n * c, count)),
+        1,
+    )
+    whole = P.reshape(flat, (n, c, *large))
+    return padded(whole, [(-low, -high) for low, high in padding], 0)
+
+
+def dilated(x: Any, stride: Ints) -> Any:
+    """`x` with stride - 1 zeros between neighbours along its spatial axes."""
+    if all(s == 1 for s in stride):
+        return x
+    n, c, *sizes = x.shape
+    if 0 in sizes:
+        return x
+    apart = P.reshape(x, (n, c, *[d for size in sizes for d in (size, 1)]))
+    high = (0, 0, *[d for s in stride for d in (0, s - 1)])
+    wide = P.pad_constant(apart, (0,) * apart.ndim, high, 0)
+    wide = P.reshape(wide, (n, c, *[size * s for size, s in zip(sizes, stride, strict=True)]))
+    return padded(wide, [(0, 1 - s) for s in stride], 0)
