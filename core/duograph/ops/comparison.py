@@ -490,7 +490,9 @@ def _(s, x):
 
 @signbit.decompose
 def _(x):
-    return less(x, 0)
+    if not x.dtype.is_floating:
+        return less(x, 0)
+    return logical_or(less(x, 0), logical_and(equal(x, 0), less(1 / x, 0)))
 
 
 @op(name="isclose", method="isclose", dtypes=BOOL + REAL, promote="common", differentiable=False)

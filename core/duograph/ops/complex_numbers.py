@@ -9,13 +9,19 @@ from ..errors import DTypeError
 from ..op import op
 from ..tensor import Tensor
 from .broadcasting import elementwise_type, unbroadcast
-from .creation import zeros_of
-from .logic import select
+from .creation import cast, zeros_of
+from .elementwise import mul, neg
+from .logic import logical_or, select
 from .methods import tensor_method
 from .pointwise import real_type, same_type
 from .trigonometry import atan2
 
 __all__ = ["angle", "complex", "conj", "imag", "real"]
+
+
+def _same(x: Tensor) -> Tensor:
+    """A real tensor's value, through an op that every backend has."""
+    return logical_or(x, x) if x.dtype is bool_ else mul(x, 1)  # type: ignore[no-any-return]
 
 
 @op(method="real", primitive="Real", dtypes=BOOL + NUMERIC)
@@ -46,6 +52,11 @@ def _(x):
 @real.scalar
 def _(s, x):
     return s.real(x)
+
+
+@real.decompose
+def _(x):
+    return cast(x, real_type(x._type).dtype) if x.dtype.is_complex else _same(x)
 
 
 @real.bprop
@@ -83,6 +94,11 @@ def _(s, x):
     return s.imag(x)
 
 
+@imag.decompose
+def _(x):
+    return real(mul(x, -1j)) if x.dtype.is_complex else zeros_of(x._type)
+
+
 @imag.bprop
 def _(x, out, dout):
     return (complex(zeros_of(dout._type), dout) if x.dtype.is_complex else zeros_of(x._type),)
@@ -116,6 +132,11 @@ def _(x):
 @conj.scalar
 def _(s, x):
     return s.conj(x) if x.dtype.is_complex else x
+
+
+@conj.decompose
+def _(x):
+    return complex(real(x), neg(imag(x))) if x.dtype.is_complex else _same(x)
 
 
 @conj.bprop
@@ -159,6 +180,12 @@ def _(x, y):
 @complex.scalar
 def _(s, x, y):
     return s.complex(x, y)
+
+
+@complex.decompose
+def _(x, y):
+    wide = complex64 if x.dtype is float32 else complex128
+    return cast(x, wide) + mul(cast(y, wide), 1j)
 
 
 @complex.bprop

@@ -475,8 +475,8 @@ def _(x, y):
         return select(y == 0, 1, exp(y * log(x)))
     if x.dtype.is_floating:
         size = exp(y * log(abs(x)))
-        whole = floor(y) == y
-        odd = floor(y * 0.5) * 2 != y
+        whole = logical_or(floor(y) == y, x == float("-inf"))
+        odd = logical_and(floor(y) == y, floor(y * 0.5) * 2 != y)
         out = select(x < 0, select(whole, select(odd, neg(size), size), float("nan")), size)
         return select(logical_or(y == 0, x == 1), 1, out)
     out, base, rest = x * 0 + 1, x, y

@@ -289,18 +289,24 @@ def _whole_quotient(x: Any, y: Any) -> Any:
         return logical_and(x, y)
     zero = y == 0
     d = select(zero, 1, y)
-    q = cast(true_divide(cast(x, float32), cast(d, float32)), x.dtype)
-    rounds = 2 if x.dtype.itemsize <= 4 else 4
-    for _ in range(rounds):
-        rest = x - q * d
-        q = q + cast(true_divide(cast(rest, float32), cast(d, float32)), x.dtype)
-    rest = x - q * d
-    if x.dtype.kind == "u":
-        q = select(rest >= d, select(rest > x, q - 1, q + 1), q)
-    else:  # the remainder must have the sign of x and be smaller than d
-        one = select((x < 0) == (d < 0), 1, -1)
+    rounds = 3 if x.dtype.itemsize <= 4 else 5
+    if x.dtype.kind == "u":  # estimates from below, so that nothing becomes negative
+        q, rest = x * 0, x
+        for _ in range(rounds):
+            below = true_divide(cast(rest, float32), cast(d, float32)) * (1 - 2.0**-21)
+            q = q + cast(below, x.dtype)
+            rest = x - q * d
+        q = select(rest >= d, q + 1, q)
+    else:
+        q, rest = x * 0, x
+        for _ in range(rounds):
+            q = q + cast(true_divide(cast(rest, float32), cast(d, float32)), x.dtype)
+            rest = x - q * d
+        # the remainder must have the sign of x and be smaller than d; minus magnitudes do not overflow
+        one = cast(select((x < 0) == (d < 0), 1, -1), x.dtype)
         wrong_side = logical_and(rest != 0, (rest < 0) != (x < 0))
-        q = select(wrong_side, q - one, select(abs(rest) >= abs(d), q + one, q))
+        small = select(rest > 0, neg(rest), rest) > select(d > 0, neg(d), d)
+        q = select(wrong_side, q - one, select(small, q, q + one))
     return select(zero, 0, q)
 
 

@@ -570,7 +570,8 @@ def _(x):
     large = x > 1e9
     t = select(large, 1, x) - 1
     near = log1p(t + sqrt(t * (t + 2)))
-    return select(large, log(x) + 0.6931471805599453, near)
+    out = select(large, log(x) + 0.6931471805599453, near)
+    return select(x < 1, float("nan"), out)
 
 
 @op(method=["atanh", "arctanh"], primitive="Atanh", dtypes=INEXACT, promote="float")
