@@ -353,7 +353,10 @@ def _(s, x, y):
 @floor_divide.decompose
 def _(x, y):
     if x.dtype.is_floating:
-        return floor(true_divide(x, y))
+        rest = fmod(x, y)
+        q = true_divide(x - rest, y)
+        q = select(logical_and(rest != 0, (rest < 0) != (y < 0)), q - 1, q)
+        return select(y == 0, true_divide(x, y), floor(q + 0.5))
     q = _whole_quotient(x, y)
     if x.dtype.kind != "i":
         return q
@@ -409,8 +412,10 @@ def _(x, y, out, dout):
 def _(x, y):
     if x.dtype is bool_:
         return logical_and(logical_and(x, y), x != x)
-    rest = x - floor_divide(x, y) * y
-    return rest if x.dtype.is_floating else select(y == 0, 0, rest)
+    if x.dtype.is_floating:
+        rest = fmod(x, y)
+        return select(logical_and(rest != 0, (rest < 0) != (y < 0)), rest + y, rest)
+    return select(y == 0, 0, x - floor_divide(x, y) * y)
 
 
 @op(primitive="TruncateDiv", dtypes=BOOL + REAL, promote="common", differentiable=False)
@@ -509,7 +514,10 @@ def _(x, y):
     if x.dtype is bool_:
         return logical_and(logical_and(x, y), x != x)
     rest = x - truncate_div(x, y) * y
-    return rest if x.dtype.is_floating else select(y == 0, 0, rest)
+    if not x.dtype.is_floating:
+        return select(y == 0, 0, rest)
+    unchanged = logical_and(abs(y) == float("inf"), abs(x) < float("inf"))
+    return select(unchanged, x, rest)
 
 
 floor_div, floor_mod, mod, truncate_mod, sgn = floor_divide, remainder, remainder, fmod, sign
