@@ -37,7 +37,7 @@ static void span(int64_t first, int64_t step, int64_t size, int64_t n, int64_t *
 #include "isa.h"
 
 typedef struct {
-    int type, mr, nr; /* register tile: mr rows, nr columns */
+    int type, mr, nr, tall_mr, tall_nr; /* rows and columns of the two register tiles */
     int64_t size;
     void (*conv_tile)(int64_t, const void *, const void *, const int32_t *, void *, int);
     void (*wgrad_tile)(int64_t, int64_t, int64_t, const void *, const int32_t *, const void *, int64_t, void *, int64_t);
@@ -49,6 +49,8 @@ static Kernels kernels(int type) {
     int bytes = dg_isa() == 2 ? 64 : dg_isa() == 1 ? 32 : 16;
     int size = type == DG_F32 ? 4 : 8;
     Kernels k = {.type = type, .mr = dg_isa() == 2 ? 8 : 4, .nr = 3 * bytes / size, .size = size};
+    k.tall_mr = k.mr * 3 / 2;
+    k.tall_nr = 2 * bytes / size;
     if (type == DG_F32) {
         k.conv_tile = ISA_PICK(conv_tile_f32);
         k.wgrad_tile = ISA_PICK(wgrad_tile_f32);
@@ -312,7 +314,7 @@ static void weight_grad_task(void **args, int64_t begin, int64_t end) {
     const View *v = j->v;
     const dg_convolution *p = j->p;
     const Axis *z = &v->axis[0], *y = &v->axis[1], *w = &v->axis[2];
-    int64_t size = j->k.size, mr = j->k.mr, nr = j->k.nr, taps = taps_of(v);
+    int64_t size = j->k.size, mr = j->k.tall_mr, nr = j->k.tall_nr, taps = taps_of(v);
     int64_t channel = z->size * y->size * w->size, out_channel = z->outputs * y->outputs * w->outputs;
     int64_t planes = plane_size(v, j->rows) * j->range + nr, pixels = j->rows * w->outputs;
     int64_t offsets = j->range * taps + mr;
@@ -344,7 +346,7 @@ static void weight_grad_task(void **args, int64_t begin, int64_t end) {
                         j->k.wgrad_tile(rows, w->outputs, v->pitch, scratch, offset + d, gradient + o * size, j->outs,
                                         out + (d * j->outs + o) * size, j->outs);
                 } else { /* the last rows: into a tile of their own first */
-                    double last[8 * 48];
+                    double last[12 * 32];
                     for (int64_t o = 0; o < j->outs; o += nr) {
                         memset(last, 0, sizeof last);
                         j->k.wgrad_tile(rows, w->outputs, v->pitch, scratch, offset + d, gradient + o * size, j->outs, last, nr);
@@ -392,7 +394,7 @@ static int weight_grad(const dg_convolution *p, void *dw, const void *x, const v
     GradJob j = {.p = p, .v = &v, .k = kernels((int)p->type), .x = x, .dy = dy, .failed = &failed};
     const Axis *a = &v.axis[1];
     j.depth = p->in * taps_of(&v);
-    j.outs = (p->out + j.k.nr - 1) / j.k.nr * j.k.nr;
+    j.outs = (p->out + j.k.tall_nr - 1) / j.k.tall_nr * j.k.tall_nr;
     int64_t results = p->groups * p->out * j.depth;
     if (results == 0) {
         free_view(&v);
