@@ -58,8 +58,8 @@ class Bad:
 class Make:
     """Makes the arrays of samples for one dtype: `make(3, 4)` has shape (3, 4).
 
-    Values are uniform in [low, high] as far as the dtype reaches: by default -2 to 2, for integers -5 to 5, for unsigned ones
-    0 to 5. Complex values are uniform in both parts.
+    Values are uniform in [low, high] as far as the dtype reaches: by default -2 to 2, for integers -5 to 5, for
+    unsigned ones 0 to 5. Complex values are uniform in both parts.
     """
 
     def __init__(self, dtype: DType, seed: str = "") -> None:
@@ -129,7 +129,7 @@ class Make:
 Samples = Callable[[Make], Iterable[Sample]]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class OpCase:
     """One op or public function with all that is tested of it.
 
@@ -174,6 +174,9 @@ class OpCase:
         for kind in self.without:
             if kind not in KINDS:
                 raise ValueError(f"{self.name}: without names {kind!r}; the kinds are {KINDS}")
+
+    def __repr__(self) -> str:
+        return f"<case {self.name}>"
 
     @property
     def op(self) -> Op | None:

@@ -1,0 +1,162 @@
+"""Gradients of a sample: of the device, and by finite differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..autodiff.transforms import vjp
+from ..tensor import Tensor
+from .case import OpCase, Sample
+from .check import arrays_of, place, substitute
+from .tolerance import DIFFERENCE, STEP
+
+__all__ = ["Problem", "against_differences"]
+
+Array = np.ndarray[Any, Any]
+
+
+class Problem:
+    """A sample as a function of those of its arrays that are differentiated.
+
+    Attributes:
+        inputs: the arrays to differentiate.
+        seeds: a cotangent for each floating result, made once the results' shapes are known.
+    """
+
+    def __init__(self, case: OpCase, sample: Sample, order: int = 1) -> None:
+        self.case = case
+        self.sample = sample
+        self.order = order
+        every = list(arrays_of([list(sample.args), dict(sample.kwargs)]))
+        inexact = [i for i, a in enumerate(every) if a.dtype.kind in "fcV"]
+        if isinstance(case.grad, tuple):
+            chosen = [i for i in case.grad if i < len(every)]
+        else:
+            chosen = inexact
+        self.positions = tuple(chosen)
+        self.inputs = [np.array(every[i], order="C") for i in chosen]
+        self.rng = np.random.default_rng(7)
+        self.seeds: list[Array] | None = None
+        self.deeper: list[Array] | None = None
+
+    def function(self, *tensors: Tensor) -> tuple[Tensor, ...]:
+        """The floating results of the call with the differentiated arrays replaced by `tensors`."""
+        replaced = dict(zip(self.positions, tensors, strict=True))
+        count = iter(range(1_000_000))
+
+        def tensor(array: Array) -> Tensor:
+            i = next(count)
+            return replaced[i] if i in replaced else place(array, "")
+
+        args = substitute(self.sample.args, tensor)
+        kwargs = substitute(dict(self.sample.kwargs), tensor)
+        found = list(_tensors(self.case.function(*args, **kwargs)))
+        return tuple(t for t in found if t.dtype.kind in "fc")
+
+    def results(self, inputs: Sequence[Array]) -> list[Array]:
+        """Values at `inputs`: of the function, or of its gradient for the second order."""
+        if self.order == 1:
+            return [t.asnumpy() for t in self.function(*map(Tensor, inputs))]
+        return self._pulled(inputs, self._seeds_for(inputs))
+
+    def _seeds_for(self, inputs: Sequence[Array]) -> list[Array]:
+        if self.seeds is None:
+            outs = self.function(*map(Tensor, inputs))
+            self.seeds = [self._random_like(t.asnumpy()) for t in outs]
+        return self.seeds
+
+    def _random_like(self, array: Array) -> Array:
+        if array.dtype.kind == "c":
+            real, imag = self.rng.uniform(-1, 1, (2, *array.shape))
+            return np.asarray(real + 1j * imag).astype(array.dtype)
+        return np.asarray(self.rng.uniform(-1, 1, array.shape)).astype(array.dtype)
+
+    def _pulled(self, inputs: Sequence[Array], seeds: Sequence[Array]) -> list[Array]:
+        tensors = [Tensor(a) for a in inputs]
+        _, pull = vjp(self.function, *tensors)
+        found = pull(*[Tensor(s) for s in seeds])
+        return [t.asnumpy() for t in (found if isinstance(found, tuple) else (found,))]
+
+    def gradients(self) -> list[Array]:
+        """The gradient of sum(seed * result) by the device, for each input."""
+        seeds = self._seeds_for(self.inputs)
+        if self.order == 1:
+            return self._pulled(self.inputs, seeds)
+        if self.deeper is None:
+            self.deeper = [self._random_like(a) for a in self.inputs]
+
+        def first(*tensors: Tensor) -> tuple[Tensor, ...]:
+            _, pull = vjp(self.function, *tensors)
+            found = pull(*[Tensor(s) for s in seeds])
+            return found if isinstance(found, tuple) else (found,)
+
+        _, pull = vjp(first, *[Tensor(a) for a in self.inputs])
+        found = pull(*[Tensor(s) for s in self.deeper])
+        return [t.asnumpy() for t in (found if isinstance(found, tuple) else (found,))]
+
+    def weights(self) -> list[Array]:
+        """What the results are weighted with in the sum that is differentiated."""
+        found = self._seeds_for(self.inputs) if self.order == 1 else self.deeper
+        assert found is not None
+        return found
+
+
+def _tensors(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for v in value:
+            yield from _tensors(v)
+
+
+def _dot(a: Sequence[Array], b: Sequence[Array]) -> float:
+    """Real inner product, complex numbers taken as pairs."""
+    return float(sum(np.sum((np.conj(x) * y).real) for x, y in zip(a, b, strict=True)))
+
+
+def against_differences(problem: Problem, gradients: Sequence[Array]) -> str | None:
+    """None when the gradients agree with central differences, else where they do not.
+
+    Three random directions are tried; when one disagrees, every element is, so that the message can name the first.
+    """
+    weights = problem.weights()
+
+    def loss(inputs: Sequence[Array]) -> float:
+        return _dot(weights, [np.asarray(r) for r in problem.results(inputs)])
+
+    def slope(direction: Sequence[Array]) -> float:
+        ahead = [a + STEP * d for a, d in zip(problem.inputs, direction, strict=True)]
+        behind = [a - STEP * d for a, d in zip(problem.inputs, direction, strict=True)]
+        return (loss(ahead) - loss(behind)) / (2 * STEP)
+
+    for _ in range(2):
+        direction = [problem._random_like(a) for a in problem.inputs]
+        want, got = slope(direction), _dot(gradients, direction)
+        scale = sum(float(np.sum(np.abs(g * d))) for g, d in zip(gradients, direction, strict=True))
+        if not abs(got - want) <= DIFFERENCE.relative * max(scale, abs(want)) + DIFFERENCE.absolute:
+            return _first_element(problem, gradients, slope) or (
+                f"along a random direction\ncomputed  {got}\nby differences  {want}"
+            )
+    return None
+
+
+def _first_element(
+    problem: Problem, gradients: Sequence[Array], slope: Callable[[Sequence[Array]], float]
+) -> str | None:
+    for k, array in enumerate(problem.inputs):
+        if array.size > 200:
+            continue
+        for index in np.ndindex(array.shape):
+            direction = [np.zeros_like(a) for a in problem.inputs]
+            direction[k][index] = 1
+            want = slope(direction)
+            got = float(np.real(gradients[k][index]))
+            if not abs(got - want) <= 10 * (DIFFERENCE.relative * abs(want) + DIFFERENCE.absolute):
+                return (
+                    f"gradient of array {k}, first difference at {list(index)}\n"
+                    f"computed        {gradients[k][index]!s}\nby differences  {want:.10g}"
+                )
+    return None

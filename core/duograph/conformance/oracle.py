@@ -1,0 +1,103 @@
+"""What results are compared with: every primitive by its `reference` rule in NumPy, composites by their bodies.
+
+It is a backend of its own, so that any public function, gradient or training step runs on it as it does on a device. It
+comes with duograph and needs no plugin. Its handles are NumPy arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from .. import context
+from ..backend import registry
+from ..backend.protocol import Backend, BackendSpec, DeviceInfo
+from ..op import Op
+from ..types import TensorType
+
+__all__ = ["NAME", "Oracle", "install", "on_device", "on_oracle"]
+
+NAME = "Oracle"
+
+
+class Oracle(Backend):
+    """Slow, obvious, right."""
+
+    name = NAME
+
+    def devices(self) -> list[DeviceInfo]:
+        return [DeviceInfo(0, "Oracle", "reference rules in NumPy")]
+
+    def copy_in(self, array: np.ndarray[Any, Any], device_id: int) -> Any:
+        return np.array(array, order="C")
+
+    def copy_out(
+        self, handle: Any, shape: tuple[int, ...], dtype: np.dtype[Any], device_id: int
+    ) -> np.ndarray[Any, Any]:
+        return handle.reshape(shape)  # type: ignore[no-any-return]
+
+    def prepare(
+        self,
+        op: Op,
+        types: tuple[TensorType, ...],
+        attributes: Mapping[str, Any],
+        device_id: int,
+    ) -> Callable[..., Any] | None:
+        if op.is_composite or op.reference_rule is None:
+            return None
+        reference = op.reference_rule
+        shapes = [None if t is None else t.shape for t in types]
+        results = op.infer_types(types, attributes)
+
+        def call(*handles: Any) -> Any:
+            arrays = [
+                None if s is None else h.reshape(s) for h, s in zip(handles, shapes, strict=True)
+            ]
+            with np.errstate(all="ignore"):
+                found = reference(*op.arguments(arrays), **attributes)
+            parts = found if isinstance(found, tuple) else (found,)
+            made = tuple(_as_inferred(op, p, t) for p, t in zip(parts, results, strict=True))
+            return made if isinstance(found, tuple) else made[0]
+
+        return call
+
+
+def _as_inferred(op: Op, value: Any, type_: TensorType) -> np.ndarray[Any, Any]:
+    array = np.asarray(value)
+    if array.shape != type_.shape:
+        raise AssertionError(
+            f"{op.name}: reference gave shape {array.shape}, infer says {type_.shape}"
+        )
+    if array.dtype != type_.dtype.np and array.dtype.kind in "fc" and type_.dtype.kind in "biu":
+        raise AssertionError(f"{op.name}: reference gave {array.dtype}, infer says {type_.dtype}")
+    return np.array(array, dtype=type_.dtype.np, order="C")
+
+
+def install() -> None:
+    """Make the oracle known as a device, once."""
+    if NAME not in registry.entries():
+        spec = BackendSpec(NAME, Oracle, priority=-1_000_000)
+        registry.register(spec, "duograph.conformance")
+
+
+@contextmanager
+def on_device(name: str, index: int = 0) -> Iterator[None]:
+    """Run ops on host data on this device for a while."""
+    before = {k: getattr(context.settings, k) for k in ("device_target", "device_id")}
+    context.set_context(device_target=name, device_id=index)
+    try:
+        yield
+    finally:
+        context.settings.device_target = before["device_target"]
+        context.set_context(device_id=before["device_id"])
+        for call in context.on_device_change:
+            call()
+
+
+def on_oracle() -> Any:
+    """Run ops on host data on the oracle for a while."""
+    install()
+    return on_device(NAME)

@@ -1,0 +1,198 @@
+"""The pytest plugin of the suite: options, which tests there are for a device, its lists of gaps, and the report.
+
+It is loaded in every pytest run of an environment that has duograph, so it imports nothing until a test of the suite
+is there.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from .session import Session
+
+PACKAGE = "duograph.conformance"
+SESSION = pytest.StashKey["Session"]()
+
+
+class ConformanceWarning(UserWarning):
+    """An entry of a device's lists that matches no test."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("duograph", "duograph conformance suite")
+    group.addoption(
+        "--device", metavar="NAME", help="backend to test, as `duograph devices` names it"
+    )
+    group.addoption(
+        "--quick", action="store_true", help="one dtype of each kind, first derivatives only"
+    )
+    group.addoption(
+        "--conformance-html", metavar="FILE", help="write the matrix of results as a web page"
+    )
+    group.addoption(
+        "--conformance-json", metavar="FILE", help="write every result, comparable between releases"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--device") is not None:
+        session_of(config)  # a misspelt name stops here, before anything is collected
+
+
+def session_of(config: pytest.Config) -> Session:
+    """The run's Session, made when first asked for."""
+    found = config.stash.get(SESSION, None)
+    if found is None:
+        from ..errors import DeviceError
+        from .session import Session
+
+        try:
+            found = Session(config.getoption("--device"), config.getoption("--quick"))
+        except DeviceError as error:
+            raise pytest.UsageError(f"--device: {error}") from None
+        config.stash[SESSION] = found
+    return found
+
+
+def _is_ours(module: Any) -> bool:
+    return getattr(module, "__name__", "").startswith(PACKAGE + ".")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    parameters = getattr(metafunc.function, "conformance_parameters", None)
+    if parameters is None or not _is_ours(metafunc.module):
+        return
+    names, values = parameters(session_of(metafunc.config))
+    ids = ["-".join(getattr(v, "name", str(v)) for v in row) for row in values]
+    metafunc.parametrize(names, values, ids=ids)
+
+
+def address(item: pytest.Item) -> str:
+    """How the lists of a device name a test: ``forward/exp/float16``, ``training/lenet``."""
+    own = getattr(item, "originalname", item.name)
+    parts = [own.removeprefix("test_")]
+    spec = getattr(item, "callspec", None)
+    if spec is not None:
+        parts += [getattr(v, "name", str(v)) for v in spec.params.values()]
+    return "/".join(parts)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    ours = [i for i in items if _is_ours(getattr(i, "module", None))]
+    if not ours:
+        return
+    from ..errors import DTypeError, UnsupportedOpError
+
+    session = session_of(config)
+    whole = not config.getoption("keyword") and not config.getoption("markexpr")
+    whole = whole and not config.getoption("--quick") and len({i.module for i in ours}) > 2  # type: ignore[attr-defined]
+    refusals = (UnsupportedOpError, DTypeError)
+    unused = set(session.unsupported) | set(session.expected)
+    for item in ours:
+        name = address(item)
+        for gaps, raises in ((session.unsupported, refusals), (session.expected, None)):
+            pattern = _matching(gaps, name)
+            if pattern is None:
+                continue
+            unused.discard(pattern)
+            item.add_marker(pytest.mark.xfail(reason=gaps[pattern], raises=raises, strict=True))
+            if raises is not None:
+                session.refused.add(name)
+    if whole:
+        for pattern in sorted(unused):
+            warnings.warn(
+                f"{session.name}: {pattern!r} in its list of gaps matches no test; take it out",
+                ConformanceWarning,
+                stacklevel=1,
+            )
+
+
+def _matching(gaps: Mapping[str, str], name: str) -> str | None:
+    return next((p for p in gaps if fnmatch.fnmatchcase(name, p)), None)
+
+
+@pytest.fixture(autouse=True)
+def _on_the_device(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every test of the suite runs with the device as device_target; it counts what the host did instead."""
+    if not _is_ours(getattr(request.node, "module", None)):
+        yield
+        return
+    session = session_of(request.config)
+    with session.running(request.node):
+        yield
+
+
+@pytest.fixture
+def session(request: pytest.FixtureRequest) -> Session:
+    """The device and the options of this run."""
+    return session_of(request.config)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
+    report = yield
+    if _is_ours(getattr(item, "module", None)) and (
+        report.when == "call" or (report.when == "setup" and not report.passed)
+    ):
+        spec = getattr(item, "callspec", None)
+        params = {} if spec is None else spec.params
+        name = address(item)
+        session = session_of(item.config)
+        outcome = report.outcome
+        if hasattr(report, "wasxfail"):
+            outcome = "unsupported" if name in session.refused else "expected failure"
+        message = ""
+        if report.failed or outcome == "expected failure":
+            message = _message(report, call)
+        if call.excinfo is not None and call.excinfo.typename == "Failures":
+            report.longrepr = str(
+                call.excinfo.value
+            ).strip()  # the finding; the body is the same for all
+        session.results[name] = {
+            "check": name.split("/")[0],
+            "case": getattr(params.get("case"), "name", None),
+            "dtype": getattr(params.get("dtype"), "name", None),
+            "outcome": outcome,
+            "seconds": round(call.duration, 4),
+            "kinds": dict(report.user_properties).get("kinds", []),
+            "on_host": session.fallbacks.get(name, 0),
+            "message": message,
+        }
+    return report
+
+
+def _message(report: Any, call: pytest.CallInfo[None]) -> str:
+    if call.excinfo is not None:
+        return f"{call.excinfo.typename}: {call.excinfo.value}"[:2000]
+    return re.sub(r"\x1b\[[0-9;]*m", "", str(report.longrepr))[:2000]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_report_header(config: pytest.Config) -> str | None:
+    session = config.stash.get(SESSION, None)
+    return None if session is None else f"duograph conformance: {session.title}"
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    session = config.stash.get(SESSION, None)
+    if session is None or not session.results:
+        return
+    from . import report
+
+    summary = report.summarise(session)
+    terminalreporter.section(f"conformance of {session.title}", sep="-")
+    for line in report.terminal(summary, colour=terminalreporter.hasmarkup):
+        terminalreporter.write_line(line)
+    for option, write in (("html", report.write_html), ("json", report.write_json)):
+        path = config.getoption(f"--conformance-{option}")
+        if path:
+            write(summary, path)
+            terminalreporter.write_line(f"{option} report: {path}")

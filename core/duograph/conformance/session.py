@@ -1,0 +1,122 @@
+"""One run of the suite on one device."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from .. import __version__, context
+from ..backend import registry
+from ..dtype import DType, bool_, complex64, float32, float64, int32
+from ..runtime.lower import fallback_counts
+from . import oracle
+from .case import OpCase
+from .cases import all_cases
+
+__all__ = ["Session", "over"]
+
+QUICK = (bool_, int32, float32, complex64)
+
+
+class Session:
+    """The device under test, what it says it has, and what was found.
+
+    Attributes:
+        unsupported: pattern of test addresses -> why this device will never pass them. They must be refused with
+            UnsupportedOpError or DTypeError: a wrong result is never "unsupported".
+        expected: pattern -> why they fail for now; one that passes fails the run.
+    """
+
+    def __init__(self, name: str | None, quick: bool) -> None:
+        self.name = registry.check_target(name) if name else registry.current_device().name
+        self.quick = quick
+        oracle.install()
+        self.backend = registry.backend(self.name)
+        self.dtypes: tuple[DType, ...] = tuple(self.backend.dtypes)
+        self.unsupported = _gaps(self.backend, "conformance_unsupported")
+        self.expected = _gaps(self.backend, "conformance_expected_failures")
+        self.refused: set[str] = set()
+        self.results: dict[str, dict[str, Any]] = {}
+        self.fallbacks: dict[str, int] = {}
+
+    @property
+    def title(self) -> str:
+        """Device, duograph and Python in a line."""
+        device = self.backend.devices()[0]
+        return (
+            f"{self.name} ({device.description or device.name}), duograph {__version__}, "
+            f"Python {platform.python_version()}, NumPy {np.__version__}"
+        )
+
+    @contextmanager
+    def running(self, item: Any) -> Iterator[None]:
+        """Around one test: the device is the target, and what ran on the host is counted."""
+        from .plugin import address
+
+        if context.settings.device_target != self.name:
+            context.set_context(device_target=self.name, device_id=0)
+        before = sum(fallback_counts.values())
+        yield
+        self.fallbacks[address(item)] = sum(fallback_counts.values()) - before
+
+    # ---- which tests there are ------------------------------------------------------------------
+
+    def dtypes_of(self, case: OpCase) -> list[DType]:
+        """The dtypes to run a case on: those of the case that the device has."""
+        takes = [d for d in case.takes if d in self.dtypes]
+        if self.quick:
+            return [d for d in takes if d in QUICK] or takes[:1]
+        return takes
+
+    def gradient_dtypes(self, case: OpCase) -> list[DType]:
+        """The floating and complex dtypes to differentiate a case on."""
+        if not case.differentiable:
+            return []
+        takes = [d for d in case.takes if d in self.dtypes and d.kind in "fc"]
+        if self.quick:
+            return [d for d in takes if d is float64] or takes[:1]
+        return takes
+
+    def forward(self) -> tuple[str, Sequence[Any]]:
+        return "case,dtype", [(c, d) for c in all_cases() for d in self.dtypes_of(c)]
+
+    def gradient(self) -> tuple[str, Sequence[Any]]:
+        return "case,dtype", [(c, d) for c in all_cases() for d in self.gradient_dtypes(c)]
+
+    def second_order(self) -> tuple[str, Sequence[Any]]:
+        chosen = []
+        for case in () if self.quick else all_cases():
+            takes = self.gradient_dtypes(case)
+            if case.second and takes:
+                real = [d for d in takes if d is float64] or [d for d in takes if d is float32]
+                chosen.append((case, (real or takes)[0]))
+        return "case,dtype", chosen
+
+    def errors(self) -> tuple[str, Sequence[Any]]:
+        return "case,", [(c,) for c in all_cases() if c.errors]
+
+
+def over(
+    which: Callable[[Session], tuple[str, Sequence[Any]]],
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Run a test once for each row that `which(session)` gives."""
+
+    def mark(test: Callable[..., None]) -> Callable[..., None]:
+        test.conformance_parameters = which  # type: ignore[attr-defined]
+        return test
+
+    return mark
+
+
+def _gaps(backend: Any, attribute: str) -> Mapping[str, str]:
+    found = getattr(backend, attribute, None) or {}
+    if not isinstance(found, Mapping):
+        raise TypeError(
+            f"{backend.name}: {attribute} is {type(found).__name__}; "
+            f"wanted a mapping from pattern to reason"
+        )
+    return found

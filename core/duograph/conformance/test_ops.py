@@ -1,0 +1,192 @@
+"""Every case × dtype: results, gradients, second derivatives, errors."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from ..dtype import as_dtype, complex128, float64
+from ..errors import DTypeError, UnsupportedOpError
+from .case import OpCase, Sample
+from .check import (
+    call_text,
+    difference,
+    fail_with,
+    indented,
+    results_of,
+    run,
+    substitute,
+)
+from .gradient import Problem, against_differences
+from .oracle import on_oracle
+from .session import Session, over
+from .tolerance import forward_tolerance, gradient_tolerance
+
+_WIDEST = (float64, complex128)
+
+
+def _attempt(found: list[str], case: OpCase, sample: Sample, function):
+    """`function()`, or None with the failure written down. A refusal by the device ends the test as one."""
+    try:
+        return function()
+    except (UnsupportedOpError, DTypeError) as error:
+        error.args = (f"{call_text(case, sample)}\n{error}",)
+        raise
+    except Exception as error:  # noqa: BLE001 (whatever a device raises is a finding)
+        found.append(f"{call_text(case, sample)}\n  {type(error).__name__}: {error}")
+        return None
+
+
+def _expected(case: OpCase, sample: Sample):
+    if case.oracle is not None:
+        import numpy as np
+
+        with np.errstate(all="ignore"):
+            return results_of(case.oracle(*sample.args, **sample.kwargs))
+    return results_of(run(case, sample))
+
+
+@over(Session.forward)
+def test_forward(case, dtype, session, record_property):
+    samples = case.made(dtype)
+    record_property("kinds", sorted({s.kind for s in samples}))
+    found: list[str] = []
+    computed = [_attempt(found, case, s, lambda s=s: results_of(run(case, s))) for s in samples]
+    with on_oracle():
+        expected = [None if c is None else _expected(case, s) for s, c in zip(samples, computed)]
+    for sample, got, want in zip(samples, computed, expected):
+        if got is None:
+            continue
+        text = _compare(case, got, want, case.oracle is None)
+        if text is not None:
+            found.append(f"{call_text(case, sample)}\n{indented(text)}")
+    fail_with(found)
+
+
+def _compare(case: OpCase, got, want, exact_dtype: bool) -> str | None:
+    if len(got) != len(want):
+        return f"computed {len(got)} results, expected {len(want)}"
+    for k, (a, b) in enumerate(zip(got, want)):
+        kind = as_dtype(a.dtype)
+        if not exact_dtype and a.dtype.kind == b.dtype.kind:
+            b = b.astype(a.dtype)  # NumPy functions answer in float64 more often than devices
+        text = difference(a, b, forward_tolerance(kind, case.tol.get(kind)))
+        if text is not None:
+            return text if len(got) == 1 else f"result {k}: {text}"
+    return None
+
+
+def _differentiable(case: OpCase, dtype) -> list[Sample]:
+    return [s for s in case.made(dtype) if s.grad and s.kind not in ("nan", "empty")]
+
+
+def _gradients(found: list[str], case: OpCase, sample: Sample, order: int):
+    problem = Problem(case, sample, order)
+    if not problem.inputs:
+        return None
+    return _attempt(found, case, sample, lambda: (problem, problem.gradients()))
+
+
+@over(Session.gradient)
+def test_gradient(case, dtype, session):
+    """The device's gradient is that of the rule on the oracle; in double precision also that of differences."""
+    _check_gradient(case, dtype, _differentiable(case, dtype), 1, session)
+
+
+@over(Session.second_order)
+def test_second_order(case, dtype, session):
+    _check_gradient(case, dtype, _differentiable(case, dtype)[:2], 2, session)
+
+
+def _check_gradient(case, dtype, samples, order, session):
+    found: list[str] = []
+    made = [(s, _gradients(found, case, s, order)) for s in samples]
+    made = [(s, m) for s, m in made if m is not None]
+    if dtype in _WIDEST:
+        limit = 3 if session.quick else len(made)
+        for sample, (problem, gradients) in made[:limit]:
+            text = _attempt(
+                found, case, sample, lambda p=problem, g=gradients: against_differences(p, g)
+            )
+            if text is not None:
+                found.append(f"gradient of {call_text(case, sample)}\n{indented(text)}")
+    with on_oracle():
+        for sample, (problem, gradients) in made:
+            want = problem.gradients()
+            tolerance = gradient_tolerance(dtype, case.grad_tol.get(dtype))
+            for k, (got, right) in enumerate(zip(gradients, want)):
+                text = difference(got, right, tolerance)
+                if text is not None:
+                    where = f"gradient of array {k} of {call_text(case, sample)}"
+                    found.append(f"{where}\n{indented(text)}")
+                    break
+    fail_with(found)
+
+
+@over(Session.errors)
+def test_errors(case, session):
+    from ..tensor import Tensor
+
+    found = []
+    for bad in case.errors:
+        sample = Sample(bad.args, bad.kwargs)
+        args = substitute(bad.args, Tensor)
+        kwargs = substitute(dict(bad.kwargs), Tensor)
+        try:
+            results_of(case.function(*args, **kwargs))
+        except bad.exception as error:
+            if not re.search(bad.pattern, str(error), re.DOTALL):
+                found.append(
+                    f"{call_text(case, sample)}\n  said      {error}\n  expected  {bad.pattern}"
+                )
+        except Exception as error:  # noqa: BLE001 (the wrong exception is the finding)
+            found.append(
+                f"{call_text(case, sample)}\n  raised    {type(error).__name__}: {error}\n"
+                f"  expected  {bad.exception.__name__}: {bad.pattern}"
+            )
+        else:
+            found.append(
+                f"{call_text(case, sample)}\n  returned a result\n"
+                f"  expected  {bad.exception.__name__}: {bad.pattern}"
+            )
+    fail_with(found)
+
+
+def test_composite_rules(session):
+    """Where a composite brings a gradient rule, it gives what its body gives (checked once, on the oracle)."""
+    from .cases import all_cases
+
+    if session.quick:
+        pytest.skip("independent of the device")
+    found: list[str] = []
+    with on_oracle():
+        for case in all_cases():
+            op = case.op
+            if op is None or op.body is None or op.bprop_rule is None or not case.differentiable:
+                continue
+            kinds = [d for d in case.takes if d is float64]
+            for dtype in kinds:
+                for sample in _differentiable(case, dtype)[:3]:
+                    _compare_rule(found, case, op, sample, dtype)
+    fail_with(found)
+
+
+def _compare_rule(found, case, op, sample, dtype):
+    from ..op import rules_changed
+
+    problem = Problem(case, sample)
+    with_rule = problem.gradients()
+    rule = op.bprop_rule
+    try:
+        op.bprop_rule = None
+        rules_changed()
+        of_body = problem.gradients()
+    finally:
+        op.bprop_rule = rule
+        rules_changed()
+    for got, want in zip(with_rule, of_body):
+        text = difference(got, want, gradient_tolerance(dtype, 1e-9))
+        if text is not None:
+            found.append(f"rule and body of {call_text(case, sample)}\n{indented(text)}")
+            return

@@ -1,0 +1,64 @@
+"""What counts as equal: one table for all devices, by dtype. A case that needs other numbers says which, and why."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ..dtype import (
+    DType,
+    bfloat16,
+    complex64,
+    complex128,
+    float16,
+    float32,
+    float64,
+)
+
+__all__ = ["FORWARD", "GRADIENT_FACTOR", "Tolerance", "forward_tolerance", "gradient_tolerance"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Tolerance:
+    """`|computed - expected| <= absolute + relative * |expected|`."""
+
+    relative: float
+    absolute: float
+
+    def __str__(self) -> str:
+        return f"{self.absolute:g} + {self.relative:g} * |expected|"
+
+
+EXACT = Tolerance(0.0, 0.0)
+
+# Integers and bool are exact. The floating ones leave room for another order of summation over a few dozen elements
+# and for elementary functions that are good to 4 units in the last place.
+FORWARD: dict[DType, Tolerance] = {
+    float16: Tolerance(4e-3, 1e-3),
+    bfloat16: Tolerance(3e-2, 8e-3),
+    float32: Tolerance(1e-5, 2e-6),
+    float64: Tolerance(1e-12, 1e-13),
+    complex64: Tolerance(1e-5, 2e-6),
+    complex128: Tolerance(1e-12, 1e-13),
+}
+
+# A gradient rounds after each of the several ops that its rule is made of.
+GRADIENT_FACTOR = 10.0
+
+# Gradients against differences in float64: the step is 1e-6, so about ten digits of sixteen are lost.
+DIFFERENCE = Tolerance(2e-5, 1e-6)
+STEP = 1e-6
+
+
+def forward_tolerance(dtype: DType, own: float | None = None) -> Tolerance:
+    """The tolerance of a result of `dtype`; `own` is a case's number for both parts."""
+    if own is not None:
+        return Tolerance(own, own)
+    return FORWARD.get(dtype, EXACT)
+
+
+def gradient_tolerance(dtype: DType, own: float | None = None) -> Tolerance:
+    """The tolerance of a gradient of `dtype`."""
+    if own is not None:
+        return Tolerance(own, own)
+    base = FORWARD.get(dtype, EXACT)
+    return Tolerance(base.relative * GRADIENT_FACTOR, base.absolute * GRADIENT_FACTOR)
