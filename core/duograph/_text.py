@@ -1,7 +1,8 @@
 """How a tensor prints: MindSpore's layout, element by element.
 
-Floats as ``% .8e`` (float16 ``% .4e``, bfloat16 shortest), padded to one width; axes longer than 6 show 3 at each end when there
-are several axes, a single axis from 1,001 elements on; a long single axis wraps.
+Floats as ``% .8e`` (float16 ``% .4e``, bfloat16 shortest), padded to one width; axes longer than 6
+show 3 at each end when there are several axes, a single axis from 1,001 elements on; a long single
+axis wraps.
 """
 
 from __future__ import annotations

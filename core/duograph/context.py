@@ -1,7 +1,8 @@
 """Process-wide settings: one typed object, read from the environment in one place.
 
-Every field says whether compiled code depends on it (`keyed`); those are part of the key of a compiled
-function. Fields that MindSpore has and that mean nothing here are accepted and recorded, so that scripts run unchanged.
+Every field says whether compiled code depends on it (`keyed`); those are part of the key of a
+compiled function. Fields that MindSpore has and that mean nothing here are accepted and recorded,
+so that scripts run unchanged.
 """
 
 from __future__ import annotations
@@ -108,13 +109,15 @@ def set_context(**kwargs: Any) -> None:
         mode: `GRAPH_MODE` (0) or `PYNATIVE_MODE` (1, the default).
         device_target: name of an installed backend, such as ``"CPU"``.
         device_id: which device of that backend.
-        deterministic: ``"ON"`` or ``"OFF"``; results never depend on load here, so both do the same.
+        deterministic: ``"ON"`` or ``"OFF"``; results never depend on load here, so both do the
+        same.
         debug: check the shapes and dtypes that gradient rules return.
         host_fallback: what an op without a kernel does: ``"backend"`` (as the backend declares), ``"off"``, ``"warn"``,
             ``"on"``.
         stale_captures, jit_level, jit_config, jit_syntax_level: options of compiled functions.
 
-    Options of MindSpore that mean nothing here (``save_graphs`` and its like) are recorded and can be read back.
+    Options of MindSpore that mean nothing here (``save_graphs`` and its like) are recorded and can
+    be read back.
 
     Raises:
         ValueError: an unknown option, or a value outside those allowed; nothing is changed then.

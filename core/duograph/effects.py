@@ -1,4 +1,7 @@
-"""What an op does besides returning a value. Dead-code removal, merging and reordering consult these and nothing else."""
+"""What an op does besides returning a value.
+
+Dead-code removal, merging and reordering consult these and nothing else.
+"""
 
 from __future__ import annotations
 

@@ -16,8 +16,9 @@ DuographError
 └── UnsupportedSyntaxError (RuntimeError)  a construct that a compiled function cannot have
 ```
 
-Each also derives from the built-in that MindSpore raises there, so `except ValueError` in an old script still works.
-A message says what failed, what was got, what was wanted and what to do, in that order.
+Each also derives from the built-in that MindSpore raises there, so `except ValueError` in an old
+script still works. A message says what failed, what was got, what was wanted and what to do, in
+that order.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Ops, their rule slots, and the door through which every call of one goes.
 
 An op is defined once, by a function whose signature says what it takes: a parameter annotated `Tensor` is an operand,
-`Tensor | None` an optional one, `Sequence[Tensor]` a variadic one (then it is the only one); the rest are attributes.
-A body makes it a composite, no body a primitive. Rules are attached to the op object with its slots.
+`Tensor | None` an optional one, `Sequence[Tensor]` a variadic one (then it is the only one); the
+rest are attributes. A body makes it a composite, no body a primitive. Rules are attached to the op
+object with its slots.
 """
 
 from __future__ import annotations
@@ -424,7 +425,7 @@ class Op:
     ) -> TensorType | tuple[TensorType, ...]:
         """Types of the results for promoted, plain operand types: one type, or a tuple."""
         if self.infer_rule is not None:
-            return self.infer_rule(*self.arguments(types), **attributes)  # type: ignore[no-any-return]
+            return self.infer_rule(*self.arguments(types), **attributes)
         if self.body is None:
             raise UnsupportedOpError(f"{self.name}: has no infer rule and no body")
         from .ir.builder import expand  # a composite's types come from tracing it
@@ -520,7 +521,8 @@ def op(
         operators, reflected: special methods such as ``__add__`` and ``__radd__``.
         primitive: name of the attribute-less primitive class, such as ``"Exp"``.
         dtypes: dtypes taken (after promotion); None takes all.
-        promote: ``"common"`` casts operands to their common dtype first, ``"float"`` also makes integers float32.
+        promote: ``"common"`` casts operands to their common dtype first, ``"float"`` also makes
+        integers float32.
         promote_from: index of the first operand that takes part (1 for select).
         effects, differentiable, host, elementwise: see `Op`.
 

@@ -21,8 +21,8 @@ class Parameter(Tensor):
         name: name in checkpoints; a Cell gives the attribute's name when None.
         requires_grad: whether optimisers and `trainable_params` take it.
 
-    Assigning to it in place, `set_data`, optimisers and `load_param_into_net` give it another value;
-    code that read it before keeps what it read.
+    Assigning to it in place, `set_data`, optimisers and `load_param_into_net` give it another
+    value; code that read it before keeps what it read.
 
     Examples:
         >>> import duograph as ms

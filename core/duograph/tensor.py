@@ -1,7 +1,8 @@
 """The Tensor: a mutable name for an immutable, dense, C-ordered buffer.
 
-Assignment, `x[i] = v` and the in-place methods give the name another buffer, so whatever a gradient kept stays right. Operators and
-most methods are installed from the op table (ops/__init__.py), in both modes the same.
+Assignment, `x[i] = v` and the in-place methods give the name another buffer, so whatever a gradient
+kept stays right. Operators and most methods are installed from the op table (ops/__init__.py), in
+both modes the same.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class Tensor(TensorMethods):
 
     Args:
         input_data: number, (nested) list or tuple, NumPy array, or Tensor. The values are copied.
-        dtype: element type; default by the data: Python ints give int64, floats float32, NumPy arrays keep theirs.
+        dtype: element type; default by the data: Python ints give int64, floats float32, NumPy
+        arrays keep theirs.
         shape: with `init`: the shape to make; else it must be the shape of the data.
         init: an Initializer: the values are made at first use, or by `init_data()`.
         device: name of the device to put it on at once; default where it is first used.
@@ -59,6 +61,8 @@ class Tensor(TensorMethods):
     _type: TensorType
     _buf: Any
     _edge: Any
+    _hooks: list[Any]
+    _init: Any
 
     def __init__(
         self,
@@ -223,7 +227,7 @@ class Tensor(TensorMethods):
             with _commit_lock:
                 if self._type.device is None:
                     materialise(self)
-                    return self._buf  # type: ignore[no-any-return]
+                    return self._buf
             type_ = self._type
         device = type_.device
         assert device is not None
@@ -422,8 +426,7 @@ def host_array(data: Any, dtype: DType | None) -> np.ndarray[Any, Any]:
     elif isinstance(data, np.generic):
         found = np.asarray(data)
     elif isinstance(data, int):
-        return np.array(data, (dtype or int64).np if dtype is None or not dtype.is_integer else np.int64
-                        if -(2**63) <= data < 2**63 else np.uint64).astype((dtype or int64).np)  # fmt: skip
+        return _array_of_int(data, dtype or int64)
     elif isinstance(data, float):
         return np.array(data, (dtype or float32).np)
     elif isinstance(data, complex):
@@ -443,6 +446,12 @@ def host_array(data: Any, dtype: DType | None) -> np.ndarray[Any, Any]:
     with np.errstate(invalid="ignore", over="ignore"):
         # np.array keeps 0-d arrays 0-d, ascontiguousarray does not
         return np.array(found, dtype=target.np, order="C")
+
+
+def _array_of_int(value: int, dtype: DType) -> np.ndarray[Any, Any]:
+    """A Python int of any size that an integer dtype of 64 bits can hold; narrower ones wrap around."""
+    wide = np.array(value, np.int64 if -(2**63) <= value < 2**63 else np.uint64)
+    return wide.astype(dtype.np) if dtype.is_integer else np.array(value, dtype.np)
 
 
 def _array_of_sequence(data: Any) -> np.ndarray[Any, Any]:

@@ -43,8 +43,8 @@ class TensorType:
         level: 0 nobody records the tensor; 1 a tape does; 2 a tape inside another derivative does.
         size: number of elements.
 
-    Two equal types are one object. `TensorType.of(shape, dtype)` gives the plain type, `on` the same with
-    a device and a level.
+    Two equal types are one object. `TensorType.of(shape, dtype)` gives the plain type, `on` the
+    same with a device and a level.
     """
 
     __slots__ = ("shape", "dtype", "device", "level", "size", "plain", "_variants")
@@ -86,6 +86,12 @@ class TensorType:
         made._variants = variants
         with TensorType._lock:
             return variants.setdefault((device, level), made)
+
+    @property
+    def place(self) -> Device:
+        """The device of a type that has one."""
+        assert self.device is not None
+        return self.device
 
     @property
     def ndim(self) -> int:

@@ -49,7 +49,7 @@ def imports_at_load(tree: ast.Module) -> list[ast.stmt]:
                 if "TYPE_CHECKING" not in ast.dump(node.test):
                     walk(node.body)
                 walk(node.orelse)
-            elif isinstance(node, (ast.Try, ast.With)) or isinstance(node, ast.ClassDef):
+            elif isinstance(node, (ast.Try, ast.With, ast.ClassDef)):
                 walk(node.body)
 
     walk(tree.body)

@@ -27,7 +27,27 @@ complex64 c64 c64 c64 c64 c64 c64 c64 c64 c64 c64 c64 c64 c128 c64 c128
 complex128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128
 """
 SHORT = dict(
-    zip(["b", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf", "f32", "f64", "c64", "c128"], d.ALL, strict=True)
+    zip(
+        [
+            "b",
+            "i8",
+            "i16",
+            "i32",
+            "i64",
+            "u8",
+            "u16",
+            "u32",
+            "u64",
+            "f16",
+            "bf",
+            "f32",
+            "f64",
+            "c64",
+            "c128",
+        ],
+        d.ALL,
+        strict=True,
+    )
 )
 PAIRS = [
     (d.as_dtype(row.split()[0]), d.ALL[j], SHORT[want])

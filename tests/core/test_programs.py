@@ -200,7 +200,7 @@ def test_program(name: str) -> None:
 
 
 def test_prints_inside_construct_come_at_once() -> None:
-    """A28: Print inside `construct` in PYNATIVE shows values at once: `matmul:  [...]`, `add bias:  [...]`, `out:  [...]`
+    """A28: Print inside `construct` in PYNATIVE shows values at once: `matmul:  [...]`
 
     B08, B09: `ops.ones(5, ms.float32)` has shape (5,), matmul of (5,) by (5,3) gives (3,); B03, B04 make the weights.
     """
@@ -274,7 +274,11 @@ def test_raw_logits_into_bce_loss_are_refused() -> None:
 def test_debugger_sees_intermediate_values() -> None:
     """A24: Breakpoints, pdb and IDE stepping work in PYNATIVE, intermediate values readable"""
     done = subprocess.run(
-        [sys.executable, "-c", HEAD + "a = ms.Tensor([1.0, 2.0])\nbreakpoint()\nb = a * 2\nbreakpoint()\n"],
+        [
+            sys.executable,
+            "-c",
+            HEAD + "a = ms.Tensor([1.0, 2.0])\nbreakpoint()\nb = a * 2\nbreakpoint()\n",
+        ],
         input="p a.asnumpy().tolist()\nc\np b.asnumpy().tolist()\nc\n",
         capture_output=True,
         text=True,

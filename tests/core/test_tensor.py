@@ -1,4 +1,7 @@
-"""Tensor and Parameter: making, printing, converting, pickling, what is refused. Printed forms are the real MindSpore 2.10's."""
+"""Tensor and Parameter: making, printing, converting, pickling, what is refused.
+
+Printed forms are those of the real MindSpore 2.10.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +76,7 @@ ROWS_12 = (
     ],
 )
 def test_printing(make, want_repr, want_str) -> None:
-    """B05, B06: `str(tensor)` is NumPy layout, `repr` is `Tensor(shape=[3], dtype=Float32, value= [ 1.00000000e+00, ...])`"""
+    """B05, B06: `str(tensor)` is NumPy layout, `repr` is `Tensor(shape=[3], dtype=Float32, ...)`"""
     assert repr(make()) == want_repr
     if want_str is not None:
         assert str(make()) == want_str
@@ -227,11 +230,13 @@ def test_one_tensor_on_two_threads() -> None:
     """Host data goes to the device once, whoever comes first."""
     import threading
 
+    def add_one(x, got):
+        got.append(float((x + 1).asnumpy().sum()))
+
     for _ in range(50):
         x = T(np.arange(1000, dtype=np.float32))
         got: list[float] = []
-        threads = [threading.Thread(target=lambda: got.append(float((x + 1).asnumpy().sum())))
-                   for _ in range(4)]  # fmt: skip
+        threads = [threading.Thread(target=add_one, args=(x, got)) for _ in range(4)]
         for th in threads:
             th.start()
         for th in threads:

@@ -18,7 +18,9 @@ def _split(fn: Callable[..., Any], args: tuple[Any, ...], positions: tuple[int, 
     """`fn` as a function of the chosen arguments alone."""
     for i in positions:
         if i >= len(args) or not isinstance(args[i], Tensor):
-            raise ArgumentError(f"jacobian: argument {i} is no Tensor; wanted one to differentiate by")
+            raise ArgumentError(
+                f"jacobian: argument {i} is no Tensor; wanted one to differentiate by"
+            )
 
     def of_chosen(*chosen: Any) -> Any:
         full = list(args)
@@ -36,22 +38,26 @@ def _basis(like: Tensor) -> list[Tensor]:
 
 
 def _stack(rows: list[Tensor], shape: tuple[int, ...]) -> Tensor:
-    from ..ops import reshape, stack  # op families, loaded after this package
+    from ..ops.joining import stack  # op families, loaded after this package
+    from ..ops.movement import reshape
 
     return reshape(stack(rows, 0), shape)
 
 
-def jacrev(fn: Callable[..., Any], grad_position: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
+def jacrev(
+    fn: Callable[..., Any], grad_position: Any = 0, has_aux: bool = False
+) -> Callable[..., Any]:
     """A function that gives the Jacobian of `fn`, row by row with reverse mode (`mindspore.jacrev`).
 
     Args:
-        fn: function or Cell returning a Tensor (or a tuple whose first item is differentiated, with `has_aux`).
+        fn: function or Cell returning a Tensor (or a tuple whose first item is differentiated, with
+        `has_aux`).
         grad_position: int, or tuple of ints: which arguments.
         has_aux: the further results are returned as they are.
 
     Returns:
-        For one position a Tensor of shape `output.shape + input.shape`, for a tuple a tuple of them;
-        with `has_aux` the pair of that and the further results.
+        For one position a Tensor of shape `output.shape + input.shape`, for a tuple a tuple of
+        them; with `has_aux` the pair of that and the further results.
 
     Examples:
         >>> import duograph as ms
@@ -80,7 +86,9 @@ def jacrev(fn: Callable[..., Any], grad_position: Any = 0, has_aux: bool = False
     return run
 
 
-def jacfwd(fn: Callable[..., Any], grad_position: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
+def jacfwd(
+    fn: Callable[..., Any], grad_position: Any = 0, has_aux: bool = False
+) -> Callable[..., Any]:
     """A function that gives the Jacobian of `fn`, column by column with forward mode (`mindspore.jacfwd`).
 
     Arguments and results as `jacrev`; cheaper where there are fewer inputs than outputs.
@@ -108,7 +116,7 @@ def jacfwd(fn: Callable[..., Any], grad_position: Any = 0, has_aux: bool = False
                 aux = found[2] if has_aux else None
             stacked = _stack(tangents, (x.size, *out_shape))
             order = (*range(1, len(out_shape) + 1), 0)
-            columns.append(_reshaped(stacked.transpose(order), out_shape + x.shape))
+            columns.append(_reshaped(_transposed(stacked, order), out_shape + x.shape))
         result: Any = columns[0] if single else tuple(columns)
         return (result, aux) if has_aux else result
 
@@ -116,6 +124,12 @@ def jacfwd(fn: Callable[..., Any], grad_position: Any = 0, has_aux: bool = False
 
 
 def _reshaped(x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    from ..ops import reshape
+    from ..ops.movement import reshape
 
     return reshape(x, shape)
+
+
+def _transposed(x: Tensor, order: tuple[int, ...]) -> Tensor:
+    from ..ops.movement import transpose_by
+
+    return transpose_by(x, order)

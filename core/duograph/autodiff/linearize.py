@@ -1,7 +1,8 @@
 """From a graph to its derivative: a forward graph that also returns residuals, and a backward graph.
 
-The bprop rules are traced onto the end of the forward nodes; what the live part of the backward uses of the forward are the residuals. So a
-shape that a rule asks for costs nothing, and a rule that uses only its output keeps only its output.
+The bprop rules are traced onto the end of the forward nodes; what the live part of the backward
+uses of the forward are the residuals. So a shape that a rule asks for costs nothing, and a rule
+that uses only its output keeps only its output.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def _forward(
 
 def _accumulate(cotangents: dict[int, GraphTensor], id_: int, value: GraphTensor) -> None:
     have = cotangents.get(id_)
-    cotangents[id_] = value if have is None else have + value  # type: ignore[operator]
+    cotangents[id_] = value if have is None else have + value
 
 
 def _backward_node(
@@ -176,7 +177,7 @@ def _fitted(builder: GraphBuilder, op: Op, operand: int, grad: Any) -> GraphTens
         from ..ops.creation import cast_to
 
         value = builder.append(cast_to, (value,), {"dtype": want.dtype})
-    return value  # type: ignore[no-any-return]
+    return value
 
 
 class GradientShapeError(GradientError, ShapeError):

@@ -1,7 +1,8 @@
 """The eager tape: nodes that hang on their outputs and die with them, and the walk that pulls cotangents back.
 
-A node knows its parents' edges, its residuals and its plan. At level 1 residuals are bare handles and the plan runs prepared
-kernels; at level 2 (inside another derivative) they are tensors and the plan runs through the door, recorded in turn.
+A node knows its parents' edges, its residuals and its plan. At level 1 residuals are bare handles
+and the plan runs prepared kernels; at level 2 (inside another derivative) they are tensors and the
+plan runs through the door, recorded in turn.
 """
 
 from __future__ import annotations
@@ -122,8 +123,8 @@ class GraphPlan:
         self.residual_types = tuple(self.full.forward.types[i] for i in self.full.residuals)
         self._calls: dict[tuple[bool, ...], tuple[Linearized, Callable[..., Any], Any]] = {}
         self._full_mask = full
-        self.fast = None
-        self.fast_index = None
+        self.fast: Callable[..., Any] | None = None
+        self.fast_index: int | None = None
         self.fast_wrt = self.full.wrt
         if self.n_results == 1:
             self.fast = self._first_fast
@@ -161,13 +162,11 @@ class GraphPlan:
             found = self._through_door(node, lin, residuals, given)
         else:
             if node.deep:
-                residuals = [
-                    r._buf if isinstance(r, (Tensor, OwnResult)) else r for r in residuals
-                ]
+                residuals = [r._buf if isinstance(r, (Tensor, OwnResult)) else r for r in residuals]
             found = call(*residuals, *given)
         wrt = lin.wrt
         if len(wrt) == len(node.parents):
-            return found  # type: ignore[no-any-return]
+            return found
         out: list[Any] = [None] * len(node.parents)
         for i, value in zip(wrt, found, strict=True):
             out[i] = value
@@ -237,13 +236,15 @@ def backward(
 ) -> list[Any]:
     """Pull cotangents back from output edges to leaves.
 
-    Nodes are taken in descending sequence number, that is in reverse program order, so a node's cotangent is
-    complete when its turn comes and sums are formed in one order whatever the shape of the graph.
+    Nodes are taken in descending sequence number, that is in reverse program order, so a node's
+    cotangent is complete when its turn comes and sums are formed in one order whatever the shape of
+    the graph.
 
     Args:
         outputs: pairs of edge and cotangent: handles, or tensors when `create_graph`.
         leaves: edges at which to stop; their cotangents are returned.
-        create_graph: run through the door on tensors, so that the result can be differentiated again.
+        create_graph: run through the door on tensors, so that the result can be differentiated
+        again.
         start: nodes older than this sequence number cannot lead to a leaf.
 
     Returns:
@@ -325,7 +326,7 @@ def edge_type(edge: Any) -> TensorType:
     if isinstance(edge, Output):
         plan = edge.node.plan
         return plan.result_types[edge.index].on(plan.device)
-    return edge.plan.result_types[0].on(edge.plan.device)  # type: ignore[no-any-return]
+    return edge.plan.result_types[0].on(edge.plan.device)
 
 
 _adders: dict[TensorType, Callable[..., Any]] = {}
@@ -386,7 +387,8 @@ def handle_of(t: Tensor, like: TensorType) -> Any:
 class PythonPlan:
     """Plan of a node whose backward is a Python function of tensors: a Cell's own bprop, hooks.
 
-    The function takes whether its result will be differentiated again, and one cotangent per result.
+    The function takes whether its result will be differentiated again, and one cotangent per
+    result.
     """
 
     def __init__(
@@ -403,9 +405,9 @@ class PythonPlan:
         self.n_results = len(result_types)
         self.device = device
         self.name = name
-        self.fast = None
-        self.fast_index = None
-        self.fast_wrt = ()
+        self.fast: Callable[..., Any] | None = None
+        self.fast_index: int | None = None
+        self.fast_wrt: tuple[int, ...] = ()
 
     def run(self, node: Node, cotangents: Sequence[Any], create_graph: bool) -> Sequence[Any]:
         given = []
@@ -422,8 +424,8 @@ class PythonPlan:
                 f"{self.name}: returned {len(found)} gradients, wanted {len(node.parents)}"
             )
         if create_graph:
-            return found  # type: ignore[no-any-return]
+            return found
         out = []
-        for g, t in zip(found, self.parent_types, strict=True):
-            out.append(None if g is None or t is None else handle_of(g, t.on(self.device)))
+        for g, want in zip(found, self.parent_types, strict=True):
+            out.append(None if g is None or want is None else handle_of(g, want.on(self.device)))
         return out

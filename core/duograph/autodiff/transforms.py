@@ -101,7 +101,7 @@ class _Recorded:
             cot = _ones(out) if seed is None else seed
             if create_graph:
                 if cot._type.device is None:
-                    commit(cot, type_.device)
+                    commit(cot, type_.place)
                 if cot._type.dtype is not type_.dtype:
                     from ..ops.creation import cast_to
 
@@ -132,7 +132,7 @@ def _ones(out: Tensor) -> Tensor:
     made = fill(out._type.shape, one, out._type.dtype)
     if made._type.device is not out._type.device:
         made = made.move_to(repr(out._type.device))
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 def _alias(t: Tensor, level: int) -> Tensor:
@@ -155,9 +155,9 @@ def _start_edge(t: Tensor) -> Any:
             lambda create_graph, dout: (dout,),
             (type_.plain,),
             (type_.plain,),
-            type_.device,
+            type_.place,
             "alias",
-        )  # type: ignore[arg-type]
+        )
         return Node(plan, (t._edge,), (), True)
     return Leaf(type_.on(type_.device))
 
@@ -314,14 +314,16 @@ def value_and_grad(
     Args:
         fn: a function or Cell returning Tensors. Several are differentiated as their sum.
         grad_position: which inputs: an int gives one gradient, a tuple a tuple, None none.
-        weights: Parameter, or list or ParameterTuple of them: gradients with respect to these as well.
+        weights: Parameter, or list or ParameterTuple of them: gradients with respect to these as
+        well.
         has_aux: only the first item of the result is differentiated; the others are passed on.
         return_ids: pair each gradient with its position or the parameter's name.
-        sens_param: the last argument of the returned function is the cotangent of the result instead of ones.
+        sens_param: the last argument of the returned function is the cotangent of the result
+        instead of ones.
 
     Returns:
-        A function of the arguments of `fn` that returns (value, gradients): gradients of the inputs, of the weights, or the
-        pair of both when both were asked for.
+        A function of the arguments of `fn` that returns (value, gradients): gradients of the
+        inputs, of the weights, or the pair of both when both were asked for.
 
     Raises:
         ValueError: neither inputs nor weights were asked for.
@@ -449,8 +451,9 @@ def vjp(
         has_aux: the first item of the result is differentiated; the rest is returned as it is.
 
     Returns:
-        (value, pullback), or (value, pullback, aux) with `has_aux`. `pullback(*cotangents)` gives the cotangents of
-        the inputs (one bare for one input; with weights the pair of both tuples) and may be called again.
+        (value, pullback), or (value, pullback, aux) with `has_aux`. `pullback(*cotangents)` gives
+        the cotangents of the inputs (one bare for one input; with weights the pair of both tuples)
+        and may be called again.
 
     Examples:
         >>> import duograph as ms
@@ -484,7 +487,8 @@ def vjp(
 def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """Value of `fn` and its derivative in the direction `v` (`mindspore.jvp`).
 
-    It is the vjp of the vjp: the pullback is linear in its cotangent, so pulling `v` back through it gives the push-forward.
+    It is the vjp of the vjp: the pullback is linear in its cotangent, so pulling `v` back through
+    it gives the push-forward.
 
     Args:
         fn: function or Cell.

@@ -14,16 +14,18 @@ __all__ = ["vmap"]
 def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
     """Map a function over an axis of its arguments (`mindspore.vmap`).
 
-    The function runs once per item and the results are stacked, so it may be any Python code, side effects
-    happen once per item, and gradients flow through; it costs as much as the loop.
+    The function runs once per item and the results are stacked, so it may be any Python code, side
+    effects happen once per item, and gradients flow through; it costs as much as the loop.
 
     Args:
         fn: function or Cell of Tensors returning a Tensor or a tuple of them.
-        in_axes: axis to map over: an int for all arguments, or a tuple with an int or None (not mapped) for each.
+        in_axes: axis to map over: an int for all arguments, or a tuple with an int or None (not
+        mapped) for each.
         out_axes: where the mapped axis goes in the results, likewise.
 
     Raises:
-        ValueError: the mapped axes have different lengths, nothing is mapped, or an axis does not exist.
+        ValueError: the mapped axes have different lengths, nothing is mapped, or an axis does not
+        exist.
 
     Examples:
         >>> import duograph as ms
@@ -54,7 +56,9 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callabl
             raise ArgumentValueError(f"vmap: got mapped axes of lengths {sizes}; wanted one length")
         (count,) = set(sizes.values())
         if count == 0:
-            raise ArgumentValueError("vmap: got a mapped axis of length 0; wanted at least one item")
+            raise ArgumentValueError(
+                "vmap: got a mapped axis of length 0; wanted at least one item"
+            )
         results = [
             fn(*[_item(x, axis, k) for x, axis in zip(args, axes, strict=True)])
             for k in range(count)
@@ -91,11 +95,9 @@ def _stacked(results: list[Any], axis: Any) -> Any:
     first = results[0]
     if isinstance(first, (tuple, list)):
         inner = axis if isinstance(axis, (tuple, list)) else (axis,) * len(first)
-        return tuple(
-            _stacked([r[i] for r in results], a) for i, a in enumerate(inner)
-        )
+        return tuple(_stacked([r[i] for r in results], a) for i, a in enumerate(inner))
     if axis is None:
         return first
-    from ..ops import stack  # an op family, loaded after this package
+    from ..ops.joining import stack  # an op family, loaded after this package
 
     return stack([r if isinstance(r, Tensor) else Tensor(r) for r in results], axis)

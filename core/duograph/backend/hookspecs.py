@@ -13,7 +13,8 @@ whose functions are marked with `hookimpl`::
     def duograph_backend():
         return BackendSpec("MyDevice", factory)
 
-Plugin modules import nothing heavy at load: they are loaded when a device or an op table is first needed.
+Plugin modules import nothing heavy at load: they are loaded when a device or an op table is first
+needed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a backend is. Tier 1 is all that both modes need; a backend is right with it alone.
 
-A *handle* is whatever the backend likes; the core keeps it, passes it back and never looks inside. Device memory
-lives as long as its handle: a backend frees it when the last reference goes.
+A *handle* is whatever the backend likes; the core keeps it, passes it back and never looks inside.
+Device memory lives as long as its handle: a backend frees it when the last reference goes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ class BackendSpec:
 
     Attributes:
         name: the device_target, such as ``"CPU"``.
-        factory: called once, at first use; imports and set-up belong in it, not in the plugin module.
+        factory: called once, at first use; imports and set-up belong in it, not in the plugin
+        module.
         priority: with no device_target named, the available backend of highest priority is taken.
         seam_version: the `SEAM_VERSION` that the plugin was written for.
         aliases: other spellings of the device_target.
@@ -103,8 +104,8 @@ class Backend:
     ) -> Call | None:
         """A call from operand handles to result handles, or None when there is no kernel for this.
 
-        The call allocates its outputs; it returns one handle, or a tuple when the op has several results.
-        `op.name` names the op, `op.infer_types(types, attributes)` gives its result types.
+        The call allocates its outputs; it returns one handle, or a tuple when the op has several
+        results. `op.name` names the op, `op.infer_types(types, attributes)` gives its result types.
         """
         raise NotImplementedError
 

@@ -1,8 +1,9 @@
 """Finds backends by entry point, lazily, each caught separately, and picks the device for an op.
 
-Nothing happens at import. The first question about devices lists the entry points (without loading them); a plugin's module is
-loaded when its name is first needed, a backend made when it is first used. Whatever goes wrong is kept, word for word,
-for `duograph devices` and for the error of the user who asks for that device.
+Nothing happens at import. The first question about devices lists the entry points (without loading
+them); a plugin's module is loaded when its name is first needed, a backend made when it is first
+used. Whatever goes wrong is kept, word for word, for `duograph devices` and for the error of the
+user who asks for that device.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def _load() -> pluggy.PluginManager:
                 origin = f"{point.dist.name} {point.dist.version} ({point.value})"
             try:
                 module = point.load()
-            except Exception as error:  # a plugin may fail in any way; its words are kept
+            except Exception as error:  # noqa: BLE001 (a plugin may fail in any way; its words are kept)
                 _entries[point.name] = Entry(point.name, None, origin, problem=_words(error))
                 continue
             _register_module(manager, module, point.name, origin)
@@ -92,7 +93,7 @@ def _register_module(manager: pluggy.PluginManager, module: Any, name: str, orig
         manager.check_pending()
         hook = getattr(module, "duograph_backend", None)
         found = hook() if hook is not None else ()
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 (a plugin may fail in any way; its words are kept)
         if manager.has_plugin(name):
             manager.unregister(name=name)
         _entries[name] = Entry(name, None, origin, problem=_words(error))
@@ -177,7 +178,7 @@ def problem_of(entry: Entry) -> str | None:
                         entry.backend = made
                     else:
                         entry.problem = reason
-                except Exception as error:  # its words are kept for the user who asks for it
+                except Exception as error:  # noqa: BLE001 (a plugin may fail in any way; its words are kept)
                     entry.problem = _words(error)
     return entry.problem
 

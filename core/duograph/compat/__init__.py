@@ -1,7 +1,8 @@
 """Old import paths and old names of MindSpore, as one table, served lazily.
 
-Scripts written for 1.x and 2.x reach things by many paths (`ops.operations`, `common.dtype`, `train.serialization`, `ops._grad.grad_base`, ...).
-`PATHS` says where each is served from; a finder makes such a module when somebody imports it. There are no shim files.
+Scripts written for 1.x and 2.x reach things by many paths (`ops.operations`, `common.dtype`,
+`train.serialization`, `ops._grad.grad_base`, ...). `PATHS` says where each is served from; a finder
+makes such a module when somebody imports it. There are no shim files.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ class GraphBuilder:
                 found = self._constants[key] = made._id
             return self.tensor(found)
         array = value.asnumpy() if isinstance(value, Tensor) else np.asarray(value)
-        return self.append(constant, (), {"value": FrozenArray(array)})  # type: ignore[no-any-return]
+        return self.append(constant, (), {"value": FrozenArray(array)})
 
     def operand(self, value: Any, like: DType | None) -> GraphTensor | None:
         """Whatever was given for an operand as a value of this graph; a number takes the dtype `like`, weakly."""
@@ -214,4 +214,4 @@ def expand(op: Op, types: tuple[TensorType | None, ...], attributes: Mapping[str
         if len(op.expanded) > 4096:
             op.expanded.clear()
         found = op.expanded[key] = trace(body, types, op.variadic, attributes)
-    return found  # type: ignore[no-any-return]
+    return found

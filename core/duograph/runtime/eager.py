@@ -1,7 +1,8 @@
 """The eager builder: turns the miss of an op's table into a prepared call, and keeps it there.
 
-A prepared call takes the operand tensors and returns the result tensors. Which kind it is depends on the operand types alone: plain,
-recorded by a tape (level 1), or recorded inside another derivative (level 2).
+A prepared call takes the operand tensors and returns the result tensors. Which kind it is depends
+on the operand types alone: plain, recorded by a tape (level 1), or recorded inside another
+derivative (level 2).
 """
 
 from __future__ import annotations
@@ -257,7 +258,7 @@ def _recorded_call(
 
         def unary(a: Any) -> Tensor:
             if not active[0]:
-                return plain(a)  # type: ignore[no-any-return]
+                return plain(a)
             buf = a._buf
             out = kernel(buf)
             t = _new(tensor_class)
@@ -273,7 +274,7 @@ def _recorded_call(
 
         def binary(a: Any, b: Any) -> Tensor:
             if not active[0]:
-                return plain(a, b)  # type: ignore[no-any-return]
+                return plain(a, b)
             x = a._buf
             y = b._buf
             out = kernel(x, y)

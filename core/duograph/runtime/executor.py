@@ -102,7 +102,7 @@ def _loop(
             i for i in dict.fromkeys((*step.operands, *step.results))
             if i >= 0 and last[i] == k and i not in keep
         )  # fmt: skip
-        result = step.results[0] if step.single else step.results
+        result: Any = step.results[0] if step.single else step.results
         a, b = (*step.operands, -1, -1)[:2] if len(step.operands) <= 2 else (-2, -2)
         program.append(
             (step.call, len(step.operands), a, b, step.operands, step.single, result, dead)

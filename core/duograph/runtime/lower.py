@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import functools
 import threading
 import warnings
 from collections.abc import Callable, Mapping
@@ -92,23 +93,22 @@ def lower(graph: Graph, device: Device) -> Callable[..., Any]:
     work = _Lowering(device)
     slots = [work.slot() for _ in range(graph.n_params)]
     outputs = work.graph(graph, slots, set(graph.outputs), True)
-    needs_own = {i for i in outputs if i in work.constants}
-    for i in needs_own:  # a result may not share its buffer with a constant that lives on
-        found = work.constants[i]
-        backend, index = work.backend, device.index
-        position = outputs.index(i)
-        type_ = graph.types[graph.outputs[position]]
-
-        def fresh(handle: Any = found, t: TensorType = type_) -> Any:
-            array = np.array(backend.copy_out(handle, t.shape, t.dtype.np, index))
-            return backend.copy_in(array, index)
-
-        slot = work.slot()
-        work.steps.append(Step(fresh, (), (slot,), True))
-        outputs = [slot if o == i else o for o in outputs]
+    for position, i in enumerate(outputs):
+        if i in work.constants:  # a result may not share its buffer with a constant that lives on
+            slot = work.slot()
+            type_ = graph.types[graph.outputs[position]]
+            fresh = functools.partial(_copy, work.backend, device, type_, work.constants[i])
+            work.steps.append(Step(fresh, (), (slot,), True))
+            outputs[position] = slot
     return link(
         work.steps, graph.n_params, work.constants, tuple(outputs), graph.single, work.n_slots
     )
+
+
+def _copy(backend: Backend, device: Device, type_: TensorType, handle: Any) -> Any:
+    """A handle to a copy."""
+    array = backend.copy_out(handle, type_.shape, type_.dtype.np, device.index)
+    return backend.copy_in(np.array(array), device.index)
 
 
 def kernel(
