@@ -1,0 +1,158 @@
+"""Samplers: which rows of a source come, in what order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentValueError
+from . import config
+
+__all__ = [
+    "Sampler", "SequentialSampler", "RandomSampler", "SubsetSampler", "SubsetRandomSampler",
+    "DistributedSampler", "WeightedRandomSampler",
+]  # fmt: skip
+
+
+class Sampler:
+    """Base class (`mindspore.dataset.Sampler`): `__iter__` yields row numbers; `dataset_size` is set before."""
+
+    def __init__(self, num_samples: int | None = None) -> None:
+        self.dataset_size = 0
+        self.num_samples = num_samples
+
+    def __iter__(self) -> Iterator[int]:
+        raise NotImplementedError(f"{type(self).__name__}: has no __iter__")
+
+    def indices(self, size: int) -> list[int]:
+        """The row numbers of one pass over `size` rows."""
+        self.dataset_size = size
+        found = [int(i) for i in self]
+        limit = getattr(self, "num_samples", None)
+        return found if limit is None else found[:limit]
+
+    def length(self, size: int) -> int:
+        """How many rows a pass has."""
+        return len(self.indices(size))
+
+
+class SequentialSampler(Sampler):
+    """Rows in order, from `start_index` (`mindspore.dataset.SequentialSampler`)."""
+
+    def __init__(self, start_index: int | None = None, num_samples: int | None = None) -> None:
+        super().__init__(num_samples)
+        self.start_index = start_index or 0
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self.start_index, self.dataset_size))
+
+
+class RandomSampler(Sampler):
+    """Rows in random order (`mindspore.dataset.RandomSampler`)."""
+
+    def __init__(self, replacement: bool = False, num_samples: int | None = None) -> None:
+        super().__init__(num_samples)
+        self.replacement = replacement
+
+    def __iter__(self) -> Iterator[int]:
+        random = config.random_numbers()
+        if self.replacement:
+            n = self.num_samples or self.dataset_size
+            return iter(random.integers(0, self.dataset_size, n).tolist())
+        return iter(random.permutation(self.dataset_size).tolist())
+
+    def length(self, size: int) -> int:
+        return size if self.num_samples is None else min(size, self.num_samples)
+
+
+class SubsetSampler(Sampler):
+    """The rows of a list, in its order (`mindspore.dataset.SubsetSampler`)."""
+
+    def __init__(self, indices: Sequence[int], num_samples: int | None = None) -> None:
+        super().__init__(num_samples)
+        self._rows = [int(i) for i in indices]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._rows)
+
+
+class SubsetRandomSampler(SubsetSampler):
+    """The rows of a list, in random order (`mindspore.dataset.SubsetRandomSampler`)."""
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(config.random_numbers().permutation(self._rows).tolist())
+
+    def length(self, size: int) -> int:
+        return len(self._rows) if self.num_samples is None else min(len(self._rows), self.num_samples)
+
+
+class WeightedRandomSampler(Sampler):
+    """Rows drawn by weight (`mindspore.dataset.WeightedRandomSampler`)."""
+
+    def __init__(
+        self, weights: Sequence[float], num_samples: int | None = None, replacement: bool = True
+    ) -> None:
+        super().__init__(num_samples)
+        self.weights = np.asarray(weights, np.float64)
+        self.replacement = replacement
+
+    def __iter__(self) -> Iterator[int]:
+        n = self.num_samples or self.dataset_size
+        p = self.weights / self.weights.sum()
+        return iter(config.random_numbers().choice(len(p), n, self.replacement, p).tolist())
+
+    def length(self, size: int) -> int:
+        return self.num_samples or size
+
+
+class DistributedSampler(Sampler):
+    """Every `num_shards`-th row, from `shard_id` (`mindspore.dataset.DistributedSampler`).
+
+    Shards have the same length: the first rows come again where rows are missing.
+
+    Raises:
+        ValueError: `shard_id` outside the shards.
+    """
+
+    def __init__(
+        self, num_shards: int, shard_id: int, shuffle: bool = True, num_samples: int | None = None
+    ) -> None:
+        super().__init__(num_samples)
+        if num_shards < 1 or not 0 <= shard_id < num_shards:
+            raise ArgumentValueError(
+                f"DistributedSampler: got shard_id={shard_id} of num_shards={num_shards}; "
+                f"wanted 0 to {num_shards - 1}"
+            )
+        self.num_shards, self.shard_id, self.shuffle = num_shards, shard_id, shuffle
+
+    def __iter__(self) -> Iterator[int]:
+        n = self.dataset_size
+        order = config.random_numbers().permutation(n) if self.shuffle else np.arange(n)
+        each = -(-n // self.num_shards)
+        return iter([int(order[(self.shard_id + i * self.num_shards) % n]) for i in range(each)])
+
+    def length(self, size: int) -> int:
+        each = -(-size // self.num_shards)
+        return each if self.num_samples is None else min(each, self.num_samples)
+
+
+def as_sampler(value: Any) -> Any:
+    """A sampler as it is, or a list of row numbers as a SubsetSampler."""
+    if value is None or isinstance(value, Sampler) or hasattr(value, "indices"):
+        return value
+    if hasattr(value, "__iter__"):
+        return SubsetSampler(list(value)) if isinstance(value, (list, tuple, range)) else _Wrapped(value)
+    raise ArgumentValueError(f"sampler: got {type(value).__name__}; wanted a Sampler or a list of ints")
+
+
+class _Wrapped(Sampler):
+    """Any iterable of row numbers."""
+
+    def __init__(self, rows: Any) -> None:
+        super().__init__()
+        self._rows = rows
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._rows)

@@ -1,0 +1,482 @@
+"""Where rows come from: generators, arrays, and files of images."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import pathlib
+import pickle
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dtype import as_dtype
+from ..errors import ArgumentError, ArgumentValueError
+from . import samplers
+from .pipeline import Dataset, DatasetError, Row, as_array
+
+__all__ = [
+    "GeneratorDataset", "NumpySlicesDataset", "MnistDataset", "Cifar10Dataset", "ImageFolderDataset",
+]  # fmt: skip
+
+
+class _Source(Dataset):
+    """A source with numbered rows, sampled."""
+
+    _random_by_default = True
+
+    def _set_sampler(
+        self, sampler: Any, shuffle: Any, num_samples: Any, num_shards: Any, shard_id: Any
+    ) -> None:
+        owner = type(self).__name__
+        if num_samples is not None and (isinstance(num_samples, bool) or num_samples < 0):
+            raise ArgumentValueError(f"{owner}: got num_samples={num_samples!r}; wanted 0 or more")
+        if (num_shards is None) != (shard_id is None):
+            raise ArgumentValueError(f"{owner}: wanted num_shards and shard_id together")
+        if sampler is not None and shuffle is not None:
+            raise ArgumentValueError(f"{owner}: got sampler and shuffle; wanted one of them")
+        random = self._random_by_default if shuffle is None else bool(shuffle)
+        limit = num_samples or None
+        if sampler is not None:
+            found = samplers.as_sampler(sampler)
+            if limit is not None:
+                found.num_samples = limit
+        elif num_shards is not None:
+            found = samplers.DistributedSampler(num_shards, shard_id, random, limit)
+        elif random:
+            found = samplers.RandomSampler(num_samples=limit)
+        else:
+            found = samplers.SequentialSampler(num_samples=limit)
+        self._sampler = found
+
+    def _count(self) -> int:
+        raise NotImplementedError
+
+    def _row(self, index: int) -> Row:
+        raise NotImplementedError
+
+    def _size(self) -> int | None:
+        return self._sampler.length(self._count())  # type: ignore[no-any-return]
+
+    def _generate(self) -> Iterator[Row]:
+        for i in self._sampler.indices(self._count()):
+            yield self._row(i)
+
+    def rows_in_order(self) -> Iterator[Row]:
+        """The rows, unsampled."""
+        return (self._row(i) for i in range(self._count()))
+
+
+class GeneratorDataset(_Source):
+    """Rows from any Python source (`mindspore.dataset.GeneratorDataset`).
+
+    Args:
+        source: object with `__getitem__` and `__len__`, an iterable, or a function that returns an iterator; a row is a tuple
+            of arrays or numbers.
+        column_names: name, or list of names.
+        column_types: list of dtypes that rows are checked against.
+        num_samples: rows of a pass at most.
+        shuffle: by default sources with numbered rows are shuffled, others not.
+        sampler: Sampler, or list of row numbers.
+        num_shards, shard_id: take one of several equal parts.
+
+    Raises:
+        TypeError: a source that cannot be iterated.
+        ValueError: no column names; shuffling or sampling of a source without numbered rows.
+        RuntimeError: while reading: rows with another number of columns.
+
+    Examples:
+        >>> from duograph import dataset
+        >>> data = dataset.GeneratorDataset(lambda: ((i, i * i) for i in range(3)), ["x", "y"])
+        >>> [(int(x), int(y)) for x, y in data]
+        [(0, 0), (1, 1), (2, 4)]
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        column_names: Any = None,
+        column_types: Any = None,
+        schema: Any = None,
+        num_samples: int | None = None,
+        num_parallel_workers: int = 1,
+        shuffle: bool | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        python_multiprocessing: bool = True,
+        max_rowsize: Any = None,
+        batch_sampler: Any = None,
+        collate_fn: Callable[..., Any] | None = None,
+    ) -> None:
+        del schema, num_parallel_workers, python_multiprocessing, max_rowsize
+        if column_names is None:
+            raise ArgumentValueError("GeneratorDataset: got no column_names; wanted a name for each column")
+        names = [column_names] if isinstance(column_names, str) else list(column_names)
+        super().__init__(names)
+        if batch_sampler is not None or collate_fn is not None:
+            raise ArgumentValueError(
+                "GeneratorDataset: got batch_sampler or collate_fn; wanted sampler, batch and per_batch_map"
+            )
+        self.source = source
+        self._types = None if column_types is None else [as_dtype(t) for t in column_types]
+        self._numbered = hasattr(source, "__getitem__") and hasattr(source, "__len__")
+        if not self._numbered:
+            if not callable(source) and not hasattr(source, "__iter__") and not hasattr(source, "__next__"):
+                raise ArgumentError(
+                    f"GeneratorDataset: got {type(source).__name__}; wanted something to iterate over"
+                )
+            if shuffle or sampler is not None or num_shards is not None:
+                raise ArgumentValueError(
+                    "GeneratorDataset: got shuffle, sampler or shards for a source without numbered rows; "
+                    "wanted __getitem__ and __len__, or .shuffle()"
+                )
+            self._limit = num_samples or None
+        else:
+            self._set_sampler(sampler, shuffle, num_samples, num_shards, shard_id)
+
+    def _size(self) -> int | None:
+        if self._numbered:
+            return super()._size()
+        if hasattr(self.source, "__len__"):
+            n = len(self.source)
+            return n if self._limit is None else min(n, self._limit)
+        return None
+
+    def _count(self) -> int:
+        return len(self.source)
+
+    def _row(self, index: int) -> Row:
+        return self._checked(self.source[index])
+
+    def _generate(self) -> Iterator[Row]:
+        if self._numbered:
+            yield from super()._generate()
+            return
+        rows = self.source() if callable(self.source) else iter(self.source)
+        for done, row in enumerate(rows):
+            if self._limit is not None and done >= self._limit:
+                return
+            yield self._checked(row)
+
+    def rows_in_order(self) -> Iterator[Row]:
+        return super().rows_in_order() if self._numbered else self.rows()
+
+    def _checked(self, row: Any) -> Row:
+        items = row if isinstance(row, tuple) else (row,)
+        if len(items) != len(self._columns):
+            raise DatasetError(
+                f"GeneratorDataset: the source gave a row of {len(items)} columns; "
+                f"wanted {len(self._columns)}: {', '.join(self._columns)}"
+            )
+        arrays = tuple(as_array(x) for x in items)
+        if self._types is not None:
+            for name, a, t in zip(self._columns, arrays, self._types, strict=True):
+                if a.dtype != t.np:
+                    raise DatasetError(
+                        f"GeneratorDataset: column {name!r} has dtype {a.dtype}; wanted {t.name}"
+                    )
+        return arrays
+
+
+class NumpySlicesDataset(_Source):
+    """Rows that are slices of arrays along their first axis (`mindspore.dataset.NumpySlicesDataset`).
+
+    Args:
+        data: list or array (one column), tuple of them, or dictionary of columns.
+        column_names: names; by default ``column_0``, ... or the keys.
+        num_samples, shuffle, sampler, num_shards, shard_id: as for `GeneratorDataset`; shuffled by default.
+
+    Raises:
+        ValueError: columns of different lengths, or another number of names.
+
+    Examples:
+        >>> from duograph import dataset
+        >>> data = dataset.NumpySlicesDataset({"a": [1, 2], "b": [3, 4]}, shuffle=False)
+        >>> data.get_col_names(), data.get_dataset_size()
+        (['a', 'b'], 2)
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        column_names: Any = None,
+        num_samples: int | None = None,
+        num_parallel_workers: int = 1,
+        shuffle: bool | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+    ) -> None:
+        del num_parallel_workers
+        if isinstance(data, dict):
+            found, names = [as_array(v) for v in data.values()], list(data)
+        elif isinstance(data, tuple):
+            found = [as_array(v) for v in data]
+            names = [f"column_{i}" for i in range(len(found))]
+        else:
+            found, names = [as_array(data)], ["column_0"]
+        if column_names is not None:
+            names = [column_names] if isinstance(column_names, str) else list(column_names)
+        if len(names) != len(found):
+            raise ArgumentValueError(
+                f"NumpySlicesDataset: got {len(found)} columns and {len(names)} names; wanted one each"
+            )
+        lengths = {len(a) for a in found}
+        if len(lengths) != 1:
+            raise ArgumentValueError(
+                f"NumpySlicesDataset: got columns of the lengths {sorted(lengths)}; wanted one length"
+            )
+        super().__init__(names)
+        self._arrays = found
+        self._set_sampler(sampler, shuffle, num_samples, num_shards, shard_id)
+
+    def _count(self) -> int:
+        return len(self._arrays[0])
+
+    def _row(self, index: int) -> Row:
+        return tuple(np.asarray(a[index]) for a in self._arrays)
+
+
+def _folder(owner: str, path: Any) -> pathlib.Path:
+    found = pathlib.Path(os.fspath(path))
+    if not found.is_dir():
+        raise ArgumentValueError(f"{owner}: got dataset_dir={os.fspath(path)!r}; there is no such folder")
+    return found
+
+
+def _idx(path: pathlib.Path) -> np.ndarray[Any, Any]:
+    """An array in the IDX format of MNIST, plain or gzipped."""
+    opened: Any = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rb") as f:
+        head = f.read(4)
+        if len(head) < 4 or head[:2] != b"\0\0" or head[2] != 8:
+            raise DatasetError(f"MnistDataset: {path} is no IDX file of bytes (it starts with {head!r})")
+        shape = struct.unpack(f">{head[3]}I", f.read(4 * head[3]))
+        data = np.frombuffer(f.read(), np.uint8)
+    if data.size != np.prod(shape):
+        raise DatasetError(
+            f"MnistDataset: {path} has {data.size} bytes of data; wanted {int(np.prod(shape))} for {shape}"
+        )
+    return data.reshape(shape)
+
+
+class MnistDataset(_Source):
+    """Images of handwritten digits from IDX files (`mindspore.dataset.MnistDataset`).
+
+    Columns: image, uint8 (28, 28, 1); label, uint32 ().
+
+    Args:
+        dataset_dir: folder with ``train-images-idx3-ubyte`` and its three companions, plain or ``.gz``.
+        usage: ``"train"``, ``"test"`` or ``"all"`` (the default).
+        num_samples, shuffle, sampler, num_shards, shard_id: as for `GeneratorDataset`; shuffled by default.
+
+    Raises:
+        ValueError: no such folder, another usage.
+        RuntimeError: no files in it, or damaged ones.
+    """
+
+    def __init__(
+        self,
+        dataset_dir: Any,
+        usage: str | None = None,
+        num_samples: int | None = None,
+        num_parallel_workers: int | None = None,
+        shuffle: bool | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        cache: Any = None,
+    ) -> None:
+        del num_parallel_workers, cache
+        super().__init__(["image", "label"])
+        folder = _folder("MnistDataset", dataset_dir)
+        if usage not in (None, "train", "test", "all"):
+            raise ArgumentValueError(
+                f"MnistDataset: got usage={usage!r}; wanted 'train', 'test' or 'all'"
+            )
+        parts = {"train": ["train"], "test": ["t10k"]}.get(usage or "all", ["train", "t10k"])
+        images, labels = [], []
+        for part in parts:
+            pair = []
+            for stem in (f"{part}-images-idx3-ubyte", f"{part}-labels-idx1-ubyte"):
+                names = (stem, stem + ".gz", stem.replace("-idx", ".idx"))
+                path = next((folder / n for n in names if (folder / n).is_file()), None)
+                if path is not None:
+                    pair.append(_idx(path))
+            if len(pair) == 2:
+                if len(pair[0]) != len(pair[1]):
+                    raise DatasetError(
+                        f"MnistDataset: {folder} has {len(pair[0])} images and {len(pair[1])} labels"
+                    )
+                images.append(pair[0])
+                labels.append(pair[1])
+        if not images or (usage in ("train", "test") and not images):
+            raise DatasetError(f"MnistDataset: {folder} has no files of usage {usage or 'all'!r}")
+        self._images = np.concatenate(images)[..., None]
+        self._labels = np.concatenate(labels).astype(np.uint32)
+        self._set_sampler(sampler, shuffle, num_samples, num_shards, shard_id)
+
+    def _count(self) -> int:
+        return len(self._labels)
+
+    def _row(self, index: int) -> Row:
+        return self._images[index], np.asarray(self._labels[index])
+
+    def num_classes(self) -> int | None:
+        return 10
+
+
+class _NumbersOnly(pickle.Unpickler):
+    """Reads the pickles of CIFAR: containers and NumPy arrays, nothing that runs."""
+
+    _allowed = {
+        ("numpy.core.multiarray", "_reconstruct"), ("numpy", "ndarray"), ("numpy", "dtype"),
+        ("numpy._core.multiarray", "_reconstruct"), ("_codecs", "encode"),
+    }  # fmt: skip
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in self._allowed:
+            raise DatasetError(f"Cifar10Dataset: the file wants {module}.{name}; only arrays are read")
+        return super().find_class(module, name)
+
+
+class Cifar10Dataset(_Source):
+    """Small colour images from the binary or Python files of CIFAR-10 (`mindspore.dataset.Cifar10Dataset`).
+
+    Columns: image, uint8 (32, 32, 3); label, uint32 ().
+
+    Args:
+        dataset_dir: folder with ``data_batch_1.bin`` ... ``test_batch.bin``, or the same without ``.bin``.
+        usage: ``"train"``, ``"test"`` or ``"all"`` (the default).
+        num_samples, shuffle, sampler, num_shards, shard_id: as for `GeneratorDataset`; shuffled by default.
+
+    Raises:
+        ValueError: no such folder, another usage.
+        RuntimeError: no files in it.
+    """
+
+    def __init__(
+        self,
+        dataset_dir: Any,
+        usage: str | None = None,
+        num_samples: int | None = None,
+        num_parallel_workers: int | None = None,
+        shuffle: bool | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        cache: Any = None,
+    ) -> None:
+        del num_parallel_workers, cache
+        super().__init__(["image", "label"])
+        folder = _folder("Cifar10Dataset", dataset_dir)
+        if usage not in (None, "train", "test", "all"):
+            raise ArgumentValueError(
+                f"Cifar10Dataset: got usage={usage!r}; wanted 'train', 'test' or 'all'"
+            )
+        train = [f"data_batch_{i}" for i in range(1, 6)]
+        stems = {"train": train, "test": ["test_batch"]}.get(usage or "all", [*train, "test_batch"])
+        images, labels = [], []
+        for stem in stems:
+            found = _cifar(folder, stem)
+            if found is not None:
+                images.append(found[0])
+                labels.append(found[1])
+        if not images:
+            raise DatasetError(f"Cifar10Dataset: {folder} has no files of usage {usage or 'all'!r}")
+        self._images = np.concatenate(images).reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+        self._labels = np.concatenate(labels).astype(np.uint32)
+        self._set_sampler(sampler, shuffle, num_samples, num_shards, shard_id)
+
+    def _count(self) -> int:
+        return len(self._labels)
+
+    def _row(self, index: int) -> Row:
+        return np.ascontiguousarray(self._images[index]), np.asarray(self._labels[index])
+
+    def num_classes(self) -> int | None:
+        return 10
+
+
+def _cifar(folder: pathlib.Path, stem: str) -> tuple[Any, Any] | None:
+    binary = folder / f"{stem}.bin"
+    if binary.is_file():
+        rows = np.fromfile(binary, np.uint8).reshape(-1, 3073)
+        return rows[:, 1:], rows[:, 0]
+    pickled = folder / stem
+    if pickled.is_file():
+        with open(pickled, "rb") as f:
+            found = _NumbersOnly(f, encoding="bytes").load()
+        return np.asarray(found[b"data"]), np.asarray(found[b"labels"])
+    return None
+
+
+class ImageFolderDataset(_Source):
+    """Images in one folder per class (`mindspore.dataset.ImageFolderDataset`).
+
+    Columns: image, uint8: the bytes of the file, or (H, W, 3) with `decode`, which needs Pillow; label, int32 ().
+
+    Args:
+        dataset_dir: folder of folders.
+        extensions: endings of the files, by default of common images.
+        class_indexing: from folder names to labels, by default numbered in order.
+        decode: decode the files.
+        num_samples, shuffle, sampler, num_shards, shard_id: as for `GeneratorDataset`; shuffled by default.
+
+    Raises:
+        ValueError: no such folder.
+        RuntimeError: no images in it.
+    """
+
+    def __init__(
+        self,
+        dataset_dir: Any,
+        num_samples: int | None = None,
+        num_parallel_workers: int | None = None,
+        shuffle: bool | None = None,
+        sampler: Any = None,
+        extensions: Sequence[str] | None = None,
+        class_indexing: dict[str, int] | None = None,
+        decode: bool = False,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        cache: Any = None,
+        decrypt: Any = None,
+    ) -> None:
+        del num_parallel_workers, cache, decrypt
+        super().__init__(["image", "label"])
+        folder = _folder("ImageFolderDataset", dataset_dir)
+        endings = tuple(e.lower() for e in extensions or (".jpg", ".jpeg", ".png", ".ppm", ".bmp"))
+        classes = sorted(p.name for p in folder.iterdir() if p.is_dir())
+        self.class_indexing = class_indexing or {c: i for i, c in enumerate(classes)}
+        self._files = [
+            (path, self.class_indexing[c])
+            for c in classes if c in self.class_indexing
+            for path in sorted((folder / c).iterdir()) if path.name.lower().endswith(endings)
+        ]  # fmt: skip
+        if not self._files:
+            raise DatasetError(f"ImageFolderDataset: {folder} has no images in folders of classes")
+        self.decode = decode
+        self._set_sampler(sampler, shuffle, num_samples, num_shards, shard_id)
+
+    def _count(self) -> int:
+        return len(self._files)
+
+    def _row(self, index: int) -> Row:
+        path, label = self._files[index]
+        raw = np.fromfile(path, np.uint8)
+        if self.decode:
+            from .vision import Decode
+
+            raw = Decode()(raw)
+        return raw, np.array(label, np.int32)
+
+    def num_classes(self) -> int | None:
+        return len(self.class_indexing)
+
+    def get_class_indexing(self) -> dict[str, int]:
+        """From folder names to labels."""
+        return dict(self.class_indexing)

@@ -1,0 +1,129 @@
+"""Transforms of arrays of any kind (`mindspore.dataset.transforms`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dtype import as_dtype
+from ..errors import ArgumentError, ArgumentValueError
+from . import config
+
+__all__ = ["TypeCast", "Compose", "OneHot", "Fill", "Concatenate", "Duplicate", "RandomApply", "RandomChoice"]
+
+Array = np.ndarray[Any, Any]
+
+
+class TypeCast:
+    """Casts to a dtype (`mindspore.dataset.transforms.TypeCast`).
+
+    Examples:
+        >>> import numpy as np
+        >>> import duograph as ms
+        >>> from duograph.dataset import transforms
+        >>> transforms.TypeCast(ms.int32)(np.array([1.5])).dtype
+        dtype('int32')
+    """
+
+    def __init__(self, output_type: Any) -> None:
+        self.output_type = as_dtype(output_type)
+
+    def __call__(self, data: Any) -> Array:
+        return np.asarray(data).astype(self.output_type.np)
+
+
+class Compose:
+    """Transforms one after the other (`mindspore.dataset.transforms.Compose`).
+
+    Raises:
+        TypeError: something that is no function.
+        ValueError: no transforms.
+    """
+
+    def __init__(self, transforms: Sequence[Any]) -> None:
+        self.transforms = list(transforms)
+        if not self.transforms:
+            raise ArgumentValueError("Compose: got no transforms; wanted at least one")
+        for t in self.transforms:
+            if not callable(t):
+                raise ArgumentError(f"Compose: got {type(t).__name__}; wanted functions")
+
+    def __call__(self, *args: Any) -> Any:
+        for t in self.transforms:
+            found = t(*args)
+            args = found if isinstance(found, tuple) else (found,)
+        return args if len(args) > 1 else args[0]
+
+
+class OneHot:
+    """A row of zeros with a one at the label (`mindspore.dataset.transforms.OneHot`).
+
+    Raises:
+        ValueError: `num_classes` below 1, a label outside.
+    """
+
+    def __init__(self, num_classes: int, smoothing_rate: float = 0.0) -> None:
+        if isinstance(num_classes, bool) or not isinstance(num_classes, int) or num_classes < 1:
+            raise ArgumentValueError(f"OneHot: got num_classes={num_classes!r}; wanted 1 or more")
+        self.num_classes, self.smoothing_rate = num_classes, smoothing_rate
+
+    def __call__(self, label: Any) -> Array:
+        label = np.asarray(label)
+        if label.size and (label.min() < 0 or label.max() >= self.num_classes):
+            raise ArgumentValueError(f"OneHot: got {label} for {self.num_classes} classes")
+        rows = np.eye(self.num_classes, dtype=label.dtype)[label.astype(np.int64)]
+        if self.smoothing_rate:
+            rows = (1 - self.smoothing_rate) * rows + self.smoothing_rate / self.num_classes
+        return rows
+
+
+class Fill:
+    """Sets every element (`mindspore.dataset.transforms.Fill`)."""
+
+    def __init__(self, fill_value: Any) -> None:
+        self.fill_value = fill_value
+
+    def __call__(self, data: Any) -> Array:
+        return np.full_like(np.asarray(data), self.fill_value)
+
+
+class Concatenate:
+    """Puts arrays before and after (`mindspore.dataset.transforms.Concatenate`)."""
+
+    def __init__(self, axis: int = 0, prepend: Any = None, append: Any = None) -> None:
+        self.axis, self.prepend, self.append = axis, prepend, append
+
+    def __call__(self, data: Any) -> Array:
+        parts = [p for p in (self.prepend, data, self.append) if p is not None]
+        return np.concatenate(parts, axis=self.axis)
+
+
+class Duplicate:
+    """The same array twice, as two columns (`mindspore.dataset.transforms.Duplicate`)."""
+
+    def __call__(self, data: Any) -> tuple[Any, Any]:
+        return data, data
+
+
+class RandomApply:
+    """Applies transforms, all or none (`mindspore.dataset.transforms.RandomApply`)."""
+
+    def __init__(self, transforms: Sequence[Any], prob: float = 0.5) -> None:
+        self.transforms, self.prob = Compose(transforms), prob
+
+    def __call__(self, *args: Any) -> Any:
+        if config.random_numbers().random() < self.prob:
+            return self.transforms(*args)
+        return args if len(args) > 1 else args[0]
+
+
+class RandomChoice:
+    """Applies one of several transforms (`mindspore.dataset.transforms.RandomChoice`)."""
+
+    def __init__(self, transforms: Sequence[Any]) -> None:
+        self.transforms = list(transforms)
+
+    def __call__(self, *args: Any) -> Any:
+        return self.transforms[int(config.random_numbers().integers(len(self.transforms)))](*args)

@@ -1,0 +1,355 @@
+"""Transforms of images, (H, W, C) or (H, W) arrays (`mindspore.dataset.vision`)."""
+
+from __future__ import annotations
+
+import enum
+import io
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError, ArgumentValueError, ShapeError
+from . import config
+
+__all__ = [
+    "Inter", "Border", "Rescale", "Normalize", "HWC2CHW", "ToTensor", "ToType", "Resize", "Pad", "CenterCrop",
+    "RandomCrop", "RandomHorizontalFlip", "RandomVerticalFlip", "HorizontalFlip", "VerticalFlip", "Grayscale",
+    "Decode",
+]  # fmt: skip
+
+Array = np.ndarray[Any, Any]
+
+
+class Inter(enum.IntEnum):
+    """How `Resize` finds values between pixels."""
+
+    NEAREST = 0
+    ANTIALIAS = 1
+    LINEAR = 2
+    BILINEAR = 2
+    CUBIC = 3
+    BICUBIC = 3
+
+
+class Border(str, enum.Enum):
+    """What `Pad` and `RandomCrop` put around an image."""
+
+    CONSTANT = "constant"
+    EDGE = "edge"
+    REFLECT = "reflect"
+    SYMMETRIC = "symmetric"
+
+
+def _image(owner: str, image: Any) -> Array:
+    array = np.asarray(image)
+    if array.ndim not in (2, 3):
+        raise ShapeError(f"{owner}: got an image of shape {array.shape}; wanted (H, W) or (H, W, C)")
+    return array
+
+
+class Rescale:
+    """`image * rescale + shift`, float32 (`mindspore.dataset.vision.Rescale`).
+
+    Examples:
+        >>> import numpy as np
+        >>> from duograph.dataset import vision
+        >>> print(vision.Rescale(1 / 255, 0.0)(np.full((1, 1), 255, np.uint8)))
+        [[1.]]
+    """
+
+    def __init__(self, rescale: float, shift: float) -> None:
+        self.rescale, self.shift = np.float32(rescale), np.float32(shift)
+
+    def __call__(self, image: Any) -> Array:
+        return np.asarray(image).astype(np.float32) * self.rescale + self.shift  # type: ignore[no-any-return]
+
+
+class Normalize:
+    """`(image - mean) / std` per channel, float32 (`mindspore.dataset.vision.Normalize`).
+
+    Args:
+        mean, std: number per channel, or one for all.
+        is_hwc: channels are the last axis; else the first.
+
+    Raises:
+        ValueError: another number of channels, or a std of 0 or less.
+    """
+
+    def __init__(self, mean: Any, std: Any, is_hwc: bool = True) -> None:
+        self.mean, self.std = (np.atleast_1d(np.asarray(v, np.float32)) for v in (mean, std))
+        if self.mean.shape != self.std.shape or (self.std <= 0).any():
+            raise ArgumentValueError(
+                f"Normalize: got mean={mean} and std={std}; wanted the same number, std above 0"
+            )
+        self.is_hwc = is_hwc
+
+    def __call__(self, image: Any) -> Array:
+        array = _image("Normalize", image).astype(np.float32)
+        if array.ndim == 2:
+            channels, shape = 1, (1, 1)
+        else:
+            channels = array.shape[2 if self.is_hwc else 0]
+            shape = (1, 1, -1) if self.is_hwc else (-1, 1, 1)  # type: ignore[assignment]
+        if len(self.mean) not in (1, channels):
+            raise ShapeError(
+                f"Normalize: got an image of shape {array.shape} and {len(self.mean)} means; "
+                f"wanted one per channel"
+            )
+        return (array - self.mean.reshape(shape)) / self.std.reshape(shape)  # type: ignore[no-any-return]
+
+
+class HWC2CHW:
+    """Moves the channels first (`mindspore.dataset.vision.HWC2CHW`)."""
+
+    def __call__(self, image: Any) -> Array:
+        array = _image("HWC2CHW", image)
+        return np.ascontiguousarray(array.transpose(2, 0, 1)) if array.ndim == 3 else array
+
+
+class ToTensor:
+    """Moves the channels first and divides by 255 (`mindspore.dataset.vision.ToTensor`)."""
+
+    def __init__(self, output_type: Any = np.float32) -> None:
+        from ..dtype import as_dtype
+
+        self.output_type = as_dtype(output_type).np
+
+    def __call__(self, image: Any) -> Array:
+        array = _image("ToTensor", image)
+        array = array[None] if array.ndim == 2 else array.transpose(2, 0, 1)
+        return np.ascontiguousarray(array.astype(np.float32) / np.float32(255)).astype(self.output_type)
+
+
+class ToType:
+    """Casts to a dtype (`mindspore.dataset.vision.ToType`)."""
+
+    def __init__(self, data_type: Any) -> None:
+        from ..dtype import as_dtype
+
+        self.data_type = as_dtype(data_type).np
+
+    def __call__(self, image: Any) -> Array:
+        return np.asarray(image).astype(self.data_type)
+
+
+class Resize:
+    """Another height and width (`mindspore.dataset.vision.Resize`).
+
+    Args:
+        size: (height, width), or an int for the shorter side.
+        interpolation: `Inter.LINEAR` (pixel centres at halves) or `Inter.NEAREST`.
+
+    Raises:
+        ValueError: a size below 1, another interpolation.
+
+    Examples:
+        >>> import numpy as np
+        >>> from duograph.dataset import vision
+        >>> vision.Resize((4, 6))(np.zeros((2, 3, 3), np.uint8)).shape
+        (4, 6, 3)
+    """
+
+    def __init__(self, size: Any, interpolation: Inter = Inter.LINEAR) -> None:
+        several = (size,) if isinstance(size, int) else tuple(size)
+        if len(several) not in (1, 2) or any(isinstance(n, bool) or n < 1 for n in several):
+            raise ArgumentValueError(f"Resize: got size={size!r}; wanted an int or two, above 0")
+        if interpolation not in (Inter.LINEAR, Inter.NEAREST):
+            raise ArgumentValueError(
+                f"Resize: got interpolation={interpolation!r}; wanted Inter.LINEAR or Inter.NEAREST"
+            )
+        self.size, self.interpolation = several, interpolation
+
+    def __call__(self, image: Any) -> Array:
+        array = _image("Resize", image)
+        h, w = array.shape[:2]
+        if len(self.size) == 2:
+            out_h, out_w = self.size
+        elif h <= w:
+            out_h, out_w = self.size[0], int(self.size[0] * w / h)
+        else:
+            out_h, out_w = int(self.size[0] * h / w), self.size[0]
+        if self.interpolation == Inter.NEAREST:
+            rows = np.minimum((np.arange(out_h) * (h / out_h)).astype(np.int64), h - 1)
+            columns = np.minimum((np.arange(out_w) * (w / out_w)).astype(np.int64), w - 1)
+            return array[rows][:, columns]
+        found = _linear(_linear(array.astype(np.float64), out_h, 0), out_w, 1)
+        if array.dtype.kind in "iu":
+            info = np.iinfo(array.dtype)
+            found = np.clip(np.rint(found), info.min, info.max)
+        return found.astype(array.dtype)
+
+
+def _linear(array: Array, out: int, axis: int) -> Array:
+    n = array.shape[axis]
+    at = np.clip((np.arange(out) + 0.5) * (n / out) - 0.5, 0, n - 1)
+    low = np.floor(at).astype(np.int64)
+    high = np.minimum(low + 1, n - 1)
+    shape = [1] * array.ndim
+    shape[axis] = out
+    share = (at - low).reshape(shape)
+    return np.take(array, low, axis) * (1 - share) + np.take(array, high, axis) * share  # type: ignore[no-any-return]
+
+
+def _sides(owner: str, padding: Any) -> tuple[int, int, int, int]:
+    """Left, top, right, bottom."""
+    several = (padding,) if isinstance(padding, int) else tuple(padding)
+    if len(several) not in (1, 2, 4) or any(p < 0 for p in several):
+        raise ArgumentValueError(f"{owner}: got padding={padding!r}; wanted 1, 2 or 4 ints")
+    if len(several) == 1:
+        return several * 4
+    return several if len(several) == 4 else (several[0], several[1], several[0], several[1])
+
+
+class Pad:
+    """Puts a border around (`mindspore.dataset.vision.Pad`); padding as int, (x, y) or (left, top, right, bottom)."""
+
+    def __init__(self, padding: Any, fill_value: Any = 0, padding_mode: Border = Border.CONSTANT) -> None:
+        self.sides = _sides("Pad", padding)
+        self.fill_value, self.mode = fill_value, Border(padding_mode).value
+
+    def __call__(self, image: Any) -> Array:
+        array = _image("Pad", image)
+        left, top, right, bottom = self.sides
+        width = [(top, bottom), (left, right)] + [(0, 0)] * (array.ndim - 2)
+        if self.mode == "constant":
+            return np.pad(array, width, constant_values=self.fill_value)
+        return np.pad(array, width, mode=self.mode)  # type: ignore[call-overload,no-any-return]
+
+
+def _pair(owner: str, size: Any) -> tuple[int, int]:
+    several = (size, size) if isinstance(size, int) else tuple(size)
+    if len(several) != 2 or any(isinstance(n, bool) or n < 1 for n in several):
+        raise ArgumentValueError(f"{owner}: got size={size!r}; wanted an int or two, above 0")
+    return several
+
+
+class CenterCrop:
+    """The middle of an image, padded with 0 where it is too small (`mindspore.dataset.vision.CenterCrop`)."""
+
+    def __init__(self, size: Any) -> None:
+        self.size = _pair("CenterCrop", size)
+
+    def __call__(self, image: Any) -> Array:
+        array = _image("CenterCrop", image)
+        h, w = self.size
+        more_h, more_w = max(h - array.shape[0], 0), max(w - array.shape[1], 0)
+        if more_h or more_w:
+            array = Pad((more_w // 2, more_h // 2, more_w - more_w // 2, more_h - more_h // 2))(array)
+        top, left = (array.shape[0] - h + 1) // 2, (array.shape[1] - w + 1) // 2
+        return array[top : top + h, left : left + w]
+
+
+class RandomCrop:
+    """A random part of an image, padded first (`mindspore.dataset.vision.RandomCrop`).
+
+    Raises:
+        ValueError: at use: the image is smaller than the size, without `pad_if_needed`.
+    """
+
+    def __init__(
+        self,
+        size: Any,
+        padding: Any = None,
+        pad_if_needed: bool = False,
+        fill_value: Any = 0,
+        padding_mode: Border = Border.CONSTANT,
+    ) -> None:
+        self.size = _pair("RandomCrop", size)
+        self.pad = None if padding is None else Pad(padding, fill_value, padding_mode)
+        self.pad_if_needed, self.fill_value, self.mode = pad_if_needed, fill_value, padding_mode
+
+    def __call__(self, image: Any) -> Array:
+        array = _image("RandomCrop", image)
+        if self.pad is not None:
+            array = self.pad(array)
+        h, w = self.size
+        if self.pad_if_needed:
+            more_h, more_w = max(h - array.shape[0], 0), max(w - array.shape[1], 0)
+            array = Pad((more_w, more_h), self.fill_value, self.mode)(array)
+        if array.shape[0] < h or array.shape[1] < w:
+            raise ArgumentValueError(
+                f"RandomCrop: got an image of shape {array.shape}; wanted at least {self.size}"
+            )
+        random = config.random_numbers()
+        top = int(random.integers(array.shape[0] - h + 1))
+        left = int(random.integers(array.shape[1] - w + 1))
+        return array[top : top + h, left : left + w]
+
+
+class HorizontalFlip:
+    """Left becomes right (`mindspore.dataset.vision.HorizontalFlip`)."""
+
+    def __call__(self, image: Any) -> Array:
+        return np.ascontiguousarray(_image("HorizontalFlip", image)[:, ::-1])
+
+
+class VerticalFlip:
+    """Top becomes bottom (`mindspore.dataset.vision.VerticalFlip`)."""
+
+    def __call__(self, image: Any) -> Array:
+        return np.ascontiguousarray(_image("VerticalFlip", image)[::-1])
+
+
+class _RandomFlip:
+    _flip: Any = HorizontalFlip
+
+    def __init__(self, prob: float = 0.5) -> None:
+        if not 0 <= prob <= 1:
+            raise ArgumentValueError(f"{type(self).__name__}: got prob={prob!r}; wanted 0 to 1")
+        self.prob = prob
+
+    def __call__(self, image: Any) -> Array:
+        if config.random_numbers().random() < self.prob:
+            return self._flip()(image)  # type: ignore[no-any-return]
+        return np.asarray(image)
+
+
+class RandomHorizontalFlip(_RandomFlip):
+    """Left becomes right, with a probability (`mindspore.dataset.vision.RandomHorizontalFlip`)."""
+
+
+class RandomVerticalFlip(_RandomFlip):
+    """Top becomes bottom, with a probability (`mindspore.dataset.vision.RandomVerticalFlip`)."""
+
+    _flip = VerticalFlip
+
+
+class Grayscale:
+    """One (or three equal) channels of brightness (`mindspore.dataset.vision.Grayscale`)."""
+
+    def __init__(self, num_output_channels: int = 1) -> None:
+        if num_output_channels not in (1, 3):
+            raise ArgumentValueError(
+                f"Grayscale: got num_output_channels={num_output_channels!r}; wanted 1 or 3"
+            )
+        self.channels = num_output_channels
+
+    def __call__(self, image: Any) -> Array:
+        array = _image("Grayscale", image)
+        grey = np.rint(array[..., :3] @ np.array([0.299, 0.587, 0.114])).astype(array.dtype)
+        return np.repeat(grey[..., None], self.channels, axis=2)
+
+
+class Decode:
+    """The pixels of an encoded image, (H, W, 3) uint8 (`mindspore.dataset.vision.Decode`); needs Pillow.
+
+    Raises:
+        TypeError: no bytes.
+        ImportError: Pillow is not installed.
+    """
+
+    def __init__(self, to_pil: bool = False) -> None:
+        self.to_pil = to_pil
+
+    def __call__(self, image: Any) -> Any:
+        try:
+            from PIL import Image
+        except ImportError:
+            raise ImportError("Decode: needs Pillow; install it with: pip install pillow") from None
+        array = np.asarray(image)
+        if array.dtype != np.uint8 or array.ndim != 1:
+            raise ArgumentError(
+                f"Decode: got {array.dtype} of shape {array.shape}; wanted the bytes of a file"
+            )
+        picture = Image.open(io.BytesIO(array.tobytes())).convert("RGB")
+        return picture if self.to_pil else np.asarray(picture)
