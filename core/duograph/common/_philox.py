@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from .. import random_state
+
 __all__ = ["philox", "Stream", "next_stream", "reset"]
 
 _MUL = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
@@ -19,7 +21,7 @@ _SHIFT = np.uint64(32)
 _DOMAIN = 0x494E4954
 
 _lock = threading.Lock()
-_state = {"seed": 0, "count": 0}
+_state = {"seed": random_state.initial_seed(), "count": 0}
 
 
 def philox(key: tuple[int, int], offset: tuple[int, int], start: int, blocks: int) -> Any:
@@ -84,3 +86,6 @@ def reset(seed: int) -> None:
     with _lock:
         _state["seed"] = seed
         _state["count"] = 0
+
+
+random_state.on_seed.append(reset)

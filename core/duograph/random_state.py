@@ -1,0 +1,240 @@
+"""The random state: a key and a position, from which every random op takes its numbers (Philox 4x32-10).
+
+Numbers are a function of (seed, position, index) alone (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
+2011), so they are the same on every backend. Every random op takes one position, whether its result is used or not.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .dtype import uint8
+from .errors import ArgumentError, ArgumentValueError
+from .tensor import Tensor
+
+__all__ = [
+    "Generator", "default_generator", "get_rng_state", "get_seed", "host_normal", "host_uniform",
+    "initial_seed", "manual_seed", "next_state", "on_seed", "philox", "seed", "set_rng_state", "set_seed",
+]  # fmt: skip
+
+_MASK = 0xFFFFFFFF
+_ROUND = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
+_WEYL = (0x9E3779B9, 0xBB67AE85)
+
+# Called with the seed by set_seed and manual_seed.
+on_seed: list[Callable[[int], None]] = []
+
+
+def philox(state: Sequence[int], count: int) -> np.ndarray[Any, Any]:
+    """`count` uint32 words. Word i is word i % 4 of the block whose counter is (i // 4, offset).
+
+    Args:
+        state: key low, key high, offset low, offset high.
+        count: how many words.
+
+    Examples:
+        >>> from duograph.random_state import philox
+        >>> [hex(w) for w in philox((0, 0, 0, 0), 2)]
+        ['0x6627e8d5', '0xe169c58d']
+    """
+    low, shift = np.uint64(_MASK), np.uint64(32)
+    blocks = np.arange((count + 3) // 4, dtype=np.uint64)
+    c = [blocks & low, blocks >> shift,
+         np.full_like(blocks, int(state[2])), np.full_like(blocks, int(state[3]))]  # fmt: skip
+    k0, k1 = int(state[0]), int(state[1])
+    for _ in range(10):
+        p0, p1 = c[0] * _ROUND[0], c[2] * _ROUND[1]
+        c = [(p1 >> shift) ^ c[1] ^ np.uint64(k0), p1 & low, (p0 >> shift) ^ c[3] ^ np.uint64(k1), p0 & low]
+        k0, k1 = (k0 + _WEYL[0]) & _MASK, (k1 + _WEYL[1]) & _MASK
+    return np.stack(c, axis=1).reshape(-1)[:count].astype(np.uint32)
+
+
+def _checked_seed(name: str, seed: Any) -> int:
+    if isinstance(seed, Tensor):
+        seed = seed.item()
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
+        raise ArgumentError(f"{name}: got {seed!r} for the seed; wanted an int")
+    if not -(2**63) <= seed < 2**64:
+        raise ArgumentValueError(f"{name}: got the seed {seed}; wanted one of 64 bits")
+    return int(seed) & (2**64 - 1)
+
+
+class Generator:
+    """A seed and how many positions were taken from it (`mindspore.Generator`).
+
+    A new generator starts from a seed of the operating system.
+
+    Examples:
+        >>> import duograph as ms
+        >>> g = ms.Generator().manual_seed(5)
+        >>> g.initial_seed()
+        5
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._seed = int.from_bytes(os.urandom(8), "little")
+        self._position = 0
+
+    def manual_seed(self, seed: Any) -> Generator:
+        """Start over from this seed; returns the generator.
+
+        Raises:
+            TypeError: not an int.
+            ValueError: more than 64 bits.
+        """
+        value = _checked_seed("manual_seed", seed)
+        with self._lock:
+            self._seed, self._position = value, 0
+        return self
+
+    def seed(self) -> int:
+        """Start over from a fresh seed of the operating system, which is returned."""
+        value = int.from_bytes(os.urandom(8), "little")
+        self.manual_seed(value)
+        return value
+
+    def initial_seed(self) -> int:
+        """The seed that this generator started from."""
+        return self._seed
+
+    def get_state(self) -> Tensor:
+        """Seed and position as a uint8 Tensor, for `set_state`."""
+        with self._lock:
+            data = self._seed.to_bytes(8, "little") + self._position.to_bytes(8, "little")
+        return Tensor(np.frombuffer(data, np.uint8).copy(), uint8)
+
+    def set_state(self, state: Any) -> None:
+        """Go on from a state that `get_state` gave.
+
+        Raises:
+            ValueError: something else.
+        """
+        data = np.asarray(state.asnumpy() if isinstance(state, Tensor) else state, np.uint8).tobytes()
+        if len(data) != 16:
+            raise ArgumentValueError(
+                f"set_state: got a state of {len(data)} bytes; wanted the 16 that get_state gives"
+            )
+        with self._lock:
+            self._seed = int.from_bytes(data[:8], "little")
+            self._position = int.from_bytes(data[8:], "little")
+
+    def take(self) -> tuple[int, int]:
+        """The seed and the next position, which is then used up."""
+        with self._lock:
+            position = self._position
+            self._position = position + 1
+            return self._seed, position
+
+    def __repr__(self) -> str:
+        return f"Generator(seed={self._seed}, position={self._position})"
+
+
+default_generator = Generator()
+_given: list[int | None] = [None]
+
+
+def next_state(seed: Any = None, generator: Generator | None = None) -> np.ndarray[Any, Any]:
+    """The state of the next random op, uint32 (4,): key low, key high, offset low, offset high.
+
+    Args:
+        seed: an op's own seed: its numbers then depend on it, on `set_seed` if that was called, and on the position.
+        generator: default the global one.
+    """
+    key, position = (generator or default_generator).take()
+    if seed is not None:
+        own = _checked_seed("seed", seed)
+        base = key if generator is not None else _given[0] or 0
+        # odd multiplier (splitmix64): different pairs give different keys
+        key = (base ^ ((own + 1) * 0x9E3779B97F4A7C15)) & (2**64 - 1)
+    return np.array(
+        [key & _MASK, key >> 32, position & _MASK, (position >> 32) & _MASK], np.uint32
+    )
+
+
+def set_seed(seed: Any) -> None:
+    """Make all random numbers from here on depend on this seed (`mindspore.set_seed`).
+
+    Also NumPy's global generator, and the initial values of Parameters.
+
+    Args:
+        seed: int of at most 64 bits.
+
+    Raises:
+        TypeError: not an int.
+        ValueError: negative or too large.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.set_seed(1)
+        >>> a = ms.ops.rand(3)
+        >>> ms.set_seed(1)
+        >>> bool((a == ms.ops.rand(3)).all())
+        True
+    """
+    if isinstance(seed, int) and not isinstance(seed, bool) and seed < 0:
+        raise ArgumentValueError(f"set_seed: got {seed}; wanted 0 or more")
+    value = _checked_seed("set_seed", seed)
+    default_generator.manual_seed(value)
+    _given[0] = value
+    np.random.seed(value & _MASK)
+    for changed in on_seed:
+        changed(value)
+
+
+def get_seed() -> int | None:
+    """The seed given to `set_seed`, or None (`mindspore.get_seed`)."""
+    return _given[0]
+
+
+def manual_seed(seed: Any) -> Generator:
+    """Start the global generator over from this seed; returns it (`mindspore.manual_seed`)."""
+    value = _checked_seed("manual_seed", seed)
+    default_generator.manual_seed(value)
+    _given[0] = value
+    for changed in on_seed:
+        changed(value)
+    return default_generator
+
+
+def seed() -> int:
+    """Start the global generator over from a seed of the operating system, which is returned."""
+    value = default_generator.seed()
+    _given[0] = None
+    for changed in on_seed:
+        changed(value)
+    return value
+
+
+def initial_seed() -> int:
+    """The seed that the global generator started from."""
+    return default_generator.initial_seed()
+
+
+def get_rng_state() -> Tensor:
+    """State of the global generator (`mindspore.get_rng_state`)."""
+    return default_generator.get_state()
+
+
+def set_rng_state(state: Any) -> None:
+    """Go on from a state that `get_rng_state` gave (`mindspore.set_rng_state`)."""
+    default_generator.set_state(state)
+
+
+def host_uniform(n: int, generator: Generator | None = None) -> np.ndarray[Any, Any]:
+    """`n` float64 in [0, 1) of 32 random bits each, made on the host; takes one position."""
+    return philox(next_state(generator=generator), n) * 2.0**-32
+
+
+def host_normal(n: int, generator: Generator | None = None) -> np.ndarray[Any, Any]:
+    """`n` standard normal float64 (Box and Muller, 1958), made on the host; takes one position."""
+    half = (n + 1) // 2
+    words = philox(next_state(generator=generator), 2 * half)
+    radius = np.sqrt(-2.0 * np.log((words[:half] + 0.5) * 2.0**-32))
+    angle = (2.0 * np.pi * 2.0**-32) * words[half:]
+    return np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])[:n]
