@@ -1,0 +1,181 @@
+"""Activation functions and their gradients."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ... import ops
+from ...dtype import FLOATING
+from ...ops.table import P
+from ..case import Bad, Make, OpCase, Sample, of_op, unary
+from .arithmetic import ROWS, TEXT, fused, no_complex
+
+_erf = np.vectorize(math.erf, otypes=[np.float64])
+
+
+def away(*points: float, **kwargs: Any) -> Callable[[Make], Iterator[Sample]]:
+    """Samples of a function of one tensor with kinks at `points`, none of them close to one."""
+
+    def samples(make: Make) -> Iterator[Sample]:
+        for sample in unary(-4.0, 4.0, **kwargs)(make):
+            (x,) = sample.args
+            if sample.kind == "nan" or not (make.dtype.is_floating and x.size):
+                yield sample
+                continue
+            wide = x.astype(np.float64)
+            for p in points:
+                wide = np.where(np.abs(wide - p) < 0.05, p + 0.125, wide)
+            moved = wide.astype(x.dtype)
+            if sample.kind == "noncontiguous":
+                moved = np.ascontiguousarray(moved.T).T
+            yield Sample((moved,), sample.kwargs, sample.kind, sample.grad)
+
+    return samples
+
+
+def sigmoid(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+def softplus(x: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    t = x * beta
+    return np.where(t > threshold, x, np.logaddexp(t, 0) / beta)
+
+
+def gelu(x: Any, approximate: str = "none") -> Any:
+    if approximate == "tanh":
+        return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    return 0.5 * x * (1 + _erf(x / math.sqrt(2)))
+
+
+def channels(make: Make) -> Iterator[Sample]:
+    def x(*shape: int) -> Any:
+        return np.where(make(*shape) > 0, 1, -1).astype(make.dtype.np) * make(
+            *shape, low=0.25, high=2
+        )
+
+    def weight(n: int) -> Any:
+        return make(n, low=0.1, high=0.9)
+
+    yield Sample((x(2, 3), weight(3)))
+    yield Sample((x(2, 3, 4), weight(1)), kind="broadcast")
+    yield Sample((x(), weight(1)), kind="zero_d")
+    yield Sample((x(0, 3), weight(3)), kind="empty")
+    yield Sample((x(3, 7, 5), weight(7)), kind="odd")
+    yield Sample((make.strided(4, 5, low=0.25, high=2), weight(5)), kind="noncontiguous")
+    yield Sample((make.special(3, 3), weight(3)), kind="nan")
+
+
+def prelu(x: Any, weight: Any) -> Any:
+    if len(weight) > 1:
+        weight = weight.reshape(-1, *(1,) * (x.ndim - 2))
+    return np.where(x > 0, x, x * weight)
+
+
+def halves(make: Make) -> Iterator[Sample]:
+    yield Sample((make(3, 4),))
+    yield Sample((make(4, 3), 0))
+    yield Sample((make(0, 4),), kind="empty")
+    yield Sample((make(5, 14),), kind="odd")
+    yield Sample((make.strided(4, 6),), kind="noncontiguous")
+    yield Sample((make.special(10),), kind="nan")
+
+
+def glu(x: Any, axis: int = -1) -> Any:
+    a, b = np.split(x, 2, axis)
+    return a * sigmoid(b)
+
+
+def case(function: Any, oracle: Any, *points: float, **kwargs: Any) -> OpCase:
+    """A case of an activation that is one op, with its gradient op where it has one."""
+    op = of_op(function)
+    assert op is not None
+    covers = [getattr(P, f"{op.name}_grad")] if op.bprop_rule else []
+    return OpCase(
+        function, away(*points, **kwargs), oracle=fused(oracle), covers=covers,
+        errors=[TEXT, no_complex(1, op.name)],
+        dtypes=FLOATING,
+        why="integers are taken too; rounding back to them is the body's",
+    )  # fmt: skip
+
+
+CASES = [
+    OpCase(P.sigmoid, unary(-4, 4), errors=[TEXT], covers=[P.sigmoid_grad]),
+    OpCase(P.relu, away(0.0), errors=[TEXT, no_complex(1, "relu")], covers=[P.relu_grad]),
+    case(ops.relu6, lambda x: np.minimum(np.maximum(x, 0), 6), 0.0),
+    case(ops.leaky_relu, lambda x, alpha: np.where(x > 0, x, alpha * x), 0.0, alpha=0.3),
+    case(ops.elu, lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(x)), 0.0, alpha=0.7),
+    case(
+        ops.celu, lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(x / alpha)), 0.0, alpha=0.7
+    ),
+    case(
+        ops.selu,
+        lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(x)),
+        0.0,
+    ),
+    OpCase(
+        ops.gelu,
+        unary(-4, 4),
+        dtypes=FLOATING,
+        oracle=fused(gelu),
+        covers=[P.gelu_erf, P.gelu_erf_grad],
+        errors=[Bad((ROWS, "best"), ValueError, "gelu: got approximate='best'")],
+    ),
+    OpCase(
+        ops.gelu,
+        unary(-4, 4, approximate="tanh"),
+        dtypes=FLOATING,
+        oracle=fused(gelu),
+        covers=[P.gelu_tanh, P.gelu_tanh_grad],
+        name="gelu by tanh",
+        errors=[no_complex(1, "gelu_erf")],
+    ),
+    case(ops.fast_gelu, lambda x: x * sigmoid(1.702 * x)),
+    case(ops.silu, lambda x: x * sigmoid(x)),
+    case(ops.softplus, softplus, beta=2.0, threshold=5.0),
+    case(ops.hardsigmoid, lambda x: np.clip(x / 6 + 0.5, 0, 1), -3.0, 3.0),
+    case(ops.hardswish, lambda x: x * np.clip(x / 6 + 0.5, 0, 1), -3.0, 3.0),
+    case(ops.mish, lambda x: x * np.tanh(softplus(x))),
+    case(ops.logsigmoid, lambda x: -np.logaddexp(-x, 0)),
+    case(ops.hardshrink, lambda x, lambd: np.where(np.abs(x) <= lambd, 0, x), -0.5, 0.5, lambd=0.5),
+    case(
+        ops.softshrink,
+        lambda x, lambd: np.where(x > lambd, x - lambd, np.where(x < -lambd, x + lambd, x * 0)),
+        -0.5,
+        0.5,
+        lambd=0.5,
+    ),
+    case(ops.softsign, lambda x: np.where(np.isinf(x), np.sign(x), x / (1 + np.abs(x)))),
+    case(
+        ops.hardtanh,
+        lambda x, min_val, max_val: np.clip(x, min_val, max_val),
+        -0.5,
+        0.75,
+        min_val=-0.5,
+        max_val=0.75,
+    ),
+    case(ops.tanhshrink, lambda x: x - np.tanh(x)),
+    case(ops.threshold, lambda x, thr, value: np.where(x > thr, x, value), 0.5, thr=0.5, value=3.0),
+    OpCase(
+        ops.prelu,
+        channels,
+        dtypes=FLOATING,
+        oracle=prelu,
+        errors=[Bad((ROWS, np.ones(2, np.float32)), ValueError, r"prelu: weight has shape \(2,\)")],
+    ),
+    OpCase(
+        ops.glu,
+        halves,
+        dtypes=FLOATING,
+        oracle=fused(glu),
+        without={"zero_d": "there is no axis to halve"},
+        errors=[
+            Bad((ROWS,), ValueError, "glu: x has shape .*even"),
+            Bad((ROWS, 5), ValueError, "glu: got axis=5"),
+        ],
+    ),
+]

@@ -1,0 +1,150 @@
+"""Comparisons, logical and bitwise ops, and selection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ... import ops
+from ...dtype import ALL, FLOATING, INTEGER, bool_, float32, float64
+from ...ops.table import P
+from ..case import Bad, Make, OpCase, Sample, binary, unary
+from .arithmetic import ROWS, SHAPES, TEXT, no_complex
+
+MASK = np.array([True, False, True])
+
+
+def shifts(make: Make) -> Iterator[Sample]:
+    """Shifts inside the width, and by the width and more."""
+    width = 8 * make.dtype.itemsize
+    yield from binary(second=(0, 3), scalar=None)(make)
+    by = np.array([0, width - 1, width, 100]).astype(make.dtype.np)
+    yield Sample((np.full(4, 5, make.dtype.np), by), kind="edge", name="beyond the width")
+    if make.dtype.kind == "i":
+        minus = np.full(4, -5, make.dtype.np)
+        yield Sample((minus, by), kind="edge", name="of a negative number")
+
+
+def bits(make: Make) -> Iterator[Sample]:
+    yield from binary(scalar=None if make.dtype is bool_ else 3)(make)
+
+
+def selections(make: Make) -> Iterator[Sample]:
+    def mask(*shape: int) -> Any:
+        return make(*shape, dtype=bool_)
+
+    yield Sample((mask(3, 4), make(3, 4), make(3, 4)))
+    yield Sample((mask(3, 1), make(4), make(2, 1, 1)), kind="broadcast")
+    yield Sample((mask(37), make(37), make()), kind="broadcast")
+    yield Sample((mask(37), make(), make(37)), kind="broadcast")
+    yield Sample((mask(), make(), make()), kind="zero_d")
+    yield Sample((mask(0, 3), make(3), make(0, 3)), kind="empty")
+    yield Sample((mask(7, 13), make(7, 13), make(7, 13)), kind="odd")
+    yield Sample((mask(4, 5), make.strided(4, 5), make(4, 5)), kind="noncontiguous")
+    if make.inexact:
+        yield Sample((mask(9), make.special(9), make(9)), kind="nan")
+
+
+def fills(make: Make) -> Iterator[Sample]:
+    for sample in selections(make):
+        mask, x, _ = sample.args
+        if np.broadcast_shapes(mask.shape, x.shape) == sample.args[0].shape or sample.kind == "nan":
+            yield Sample((x, mask, 1), kind=sample.kind)
+    yield Sample((make(2, 3), MASK, 1), kind="broadcast")
+
+
+def close(x: Any, y: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
+    wide = [a.astype(np.float64) if isinstance(a, np.ndarray) else a for a in (x, y)]
+    return np.isclose(*wide, rtol=rtol, atol=atol, equal_nan=equal_nan)
+
+
+CASES = [
+    OpCase(P.equal, binary(), errors=[SHAPES]),
+    OpCase(P.not_equal, binary(), errors=[SHAPES]),
+    OpCase(P.less, binary(), errors=[SHAPES, no_complex(2, "less")]),
+    OpCase(P.less_equal, binary(), errors=[SHAPES, no_complex(2, "less_equal")]),
+    OpCase(P.greater, binary(), errors=[SHAPES, no_complex(2, "greater")]),
+    OpCase(P.greater_equal, binary(), errors=[SHAPES, no_complex(2, "greater_equal")]),
+    OpCase(P.isnan, unary(), errors=[TEXT]),
+    OpCase(P.isinf, unary(), errors=[TEXT]),
+    OpCase(P.isfinite, unary(), errors=[TEXT]),
+    OpCase(P.isposinf, unary(), errors=[TEXT, no_complex(1, "isposinf")]),
+    OpCase(P.isneginf, unary(), errors=[TEXT, no_complex(1, "isneginf")]),
+    OpCase(P.signbit, unary(), errors=[TEXT, no_complex(1, "signbit")]),
+    OpCase(
+        P.isclose,
+        binary(scalar=None, equal_nan=True),
+        oracle=close,
+        dtypes=(float32, float64),
+        why="closeness of coarser elements depends on how they are rounded",
+        errors=[SHAPES, Bad((ROWS, ROWS, -1.0), ValueError, "isclose: got rtol=-1")],
+    ),
+    OpCase(
+        P.approximate_equal,
+        binary(scalar=None, tolerance=1.0),
+        oracle=lambda x, y, tolerance: np.abs(x - y) < tolerance,
+        dtypes=(float32, float64),
+        why="closeness of coarser elements depends on how they are rounded",
+        errors=[SHAPES, no_complex(2, "approximate_equal")],
+    ),
+    OpCase(
+        ops.isreal,
+        unary(),
+        dtypes=FLOATING,
+        oracle=np.isreal,
+        grad=False,
+        errors=[Bad((3,), (AttributeError, TypeError), "")],
+    ),
+    OpCase(P.logical_not, unary(), errors=[TEXT]),
+    OpCase(P.logical_and, binary(), errors=[SHAPES]),
+    OpCase(P.logical_or, binary(), errors=[SHAPES]),
+    OpCase(P.logical_xor, binary(), errors=[SHAPES]),
+    OpCase(
+        P.bitwise_and, bits, errors=[SHAPES, Bad((ROWS, ROWS), TypeError, "bitwise_and: .*float32")]
+    ),
+    OpCase(
+        P.bitwise_or, bits, errors=[SHAPES, Bad((ROWS, ROWS), TypeError, "bitwise_or: .*float32")]
+    ),
+    OpCase(
+        P.bitwise_xor, bits, errors=[SHAPES, Bad((ROWS, ROWS), TypeError, "bitwise_xor: .*float32")]
+    ),
+    OpCase(
+        P.bitwise_not, unary(), errors=[TEXT, Bad((ROWS,), TypeError, "bitwise_not: .*float32")]
+    ),
+    OpCase(
+        P.shift_left,
+        shifts,
+        dtypes=INTEGER,
+        errors=[Bad((ROWS, ROWS), TypeError, "shift_left: .*float32")],
+    ),
+    OpCase(
+        P.shift_right,
+        shifts,
+        dtypes=INTEGER,
+        errors=[Bad((ROWS, ROWS), TypeError, "shift_right: .*float32")],
+    ),
+    OpCase(
+        P.select,
+        selections,
+        grad=(1, 2),
+        errors=[Bad((ROWS, ROWS, ROWS), TypeError, "select: condition has dtype float32")],
+    ),
+    OpCase(
+        ops.where,
+        selections,
+        dtypes=ALL,
+        grad=(1, 2),
+        oracle=np.where,
+        errors=[Bad((MASK, ROWS[:, :2], ROWS), ValueError, "select: got operands of shapes")],
+    ),
+    OpCase(
+        ops.masked_fill,
+        fills,
+        dtypes=ALL,
+        grad=(0,),
+        oracle=lambda x, mask, value: np.where(mask, np.asarray(value).astype(x.dtype), x),
+        errors=[Bad((ROWS, ROWS, 1), TypeError, "masked_fill: mask has dtype float32")],
+    ),
+]
