@@ -1,17 +1,229 @@
-"""placeholder"""
+"""The report of a run: a matrix in the terminal, a web page, and JSON that two releases can be compared by."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.resources
+import json
+import pathlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .. import __version__
+from ..dtype import ALL
+from .cases import families
+
+if TYPE_CHECKING:
+    from .session import Session
+
+__all__ = ["STATES", "Summary", "summarise", "terminal", "write_html", "write_json"]
+
+# worst first: the state of a cell is the worst of its checks
+STATES = ("failed", "expected failure", "unsupported", "on the host", "passed")
+_GLYPHS = {
+    "failed": ("✗", "31;1"),
+    "expected failure": ("x", "33"),
+    "unsupported": ("-", "34"),
+    "on the host": ("h", "35"),
+    "passed": ("■", "32"),
+    "": ("·", "90"),
+}
+# two lines over the columns of the matrix: b iiii uuuu ffff cc
+_HEADER = ("b" + "i" * 4 + "u" * 4 + "fbff" + "cc", " 8136" + "8136" + "1136" + "61")
+_NAME = 15
 
 
-def summarise(session):
-    return session
+@dataclasses.dataclass(frozen=True)
+class Summary:
+    """Everything the reports are made of.
+
+    Attributes:
+        results: test address -> record, as the plugin wrote it.
+        cells: (case, dtype) -> check -> state.
+        levels: name -> (tests passed, tests run); a level is reached when they are equal and not zero.
+    """
+
+    device: str
+    title: str
+    dtypes: tuple[str, ...]
+    quick: bool
+    results: Mapping[str, Mapping[str, Any]]
+    cells: Mapping[tuple[str, str], Mapping[str, str]]
+    totals: Mapping[str, int]
+    levels: Mapping[str, tuple[int, int]]
+    seconds: float
 
 
-def terminal(summary, colour):
-    return [f"{len(summary.results)} results"]
+def state_of(record: Mapping[str, Any]) -> str:
+    """The state of one test, one of STATES; skipped tests have none."""
+    if record["outcome"] == "skipped":
+        return ""
+    if record["outcome"] == "passed" and record["on_host"]:
+        return "on the host"
+    return str(record["outcome"])
 
 
-def write_html(s, p):
-    pass
+def summarise(session: Session) -> Summary:
+    """Collect what a run found."""
+    cells: dict[tuple[str, str], dict[str, str]] = {}
+    levels = {"bronze: kernels": [0, 0], "silver: gradients": [0, 0], "gold: training": [0, 0]}
+    for record in session.results.values():
+        state = state_of(record)
+        if not state:
+            continue
+        if record["case"] and record["dtype"]:
+            cells.setdefault((record["case"], record["dtype"]), {})[record["check"]] = state
+        level = levels[_level(record["check"])]
+        level[0] += state in ("passed", "on the host")
+        level[1] += 1
+    totals = Counter(filter(None, map(state_of, session.results.values())))
+    return Summary(
+        device=session.name,
+        title=session.title,
+        dtypes=tuple(d.name for d in session.dtypes),
+        quick=session.quick,
+        results=dict(sorted(session.results.items())),
+        cells=cells,
+        totals={s: totals[s] for s in STATES},
+        levels={k: (v[0], v[1]) for k, v in levels.items()},
+        seconds=sum(r["seconds"] for r in session.results.values()),
+    )
 
 
-def write_json(s, p):
-    pass
+def _level(check: str) -> str:
+    if check in ("forward", "errors"):
+        return "bronze: kernels"
+    if check.startswith(("train", "network")):
+        return "gold: training"
+    return "silver: gradients"
+
+
+def worst(states: Iterable[str]) -> str:
+    """The worst of some states, or "" when there is none."""
+    found = set(states)
+    return next((s for s in STATES if s in found), "")
+
+
+# ---- terminal -----------------------------------------------------------------------------------
+
+
+def terminal(summary: Summary, colour: bool) -> list[str]:
+    """The matrix, three ops a line in 100 columns, then the figures."""
+
+    def paint(text: str, code: str) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if colour and text.strip() else text
+
+    lines: list[str] = []
+    for family, names in families().items():
+        rows = [n for n in names if any((n, d.name) in summary.cells for d in ALL)]
+        if not rows:
+            continue
+        heads = "  ".join(f"{'':{_NAME}} {_HEADER[0]}" for _ in rows[:3])
+        seconds = "  ".join(f"{'':{_NAME}} {_HEADER[1]}" for _ in rows[:3])
+        lines += ["", paint(family + heads[len(family) :], "1"), seconds]
+        depth = -(-len(rows) // 3)
+        for i in range(depth):
+            parts = []
+            for name in rows[i::depth]:
+                short = name if len(name) <= _NAME else name[: _NAME - 1] + "…"
+                states = [worst(summary.cells.get((name, d.name), {}).values()) for d in ALL]
+                cells = "".join(paint(*_GLYPHS[s]) for s in states)
+                parts.append(f"{short:{_NAME}} {cells}")
+            lines.append("  ".join(parts).rstrip())
+    others = [
+        (name, state_of(r))
+        for name, r in summary.results.items()
+        if not (r["case"] and r["dtype"]) and state_of(r) not in ("passed", "")
+    ]
+    if others:
+        lines += ["", "and:"]
+        lines += [f"  {paint(*_GLYPHS[state])} {name}: {state}" for name, state in others]
+    legend = "  ".join(f"{paint(*_GLYPHS[s])} {s}" for s in reversed(STATES))
+    lines += ["", f"{legend}  {paint(*_GLYPHS[''])} not taken by the op, or not run"]
+    lines.append("  ".join(f"{n} {s}" for s, n in summary.totals.items() if n))
+    lines.append(", ".join(_level_text(k, *v) for k, v in summary.levels.items()))
+    return lines
+
+
+def _level_text(name: str, passed: int, run: int) -> str:
+    if not run:
+        return f"{name} not run"
+    return f"{name} reached" if passed == run else f"{name} {passed} of {run}"
+
+
+# ---- JSON ---------------------------------------------------------------------------------------
+
+
+def write_json(summary: Summary, path: str) -> None:
+    """Every result by its address, sorted: two files of two releases differ where the devices do."""
+    content = {
+        "format": 1,
+        "duograph": __version__,
+        "device": summary.device,
+        "title": summary.title,
+        "quick": summary.quick,
+        "dtypes": summary.dtypes,
+        "totals": summary.totals,
+        "levels": summary.levels,
+        "results": summary.results,
+    }
+    pathlib.Path(path).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+# ---- the web page -------------------------------------------------------------------------------
+
+
+def write_html(summary: Summary, path: str) -> None:
+    """One page that needs nothing else: figures, one picture a family of ops, details on hovering."""
+    template = importlib.resources.files(__package__).joinpath("report.html")
+    text = template.read_text("utf-8").replace("/*DATA*/null", _safe_json(_page_data(summary)))
+    pathlib.Path(path).write_text(text, encoding="utf-8")
+
+
+def _safe_json(data: Any) -> str:
+    """JSON that cannot end the script element it stands in."""
+    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _page_data(summary: Summary) -> dict[str, Any]:
+    dtypes = [d.name for d in ALL]
+    groups = []
+    for family, names in families().items():
+        rows = [_row(summary, name, dtypes) for name in names]
+        rows = [r for r in rows if r is not None]
+        if rows:
+            groups.append({"name": family, "rows": rows})
+    others = [
+        {"name": k, "state": state_of(r), "seconds": r["seconds"], "message": r["message"]}
+        for k, r in summary.results.items()
+        if not (r["case"] and r["dtype"]) and state_of(r)
+    ]
+    return {
+        "device": summary.device,
+        "title": summary.title,
+        "quick": summary.quick,
+        "dtypes": dtypes,
+        "has": summary.dtypes,
+        "states": STATES,
+        "totals": summary.totals,
+        "levels": [[k, *v] for k, v in summary.levels.items()],
+        "seconds": round(summary.seconds, 1),
+        "groups": groups,
+        "others": others,
+    }
+
+
+def _row(summary: Summary, name: str, dtypes: Sequence[str]) -> dict[str, Any] | None:
+    cells = []
+    for dtype in dtypes:
+        checks = summary.cells.get((name, dtype))
+        if checks is None:
+            cells.append(None)
+            continue
+        detail = {}
+        for check, state in checks.items():
+            record = summary.results[f"{check}/{name}/{dtype}"]
+            detail[check] = [state, record["seconds"], record["message"][:600], record["kinds"]]
+        cells.append(detail)
+    return None if not any(cells) else {"name": name, "cells": cells}

@@ -59,22 +59,37 @@ from functools import cache
 
 from ..case import OpCase
 
-__all__ = ["all_cases"]
+__all__ = ["all_cases", "families"]
 
 
 @cache
-def all_cases() -> tuple[OpCase, ...]:
-    """Every case of every module of this package, sorted by name.
+def families() -> dict[str, list[str]]:
+    """Names of cases by family: the module that they stand in.
 
     Raises:
         ValueError: two cases have one name.
     """
-    found: dict[str, OpCase] = {}
+    return {family: [c.name for c in cases] for family, cases in _modules().items()}
+
+
+@cache
+def _modules() -> dict[str, list[OpCase]]:
+    found: dict[str, list[OpCase]] = {}
+    home: dict[str, str] = {}
     for module in pkgutil.iter_modules(__path__):
-        for case in importlib.import_module(f"{__name__}.{module.name}").CASES:
-            if case.name in found:
+        cases = importlib.import_module(f"{__name__}.{module.name}").CASES
+        for case in cases:
+            if case.name in home:
                 raise ValueError(
-                    f"conformance: two cases are named {case.name!r}; give one of them name="
+                    f"conformance: two cases are named {case.name!r}, in {home[case.name]} and "
+                    f"{module.name}; give one of them name="
                 )
-            found[case.name] = case
-    return tuple(found[name] for name in sorted(found))
+            home[case.name] = module.name
+        found[module.name] = sorted(cases, key=lambda c: c.name)
+    return found
+
+
+@cache
+def all_cases() -> tuple[OpCase, ...]:
+    """Every case of every module of this package, family by family."""
+    return tuple(case for cases in _modules().values() for case in cases)
