@@ -110,6 +110,20 @@ class _Parameter:
         self.default = None if self.required else default
 
 
+def _parameters(function: Callable[..., Any]) -> list[_Parameter]:
+    """The parameters of a function, read from its code: `inspect.signature` would double the import time."""
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    defaults = dict(function.__kwdefaults__ or {})
+    given = function.__defaults__ or ()
+    defaults.update(zip(names[code.co_argcount - len(given) : code.co_argcount], given))
+    annotations = function.__annotations__
+    return [
+        _Parameter(n, _classify(annotations.get(n, "")), defaults.get(n, inspect.Parameter.empty))
+        for n in names
+    ]
+
+
 def _classify(annotation: Any) -> str:
     text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
     text = text.replace(" ", "")
@@ -179,12 +193,7 @@ class Op:
         self.reference_rule: Callable[..., Any] | None = None
         self.scalar_rule: Callable[..., Any] | None = None
         self.decompose_rule: Callable[..., Any] | None = None
-        signature = inspect.signature(function)
-        self.__signature__ = signature
-        self.parameters = [
-            _Parameter(p.name, _classify(p.annotation), p.default)
-            for p in signature.parameters.values()
-        ]
+        self.parameters = _parameters(function)
         kinds = [p.kind for p in self.parameters]
         self.n_operands = sum(k != "attribute" for k in kinds)
         self.variadic = "list" in kinds
@@ -234,13 +243,15 @@ class Op:
         self.bprop_rule = getter
         return rule
 
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self.__wrapped__)
+
     def _check_rule_arity(self, rule: Callable[..., Any]) -> None:
-        positional = [
-            p for p in inspect.signature(rule).parameters.values()
-            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-            and p.name not in self.attribute_names
-        ]  # fmt: skip
-        star = any(p.kind is p.VAR_POSITIONAL for p in inspect.signature(rule).parameters.values())
+        code = rule.__code__
+        names = code.co_varnames[: code.co_argcount]
+        positional = [n for n in names if n not in self.attribute_names]
+        star = bool(code.co_flags & inspect.CO_VARARGS)
         wanted = self.n_operands + 2
         if not star and len(positional) != wanted:
             names = ", ".join(p.name for p in self.parameters if p.kind != "attribute")
@@ -481,7 +492,7 @@ def _documented(function: Callable[..., Any], of: Op) -> Callable[..., Any]:
     function.__qualname__ = of.name
     function.__doc__ = of.__doc__
     function.__module__ = of.__module__
-    function.__signature__ = of.__signature__  # type: ignore[attr-defined]
+    function.__wrapped__ = of.__wrapped__  # type: ignore[attr-defined]
     function.op = of  # type: ignore[attr-defined]
     return function
 
