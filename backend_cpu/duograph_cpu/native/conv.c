@@ -41,7 +41,9 @@ typedef struct {
     int64_t size;
     void (*conv_tile)(int64_t, const void *, const void *, const int32_t *, void *, int);
     void (*wgrad_tile)(int64_t, int64_t, int64_t, const void *, const int32_t *, const void *, int64_t, void *, int64_t);
-    void (*pack)(const View *, void *, const void *, int64_t, int64_t, int64_t, int64_t, int64_t);
+    void (*pack)(const View *, void *, const void *, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t);
+    void (*pack_weights)(void *, const void *, int64_t, int64_t, int64_t, int64_t, const int64_t *, int64_t);
+    void (*columns)(void *, const void *, const int32_t *, int64_t, const int32_t *);
     void (*interleave)(void *, int64_t, const void *, int64_t, int64_t, int64_t);
 } Kernels;
 
@@ -55,11 +57,15 @@ static Kernels kernels(int type) {
         k.conv_tile = ISA_PICK(conv_tile_f32);
         k.wgrad_tile = ISA_PICK(wgrad_tile_f32);
         k.pack = ISA_PICK(pack_f32);
+        k.columns = ISA_PICK(columns_f32);
+        k.pack_weights = ISA_PICK(pack_weights_f32);
         k.interleave = ISA_PICK(interleave_f32);
     } else {
         k.conv_tile = ISA_PICK(conv_tile_f64);
         k.wgrad_tile = ISA_PICK(wgrad_tile_f64);
         k.pack = ISA_PICK(pack_f64);
+        k.columns = ISA_PICK(columns_f64);
+        k.pack_weights = ISA_PICK(pack_weights_f64);
         k.interleave = ISA_PICK(interleave_f64);
     }
     return k;
@@ -167,6 +173,7 @@ static void tap_offsets(const View *v, int64_t rows, int64_t channels, int32_t *
 /* ---- forward and input gradient ---- */
 
 #define PLANES (384 << 10) /* bytes of planes that a unit packs: they are to stay in the second-level cache */
+#define SMALL_DEPTH 192
 #define DEPTH 288          /* (channel, tap) pairs that a register tile runs over before the next tile takes its turn */
 
 typedef struct {
@@ -178,6 +185,7 @@ typedef struct {
     const char *weights;  /* packed: [group][row block][source, tap][mr] */
     const int32_t *offset;
     int64_t depth, blocks, rows, row_parts;
+    int64_t images; /* that a unit packs side by side when they are small; 0: one, whose pixels are counted with the pitch */
     int backward, *failed;
 } Job;
 
@@ -185,24 +193,13 @@ static void pack_weights_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     const View *v = j->v;
     const dg_convolution *p = j->p;
-    char *out = args[1];
-    const char *w = args[2];
     int64_t full = p->kernel[0] * p->kernel[1] * p->kernel[2], size = j->k.size;
+    int64_t out_step = p->in * full, in_step = full; /* of the weights, in elements */
     for (int64_t u = begin; u < end; u++) {
         int64_t g = u / j->blocks, first = u % j->blocks * j->k.mr;
-        char *to = out + u * j->depth * j->k.mr * size;
-        for (int64_t s = 0; s < v->sources; s++)
-            for (int64_t d = 0; d < v->axis[0].taps; d++)
-                for (int64_t i = 0; i < v->axis[1].taps; i++)
-                    for (int64_t k = 0; k < v->axis[2].taps; k++) {
-                        int64_t tap = (v->axis[0].index[d] * p->kernel[1] + v->axis[1].index[i]) * p->kernel[2] + v->axis[2].index[k];
-                        for (int64_t r = 0; r < j->k.mr; r++, to += size) {
-                            int64_t t = first + r;
-                            int64_t o = j->backward ? s : t, c = j->backward ? t : s;
-                            if (t >= v->targets) memset(to, 0, (size_t)size);
-                            else memcpy(to, w + (((g * p->out + o) * p->in + c) * full + tap) * size, (size_t)size);
-                        }
-                    }
+        const char *w = (const char *)args[2] + (g * p->out * out_step + first * (j->backward ? in_step : out_step)) * size;
+        j->k.pack_weights((char *)args[1] + u * j->depth * j->k.mr * size, w, v->sources, j->backward ? out_step : in_step,
+                          v->targets - first, j->backward ? in_step : out_step, args[3], taps_of(v));
     }
 }
 
@@ -232,6 +229,60 @@ static void store_tile(const Job *j, const char *tile, int64_t first, int64_t im
     }
 }
 
+/* Columns for pixels that are counted without gaps: for small images, of which a pitch would waste too much.
+ * A unit is (images, group, depth). */
+static void small_task(void **args, int64_t begin, int64_t end) {
+    const Job *j = args[0];
+    const View *v = j->v;
+    const dg_convolution *p = j->p;
+    const Axis *z = &v->axis[0], *y = &v->axis[1], *w = &v->axis[2];
+    int64_t size = j->k.size, mr = j->k.mr, nr = j->k.nr, height = y->outputs + y->shifts;
+    int64_t planes = plane_size(v, j->images * height - y->shifts) * v->sources;
+    char *scratch = dg_alloc((size_t)((planes + j->blocks * mr * nr + SMALL_DEPTH * nr) * size));
+    if (!scratch) {
+        __atomic_store_n(j->failed, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    char *tile = scratch + planes * size, *columns = tile + j->blocks * mr * nr * size;
+    if (j->depth == 0) memset(tile, 0, (size_t)(j->blocks * mr * nr * size));
+    int64_t channel = z->size * y->size * w->size, target = z->dst_size * y->dst_size * w->dst_size;
+    int64_t plane = y->outputs * w->outputs;
+    int32_t position[48], linear[SMALL_DEPTH];
+    int64_t to[48];
+    for (int i = 0; i < SMALL_DEPTH; i++) linear[i] = (int32_t)(i * nr);
+    for (int64_t u = begin; u < end; u++) {
+        int64_t depth = u % z->outputs, g = u / z->outputs % p->groups, first = u / z->outputs / p->groups * j->images;
+        int64_t images = DG_MIN(j->images, p->batch - first), pixels = images * plane;
+        const char *x = j->x + (first * p->groups + g) * v->sources * channel * size;
+        const char *weights = j->weights + g * j->blocks * j->depth * mr * size;
+        /* The last unit may have fewer: it packs its first image in place of those, and drops what comes of it. */
+        j->k.pack(v, scratch, x, v->sources, channel, j->images, images, p->groups * v->sources * channel, depth, 0, y->outputs);
+        for (int64_t q = 0; q < pixels; q += nr) {
+            for (int64_t l = 0; l < nr; l++) {
+                int64_t at = DG_MIN(q + l, pixels - 1), n = at / plane, r = at % plane / w->outputs, i = at % w->outputs;
+                position[l] = (int32_t)((n * height + r) * v->pitch + i);
+                to[l] = (first + n) * p->groups * v->targets * target + ((depth * z->dst_step + z->dst_first) * y->dst_size +
+                        r * y->dst_step + y->dst_first) * w->dst_size + i * w->dst_step + w->dst_first;
+            }
+            for (int64_t d = 0; d < j->depth; d += SMALL_DEPTH) {
+                int64_t n = DG_MIN(SMALL_DEPTH, j->depth - d);
+                j->k.columns(columns, scratch, j->offset + d, n, position);
+                for (int64_t b = 0; b < j->blocks; b++)
+                    j->k.conv_tile(n, weights + (b * j->depth + d) * mr * size, columns, linear, tile + b * mr * nr * size, d > 0);
+            }
+            int64_t n = DG_MIN(nr, pixels - q);
+            for (int64_t t = 0; t < v->targets; t++) {
+                char *y_ = j->y + (g * v->targets + t) * target * size;
+                if (size == 4)
+                    for (int64_t l = 0; l < n; l++) ((float *)y_)[to[l]] = ((float *)tile)[t * nr + l];
+                else
+                    for (int64_t l = 0; l < n; l++) ((double *)y_)[to[l]] = ((double *)tile)[t * nr + l];
+            }
+        }
+    }
+    dg_free(scratch);
+}
+
 /* A unit is (image, group, depth, row part). */
 static void conv_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
@@ -254,7 +305,7 @@ static void conv_task(void **args, int64_t begin, int64_t end) {
         int64_t rows = DG_MIN(j->rows, y->outputs - row);
         const char *x = j->x + (image * p->groups + g) * v->sources * channel * size;
         const char *weights = j->weights + g * j->blocks * j->depth * mr * size;
-        j->k.pack(v, scratch, x, v->sources, channel, depth, row, j->rows);
+        j->k.pack(v, scratch, x, v->sources, channel, 1, 1, 0, depth, row, j->rows);
         for (int64_t q = 0; q < rows * v->pitch; q += nr) {
             for (int64_t d = 0; d < j->depth; d += DEPTH)
                 for (int64_t b = 0; b < j->blocks; b++)
@@ -281,17 +332,33 @@ static int run_view(const dg_convolution *p, const View *v, int backward, void *
     j.rows = DG_MIN(j.rows, a->outputs);
     j.row_parts = (a->outputs + j.rows - 1) / j.rows;
     j.rows = (a->outputs + j.row_parts - 1) / j.row_parts;
-    if (plane_size(v, j.rows) * v->sources > INT32_MAX) return DG_NO_KERNEL;
+    /* Columns without gaps cost a gather each, so they pay when enough would be wasted for the number of targets. */
+    int64_t nr = j.k.nr, valid = a->outputs * v->axis[2].outputs;
+    double waste = (double)((j.rows * v->pitch + nr - 1) / nr * nr) / (double)(j.rows * v->axis[2].outputs);
+    int64_t image_bytes = plane_size(v, a->outputs) * v->sources * j.k.size;
+    if (j.depth > 0 && j.row_parts == 1 && waste > 1.05 + 4.0 / (double)j.blocks && image_bytes <= 4 * PLANES) {
+        j.images = DG_MAX(1, DG_MIN(DG_MIN(2 * PLANES / image_bytes, 8 * nr / valid + 1), (p->batch * p->groups + 3) / 4));
+        j.images = DG_MIN(j.images, p->batch);
+        units = (p->batch + j.images - 1) / j.images * p->groups * v->axis[0].outputs;
+    }
+    int64_t plane_rows = j.images ? j.images * (a->outputs + a->shifts) - a->shifts : j.rows;
+    if (plane_size(v, plane_rows) * v->sources > INT32_MAX) return DG_NO_KERNEL;
     int64_t packed = p->groups * j.blocks * j.depth * j.k.mr * j.k.size;
-    char *memory = dg_alloc((size_t)(packed + j.depth * 4 + 64));
+    char *memory = dg_alloc((size_t)(packed + j.depth * 4 + taps_of(v) * 8 + 64));
     if (!memory) return DG_NO_MEMORY;
     j.weights = memory;
     j.offset = (int32_t *)(memory + packed);
-    tap_offsets(v, j.rows, v->sources, (int32_t *)j.offset);
-    dg_parallel_for(pack_weights_task, (void *[]){&j, memory, (void *)w}, p->groups * j.blocks,
+    tap_offsets(v, plane_rows, v->sources, (int32_t *)j.offset);
+    int64_t *tap = (int64_t *)(memory + packed + j.depth * 4 + 8 - (packed + j.depth * 4) % 8), n = 0;
+    for (int64_t d = 0; d < v->axis[0].taps; d++)
+        for (int64_t i = 0; i < v->axis[1].taps; i++)
+            for (int64_t k = 0; k < v->axis[2].taps; k++)
+                tap[n++] = (v->axis[0].index[d] * p->kernel[1] + v->axis[1].index[i]) * p->kernel[2] + v->axis[2].index[k];
+    dg_parallel_for(pack_weights_task, (void *[]){&j, memory, (void *)w, tap}, p->groups * j.blocks,
                     DG_MAX(1, 16384 / (j.depth * j.k.mr + 1)));
     double flops = 2.0 * (double)j.depth * (double)v->targets * (double)(j.rows * v->pitch);
-    dg_parallel_for(conv_task, (void *[]){&j}, units * j.row_parts, (int64_t)(2e5 / (flops + 1)) + 1);
+    if (j.images) dg_parallel_chunks(small_task, (void *[]){&j}, units);
+    else dg_parallel_for(conv_task, (void *[]){&j}, units * j.row_parts, (int64_t)(2e5 / (flops + 1)) + 1);
     dg_free(memory);
     return failed ? DG_NO_MEMORY : DG_OK;
 }
@@ -338,7 +405,7 @@ static void weight_grad_task(void **args, int64_t begin, int64_t end) {
             int64_t rows = DG_MIN(j->rows, y->outputs - row);
             const char *x = j->x + ((image * p->groups + g) * p->in + first) * channel * size;
             const char *dy = j->dy + ((image * p->groups + g) * p->out * out_channel + (od * y->outputs + row) * w->outputs) * size;
-            j->k.pack(v, scratch, x, channels, channel, od, row, j->rows);
+            j->k.pack(v, scratch, x, channels, channel, 1, 1, 0, od, row, j->rows);
             j->k.interleave(gradient, j->outs, dy, out_channel, p->out, rows * w->outputs);
             for (int64_t d = 0; d < depth; d += mr) {
                 if (d + mr <= depth) {

@@ -2,6 +2,8 @@
 #include "common.h"
 #include "half.h"
 
+#include <math.h>
+
 /* Outputs low .. high of n whose input first + i*step lies inside the axis. */
 static void span(int64_t first, int64_t step, int64_t size, int64_t n, int64_t *low, int64_t *high) {
     *low = first < 0 ? DG_MIN(n, (-first + step - 1) / step) : 0;

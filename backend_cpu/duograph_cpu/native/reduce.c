@@ -18,11 +18,12 @@ typedef struct {
     void (*run)(void *acc, const void *x, int64_t n);
     void (*rows)(void *acc, const void *x, int64_t n, int64_t rows, int64_t stride);
     void (*merge)(void *acc, const void *part, int64_t n);
+    void (*short_)(void *acc, const void *x, int64_t n, int64_t results);
     int acc; /* type of the accumulators */
 } Kernel;
 
-#define PICK(NAME, ACC) (Kernel){ISA_PICK(run_##NAME), ISA_PICK(rows_##NAME), ISA_PICK(merge_##NAME), ACC}
-#define ONLY(NAME, ACC) (Kernel){run_##NAME##_base, rows_##NAME##_base, merge_##NAME##_base, ACC}
+#define PICK(NAME, ACC) (Kernel){ISA_PICK(run_##NAME), ISA_PICK(rows_##NAME), ISA_PICK(merge_##NAME), ISA_PICK(short_##NAME), ACC}
+#define ONLY(NAME, ACC) (Kernel){run_##NAME##_base, rows_##NAME##_base, merge_##NAME##_base, short_##NAME##_base, ACC}
 
 static Kernel pick(int64_t type, int64_t op) {
     if (type == DG_BOOL) { /* sums and maxima of bools are `any`, products and minima `all` */
@@ -178,6 +179,17 @@ static void reduce_task(void **args, int64_t begin, int64_t end) {
     }
 }
 
+/* Results of a few elements each, all dense: TILE results at a time. */
+static void short_task(void **args, int64_t begin, int64_t end) {
+    const Job *j = args[0];
+    double acc[2 * TILE];
+    for (int64_t i = begin; i < end; i += TILE) {
+        int64_t n = DG_MIN(TILE, end - i);
+        j->k.short_(acc, j->x + i * j->p->inner * j->size, j->p->inner, n);
+        finish(j->out + i * j->out_size, acc, j->p->type, j->k.acc, n);
+    }
+}
+
 static void merge_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     const dg_reduction *p = j->p;
@@ -217,6 +229,10 @@ int dg_reduce(const dg_reduction *p, void *out, const void *x) {
     j.blocks = DG_MAX(1, (j.reduced + j.block - 1) / j.block);
     if (kept * width == 0) return DG_OK;
     void *args[] = {&j};
+    if (!p->inner_kept && p->inner > 0 && p->inner < 48 && j.reduced == p->inner && p->nk == 1 && p->kstride[0] == p->inner) {
+        dg_parallel_for(short_task, args, kept, DG_MAX(1, 16384 / p->inner));
+        return DG_OK;
+    }
     int64_t units = kept * j.tiles * j.blocks;
     int64_t work = DG_MIN(j.block, j.reduced) * DG_MIN(j.tile, width) + 8;
     if (j.blocks > 1 && !(j.parts = dg_alloc((size_t)(kept * width * j.blocks * j.acc_size)))) return DG_NO_MEMORY;
@@ -280,6 +296,16 @@ EACH_ARG(X)
 static void arg_task(void **args, int64_t begin, int64_t end) {
     const dg_axis *p = args[0];
     int lowest = args[3] != 0;
+    if (p->inner == 1 && p->n < INT32_MAX) {
+        int64_t (*row)(const void *, int64_t) = 0;
+#define X(CODE, N) \
+    if (p->type == CODE) row = lowest ? ISA_PICK(argmin_row_##N) : ISA_PICK(argmax_row_##N);
+        X(DG_F32, f32) X(DG_F64, f64) X(DG_F16, f16) X(DG_BF16, bf16) X(DG_I32, i32) X(DG_I64, i64)
+#undef X
+        for (int64_t u = begin; row && u < end; u++)
+            ((int64_t *)args[1])[u] = row((const char *)args[2] + u * p->n * SIZES[p->type], p->n);
+        if (row) return;
+    }
     switch (p->type) {
 #define X(CODE, N, T, A, LOAD, UP, DOWN) \
     case CODE: (lowest ? argmin_##N : argmax_##N)(p, args[1], args[2], begin, end); break;

@@ -18,13 +18,40 @@ static void put_index(const dg_scanning *p, void *indices, int64_t at, int64_t i
     else ((int32_t *)indices)[at] = (int32_t)i;
 }
 
-/* m columns from element `at` on. */
+/* m columns from element `at` on; m rows when the axis is the innermost. */
 #define SCAN(NAME, T, A, LOAD, STORE, STEP, FIRST)                                                           \
     static void NAME(const dg_scanning *p, void *y_, void *unused, const void *x_, int64_t at, int64_t m) {   \
         (void)unused;                                                                                        \
         const T *x = (const T *)x_ + at;                                                                     \
         T *y = (T *)y_ + at;                                                                                 \
         A acc[STRIP];                                                                                        \
+        if (p->inner == 1) { /* m rows: several chains of additions run side by side */                      \
+            int64_t n = p->n, low = p->reverse ? n - 1 : 0, step = p->reverse ? -1 : 1;                      \
+            int64_t r = 0;                                                                                   \
+            for (; r + 4 <= m; r += 4) {                                                                     \
+                const T *x0 = x + r * n + low, *x1 = x0 + n, *x2 = x1 + n, *x3 = x2 + n;                     \
+                T *y0 = y + r * n + low, *y1 = y0 + n, *y2 = y1 + n, *y3 = y2 + n;                           \
+                A a0 = FIRST, a1 = FIRST, a2 = FIRST, a3 = FIRST;                                            \
+                for (int64_t k = 0, i = 0; k < n; k++, i += step) {                                          \
+                    A v0 = LOAD(x0[i]), v1 = LOAD(x1[i]), v2 = LOAD(x2[i]), v3 = LOAD(x3[i]);                \
+                    A n0 = STEP(a0, v0), n1 = STEP(a1, v1), n2 = STEP(a2, v2), n3 = STEP(a3, v3);            \
+                    y0[i] = (T)STORE(p->exclusive ? a0 : n0);                                                \
+                    y1[i] = (T)STORE(p->exclusive ? a1 : n1);                                                \
+                    y2[i] = (T)STORE(p->exclusive ? a2 : n2);                                                \
+                    y3[i] = (T)STORE(p->exclusive ? a3 : n3);                                                \
+                    a0 = n0, a1 = n1, a2 = n2, a3 = n3;                                                      \
+                }                                                                                            \
+            }                                                                                                \
+            for (; r < m; r++) {                                                                             \
+                A a = FIRST;                                                                                 \
+                for (int64_t k = 0, i = r * n + low; k < n; k++, i += step) {                                \
+                    A v = LOAD(x[i]), next = STEP(a, v);                                                     \
+                    y[i] = (T)STORE(p->exclusive ? a : next);                                                \
+                    a = next;                                                                                \
+                }                                                                                            \
+            }                                                                                                \
+            return;                                                                                          \
+        }                                                                                                    \
         for (int64_t c = 0; c < m; c++) acc[c] = FIRST;                                                      \
         int64_t step = p->inner;                                                                             \
         if (p->reverse) x += (p->n - 1) * step, y += (p->n - 1) * step, step = -step;                        \
@@ -81,6 +108,10 @@ static void scan_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     const dg_scanning *p = j->p;
     int64_t strips = (p->inner + STRIP - 1) / STRIP;
+    if (p->inner == 1 && !j->indices) {
+        j->strip(p, j->y, 0, j->x, begin * p->n, end - begin);
+        return;
+    }
     for (int64_t u = begin; u < end; u++) {
         int64_t first = u % strips * STRIP;
         j->strip(p, j->y, j->indices, j->x, u / strips * p->n * p->inner + first, DG_MIN(STRIP, p->inner - first));
