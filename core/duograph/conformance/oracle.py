@@ -15,6 +15,7 @@ import numpy as np
 from .. import context
 from ..backend import registry
 from ..backend.protocol import Backend, BackendSpec, DeviceInfo
+from ..dtype import DType
 from ..op import Op
 from ..types import TensorType
 
@@ -24,9 +25,12 @@ NAME = "Oracle"
 
 
 class Oracle(Backend):
-    """Slow, obvious, right."""
+    """Slow, obvious, right. `seen` collects the dtypes of everything that was prepared."""
 
     name = NAME
+
+    def __init__(self) -> None:
+        self.seen: set[DType] = set()
 
     def devices(self) -> list[DeviceInfo]:
         return [DeviceInfo(0, "Oracle", "reference rules in NumPy")]
@@ -51,6 +55,7 @@ class Oracle(Backend):
         reference = op.reference_rule
         shapes = [None if t is None else t.shape for t in types]
         results = op.infer_types(types, attributes)
+        self.seen.update(t.dtype for t in (*types, *results) if t is not None)
 
         def call(*handles: Any) -> Any:
             arrays = [
@@ -97,7 +102,12 @@ def on_device(name: str, index: int = 0) -> Iterator[None]:
             call()
 
 
-def on_oracle() -> Any:
-    """Run ops on host data on the oracle for a while."""
+@contextmanager
+def on_oracle() -> Iterator[set[DType]]:
+    """Run ops on host data on the oracle for a while; gives the set of dtypes that were needed."""
     install()
-    return on_device(NAME)
+    backend = registry.backend(NAME)
+    assert isinstance(backend, Oracle)
+    with on_device(NAME):
+        backend.seen = set()
+        yield backend.seen

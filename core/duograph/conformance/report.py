@@ -7,7 +7,7 @@ import importlib.resources
 import json
 import pathlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__
@@ -29,8 +29,11 @@ _GLYPHS = {
     "passed": ("■", "32"),
     "": ("·", "90"),
 }
-# two lines over the columns of the matrix: b iiii uuuu ffff cc
-_HEADER = ("b" + "i" * 4 + "u" * 4 + "fbff" + "cc", " 8136" + "8136" + "1136" + "61")
+# the columns of the matrix: dtypes, and the calls that must fail
+ERRORS = "errors"
+COLUMNS = (*(d.name for d in ALL), ERRORS)
+# two lines over the columns of the matrix: b iiii uuuu ffff cc, and ! for errors
+_HEADER = ("b" + "i" * 4 + "u" * 4 + "fbff" + "cc!", " 8136" + "8136" + "1136" + "61 ")
 _NAME = 15
 
 
@@ -72,8 +75,9 @@ def summarise(session: Session) -> Summary:
         state = state_of(record)
         if not state:
             continue
-        if record["case"] and record["dtype"]:
-            cells.setdefault((record["case"], record["dtype"]), {})[record["check"]] = state
+        if record["case"]:
+            column = record["dtype"] or ERRORS
+            cells.setdefault((record["case"], column), {})[record["check"]] = state
         level = levels[_level(record["check"])]
         level[0] += state in ("passed", "on the host")
         level[1] += 1
@@ -116,7 +120,7 @@ def terminal(summary: Summary, colour: bool) -> list[str]:
 
     lines: list[str] = []
     for family, names in families().items():
-        rows = [n for n in names if any((n, d.name) in summary.cells for d in ALL)]
+        rows = [n for n in names if any((n, c) in summary.cells for c in COLUMNS)]
         if not rows:
             continue
         heads = "  ".join(f"{'':{_NAME}} {_HEADER[0]}" for _ in rows[:3])
@@ -127,14 +131,14 @@ def terminal(summary: Summary, colour: bool) -> list[str]:
             parts = []
             for name in rows[i::depth]:
                 short = name if len(name) <= _NAME else name[: _NAME - 1] + "…"
-                states = [worst(summary.cells.get((name, d.name), {}).values()) for d in ALL]
+                states = [worst(summary.cells.get((name, c), {}).values()) for c in COLUMNS]
                 cells = "".join(paint(*_GLYPHS[s]) for s in states)
                 parts.append(f"{short:{_NAME}} {cells}")
             lines.append("  ".join(parts).rstrip())
     others = [
         (name, state_of(r))
         for name, r in summary.results.items()
-        if not (r["case"] and r["dtype"]) and state_of(r) not in ("passed", "")
+        if not r["case"] and state_of(r) not in ("passed", "")
     ]
     if others:
         lines += ["", "and:"]
@@ -187,23 +191,22 @@ def _safe_json(data: Any) -> str:
 
 
 def _page_data(summary: Summary) -> dict[str, Any]:
-    dtypes = [d.name for d in ALL]
     groups = []
     for family, names in families().items():
-        rows = [_row(summary, name, dtypes) for name in names]
+        rows = [_row(summary, name) for name in names]
         rows = [r for r in rows if r is not None]
         if rows:
             groups.append({"name": family, "rows": rows})
     others = [
         {"name": k, "state": state_of(r), "seconds": r["seconds"], "message": r["message"]}
         for k, r in summary.results.items()
-        if not (r["case"] and r["dtype"]) and state_of(r)
+        if not r["case"] and state_of(r)
     ]
     return {
         "device": summary.device,
         "title": summary.title,
         "quick": summary.quick,
-        "dtypes": dtypes,
+        "dtypes": COLUMNS,
         "has": summary.dtypes,
         "states": STATES,
         "totals": summary.totals,
@@ -214,16 +217,16 @@ def _page_data(summary: Summary) -> dict[str, Any]:
     }
 
 
-def _row(summary: Summary, name: str, dtypes: Sequence[str]) -> dict[str, Any] | None:
+def _row(summary: Summary, name: str) -> dict[str, Any] | None:
     cells = []
-    for dtype in dtypes:
-        checks = summary.cells.get((name, dtype))
+    for column in COLUMNS:
+        checks = summary.cells.get((name, column))
         if checks is None:
             cells.append(None)
             continue
         detail = {}
         for check, state in checks.items():
-            record = summary.results[f"{check}/{name}/{dtype}"]
+            record = summary.results["/".join([check, name] + [column] * (column != ERRORS))]
             detail[check] = [state, record["seconds"], record["message"][:600], record["kinds"]]
         cells.append(detail)
     return None if not any(cells) else {"name": name, "cells": cells}

@@ -8,6 +8,7 @@ from duograph.backend.protocol import Backend, BackendSpec
 
 @hookimpl
 def duograph_backend() -> BackendSpec:
+    """The hook through which duograph finds the reference backend."""
     return BackendSpec("Reference", _make, priority=-10)
 
 
