@@ -16,6 +16,7 @@ from .methods import tensor_method
 from .movement import reshape
 from .pointwise import conjugate, same_type
 from .primitive import Primitive
+from .table import P
 from .trigonometry import tanh
 
 __all__ = [
@@ -1047,8 +1048,14 @@ def glu(x: Tensor, axis: int = -1) -> Tensor:
     n = x.shape[axis]
     if n % 2:
         raise ShapeError(f"glu: x has shape {x.shape}; wanted an even size along axis {axis}")
-    lead = (slice(None),) * (axis % x.ndim)
-    return x[(*lead, slice(0, n // 2))] * sigmoid(x[(*lead, slice(n // 2, n))])  # type: ignore
+    axis %= x.ndim
+
+    def half(begin: int) -> Tensor:
+        low, high = [0] * x.ndim, list(x.shape)
+        low[axis], high[axis] = begin, begin + n // 2
+        return P.strided_slice(x, tuple(low), tuple(high), (1,) * x.ndim)  # type: ignore[no-any-return]
+
+    return half(0) * sigmoid(half(n // 2))  # type: ignore[no-any-return]
 
 
 swish = silu

@@ -528,6 +528,9 @@ def isclose(
     return logical_or(close, logical_and(isnan(x), isnan(y))) if equal_nan else close
 
 
+isclose.infer(bool_type("isclose"))
+
+
 @op(
     name="approximate_equal",
     method="approximate_equal",
@@ -551,6 +554,9 @@ def approximate_equal(x: Tensor, y: Tensor, tolerance: float = 1e-05):
         Tensor(shape=[2], dtype=Bool, value= [ True, False])
     """
     return abs(x - y) < tolerance
+
+
+approximate_equal.infer(bool_type("approximate_equal"))
 
 
 def isreal(input: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from ..tensor import Tensor
 from .broadcasting import elementwise_type, unbroadcast
 from .creation import cast, zeros_of
 from .elementwise import mul, neg
-from .logic import logical_or, select
+from .logic import logical_or
 from .methods import tensor_method
 from .pointwise import real_type, same_type
 from .trigonometry import atan2
@@ -217,4 +217,4 @@ def angle(input: Tensor) -> Tensor:
         )
     if input.dtype.is_complex:
         return atan2(imag(input), real(input))  # type: ignore[no-any-return]
-    return select(input < 0, 3.141592653589793, select(input == input, 0.0, input))
+    return atan2(0.0, input)  # type: ignore[no-any-return]

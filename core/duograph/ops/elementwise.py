@@ -615,6 +615,9 @@ def squared_difference(x: Tensor, y: Tensor):
     return difference * difference
 
 
+squared_difference.infer(broadcast_type("squared_difference"))
+
+
 @squared_difference.scalar
 def _(s, x, y):
     return (x - y) * (x - y)
@@ -645,6 +648,9 @@ def div_no_nan(x: Tensor, y: Tensor):
     return select(zero, 0, x / select(zero, 1, y))
 
 
+div_no_nan.infer(broadcast_type("div_no_nan"))
+
+
 @div_no_nan.scalar
 def _(s, x, y):
     return s.where(y == 0, 0, x / y)
@@ -668,6 +674,9 @@ def mul_no_nan(x: Tensor, y: Tensor):
     return select(y == 0, 0, x * y)
 
 
+mul_no_nan.infer(broadcast_type("mul_no_nan"))
+
+
 @mul_no_nan.scalar
 def _(s, x, y):
     return s.where(y == 0, 0, x * y)
@@ -679,6 +688,9 @@ def addcmul_scaled(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: float
     return input + tensor1 * tensor2 * value
 
 
+addcmul_scaled.infer(broadcast_type("addcmul"))
+
+
 @addcmul_scaled.scalar
 def _(s, x, a, b, value):
     return x + a * b * value
@@ -688,6 +700,9 @@ def _(s, x, a, b, value):
 def addcdiv_scaled(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: float = 1.0):
     """Composite: ``input + value * tensor1 / tensor2``."""
     return input + tensor1 / tensor2 * value
+
+
+addcdiv_scaled.infer(broadcast_type("addcdiv"))
 
 
 @addcdiv_scaled.scalar
@@ -763,6 +778,9 @@ def lerp(input: Tensor, end: Tensor, weight: Tensor):
         Tensor(shape=[2], dtype=Float32, value= [ 2.00000000e+00,  4.00000000e+00])
     """
     return input + weight * (end - input)
+
+
+lerp.infer(broadcast_type("lerp"))
 
 
 @lerp.scalar

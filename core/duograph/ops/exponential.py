@@ -658,6 +658,9 @@ def xlogy(input: Tensor, other: Tensor):
     return select(zero, 0, input * log(select(zero, 1, other)))
 
 
+xlogy.infer(broadcast_type("xlogy"))
+
+
 @xlogy.scalar
 def _(s, x, y):
     return s.where((x == 0) & (y == y), 0, x * s.log(y))
@@ -683,6 +686,9 @@ def xdivy(x: Tensor, y: Tensor):
     """
     zero = logical_and(x == 0, y == y)
     return select(zero, 0, x / select(zero, 1, y))
+
+
+xdivy.infer(broadcast_type("xdivy"))
 
 
 @xdivy.scalar
@@ -712,6 +718,9 @@ def logaddexp(input: Tensor, other: Tensor):
     low = select(input >= other, other, input)
     gap = select(low == high, 0, low - high)  # two equal infinities have no difference
     return high + log1p(exp(gap))
+
+
+logaddexp.infer(broadcast_type("logaddexp"))
 
 
 @logaddexp.scalar
@@ -744,6 +753,9 @@ def logaddexp2(input: Tensor, other: Tensor):
     low = select(input >= other, other, input)
     gap = select(low == high, 0, low - high)
     return high + log1p(exp(gap * _LN2)) * (1 / _LN2)
+
+
+logaddexp2.infer(broadcast_type("logaddexp2"))
 
 
 @logaddexp2.scalar

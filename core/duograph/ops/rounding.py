@@ -597,6 +597,9 @@ def heaviside(input: Tensor, values: Tensor):
     return select(input == 0, values, select(input < 0, 0, select(input > 0, 1, input)))
 
 
+heaviside.infer(broadcast_type("heaviside"))
+
+
 @heaviside.scalar
 def _(s, x, values):
     return s.where(x == 0, values, s.where(x < 0, 0, s.where(x > 0, 1, x)))

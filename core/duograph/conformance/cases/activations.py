@@ -12,7 +12,7 @@ from ... import ops
 from ...dtype import FLOATING
 from ...ops.table import P
 from ..case import Bad, Make, OpCase, Sample, of_op, unary
-from .arithmetic import ROWS, TEXT, fused, no_complex
+from .arithmetic import IMAGINARY, ROWS, TEXT, fused, no_complex
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
@@ -97,7 +97,10 @@ def case(function: Any, oracle: Any, *points: float, **kwargs: Any) -> OpCase:
     covers = [getattr(P, f"{op.name}_grad")] if op.bprop_rule else []
     return OpCase(
         function, away(*points, **kwargs), oracle=fused(oracle), covers=covers,
-        errors=[TEXT, no_complex(1, op.name)],
+        errors=[
+            Bad(("text",), TypeError, "got str", kwargs),
+            Bad((IMAGINARY,), TypeError, f"{op.name}: .*complex64", kwargs),
+        ],
         dtypes=FLOATING,
         why="integers are taken too; rounding back to them is the body's",
     )  # fmt: skip

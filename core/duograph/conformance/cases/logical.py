@@ -14,6 +14,7 @@ from ..case import Bad, Make, OpCase, Sample, binary, unary
 from .arithmetic import ROWS, SHAPES, TEXT, no_complex
 
 MASK = np.array([True, False, True])
+WHOLE = Bad((np.ones((2, 3), np.int32), np.ones(4, np.int32)), ValueError, r"\(2, 3\).*\(4,\)")
 
 
 def shifts(make: Make) -> Iterator[Sample]:
@@ -102,13 +103,13 @@ CASES = [
     OpCase(P.logical_or, binary(), errors=[SHAPES]),
     OpCase(P.logical_xor, binary(), errors=[SHAPES]),
     OpCase(
-        P.bitwise_and, bits, errors=[SHAPES, Bad((ROWS, ROWS), TypeError, "bitwise_and: .*float32")]
+        P.bitwise_and, bits, errors=[WHOLE, Bad((ROWS, ROWS), TypeError, "bitwise_and: .*float32")]
     ),
     OpCase(
-        P.bitwise_or, bits, errors=[SHAPES, Bad((ROWS, ROWS), TypeError, "bitwise_or: .*float32")]
+        P.bitwise_or, bits, errors=[WHOLE, Bad((ROWS, ROWS), TypeError, "bitwise_or: .*float32")]
     ),
     OpCase(
-        P.bitwise_xor, bits, errors=[SHAPES, Bad((ROWS, ROWS), TypeError, "bitwise_xor: .*float32")]
+        P.bitwise_xor, bits, errors=[WHOLE, Bad((ROWS, ROWS), TypeError, "bitwise_xor: .*float32")]
     ),
     OpCase(
         P.bitwise_not, unary(), errors=[TEXT, Bad((ROWS,), TypeError, "bitwise_not: .*float32")]
