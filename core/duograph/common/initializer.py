@@ -1,7 +1,7 @@
 """Initial values of Parameters, made on the host so that they are the same on every device.
 
-Random ones come from Philox 4x32-10 (Salmon et al., 2011) with the global seed as key. Each call of `initializer` takes the next
-position of the stream, at the time of the call: values do not depend on when they are made.
+Random ones come from the global random state. Each call of `initializer` takes its next position, at the time of the call: values do
+not depend on when they are made.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from ..dtype import as_dtype, float32
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..tensor import Tensor
-from ._philox import Stream, next_stream
+from ._stream import Stream
 
 __all__ = [
     "Initializer", "initializer", "One", "Zero", "Constant", "Normal", "TruncatedNormal", "Uniform",
@@ -57,7 +57,7 @@ class Initializer:
     def _random(self) -> Stream:
         """The stream given by `initializer`, or the next one."""
         stream = self.__dict__.get("stream")
-        return next_stream() if stream is None else stream
+        return Stream() if stream is None else stream
 
 
 class _Bound:
@@ -69,6 +69,7 @@ class _Bound:
 
     def __call__(self, arr: Array) -> Any:
         before = self.init.__dict__.get("stream")
+        self.stream.rewind()
         self.init.stream = self.stream
         try:
             return self.init(arr)
@@ -132,7 +133,7 @@ def initializer(init: Any, shape: Any = None, dtype: Any = float32) -> Tensor:
         raise ArgumentError(
             f"initializer: got {type(init).__name__}; wanted a Tensor, a name, a number or an Initializer"
         )
-    return Tensor(shape=dims, dtype=as_dtype(dtype), init=_Bound(init, next_stream()))
+    return Tensor(shape=dims, dtype=as_dtype(dtype), init=_Bound(init, Stream()))
 
 
 def _shape(shape: Any) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import random_state
 from ..errors import ArgumentError
 
 __all__ = [
@@ -37,9 +38,7 @@ def get_seed() -> int:
 
 
 def _global_seed() -> int | None:
-    from ..random_state import get_seed
-
-    found = get_seed()
+    found = random_state.get_seed()
     return None if found is None else int(found)
 
 

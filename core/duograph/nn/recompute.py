@@ -8,6 +8,7 @@ from typing import Any
 from ..autodiff.transforms import custom_gradient, vjp
 from ..errors import ArgumentError
 from ..parameter import Parameter
+from ..random_state import get_rng_state, set_rng_state
 
 __all__ = ["recompute", "run_again"]
 

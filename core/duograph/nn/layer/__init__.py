@@ -6,5 +6,10 @@ from .activation import *  # noqa: F403
 from .basic import *  # noqa: F403
 from .container import *  # noqa: F403
 from .conv import *  # noqa: F403
+from .image import *  # noqa: F403
 from .normalization import *  # noqa: F403
+from .padding import *  # noqa: F403
 from .pooling import *  # noqa: F403
+from .rnn_cells import *  # noqa: F403
+from .rnns import *  # noqa: F403
+from .transformer import *  # noqa: F403

@@ -444,7 +444,7 @@ class _AdaptiveMax(_Adaptive):
             )
         flat.sort(axis=1)
         picked = ops.gather(x.reshape(*lead, math.prod(size)), Tensor(flat), x.ndim - self._axes)
-        values = picked.max(-1).reshape(*lead, *out)
+        values = ops.amax(picked, -1).reshape(*lead, *out)
         if not self.return_indices:
             return values
         best = ops.argmax(picked, -1)

@@ -1,0 +1,288 @@
+"""Layers over images: resizing, rearranging of pixels, measures of likeness."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ... import ops
+from ...errors import ArgumentValueError, ShapeError
+from ...tensor import Tensor
+from .. import _check
+from ..cell import Cell
+
+__all__ = [
+    "Upsample", "ResizeBilinear", "PixelShuffle", "PixelUnshuffle", "ChannelShuffle", "Unfold", "SSIM", "PSNR",
+]  # fmt: skip
+
+
+class Upsample(Cell):
+    """Resizes (N, C, ...) (`mindspore.nn.Upsample`).
+
+    Args:
+        size: output lengths, or
+        scale_factor: factors of the lengths.
+        mode: ``"nearest"``, ``"linear"``, ``"bilinear"``, ``"trilinear"`` and what else `ops.interpolate` has.
+        align_corners: corner pixels stay where they are.
+        recompute_scale_factor: work with the factor of the rounded lengths.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.Upsample(size=(4, 4))(ms.ops.ones((1, 3, 2, 2), ms.float32)).shape
+        (1, 3, 4, 4)
+    """
+
+    def __init__(
+        self,
+        size: Any = None,
+        scale_factor: Any = None,
+        mode: str = "nearest",
+        align_corners: bool | None = None,
+        recompute_scale_factor: bool | None = None,
+    ) -> None:
+        super().__init__()
+        if (size is None) == (scale_factor is None):
+            raise ArgumentValueError("Upsample: wanted exactly one of size and scale_factor")
+        self.size, self.scale_factor, self.mode = size, scale_factor, mode
+        self.align_corners, self.recompute_scale_factor = align_corners, recompute_scale_factor
+
+    def construct(self, x: Tensor) -> Tensor:
+        return ops.interpolate(
+            x, self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor
+        )
+
+
+class ResizeBilinear(Cell):
+    """Bilinear resizing of (N, C, H, W) (`mindspore.nn.ResizeBilinear`, of older versions).
+
+    Inputs: x, size (H, W) or scale_factor, align_corners.
+
+    Raises:
+        ValueError: not exactly one of size and scale_factor.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.ResizeBilinear()(ms.ops.ones((1, 3, 2, 2), ms.float32), size=(5, 5)).shape
+        (1, 3, 5, 5)
+    """
+
+    def __init__(self, half_pixel_centers: bool = False) -> None:
+        super().__init__()
+        self.half_pixel_centers = half_pixel_centers
+
+    def construct(
+        self, x: Tensor, size: Any = None, scale_factor: Any = None, align_corners: bool = False
+    ) -> Tensor:
+        _check.rank("ResizeBilinear", x, 4)
+        if (size is None) == (scale_factor is None):
+            raise ArgumentValueError("ResizeBilinear: wanted exactly one of size and scale_factor")
+        if size is None:
+            size = tuple(int(n * scale_factor) for n in x.shape[2:])
+        for axis, out in zip((2, 3), size, strict=True):
+            x = _along(x, axis, int(out), align_corners, self.half_pixel_centers)
+        return x
+
+
+def _along(x: Tensor, axis: int, out: int, align: bool, half: bool) -> Tensor:
+    """Linear interpolation along one axis, as a product with a matrix of two weights a column."""
+    n = x.shape[axis]
+    step = (n - 1) / (out - 1) if align and out > 1 else n / out
+    at = (np.arange(out) + 0.5) * step - 0.5 if half and not align else np.arange(out) * step
+    at = np.clip(at, 0, n - 1)
+    low = np.floor(at).astype(np.int64)
+    high = np.minimum(low + 1, n - 1)
+    weights = np.zeros((n, out), np.float64)
+    np.add.at(weights, (low, np.arange(out)), 1 - (at - low))
+    np.add.at(weights, (high, np.arange(out)), at - low)
+    return ops.matmul(x.swapaxes(axis, -1), Tensor(weights, x.dtype)).swapaxes(axis, -1)
+
+
+class PixelShuffle(Cell):
+    """(..., C r^2, H, W) to (..., C, H r, W r) (`mindspore.nn.PixelShuffle`).
+
+    Raises:
+        ValueError: a factor below 1, channels that do not divide.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.PixelShuffle(2)(ms.ops.ones((1, 8, 2, 2), ms.float32)).shape
+        (1, 2, 4, 4)
+    """
+
+    def __init__(self, upscale_factor: int) -> None:
+        super().__init__()
+        self.upscale_factor = _check.positive_int("PixelShuffle", "upscale_factor", upscale_factor)
+
+    def construct(self, x: Tensor) -> Tensor:
+        r = self.upscale_factor
+        if x.ndim < 3 or x.shape[-3] % (r * r):
+            raise ShapeError(f"PixelShuffle: input has shape {x.shape}; wanted channels in multiples of {r * r}")
+        lead, (c, h, w) = x.shape[:-3], x.shape[-3:]
+        k = len(lead)
+        x = x.reshape(*lead, c // (r * r), r, r, h, w)
+        x = x.transpose(*range(k), k, k + 3, k + 1, k + 4, k + 2)
+        return x.reshape(*lead, c // (r * r), h * r, w * r)
+
+
+class PixelUnshuffle(Cell):
+    """(..., C, H r, W r) to (..., C r^2, H, W) (`mindspore.nn.PixelUnshuffle`)."""
+
+    def __init__(self, downscale_factor: int) -> None:
+        super().__init__()
+        self.downscale_factor = _check.positive_int("PixelUnshuffle", "downscale_factor", downscale_factor)
+
+    def construct(self, x: Tensor) -> Tensor:
+        r = self.downscale_factor
+        if x.ndim < 3 or x.shape[-1] % r or x.shape[-2] % r:
+            raise ShapeError(f"PixelUnshuffle: input has shape {x.shape}; wanted H and W in multiples of {r}")
+        lead, (c, h, w) = x.shape[:-3], x.shape[-3:]
+        k = len(lead)
+        x = x.reshape(*lead, c, h // r, r, w // r, r)
+        x = x.transpose(*range(k), k, k + 2, k + 4, k + 1, k + 3)
+        return x.reshape(*lead, c * r * r, h // r, w // r)
+
+
+class ChannelShuffle(Cell):
+    """Interleaves groups of channels (`mindspore.nn.ChannelShuffle`)."""
+
+    def __init__(self, groups: int) -> None:
+        super().__init__()
+        self.groups = _check.positive_int("ChannelShuffle", "groups", groups)
+
+    def construct(self, x: Tensor) -> Tensor:
+        n, c = x.shape[:2]
+        if c % self.groups:
+            raise ShapeError(f"ChannelShuffle: input has shape {x.shape}; wanted channels in multiples of {self.groups}")
+        rest = math.prod(x.shape[2:])
+        return x.reshape(n, self.groups, c // self.groups, rest).transpose(0, 2, 1, 3).reshape(x.shape)
+
+
+class Unfold(Cell):
+    """Patches of (N, C, H, W) as channels (`mindspore.nn.Unfold`): (N, kh * kw * C, H', W').
+
+    Args:
+        ksizes, strides, rates: [1, rows, columns, 1].
+        padding: ``"valid"`` or ``"same"``.
+
+    Raises:
+        ValueError: other lists, another padding.
+
+    Examples:
+        >>> import duograph as ms
+        >>> layer = ms.nn.Unfold([1, 2, 2, 1], [1, 2, 2, 1], [1, 1, 1, 1])
+        >>> layer(ms.ops.ones((1, 3, 4, 4), ms.float32)).shape
+        (1, 12, 2, 2)
+    """
+
+    def __init__(self, ksizes: Any, strides: Any, rates: Any, padding: str = "valid") -> None:
+        super().__init__()
+        for name, value in (("ksizes", ksizes), ("strides", strides), ("rates", rates)):
+            if not isinstance(value, (tuple, list)) or len(value) != 4 or value[0] != 1 or value[3] != 1:
+                raise ArgumentValueError(f"Unfold: got {name}={value!r}; wanted [1, rows, columns, 1]")
+        self._kernel = tuple(ksizes[1:3])
+        self._stride = tuple(strides[1:3])
+        self._rate = tuple(rates[1:3])
+        self.padding = _check.one_of("Unfold", "padding", padding.lower(), ("valid", "same"))
+
+    def construct(self, x: Tensor) -> Tensor:
+        from .conv import same_padding
+        from .padding import pad_constant
+
+        _check.rank("Unfold", x, 4)
+        n, c, h, w = x.shape
+        if self.padding == "same":
+            pairs = same_padding((h, w), self._kernel, self._stride, self._rate)
+            x = pad_constant(x, ((0, 0), (0, 0), *pairs), 0.0)
+            h, w = x.shape[2:]
+        starts = []
+        for size, k, s, r in zip((h, w), self._kernel, self._stride, self._rate, strict=True):
+            first = np.arange(0, size - r * (k - 1), s)
+            starts.append(np.arange(k)[:, None] * r + first[None, :])
+        rows, columns = starts
+        flat = rows[:, None, :, None] * w + columns[None, :, None, :]  # kh, kw, H', W'
+        picked = ops.gather(x.reshape(n, c, h * w), Tensor(flat.reshape(-1).astype(np.int64)), 2)
+        picked = picked.reshape(n, c, flat.shape[0] * flat.shape[1], *flat.shape[2:])
+        return picked.transpose(0, 2, 1, 3, 4).reshape(n, -1, *flat.shape[2:])
+
+
+class SSIM(Cell):
+    """Structural similarity of two batches of images (Wang et al., 2004; `mindspore.nn.SSIM`): (N,).
+
+    Args:
+        max_val: largest possible value.
+        filter_size, filter_sigma: of the Gaussian window.
+        k1, k2: constants of the measure.
+
+    Raises:
+        ValueError: images of different shapes, or smaller than the window.
+
+    Examples:
+        >>> import duograph as ms
+        >>> x = ms.ops.ones((1, 3, 16, 16), ms.float32)
+        >>> print(ms.nn.SSIM()(x, x))
+        [1.]
+    """
+
+    def __init__(
+        self,
+        max_val: float = 1.0,
+        filter_size: int = 11,
+        filter_sigma: float = 1.5,
+        k1: float = 0.01,
+        k2: float = 0.03,
+    ) -> None:
+        super().__init__()
+        self.max_val = _check.in_range("SSIM", "max_val", max_val, 0, open_low=True)
+        self.filter_size = _check.positive_int("SSIM", "filter_size", filter_size)
+        self.filter_sigma = _check.in_range("SSIM", "filter_sigma", filter_sigma, 0, open_low=True)
+        self.c1, self.c2 = (k1 * max_val) ** 2, (k2 * max_val) ** 2
+
+    def construct(self, img1: Tensor, img2: Tensor) -> Tensor:
+        _check.rank("SSIM", img1, 4)
+        if img1.shape != img2.shape or min(img1.shape[2:]) < self.filter_size:
+            raise ShapeError(
+                f"SSIM: the images have shapes {img1.shape} and {img2.shape}; wanted the same, "
+                f"at least {self.filter_size} high and wide"
+            )
+        at = np.arange(self.filter_size) - (self.filter_size - 1) / 2
+        line = np.exp(-0.5 * (at / self.filter_sigma) ** 2)
+        window = np.outer(line, line) / line.sum() ** 2
+        n, c, h, w = img1.shape
+        kernel = Tensor(window[None, None], img1.dtype)
+
+        def mean(x: Tensor) -> Tensor:
+            return ops.conv(
+                x.reshape(n * c, 1, h, w), kernel, stride=(1, 1), padding=((0, 0), (0, 0)),
+                dilation=(1, 1), groups=1,
+            )  # fmt: skip
+
+        mu1, mu2 = mean(img1), mean(img2)
+        joint, squares = mu1 * mu2, mu1 * mu1 + mu2 * mu2
+        covariance = mean(img1 * img2) - joint
+        variances = mean(img1 * img1 + img2 * img2) - squares
+        light = (2.0 * joint + self.c1) / (squares + self.c1)
+        contrast = (2.0 * covariance + self.c2) / (variances + self.c2)
+        return (light * contrast).reshape(n, -1).mean(1)
+
+
+class PSNR(Cell):
+    """Peak signal-to-noise ratio of two batches of images in dB (`mindspore.nn.PSNR`): (N,).
+
+    Raises:
+        ValueError: images of different shapes.
+    """
+
+    def __init__(self, max_val: float = 1.0) -> None:
+        super().__init__()
+        self.max_val = _check.in_range("PSNR", "max_val", max_val, 0, open_low=True)
+
+    def construct(self, img1: Tensor, img2: Tensor) -> Tensor:
+        _check.rank("PSNR", img1, 4)
+        if img1.shape != img2.shape:
+            raise ShapeError(f"PSNR: the images have shapes {img1.shape} and {img2.shape}; wanted the same")
+        error = ops.square(img1 - img2).reshape(img1.shape[0], -1).mean(1)
+        return (10.0 / math.log(10)) * ops.log(self.max_val**2 / error)
+
+

@@ -1,0 +1,221 @@
+"""Padding layers: constant, reflection and replication."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import ops
+from ...errors import ArgumentError, ArgumentValueError, ShapeError
+from ...tensor import Tensor
+from .. import _check
+from ..cell import Cell
+
+__all__ = [
+    "Pad", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
+    "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d",
+    "ReplicationPad3d",
+]  # fmt: skip
+
+
+def _picked(x: Tensor, axis: int, rows: Any) -> Tensor:
+    return ops.gather(x, Tensor(np.asarray(rows, np.int64)), axis)
+
+
+def pad_axis(owner: str, x: Tensor, axis: int, low: int, high: int, mode: str) -> Tensor:
+    """One axis longer by `low` and `high`; negative numbers cut. `mode` is reflect, symmetric or edge."""
+    n = x.shape[axis]
+    if low < 0 or high < 0:
+        x = _picked(x, axis, np.arange(max(-low, 0), n - max(-high, 0)))
+        n, low, high = x.shape[axis], max(low, 0), max(high, 0)
+    if not low and not high:
+        return x
+    limit = {"reflect": n - 1, "symmetric": n}.get(mode)
+    if limit is not None and max(low, high) > limit:
+        raise ShapeError(
+            f"{owner}: got padding ({low}, {high}) of axis {axis} of shape {x.shape}; "
+            f"wanted at most {limit} to mirror"
+        )
+    return _picked(x, axis, np.pad(np.arange(n), (low, high), mode=mode))  # type: ignore[call-overload]
+
+
+def pad_constant(x: Tensor, widths: Any, value: float) -> Tensor:
+    """Every axis longer by its (low, high), filled with `value`; negative numbers cut."""
+    for axis, (low, high) in enumerate(widths):
+        if low < 0 or high < 0:
+            x = _picked(x, axis, np.arange(max(-low, 0), x.shape[axis] - max(-high, 0)))
+    low = tuple(max(w[0], 0) for w in widths)
+    high = tuple(max(w[1], 0) for w in widths)
+    if not any(low) and not any(high):
+        return x
+    return ops.pad_constant(x, low=low, high=high, value=value)
+
+
+class Pad(Cell):
+    """Pads every axis (`mindspore.nn.Pad`).
+
+    Args:
+        paddings: ((low, high), ...), one pair per axis.
+        mode: ``"CONSTANT"`` (zeros), ``"REFLECT"`` or ``"SYMMETRIC"``.
+
+    Raises:
+        TypeError: no tuple of pairs.
+        ValueError: another mode, another number of pairs than axes, more than there is to mirror.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.Pad(((0, 0), (1, 2)))(ms.Tensor([[1.0]])))
+        [[0. 1. 0. 0.]]
+    """
+
+    def __init__(self, paddings: Any, mode: str = "CONSTANT") -> None:
+        super().__init__()
+        if not isinstance(paddings, (tuple, list)) or not all(
+            isinstance(p, (tuple, list)) and len(p) == 2 for p in paddings
+        ):
+            raise ArgumentError(f"Pad: got paddings={paddings!r}; wanted a tuple of pairs")
+        self.paddings = tuple((int(a), int(b)) for a, b in paddings)
+        self.mode = _check.one_of("Pad", "mode", mode, ("CONSTANT", "REFLECT", "SYMMETRIC"))
+
+    def construct(self, x: Tensor) -> Tensor:
+        if len(self.paddings) != x.ndim:
+            raise ShapeError(
+                f"Pad: input has shape {x.shape} and there are {len(self.paddings)} pairs; wanted one per axis"
+            )
+        if self.mode == "CONSTANT":
+            return pad_constant(x, self.paddings, 0.0)
+        for axis, (low, high) in enumerate(self.paddings):
+            x = pad_axis("Pad", x, axis, low, high, self.mode.lower())
+        return x
+
+
+class _SpatialPad(Cell):
+    """Padding of the last axes, given from the last one backwards: (left, right, top, bottom, ...)."""
+
+    _axes = 2
+    _mode = "constant"
+    value: float = 0.0
+
+    def __init__(self, padding: Any) -> None:
+        super().__init__()
+        owner = type(self).__name__
+        several = (padding,) * (2 * self._axes) if isinstance(padding, int) else padding
+        if isinstance(padding, bool) or not isinstance(several, (tuple, list)):
+            raise ArgumentError(f"{owner}: got padding={padding!r}; wanted an int or a tuple of ints")
+        if len(several) % 2 or len(several) > 2 * self._axes or not several:
+            raise ArgumentValueError(
+                f"{owner}: got padding={padding!r}; wanted an int or {2 * self._axes} ints"
+            )
+        if self._mode != "constant" and any(p < 0 for p in several):
+            raise ArgumentValueError(f"{owner}: got padding={padding!r}; wanted 0 or more")
+        self.padding = tuple(several)
+
+    def construct(self, x: Tensor) -> Tensor:
+        owner = type(self).__name__
+        pairs = [(self.padding[i], self.padding[i + 1]) for i in range(0, len(self.padding), 2)]
+        if x.ndim < len(pairs):
+            raise ShapeError(f"{owner}: input has shape {x.shape}; wanted at least {len(pairs)} axes")
+        if self._mode == "constant":
+            widths = [(0, 0)] * (x.ndim - len(pairs)) + pairs[::-1]
+            return pad_constant(x, widths, self.value)
+        for i, (low, high) in enumerate(pairs):
+            x = pad_axis(owner, x, x.ndim - 1 - i, low, high, self._mode)
+        return x
+
+    def extend_repr(self) -> str:
+        return f"padding={self.padding}"
+
+
+class ConstantPad2d(_SpatialPad):
+    """Pads height and width with a number (`mindspore.nn.ConstantPad2d`).
+
+    Args:
+        padding: int, or (left, right, top, bottom); negative numbers cut.
+        value: the number.
+
+    Raises:
+        TypeError, ValueError: another padding.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.ConstantPad2d((1, 0, 0, 0), 7.0)(ms.Tensor([[[1.0]]])))
+        [[[7. 1.]]]
+    """
+
+    def __init__(self, padding: Any, value: float) -> None:
+        super().__init__(padding)
+        self.value = float(_check.real(type(self).__name__, "value", value))
+
+
+class ConstantPad1d(ConstantPad2d):
+    """`ConstantPad2d` for the last axis (`mindspore.nn.ConstantPad1d`)."""
+
+    _axes = 1
+
+
+class ConstantPad3d(ConstantPad2d):
+    """`ConstantPad2d` for the last three axes (`mindspore.nn.ConstantPad3d`)."""
+
+    _axes = 3
+
+
+class ZeroPad2d(_SpatialPad):
+    """Pads height and width with zeros (`mindspore.nn.ZeroPad2d`); padding as (left, right, top, bottom) or one int."""
+
+
+class ZeroPad1d(_SpatialPad):
+    """Pads the last axis with zeros (`mindspore.nn.ZeroPad1d`)."""
+
+    _axes = 1
+
+
+class ZeroPad3d(_SpatialPad):
+    """Pads the last three axes with zeros (`mindspore.nn.ZeroPad3d`)."""
+
+    _axes = 3
+
+
+class ReflectionPad2d(_SpatialPad):
+    """Pads height and width by mirroring, the border once (`mindspore.nn.ReflectionPad2d`).
+
+    Raises:
+        ValueError: a padding as long as the axis, or below 0.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.ReflectionPad2d((2, 0, 0, 0))(ms.Tensor([[[1.0, 2.0, 3.0]]])))
+        [[[3. 2. 1. 2. 3.]]]
+    """
+
+    _mode = "reflect"
+
+
+class ReflectionPad1d(ReflectionPad2d):
+    """`ReflectionPad2d` for the last axis (`mindspore.nn.ReflectionPad1d`)."""
+
+    _axes = 1
+
+
+class ReflectionPad3d(ReflectionPad2d):
+    """`ReflectionPad2d` for the last three axes (`mindspore.nn.ReflectionPad3d`)."""
+
+    _axes = 3
+
+
+class ReplicationPad2d(_SpatialPad):
+    """Pads height and width with the border (`mindspore.nn.ReplicationPad2d`)."""
+
+    _mode = "edge"
+
+
+class ReplicationPad1d(ReplicationPad2d):
+    """`ReplicationPad2d` for the last axis (`mindspore.nn.ReplicationPad1d`)."""
+
+    _axes = 1
+
+
+class ReplicationPad3d(ReplicationPad2d):
+    """`ReplicationPad2d` for the last three axes (`mindspore.nn.ReplicationPad3d`)."""
+
+    _axes = 3

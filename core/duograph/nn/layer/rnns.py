@@ -1,0 +1,245 @@
+"""Recurrent layers over sequences: RNN, LSTM, GRU.
+
+The input's part of all gates is one product over the whole sequence; a step of the loop is one op (`ops.lstm_step` and its like).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ... import ops
+from ...common.initializer import Uniform, initializer
+from ...dtype import float32
+from ...errors import ArgumentError, ArgumentValueError, ShapeError
+from ...parameter import Parameter, ParameterTuple
+from ...tensor import Tensor
+from .. import _check
+from ..cell import Cell
+from .basic import Dropout
+
+__all__ = ["RNN", "LSTM", "GRU"]
+
+
+class _Recurrent(Cell):
+    _gates = 1
+    _states = 1
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        has_bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        dtype: Any = float32,
+    ) -> None:
+        super().__init__()
+        owner = type(self).__name__
+        self.input_size = _check.positive_int(owner, "input_size", input_size)
+        self.hidden_size = _check.positive_int(owner, "hidden_size", hidden_size)
+        self.num_layers = _check.positive_int(owner, "num_layers", num_layers)
+        self.has_bias = _check.boolean(owner, "has_bias", has_bias)
+        self.batch_first = _check.boolean(owner, "batch_first", batch_first)
+        self.dropout = _check.in_range(owner, "dropout", dropout, 0, 1, open_high=True)
+        self.bidirectional = _check.boolean(owner, "bidirectional", bidirectional)
+        self.dropout_op = Dropout(p=float(dropout))
+        rows = self._gates * hidden_size
+        init = Uniform(1 / math.sqrt(hidden_size))
+        directions = ("", "_reverse") if bidirectional else ("",)
+        tables: dict[str, list[Parameter]] = {k: [] for k in ("w_ih", "w_hh", "b_ih", "b_hh")}
+        for layer in range(num_layers):
+            width = input_size if layer == 0 else hidden_size * len(directions)
+            for suffix in directions:
+                for key, name, shape in (
+                    ("w_ih", "weight_ih", (rows, width)), ("w_hh", "weight_hh", (rows, hidden_size)),
+                    ("b_ih", "bias_ih", (rows,)), ("b_hh", "bias_hh", (rows,)),
+                ):  # fmt: skip
+                    if key[0] == "w" or has_bias:
+                        value = initializer(init, shape, dtype)
+                        tables[key].append(Parameter(value, name=f"{name}_l{layer}{suffix}"))
+        self.w_ih_list = ParameterTuple(tables["w_ih"])
+        self.w_hh_list = ParameterTuple(tables["w_hh"])
+        if has_bias:
+            self.b_ih_list = ParameterTuple(tables["b_ih"])
+            self.b_hh_list = ParameterTuple(tables["b_hh"])
+
+    def _step(self, part: Tensor, states: tuple[Tensor, ...], weight: Any, bias: Any) -> tuple[Tensor, ...]:
+        raise NotImplementedError
+
+    def construct(self, x: Tensor, hx: Any = None, seq_length: Any = None) -> tuple[Any, Any]:
+        owner = type(self).__name__
+        _check.rank(owner, x, 3)
+        if x.shape[2] != self.input_size:
+            raise ShapeError(f"{owner}: input has shape {x.shape}; wanted {self.input_size} on the last axis")
+        if self.batch_first:
+            x = x.swapaxes(0, 1)
+        steps, batch = x.shape[:2]
+        layers = self.num_layers * (2 if self.bidirectional else 1)
+        starts = self._starts(x, hx, layers, batch)
+        order, masks = self._lengths(seq_length, steps, batch, x.dtype)
+        ends: list[tuple[Tensor, ...]] = []
+        for layer in range(self.num_layers):
+            if layer and self.dropout:
+                x = self.dropout_op(x)
+            halves = []
+            for direction in range(2 if self.bidirectional else 1):
+                i = layer * (2 if self.bidirectional else 1) + direction
+                own = _reversed(x, order) if direction else x
+                out, end = self._run(own, i, tuple(s[i] for s in starts), masks)
+                halves.append(_reversed(out, order) if direction else out)
+                ends.append(end)
+            x = halves[0] if len(halves) == 1 else ops.concat(halves, 2)
+        if self.batch_first:
+            x = x.swapaxes(0, 1)
+        finals = tuple(ops.stack([e[k] for e in ends], 0) for k in range(self._states))
+        return x, finals if self._states > 1 else finals[0]
+
+    def _run(
+        self, x: Tensor, i: int, states: tuple[Tensor, ...], masks: Any
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """One direction of one layer."""
+        steps, batch, width = x.shape
+        bias_ih = self.b_ih_list[i] if self.has_bias else None
+        bias_hh = self.b_hh_list[i] if self.has_bias else None
+        parts = ops.dense(x.reshape(steps * batch, width), self.w_ih_list[i], bias_ih)
+        parts = parts.reshape(steps, batch, self._gates * self.hidden_size)
+        outs = []
+        for t in range(steps):
+            new = self._step(parts[t], states, self.w_hh_list[i], bias_hh)
+            out = new[0]
+            if masks is not None:
+                mask = masks[t]
+                out = ops.where(mask, out, ops.zeros_like(out))
+                new = tuple(ops.where(mask, a, b) for a, b in zip(new, states, strict=True))
+            states = new
+            outs.append(out)
+        return ops.stack(outs, 0), states
+
+    def _starts(self, x: Tensor, hx: Any, layers: int, batch: int) -> tuple[Tensor, ...]:
+        owner = type(self).__name__
+        shape = (layers, batch, self.hidden_size)
+        if hx is None:
+            return (ops.zeros(shape, x.dtype),) * self._states
+        given = tuple(hx) if isinstance(hx, (tuple, list)) else (hx,)
+        if len(given) != self._states:
+            raise ArgumentError(f"{owner}: got {len(given)} states in hx; wanted {self._states}")
+        for h in given:
+            if h.shape != shape:
+                raise ShapeError(f"{owner}: a state in hx has shape {h.shape}; wanted {shape}")
+        return given
+
+    def _lengths(self, seq_length: Any, steps: int, batch: int, dtype: Any) -> tuple[Any, Any]:
+        """Row numbers that reverse each sequence, and a mask (N, 1) per step; both None for full lengths."""
+        del dtype
+        if seq_length is None:
+            return None, None
+        lengths = seq_length.asnumpy() if isinstance(seq_length, Tensor) else np.asarray(seq_length)
+        if lengths.shape != (batch,):
+            raise ShapeError(
+                f"{type(self).__name__}: seq_length has shape {lengths.shape}; wanted ({batch},)"
+            )
+        if lengths.size and (lengths.min() < 0 or lengths.max() > steps):
+            raise ArgumentValueError(
+                f"{type(self).__name__}: got seq_length {lengths.tolist()} for {steps} steps; "
+                f"wanted lengths of 0 to {steps}"
+            )
+        t = np.arange(steps)[:, None]
+        inside = t < lengths
+        rows = np.where(inside, lengths - 1 - t, t) * batch + np.arange(batch)
+        masks = [Tensor(inside[i][:, None]) for i in range(steps)]
+        return Tensor(rows.reshape(-1).astype(np.int64)), masks
+
+    def extend_repr(self) -> str:
+        return ""
+
+
+def _reversed(x: Tensor, order: Any) -> Tensor:
+    if order is None:
+        return ops.flip(x, (0,))
+    flat = x.reshape(x.shape[0] * x.shape[1], x.shape[2])
+    return ops.gather(flat, order, 0).reshape(x.shape)
+
+
+class RNN(_Recurrent):
+    """Plain recurrent layers (`mindspore.nn.RNN`).
+
+    Args:
+        input_size, hidden_size: lengths of the last axis of input and output.
+        num_layers: layers on top of each other.
+        nonlinearity: ``"tanh"`` or ``"relu"``.
+        has_bias: whether there are biases.
+        batch_first: the input is (N, T, input_size) rather than (T, N, input_size).
+        dropout: between layers, in training.
+        bidirectional: also from the end; outputs are joined on the last axis.
+        dtype: of the Parameters.
+
+    Inputs: x; hx, the first state (layers * directions, N, hidden_size), zeros when None; seq_length (N,): steps that count, others give
+    zeros. Outputs: output for every step, and the last state.
+
+    Raises:
+        ValueError: an argument out of range, inputs of other shapes.
+
+    Examples:
+        >>> import duograph as ms
+        >>> out, h = ms.nn.RNN(3, 4)(ms.ops.ones((5, 2, 3), ms.float32))
+        >>> out.shape, h.shape
+        ((5, 2, 4), (1, 2, 4))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        has_bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        dtype: Any = float32,
+    ) -> None:
+        super().__init__(
+            input_size, hidden_size, num_layers, has_bias, batch_first, dropout, bidirectional, dtype
+        )
+        self.nonlinearity = _check.one_of("RNN", "nonlinearity", nonlinearity, ("tanh", "relu"))
+
+    def _step(self, part: Tensor, states: Any, weight: Any, bias: Any) -> tuple[Tensor, ...]:
+        return (ops.rnn_step(part, states[0], weight, bias, self.nonlinearity == "relu"),)
+
+
+class GRU(_Recurrent):
+    """GRU layers (`mindspore.nn.GRU`); arguments, inputs and outputs as for `RNN`, without nonlinearity.
+
+    Examples:
+        >>> import duograph as ms
+        >>> out, h = ms.nn.GRU(3, 4, 2, bidirectional=True)(ms.ops.ones((5, 2, 3), ms.float32))
+        >>> out.shape, h.shape
+        ((5, 2, 8), (4, 2, 4))
+    """
+
+    _gates = 3
+
+    def _step(self, part: Tensor, states: Any, weight: Any, bias: Any) -> tuple[Tensor, ...]:
+        return (ops.gru_step(part, states[0], weight, bias),)
+
+
+class LSTM(_Recurrent):
+    """LSTM layers (`mindspore.nn.LSTM`); arguments as for `RNN`, without nonlinearity; hx and the last state are pairs (h, c).
+
+    Examples:
+        >>> import duograph as ms
+        >>> out, (h, c) = ms.nn.LSTM(3, 4, batch_first=True)(ms.ops.ones((2, 5, 3), ms.float32))
+        >>> out.shape, h.shape, c.shape
+        ((2, 5, 4), (1, 2, 4), (1, 2, 4))
+    """
+
+    _gates = 4
+    _states = 2
+
+    def _step(self, part: Tensor, states: Any, weight: Any, bias: Any) -> tuple[Tensor, ...]:
+        return ops.lstm_step(part, states[0], states[1], weight, bias)

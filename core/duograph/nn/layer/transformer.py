@@ -1,0 +1,452 @@
+"""Attention and the Transformer (Vaswani et al., 2017)."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+from ... import ops
+from ...common.initializer import Zero, XavierNormal, XavierUniform, initializer
+from ...dtype import float32
+from ...errors import ArgumentError, ArgumentValueError, ShapeError
+from ...parameter import Parameter
+from ...tensor import Tensor
+from .. import _check
+from ..cell import Cell
+from .activation import get_activation
+from .basic import Dense, Dropout
+from .container import CellList
+from .normalization import LayerNorm
+
+__all__ = [
+    "MultiheadAttention", "TransformerEncoderLayer", "TransformerDecoderLayer", "TransformerEncoder",
+    "TransformerDecoder", "Transformer",
+]  # fmt: skip
+
+
+class MultiheadAttention(Cell):
+    """Attention of several heads (`mindspore.nn.MultiheadAttention`).
+
+    Args:
+        embed_dim: length of the last axis of query and output; a multiple of `num_heads`.
+        num_heads: number of heads.
+        dropout: of the attention weights, in training.
+        has_bias: whether projections have biases.
+        add_bias_kv: one trained key and value more.
+        add_zero_attn: one zero key and value more.
+        kdim, vdim: lengths of the last axes of key and value, when they differ.
+        batch_first: inputs are (N, L, E) rather than (L, N, E).
+        dtype: of the Parameters.
+
+    Inputs: query (L, N, E), key (S, N, kdim), value (S, N, vdim) (or without N); key_padding_mask (N, S) and attn_mask (L, S) or
+    (N * num_heads, L, S): True, or what is added, where a key is not seen; need_weights; average_attn_weights.
+    Outputs: (output like query, weights (N, L, S), (N, num_heads, L, S) when not averaged, None when not needed).
+
+    Raises:
+        ValueError: `embed_dim` is no multiple of `num_heads`, inputs or masks of other shapes.
+
+    Examples:
+        >>> import duograph as ms
+        >>> x = ms.ops.ones((4, 2, 8), ms.float32)
+        >>> out, weights = ms.nn.MultiheadAttention(8, 2)(x, x, x)
+        >>> out.shape, weights.shape
+        ((4, 2, 8), (2, 4, 4))
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        has_bias: bool = True,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
+        kdim: int | None = None,
+        vdim: int | None = None,
+        batch_first: bool = False,
+        dtype: Any = float32,
+    ) -> None:
+        super().__init__()
+        owner = "MultiheadAttention"
+        self.embed_dim = _check.positive_int(owner, "embed_dim", embed_dim)
+        self.num_heads = _check.positive_int(owner, "num_heads", num_heads)
+        if embed_dim % num_heads:
+            raise ArgumentValueError(
+                f"{owner}: got embed_dim={embed_dim} for num_heads={num_heads}; wanted a multiple"
+            )
+        self.kdim = embed_dim if kdim is None else kdim
+        self.vdim = embed_dim if vdim is None else vdim
+        self._same = self.kdim == embed_dim and self.vdim == embed_dim
+        self.dropout = _check.in_range(owner, "dropout", dropout, 0, 1)
+        self.batch_first = batch_first
+        self.head_dim = embed_dim // num_heads
+        self.add_zero_attn = add_zero_attn
+        if self._same:
+            self.in_proj_weight = Parameter(
+                initializer(XavierUniform(), (3 * embed_dim, embed_dim), dtype), name="in_proj_weight"
+            )
+        else:
+            for name, width in (("q", embed_dim), ("k", self.kdim), ("v", self.vdim)):
+                value = initializer(XavierUniform(), (embed_dim, width), dtype)
+                setattr(self, f"{name}_proj_weight", Parameter(value, name=f"{name}_proj_weight"))
+        self.in_proj_bias: Parameter | None = None
+        if has_bias:
+            self.in_proj_bias = Parameter(
+                initializer(Zero(), (3 * embed_dim,), dtype), name="in_proj_bias"
+            )
+        self.out_proj = Dense(embed_dim, embed_dim, bias_init="zeros", has_bias=has_bias, dtype=dtype)
+        self.bias_k: Parameter | None = None
+        self.bias_v: Parameter | None = None
+        if add_bias_kv:
+            shape = (1, 1, embed_dim)
+            self.bias_k = Parameter(initializer(XavierNormal(), shape, dtype), name="bias_k")
+            self.bias_v = Parameter(initializer(XavierNormal(), shape, dtype), name="bias_v")
+
+    def construct(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+    ) -> tuple[Tensor, Tensor | None]:
+        single = query.ndim == 2
+        if single:
+            query, key, value = (t.expand_dims(0 if self.batch_first else 1) for t in (query, key, value))
+        elif self.batch_first:
+            query, key, value = (t.swapaxes(0, 1) for t in (query, key, value))
+        for name, t, width in (("query", query, self.embed_dim), ("key", key, self.kdim), ("value", value, self.vdim)):  # fmt: skip
+            if t.ndim != 3 or t.shape[2] != width:
+                raise ShapeError(
+                    f"MultiheadAttention: {name} has shape {t.shape}; wanted {width} on the last of three axes"
+                )
+        if single and self.batch_first:
+            query, key, value = (t.swapaxes(0, 1) for t in (query, key, value))
+        out, weights = self._attend(query, key, value, key_padding_mask, attn_mask)
+        if single:
+            out, weights = out.squeeze(1), weights.squeeze(0)
+        elif self.batch_first:
+            out = out.swapaxes(0, 1)
+        if not need_weights:
+            return out, None
+        if average_attn_weights:
+            weights = weights.mean(0 if single else 1)
+        return out, weights
+
+    def _projected(self, query: Tensor, key: Tensor, value: Tensor) -> list[Tensor]:
+        e = self.embed_dim
+        if self._same:
+            if query is key and key is value:
+                return list(ops.split(ops.dense(query, self.in_proj_weight, self.in_proj_bias), e, -1))
+            weights = ops.split(self.in_proj_weight, e, 0)
+        else:
+            weights = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
+        biases = (None,) * 3 if self.in_proj_bias is None else ops.split(self.in_proj_bias, e, 0)
+        return [
+            ops.dense(x, w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True)
+        ]
+
+    def _attend(
+        self, query: Tensor, key: Tensor, value: Tensor, padding: Any, mask: Any
+    ) -> tuple[Tensor, Tensor]:
+        length, batch = query.shape[:2]
+        heads, width = self.num_heads, self.head_dim
+        q, k, v = self._projected(query, key, value)
+        extra = 0
+        if self.bias_k is not None and self.bias_v is not None:
+            shape = (1, batch, self.embed_dim)
+            k = ops.concat((k, ops.broadcast_to(self.bias_k, shape)), 0)
+            v = ops.concat((v, ops.broadcast_to(self.bias_v, shape)), 0)
+            extra += 1
+        if self.add_zero_attn:
+            zeros = ops.zeros((1, batch, self.embed_dim), k.dtype)
+            k, v = ops.concat((k, zeros), 0), ops.concat((v, zeros), 0)
+            extra += 1
+        source = k.shape[0]
+
+        def split(x: Tensor, n: int) -> Tensor:  # (n, N, E) to (N, heads, n, width)
+            return x.reshape(n, batch, heads, width).transpose(1, 2, 0, 3)
+
+        q, k, v = split(q, length), split(k, source), split(v, source)
+        scores = ops.matmul(q * (1.0 / math.sqrt(width)), k.swapaxes(-1, -2))
+        bias = self._bias(mask, padding, length, source, batch, extra, scores.dtype)
+        if bias is not None:
+            scores = scores + bias
+        weights = ops.softmax(scores, -1)
+        if self.dropout and self.training:
+            weights = ops.dropout(weights, p=self.dropout, training=True)
+        out = ops.matmul(weights, v).transpose(2, 0, 1, 3).reshape(length, batch, self.embed_dim)
+        return self.out_proj(out), weights
+
+    def _bias(
+        self, mask: Any, padding: Any, length: int, source: int, batch: int, extra: int, dtype: Any
+    ) -> Any:
+        """What is added to the scores (N, heads, L, S): -inf where a key is not seen."""
+        total: Any = None
+        seen = source - extra
+        if mask is not None:
+            if mask.shape[-2:] != (length, seen) or mask.ndim not in (2, 3):
+                raise ShapeError(
+                    f"MultiheadAttention: attn_mask has shape {mask.shape}; wanted ({length}, {seen}) or "
+                    f"({batch * self.num_heads}, {length}, {seen})"
+                )
+            shape = (1, 1) if mask.ndim == 2 else (batch, self.num_heads)
+            total = _added(mask, dtype).reshape(*shape, length, seen)
+        if padding is not None:
+            padding = padding.reshape(1, -1) if padding.ndim == 1 else padding
+            if padding.shape != (batch, seen):
+                raise ShapeError(
+                    f"MultiheadAttention: key_padding_mask has shape {padding.shape}; "
+                    f"wanted ({batch}, {seen})"
+                )
+            more = _added(padding, dtype).reshape(batch, 1, 1, seen)
+            total = more if total is None else total + more
+        if total is not None and extra:
+            total = ops.concat((total, ops.zeros((*total.shape[:3], extra), dtype)), 3)
+        return total
+
+
+def _added(mask: Tensor, dtype: Any) -> Tensor:
+    """A bool mask as 0 and -inf; another one as it is."""
+    if mask.dtype.kind == "b":
+        return ops.where(mask, Tensor(float("-inf"), dtype), Tensor(0.0, dtype))
+    return ops.cast(mask, dtype)
+
+
+def _activation(value: Any) -> Any:
+    if isinstance(value, str):
+        if value == "gelu":
+            return lambda x: ops.gelu(x, "none")
+        return get_activation(value)
+    if not callable(value):
+        raise ArgumentError(f"Transformer: got activation={value!r}; wanted a name, a Cell or a function")
+    return value
+
+
+class TransformerEncoderLayer(Cell):
+    """Self-attention and a feed-forward net, each with its residual and norm (`mindspore.nn.TransformerEncoderLayer`).
+
+    Args:
+        d_model: length of the last axis.
+        nhead: heads.
+        dim_feedforward: width of the feed-forward net.
+        dropout: in training.
+        activation: ``"relu"``, ``"gelu"``, a Cell or a function.
+        layer_norm_eps: epsilon of the norms.
+        batch_first: inputs are (N, L, E) rather than (L, N, E).
+        norm_first: norms stand before attention and net rather than after.
+        dtype: of the Parameters.
+
+    Examples:
+        >>> import duograph as ms
+        >>> layer = ms.nn.TransformerEncoderLayer(8, 2, 16)
+        >>> layer(ms.ops.ones((4, 2, 8), ms.float32)).shape
+        (4, 2, 8)
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Any = "relu",
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        dtype: Any = float32,
+    ) -> None:
+        super().__init__()
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first, dtype=dtype)
+        self.dense1 = Dense(d_model, dim_feedforward, dtype=dtype)
+        self.dropout = Dropout(p=dropout)
+        self.dense2 = Dense(dim_feedforward, d_model, dtype=dtype)
+        self.norm_first = norm_first
+        self.norm1 = LayerNorm((d_model,), epsilon=layer_norm_eps, dtype=dtype)
+        self.norm2 = LayerNorm((d_model,), epsilon=layer_norm_eps, dtype=dtype)
+        self.dropout1 = Dropout(p=dropout)
+        self.dropout2 = Dropout(p=dropout)
+        self.activation = _activation(activation)
+
+    def construct(self, src: Tensor, src_mask: Any = None, src_key_padding_mask: Any = None) -> Tensor:
+        def attend(x: Tensor) -> Tensor:
+            out, _ = self.self_attn(
+                x, x, x, attn_mask=src_mask, key_padding_mask=src_key_padding_mask, need_weights=False
+            )
+            return self.dropout1(out)
+
+        if self.norm_first:
+            src = src + attend(self.norm1(src))
+            return src + self._feed(self.norm2(src))
+        src = self.norm1(src + attend(src))
+        return self.norm2(src + self._feed(src))
+
+    def _feed(self, x: Tensor) -> Tensor:
+        return self.dropout2(self.dense2(self.dropout(self.activation(self.dense1(x)))))
+
+
+class TransformerDecoderLayer(Cell):
+    """An encoder layer with attention to a memory in between (`mindspore.nn.TransformerDecoderLayer`)."""
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Any = "relu",
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        dtype: Any = float32,
+    ) -> None:
+        super().__init__()
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first, dtype=dtype)
+        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first, dtype=dtype)
+        self.dense1 = Dense(d_model, dim_feedforward, dtype=dtype)
+        self.dropout = Dropout(p=dropout)
+        self.dense2 = Dense(dim_feedforward, d_model, dtype=dtype)
+        self.norm_first = norm_first
+        self.norm1 = LayerNorm((d_model,), epsilon=layer_norm_eps, dtype=dtype)
+        self.norm2 = LayerNorm((d_model,), epsilon=layer_norm_eps, dtype=dtype)
+        self.norm3 = LayerNorm((d_model,), epsilon=layer_norm_eps, dtype=dtype)
+        self.dropout1 = Dropout(p=dropout)
+        self.dropout2 = Dropout(p=dropout)
+        self.dropout3 = Dropout(p=dropout)
+        self.activation = _activation(activation)
+
+    def construct(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Any = None,
+        memory_mask: Any = None,
+        tgt_key_padding_mask: Any = None,
+        memory_key_padding_mask: Any = None,
+    ) -> Tensor:
+        def own(x: Tensor) -> Tensor:
+            out, _ = self.self_attn(
+                x, x, x, attn_mask=tgt_mask, key_padding_mask=tgt_key_padding_mask, need_weights=False
+            )
+            return self.dropout1(out)
+
+        def other(x: Tensor) -> Tensor:
+            out, _ = self.multihead_attn(
+                x, memory, memory, attn_mask=memory_mask, key_padding_mask=memory_key_padding_mask,
+                need_weights=False,
+            )  # fmt: skip
+            return self.dropout2(out)
+
+        def feed(x: Tensor) -> Tensor:
+            return self.dropout3(self.dense2(self.dropout(self.activation(self.dense1(x)))))
+
+        if self.norm_first:
+            tgt = tgt + own(self.norm1(tgt))
+            tgt = tgt + other(self.norm2(tgt))
+            return tgt + feed(self.norm3(tgt))
+        tgt = self.norm1(tgt + own(tgt))
+        tgt = self.norm2(tgt + other(tgt))
+        return self.norm3(tgt + feed(tgt))
+
+
+def _copies(layer: Cell, n: int) -> CellList:
+    return CellList([layer, *(copy.deepcopy(layer) for _ in range(n - 1))])
+
+
+class TransformerEncoder(Cell):
+    """Encoder layers on top of each other (`mindspore.nn.TransformerEncoder`); each starts as a copy of the first.
+
+    Examples:
+        >>> import duograph as ms
+        >>> from duograph import nn
+        >>> encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16), 2)
+        >>> encoder(ms.ops.ones((4, 2, 8), ms.float32)).shape
+        (4, 2, 8)
+    """
+
+    def __init__(self, encoder_layer: Cell, num_layers: int, norm: Cell | None = None) -> None:
+        super().__init__()
+        self.num_layers = _check.positive_int("TransformerEncoder", "num_layers", num_layers)
+        self.layers = _copies(encoder_layer, num_layers)
+        self.norm = norm
+
+    def construct(self, src: Tensor, src_mask: Any = None, src_key_padding_mask: Any = None) -> Tensor:
+        for layer in self.layers:
+            src = layer(src, src_mask=src_mask, src_key_padding_mask=src_key_padding_mask)
+        return src if self.norm is None else self.norm(src)
+
+
+class TransformerDecoder(Cell):
+    """Decoder layers on top of each other (`mindspore.nn.TransformerDecoder`)."""
+
+    def __init__(self, decoder_layer: Cell, num_layers: int, norm: Cell | None = None) -> None:
+        super().__init__()
+        self.num_layers = _check.positive_int("TransformerDecoder", "num_layers", num_layers)
+        self.layers = _copies(decoder_layer, num_layers)
+        self.norm = norm
+
+    def construct(self, tgt: Tensor, memory: Tensor, *masks: Any, **named: Any) -> Tensor:
+        for layer in self.layers:
+            tgt = layer(tgt, memory, *masks, **named)
+        return tgt if self.norm is None else self.norm(tgt)
+
+
+class Transformer(Cell):
+    """Encoder and decoder (`mindspore.nn.Transformer`); arguments as for their layers.
+
+    Examples:
+        >>> import duograph as ms
+        >>> net = ms.nn.Transformer(8, 2, 1, 1, 16)
+        >>> net(ms.ops.ones((4, 2, 8), ms.float32), ms.ops.ones((3, 2, 8), ms.float32)).shape
+        (3, 2, 8)
+    """
+
+    def __init__(
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Any = "relu",
+        custom_encoder: Cell | None = None,
+        custom_decoder: Cell | None = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        dtype: Any = float32,
+    ) -> None:
+        super().__init__()
+        rest = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, dtype)
+        if custom_encoder is None:
+            norm = LayerNorm((d_model,), epsilon=layer_norm_eps, dtype=dtype)
+            custom_encoder = TransformerEncoder(TransformerEncoderLayer(*rest), num_encoder_layers, norm)
+        self.encoder = custom_encoder
+        if custom_decoder is None:
+            norm = LayerNorm((d_model,), epsilon=layer_norm_eps, dtype=dtype)
+            custom_decoder = TransformerDecoder(TransformerDecoderLayer(*rest), num_decoder_layers, norm)
+        self.decoder = custom_decoder
+        for p in self.get_parameters():
+            if p.ndim > 1:
+                p.set_data(initializer(XavierUniform(), p.shape, p.dtype))
+        self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
+
+    def construct(
+        self,
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: Any = None,
+        tgt_mask: Any = None,
+        memory_mask: Any = None,
+        src_key_padding_mask: Any = None,
+        tgt_key_padding_mask: Any = None,
+        memory_key_padding_mask: Any = None,
+    ) -> Tensor:
+        memory = self.encoder(src, src_mask, src_key_padding_mask)
+        return self.decoder(
+            tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask
+        )

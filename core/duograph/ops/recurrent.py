@@ -1,0 +1,63 @@
+"""One step of recurrent layers, each a composite: one node of the tape, and one thing that a backend may claim."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..op import op
+from ..tensor import Tensor
+from .activation import relu_of, sigmoid
+from .elementwise import add, mul, sub
+from .linalg import matmul_of
+from .movement import slice_by
+from .trigonometry import tanh
+
+__all__ = ["rnn_step", "lstm_step", "gru_step"]
+
+
+def _part(x: Any, i: int, n: int) -> Any:
+    """Columns i*n to (i+1)*n."""
+    return slice_by(x, (0, i * n), (x.shape[0], (i + 1) * n), (1, 1))
+
+
+@op(composite=True)
+def rnn_step(x: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None = None, relu_gate: bool = False):
+    """One step of a plain recurrent layer: tanh (or relu) of `x + h @ weight.T + bias`.
+
+    `x` is the input's part (N, H), already multiplied. Returns the new h.
+    """
+    out = add(x, matmul_of(h, weight, False, True))
+    if bias is not None:
+        out = add(out, bias)
+    return relu_of(out) if relu_gate else tanh(out)
+
+
+@op(composite=True)
+def lstm_step(x: Tensor, h: Tensor, c: Tensor, weight: Tensor, bias: Tensor | None = None):
+    """One step of an LSTM (Hochreiter and Schmidhuber, 1997); gates in the order i, f, g, o.
+
+    `x` is the input's part (N, 4H), already multiplied. Returns the new h and c.
+    """
+    n = h.shape[1]
+    gates = add(x, matmul_of(h, weight, False, True))
+    if bias is not None:
+        gates = add(gates, bias)
+    i, f, o = (sigmoid(_part(gates, k, n)) for k in (0, 1, 3))
+    kept = add(mul(f, c), mul(i, tanh(_part(gates, 2, n))))
+    return mul(o, tanh(kept)), kept
+
+
+@op(composite=True)
+def gru_step(x: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None = None):
+    """One step of a GRU (Cho et al., 2014); gates in the order r, z, n.
+
+    `x` is the input's part (N, 3H), already multiplied. Returns the new h.
+    """
+    n = h.shape[1]
+    own = matmul_of(h, weight, False, True)
+    if bias is not None:
+        own = add(own, bias)
+    r = sigmoid(add(_part(x, 0, n), _part(own, 0, n)))
+    z = sigmoid(add(_part(x, 1, n), _part(own, 1, n)))
+    new = tanh(add(_part(x, 2, n), mul(r, _part(own, 2, n))))
+    return add(new, mul(z, sub(h, new)))
