@@ -8,7 +8,7 @@
 
 PYTHON ?= python3
 # `make test` takes each device as far as the word after the colon says; `make test-all` all of them in full.
-DEVICES ?= CPU:full Reference:quick
+DEVICES ?= CPU:full Reference:quick InnerRing:quick
 # Passed on to the program: make demo ARGS="--epochs 3", make bench ARGS="--only matmul"
 ARGS ?=
 
@@ -45,10 +45,11 @@ lint: setup
 	$(BIN)/mypy
 
 unit: setup
-	$(BIN)/pytest tests
+	$(BIN)/pytest tests backend_cpu/tests
 
 full-%: setup
-	$(BIN)/pytest --pyargs duograph.conformance --device $*
+	@mkdir -p build
+	$(BIN)/pytest --pyargs duograph.conformance --device $* --conformance-html build/conformance-$*.html
 
 quick-%: setup
 	$(BIN)/pytest --pyargs duograph.conformance --device $* --quick
