@@ -9,7 +9,7 @@ from . import memory
 from ._native import ffi, lib
 
 # Elements that are worth waking a thread for: plain arithmetic, and functions such as exp.
-GRAIN, HEAVY_GRAIN = 65536, 8192
+GRAIN, HEAVY_GRAIN = 65536, 16384
 MAX_OPERANDS = 5
 MAX_PARAMETERS = 8
 
