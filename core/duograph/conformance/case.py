@@ -47,10 +47,10 @@ class Sample:
 
 @dataclasses.dataclass(frozen=True)
 class Bad:
-    """A call that must raise `exception` with a message that `pattern` (a regular expression) is found in."""
+    """A call that must raise `exception`, one or a tuple of them, with a message in which `pattern` is found."""
 
     args: tuple[Any, ...]
-    exception: type[BaseException]
+    exception: type[BaseException] | tuple[type[BaseException], ...]
     pattern: str
     kwargs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 

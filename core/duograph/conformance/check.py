@@ -47,7 +47,7 @@ def arrays_of(value: Any) -> Iterator[Array]:
 def place(array: Array, kind: str) -> Tensor:
     """A Tensor of a copy of the array. For the kind noncontiguous it is made flat and reshaped on the device."""
     if kind == "noncontiguous" and array.ndim > 1 and array.size:
-        return P.reshape(Tensor(array.reshape(-1)), array.shape)  # type: ignore[no-any-return]
+        return P.reshape(Tensor(array.reshape(-1)), array.shape)
     return Tensor(array)
 
 

@@ -218,7 +218,7 @@ def _page_data(summary: Summary) -> dict[str, Any]:
 
 
 def _row(summary: Summary, name: str) -> dict[str, Any] | None:
-    cells = []
+    cells: list[dict[str, Any] | None] = []
     for column in COLUMNS:
         checks = summary.cells.get((name, column))
         if checks is None:

@@ -1,0 +1,79 @@
+"""`duograph devices`: every backend that is installed, and in its own words why one cannot run."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ..backend import registry
+from ..backend.protocol import SEAM_VERSION
+from ..dtype import ALL
+from ..errors import DuographError
+
+__all__ = ["as_json", "as_text", "facts"]
+
+
+def facts() -> list[dict[str, Any]]:
+    """One record for each backend, the one that is taken by default first."""
+    found = []
+    for name, entry in list(registry.entries().items()):
+        record: dict[str, Any] = {"name": name, "origin": entry.origin}
+        record["problem"] = registry.problem_of(entry)
+        if entry.spec is not None:
+            record["priority"] = entry.spec.priority
+            record["seam"] = ".".join(map(str, entry.spec.seam_version))
+        if record["problem"] is None:
+            try:
+                backend = registry.backend(name)
+                record["devices"] = [vars(d) for d in backend.devices()]
+                record["dtypes"] = [d.name for d in backend.dtypes]
+                record["host_fallback"] = backend.host_fallback
+            except Exception as error:  # noqa: BLE001 (a plugin may fail in any way; its words are shown)
+                record["problem"] = f"{type(error).__name__}: {error}"
+        found.append(record)
+    default = _default()
+    for record in found:
+        record["default"] = record["name"] == default
+    found.sort(key=lambda r: (not r["default"], r["problem"] is not None, -r.get("priority", 0)))
+    return found
+
+
+def _default() -> str | None:
+    try:
+        return registry.current_device().name
+    except DuographError:
+        return None
+
+
+def as_json() -> str:
+    """The facts for programs."""
+    return json.dumps({"seam": ".".join(map(str, SEAM_VERSION)), "backends": facts()}, indent=1)
+
+
+def as_text() -> str:
+    """The facts for people."""
+    records = facts()
+    if not records:
+        return (
+            "no backends are installed. Install duograph with a C compiler to get its CPU backend, "
+            "or a plugin (an entry point of the group 'duograph')"
+        )
+    return "\n\n".join(map(_paragraph, records))
+
+
+def _paragraph(record: dict[str, Any]) -> str:
+    state = "available" if record["problem"] is None else "not available"
+    lines = [f"{record['name']}: {state}" + (", used by default" if record["default"] else "")]
+    if record["problem"] is not None:
+        lines.append(f"  why      {record['problem']}")
+    for device in record.get("devices", ()):
+        memory = device["memory_bytes"]
+        size = f", {memory / 2**30:.1f} GiB" if memory else ""
+        text = device["description"] or device["name"]
+        lines.append(f"  {record['name']}:{device['index']}".ljust(10) + f" {text}{size}")
+    if "dtypes" in record:
+        lacks = [d.name for d in ALL if d.name not in record["dtypes"]]
+        short = "all" if not lacks else ", ".join(record["dtypes"])
+        lines.append(f"  dtypes   {short}")
+    lines.append(f"  from     {record['origin']}")
+    return "\n".join(lines)

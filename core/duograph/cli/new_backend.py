@@ -1,0 +1,86 @@
+"""`duograph new-backend NAME`: a package for a new device, complete and passing the conformance suite."""
+
+from __future__ import annotations
+
+import importlib.resources
+import pathlib
+import re
+
+from ..errors import ArgumentValueError
+
+__all__ = ["package_files", "write"]
+
+PYPROJECT = """\
+[build-system]
+requires = ["setuptools>=64"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "duograph-template"
+version = "0.1.0"
+description = "The Template device of duograph"
+requires-python = ">=3.10"
+dependencies = ["duograph", "numpy"]
+
+# This line is how duograph finds the device; nothing in duograph itself is edited.
+[project.entry-points.duograph]
+template = "duograph_template"
+
+[tool.setuptools]
+packages = ["duograph_template"]
+"""
+
+README = """\
+# duograph-template
+
+The Template device of [duograph](https://pypi.org/project/duograph/).
+
+```
+pip install --editable .
+duograph devices
+pytest --pyargs duograph.conformance --device Template --quick
+pytest --pyargs duograph.conformance --device Template --conformance-html=template.html
+```
+
+`duograph_template/__init__.py` is the plugin's hook, `duograph_template/backend.py` the device: 30 kernels, two copies,
+and nothing else that must be there.
+"""
+
+
+def package_files(name: str = "Template") -> dict[str, str]:
+    """Path -> text of the package of a device called `name`.
+
+    Raises:
+        ValueError: the name cannot be that of a device.
+    """
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]*", name):
+        raise ArgumentValueError(
+            f"new-backend: got the name {name!r}; wanted letters and digits, a letter first"
+        )
+    root = importlib.resources.files(__package__).joinpath("template")
+    low = name.lower()
+    files = {"pyproject.toml": PYPROJECT, "README.md": README}
+    for module in ("__init__.py", "backend.py"):
+        files[f"duograph_template/{module}"] = root.joinpath(module).read_text("utf-8")
+
+    def named(text: str) -> str:
+        return text.replace("Template", name).replace("template", low)
+
+    return {named(path): named(text) for path, text in files.items()}
+
+
+def write(name: str, folder: str | None = None) -> pathlib.Path:
+    """Write the package into `folder` (default ``duograph-<name>``), which must not exist.
+
+    Raises:
+        ValueError: a bad name.
+        FileExistsError: the folder is there already.
+    """
+    files = package_files(name)
+    root = pathlib.Path(folder or f"duograph-{name.lower()}")
+    root.mkdir(parents=True)
+    for path, text in files.items():
+        target = root / path
+        target.parent.mkdir(exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    return root

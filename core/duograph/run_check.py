@@ -1,0 +1,45 @@
+"""`run_check`: whether this installation computes."""
+
+from __future__ import annotations
+
+import sys
+
+from . import __version__, ops
+from .backend import registry
+from .errors import DuographError
+from .tensor import Tensor
+
+__all__ = ["run_check"]
+
+
+def run_check() -> None:
+    """Multiply two matrices on the current device and print whether the result is right (`mindspore.run_check`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.run_check() # doctest: +ELLIPSIS
+        duograph version: ...
+        The result of multiplication calculation is correct, duograph has been installed on platform [...] successfully!
+    """
+    check()
+
+
+def check() -> bool:
+    """`run_check` with its finding as a value."""
+    say = sys.stdout.write
+    say(f"duograph version: {__version__}\n")
+    try:
+        device = registry.current_device()
+        x = Tensor([[1.0, 2.0], [3.0, 4.0]])
+        found = ops.matmul(x, x).asnumpy().tolist()
+    except DuographError as error:
+        say(f"The check failed: {error}\n")
+        return False
+    if found != [[7.0, 10.0], [15.0, 22.0]]:
+        say(f"The check failed: {device} gives {found} for the square of [[1, 2], [3, 4]]\n")
+        return False
+    say(
+        f"The result of multiplication calculation is correct, duograph has been installed on "
+        f"platform [{device.name}] successfully!\n"
+    )
+    return True
