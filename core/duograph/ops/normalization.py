@@ -1,0 +1,488 @@
+"""Normalisation: batch, layer, group and their gradients, as composites that a backend may claim whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..dtype import FLOATING, float32
+from ..errors import ArgumentError, ArgumentValueError, ShapeError
+from ..op import op
+from ..tensor import Tensor
+from ..types import TensorType, size_of
+from .axes import axes_of
+from .creation import cast_to
+from .linalg import widened
+from .table import P
+
+__all__ = [
+    "batch_norm", "layer_norm", "group_norm", "instance_norm", "rms_norm", "lrn", "l2_normalize",
+    "normalize",
+]  # fmt: skip
+
+
+def _as(x: Any, dtype: Any) -> Any:
+    return x if x.dtype is dtype else cast_to(x, dtype)
+
+
+def _statistics_dtype(dtype: Any) -> Any:
+    """Statistics of 16-bit floats are kept in float32."""
+    return float32 if dtype.itemsize == 2 else dtype
+
+
+def is_zero(x: Any) -> bool:
+    """Whether a graph value is a fill of 0: a cotangent that nobody gave."""
+    builder = getattr(x, "_builder", None)
+    if builder is None:
+        return False
+    for node in reversed(builder.nodes):
+        if x._id in node.results:
+            return node.op.name == "fill" and node.attributes["value"] == 0
+    return False
+
+
+def _mean(x: Any, axis: Sequence[int]) -> Any:
+    return P.reduce_mean(x, tuple(axis), True)
+
+
+# ---- layer --------------------------------------------------------------------------------------
+
+
+@op(dtypes=FLOATING)
+def layer_norm_core(input: Tensor, gamma: Tensor, beta: Tensor, axis: int, eps: float):
+    """Axes `axis`.. brought to mean 0 and variance 1, times gamma plus beta (Ba et al., 2016); mean and 1 / deviation.
+
+    gamma and beta have the shape input.shape[axis:]; the statistics keep reduced axes as 1.
+    """
+    axes = tuple(range(axis, input.ndim))
+    x = widened(input)
+    mean = _mean(x, axes)
+    centred = x - mean
+    rstd = P.rsqrt(_mean(centred * centred, axes) + eps)
+    out = centred * rstd * _as(gamma, x.dtype) + _as(beta, x.dtype)
+    return _as(out, input.dtype), mean, rstd
+
+
+@layer_norm_core.infer
+def _(x, gamma, beta, axis, eps):
+    for name, t in (("gamma", gamma), ("beta", beta)):
+        if t.shape != x.shape[axis:]:
+            raise ShapeError(
+                f"layer_norm: got {name} of shape {t.shape} for input of shape {x.shape} normalised "
+                f"from axis {axis}; wanted {x.shape[axis:]}"
+            )
+    kept = TensorType.of((*x.shape[:axis], *[1] * (x.ndim - axis)), _statistics_dtype(x.dtype))
+    return x, kept, kept
+
+
+@layer_norm_core.bprop
+def _(x, gamma, beta, out, dout, axis, eps):
+    _, mean, rstd = out
+    dy, dmean, drstd = dout
+    dx, dgamma, dbeta = layer_norm_grad(x, gamma, mean, rstd, dy, axis)
+    n = size_of(x.shape[axis:])
+    if not is_zero(dmean):
+        dx = dx + _as(P.broadcast_to(dmean * (1.0 / n), x.shape), x.dtype)
+    if not is_zero(drstd):
+        share = drstd * rstd * rstd * rstd * (-1.0 / n)
+        dx = dx + _as((widened(x) - mean) * share, x.dtype)
+    return dx, dgamma, _as(dbeta, beta.dtype)
+
+
+@op(dtypes=FLOATING)
+def layer_norm_grad(input: Tensor, gamma: Tensor, mean: Tensor, rstd: Tensor, dout: Tensor, axis: int):
+    """Gradients of layer_norm_core with respect to input, gamma and beta."""
+    axes, lead = tuple(range(axis, input.ndim)), tuple(range(axis))
+    dy = widened(dout)
+    normal = (widened(input) - mean) * rstd
+    g = dy * _as(gamma, dy.dtype)
+    dx = (g - _mean(g, axes) - normal * _mean(g * normal, axes)) * rstd
+    dgamma = P.reduce_sum(dy * normal, lead, False)
+    dbeta = P.reduce_sum(dy, lead, False)
+    return _as(dx, input.dtype), _as(dgamma, gamma.dtype), _as(dbeta, gamma.dtype)
+
+
+@layer_norm_grad.infer
+def _(x, gamma, mean, rstd, dout, axis):
+    return x, gamma, gamma
+
+
+@op(name="layer_norm", dtypes=FLOATING)
+def layer_norm_by(input: Tensor, weight: Tensor | None, bias: Tensor | None, axis: int, eps: float):
+    """layer_norm_core whose weight and bias may be absent; the result alone."""
+    shape = input.shape[axis:]
+    gamma = P.fill(shape, 1.0, input.dtype) if weight is None else weight
+    beta = P.fill(shape, 0.0, input.dtype) if bias is None else bias
+    return layer_norm_core(input, gamma, beta, axis, eps)[0]
+
+
+def layer_norm(
+    input: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:  # fmt: skip
+    """Last axes brought to mean 0 and variance 1, times weight plus bias (`mindspore.ops.layer_norm`).
+
+    Args:
+        input: Tensor, floating.
+        normalized_shape: sizes of the last axes, which are normalised together.
+        weight, bias: Tensors of that shape, or None.
+        eps: added to the variance.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Raises:
+        ValueError: the last axes have other sizes.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.layer_norm(ms.Tensor([[1.0, 3.0]]), (2,)).round(decimals=3))
+        [[-1.  1.]]
+    """
+    sizes = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    if not sizes or input.shape[input.ndim - len(sizes) :] != sizes:
+        raise ShapeError(
+            f"layer_norm: got input of shape {input.shape} and normalized_shape={sizes}; wanted the "
+            f"sizes of the last axes"
+        )
+    return layer_norm_by(input, weight, bias, input.ndim - len(sizes), float(eps))  # type: ignore[no-any-return]
+
+
+# ---- batch --------------------------------------------------------------------------------------
+
+
+def _along(x: Any, ndim: int) -> Any:
+    """(C,) as (1, C, 1, ...) without the leading 1."""
+    return P.reshape(x, (x.shape[0], *[1] * (ndim - 2)))
+
+
+def _check_channels(name: str, x: TensorType, **given: TensorType) -> None:
+    if x.ndim < 2:
+        raise ShapeError(f"{name}: got input of shape {x.shape}; wanted (N, C, ...)")
+    for what, t in given.items():
+        if t.shape != (x.shape[1],):
+            raise ShapeError(
+                f"{name}: got {what} of shape {t.shape} for input of shape {x.shape}; wanted "
+                f"{(x.shape[1],)}, one number per channel"
+            )
+
+
+@op(dtypes=FLOATING)
+def batch_norm_train(input: Tensor, gamma: Tensor, beta: Tensor, eps: float):
+    """Channels (axis 1) brought to mean 0 and variance 1 over the batch, times gamma plus beta (Ioffe and Szegedy, 2015).
+
+    Also the mean and the biased variance of the batch.
+    """
+    axes = (0, *range(2, input.ndim))
+    x = widened(input)
+    mean = P.reduce_mean(x, axes, False)
+    centred = x - _along(mean, x.ndim)
+    variance = P.reduce_mean(centred * centred, axes, False)
+    scale = P.rsqrt(variance + eps) * _as(gamma, x.dtype)
+    out = centred * _along(scale, x.ndim) + _along(_as(beta, x.dtype), x.ndim)
+    return _as(out, input.dtype), mean, variance
+
+
+@batch_norm_train.infer
+def _(x, gamma, beta, eps):
+    _check_channels("batch_norm", x, gamma=gamma, beta=beta)
+    kept = TensorType.of((x.shape[1],), _statistics_dtype(x.dtype))
+    return x, kept, kept
+
+
+@batch_norm_train.bprop
+def _(x, gamma, beta, out, dout, eps):
+    _, mean, variance = out
+    dy, dmean, dvariance = dout
+    dx, dgamma, dbeta = batch_norm_grad(x, gamma, mean, variance, dy, eps)
+    n = x.size // x.shape[1] if x.shape[1] else 1
+    if not is_zero(dmean):
+        dx = dx + _as(P.broadcast_to(_along(dmean * (1.0 / n), x.ndim), x.shape), x.dtype)
+    if not is_zero(dvariance):
+        centred = widened(x) - _along(mean, x.ndim)
+        dx = dx + _as(centred * _along(dvariance * (2.0 / n), x.ndim), x.dtype)
+    return dx, dgamma, _as(dbeta, beta.dtype)
+
+
+@op(dtypes=FLOATING)
+def batch_norm_grad(input: Tensor, gamma: Tensor, mean: Tensor, var: Tensor, dout: Tensor, eps: float):
+    """Gradients of batch_norm_train with respect to input, gamma and beta."""
+    axes = (0, *range(2, input.ndim))
+    n = input.size // input.shape[1] if input.shape[1] else 1
+    dy = widened(dout)
+    centred = widened(input) - _along(mean, input.ndim)
+    rstd = P.rsqrt(var + eps)
+    dbeta = P.reduce_sum(dy, axes, False)
+    dgamma = P.reduce_sum(dy * centred, axes, False) * rstd
+    inner = dy - _along(dbeta * (1.0 / n), input.ndim) - centred * _along(rstd * dgamma * (1.0 / n), input.ndim)
+    dx = inner * _along(_as(gamma, dy.dtype) * rstd, input.ndim)
+    return _as(dx, input.dtype), _as(dgamma, gamma.dtype), _as(dbeta, gamma.dtype)
+
+
+@batch_norm_grad.infer
+def _(x, gamma, mean, var, dout, eps):
+    return x, gamma, gamma
+
+
+@op(dtypes=FLOATING)
+def batch_norm_infer(input: Tensor, gamma: Tensor, beta: Tensor, mean: Tensor, variance: Tensor, eps: float):
+    """Channels (axis 1) moved by a given mean and variance, times gamma plus beta."""
+    _check_channels(
+        "batch_norm", input._type, gamma=gamma._type, beta=beta._type, mean=mean._type,
+        variance=variance._type,
+    )  # fmt: skip
+    x = widened(input)
+    scale = P.rsqrt(_as(variance, x.dtype) + eps) * _as(gamma, x.dtype)
+    shift = _as(beta, x.dtype) - _as(mean, x.dtype) * scale
+    return _as(x * _along(scale, x.ndim) + _along(shift, x.ndim), input.dtype)
+
+
+def batch_norm(
+    input_x: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
+    bias: Tensor | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
+) -> Tensor:  # fmt: skip
+    """Channels brought to mean 0 and variance 1, times weight plus bias (`mindspore.ops.batch_norm`).
+
+    Args:
+        input_x: Tensor (N, C, ...), floating.
+        running_mean, running_var: Tensors (C,). Used when not training; moved towards the batch's statistics
+            (the unbiased variance) in place when training. None: not kept.
+        weight, bias: Tensors (C,), or None for 1 and 0.
+        training: use the statistics of the batch.
+        momentum: weight of the batch in the running statistics.
+        eps: added to the variance.
+
+    Returns:
+        Tensor of the shape of `input_x`.
+
+    Raises:
+        ValueError: sizes that do not fit; not training without running statistics.
+
+    Examples:
+        >>> import duograph as ms
+        >>> x = ms.Tensor([[1.0], [3.0]])
+        >>> print(ms.ops.batch_norm(x, None, None, training=True).round(decimals=3))
+        [[-1.]
+         [ 1.]]
+    """
+    if input_x.ndim < 2:
+        raise ShapeError(f"batch_norm: got input of shape {input_x.shape}; wanted (N, C, ...)")
+    channels = (input_x.shape[1],)
+    kept = _statistics_dtype(input_x.dtype)
+    gamma = P.fill(channels, 1.0, kept) if weight is None else weight
+    beta = P.fill(channels, 0.0, kept) if bias is None else bias
+    if not training:
+        if running_mean is None or running_var is None:
+            raise ArgumentValueError(
+                "batch_norm: got no running_mean or running_var; wanted both, or training=True"
+            )
+        return batch_norm_infer(input_x, gamma, beta, running_mean, running_var, float(eps))  # type: ignore[no-any-return]
+    out, mean, variance = batch_norm_train(input_x, gamma, beta, float(eps))
+    if running_mean is not None and running_var is not None:
+        move_statistics(input_x, running_mean, running_var, mean, variance, 1.0 - momentum)
+    return out  # type: ignore[no-any-return]
+
+
+def move_statistics(x: Any, running_mean: Any, running_var: Any, mean: Any, variance: Any, keep: float) -> None:
+    """Move running statistics in place towards those of a batch."""
+    from .state import assign  # that family is made of this one's neighbours
+
+    found = P.moving_statistics(
+        running_mean, running_var, P.stop_gradient(mean), P.stop_gradient(variance), keep,
+        x.size // x.shape[1] if x.shape[1] else 1,
+    )  # fmt: skip
+    assign(running_mean, found[0])
+    assign(running_var, found[1])
+
+
+# ---- group, instance, others --------------------------------------------------------------------
+
+
+@op(name="group_norm", dtypes=FLOATING)
+def group_norm_by(input: Tensor, weight: Tensor | None, bias: Tensor | None, groups: int, eps: float):
+    """Channels in groups, each brought to mean 0 and variance 1 (Wu and He, 2018), times weight plus bias."""
+    n = input.shape[0]
+    count = input.size // (n * groups) if n else 0
+    flat = P.reshape(input, (n, groups, count))
+    one, zero = P.fill((count,), 1.0, input.dtype), P.fill((count,), 0.0, input.dtype)
+    out = P.reshape(layer_norm_core(flat, one, zero, 2, eps)[0], input.shape)
+    if weight is not None:
+        out = out * _along(_as(weight, input.dtype), input.ndim)
+    return out if bias is None else out + _along(_as(bias, input.dtype), input.ndim)
+
+
+def group_norm(
+    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
+    """Channels in groups, each brought to mean 0 and variance 1, times weight plus bias (`mindspore.ops.group_norm`).
+
+    Args:
+        input: Tensor (N, C, ...), floating.
+        num_groups: divides C.
+        weight, bias: Tensors (C,), or None.
+        eps: added to the variance.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Raises:
+        ValueError: `num_groups` does not divide C, or other sizes.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.group_norm(ms.ops.ones((2, 4, 3)), 2).shape
+        (2, 4, 3)
+    """
+    if isinstance(num_groups, bool) or not isinstance(num_groups, int):
+        raise ArgumentError(f"group_norm: got num_groups={num_groups!r}; wanted an int")
+    if input.ndim < 2 or num_groups < 1 or input.shape[1] % num_groups:
+        raise ArgumentValueError(
+            f"group_norm: got input of shape {input.shape} and num_groups={num_groups}; wanted "
+            f"(N, C, ...) and a divisor of C"
+        )
+    given = {k: t._type for k, t in (("weight", weight), ("bias", bias)) if t is not None}
+    _check_channels("group_norm", input._type, **given)
+    return group_norm_by(input, weight, bias, num_groups, float(eps))  # type: ignore[no-any-return]
+
+
+def instance_norm(
+    input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None,
+    weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: bool = True,
+    momentum: float = 0.1, eps: float = 1e-5,
+) -> Tensor:  # fmt: skip
+    """Every channel of every sample brought to mean 0 and variance 1 (Ulyanov et al., 2016).
+
+    Args:
+        input: Tensor (N, C, ...), floating.
+        running_mean, running_var: used instead when `use_input_stats` is False.
+        weight, bias: Tensors (C,), or None.
+        momentum: has no effect here.
+        eps: added to the variance.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.instance_norm(ms.ops.ones((2, 4, 3))).shape
+        (2, 4, 3)
+    """
+    if not use_input_stats:
+        return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    if input.ndim < 2:
+        raise ShapeError(f"instance_norm: got input of shape {input.shape}; wanted (N, C, ...)")
+    return group_norm_by(input, weight, bias, input.shape[1], float(eps))  # type: ignore[no-any-return]
+
+
+@op(name="rms_norm", dtypes=FLOATING)
+def rms_norm_by(x: Tensor, gamma: Tensor, eps: float):
+    """x over its root mean square along the axes of gamma, times gamma; and 1 / root mean square."""
+    axes = tuple(range(x.ndim - gamma.ndim, x.ndim))
+    wide = widened(x)
+    rstd = P.rsqrt(_mean(wide * wide, axes) + eps)
+    return _as(wide * rstd * _as(gamma, wide.dtype), x.dtype), rstd
+
+
+def rms_norm(x: Tensor, gamma: Tensor, epsilon: float = 1e-6) -> tuple[Tensor, Tensor]:
+    """x over its root mean square, times gamma (Zhang and Sennrich, 2019; `mindspore.ops.rms_norm`).
+
+    Args:
+        x: Tensor, floating.
+        gamma: Tensor of the shape of the last axes of `x`.
+        epsilon: added to the mean square.
+
+    Returns:
+        (Tensor of the shape of `x`, 1 / root mean square with reduced axes as 1).
+
+    Raises:
+        ValueError: `gamma` has not the shape of the last axes.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.rms_norm(ms.Tensor([[3.0, 3.0]]), ms.Tensor([1.0, 2.0]))[0])
+        [[1. 2.]]
+    """
+    if gamma.ndim == 0 or x.shape[x.ndim - gamma.ndim :] != gamma.shape:
+        raise ShapeError(
+            f"rms_norm: got x of shape {x.shape} and gamma of shape {gamma.shape}; wanted the sizes "
+            f"of the last axes"
+        )
+    return rms_norm_by(x, gamma, float(epsilon))  # type: ignore[no-any-return]
+
+
+@op(name="lrn", dtypes=FLOATING)
+def lrn_by(x: Tensor, depth_radius: int, bias: float, alpha: float, beta: float):
+    """x / (bias + alpha * sum of squares over neighbouring channels) ** beta."""
+    wide = widened(x)
+    r = depth_radius
+    n, c = x.shape[:2]
+    rest = size_of(x.shape[2:])
+    squares = P.reshape(wide * wide, (n, c, rest))
+    squares = P.pad_constant(squares, (0, r, 0), (0, r, 0), 0)
+    near = P.strided_copy(
+        squares, (n, c, 2 * r + 1, rest), ((c + 2 * r) * rest, rest, rest, 1), 0
+    )
+    total = P.reshape(P.reduce_sum(near, (2,), False), x.shape)
+    return _as(wide * P.exp(P.log(total * alpha + bias) * -beta), x.dtype)
+
+
+def lrn(
+    x: Tensor, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5,
+    norm_region: str = "ACROSS_CHANNELS",
+) -> Tensor:  # fmt: skip
+    """Local response normalisation (Krizhevsky et al., 2012; `mindspore.ops.lrn`).
+
+    Args:
+        x: Tensor (N, C, H, W), floating.
+        depth_radius: how many channels on each side count.
+        bias, alpha, beta: x / (bias + alpha * sum) ** beta.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Raises:
+        ValueError: not four axes, or another region.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.lrn(ms.ops.ones((1, 3, 2, 2))).shape
+        (1, 3, 2, 2)
+    """
+    if norm_region != "ACROSS_CHANNELS" or x.ndim != 4:
+        raise ArgumentValueError(
+            f"lrn: got norm_region={norm_region!r} and x of shape {x.shape}; wanted 'ACROSS_CHANNELS' "
+            f"and (N, C, H, W)"
+        )
+    return lrn_by(x, int(depth_radius), float(bias), float(alpha), float(beta))  # type: ignore[no-any-return]
+
+
+@op(name="l2_normalize", dtypes=FLOATING)
+def l2_normalize_by(input: Tensor, axis: Sequence[int], epsilon: float):
+    """input / sqrt(max(sum(input^2), epsilon))."""
+    x = widened(input)
+    total = P.maximum(P.reduce_sum(x * x, axis, True), P.fill((), epsilon, x.dtype))
+    return _as(x * P.rsqrt(total), input.dtype)
+
+
+def l2_normalize(input: Tensor, axis: Any = 0, epsilon: float = 1e-4) -> Tensor:
+    """input over its 2-norm along axes; the squared norm counts as at least epsilon (function form of L2Normalize).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.l2_normalize(ms.Tensor([3.0, 4.0])))
+        [0.6 0.8]
+    """
+    return l2_normalize_by(input, axes_of("l2_normalize", axis, input.ndim), float(epsilon))  # type: ignore[no-any-return]
+
+
+def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Tensor:
+    """input / max(p-norm along dim, eps).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.normalize(ms.Tensor([[3.0, 4.0]])))
+        [[0.6 0.8]]
+    """
+    from .statistics import norm  # made of this module's neighbours
+
+    return input / P.maximum(norm(input, p, dim, True), P.fill((), eps, input.dtype))  # type: ignore[no-any-return]

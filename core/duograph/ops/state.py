@@ -1,0 +1,397 @@
+"""Writing tensors, ordering, printing, hooks, and Python functions as ops."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..autodiff.transforms import add_hook, custom_gradient
+from ..backend import registry
+from ..dtype import as_dtype
+from ..errors import ArgumentError, ArgumentValueError, GradientError, ShapeError
+from ..tensor import Tensor, commit
+from ..types import broadcast_shapes
+from .creation import cast
+from .methods import tensor_method
+from .primitive import Primitive
+from .table import P
+
+__all__ = [
+    "assign", "assign_add", "assign_sub", "depend", "print_", "Assign", "AssignAdd", "AssignSub",
+    "Depend", "Print", "HookBackward", "InsertGradientOf", "Custom", "Load", "UpdateState",
+]  # fmt: skip
+
+
+# ---- writing ------------------------------------------------------------------------------------
+
+
+def _written(name: str, variable: Any, value: Any) -> Tensor:
+    """Give `variable` another value of its own shape and dtype."""
+    if not isinstance(variable, Tensor):
+        raise ArgumentError(f"{name}: got {type(variable).__name__} to write to; wanted a Parameter or Tensor")
+    if not isinstance(value, Tensor):
+        value = Tensor(value)
+    if value.shape != variable.shape:
+        if broadcast_shapes(value.shape, variable.shape) != variable.shape:
+            raise ShapeError(
+                f"{name}: got a value of shape {value.shape} for a variable of shape {variable.shape}; "
+                f"wanted that shape, or one that broadcasts to it"
+            )
+        value = P.broadcast_to(value, variable.shape)
+    value = cast(value, variable.dtype)
+    device = variable._type.device or registry.current_device()
+    if value._type.device is None:
+        value = Tensor(value)  # a private copy: host data may change later
+        commit(value, device)
+    variable._rebind(value)
+    return variable
+
+
+def assign(variable: Tensor, value: Any) -> Tensor:
+    """Write `value` to a Parameter or Tensor (`mindspore.ops.assign`).
+
+    Args:
+        variable: what to write to; it keeps its shape and dtype.
+        value: Tensor or number of the same shape, or one that broadcasts to it.
+
+    Returns:
+        `variable`.
+
+    Raises:
+        ValueError: another shape.
+        TypeError: `variable` is no Tensor.
+
+    Examples:
+        >>> import duograph as ms
+        >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+        >>> print(ms.ops.assign(w, ms.Tensor([2.0])).asnumpy())
+        [2.]
+    """
+    return _written("assign", variable, value)
+
+
+def assign_add(variable: Tensor, value: Any) -> Tensor:
+    """Add `value` to a Parameter or Tensor in place (`mindspore.ops.assign_add`).
+
+    Args:
+        variable: what to write to; it keeps its shape and dtype.
+        value: Tensor or number of the same shape, or one that broadcasts to it.
+
+    Returns:
+        `variable`.
+
+    Raises:
+        ValueError: another shape.
+        TypeError: `variable` is no Tensor.
+
+    Examples:
+        >>> import duograph as ms
+        >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+        >>> print(ms.ops.assign_add(w, 2).asnumpy())
+        [3.]
+    """
+    return _written("assign_add", variable, _number_like(variable, value, "assign_add", 1))
+
+
+def assign_sub(variable: Tensor, value: Any) -> Tensor:
+    """Subtract `value` from a Parameter or Tensor in place (`mindspore.ops.assign_sub`).
+
+    Args:
+        variable: what to write to; it keeps its shape and dtype.
+        value: Tensor or number of the same shape, or one that broadcasts to it.
+
+    Returns:
+        `variable`.
+
+    Raises:
+        ValueError: another shape.
+        TypeError: `variable` is no Tensor.
+
+    Examples:
+        >>> import duograph as ms
+        >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+        >>> print(ms.ops.assign_sub(w, 2).asnumpy())
+        [-1.]
+    """
+    return _written("assign_sub", variable, _number_like(variable, value, "assign_sub", -1))
+
+
+def _number_like(variable: Any, value: Any, name: str, sign: int) -> Tensor:
+    if not isinstance(variable, Tensor):
+        raise ArgumentError(f"{name}: got {type(variable).__name__} to write to; wanted a Parameter or Tensor")
+    return P.add(variable, value) if sign > 0 else P.sub(variable, value)  # type: ignore[no-any-return]
+
+
+# ---- order and output ---------------------------------------------------------------------------
+
+
+def depend(value: Any, expr: Any) -> Any:
+    """`value`; what `expr` did came before (`mindspore.ops.depend`).
+
+    Line by line this holds anyway; in a compiled function it is an edge of the order of effects.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.depend(ms.Tensor(1), ms.Tensor(2)).item()
+        1
+    """
+    del expr
+    return value
+
+
+def print_(*input_x: Any) -> None:
+    """Print tensors and other values, one a line (`mindspore.ops.print_`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.print_("x:", ms.Tensor(1))
+        x:
+        Tensor(shape=[], dtype=Int64, value= 1)
+    """
+    for x in input_x:
+        text = repr(x) if isinstance(x, Tensor) else str(x)
+        sys.stdout.write(text + "\n")
+
+
+# ---- primitive classes --------------------------------------------------------------------------
+
+
+class Assign(Primitive):
+    """Primitive form of `assign`: `Assign()(variable, value)`."""
+
+    def __call__(self, variable: Any, value: Any) -> Any:
+        """Write and return the variable."""
+        return assign(variable, value)
+
+
+class AssignAdd(Primitive):
+    """Primitive form of `assign_add`: `AssignAdd()(variable, value)`."""
+
+    def __call__(self, variable: Any, value: Any) -> Any:
+        """Add in place and return the variable."""
+        return assign_add(variable, value)
+
+
+class AssignSub(Primitive):
+    """Primitive form of `assign_sub`: `AssignSub()(variable, value)`."""
+
+    def __call__(self, variable: Any, value: Any) -> Any:
+        """Subtract in place and return the variable."""
+        return assign_sub(variable, value)
+
+
+class Depend(Primitive):
+    """Primitive form of `depend`: `Depend()(value, expr)`."""
+
+    def __call__(self, value: Any, expr: Any) -> Any:
+        """The value."""
+        return depend(value, expr)
+
+
+class Load(Primitive):
+    """The present value of a Parameter: `Load()(variable, state)`."""
+
+    def __call__(self, variable: Any, state: Any = None) -> Any:
+        """The value as a Tensor."""
+        return P.identity(variable)
+
+
+class UpdateState(Primitive):
+    """An edge of the order of effects: `UpdateState()(state, *exprs)`."""
+
+    def __call__(self, state: Any, *exprs: Any) -> Any:
+        """The state."""
+        return state
+
+
+class Print(Primitive):
+    """Primitive form of `print_`: `Print()("x:", x)`."""
+
+    def __call__(self, *args: Any) -> Any:
+        """Print the arguments."""
+        print_(*args)
+
+
+# ---- hooks --------------------------------------------------------------------------------------
+
+
+def _hooked(args: tuple[Any, ...], on_gradient: Callable[..., Any], name: str) -> Any:
+    """The arguments unchanged, their cotangents through `on_gradient(douts) -> douts`."""
+
+    def forward(*values: Any) -> Any:
+        return values[0] if len(values) == 1 else tuple(values)
+
+    def bprop(*found: Any) -> Any:
+        dout = found[-1]
+        return on_gradient(dout if isinstance(dout, tuple) else (dout,))
+
+    return custom_gradient(forward, bprop, args, name)
+
+
+class HookBackward(Primitive):
+    """Identity whose gradient is shown to a function (`mindspore.ops.HookBackward`).
+
+    Args:
+        hook_fn: called with the tuple of gradients; None leaves them as they are, a Tensor or tuple replaces them.
+        cell_id: accepted for MindSpore.
+
+    Raises:
+        TypeError: `hook_fn` is no function.
+
+    Examples:
+        >>> import duograph as ms
+        >>> hook = ms.ops.HookBackward(lambda grads: grads[0] * 10)
+        >>> ms.grad(lambda x: hook(x) * 2)(ms.Tensor(1.0)).item()
+        20.0
+    """
+
+    def __init__(self, hook_fn: Callable[..., Any], cell_id: str = "") -> None:
+        super().__init__()
+        if not callable(hook_fn):
+            raise ArgumentError(f"HookBackward: got {type(hook_fn).__name__}; wanted a function of the gradients")
+        self.hook_fn = hook_fn
+        self.cell_id = cell_id
+
+    def __call__(self, *inputs: Any) -> Any:
+        """The inputs."""
+
+        def run(douts: tuple[Any, ...]) -> Any:
+            found = self.hook_fn(douts)
+            if found is None:
+                return douts
+            return tuple(found) if isinstance(found, (tuple, list)) else (found,)
+
+        return _hooked(inputs, run, "HookBackward")
+
+
+class InsertGradientOf(Primitive):
+    """Identity whose gradient goes through a function (`mindspore.ops.InsertGradientOf`).
+
+    Args:
+        f: function of the gradient that returns another of its shape.
+
+    Examples:
+        >>> import duograph as ms
+        >>> clip = ms.ops.InsertGradientOf(lambda dx: ms.ops.clamp(dx, -1.0, 1.0))
+        >>> ms.grad(lambda x: clip(x) * 5)(ms.Tensor(1.0)).item()
+        1.0
+    """
+
+    def __init__(self, f: Callable[..., Any]) -> None:
+        super().__init__()
+        if not callable(f):
+            raise ArgumentError(f"InsertGradientOf: got {type(f).__name__}; wanted a function of the gradient")
+        self.f = f
+
+    def __call__(self, x: Any) -> Any:
+        """The input."""
+        return _hooked((x,), lambda douts: (self.f(douts[0]),), "InsertGradientOf")
+
+
+@tensor_method("register_hook")
+def register_hook(self: Tensor, hook: Callable[..., Any]) -> Any:
+    """Call `hook(gradient)` when this tensor's gradient is complete (`mindspore.Tensor.register_hook`).
+
+    Args:
+        hook: function of the gradient; a Tensor that it returns replaces the gradient.
+
+    Returns:
+        A handle with `remove()`.
+
+    Raises:
+        TypeError: `hook` is no function.
+
+    Examples:
+        >>> import duograph as ms
+        >>> def f(x):
+        ...     y = x * 2
+        ...     y.register_hook(lambda g: g * 10)
+        ...     return y
+        >>> ms.grad(f)(ms.Tensor(1.0)).item()
+        20.0
+    """
+    return add_hook(self, hook)
+
+
+# ---- Python functions as ops --------------------------------------------------------------------
+
+
+class Custom(Primitive):
+    """A Python function of NumPy arrays as an op (`mindspore.ops.Custom`).
+
+    Args:
+        func: the function; it gets the inputs as NumPy arrays and returns one array or a tuple of them.
+        out_shape: function of the input shapes, or the shape(s) itself; checked when given.
+        out_dtype: function of the input dtypes, or the dtype(s) itself; results are cast to it.
+        func_type: ``"pyfunc"``, or ``"hybrid"`` for a plain Python function written for that.
+        bprop: ``bprop(*inputs, out, dout)`` of Tensors, one gradient per input.
+        reg_info: accepted for MindSpore.
+
+    Raises:
+        ValueError: another `func_type`: kernels for hardware come from backend plugins here.
+
+    Examples:
+        >>> import duograph as ms
+        >>> square = ms.ops.Custom(lambda x: x * x, lambda s: s, lambda d: d, "pyfunc",
+        ...                        bprop=lambda x, out, dout: (2 * x * dout,))
+        >>> ms.grad(square)(ms.Tensor(3.0)).item()
+        6.0
+    """
+
+    def __init__(
+        self, func: Any, out_shape: Any = None, out_dtype: Any = None, func_type: str = "pyfunc",
+        bprop: Any = None, reg_info: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        if func_type not in ("pyfunc", "hybrid"):
+            raise ArgumentValueError(
+                f"Custom: got func_type={func_type!r}; wanted 'pyfunc' or 'hybrid' (a kernel for hardware is "
+                f"a backend plugin's)"
+            )
+        if not callable(func):
+            raise ArgumentError(f"Custom: got {type(func).__name__} for func; wanted a function of arrays")
+        self.func = func
+        self.out_shape = out_shape
+        self.out_dtype = out_dtype
+        self.func_type = func_type
+        self.bprop = bprop
+        self.reg_info = reg_info
+
+    def _run(self, *inputs: Any) -> Any:
+        arrays = [np.array(x.asnumpy()) if isinstance(x, Tensor) else x for x in inputs]
+        found = self.func(*arrays)
+        several = isinstance(found, (tuple, list))
+        outs = [np.asarray(a) for a in (found if several else (found,))]
+        shapes = _wanted(self.out_shape, [a.shape for a in arrays if isinstance(a, np.ndarray)], len(outs))
+        types = [x.dtype for x in inputs if isinstance(x, Tensor)]
+        dtypes = _wanted(self.out_dtype, types, len(outs))
+        made = []
+        for a, shape, dtype in zip(outs, shapes, dtypes, strict=True):
+            if shape is not None and tuple(shape) != a.shape:
+                raise ShapeError(f"Custom: func returned shape {a.shape}; out_shape says {tuple(shape)}")
+            made.append(Tensor(a, None if dtype is None else as_dtype(dtype)))
+        return tuple(made) if several else made[0]
+
+    def __call__(self, *inputs: Any) -> Any:
+        """The function's result as Tensors."""
+
+        def bprop(*args: Any) -> Any:
+            if self.bprop is None:
+                raise GradientError("Custom: the op has no bprop; give one, or wrap its inputs in stop_gradient")
+            return self.bprop(*args)
+
+        return custom_gradient(self._run, bprop, inputs, "Custom")
+
+
+def _wanted(rule: Any, given: list[Any], count: int) -> list[Any]:
+    """What out_shape or out_dtype says, one item per result."""
+    if rule is None:
+        return [None] * count
+    found = rule(*given) if callable(rule) and not isinstance(rule, type) else rule
+    if count == 1:
+        nested = isinstance(found, (tuple, list)) and len(found) == 1 and isinstance(found[0], (tuple, list))
+        return [found[0] if nested else found]
+    return list(found)
