@@ -7,6 +7,7 @@ DuographError
 ├── ArgumentError (TypeError)          wrong number or kind of arguments
 ├── ArgumentValueError (ValueError)    an argument outside the values allowed
 ├── IndexRangeError (IndexError)       an index past the end
+├── IndexKindError (IndexError, TypeError)         something that cannot be an index
 ├── DeviceError (RuntimeError, ValueError)         no such device; operands on two devices
 │   └── BackendUnavailable             a plugin that is installed and cannot run here
 ├── UnsupportedOpError (NotImplementedError, RuntimeError)  no kernel, no decomposition, no fallback
@@ -46,6 +47,10 @@ class ArgumentValueError(DuographError, ValueError):
 
 class IndexRangeError(DuographError, IndexError):
     """An index past the end of an axis."""
+
+
+class IndexKindError(DuographError, IndexError, TypeError):
+    """Something that cannot be an index."""
 
 
 class DeviceError(DuographError, RuntimeError, ValueError):

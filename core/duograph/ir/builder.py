@@ -34,6 +34,13 @@ class GraphTensor(Tensor):
 
     numpy = asnumpy
 
+    def _rebind(self, other: Tensor) -> None:
+        """Stand for another value of the graph from now on: what `x[i] = v` and in-place methods do."""
+        value = self._builder.operand(other, None)
+        assert value is not None
+        self._type = value._type
+        self._id = value._id
+
     def __repr__(self) -> str:
         return f"GraphTensor(%{self._id}: {self._type})"
 

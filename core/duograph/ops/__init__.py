@@ -25,6 +25,7 @@ from . import (
     joining,
     linalg,
     logic,
+    loss,
     movement,
     normalization,
     optimizer,
@@ -40,6 +41,7 @@ from . import (
     softmax,
     sorting,
     state,
+    statistics,
     trigonometry,
 )
 from .creation import cast
@@ -55,6 +57,8 @@ FAMILIES = (
     reduction,
     linalg,
     softmax,
+    loss,
+    statistics,
     state,
     normalization,
     random,

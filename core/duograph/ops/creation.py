@@ -12,7 +12,7 @@ from ..op import op
 from ..tensor import Tensor
 from ..types import TensorType
 
-__all__ = ["fill", "iota", "constant", "cast_to", "cast", "zeros_of"]
+__all__ = ["cast"]  # the primitives are for the other families
 
 
 @op(name="fill", composite=False, differentiable=False)
@@ -117,12 +117,12 @@ def cast(input: Any, dtype: Any) -> Tensor:
         input = Tensor(input)
     if input._type.dtype is target:
         return input
-    return cast_to(input, target)  # type: ignore[no-any-return]
+    return cast_to(input, target)
 
 
 def zeros_of(type_: TensorType) -> Tensor:
     """Zeros of a type."""
     zero: Any = False if type_.dtype.kind == "b" else 0
-    return fill(type_.shape, zero, type_.dtype)  # type: ignore[no-any-return]
+    return fill(type_.shape, zero, type_.dtype)
 
 

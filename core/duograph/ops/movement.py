@@ -1,7 +1,8 @@
 """Primitives that move elements: reshape, transpose, broadcast, slices, flips, concatenation, padding.
 
-All but reshape decompose into `strided_copy` (reading) or a scatter over flat positions (writing), so a backend of the inner ring has
-them. Axes, begins and ends arrive normalised; the functions that users call (shaping.py, joining.py, padding.py) do that.
+All but reshape decompose into `strided_copy` (reading) or a scatter over flat positions (writing), so a backend of the
+inner ring has them. Axes, begins and ends arrive normalised; the functions that users call (shaping.py, joining.py,
+padding.py) do that.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def reshape(input: Tensor, shape: Sequence[int] | int) -> Tensor:
     if isinstance(shape, Tensor):
         shape = shape.tolist()
     wanted = (shape,) if isinstance(shape, (int, np.integer)) else tuple(int(n) for n in shape)
-    return reshape_to(input, resolve_shape(input.shape, wanted))  # type: ignore[no-any-return]
+    return reshape_to(input, resolve_shape(input.shape, wanted))
 
 
 def resolve_shape(have: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...]:
@@ -107,8 +108,8 @@ def resolve_shape(have: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...]
     """
     if all(n >= 0 for n in wanted):
         return tuple(wanted)
-    rest = size_of([n for n in wanted if n != -1])
-    total = size_of(have)
+    rest = size_of(tuple([n for n in wanted if n != -1]))
+    total = size_of(tuple(have))
     if list(wanted).count(-1) > 1 or min(wanted) < -1 or not rest or total % rest:
         raise ShapeError(
             f"reshape: got shape {tuple(have)} of {total} elements and the wanted shape "
@@ -266,11 +267,6 @@ def _(x, out, dout, shape):
     return (unbroadcast(dout, x),)
 
 
-def broadcast_to(input: Tensor, shape: Sequence[int]) -> Tensor:
-    """`input` itself when it has that shape, else repeated to it; the shape has no -1."""
-    return input if input.shape == tuple(shape) else broadcast_by(input, shape)
-
-
 def slice_shape(
     begin: Sequence[int], end: Sequence[int], strides: Sequence[int]
 ) -> tuple[int, ...]:
@@ -286,7 +282,7 @@ def slice_by(
 
 
 @slice_by.infer
-def _(x, begin, end, strides):
+def _slice_type(x, begin, end, strides):
     if not len(begin) == len(end) == len(strides) == x.ndim:
         raise ShapeError(
             f"strided_slice: got {len(begin)} begins, {len(end)} ends and {len(strides)} strides for "
@@ -310,7 +306,8 @@ def _(x, begin, end, strides):
 
 def _slices(begin, end, strides):
     return tuple(
-        slice(b, e if e >= 0 else None, s) for b, e, s in zip(begin, end, strides, strict=True)
+        slice(b, e if e >= 0 else None, s) if len(range(b, e, s)) else slice(0)
+        for b, e, s in zip(begin, end, strides, strict=True)
     )
 
 
@@ -350,9 +347,7 @@ def update_by(
 
 @update_by.infer
 def _(x, v, begin, end, strides):
-    found = slice_by.result_types(
-        (x,), {"begin": begin, "end": end, "strides": strides}
-    )
+    found = _slice_type(x, begin, end, strides)
     if v.shape != found.shape or v.dtype is not x.dtype:
         raise ShapeError(
             f"slice_update: got a value of {v} for a slice of {found}; wanted the same"

@@ -1,0 +1,798 @@
+"""Functions that make tensors: zeros, ones, full, ranges, one-hot; and those that tell or change a tensor's type."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dtype import DType, as_dtype, bool_, float32, int32, int64, scalar_dtype
+from ..errors import ArgumentError, ArgumentValueError, DTypeError
+from ..op import op
+from ..tensor import Tensor
+from .axes import axis_of
+from .creation import cast, cast_to, iota
+from .creation import fill as fill_by
+from .logic import select_by
+from .methods import tensor_method
+from .movement import reshape_to
+from .shaping import ints_of, spread
+from .table import P
+
+__all__ = [
+    "ones", "zeros", "full", "empty", "ones_like", "zeros_like", "full_like", "empty_like", "fill",
+    "fills", "eye", "arange", "range", "make_range", "linspace", "logspace", "one_hot",
+    "sequence_mask", "tril_indices", "triu_indices", "tuple_to_array", "scalar_to_tensor",
+    "scalar_to_array", "scalar_cast", "shape", "shape_", "dyn_shape", "size", "numel", "rank",
+    "dtype", "type_as", "is_tensor", "is_floating_point", "is_complex", "vander",
+]  # fmt: skip
+
+
+def _sizes(name: str, shape: Any) -> tuple[int, ...]:
+    found = ints_of(name, "shape", shape)
+    if min(found, default=0) < 0:
+        raise ArgumentValueError(f"{name}: got shape {found}; wanted none negative")
+    return found
+
+
+# ---- constants ---------------------------------------------------------------------------------------
+
+
+def ones(shape: Any, dtype: Any = None) -> Tensor:
+    """A tensor of ones (`mindspore.ops.ones`).
+
+    Args:
+        shape: int, or tuple of ints.
+        dtype: default float32.
+
+    Raises:
+        ValueError: a negative size.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.ones((2, 2), ms.int32)
+        Tensor(shape=[2, 2], dtype=Int32, value=
+        [[1, 1],
+         [1, 1]])
+    """
+    found = float32 if dtype is None else as_dtype(dtype)
+    return fill_by(_sizes("ones", shape), _one(found), found)
+
+
+def _one(of: DType) -> Any:
+    return True if of is bool_ else 1
+
+
+def zeros(size: Any, dtype: Any = None) -> Tensor:
+    """A tensor of zeros (`mindspore.ops.zeros`).
+
+    Args:
+        size: int, or tuple of ints.
+        dtype: default float32.
+
+    Raises:
+        ValueError: a negative size.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.zeros(3)
+        Tensor(shape=[3], dtype=Float32, value= [ 0.00000000e+00,  0.00000000e+00,  0.00000000e+00])
+    """
+    found = float32 if dtype is None else as_dtype(dtype)
+    return fill_by(_sizes("zeros", size), _fit(0, found), found)
+
+
+def _fit(value: Any, of: DType) -> Any:
+    """A number as an element of that dtype is written: bool for bool, truncated for integers."""
+    if of is bool_:
+        return bool(value)
+    if of.is_integer and not isinstance(value, complex):
+        if isinstance(value, float) and not np.isfinite(value):
+            raise ArgumentValueError(f"full: got {value} for dtype {of.name}")
+        wrapped = int(value) & ((1 << (8 * of.itemsize)) - 1)
+        return np.array(wrapped, np.uint64).astype(of.np).item()
+    if of.is_complex:
+        return complex(value)
+    return float(value)
+
+
+def empty(*size: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """A tensor whose values do not matter; they are zeros.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.empty((2, 3)).shape
+        (2, 3)
+    """
+    del device
+    return zeros(spread("empty", "size", size), dtype)
+
+
+def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
+    """A tensor of one value (`mindspore.ops.full`).
+
+    Args:
+        size: int, or tuple of ints.
+        fill_value: number, bool or 0-d Tensor.
+        dtype: default that of a tensor made of the value: bool, int64, float32 or complex128.
+
+    Raises:
+        ValueError: a negative size.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.full((2,), 0.5)
+        Tensor(shape=[2], dtype=Float32, value= [ 5.00000000e-01,  5.00000000e-01])
+    """
+    value, own = _number("full", fill_value)
+    found = own if dtype is None else as_dtype(dtype)
+    return fill_by(_sizes("full", size), _fit(value, found), found)
+
+
+def _number(name: str, value: Any) -> tuple[Any, DType]:
+    """A number and its dtype, from a number or a tensor of one element."""
+    if isinstance(value, Tensor):
+        return value.item(), value.dtype
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, (bool, int, float, complex)):
+        raise ArgumentError(f"{name}: got {type(value).__name__}; wanted a number")
+    return value, scalar_dtype(value)
+
+
+@op(name="full_like", differentiable=False)
+def full_like_by(input: Tensor, value: Any, dtype: DType):
+    """Composite: a tensor of the shape of `input`, on its device, with every element `value`."""
+    return fill_by(input.shape, value, dtype)
+
+
+def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None) -> Tensor:
+    """A tensor of one value in the shape of another (`mindspore.ops.full_like`).
+
+    Args:
+        input: Tensor of any shape.
+        fill_value: number, bool or 0-d Tensor.
+        dtype: default that of `input`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.full_like(ms.Tensor([1, 2]), 7)
+        Tensor(shape=[2], dtype=Int64, value= [7, 7])
+    """
+    found = input.dtype if dtype is None else as_dtype(dtype)
+    value = _fit(_number("full_like", fill_value)[0], found)
+    return full_like_by(input, value, found)
+
+
+def _like(input: Any, value: int, dtype: Any) -> Tensor:
+    if not isinstance(input, Tensor):
+        input = Tensor(input)
+    found = input.dtype if dtype is None else as_dtype(dtype)
+    return full_like_by(input, _fit(value, found), found)
+
+
+def ones_like(input: Tensor, *, dtype: Any = None) -> Tensor:
+    """Ones in the shape of another tensor (`mindspore.ops.ones_like`).
+
+    Args:
+        input: Tensor of any shape.
+        dtype: default that of `input`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.ones_like(ms.Tensor([1.5, 2.5]))
+        Tensor(shape=[2], dtype=Float32, value= [ 1.00000000e+00,  1.00000000e+00])
+    """
+    return _like(input, 1, dtype)
+
+
+def zeros_like(input: Tensor, *, dtype: Any = None) -> Tensor:
+    """Zeros in the shape of another tensor (`mindspore.ops.zeros_like`).
+
+    Args:
+        input: Tensor of any shape.
+        dtype: default that of `input`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.zeros_like(ms.Tensor([1.5, 2.5]))
+        Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  0.00000000e+00])
+    """
+    return _like(input, 0, dtype)
+
+
+def empty_like(input: Tensor, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """A tensor in the shape of another whose values do not matter; they are zeros.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.empty_like(ms.Tensor([1, 2])).shape
+        (2,)
+    """
+    del device
+    return _like(input, 0, dtype)
+
+
+def fill(type: Any, shape: Any, value: Any) -> Tensor:
+    """A tensor of one value (`mindspore.ops.fill`).
+
+    Args:
+        type: the dtype.
+        shape: int, or tuple of ints.
+        value: number or 0-d Tensor.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.fill(ms.float32, (2,), 1)
+        Tensor(shape=[2], dtype=Float32, value= [ 1.00000000e+00,  1.00000000e+00])
+    """
+    return full(shape, value, dtype=type)
+
+
+@tensor_method("fill", "fills")
+def _tensor_fill(self: Tensor, value: Any) -> Tensor:
+    """A tensor of the same type with every element `value`."""
+    return full_like(self, value)
+
+
+def fills(x: Tensor, value: Any) -> Tensor:
+    """A tensor of the type of `x` with every element `value` (`mindspore.ops.fills`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.fills(ms.Tensor([1, 2]), 5)
+        Tensor(shape=[2], dtype=Int64, value= [5, 5])
+    """
+    return full_like(x, value)
+
+
+@tensor_method("new_zeros")
+def _tensor_new_zeros(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
+    """Zeros of another shape and the dtype of this tensor."""
+    return zeros(spread("new_zeros", "size", size), self.dtype if dtype is None else dtype)
+
+
+@tensor_method("new_ones")
+def _tensor_new_ones(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
+    """Ones of another shape and the dtype of this tensor."""
+    return ones(spread("new_ones", "size", size), self.dtype if dtype is None else dtype)
+
+
+@tensor_method("new_full")
+def _tensor_new_full(self: Tensor, size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
+    """One value in another shape and the dtype of this tensor."""
+    return full(size, fill_value, dtype=self.dtype if dtype is None else dtype)
+
+
+@tensor_method("new_empty")
+def _tensor_new_empty(self: Tensor, *size: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """A tensor of another shape and the dtype of this one; its values do not matter."""
+    del device
+    return zeros(spread("new_empty", "size", size), self.dtype if dtype is None else dtype)
+
+
+@op(name="eye", differentiable=False)
+def eye_by(n: int, m: int, offset: int, dtype: DType):
+    """Composite: ones on one diagonal of an (n, m) matrix, zeros elsewhere."""
+    return cast_to(P.equal(iota((n, m), 1, int32) - offset, iota((n, m), 0, int32)), dtype)
+
+
+def eye(n: int, m: int | None = None, dtype: Any = None) -> Tensor:
+    """Ones on the diagonal, zeros elsewhere (`mindspore.ops.eye`).
+
+    Args:
+        n: number of rows.
+        m: number of columns; default `n`.
+        dtype: default float32.
+
+    Raises:
+        ValueError: a negative number.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.eye(2, 3, ms.int32)
+        Tensor(shape=[2, 3], dtype=Int32, value=
+        [[1, 0, 0],
+         [0, 1, 0]])
+    """
+    rows, columns = _sizes("eye", (n, n if m is None else m))
+    return eye_by(rows, columns, 0, float32 if dtype is None else as_dtype(dtype))
+
+
+# ---- ranges ------------------------------------------------------------------------------------------
+
+
+def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None) -> Tensor:
+    """Numbers from `start` up to and without `end` (`mindspore.ops.arange`).
+
+    Args:
+        start, end, step: numbers or 0-d Tensors; one alone is the end.
+        dtype: default int64 when all are integers, else float32.
+
+    Raises:
+        ValueError: `step` is 0.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.arange(1, 7, 2)
+        Tensor(shape=[3], dtype=Int64, value= [1, 3, 5])
+    """
+    if end is None:
+        start, end = 0, start
+    first, last, by = (_number("arange", v)[0] for v in (start, end, step))
+    whole = not any(isinstance(v, float) for v in (first, last, by))
+    found = (int64 if whole else float32) if dtype is None else as_dtype(dtype)
+    if by == 0:
+        raise ArgumentValueError("arange: got step=0; wanted another number")
+    if whole:
+        count = len(builtins.range(int(first), int(last), int(by)))
+        kind = found if found in (int32, int64) else int64
+        out = iota((count,), 0, kind)
+        if by != 1:
+            out = out * by
+        if first != 0:
+            out = out + first
+        return cast(out, found)
+    return Tensor(np.arange(float(first), last, by).astype(found.np))
+
+
+def range(start: Any, end: Any = None, step: Any = 1, maxlen: int = 1000000) -> Tensor:
+    """Numbers from `start` up to and without `end`; the dtype is that of the arguments (`mindspore.ops.range`).
+
+    Raises:
+        ValueError: `step` is 0, or more than `maxlen` numbers.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.range(0, 6, 2)
+        Tensor(shape=[3], dtype=Int64, value= [0, 2, 4])
+    """
+    kinds = [v.dtype for v in (start, end, step) if isinstance(v, Tensor)]
+    made = arange(start, end, step, dtype=kinds[0] if kinds else None)
+    if made.size > maxlen:
+        raise ArgumentValueError(f"range: got {made.size} numbers; wanted at most maxlen={maxlen}")
+    return made
+
+
+def make_range(*args: int) -> tuple[int, ...]:
+    """`tuple(range(...))` of Python (`mindspore.ops.make_range`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.make_range(1, 7, 2)
+        (1, 3, 5)
+    """
+    return tuple(builtins.range(*[_number("make_range", a)[0] for a in args]))
+
+
+@op(name="linspace")
+def linspace_by(start: Tensor, end: Tensor, steps: int):
+    """Composite: `steps` numbers from `start` to `end`, both included, along a new last axis."""
+    part = iota((steps,), 0, start.dtype) * (1.0 / max(steps - 1, 1))
+    first = reshape_to(start, (*start.shape, 1))
+    last = reshape_to(end, (*end.shape, 1))
+    half = P.less(iota((steps,), 0, int32), (steps + 1) // 2)
+    # from the nearer end, so that both ends are exact
+    return select_by(half, first + (last - first) * part, last - (last - first) * (1.0 - part))
+
+
+def linspace(start: Any, end: Any, steps: int) -> Tensor:
+    """`steps` evenly spaced numbers from `start` to `end`, both included (`mindspore.ops.linspace`).
+
+    Args:
+        start, end: numbers, or Tensors of one shape, which the result has before its last axis.
+        steps: int.
+
+    Returns:
+        Tensor, float32 unless `start` is a Tensor of another floating dtype.
+
+    Raises:
+        ValueError: `steps` is negative.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.linspace(0, 1, 5).asnumpy()
+        array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
+    """
+    (count,) = _sizes("linspace", steps)
+    if not isinstance(start, Tensor) and not isinstance(end, Tensor):
+        return Tensor(np.linspace(start, end, count).astype(np.float32))
+    like = start if isinstance(start, Tensor) else end
+    found = like.dtype if like.dtype.is_floating else float32
+    first, last = (cast(v if isinstance(v, Tensor) else Tensor(v), found) for v in (start, end))
+    return linspace_by(first, last, count)
+
+
+def logspace(start: Any, end: Any, steps: int, base: int = 10, *, dtype: Any = float32) -> Tensor:
+    """`base` to the power of each of `linspace(start, end, steps)` (`mindspore.ops.logspace`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.logspace(0, 2, 3)
+        Tensor(shape=[3], dtype=Float32, value= [ 1.00000000e+00,  1.00000000e+01,  1.00000000e+02])
+    """
+    if not isinstance(start, Tensor) and not isinstance(end, Tensor):
+        (count,) = _sizes("logspace", steps)
+        return Tensor(np.power(float(base), np.linspace(start, end, count)).astype(as_dtype(dtype).np))
+    return cast(P.pow(float(base), linspace(start, end, steps)), dtype)
+
+
+# ---- one-hot and masks -------------------------------------------------------------------------------
+
+
+@op(name="one_hot_mask", differentiable=False)
+def one_hot_mask(indices: Tensor, depth: int, axis: int):
+    """Composite: whether the number along a new axis of size `depth` is the index."""
+    shape = indices.shape
+    wide = shape[:axis] + (depth,) + shape[axis:]
+    narrow = shape[:axis] + (1,) + shape[axis:]
+    return P.equal(reshape_to(indices, narrow), iota(wide, axis, indices.dtype))
+
+
+def one_hot(
+    indices: Tensor, depth: int, on_value: Any = 1, off_value: Any = 0, axis: int = -1
+) -> Tensor:
+    """`on_value` where the number along a new axis is the index, `off_value` elsewhere (`mindspore.ops.one_hot`).
+
+    Args:
+        indices: Tensor of any shape, integer; one outside [0, depth) gives `off_value` throughout.
+        depth: size of the new axis.
+        on_value, off_value: numbers or 0-d Tensors; their dtype is that of the result.
+        axis: where the new axis is in the result.
+
+    Raises:
+        TypeError: `indices` is not integer.
+        ValueError: `depth` is negative, or `axis` out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.one_hot(ms.Tensor([0, 2]), 3)
+        Tensor(shape=[2, 3], dtype=Int64, value=
+        [[1, 0, 0],
+         [0, 0, 1]])
+    """
+    if not indices.dtype.is_integer:
+        raise DTypeError(f"one_hot: indices have dtype {indices.dtype.name}; wanted an integer dtype")
+    (count,) = _sizes("one_hot", depth)
+    at = axis_of("one_hot", axis, len(indices.shape) + 1)
+    mask = one_hot_mask(as_index(indices), count, at)
+    on = on_value if isinstance(on_value, Tensor) else Tensor(on_value)
+    off = off_value if isinstance(off_value, Tensor) else Tensor(off_value)
+    return select_by(mask, _zero_d(on), _zero_d(off))
+
+
+def _zero_d(x: Tensor) -> Tensor:
+    return reshape_to(x, ()) if x.shape and x.size == 1 else x
+
+
+def as_index(indices: Any) -> Any:
+    """Indices as int32 or int64, the dtypes that gather and scatter take; other integers become int64.
+
+    Raises:
+        DTypeError: not integers.
+    """
+    if not isinstance(indices, Tensor):
+        indices = Tensor(indices)
+    kind = indices.dtype
+    if kind is int32 or kind is int64:
+        return indices
+    if not kind.is_integer:
+        if indices.size == 0 and indices.dtype is float32:
+            return cast_to(indices, int64)  # made of an empty list
+        raise DTypeError(f"index: got indices of dtype {kind.name}; wanted integers")
+    return cast_to(indices, int64)
+
+
+def sequence_mask(lengths: Any, maxlen: int | None = None) -> Tensor:
+    """Whether a position comes before the end of a sequence (`mindspore.ops.sequence_mask`).
+
+    Args:
+        lengths: integer Tensor, or tuple or list.
+        maxlen: size of the new last axis; default the largest length, whose value is then read.
+
+    Returns:
+        Tensor of bool, of shape lengths.shape + (maxlen,).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.sequence_mask(ms.Tensor([1, 3]), 4)
+        Tensor(shape=[2, 4], dtype=Bool, value=
+        [[ True, False, False, False],
+         [ True,  True,  True, False]])
+    """
+    found = as_index(lengths)
+    if maxlen is None:
+        maxlen = int(found.asnumpy().max()) if found.size else 0
+    (count,) = _sizes("sequence_mask", maxlen)
+    return sequence_mask_by(found, count)
+
+
+@op(name="sequence_mask", differentiable=False)
+def sequence_mask_by(lengths: Tensor, maxlen: int):
+    """Composite: whether the number along a new last axis is below the length."""
+    shape = lengths.shape
+    count = iota((*shape, maxlen), len(shape), lengths.dtype)
+    return P.less(count, reshape_to(lengths, (*shape, 1)))
+
+
+def _triangle_indices(name: str, row: int, col: int, offset: int, dtype: Any, lower: bool) -> Tensor:
+    rows, columns = _sizes(name, (row, col))
+    found = np.tril_indices(rows, offset, columns) if lower else np.triu_indices(rows, offset, columns)
+    return Tensor(np.stack(found).astype(as_dtype(dtype).np))
+
+
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = int64) -> Tensor:
+    """Row and column indices of the lower triangle of a matrix, as two rows (`mindspore.ops.tril_indices`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.tril_indices(2, 2)
+        Tensor(shape=[2, 3], dtype=Int64, value=
+        [[0, 1, 1],
+         [0, 0, 1]])
+    """
+    return _triangle_indices("tril_indices", row, col, offset, dtype, True)
+
+
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = int64) -> Tensor:
+    """Row and column indices of the upper triangle of a matrix, as two rows (`mindspore.ops.triu_indices`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.triu_indices(2, 2)
+        Tensor(shape=[2, 3], dtype=Int64, value=
+        [[0, 0, 1],
+         [0, 1, 1]])
+    """
+    return _triangle_indices("triu_indices", row, col, offset, dtype, False)
+
+
+def vander(x: Tensor, N: int | None = None) -> Tensor:
+    """The powers N - 1, ..., 1, 0 of a 1-d tensor as columns (`mindspore.ops.vander`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.vander(ms.Tensor([1.0, 2.0, 3.0]))
+        Tensor(shape=[3, 3], dtype=Float32, value=
+        [[ 1.00000000e+00,  1.00000000e+00,  1.00000000e+00],
+         [ 4.00000000e+00,  2.00000000e+00,  1.00000000e+00],
+         [ 9.00000000e+00,  3.00000000e+00,  1.00000000e+00]])
+    """
+    if len(x.shape) != 1:
+        raise ArgumentValueError(f"vander: got shape {x.shape}; wanted one axis")
+    (count,) = _sizes("vander", x.shape[0] if N is None else N)
+    power = Tensor(np.arange(count)[::-1].astype(x.dtype.np))
+    return P.pow(reshape_to(x, (x.size, 1)), power)
+
+
+# ---- from Python values ------------------------------------------------------------------------------
+
+
+def tuple_to_array(input_x: Sequence[Any]) -> Tensor:
+    """Numbers as a 1-d tensor: int32 or float32 (`mindspore.ops.tuple_to_array`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.tuple_to_array((1, 2, 3))
+        Tensor(shape=[3], dtype=Int32, value= [1, 2, 3])
+    """
+    made = Tensor(list(input_x))
+    return cast(made, int32) if made.dtype is int64 else made
+
+
+def scalar_to_tensor(input_x: Any, dtype: Any = float32) -> Tensor:
+    """A number as a 0-d tensor (`mindspore.ops.scalar_to_tensor`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.scalar_to_tensor(1, ms.int32)
+        Tensor(shape=[], dtype=Int32, value= 1)
+    """
+    return Tensor(_number("scalar_to_tensor", input_x)[0], dtype)
+
+
+def scalar_to_array(input_x: Any) -> Tensor:
+    """A number as a 0-d tensor of its own dtype (`mindspore.ops.scalar_to_array`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.scalar_to_array(1.5)
+        Tensor(shape=[], dtype=Float32, value= 1.5)
+    """
+    return Tensor(input_x)
+
+
+def scalar_cast(input_x: Any, input_y: Any) -> Any:
+    """A number as a Python number of the kind of a dtype (`mindspore.ops.scalar_cast`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.scalar_cast(1.7, ms.int32)
+        1
+    """
+    return _fit(_number("scalar_cast", input_x)[0], as_dtype(input_y))
+
+
+# ---- the type of a tensor ----------------------------------------------------------------------------
+
+
+def _tensor(name: str, x: Any) -> Tensor:
+    if not isinstance(x, Tensor):
+        raise ArgumentError(f"{name}: got {type(x).__name__}; wanted a Tensor")
+    return x
+
+
+def shape(input_x: Tensor) -> tuple[int, ...]:
+    """The shape as a tuple of ints (`mindspore.ops.shape`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.shape(ms.Tensor([[1, 2]]))
+        (1, 2)
+    """
+    return _tensor("shape", input_x).shape
+
+
+shape_ = shape
+
+
+def dyn_shape(input_x: Tensor) -> Tensor:
+    """The shape as a tensor of int64 (`mindspore.ops.dyn_shape`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.dyn_shape(ms.Tensor([[1, 2]]))
+        Tensor(shape=[2], dtype=Int64, value= [1, 2])
+    """
+    return Tensor(np.array(_tensor("dyn_shape", input_x).shape, np.int64))
+
+
+def size(input_x: Tensor) -> int:
+    """The number of elements (`mindspore.ops.size`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.size(ms.Tensor([[1, 2]]))
+        2
+    """
+    return _tensor("size", input_x).size
+
+
+def numel(input: Tensor) -> int:
+    """The number of elements (`mindspore.ops.numel`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.numel(ms.Tensor([[1, 2]]))
+        2
+    """
+    return _tensor("numel", input).size
+
+
+def rank(input_x: Tensor) -> int:
+    """The number of axes (`mindspore.ops.rank`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.rank(ms.Tensor([[1, 2]]))
+        2
+    """
+    return len(_tensor("rank", input_x).shape)
+
+
+def dtype(x: Tensor) -> DType:
+    """The element type (`mindspore.ops.dtype`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.dtype(ms.Tensor([1.0]))
+        duograph.float32
+    """
+    return _tensor("dtype", x).dtype
+
+
+def is_tensor(obj: Any) -> bool:
+    """Whether `obj` is a Tensor (`mindspore.ops.is_tensor`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.is_tensor(1)
+        False
+    """
+    return isinstance(obj, Tensor)
+
+
+def is_floating_point(input: Tensor) -> bool:
+    """Whether the dtype is a floating one (`mindspore.ops.is_floating_point`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.is_floating_point(ms.Tensor([1.0]))
+        True
+    """
+    return _tensor("is_floating_point", input).dtype.is_floating
+
+
+def is_complex(input: Tensor) -> bool:
+    """Whether the dtype is a complex one (`mindspore.ops.is_complex`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.is_complex(ms.Tensor([1.0]))
+        False
+    """
+    return _tensor("is_complex", input).dtype.is_complex
+
+
+@tensor_method("type_as")
+def type_as(input: Tensor, other: Tensor) -> Tensor:
+    """`input` converted to the dtype of `other` (`mindspore.ops.type_as`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.type_as(ms.Tensor([1]), ms.Tensor([1.0]))
+        Tensor(shape=[1], dtype=Float32, value= [ 1.00000000e+00])
+    """
+    return cast(input, other.dtype)
+
+
+@tensor_method("astype")
+def _tensor_astype(self: Tensor, dtype: Any, copy: bool = True) -> Tensor:
+    """Every element converted to `dtype`. See `ops.cast`."""
+    del copy  # buffers are immutable: sharing one is as good as a copy
+    return cast(self, dtype)
+
+
+@tensor_method("type")
+def _tensor_type(self: Tensor, dtype: Any = None) -> Any:
+    """The name of the dtype, or the tensor converted to another one."""
+    return str(self.dtype) if dtype is None else cast(self, dtype)
+
+
+@tensor_method("to")
+def _tensor_to(
+    self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False,
+    copy: bool = False,
+) -> Tensor:  # fmt: skip
+    """Converted to a dtype, moved to a device, or both: ``x.to(ms.float16)``, ``x.to("CPU")``, ``x.to(other)``."""
+    del non_blocking, copy
+    for value in args:
+        if isinstance(value, Tensor):
+            dtype = value.dtype
+            where = value._type.device
+            device = repr(where) if where is not None else device
+        elif isinstance(value, str) and not _names_dtype(value):
+            device = value
+        elif value is not None and not isinstance(value, bool):
+            dtype = value
+    out = self if dtype is None else cast(self, dtype)
+    own = out._type.device
+    if device is None or (own is not None and repr(own) in (device, f"{device}:0")):
+        return out
+    return out.move_to(device)
+
+
+def _names_dtype(text: str) -> bool:
+    try:
+        as_dtype(text)
+    except TypeError:
+        return False
+    return True
+
+
+def _converter(name: str, dtype_name: str) -> None:
+    def method(self: Tensor) -> Tensor:
+        return cast(self, dtype_name)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"Every element converted to {dtype_name}."
+    globals()[f"_tensor_{name}"] = tensor_method(name)(method)
+
+
+for _name, _dtype_name in {
+    "float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "int": "int32",
+    "long": "int64", "short": "int16", "byte": "uint8", "bool": "bool",
+}.items():  # fmt: skip
+    _converter(_name, _dtype_name)

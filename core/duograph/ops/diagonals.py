@@ -1,0 +1,427 @@
+"""Triangles, bands and diagonals of matrices; axes before the last two are a batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..dtype import int32
+from ..errors import ArgumentError, ArgumentValueError, ShapeError
+from ..op import op
+from ..tensor import Tensor
+from .axes import axis_of
+from .creation import iota, zeros_of
+from .logic import logical_and, select_by
+from .methods import tensor_method
+from .movement import dense_strides, pad_by, reshape_to, strided_copy
+from .shaping import moveaxis
+from .table import P
+
+__all__ = [
+    "tril", "triu", "matrix_band_part", "diag", "diagonal", "diag_embed", "diagflat",
+    "diagonal_scatter", "matrix_diag", "matrix_diag_part", "matrix_set_diag", "fill_diagonal",
+]  # fmt: skip
+
+
+def _distance(x: Any) -> Any:
+    """Column minus row, of the last two axes of `x`."""
+    shape = x.shape[-2:]
+    return iota(shape, 1, int32) - iota(shape, 0, int32)
+
+
+def _int(name: str, what: str, value: Any) -> int:
+    if isinstance(value, Tensor) and value.size == 1:
+        value = value.item()
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise ArgumentError(f"{name}: got {what}={value!r}; wanted an int")
+    return int(value)
+
+
+def _matrix(name: str, x: Any) -> None:
+    if len(x.shape) < 2:
+        raise ShapeError(f"{name}: got shape {x.shape}; wanted at least two axes")
+
+
+@op(name="tril", method="tril")
+def tril(input: Tensor, diagonal: int = 0):
+    """The lower triangle of matrices, zeros above it (`mindspore.ops.tril`).
+
+    Args:
+        input: Tensor of at least two axes.
+        diagonal: the last diagonal that is kept: 0 the main one, positive ones above it.
+
+    Raises:
+        ValueError: fewer than two axes.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.tril(ms.Tensor([[1, 2], [3, 4]]))
+        Tensor(shape=[2, 2], dtype=Int64, value=
+        [[1, 0],
+         [3, 4]])
+    """
+    _matrix("tril", input)
+    keep = P.less_equal(_distance(input), _int("tril", "diagonal", diagonal))
+    return select_by(keep, input, zeros_of(input._type.plain))
+
+
+@op(name="triu", method="triu")
+def triu(input: Tensor, diagonal: int = 0):
+    """The upper triangle of matrices, zeros below it (`mindspore.ops.triu`).
+
+    Args:
+        input: Tensor of at least two axes.
+        diagonal: the first diagonal that is kept: 0 the main one, positive ones above it.
+
+    Raises:
+        ValueError: fewer than two axes.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.triu(ms.Tensor([[1, 2], [3, 4]]))
+        Tensor(shape=[2, 2], dtype=Int64, value=
+        [[1, 2],
+         [0, 4]])
+    """
+    _matrix("triu", input)
+    keep = P.less_equal(_int("triu", "diagonal", diagonal), _distance(input))
+    return select_by(keep, input, zeros_of(input._type.plain))
+
+
+@op(name="matrix_band_part", primitive="MatrixBandPart")
+def matrix_band_part(x: Tensor, lower: int, upper: int):
+    """The main diagonal of matrices with some below and above it, zeros elsewhere (`mindspore.ops.matrix_band_part`).
+
+    Args:
+        x: Tensor of at least two axes.
+        lower, upper: how many diagonals below and above are kept; negative: all.
+
+    Raises:
+        ValueError: fewer than two axes.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.matrix_band_part(ms.Tensor([[1, 2, 3], [4, 5, 6]]), 0, 1)
+        Tensor(shape=[2, 3], dtype=Int64, value=
+        [[1, 2, 0],
+         [0, 5, 6]])
+    """
+    _matrix("matrix_band_part", x)
+    low, high = _int("matrix_band_part", "lower", lower), _int("matrix_band_part", "upper", upper)
+    rows, columns = x.shape[-2:]
+    at = _distance(x)
+    keep = logical_and(
+        P.less_equal(-(rows if low < 0 else low), at), P.less_equal(at, columns if high < 0 else high)
+    )
+    return select_by(keep, x, zeros_of(x._type.plain))
+
+
+# ---- read a diagonal -----------------------------------------------------------------------------------
+
+
+@op(name="diagonal")
+def diagonal_by(input: Tensor, offset: int):
+    """Composite: a diagonal of the last two axes, as the last axis."""
+    shape = input.shape
+    steps = dense_strides(shape)
+    rows, columns = shape[-2:]
+    first_row, first_column = max(-offset, 0), max(offset, 0)
+    n = max(min(rows - first_row, columns - first_column), 0)
+    start = first_row * steps[-2] + first_column * steps[-1] if n else 0
+    return strided_copy(input, (*shape[:-2], n), (*steps[:-2], steps[-2] + steps[-1]), start)
+
+
+@tensor_method("diagonal")
+def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """A diagonal of the matrices that two axes make, as the last axis (`mindspore.ops.diagonal`).
+
+    Args:
+        input: Tensor of at least two axes.
+        offset: 0 the main diagonal, positive ones above it.
+        dim1, dim2: the two axes, which leave the result.
+
+    Raises:
+        ValueError: fewer than two axes, an axis out of range, or the same one twice.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.diagonal(ms.Tensor([[1, 2], [3, 4]]))
+        Tensor(shape=[2], dtype=Int64, value= [1, 4])
+    """
+    rows, columns = _two_axes("diagonal", len(input.shape), dim1, dim2)
+    last = len(input.shape) - 1
+    moved = moveaxis(input, (rows, columns), (last - 1, last))
+    return diagonal_by(moved, _int("diagonal", "offset", offset))
+
+
+def _two_axes(name: str, ndim: int, dim1: int, dim2: int) -> tuple[int, int]:
+    if ndim < 2:
+        raise ShapeError(f"{name}: got {ndim} axes; wanted at least two")
+    a, b = axis_of(name, dim1, ndim), axis_of(name, dim2, ndim)
+    if a == b:
+        raise ArgumentValueError(f"{name}: got dim1={dim1} and dim2={dim2}; wanted two axes")
+    return a, b
+
+
+# ---- write a diagonal ----------------------------------------------------------------------------------
+
+
+@op(name="diag_embed")
+def diag_embed_by(input: Tensor, offset: int):
+    """Composite: the last axis as a diagonal of square matrices of zeros, in the last two axes."""
+    size = input.shape[-1] + abs(offset)
+    lead = input.shape[:-1]
+    # element of row i: input[i] for a diagonal above, input[i + offset] for one below
+    low, high = (0, offset) if offset >= 0 else (-offset, 0)
+    rows = pad_by(input, (*[0] * len(lead), low), (*[0] * len(lead), high), 0)
+    at = iota((size, size), 1, int32) - iota((size, size), 0, int32)
+    column = reshape_to(rows, (*lead, size, 1))
+    zero = zeros_of(input._type.plain.with_(shape=()))
+    return select_by(P.equal(at, offset), column, zero)
+
+
+def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """The last axis as a diagonal of matrices of zeros (`mindspore.ops.diag_embed`).
+
+    Args:
+        input: Tensor of at least one axis.
+        offset: 0 the main diagonal, positive ones above it.
+        dim1, dim2: where the two axes of the matrices are in the result.
+
+    Raises:
+        ValueError: a 0-d tensor, an axis out of range, or the same one twice.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.diag_embed(ms.Tensor([1, 2]))
+        Tensor(shape=[2, 2], dtype=Int64, value=
+        [[1, 0],
+         [0, 2]])
+    """
+    ndim = len(input.shape) + 1
+    a, b = _two_axes("diag_embed", ndim, dim1, dim2)
+    made = diag_embed_by(input, _int("diag_embed", "offset", offset))
+    if (a, b) == (ndim - 2, ndim - 1):
+        return made
+    return moveaxis(made, (ndim - 2, ndim - 1), (a, b))
+
+
+tensor_method("diag_embed")(diag_embed)
+
+
+def diag(input: Tensor) -> Tensor:
+    """The elements on the diagonal of zeros; a tensor of n axes gives one of 2n (`mindspore.ops.diag`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.diag(ms.Tensor([1, 2]))
+        Tensor(shape=[2, 2], dtype=Int64, value=
+        [[1, 0],
+         [0, 2]])
+    """
+    shape = input.shape
+    if not shape:
+        raise ShapeError("diag: got a 0-d tensor; wanted at least one axis")
+    flat = diag_embed_by(reshape_to(input, (input.size,)), 0)
+    return reshape_to(flat, shape + shape)
+
+
+@tensor_method("diag")
+def _tensor_diag(self: Tensor, diagonal: int = 0) -> Tensor:
+    """The elements on a diagonal of zeros. See `ops.diag`; other diagonals than the main one for 1-d tensors only."""
+    if diagonal == 0:
+        return diag(self)
+    if len(self.shape) != 1:
+        raise ArgumentValueError(
+            f"diag: got diagonal={diagonal} for shape {self.shape}; wanted 0, or one axis "
+            f"(ops.diagonal reads a diagonal)"
+        )
+    return diag_embed_by(self, _int("diag", "diagonal", diagonal))
+
+
+@tensor_method("diagflat")
+def diagflat(input: Tensor, offset: int = 0) -> Tensor:
+    """All elements, in row-major order, on a diagonal of zeros (`mindspore.ops.diagflat`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.diagflat(ms.Tensor([1, 2]), 1)
+        Tensor(shape=[3, 3], dtype=Int64, value=
+        [[0, 1, 0],
+         [0, 0, 2],
+         [0, 0, 0]])
+    """
+    return diag_embed_by(reshape_to(input, (input.size,)), _int("diagflat", "offset", offset))
+
+
+@op(name="set_diagonal", promote="common")
+def set_diagonal_by(input: Tensor, values: Tensor, offset: int):
+    """Composite: `input` with a diagonal of its last two axes replaced by the last axis of `values`."""
+    rows = input.shape[-2]
+    n = values.shape[-1]
+    lead = [0] * (values.ndim - 1)
+    low = max(-offset, 0)
+    high = rows - n - low
+    spread = pad_by(values, (*lead, low), (*lead, high), 0)
+    column = reshape_to(spread, (*values.shape[:-1], rows, 1))
+    return select_by(P.equal(_distance(input), offset), column, input)
+
+
+@tensor_method("diagonal_scatter")
+def diagonal_scatter(
+    input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> Tensor:
+    """`input` with a diagonal replaced by `src` (`mindspore.ops.diagonal_scatter`).
+
+    Args:
+        input: Tensor of at least two axes.
+        src: Tensor of the shape of ``ops.diagonal(input, offset, dim1, dim2)``.
+        offset, dim1, dim2: as for `ops.diagonal`.
+
+    Raises:
+        ValueError: another shape of `src`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.diagonal_scatter(ms.ops.zeros((2, 2)), ms.Tensor([1.0, 2.0]))
+        Tensor(shape=[2, 2], dtype=Float32, value=
+        [[ 1.00000000e+00,  0.00000000e+00],
+         [ 0.00000000e+00,  2.00000000e+00]])
+    """
+    ndim = len(input.shape)
+    a, b = _two_axes("diagonal_scatter", ndim, dim1, dim2)
+    moved = moveaxis(input, (a, b), (ndim - 2, ndim - 1))
+    wanted = (*moved.shape[:-2], diagonal_length(moved.shape, offset))
+    if src.shape != wanted:
+        raise ShapeError(f"diagonal_scatter: got src of shape {src.shape}; wanted {wanted}")
+    made = set_diagonal_by(moved, src, _int("diagonal_scatter", "offset", offset))
+    return moveaxis(made, (ndim - 2, ndim - 1), (a, b))
+
+
+def diagonal_length(shape: Any, offset: int) -> int:
+    """How long a diagonal of the last two axes is."""
+    return max(min(shape[-2] - max(-offset, 0), shape[-1] - max(offset, 0)), 0)
+
+
+def matrix_diag(
+    x: Tensor, k: int = 0, num_rows: int = -1, num_cols: int = -1, padding_value: Any = 0,
+    align: str = "RIGHT_LEFT",
+) -> Tensor:  # fmt: skip
+    """The last axis as diagonal `k` of matrices (`mindspore.ops.matrix_diag`), one diagonal at a time.
+
+    Args:
+        x: Tensor of at least one axis.
+        k: 0 the main diagonal, positive ones above it.
+        num_rows, num_cols: sizes of the matrices; -1: as small as they can be.
+        padding_value: what stands elsewhere.
+
+    Raises:
+        ValueError: sizes for which the diagonal is of another length.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.matrix_diag(ms.Tensor([1, 2]), 1)
+        Tensor(shape=[2, 3], dtype=Int64, value=
+        [[0, 1, 0],
+         [0, 0, 2]])
+    """
+    del align  # of several diagonals only
+    at, pad = _int("matrix_diag", "k", k), _int_or_float(padding_value)
+    n = x.shape[-1] if x.shape else 0
+    rows = _int("matrix_diag", "num_rows", num_rows)
+    columns = _int("matrix_diag", "num_cols", num_cols)
+    rows = n + max(-at, 0) if rows == -1 else rows
+    columns = n + max(at, 0) if columns == -1 else columns
+    if not x.shape or diagonal_length((rows, columns), at) != n:
+        raise ShapeError(
+            f"matrix_diag: got shape {x.shape} for diagonal {at} of ({rows}, {columns}) matrices"
+        )
+    return matrix_diag_by(x, at, rows, columns, pad)
+
+
+def _int_or_float(value: Any) -> Any:
+    return value.item() if isinstance(value, Tensor) else value
+
+
+@op(name="matrix_diag")
+def matrix_diag_by(x: Tensor, offset: int, rows: int, columns: int, padding: Any):
+    """Composite: the last axis as one diagonal of (rows, columns) matrices of `padding`."""
+    base = P.fill((*x.shape[:-1], rows, columns), padding, x.dtype)
+    return set_diagonal_by(base, x, offset)
+
+
+def matrix_diag_part(x: Tensor, k: int = 0, padding_value: Any = 0, align: str = "RIGHT_LEFT") -> Tensor:
+    """Diagonal `k` of matrices (`mindspore.ops.matrix_diag_part`), one diagonal at a time.
+
+    Raises:
+        ValueError: fewer than two axes.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.matrix_diag_part(ms.Tensor([[1, 2], [3, 4]]), 0)
+        Tensor(shape=[2], dtype=Int64, value= [1, 4])
+    """
+    del padding_value, align  # of several diagonals only
+    _matrix("matrix_diag_part", x)
+    return diagonal_by(x, _int("matrix_diag_part", "k", k))
+
+
+def matrix_set_diag(x: Tensor, diagonal: Tensor, k: int = 0, align: str = "RIGHT_LEFT") -> Tensor:
+    """Matrices with diagonal `k` replaced (`mindspore.ops.matrix_set_diag`), one diagonal at a time.
+
+    Raises:
+        ValueError: fewer than two axes, or a diagonal of another length.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.matrix_set_diag(ms.ops.zeros((2, 2)), ms.Tensor([1.0, 2.0]))
+        Tensor(shape=[2, 2], dtype=Float32, value=
+        [[ 1.00000000e+00,  0.00000000e+00],
+         [ 0.00000000e+00,  2.00000000e+00]])
+    """
+    del align  # of several diagonals only
+    _matrix("matrix_set_diag", x)
+    return diagonal_scatter(x, diagonal, _int("matrix_set_diag", "k", k), -2, -1)
+
+
+def fill_diagonal(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+    """A matrix with one value on its diagonal; of more, equal axes, where all indices agree.
+
+    Args:
+        input: Tensor of two axes, or of more of equal size.
+        fill_value: number.
+        wrap: whether the diagonal of a tall matrix starts again below its end.
+
+    Raises:
+        ValueError: fewer than two axes, or more of unequal size.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.fill_diagonal(ms.ops.zeros((2, 2)), 3.0)
+        Tensor(shape=[2, 2], dtype=Float32, value=
+        [[ 3.00000000e+00,  0.00000000e+00],
+         [ 0.00000000e+00,  3.00000000e+00]])
+    """
+    shape = input.shape
+    _matrix("fill_diagonal", input)
+    if len(shape) > 2 and len(set(shape)) > 1:
+        raise ShapeError(f"fill_diagonal: got shape {shape}; wanted two axes, or equal ones")
+    return fill_diagonal_by(input, _int_or_float(fill_value), bool(wrap))
+
+
+@op(name="fill_diagonal")
+def fill_diagonal_by(input: Tensor, value: Any, wrap: bool):
+    """Composite: `value` at every step of the diagonal through the flat elements."""
+    shape = input.shape
+    step = sum(dense_strides(shape)) if len(shape) > 2 else shape[1] + 1
+    last = input.size if wrap or len(shape) > 2 else min(input.size, shape[1] * shape[1])
+    flat = reshape_to(iota((input.size,), 0, int32), shape)
+    on = logical_and(P.equal(P.remainder(flat, step), 0), P.less(flat, last))
+    return select_by(on, P.fill((), value, input.dtype), input)
+
+
+@tensor_method("fill_diagonal")
+def _tensor_fill_diagonal(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+    """A copy with one value on the diagonal. See `ops.fill_diagonal`."""
+    return fill_diagonal(self, fill_value, wrap)

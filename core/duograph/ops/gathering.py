@@ -1,0 +1,291 @@
+"""Functions that read by index: gather in its forms, take, index_select."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dtype import int64
+from ..errors import ArgumentError, ArgumentValueError, ShapeError
+from ..op import op
+from ..tensor import Tensor
+from ..types import size_of
+from .axes import axis_of
+from .creation import cast_to, iota
+from .creation_functions import as_index
+from .gather_scatter import from_zero, gather_by, gather_elements_by
+from .logic import logical_or, select_by
+from .methods import tensor_method
+from .movement import dense_strides, position_dtype, reshape_to, slice_axis, transpose_by
+from .table import P
+
+__all__ = ["gather", "gather_d", "gather_elements", "gather_nd", "index_select", "take"]
+
+
+def linear_index(parts: Sequence[Any], sizes: tuple[int, ...]) -> Any:
+    """Positions on the axis that merging axes of `sizes` gives, from one index an axis; the indices broadcast.
+
+    An index out of range gives a position out of range, which the gather or scatter on the merged axis sees.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    total = size_of(sizes)
+    kind = position_dtype(total)
+    wrong = at = None
+    for part, n, step in zip(parts, sizes, dense_strides(sizes), strict=True):
+        part = part if part.dtype is kind or part.dtype is int64 else cast_to(part, kind)
+        own = from_zero(part, n)
+        outside = logical_or(P.less(own, 0), P.less(n - 1, own))
+        wrong = outside if wrong is None else logical_or(wrong, outside)
+        own = own * step if step != 1 else own
+        at = own if at is None else at + own
+    return select_by(wrong, total, at)
+
+
+def nd_index(shape: tuple[int, ...], indices: Any) -> Any:
+    """Positions on the merged leading axes of `shape` that the rows in the last axis of `indices` name."""
+    count = indices.shape[-1]
+    lead = indices.shape[:-1]
+    last = len(lead)
+    parts = [reshape_to(slice_axis(indices, last, j, j + 1), lead) for j in range(count)]
+    return linear_index(parts, shape[:count])
+
+
+def check_nd(name: str, shape: Sequence[int], indices: Any) -> int:
+    """How many leading axes the rows of `indices` name.
+
+    Raises:
+        ShapeError: more than there are, or none.
+    """
+    if not indices.shape or not 0 < indices.shape[-1] <= len(shape):
+        raise ShapeError(
+            f"{name}: got indices of shape {indices.shape} for shape {tuple(shape)}; wanted a last axis of "
+            f"1 to {len(shape)}, an index for each of that many leading axes"
+        )
+    return int(indices.shape[-1])
+
+
+def gather(input_params: Tensor, input_indices: Any, axis: int, batch_dims: int = 0) -> Tensor:
+    """The slices of an axis that indices name (`mindspore.ops.gather`).
+
+    Args:
+        input_params: Tensor.
+        input_indices: integer Tensor of any shape; negative ones count from the end.
+        axis: int.
+        batch_dims: how many leading axes the two have in common: slice by slice along those.
+
+    Returns:
+        Tensor of shape input_params.shape[:axis] + input_indices.shape[batch_dims:] + input_params.shape[axis + 1:].
+
+    Raises:
+        IndexError: an index out of range (on the CPU).
+        TypeError: the indices are not integers.
+        ValueError: an axis out of range, or batch axes that differ.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.gather(ms.Tensor([[1, 2], [3, 4]]), ms.Tensor([1, 0]), 1)
+        Tensor(shape=[2, 2], dtype=Int64, value=
+        [[2, 1],
+         [4, 3]])
+    """
+    if isinstance(axis, Tensor):
+        axis = axis.item()
+    shape = input_params.shape
+    if not shape:
+        raise ShapeError("gather: got a 0-d tensor; wanted at least one axis")
+    at = axis_of("gather", axis, len(shape))
+    indices = as_index(input_indices)
+    if not batch_dims:
+        return gather_by(input_params, indices, at)
+    b = batch_dims + len(indices.shape) if batch_dims < 0 else batch_dims
+    if not 0 <= b <= min(at, len(indices.shape)) or shape[:b] != indices.shape[:b]:
+        raise ShapeError(
+            f"gather: got batch_dims={batch_dims}, axis={axis} and shapes {shape} and {indices.shape}; wanted "
+            f"equal leading axes, before the axis"
+        )
+    return gather_batch(input_params, indices, at, b)
+
+
+@op(name="gather_batch")
+def gather_batch(input: Tensor, indices: Tensor, axis: int, batch_dims: int):
+    """Composite: gather along `axis` within each element of the leading `batch_dims` axes."""
+    shape = input.shape
+    lead, middle, rest = shape[:batch_dims], shape[batch_dims:axis], shape[axis + 1 :]
+    batch, outer, n, inner = size_of(lead), size_of(middle), shape[axis], size_of(rest)
+    rows = transpose_by(reshape_to(input, (batch, outer, n, inner)), (0, 2, 1, 3))
+    own = indices.shape[batch_dims:]
+    m = size_of(own)
+    flat = reshape_to(indices, (batch, m))
+    at = linear_index([iota((batch, m), 0, indices.dtype), flat], (batch, n))
+    found = gather_by(reshape_to(rows, (batch * n, outer, inner)), at, 0)
+    return reshape_to(transpose_by(found, (0, 2, 1, 3)), (*lead, *middle, *own, *rest))
+
+
+@tensor_method("gather")
+def _tensor_gather(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """``x.gather(dim, index)`` as `ops.gather_elements`, ``x.gather(indices, axis, batch_dims=0)`` as `ops.gather`."""
+    if "input_indices" in kwargs or (args and not _is_axis(args[0])):
+        return gather(self, *args, **kwargs)
+    return gather_elements(self, *args, **kwargs)
+
+
+def _is_axis(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def gather_elements(input: Tensor, dim: int, index: Any) -> Tensor:
+    """out[i][j] = input[i][index[i][j]] for dim 1, and so for any axis (`mindspore.ops.gather_elements`).
+
+    Args:
+        input: Tensor of at least one axis.
+        dim: int.
+        index: integer Tensor with as many axes, none but `dim` longer; negative ones count from the end.
+
+    Returns:
+        Tensor of the shape of `index`.
+
+    Raises:
+        IndexError: an index out of range (on the CPU).
+        ValueError: shapes that do not fit, or an axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.gather_elements(ms.Tensor([[1, 2], [3, 4]]), 1, ms.Tensor([[0, 0], [1, 0]]))
+        Tensor(shape=[2, 2], dtype=Int64, value=
+        [[1, 1],
+         [4, 3]])
+    """
+    indices = as_index(index)
+    if not input.shape and not indices.shape:
+        axis_of("gather_elements", dim, 0)
+        flat = gather_elements_by(reshape_to(input, (1,)), reshape_to(indices, (1,)), 0)
+        return reshape_to(flat, ())
+    return gather_elements_by(input, indices, axis_of("gather_elements", dim, len(input.shape)))
+
+
+@tensor_method("gather_elements")
+def _tensor_gather_elements(self: Tensor, dim: int, index: Any) -> Tensor:
+    """Element by element along an axis. See `ops.gather_elements`."""
+    return gather_elements(self, dim, index)
+
+
+def gather_d(x: Tensor, dim: int, index: Any) -> Tensor:
+    """`gather_elements` under its other name (`mindspore.ops.gather_d`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.gather_d(ms.Tensor([[1, 2], [3, 4]]), 1, ms.Tensor([[0, 0], [1, 0]]))
+        Tensor(shape=[2, 2], dtype=Int64, value=
+        [[1, 1],
+         [4, 3]])
+    """
+    return gather_elements(x, dim, index)
+
+
+@op(name="gather_nd")
+def gather_nd_by(input: Tensor, indices: Tensor):
+    """Composite: the slices that the rows in the last axis of `indices` name."""
+    count = check_nd("gather_nd", input.shape, indices)
+    rest = input.shape[count:]
+    rows = reshape_to(input, (size_of(input.shape[:count]), *rest))
+    return gather_by(rows, nd_index(input.shape, indices), 0)
+
+
+@tensor_method("gather_nd")
+def gather_nd(input_x: Tensor, indices: Any) -> Tensor:
+    """The elements, or slices, that rows of indices name (`mindspore.ops.gather_nd`).
+
+    Args:
+        input_x: Tensor.
+        indices: integer Tensor; its last axis holds an index for each of that many leading axes; negative ones
+            count from the end.
+
+    Returns:
+        Tensor of shape indices.shape[:-1] + input_x.shape[indices.shape[-1]:].
+
+    Raises:
+        IndexError: an index out of range (on the CPU).
+        ValueError: more indices than axes.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.gather_nd(ms.Tensor([[1, 2], [3, 4]]), ms.Tensor([[0, 1], [1, 0]]))
+        Tensor(shape=[2], dtype=Int64, value= [2, 3])
+    """
+    return gather_nd_by(input_x, as_index(indices))
+
+
+def index_select(input: Tensor, axis: int, index: Any) -> Tensor:
+    """The slices of an axis that a 1-d tensor of indices names (`mindspore.ops.index_select`).
+
+    Raises:
+        IndexError: an index out of range (on the CPU).
+        ValueError: `index` has more than one axis, or the axis is out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.index_select(ms.Tensor([[1, 2], [3, 4]]), 1, ms.Tensor([1]))
+        Tensor(shape=[2, 1], dtype=Int64, value=
+        [[2],
+         [4]])
+    """
+    indices = as_index(index)
+    if len(indices.shape) > 1:
+        raise ShapeError(f"index_select: got an index of shape {indices.shape}; wanted one axis")
+    if not indices.shape:
+        indices = reshape_to(indices, (1,))
+    if not input.shape:
+        return reshape_to(gather(reshape_to(input, (1,)), indices, 0), ())
+    return gather(input, indices, axis)
+
+
+@tensor_method("index_select")
+def _tensor_index_select(self: Tensor, axis: Any = None, index: Any = None, *, dim: Any = None) -> Tensor:
+    """The slices of an axis that a 1-d tensor of indices names. See `ops.index_select`."""
+    return index_select(self, dim if axis is None else axis, index)
+
+
+def take(input: Tensor, index: Any) -> Tensor:
+    """The elements that indices into the flattened tensor name (`mindspore.ops.take`).
+
+    Raises:
+        IndexError: an index out of range (on the CPU).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.take(ms.Tensor([[1, 2], [3, 4]]), ms.Tensor([0, 3]))
+        Tensor(shape=[2], dtype=Int64, value= [1, 4])
+    """
+    return gather_by(reshape_to(input, (input.size,)), as_index(index), 0)
+
+
+@tensor_method("take")
+def _tensor_take(
+    self: Tensor, indices: Any = None, axis: int | None = None, mode: str = "clip", *, index: Any = None
+) -> Tensor:
+    """The slices of an axis, or elements of the flattened tensor, that indices name.
+
+    Args:
+        indices: integer Tensor, or nested lists.
+        axis: default the flattened tensor.
+        mode: an index out of range: ``"clip"`` takes the first or last, ``"wrap"`` starts again,
+            ``"raise"`` raises IndexError.
+    """
+    if index is not None:
+        return take(self, index)
+    if mode not in ("clip", "wrap", "raise"):
+        raise ArgumentValueError(f"take: got mode={mode!r}; wanted 'clip', 'wrap' or 'raise'")
+    if indices is None:
+        raise ArgumentError("take: got no indices")
+    x = reshape_to(self, (self.size,)) if axis is None or not self.shape else self
+    at = axis_of("take", 0 if axis is None else axis, len(x.shape))
+    n = x.shape[at]
+    found = as_index(indices)
+    if mode == "wrap" and n:
+        found = P.remainder(found, n)
+    elif mode == "clip" and n:
+        found = P.maximum(P.minimum(found, n - 1), -n)
+    return gather_by(x, found, at)

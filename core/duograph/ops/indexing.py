@@ -1,0 +1,602 @@
+"""`x[index]` and `x[index] = value` in all forms of NumPy's basic and advanced indexing.
+
+Ints, slices, None and Ellipsis are part of the op's attributes, so the common cases are one look-up in its table. Index
+arrays are operands. A bool mask becomes index arrays, which needs its values; one that is assigned a scalar becomes a
+select, which does not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dtype import bool_
+from ..errors import DTypeError, IndexKindError, IndexRangeError, ShapeError
+from ..ir.builder import GraphTensor
+from ..op import op
+from ..tensor import Tensor
+from ..types import broadcast_shapes, size_of
+from .creation import cast_to
+from .creation_functions import as_index
+from .gather_scatter import gather_by, gathered_shape, normal_indices, scatter_set_by
+from .gathering import linear_index
+from .logic import select_by
+from .methods import tensor_method
+from .movement import (
+    broadcast_by,
+    identity,
+    reshape_to,
+    slice_by,
+    slice_shape,
+    transpose_by,
+    update_by,
+)
+from .sorting import nonzero_by
+from .table import P
+
+__all__ = ["tensor_slice", "slice", "strided_slice"]
+
+# Items of the `index` attribute that stand for an operand: an index array for an axis, or (a bool scalar) for a new
+# axis of size 1.
+ARRAY, NEW_ARRAY = "array", "new array"
+_python_slice = type(np.s_[:])
+_NONE = type(None)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Plan:
+    """What an index does to a shape: a slice, a reshape to `middle`, then a gather on some axes of it.
+
+    Attributes:
+        begin, end, strides: the slice, one an axis of the operand.
+        middle: shape after ints are dropped and None added.
+        axes: axes of `middle` that the index arrays apply to, in order.
+        place: where the axes of the index arrays go, among the axes that stay.
+    """
+
+    begin: tuple[int, ...]
+    end: tuple[int, ...]
+    strides: tuple[int, ...]
+    middle: tuple[int, ...]
+    axes: tuple[int, ...]
+    place: int
+
+    def whole(self, shape: Sequence[int]) -> bool:
+        return slice_shape(self.begin, self.end, self.strides) == tuple(shape) and all(
+            s == 1 for s in self.strides
+        )
+
+
+def _consumed(item: Any) -> int:
+    return 0 if item is None or item is Ellipsis or item == NEW_ARRAY else 1
+
+
+def _plan(shape: Sequence[int], index: Sequence[Any]) -> _Plan:
+    """Parse an index for a shape.
+
+    Raises:
+        IndexRangeError: an int out of range, or more items than axes.
+        IndexKindError: two Ellipses.
+    """
+    used = sum(_consumed(i) for i in index)
+    if used > len(shape):
+        raise IndexRangeError(f"index: got {used} indices for shape {tuple(shape)} of {len(shape)} axes")
+    dots = [k for k, i in enumerate(index) if i is Ellipsis]
+    if len(dots) > 1:
+        raise IndexKindError("index: got more than one Ellipsis (`...`)")
+    fill: list[Any] = [(None, None, None)] * (len(shape) - used)
+    at = dots[0] if dots else len(index)
+    # an Ellipsis separates index arrays even where it stands for no axis
+    items = [*index[:at], *(fill or [Ellipsis] * len(dots)), *index[at + 1 :]]
+    begin, end, strides, middle, axes, chosen = [], [], [], [], [], []
+    axis = 0
+    for k, item in enumerate(items):
+        if item is Ellipsis:
+            continue
+        if item is None:
+            middle.append(1)
+            continue
+        if item == NEW_ARRAY:
+            chosen.append(k)
+            axes.append(len(middle))
+            middle.append(1)
+            continue
+        n = shape[axis]
+        if item.__class__ is tuple:
+            b, e, s = _slice_of(item, n)
+            middle.append(len(range(b, e, s)))
+        elif item == ARRAY:
+            b, e, s = 0, n, 1
+            chosen.append(k)
+            axes.append(len(middle))
+            middle.append(n)
+        else:
+            if not -n <= item < n:
+                raise IndexRangeError(
+                    f"index: got {item} for axis {axis} of size {n}; wanted {-n} to {n - 1}"
+                )
+            b = item + n if item < 0 else item
+            e, s = b + 1, 1
+            chosen.append(k)
+        begin.append(b)
+        end.append(e)
+        strides.append(s)
+        axis += 1
+    place = 0
+    if axes and chosen == list(range(chosen[0], chosen[-1] + 1)):
+        place = sum(
+            1 for item in items[: chosen[0]] if item is None or item.__class__ is tuple
+        )
+    return _Plan(tuple(begin), tuple(end), tuple(strides), tuple(middle), tuple(axes), place)
+
+
+def _slice_of(item: tuple[Any, ...], n: int) -> tuple[int, int, int]:
+    if item[2] == 0:
+        raise ShapeError("index: got a slice with step 0; wanted another step")
+    begin, end, step = _python_slice(*item).indices(n)
+    return (begin, end, step) if len(range(begin, end, step)) else (0, 0, 1)
+
+
+def _sliced(x: Any, plan: _Plan) -> Any:
+    out = x if plan.whole(x.shape) else slice_by(x, plan.begin, plan.end, plan.strides)
+    return out if out.shape == plan.middle else reshape_to(out, plan.middle)
+
+
+def _order(plan: _Plan) -> tuple[int, ...]:
+    """The axes of `middle` with the indexed ones together at `place`."""
+    rest = [a for a in range(len(plan.middle)) if a not in plan.axes]
+    return (*rest[: plan.place], *plan.axes, *rest[plan.place :])
+
+
+def _merged(x: Any, plan: _Plan) -> Any:
+    """`x`, of shape `middle`, with the indexed axes as one at `place`."""
+    order = _order(plan)
+    moved = x if order == tuple(range(len(order))) else transpose_by(x, order)
+    k = len(plan.axes)
+    shape = moved.shape
+    p = plan.place
+    return reshape_to(moved, (*shape[:p], size_of(shape[p : p + k]), *shape[p + k :]))
+
+
+def _positions(arrays: Sequence[Any], plan: _Plan) -> Any:
+    shape = broadcast_shapes(*(a.shape for a in arrays))
+    if shape is None:
+        raise IndexRangeError(
+            f"index: got index arrays of shapes {', '.join(str(a.shape) for a in arrays)}; wanted shapes "
+            f"that broadcast"
+        )
+    at = linear_index(arrays, tuple([plan.middle[a] for a in plan.axes]))
+    return at if at.shape == shape else broadcast_by(at, shape)
+
+
+@op(name="getitem")
+def getitem_by(tensors: Sequence[Tensor], index: Any):
+    """Composite: tensors[0] indexed; the others are the index arrays, in the order of the items that stand for them."""
+    x, *arrays = tensors
+    plan = _plan(x.shape, index)
+    out = _sliced(x, plan)
+    if not arrays:
+        return identity(out) if out is x else out
+    return gather_by(_merged(out, plan), _positions(arrays, plan), plan.place)
+
+
+@op(name="setitem")
+def setitem_by(tensors: Sequence[Tensor], index: Any):
+    """Composite: a copy of tensors[0] with the indexed part replaced by tensors[1]; the rest are the index arrays."""
+    x, value, *arrays = tensors
+    plan = _plan(x.shape, index)
+    if value.dtype is not x.dtype:
+        if value.dtype.is_complex:
+            raise DTypeError(
+                f"setitem: got a {value.dtype.name} value for a {x.dtype.name} tensor; wanted a real one"
+            )
+        value = cast_to(value, x.dtype)
+    part = slice_shape(plan.begin, plan.end, plan.strides)
+    if arrays:
+        inside = _sliced(x, plan)
+        merged = _merged(inside, plan)
+        at = _positions(arrays, plan)
+        new = _fitted(value, gathered_shape(merged.shape, at.shape, plan.place))
+        out = scatter_set_by(merged, at, new, plan.place)
+        order = _order(plan)
+        out = reshape_to(out, [plan.middle[a] for a in order])
+        if order != tuple(range(len(order))):
+            out = transpose_by(out, tuple(sorted(range(len(order)), key=lambda i: order[i])))
+        new = out if out.shape == part else reshape_to(out, part)
+    else:
+        new = _fitted(value, plan.middle)
+        new = new if new.shape == part else reshape_to(new, part)
+    if plan.whole(x.shape):
+        return identity(new) if new is value else new
+    return update_by(x, new, plan.begin, plan.end, plan.strides)
+
+
+def _fitted(value: Any, shape: tuple[int, ...]) -> Any:
+    """A value broadcast to the indexed part; leading axes of size 1 may be too many, as in NumPy."""
+    have = value.shape
+    while len(have) > len(shape) and have[0] == 1:
+        have = have[1:]
+    if broadcast_shapes(have, shape) != shape:
+        raise ShapeError(f"setitem: got a value of shape {value.shape} for a part of shape {shape}")
+    value = value if have == value.shape else reshape_to(value, have)
+    return value if have == shape else broadcast_by(value, shape)
+
+
+# ---- from what stands between the brackets to index and arrays -----------------------------------------
+
+
+def _simple(item: Any) -> Any:
+    """An item as the attribute has it, when it is one of the simple kinds; else NotImplemented."""
+    kind = item.__class__
+    if kind is int or item is None or item is Ellipsis:
+        return item
+    if kind is _python_slice:
+        start, stop, step = item.start, item.stop, item.step
+        if (
+            (start is None or start.__class__ is int)
+            and (stop is None or stop.__class__ is int)
+            and (step is None or step.__class__ is int)
+        ):
+            return (start, stop, step)
+    return NotImplemented
+
+
+def _key(index: Any) -> Any:
+    """The attribute of an index made of simple items alone, else None."""
+    if index.__class__ is int:
+        return (index,)
+    if index.__class__ is not tuple:
+        found = _simple(index)
+        return None if found is NotImplemented else (found,)
+    items = tuple([_simple(i) for i in index])
+    return None if NotImplemented in items else items
+
+
+def _bound(value: Any) -> int | None:
+    if value is None:
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise IndexKindError(
+            f"index: got {value!r} as a bound of a slice; wanted an int or None"
+        ) from None
+
+
+def _parse(index: Any) -> tuple[list[Any], list[Any]]:
+    """Items (simple ones, or the Tensors and arrays that index) of what stands between the brackets.
+
+    Raises:
+        IndexKindError: something that cannot be an index.
+    """
+    items: list[Any] = []
+    for item in index if isinstance(index, tuple) else (index,):
+        found = _simple(item)
+        if found is not NotImplemented:
+            items.append(found)
+        elif isinstance(item, (bool, np.bool_)):
+            items.append(np.array(bool(item)))
+        elif isinstance(item, np.integer):
+            items.append(int(item))
+        elif isinstance(item, _python_slice):
+            items.append((_bound(item.start), _bound(item.stop), _bound(item.step)))
+        elif isinstance(item, Tensor):
+            items.append(item)
+        elif isinstance(item, (np.ndarray, list, tuple, range)):
+            items.append(_host_index(item))
+        else:
+            raise IndexKindError(
+                f"index: got {item!r}; wanted an int, slice, None, Ellipsis, bool, or an integer or bool "
+                f"Tensor, array or list"
+            )
+    return items, [i for i in items if isinstance(i, (Tensor, np.ndarray))]
+
+
+def _host_index(item: Any) -> Any:
+    if isinstance(item, (list, tuple)):
+        item = _values(item)
+    array = np.asarray(item)
+    if array.size == 0 and not isinstance(item, np.ndarray):
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "biu":
+        raise IndexKindError(
+            f"index: got an array of {array.dtype}; wanted integers or bools"
+        )
+    return array
+
+
+def _values(item: Any) -> Any:
+    if isinstance(item, (list, tuple)):
+        return [_values(i) for i in item]
+    if isinstance(item, Tensor):
+        return item.asnumpy()
+    if isinstance(item, _python_slice) or item is None or item is Ellipsis:
+        raise IndexKindError(f"index: got {item!r} inside a list; wanted a tuple around it")
+    return item
+
+
+def _arrays(shape: Sequence[int], items: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]]:
+    """The attribute and the index arrays of parsed items; masks become index arrays here."""
+    used = sum(_axes_of(i) for i in items)
+    axis = 0
+    index: list[Any] = []
+    arrays: list[Any] = []
+    for item in items:
+        if item is Ellipsis:
+            axis += max(len(shape) - used, 0)
+            index.append(item)
+        elif not isinstance(item, (Tensor, np.ndarray)):
+            axis += item is not None
+            index.append(item)
+        elif _is_mask(item):
+            found = _mask_arrays(item, shape[axis : axis + len(item.shape)], axis)
+            arrays += found
+            index += [ARRAY] * len(found) if item.shape else [NEW_ARRAY]
+            axis += len(item.shape)
+        else:
+            arrays.append(_index_array(item, shape, axis))
+            index.append(ARRAY)
+            axis += 1
+    return tuple(index), arrays
+
+
+def _axes_of(item: Any) -> int:
+    if isinstance(item, (Tensor, np.ndarray)):
+        return len(item.shape) if _is_mask(item) else 1
+    return _consumed(item)
+
+
+def _is_mask(item: Any) -> bool:
+    if isinstance(item, Tensor):
+        return item.dtype is bool_
+    return item.dtype.kind == "b"
+
+
+def _index_array(item: Any, shape: Sequence[int], axis: int) -> Any:
+    if isinstance(item, Tensor):
+        if not item.dtype.is_integer:
+            raise IndexKindError(
+                f"index: got a Tensor of dtype {item.dtype.name}; wanted integers or bools"
+            )
+        return as_index(item)
+    at = item.astype(np.int64)
+    return normal_indices("index", at, shape[axis], axis) if axis < len(shape) else at
+
+
+def _mask_arrays(mask: Any, shape: Sequence[int], axis: int) -> list[Any]:
+    """The index arrays of a mask: one an axis of it; for a 0-d one, zeros on a new axis."""
+    if not mask.shape:
+        value = mask if isinstance(mask, np.ndarray) else mask.asnumpy()
+        return [np.zeros(1 if value else 0, np.int64)]
+    if tuple(mask.shape) != tuple(shape):
+        raise IndexRangeError(
+            f"index: got a mask of shape {tuple(mask.shape)} for axes {axis} on of sizes {tuple(shape)}; "
+            f"wanted the same"
+        )
+    if isinstance(mask, np.ndarray):
+        return [a.astype(np.int64) for a in np.nonzero(mask)]
+    rows = nonzero_by(mask)
+    if len(mask.shape) == 1:
+        return [reshape_to(rows, (rows.size,))]
+    return [reshape_to(c, (rows.shape[0],)) for c in _columns(rows)]
+
+
+def _columns(rows: Any) -> list[Any]:
+    """The columns of a matrix."""
+    return [
+        slice_by(rows, (0, k), (rows.shape[0], k + 1), (1, 1)) for k in range(rows.shape[1])
+    ]
+
+
+def _explain(shape: Sequence[int], index: Sequence[Any], arrays: Sequence[Any]) -> None:
+    """Raise IndexRangeError with the index, axis and size that are wrong; called when a kernel said that one is."""
+    axis, k = 0, 0
+    used = sum(_consumed(i) for i in index)
+    for item in index:
+        if item is Ellipsis:
+            axis += len(shape) - used
+        elif item in (ARRAY, NEW_ARRAY):
+            if item == ARRAY:
+                values = arrays[k].asnumpy() if isinstance(arrays[k], Tensor) else arrays[k]
+                normal_indices("index", values, shape[axis], axis)
+                axis += 1
+            k += 1
+        else:
+            axis += item is not None
+
+
+_table = getitem_by.table
+
+
+@tensor_method("__getitem__")
+def _getitem(self: Tensor, index: Any) -> Tensor:
+    """The indexed part, by NumPy's rules."""
+    key = _key(index)
+    if key is not None:
+        call = _table.get((self._type, key))
+        return call(self) if call is not None else getitem_by((self,), key)
+    items, _ = _parse(index)
+    key, arrays = _arrays(self.shape, items)
+    try:
+        return getitem_by((self, *arrays), key)
+    except IndexError:
+        if not any(isinstance(a, GraphTensor) for a in (self, *arrays)):
+            _explain(self.shape, key, arrays)
+        raise
+
+
+@tensor_method("__setitem__")
+def _setitem(self: Tensor, index: Any, value: Any) -> None:
+    """Replace the indexed part, by NumPy's rules: the tensor gets a new buffer."""
+    self._rebind(with_item(self, index, value))
+
+
+def with_item(self: Tensor, index: Any, value: Any) -> Tensor:
+    """A tensor with the indexed part replaced."""
+    if not isinstance(value, (Tensor, int, float, complex, np.generic)):
+        if value is None or isinstance(value, (str, bytes, dict, set)):
+            raise DTypeError(f"setitem: got {value!r} for a value; wanted a number, Tensor, array or list")
+        value = Tensor(value)
+    key = _key(index)
+    if key is not None:
+        return setitem_by((self, value), key)
+    items, tensors = _parse(index)
+    if len(tensors) == 1 and isinstance(tensors[0], Tensor) and _is_mask(tensors[0]):
+        found = _masked(self, items, tensors[0], value)
+        if found is not None:
+            return found
+    key, arrays = _arrays(self.shape, items)
+    try:
+        return setitem_by((self, value, *arrays), key)
+    except IndexError:
+        if not any(isinstance(a, GraphTensor) for a in (self, *arrays)):
+            _explain(self.shape, key, arrays)
+        raise
+
+
+@op(name="setitem_masked")
+def masked_by(tensors: Sequence[Tensor]):
+    """Composite of (x, mask, value): x with `value`, broadcast along the axes behind the mask's, where that holds."""
+    x, mask, value = tensors
+    rest = len(x.shape) - len(mask.shape)
+    value = value if value.dtype is x.dtype else cast_to(value, x.dtype)
+    return select_by(reshape_to(mask, (*mask.shape, *[1] * rest)), value, x)
+
+
+def _masked(x: Tensor, items: Sequence[Any], mask: Tensor, value: Any) -> Tensor | None:
+    """`x[mask] = value` as a select, when the value is the same wherever the mask holds."""
+    plain = items[0] is mask and all(i is Ellipsis or i == (None, None, None) for i in items[1:])
+    if not plain or not mask.shape or mask.shape != x.shape[: len(mask.shape)]:
+        return None
+    if isinstance(value, Tensor):
+        if len(value.shape) > len(x.shape) - len(mask.shape):
+            return None
+        if value.dtype.is_complex and not x.dtype.is_complex:
+            return None
+        if broadcast_shapes(value.shape, x.shape) != x.shape:
+            return None
+    elif isinstance(value, complex):
+        return None
+    return masked_by((x, mask, value))
+
+
+@tensor_method("__contains__")
+def _contains(self: Tensor, value: Any) -> bool:
+    """Whether some element equals the value."""
+    return bool(P.equal(self, value).asnumpy().any())
+
+
+@tensor_method("itemset")
+def _itemset(self: Tensor, *args: Any) -> Tensor:
+    """A copy with one element replaced.
+
+    ``itemset(value)`` of a tensor of one element, ``itemset(index, value)`` with a flat or a full index.
+    """
+    if len(args) not in (1, 2):
+        raise IndexKindError(f"itemset: got {len(args)} arguments; wanted value, or index and value")
+    flat = reshape_to(self, (self.size,))
+    if len(args) == 1:
+        if self.size != 1:
+            raise ShapeError(f"itemset: got shape {self.shape} and no index; wanted one element")
+        return reshape_to(with_item(flat, 0, args[0]), self.shape)
+    index, value = args
+    if isinstance(index, tuple):
+        return with_item(self, index, value)
+    return reshape_to(with_item(flat, index, value), self.shape)
+
+
+@tensor_method("select")
+def _tensor_select(self: Tensor, *args: Any, dim: Any = None, index: Any = None, condition: Any = None,
+                   y: Any = None) -> Tensor:  # fmt: skip
+    """``x.select(dim, index)``: one slice of an axis, without it; ``x.select(condition, y)``: see `ops.where`."""
+    given = list(args)
+    if condition is not None or (given and isinstance(given[0], Tensor) and given[0].dtype is bool_):
+        found = condition if condition is not None else given.pop(0)
+        return P.select(found, self, given[0] if given else y)
+    axis = dim if dim is not None else given.pop(0)
+    at = index if index is not None else given.pop(0)
+    axis = axis + len(self.shape) if axis < 0 else axis
+    return _getitem(self, (*[_python_slice(None)] * axis, at))
+
+
+# ---- the op forms -----------------------------------------------------------------------------------------
+
+
+def slice(input_x: Tensor, begin: Any, size: Any) -> Tensor:
+    """`size` elements from `begin` on along each axis (`mindspore.ops.slice`).
+
+    Args:
+        input_x: Tensor.
+        begin, size: an int an axis; a size of -1 goes to the end.
+
+    Raises:
+        ValueError: a part outside the tensor.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.slice(ms.Tensor([[1, 2, 3], [4, 5, 6]]), (0, 1), (1, 2))
+        Tensor(shape=[1, 2], dtype=Int64, value=
+        [[2, 3]])
+    """
+    from_ = _ints("slice", "begin", begin)
+    count = _ints("slice", "size", size)
+    shape = input_x.shape
+    if not len(from_) == len(count) == len(shape):
+        raise ShapeError(f"slice: got begin={from_}, size={count} for shape {shape}; wanted one an axis")
+    end = [n if c == -1 else b + c for n, b, c in zip(shape, from_, count, strict=True)]
+    if any(b < 0 or c < -1 or e > n or b > n for n, b, c, e in zip(shape, from_, count, end, strict=True)):
+        raise ShapeError(f"slice: got begin={from_}, size={count} for shape {shape}: not inside")
+    return slice_by(input_x, from_, end, [1] * len(shape))
+
+
+tensor_slice = slice
+
+
+def _ints(name: str, what: str, value: Any) -> tuple[int, ...]:
+    from_ = value.tolist() if isinstance(value, (Tensor, np.ndarray)) else value
+    from_ = (from_,) if isinstance(from_, (int, np.integer)) else from_
+    return tuple(operator.index(v) for v in from_)
+
+
+def strided_slice(
+    input_x: Tensor, begin: Any, end: Any, strides: Any, begin_mask: int = 0, end_mask: int = 0,
+    ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0,
+) -> Tensor:  # fmt: skip
+    """A slice begin:end:stride along each axis, as of Python (`mindspore.ops.strided_slice`).
+
+    Args:
+        input_x: Tensor.
+        begin, end, strides: ints, of one length; axes that they do not reach are whole.
+        begin_mask, end_mask: bit i: item i has no begin (end).
+        ellipsis_mask: bit i: item i stands for as many whole axes as are left.
+        new_axis_mask: bit i: item i is a new axis of size 1.
+        shrink_axis_mask: bit i: item i is the element at its begin, without the axis.
+
+    Raises:
+        ValueError: unequal lengths, a stride of 0, or more than one Ellipsis.
+        IndexError: an element out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.strided_slice(ms.Tensor([1, 2, 3, 4]), (3,), (0,), (-2,))
+        Tensor(shape=[2], dtype=Int64, value= [4, 2])
+    """
+    b, e, s = (_ints("strided_slice", n, v) for n, v in (("begin", begin), ("end", end), ("strides", strides)))
+    if not len(b) == len(e) == len(s):
+        raise ShapeError(f"strided_slice: got begin={b}, end={e}, strides={s}; wanted one length")
+    items: list[Any] = []
+    for i, (first, last, step) in enumerate(zip(b, e, s, strict=True)):
+        bit = 1 << i
+        if ellipsis_mask & bit:
+            items.append(Ellipsis)
+        elif new_axis_mask & bit:
+            items.append(None)
+        elif shrink_axis_mask & bit:
+            items.append(first)
+        else:
+            items.append((None if begin_mask & bit else first, None if end_mask & bit else last, step))
+    return getitem_by((input_x,), tuple(items))

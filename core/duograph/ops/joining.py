@@ -1,0 +1,717 @@
+"""Functions that join, cut and repeat: concat, stack, split and their kin, tile, repeat, broadcast."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError, ArgumentValueError, ShapeError
+from ..op import op
+from ..tensor import Tensor
+from ..types import broadcast_shapes
+from .axes import axis_of
+from .methods import tensor_method
+from .movement import broadcast_by, concat_by, reshape_to, slice_axis
+from .shaping import atleast_1d, atleast_2d, atleast_3d, expand_dims, ints_of, spread
+from .table import P
+
+__all__ = [
+    "concat", "cat", "concatenate", "stack", "hstack", "vstack", "row_stack", "dstack", "column_stack",
+    "block_diag", "split", "tensor_split", "hsplit", "vsplit", "dsplit", "chunk", "unstack", "unbind",
+    "tile", "repeat_elements", "repeat_interleave", "broadcast_to", "expand", "expand_as",
+    "broadcast_tensors", "meshgrid", "narrow", "cartesian_prod", "combinations",
+]  # fmt: skip
+
+
+# ---- join --------------------------------------------------------------------------------------------
+
+
+def _several(name: str, tensors: Any) -> list[Any]:
+    """The tensors to join, as a list; numbers among them as tensors.
+
+    Raises:
+        TypeError: no tuple or list.
+        ValueError: an empty one.
+    """
+    if isinstance(tensors, Tensor) and tensors.shape:
+        return list(tensors)
+    if not isinstance(tensors, (tuple, list)):
+        raise ArgumentError(
+            f"{name}: got {type(tensors).__name__}; wanted a tuple or list of Tensors"
+        )
+    if not tensors:
+        raise ArgumentValueError(f"{name}: got no tensors; wanted at least one")
+    return [x if isinstance(x, Tensor) else Tensor(x) for x in tensors]
+
+
+def concat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
+    """Tensors one behind the other along an axis (`mindspore.ops.concat`).
+
+    Args:
+        tensors: tuple or list of Tensors, of equal sizes on every other axis; the dtypes are promoted to a common one.
+        axis: int.
+
+    Raises:
+        ValueError: no tensors, 0-d ones, sizes that do not fit, or an axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.concat((ms.Tensor([[1, 2]]), ms.Tensor([[3, 4]])), 0)
+        Tensor(shape=[2, 2], dtype=Int64, value=
+        [[1, 2],
+         [3, 4]])
+    """
+    parts = _several("concat", tensors)
+    ndim = len(parts[0].shape)
+    if not ndim:
+        raise ShapeError("concat: got 0-d tensors; wanted at least one axis (stack makes one)")
+    return concat_by(parts, axis_of("concat", axis, ndim))
+
+
+def cat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
+    """`concat` under its other name (`mindspore.ops.cat`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.cat((ms.Tensor([1]), ms.Tensor([2])))
+        Tensor(shape=[2], dtype=Int64, value= [1, 2])
+    """
+    return concat(tensors, axis)
+
+
+concatenate = concat
+
+
+def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
+    """Tensors of one shape along a new axis (`mindspore.ops.stack`).
+
+    Args:
+        tensors: tuple or list of Tensors of equal shapes.
+        axis: where the new axis is in the result.
+
+    Raises:
+        ValueError: no tensors, unequal shapes, or an axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.stack((ms.Tensor([1, 2]), ms.Tensor([3, 4])), 1)
+        Tensor(shape=[2, 2], dtype=Int64, value=
+        [[1, 3],
+         [2, 4]])
+    """
+    parts = _several("stack", tensors)
+    shape = parts[0].shape
+    for i, x in enumerate(parts):
+        if x.shape != shape:
+            raise ShapeError(
+                f"stack: got shapes {shape} (number 0) and {x.shape} (number {i}); wanted equal ones"
+            )
+    at = axis_of("stack", axis, len(shape) + 1)
+    return concat_by([expand_dims(x, at) for x in parts], at)
+
+
+def hstack(tensors: Sequence[Tensor]) -> Tensor:
+    """Tensors side by side: along axis 1, those of one axis along it (`mindspore.ops.hstack`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.hstack((ms.Tensor([1, 2]), ms.Tensor([3])))
+        Tensor(shape=[3], dtype=Int64, value= [1, 2, 3])
+    """
+    parts = atleast_1d(_several("hstack", tensors))
+    return concat(parts, 1 if len(parts[0].shape) > 1 else 0)
+
+
+def vstack(inputs: Sequence[Tensor]) -> Tensor:
+    """Tensors below one another, those of one axis as rows (`mindspore.ops.vstack`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.vstack((ms.Tensor([1, 2]), ms.Tensor([3, 4])))
+        Tensor(shape=[2, 2], dtype=Int64, value=
+        [[1, 2],
+         [3, 4]])
+    """
+    return concat(atleast_2d(_several("vstack", inputs)), 0)
+
+
+row_stack = vstack
+
+
+def dstack(tensors: Sequence[Tensor]) -> Tensor:
+    """Tensors behind one another, along axis 2 (`mindspore.ops.dstack`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.dstack((ms.Tensor([1, 2]), ms.Tensor([3, 4])))
+        Tensor(shape=[1, 2, 2], dtype=Int64, value=
+        [[[1, 3],
+          [2, 4]]])
+    """
+    return concat(atleast_3d(_several("dstack", tensors)), 2)
+
+
+def column_stack(tensors: Sequence[Tensor]) -> Tensor:
+    """Tensors side by side, those of one axis as columns (`mindspore.ops.column_stack`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.column_stack((ms.Tensor([1, 2]), ms.Tensor([3, 4])))
+        Tensor(shape=[2, 2], dtype=Int64, value=
+        [[1, 3],
+         [2, 4]])
+    """
+    parts = _several("column_stack", tensors)
+    return concat([x if len(x.shape) > 1 else reshape_to(x, (x.size, 1)) for x in parts], 1)
+
+
+def block_diag(*inputs: Tensor) -> Tensor:
+    """Matrices along the diagonal of a matrix of zeros (`mindspore.ops.block_diag`).
+
+    Raises:
+        ValueError: a tensor of more than two axes.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.block_diag(ms.Tensor([[1, 2]]), ms.Tensor([[3]]))
+        Tensor(shape=[2, 3], dtype=Int64, value=
+        [[1, 2, 0],
+         [0, 0, 3]])
+    """
+    parts = atleast_2d(_several("block_diag", inputs))
+    if any(len(x.shape) != 2 for x in parts):
+        raise ShapeError(
+            f"block_diag: got shapes {[x.shape for x in parts]}; wanted at most two axes"
+        )
+    width = sum(x.shape[1] for x in parts)
+    rows, left = [], 0
+    for x in parts:
+        right = width - left - x.shape[1]
+        rows.append(P.pad_constant(x, (0, left), (0, right), 0))
+        left += x.shape[1]
+    return concat(rows, 0)
+
+
+# ---- cut ---------------------------------------------------------------------------------------------
+
+
+def _pieces(input: Tensor, axis: int, sizes: Sequence[int]) -> tuple[Tensor, ...]:
+    out, begin = [], 0
+    for n in sizes:
+        out.append(slice_axis(input, axis, begin, begin + n))
+        begin += n
+    return tuple(out)
+
+
+@tensor_method("split")
+def _tensor_split_method(
+    self: Tensor, split_size: Any = None, axis: int = 0, *, dim: Any = None,
+    split_size_or_sections: Any = None,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """Pieces along an axis. See `ops.split`."""
+    size = split_size if split_size is not None else split_size_or_sections
+    return split(self, size, axis if dim is None else dim)
+
+
+def split(tensor: Tensor, split_size_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
+    """Pieces of a tensor along an axis (`mindspore.ops.split`).
+
+    Args:
+        tensor: Tensor of at least one axis.
+        split_size_or_sections: int: the size of each piece, the last may be smaller; tuple or list: the sizes.
+        axis: int.
+
+    Returns:
+        tuple of Tensors.
+
+    Raises:
+        ValueError: a size that is not positive, or sizes that do not sum to that of the axis.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.split(ms.Tensor([1, 2, 3]), 2)
+        (Tensor(shape=[2], dtype=Int64, value= [1, 2]), Tensor(shape=[1], dtype=Int64, value= [3]))
+    """
+    at = _cut_axis("split", tensor, axis)
+    n = tensor.shape[at]
+    if isinstance(split_size_or_sections, (tuple, list)):
+        sizes = ints_of("split", "split_size_or_sections", split_size_or_sections)
+        if sum(sizes) != n or min(sizes, default=0) < 0:
+            raise ArgumentValueError(
+                f"split: got sizes {sizes} for axis {at} of size {n}; wanted sizes that sum to it"
+            )
+        return _pieces(tensor, at, sizes)
+    (size,) = ints_of("split", "split_size_or_sections", split_size_or_sections)
+    if size <= 0:
+        raise ArgumentValueError(f"split: got the size {size}; wanted a positive one")
+    return _pieces(tensor, at, [min(size, n - b) for b in range(0, n, size)] or [0])
+
+
+def _cut_axis(name: str, input: Tensor, axis: int) -> int:
+    if not input.shape:
+        raise ShapeError(f"{name}: got a 0-d tensor; wanted at least one axis")
+    return axis_of(name, axis, len(input.shape))
+
+
+@tensor_method("tensor_split")
+def tensor_split(input: Tensor, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
+    """Pieces along an axis, of sizes as equal as can be or cut at indices (`mindspore.ops.tensor_split`).
+
+    Args:
+        input: Tensor of at least one axis.
+        indices_or_sections: int: how many pieces, the first of them larger by one where needed; tuple: where to cut.
+        axis: int.
+
+    Raises:
+        ValueError: fewer than one piece.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.tensor_split(ms.Tensor([1, 2, 3]), 2)
+        (Tensor(shape=[2], dtype=Int64, value= [1, 2]), Tensor(shape=[1], dtype=Int64, value= [3]))
+    """
+    at = _cut_axis("tensor_split", input, axis)
+    n = input.shape[at]
+    if isinstance(indices_or_sections, (tuple, list)):
+        cuts = ints_of("tensor_split", "indices_or_sections", indices_or_sections)
+        bounds = [slice(None, c).indices(n)[1] for c in cuts]
+        starts = [0, *bounds]
+        ends = [*bounds, n]
+        return tuple(
+            slice_axis(input, at, b, max(b, e)) for b, e in zip(starts, ends, strict=True)
+        )
+    (count,) = ints_of("tensor_split", "indices_or_sections", indices_or_sections)
+    if count <= 0:
+        raise ArgumentValueError(f"tensor_split: got {count} pieces; wanted at least one")
+    return _pieces(input, at, [n // count + (i < n % count) for i in range(count)])
+
+
+def _split_along(name: str, input: Tensor, parts: Any, axis: int, least: int) -> tuple[Tensor, ...]:
+    if len(input.shape) < least:
+        raise ShapeError(f"{name}: got shape {input.shape}; wanted at least {least} axes")
+    return tensor_split(input, parts, axis)
+
+
+@tensor_method("hsplit")
+def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """`tensor_split` along axis 1, of a tensor of one axis along it (`mindspore.ops.hsplit`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> [x.shape for x in ms.ops.hsplit(ms.ops.ones((2, 4)), 2)]
+        [(2, 2), (2, 2)]
+    """
+    axis = 1 if len(input.shape) > 1 else 0
+    return _split_along("hsplit", input, indices_or_sections, axis, 1)
+
+
+@tensor_method("vsplit")
+def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """`tensor_split` along axis 0 of a tensor of at least two axes (`mindspore.ops.vsplit`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> [x.shape for x in ms.ops.vsplit(ms.ops.ones((4, 2)), 2)]
+        [(2, 2), (2, 2)]
+    """
+    return _split_along("vsplit", input, indices_or_sections, 0, 2)
+
+
+@tensor_method("dsplit")
+def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """`tensor_split` along axis 2 (`mindspore.ops.dsplit`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> [x.shape for x in ms.ops.dsplit(ms.ops.ones((1, 1, 4)), 2)]
+        [(1, 1, 2), (1, 1, 2)]
+    """
+    return _split_along("dsplit", input, indices_or_sections, 2, 3)
+
+
+@tensor_method("chunk")
+def _tensor_chunk(self: Tensor, chunks: int, axis: int = 0, *, dim: Any = None) -> tuple[Tensor, ...]:
+    """At most `chunks` pieces of equal size along an axis. See `ops.chunk`."""
+    return chunk(self, chunks, axis if dim is None else dim)
+
+
+def chunk(input: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
+    """At most `chunks` pieces of equal size along an axis, the last maybe smaller (`mindspore.ops.chunk`).
+
+    Raises:
+        ValueError: `chunks` is not positive, or the axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.chunk(ms.Tensor([1, 2, 3]), 2)
+        (Tensor(shape=[2], dtype=Int64, value= [1, 2]), Tensor(shape=[1], dtype=Int64, value= [3]))
+    """
+    at = _cut_axis("chunk", input, axis)
+    (count,) = ints_of("chunk", "chunks", chunks)
+    if count <= 0:
+        raise ArgumentValueError(f"chunk: got chunks={count}; wanted a positive int")
+    n = input.shape[at]
+    if n == 0:
+        return _pieces(input, at, [0] * count)
+    return split(input, -(-n // count), at)
+
+
+def unstack(input_x: Tensor, axis: int = 0) -> tuple[Tensor, ...]:
+    """The slices along an axis, without it (`mindspore.ops.unstack`).
+
+    Returns:
+        tuple of Tensors, as many as the axis is long.
+
+    Raises:
+        ValueError: a 0-d tensor, or an axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.unstack(ms.Tensor([[1, 2], [3, 4]]))
+        (Tensor(shape=[2], dtype=Int64, value= [1, 2]), Tensor(shape=[2], dtype=Int64, value= [3, 4]))
+    """
+    at = _cut_axis("unstack", input_x, axis)
+    shape = input_x.shape[:at] + input_x.shape[at + 1 :]
+    return tuple(
+        reshape_to(slice_axis(input_x, at, i, i + 1), shape) for i in range(input_x.shape[at])
+    )
+
+
+@tensor_method("unbind")
+def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """`unstack` under its other name (`mindspore.ops.unbind`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> len(ms.ops.unbind(ms.ops.ones((3, 2))))
+        3
+    """
+    return unstack(input, dim)
+
+
+def narrow(input: Tensor, axis: int, start: int, length: int) -> Tensor:
+    """`length` slices of an axis from `start` on (`mindspore.ops.narrow`).
+
+    Raises:
+        ValueError: a part outside the axis.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.narrow(ms.Tensor([1, 2, 3, 4]), 0, 1, 2)
+        Tensor(shape=[2], dtype=Int64, value= [2, 3])
+    """
+    at = _cut_axis("narrow", input, axis)
+    n = input.shape[at]
+    (begin,) = ints_of("narrow", "start", start)
+    (count,) = ints_of("narrow", "length", length)
+    begin = begin + n if begin < 0 else begin
+    if not (0 <= begin <= n and 0 <= count <= n - begin):
+        raise ArgumentValueError(
+            f"narrow: got start={start}, length={length} for axis {at} of size {n}"
+        )
+    return slice_axis(input, at, begin, begin + count)
+
+
+@tensor_method("narrow")
+def _tensor_narrow(self: Tensor, dim: Any = None, start: Any = None, length: Any = None, *,
+                   axis: Any = None) -> Tensor:  # fmt: skip
+    """`length` slices of an axis from `start` on. See `ops.narrow`."""
+    return narrow(self, axis if dim is None else dim, start, length)
+
+
+# ---- repeat ------------------------------------------------------------------------------------------
+
+
+@tensor_method("tile")
+def _tensor_tile(self: Tensor, *dims: Any, reps: Any = None) -> Tensor:
+    """The tensor repeated as a whole along each axis. See `ops.tile`."""
+    return tile(self, spread("tile", "dims", dims) if reps is None else reps)
+
+
+def tile(input: Tensor, dims: Any) -> Tensor:
+    """The tensor repeated as a whole along each axis (`mindspore.ops.tile`).
+
+    Args:
+        input: Tensor of any shape.
+        dims: how often along each axis; the shorter of `dims` and the shape gets leading ones.
+
+    Raises:
+        ValueError: a negative number.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.tile(ms.Tensor([1, 2]), (2, 2))
+        Tensor(shape=[2, 4], dtype=Int64, value=
+        [[1, 2, 1, 2],
+         [1, 2, 1, 2]])
+    """
+    counts = ints_of("tile", "dims", dims)
+    if min(counts, default=1) < 0:
+        raise ArgumentValueError(f"tile: got dims={counts}; wanted none negative")
+    shape = input.shape
+    counts = (1,) * (len(shape) - len(counts)) + counts
+    shape = (1,) * (len(counts) - len(shape)) + shape
+    if all(c == 1 for c in counts):
+        return input if shape == input.shape else reshape_to(input, shape)
+    return tile_by(input, shape, counts)
+
+
+@op(name="tile")
+def tile_by(input: Tensor, shape: Sequence[int], counts: Sequence[int]):
+    """Composite: `input`, taken as of `shape`, repeated counts[i] times along axis i."""
+    split_shape: list[int] = []
+    wide: list[int] = []
+    for n, c in zip(shape, counts, strict=True):
+        split_shape += [1, n] if c != 1 else [n]
+        wide += [c, n] if c != 1 else [n]
+    out = broadcast_by(reshape_to(input, split_shape), wide)
+    return reshape_to(out, [n * c for n, c in zip(shape, counts, strict=True)])
+
+
+@tensor_method("repeat")
+def _tensor_repeat(self: Tensor, *repeats: Any, axis: Any = None, **other: Any) -> Tensor:
+    """Repeated as a whole along each axis, as `tile`; with `axis`, each slice of it, as `repeat_interleave`."""
+    if other:
+        if set(other) != {"repeats"} or repeats:
+            raise ArgumentError(f"repeat: got the unknown argument {next(iter(other))!r}")
+        repeats = (other["repeats"],)
+    if axis is not None:
+        return repeat_interleave(self, repeats[0] if len(repeats) == 1 else repeats, axis)
+    counts = spread("repeat", "repeats", repeats)
+    if len(counts) < len(self.shape):
+        raise ArgumentValueError(
+            f"repeat: got {counts} for shape {self.shape}; wanted at least one number an axis"
+        )
+    return tile(self, counts)
+
+
+def repeat_elements(x: Tensor, rep: int, axis: int = 0) -> Tensor:
+    """Every slice of an axis `rep` times in a row (`mindspore.ops.repeat_elements`).
+
+    Raises:
+        ValueError: `rep` is negative, or the axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.repeat_elements(ms.Tensor([1, 2]), 2)
+        Tensor(shape=[4], dtype=Int64, value= [1, 1, 2, 2])
+    """
+    return repeat_interleave(x, rep, axis)
+
+
+@tensor_method("repeat_interleave")
+def _tensor_repeat_interleave(
+    self: Tensor, repeats: Any, axis: Any = None, *, dim: Any = None, output_size: Any = None
+) -> Tensor:
+    """Every slice of an axis several times in a row. See `ops.repeat_interleave`."""
+    del output_size
+    return repeat_interleave(self, repeats, axis if dim is None else dim)
+
+
+def repeat_interleave(input: Tensor, repeats: Any, axis: Any = None) -> Tensor:
+    """Every slice of an axis several times in a row (`mindspore.ops.repeat_interleave`).
+
+    Args:
+        input: Tensor of any shape.
+        repeats: int, or a tuple, list or Tensor with one int for each slice.
+        axis: int; None flattens first.
+
+    Raises:
+        ValueError: a negative number, or another number of them than slices.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.repeat_interleave(ms.Tensor([1, 2]), [1, 3])
+        Tensor(shape=[4], dtype=Int64, value= [1, 2, 2, 2])
+    """
+    if axis is None:
+        input, axis = reshape_to(input, (input.size,)), 0
+    at = _cut_axis("repeat_interleave", input, axis)
+    counts = ints_of("repeat_interleave", "repeats", repeats)
+    n = input.shape[at]
+    if min(counts, default=0) < 0 or len(counts) not in (1, n):
+        raise ArgumentValueError(
+            f"repeat_interleave: got repeats={counts} for axis {at} of size {n}; wanted one number, "
+            f"or one a slice, none negative"
+        )
+    if len(counts) == 1:
+        return repeat_by(input, counts[0], at)
+    return P.gather(input, np.repeat(np.arange(n), counts), at)
+
+
+@op(name="repeat_interleave")
+def repeat_by(input: Tensor, repeats: int, axis: int):
+    """Composite: every slice of `axis` `repeats` times in a row."""
+    shape = list(input.shape)
+    n = shape[axis]
+    wide = shape[: axis + 1] + [repeats] + shape[axis + 1 :]
+    out = broadcast_by(reshape_to(input, shape[: axis + 1] + [1] + shape[axis + 1 :]), wide)
+    return reshape_to(out, shape[:axis] + [n * repeats] + shape[axis + 1 :])
+
+
+# ---- broadcast ---------------------------------------------------------------------------------------
+
+
+@tensor_method("broadcast_to", "expand")
+def _tensor_broadcast_to(self: Tensor, *shape: Any) -> Tensor:
+    """Repeated to a shape by NumPy's broadcasting; -1 keeps a size. See `ops.broadcast_to`."""
+    return broadcast_to(self, spread("broadcast_to", "shape", shape))
+
+
+def broadcast_to(input: Tensor, shape: Any) -> Tensor:
+    """Repeated to `shape` by NumPy's broadcasting (`mindspore.ops.broadcast_to`).
+
+    Args:
+        input: Tensor of any shape.
+        shape: ints; -1 keeps the size of that axis.
+
+    Raises:
+        ValueError: the shape of `input` does not broadcast to it.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.broadcast_to(ms.Tensor([1, 2]), (2, -1))
+        Tensor(shape=[2, 2], dtype=Int64, value=
+        [[1, 2],
+         [1, 2]])
+    """
+    wanted = ints_of("broadcast_to", "shape", shape)
+    have = input.shape
+    if wanted == have:
+        return input
+    lead = len(wanted) - len(have)
+    if min(wanted, default=0) < 0:
+        if lead < 0 or any(n < -1 or (n == -1 and i < lead) for i, n in enumerate(wanted)):
+            raise ShapeError(
+                f"broadcast_to: got shape {have} and the wanted shape {wanted}; wanted no negative size "
+                f"but -1, and that only for an axis that is there"
+            )
+        wanted = tuple(have[i - lead] if n == -1 else n for i, n in enumerate(wanted))
+    return broadcast_by(input, wanted)
+
+
+def expand(input_x: Tensor, size: Any) -> Tensor:
+    """`broadcast_to` under its other name (`mindspore.ops.expand`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.expand(ms.Tensor([[1], [2]]), (2, 3)).shape
+        (2, 3)
+    """
+    return broadcast_to(input_x, size)
+
+
+@tensor_method("expand_as")
+def expand_as(input: Tensor, other: Tensor) -> Tensor:
+    """`input` repeated to the shape of `other` (`mindspore.ops.expand_as`).
+
+    Raises:
+        ValueError: it does not broadcast.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.expand_as(ms.Tensor([1, 2]), ms.ops.ones((3, 2))).shape
+        (3, 2)
+    """
+    return broadcast_to(input, other.shape)
+
+
+def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Tensors repeated to the shape that they broadcast to.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+
+    Examples:
+        >>> import duograph as ms
+        >>> [x.shape for x in ms.ops.broadcast_tensors(ms.Tensor([1, 2]), ms.Tensor([[1], [2]]))]
+        [(2, 2), (2, 2)]
+    """
+    parts = _several("broadcast_tensors", tensors)
+    shape = broadcast_shapes(*(x.shape for x in parts))
+    if shape is None:
+        raise ShapeError(
+            f"broadcast_tensors: got shapes {[x.shape for x in parts]}; wanted ones that broadcast"
+        )
+    return tuple(broadcast_to(x, shape) for x in parts)
+
+
+def meshgrid(*inputs: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
+    """Coordinate tensors of a grid, one an input (`mindspore.ops.meshgrid`).
+
+    Args:
+        inputs: 0-d or 1-d Tensors, one by one or as one tuple.
+        indexing: ``"xy"``: the first two axes swapped, as in a picture; ``"ij"``: in the order of the inputs.
+
+    Raises:
+        ValueError: another `indexing`, or a tensor of more than one axis.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.meshgrid(ms.Tensor([1, 2]), ms.Tensor([3, 4, 5]))[0]
+        Tensor(shape=[3, 2], dtype=Int64, value=
+        [[1, 2],
+         [1, 2],
+         [1, 2]])
+    """
+    if len(inputs) == 1 and isinstance(inputs[0], (tuple, list)):
+        inputs = tuple(inputs[0])
+    if indexing not in ("xy", "ij"):
+        raise ArgumentValueError(f"meshgrid: got indexing={indexing!r}; wanted 'xy' or 'ij'")
+    parts = atleast_1d(_several("meshgrid", inputs))
+    if any(len(x.shape) != 1 for x in parts):
+        raise ShapeError(f"meshgrid: got shapes {[x.shape for x in parts]}; wanted at most one axis")
+    order = list(range(len(parts)))
+    if indexing == "xy" and len(parts) > 1:
+        order[0], order[1] = 1, 0
+    shape = [0] * len(parts)
+    for x, at in zip(parts, order, strict=True):
+        shape[at] = x.size
+    out = []
+    for x, at in zip(parts, order, strict=True):
+        lead = [1] * len(parts)
+        lead[at] = x.size
+        out.append(broadcast_to(reshape_to(x, lead), shape))
+    return tuple(out)
+
+
+def cartesian_prod(*inputs: Tensor) -> Tensor:
+    """All combinations of one element of each input, as rows (`mindspore.ops.cartesian_prod`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.cartesian_prod(ms.Tensor([1, 2]), ms.Tensor([3, 4]))
+        Tensor(shape=[4, 2], dtype=Int64, value=
+        [[1, 3],
+         [1, 4],
+         [2, 3],
+         [2, 4]])
+    """
+    if len(inputs) == 1 and isinstance(inputs[0], Tensor):
+        return inputs[0]
+    grids = meshgrid(*inputs, indexing="ij")
+    return stack([reshape_to(g, (g.size,)) for g in grids], -1)
+
+
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """All choices of `r` elements of a 1-d tensor, as rows (`mindspore.ops.combinations`).
+
+    Raises:
+        ValueError: a tensor of another number of axes, or a negative `r`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.combinations(ms.Tensor([1, 2, 3]))
+        Tensor(shape=[3, 2], dtype=Int64, value=
+        [[1, 2],
+         [1, 3],
+         [2, 3]])
+    """
+    if len(input.shape) != 1 or r < 0:
+        raise ArgumentValueError(f"combinations: got shape {input.shape}, r={r}; wanted 1-d and r >= 0")
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    rows = np.array(list(choose(range(input.shape[0]), r)), np.int64).reshape(-1, r)
+    return P.gather(input, rows, 0)

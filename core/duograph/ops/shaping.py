@@ -1,0 +1,679 @@
+"""Functions that arrange the same elements anew: reshape, permute, squeeze, flatten, flip, roll, rotate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dtype import as_dtype
+from ..errors import ArgumentError, ArgumentValueError, ShapeError
+from ..op import op
+from ..tensor import Tensor
+from ..types import size_of
+from .axes import axes_of, axis_of
+from .methods import tensor_method, tensor_property
+from .movement import flip_by, reshape, reshape_to, slice_axis, transpose_by
+from .table import P
+
+__all__ = [
+    "transpose", "permute", "swapaxes", "swapdims", "moveaxis", "movedim", "t", "expand_dims",
+    "unsqueeze", "squeeze", "flatten", "ravel", "view_as", "flip", "fliplr", "flipud", "reverse",
+    "roll", "rot90", "atleast_1d", "atleast_2d", "atleast_3d", "adjoint",
+]  # fmt: skip
+
+
+def ints_of(name: str, what: str, value: Any) -> tuple[int, ...]:
+    """A tuple of ints from an int, a sequence of them, or an integer tensor.
+
+    Raises:
+        TypeError: something else.
+    """
+    if isinstance(value, Tensor):
+        value = value.tolist()
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return (int(value),)
+    if isinstance(value, (tuple, list)):
+        out = []
+        for v in value:
+            if isinstance(v, Tensor) and v.size == 1:
+                v = v.item()
+            if isinstance(v, (bool, np.bool_)) or not isinstance(v, (int, np.integer)):
+                raise ArgumentError(f"{name}: got {what}={value!r}; wanted ints")
+            out.append(int(v))
+        return tuple(out)
+    raise ArgumentError(f"{name}: got {what}={value!r}; wanted an int or a tuple of ints")
+
+
+def spread(name: str, what: str, args: Sequence[Any]) -> tuple[int, ...]:
+    """Ints given one by one or as one sequence: ``f(2, 3)`` and ``f((2, 3))``."""
+    if len(args) == 1:
+        return ints_of(name, what, args[0])
+    return ints_of(name, what, tuple(args))
+
+
+# ---- reshape -----------------------------------------------------------------------------------------
+
+
+@tensor_method("reshape")
+def _tensor_reshape(self: Tensor, *shape: Any) -> Tensor:
+    """The same elements under another shape; one size may be -1. See `ops.reshape`."""
+    if len(shape) == 1 and isinstance(shape[0], (tuple, list, Tensor)):
+        return reshape(self, shape[0])  # type: ignore[arg-type]
+    return reshape(self, shape)
+
+
+@tensor_method("view")
+def _tensor_view(self: Tensor, *shape: Any, dtype: Any = None) -> Tensor:
+    """As `reshape`; given a dtype, the same bytes taken as elements of that dtype (no gradient).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.Tensor([1.0, 2.0]).view(ms.int32)
+        Tensor(shape=[2], dtype=Int32, value= [1065353216, 1073741824])
+    """
+    if dtype is None and len(shape) == 1 and not isinstance(shape[0], (int, tuple, list, Tensor)):
+        dtype = shape[0]
+    if dtype is None:
+        return _tensor_reshape(self, *shape)
+    return Tensor(self.asnumpy().view(as_dtype(dtype).np))
+
+
+@tensor_method("reshape_as", "view_as")
+def view_as(input: Tensor, other: Tensor) -> Tensor:
+    """The elements of `input` under the shape of `other` (`mindspore.ops.view_as`).
+
+    Raises:
+        ValueError: the sizes differ.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.view_as(ms.Tensor([1, 2, 3, 4]), ms.Tensor([[0, 0], [0, 0]]))
+        Tensor(shape=[2, 2], dtype=Int64, value=
+        [[1, 2],
+         [3, 4]])
+    """
+    return reshape(input, other.shape)
+
+
+@tensor_method("resize")
+def _tensor_resize(self: Tensor, *new_shape: Any) -> Tensor:
+    """The elements in row-major order under another shape, cut off, or filled up with zeros.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.Tensor([1, 2, 3]).resize(2, 2)
+        Tensor(shape=[2, 2], dtype=Int64, value=
+        [[1, 2],
+         [3, 0]])
+    """
+    shape = spread("resize", "new_shape", new_shape)
+    if min(shape, default=0) < 0:
+        raise ArgumentValueError(f"resize: got new_shape={shape}; wanted sizes, none negative")
+    flat = reshape_to(self, (self.size,))
+    size = size_of(shape)
+    if size < self.size:
+        flat = slice_axis(flat, 0, 0, size)
+    elif size > self.size:
+        flat = P.pad_constant(flat, (0,), (size - self.size,), 0)
+    return reshape_to(flat, shape)
+
+
+@tensor_method("expand_dims", "unsqueeze")
+def _tensor_expand_dims(self: Tensor, axis: Any = None, *, dim: Any = None) -> Tensor:
+    """A new axis of size 1 at `axis`. See `ops.expand_dims`."""
+    return expand_dims(self, dim if axis is None else axis)
+
+
+def expand_dims(input_x: Tensor, axis: int) -> Tensor:
+    """A new axis of size 1 at `axis` of the result (`mindspore.ops.expand_dims`).
+
+    Args:
+        input_x: Tensor of any shape.
+        axis: int in [-ndim - 1, ndim].
+
+    Raises:
+        ValueError: `axis` is out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.expand_dims(ms.Tensor([1, 2]), -1).shape
+        (2, 1)
+    """
+    shape = input_x.shape
+    at = axis_of("expand_dims", axis, len(shape) + 1)
+    return reshape_to(input_x, shape[:at] + (1,) + shape[at:])
+
+
+def unsqueeze(input: Tensor, dim: int) -> Tensor:
+    """A new axis of size 1 at `dim` of the result (`mindspore.ops.unsqueeze`).
+
+    Raises:
+        ValueError: `dim` is out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.unsqueeze(ms.Tensor([1, 2]), 0).shape
+        (1, 2)
+    """
+    return expand_dims(input, dim)
+
+
+@tensor_method("squeeze")
+def _tensor_squeeze(self: Tensor, *axis: Any, dim: Any = None, **other: Any) -> Tensor:
+    """Without the axes of size 1, or without those named. See `ops.squeeze`."""
+    if other:
+        axis = (other.pop("axis"),) if set(other) == {"axis"} else axis
+    if other:
+        raise ArgumentError(f"squeeze: got the unknown argument {next(iter(other))!r}")
+    if not axis:
+        return squeeze(self, dim)
+    return squeeze(self, axis[0] if len(axis) == 1 else axis)
+
+
+def squeeze(input: Tensor, axis: Any = None) -> Tensor:
+    """Without the axes of size 1 (`mindspore.ops.squeeze`).
+
+    Args:
+        input: Tensor of any shape.
+        axis: int or tuple of ints: only these, where their size is 1; None or (): all.
+
+    Raises:
+        ValueError: an axis is out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.squeeze(ms.ops.ones((1, 2, 1))).shape
+        (2,)
+        >>> ms.ops.squeeze(ms.ops.ones((1, 2, 1)), 0).shape
+        (2, 1)
+    """
+    shape = input.shape
+    axes = axes_of("squeeze", axis, len(shape))
+    kept = tuple(n for i, n in enumerate(shape) if n != 1 or i not in axes)
+    return input if kept == shape else reshape_to(input, kept)
+
+
+@tensor_method("flatten")
+def _tensor_flatten(
+    self: Tensor, start_dim: Any = 0, end_dim: int = -1, *, order: str = "C"
+) -> Tensor:
+    """One axis in place of those from `start_dim` to `end_dim`, by default of all. See `ops.flatten`."""
+    if isinstance(start_dim, str):
+        start_dim, order = 0, start_dim
+    return flatten(self, order, start_dim=start_dim, end_dim=end_dim)
+
+
+def flatten(input: Tensor, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Tensor:
+    """One axis in place of those from `start_dim` to `end_dim` (`mindspore.ops.flatten`).
+
+    Args:
+        input: Tensor of any shape; a 0-d one gives shape (1,).
+        order: ``"C"`` row-major, ``"F"`` with the axes reversed first.
+        start_dim, end_dim: the first and the last axis that are merged.
+
+    Raises:
+        ValueError: an axis out of range, start after end, or another order.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.flatten(ms.ops.ones((2, 3, 4))).shape
+        (2, 12)
+    """
+    if order not in ("C", "F"):
+        raise ArgumentValueError(f"flatten: got order={order!r}; wanted 'C' or 'F'")
+    shape = input.shape
+    if not shape:
+        return reshape_to(input, (1,))
+    if order == "F":
+        input = _reversed(input)
+        shape = input.shape
+    if len(shape) == 1 and start_dim in (1, -1):
+        return input
+    first = axis_of("flatten", start_dim, len(shape))
+    last = axis_of("flatten", end_dim, len(shape))
+    if first > last:
+        raise ArgumentValueError(
+            f"flatten: got start_dim={start_dim} after end_dim={end_dim} for shape {shape}"
+        )
+    merged = size_of(shape[first : last + 1])
+    return reshape_to(input, shape[:first] + (merged,) + shape[last + 1 :])
+
+
+@tensor_method("ravel")
+def ravel(input: Tensor) -> Tensor:
+    """The elements in row-major order on one axis (`mindspore.ops.ravel`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.ravel(ms.Tensor([[1, 2], [3, 4]]))
+        Tensor(shape=[4], dtype=Int64, value= [1, 2, 3, 4])
+    """
+    return reshape_to(input, (input.size,))
+
+
+def _atleast(name: str, inputs: Any, grow: Any) -> Any:
+    if isinstance(inputs, (tuple, list)):
+        return tuple(reshape(_as_tensor(x), grow(_as_tensor(x).shape)) for x in inputs)
+    if not isinstance(inputs, Tensor):
+        raise ArgumentError(f"{name}: got {type(inputs).__name__}; wanted a Tensor or several")
+    return reshape(inputs, grow(inputs.shape))
+
+
+def _as_tensor(x: Any) -> Tensor:
+    return x if isinstance(x, Tensor) else Tensor(x)
+
+
+def atleast_1d(inputs: Any) -> Any:
+    """A tensor, or each of a tuple of them, with at least one axis (`mindspore.ops.atleast_1d`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.atleast_1d(ms.Tensor(1)).shape
+        (1,)
+    """
+    return _atleast("atleast_1d", inputs, lambda s: s or (1,))
+
+
+def atleast_2d(inputs: Any) -> Any:
+    """A tensor, or each of a tuple of them, with at least two axes (`mindspore.ops.atleast_2d`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.atleast_2d(ms.Tensor([1, 2])).shape
+        (1, 2)
+    """
+    return _atleast("atleast_2d", inputs, lambda s: (1,) * (2 - len(s)) + s)
+
+
+def atleast_3d(inputs: Any) -> Any:
+    """A tensor, or each of a tuple of them, with at least three axes (`mindspore.ops.atleast_3d`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.atleast_3d(ms.Tensor([1, 2])).shape
+        (1, 2, 1)
+    """
+
+    def grow(s: tuple[int, ...]) -> tuple[int, ...]:
+        return {0: (1, 1, 1), 1: (1, *s, 1), 2: (*s, 1)}.get(len(s), s)
+
+    return _atleast("atleast_3d", inputs, grow)
+
+
+# ---- permute -----------------------------------------------------------------------------------------
+
+
+def transpose(input: Tensor, dims: Any = None, input_perm: Any = None) -> Tensor:
+    """The axes in another order (`mindspore.ops.transpose`).
+
+    Args:
+        input: Tensor of any shape.
+        dims: tuple of ints: axis i of the result is axis dims[i] of `input`; None reverses all.
+        input_perm: the older name of `dims`.
+
+    Raises:
+        ValueError: `dims` is no permutation of the axes.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.transpose(ms.ops.ones((2, 3, 4)), (0, 2, 1)).shape
+        (2, 4, 3)
+    """
+    if dims is None:
+        dims = input_perm
+    if dims is None:
+        return _reversed(input)
+    return _permuted("transpose", input, ints_of("transpose", "dims", dims))
+
+
+def _permuted(name: str, input: Tensor, perm: tuple[int, ...]) -> Tensor:
+    ndim = len(input.shape)
+    found = tuple([p + ndim if p < 0 else p for p in perm])
+    if sorted(found) != list(range(ndim)):
+        raise ArgumentValueError(
+            f"{name}: got axes {perm} for shape {input.shape}; wanted each of its {ndim} axes once"
+        )
+    return input if found == tuple(range(ndim)) else transpose_by(input, found)
+
+
+def _reversed(input: Tensor) -> Tensor:
+    return _permuted("transpose", input, tuple(range(len(input.shape) - 1, -1, -1)))
+
+
+@tensor_method("transpose")
+def _tensor_transpose(
+    self: Tensor, *axes: Any, dim0: Any = None, dim1: Any = None, **other: Any
+) -> Tensor:
+    """The axes in another order: all of them given (one by one or as a tuple), two to be swapped, or none: reversed.
+
+    Two ints swap those two axes, also of a 2-D tensor: ``x.transpose(0, 1)`` is ``x.T`` there.
+    """
+    if other:
+        if set(other) != {"axes"} or axes:
+            raise ArgumentError(f"transpose: got the unknown argument {next(iter(other))!r}")
+        axes = (other["axes"],)
+    if dim0 is not None or dim1 is not None:
+        axes = (*axes, *[d for d in (dim0, dim1) if d is not None])
+    if not axes:
+        return _reversed(self)
+    if len(axes) == 1:
+        if axes[0] is None:
+            return _reversed(self)
+        return _permuted("transpose", self, ints_of("transpose", "axes", axes[0]))
+    if len(axes) == 2:
+        return swapaxes(self, axes[0], axes[1])
+    return _permuted("transpose", self, ints_of("transpose", "axes", axes))
+
+
+@tensor_method("permute")
+def _tensor_permute(self: Tensor, *axis: Any, dims: Any = None) -> Tensor:
+    """The axes in another order, given one by one or as a tuple. See `ops.permute`."""
+    return permute(self, spread("permute", "axis", axis) if dims is None else dims)
+
+
+def permute(input: Tensor, axis: Any) -> Tensor:
+    """The axes in another order (`mindspore.ops.permute`).
+
+    Args:
+        input: Tensor of any shape.
+        axis: tuple of ints: axis i of the result is axis axis[i] of `input`.
+
+    Raises:
+        ValueError: `axis` is no permutation of the axes.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.permute(ms.ops.ones((2, 3, 4)), (2, 0, 1)).shape
+        (4, 2, 3)
+    """
+    return _permuted("permute", input, ints_of("permute", "axis", axis))
+
+
+@tensor_method("swapaxes")
+def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
+    """Two axes swapped (`mindspore.ops.swapaxes`).
+
+    Raises:
+        ValueError: an axis is out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.swapaxes(ms.ops.ones((2, 3, 4)), 0, 2).shape
+        (4, 3, 2)
+    """
+    perm = list(range(len(input.shape)))
+    a = axis_of("swapaxes", axis0, len(perm))
+    b = axis_of("swapaxes", axis1, len(perm))
+    if a == b:
+        return input
+    perm[a], perm[b] = b, a
+    return transpose_by(input, tuple(perm))
+
+
+@tensor_method("swapdims")
+def swapdims(input: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Two axes swapped (`mindspore.ops.swapdims`).
+
+    Raises:
+        ValueError: an axis is out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.swapdims(ms.ops.ones((2, 3)), 0, 1).shape
+        (3, 2)
+    """
+    return swapaxes(input, dim0, dim1)
+
+
+@tensor_method("moveaxis", "movedim")
+def moveaxis(x: Tensor, source: Any, destination: Any) -> Tensor:
+    """Axes moved to new places, the others in their order (`mindspore.ops.moveaxis`).
+
+    Args:
+        x: Tensor of any shape.
+        source, destination: int, or tuples of as many ints.
+
+    Raises:
+        ValueError: an axis out of range or twice, or another number of sources than destinations.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.moveaxis(ms.ops.ones((2, 3, 4)), 0, -1).shape
+        (3, 4, 2)
+    """
+    ndim = len(x.shape)
+    origins = [axis_of("moveaxis", a, ndim) for a in ints_of("moveaxis", "source", source)]
+    goals = [axis_of("moveaxis", a, ndim) for a in ints_of("moveaxis", "destination", destination)]
+    if len(origins) != len(goals) or len(set(origins)) != len(origins) or len(set(goals)) != len(goals):
+        raise ArgumentValueError(
+            f"moveaxis: got source={source} and destination={destination}; wanted as many of both, "
+            f"each once"
+        )
+    perm = [i for i in range(ndim) if i not in origins]
+    for goal, origin in sorted(zip(goals, origins, strict=True)):
+        perm.insert(goal, origin)
+    return _permuted("moveaxis", x, tuple(perm))
+
+
+def movedim(x: Tensor, source: Any, destination: Any) -> Tensor:
+    """`moveaxis` under its other name (`mindspore.ops.movedim`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.movedim(ms.ops.ones((2, 3, 4)), 0, 1).shape
+        (3, 2, 4)
+    """
+    return moveaxis(x, source, destination)
+
+
+@tensor_method("t")
+def t(input: Tensor) -> Tensor:
+    """A matrix transposed; a tensor of fewer axes as it is (`mindspore.ops.t`).
+
+    Raises:
+        ValueError: more than two axes.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.t(ms.ops.ones((2, 3))).shape
+        (3, 2)
+    """
+    if len(input.shape) > 2:
+        raise ShapeError(f"t: got shape {input.shape}; wanted at most two axes")
+    return _reversed(input)
+
+
+@tensor_property("T")
+def _tensor_T(self: Tensor) -> Tensor:
+    """All axes in reverse order."""
+    return _reversed(self)
+
+
+@tensor_property("mT")
+def _tensor_mT(self: Tensor) -> Tensor:
+    """The last two axes swapped."""
+    if len(self.shape) < 2:
+        raise ShapeError(f"mT: got shape {self.shape}; wanted at least two axes")
+    return swapaxes(self, -1, -2)
+
+
+@tensor_property("mH")
+def _tensor_mH(self: Tensor) -> Tensor:
+    """The last two axes swapped, complex elements conjugated."""
+    return adjoint(self)
+
+
+@tensor_property("H")
+def _tensor_H(self: Tensor) -> Tensor:
+    """A matrix transposed, complex elements conjugated."""
+    if len(self.shape) not in (0, 2):
+        raise ShapeError(f"H: got shape {self.shape}; wanted a matrix")
+    return adjoint(self) if self.shape else self
+
+
+@tensor_method("adjoint")
+def adjoint(x: Tensor) -> Tensor:
+    """The last two axes swapped, complex elements conjugated (`mindspore.ops.adjoint`).
+
+    Raises:
+        ValueError: fewer than two axes.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.adjoint(ms.ops.ones((2, 3))).shape
+        (3, 2)
+    """
+    swapped = _tensor_mT(x)
+    return P.conj(swapped) if x.dtype.is_complex else swapped
+
+
+# ---- flip, roll, rotate ------------------------------------------------------------------------------
+
+
+@tensor_method("flip")
+def _tensor_flip(self: Tensor, *dims: Any) -> Tensor:
+    """The order of the elements reversed along axes. See `ops.flip`."""
+    return flip(self, spread("flip", "dims", dims))
+
+
+def flip(input: Tensor, dims: Any) -> Tensor:
+    """The order of the elements reversed along axes (`mindspore.ops.flip`).
+
+    Args:
+        input: Tensor of any shape.
+        dims: int or tuple of ints.
+
+    Raises:
+        ValueError: an axis out of range, or twice.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.flip(ms.Tensor([[1, 2], [3, 4]]), (0,))
+        Tensor(shape=[2, 2], dtype=Int64, value=
+        [[3, 4],
+         [1, 2]])
+    """
+    axes = ints_of("flip", "dims", dims)
+    found = axes_of("flip", axes, len(input.shape)) if axes else ()
+    return flip_by(input, found) if found else input
+
+
+def fliplr(input: Tensor) -> Tensor:
+    """The order reversed along axis 1 (`mindspore.ops.fliplr`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.fliplr(ms.Tensor([[1, 2], [3, 4]]))
+        Tensor(shape=[2, 2], dtype=Int64, value=
+        [[2, 1],
+         [4, 3]])
+    """
+    return flip(input, (1,))
+
+
+def flipud(input: Tensor) -> Tensor:
+    """The order reversed along axis 0 (`mindspore.ops.flipud`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.flipud(ms.Tensor([[1, 2], [3, 4]]))
+        Tensor(shape=[2, 2], dtype=Int64, value=
+        [[3, 4],
+         [1, 2]])
+    """
+    return flip(input, (0,))
+
+
+tensor_method("fliplr")(fliplr)
+tensor_method("flipud")(flipud)
+
+
+@tensor_method("reverse")
+def reverse(x: Tensor, axis: Any) -> Tensor:
+    """The order of the elements reversed along axes (`mindspore.ops.reverse`).
+
+    Raises:
+        ValueError: an axis out of range, or twice.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.reverse(ms.Tensor([1, 2, 3]), (0,))
+        Tensor(shape=[3], dtype=Int64, value= [3, 2, 1])
+    """
+    return flip(x, axis)
+
+
+@tensor_method("roll")
+def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
+    """Elements moved along axes, those that leave at one end come in at the other (`mindspore.ops.roll`).
+
+    Args:
+        input: Tensor of any shape.
+        shifts: int or tuple of ints.
+        dims: axes, one a shift; None rolls the flattened tensor.
+
+    Raises:
+        ValueError: an axis out of range, or another number of axes than shifts.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.roll(ms.Tensor([0, 1, 2, 3, 4]), 2)
+        Tensor(shape=[5], dtype=Int64, value= [3, 4, 0, 1, 2])
+    """
+    steps = ints_of("roll", "shifts", shifts)
+    if dims is None:
+        if len(steps) != 1:
+            raise ArgumentValueError(f"roll: got shifts={shifts} without dims; wanted one shift")
+        return reshape_to(roll_by(ravel(input), steps, (0,)), input.shape)
+    axes = tuple(axis_of("roll", a, len(input.shape)) for a in ints_of("roll", "dims", dims))
+    if len(steps) == 1:
+        steps = steps * len(axes)
+    if len(steps) != len(axes):
+        raise ArgumentValueError(f"roll: got shifts={shifts} for dims={dims}; wanted one an axis")
+    return roll_by(input, steps, axes)
+
+
+@op(name="roll")
+def roll_by(input: Tensor, shifts: Sequence[int], axes: Sequence[int]):
+    """Composite: `input` rolled by one shift an axis."""
+    out = input
+    for shift, axis in zip(shifts, axes, strict=True):
+        n = input.shape[axis] if input.shape else 1
+        cut = -shift % n if n else 0
+        if cut:
+            out = P.concat((slice_axis(out, axis, cut, n), slice_axis(out, axis, 0, cut)), axis)
+    return out
+
+
+@tensor_method("rot90")
+def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
+    """Rotated `k` quarter turns in the plane of two axes, from the first towards the second (`mindspore.ops.rot90`).
+
+    Raises:
+        ValueError: not two different axes.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.rot90(ms.Tensor([[0, 1], [2, 3]]), 1, (0, 1))
+        Tensor(shape=[2, 2], dtype=Int64, value=
+        [[1, 3],
+         [0, 2]])
+    """
+    axes = [axis_of("rot90", a, len(input.shape)) for a in ints_of("rot90", "dims", dims)]
+    if len(axes) != 2 or axes[0] == axes[1]:
+        raise ArgumentValueError(f"rot90: got dims={dims}; wanted two different axes")
+    if not isinstance(k, (int, np.integer)):
+        raise ArgumentError(f"rot90: got k={k!r}; wanted an int")
+    first, second = axes
+    turns = int(k) % 4
+    if turns == 0:
+        return input
+    if turns == 2:
+        return flip(input, (first, second))
+    if turns == 1:
+        return swapaxes(flip(input, (second,)), first, second)
+    return flip(swapaxes(input, first, second), (second,))

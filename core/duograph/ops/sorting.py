@@ -1,0 +1,633 @@
+"""Sorting and searching, and what depends on values for its size: unique, nonzero, masked_select."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..dtype import BOOL, REAL, bool_, int32, int64
+from ..errors import ArgumentValueError, DTypeError, ShapeError, UnsupportedOpError
+from ..op import op
+from ..tensor import Tensor
+from ..types import TensorType, broadcast_shapes
+from .axes import axis_of
+from .creation import cast_to, fill, iota, zeros_of
+from .creation_functions import as_index
+from .gather_scatter import gather_by, gather_elements_by, scatter_elements_set_by
+from .joining import broadcast_to
+from .logic import logical_and, logical_not, logical_or, select_by
+from .methods import tensor_method
+from .movement import concat_by, flip_by, identity, pad_by, reshape_to, slice_axis
+from .shaping import ints_of, moveaxis
+from .table import P
+
+__all__ = [
+    "sort", "argsort", "msort", "topk", "top_k", "kthvalue", "searchsorted", "bucketize", "unique",
+    "unique_consecutive", "unique_with_pad", "nonzero", "argwhere", "masked_select",
+]  # fmt: skip
+
+
+# ---- sort --------------------------------------------------------------------------------------------
+
+
+@op(name="sort", composite=False, dtypes=BOOL + REAL)
+def sort_by(input: Tensor, axis: int, descending: bool):
+    """Primitive: (values, int64 indices) in order along `axis`; equal elements keep their order, NaN comes last."""
+
+
+@sort_by.infer
+def _(x, axis, descending):
+    return x.plain, x.with_(dtype=int64)
+
+
+def _order(x: Any, axis: int, descending: bool) -> Any:
+    """The indices that sort a NumPy array as `sort_by` says."""
+    if x.dtype.kind == "V" or x.dtype.itemsize == 2:
+        x = x.astype(np.float32 if x.dtype.kind in "fV" else np.int32)
+    if not descending:
+        return np.argsort(x, axis, kind="stable")
+    order = x.shape[axis] - 1 - np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
+    if x.dtype.kind != "f":
+        return order
+    last = np.argsort(np.isnan(np.take_along_axis(x, order, axis)), axis, kind="stable")
+    return np.take_along_axis(order, last, axis)
+
+
+@sort_by.reference
+def _(x, axis, descending):
+    order = _order(x, axis, descending)
+    return np.take_along_axis(x, order, axis), order.astype(np.int64)
+
+
+@sort_by.bprop
+def _(x, out, dout, axis, descending):
+    return (scatter_elements_set_by(zeros_of(x._type.plain), out[1], dout[0], axis),)
+
+
+@sort_by.decompose
+def _(x, axis, descending):
+    """Batcher's bitonic sort, all comparisons in one direction, on (class, key, index): NaN and filling go last."""
+    n = x.shape[axis]
+    if n < 2 or not x.size:
+        return identity(x), fill(x.shape, 0, int64)
+    moved = moveaxis(x, axis, -1)
+    size = 1 << (n - 1).bit_length()
+    lead = moved.shape[:-1]
+    low, high = (0,) * len(moved.shape), (*(0,) * len(lead), size - n)
+    key = cast_to(moved, int32) if x.dtype is bool_ else moved
+    key = pad_by(key, low, high, 0) if size > n else key
+    index = iota((*lead, size), len(lead), int32)
+    group = select_by(P.less(index, n), fill((), 0, int32), fill((), 2, int32))
+    if x.dtype.is_floating:
+        nan = P.not_equal(key, key)
+        group = select_by(nan, fill((), 1, int32), group)
+        key = select_by(nan, zeros_of(key._type.plain), key)
+    lanes = (group, key, index)
+    block = 2
+    while block <= size:
+        lanes = _exchange(lanes, lead, size, block, True, descending)
+        half = block // 2
+        while half > 1:
+            lanes = _exchange(lanes, lead, size, half, False, descending)
+            half //= 2
+        block *= 2
+    at = moveaxis(slice_axis(lanes[2], len(lead), 0, n), -1, axis)
+    order = cast_to(at, int64)
+    return gather_elements_by(x, order, axis), order
+
+
+def _exchange(
+    lanes: tuple[Any, ...], lead: tuple[int, ...], size: int, block: int, mirrored: bool, descending: bool
+) -> tuple[Any, ...]:
+    """Compare each element of the first half of every block with one of the second, and put them in order."""
+    half = block // 2
+    last = len(lead) + 1
+    first, second = [], []
+    for lane in lanes:
+        blocks = reshape_to(lane, (*lead, size // block, block))
+        first.append(slice_axis(blocks, last, 0, half))
+        other = slice_axis(blocks, last, half, block)
+        second.append(flip_by(other, (last,)) if mirrored else other)
+    swap = _before(second, first, descending)
+    out = []
+    for a, b in zip(first, second, strict=True):
+        low, high = select_by(swap, b, a), select_by(swap, a, b)
+        joined = concat_by((low, flip_by(high, (last,)) if mirrored else high), last)
+        out.append(reshape_to(joined, (*lead, size)))
+    return tuple(out)
+
+
+def _before(a: Any, b: Any, descending: bool) -> Any:
+    """Whether (class, key, index) a comes before b."""
+    key = P.less(b[1], a[1]) if descending else P.less(a[1], b[1])
+    tie = logical_and(P.equal(a[1], b[1]), P.less(a[2], b[2]))
+    inside = logical_and(P.equal(a[0], b[0]), logical_or(key, tie))
+    return logical_or(P.less(a[0], b[0]), inside)
+
+
+def sort(input_x: Tensor, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
+    """The elements in order along an axis, and where they were (`mindspore.ops.sort`).
+
+    Equal elements keep their order; NaN comes last either way.
+
+    Args:
+        input_x: Tensor of any real dtype, or bool.
+        axis: int.
+        descending: largest first.
+
+    Returns:
+        (values, int32 indices), both of the shape of `input_x`.
+
+    Raises:
+        ValueError: the axis is out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.sort(ms.Tensor([3, 1, 2]))
+        (Tensor(shape=[3], dtype=Int64, value= [1, 2, 3]), Tensor(shape=[3], dtype=Int32, value= [1, 2, 0]))
+    """
+    if not input_x.shape:
+        return input_x, fill((), 0, int32)
+    values, indices = sort_by(input_x, axis_of("sort", axis, len(input_x.shape)), bool(descending))
+    return values, cast_to(indices, int32)
+
+
+@tensor_method("sort")
+def _tensor_sort(
+    self: Tensor, axis: int = -1, descending: bool = False, stable: bool = True, *, dim: Any = None
+) -> tuple[Tensor, Tensor]:
+    """The elements in order along an axis, and where they were. See `ops.sort`."""
+    del stable  # it always is
+    return sort(self, axis if dim is None else dim, descending)
+
+
+def argsort(input: Tensor, axis: int = -1, descending: bool = False) -> Tensor:
+    """The indices that put the elements in order along an axis (`mindspore.ops.argsort`).
+
+    Returns:
+        Tensor of int32, of the shape of `input`.
+
+    Raises:
+        ValueError: the axis is out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.argsort(ms.Tensor([3, 1, 2]))
+        Tensor(shape=[3], dtype=Int32, value= [1, 2, 0])
+    """
+    return sort(P.stop_gradient(input), axis, descending)[1]
+
+
+@tensor_method("argsort")
+def _tensor_argsort(
+    self: Tensor, axis: int = -1, descending: bool = False, stable: bool = True, *, dim: Any = None
+) -> Tensor:
+    """The indices that put the elements in order along an axis. See `ops.argsort`."""
+    del stable
+    return argsort(self, axis if dim is None else dim, descending)
+
+
+@tensor_method("msort")
+def msort(input: Tensor) -> Tensor:
+    """The elements in order along axis 0 (`mindspore.ops.msort`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.msort(ms.Tensor([[3, 1], [2, 4]]))
+        Tensor(shape=[2, 2], dtype=Int64, value=
+        [[2, 1],
+         [3, 4]])
+    """
+    return sort(input, 0)[0]
+
+
+# ---- topk --------------------------------------------------------------------------------------------
+
+
+@op(name="topk", composite=False, dtypes=BOOL + REAL)
+def topk_by(input: Tensor, k: int, axis: int, largest: bool):
+    """Primitive: (values, int64 indices) of the k largest (or smallest) along `axis`, in order."""
+
+
+@topk_by.infer
+def _(x, k, axis, largest):
+    if not 0 <= k <= x.shape[axis]:
+        raise ShapeError(f"topk: got k={k} for axis {axis} of size {x.shape[axis]}")
+    shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
+    return TensorType.of(shape, x.dtype), TensorType.of(shape, int64)
+
+
+@topk_by.reference
+def _(x, k, axis, largest):
+    order = np.take(_order(x, axis, largest), np.arange(k), axis)
+    return np.take_along_axis(x, order, axis), order.astype(np.int64)
+
+
+@topk_by.decompose
+def _(x, k, axis, largest):
+    values, indices = sort_by(x, axis, largest)
+    return slice_axis(values, axis, 0, k), slice_axis(indices, axis, 0, k)
+
+
+@topk_by.bprop
+def _(x, out, dout, k, axis, largest):
+    return (scatter_elements_set_by(zeros_of(x._type.plain), out[1], dout[0], axis),)
+
+
+def topk(
+    input: Tensor, k: int, dim: int | None = None, largest: bool = True, sorted: bool = True
+) -> tuple[Tensor, Tensor]:
+    """The k largest, or smallest, elements along an axis and where they were (`mindspore.ops.topk`).
+
+    Args:
+        input: Tensor of any real dtype, of at least one axis.
+        k: int, at most the size of the axis.
+        dim: int; default the last axis.
+        largest: the largest, else the smallest.
+        sorted: has no effect: they always come in order.
+
+    Returns:
+        (values, int32 indices). NaN comes last either way.
+
+    Raises:
+        ValueError: k is negative or larger than the axis.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.topk(ms.Tensor([1, 4, 2, 3]), 2)
+        (Tensor(shape=[2], dtype=Int64, value= [4, 3]), Tensor(shape=[2], dtype=Int32, value= [1, 3]))
+    """
+    del sorted
+    if not input.shape:
+        raise ShapeError("topk: got a 0-d tensor; wanted at least one axis")
+    (count,) = ints_of("topk", "k", k)
+    axis = axis_of("topk", -1 if dim is None else dim, len(input.shape))
+    values, indices = topk_by(input, count, axis, bool(largest))
+    return values, cast_to(indices, int32)
+
+
+tensor_method("topk")(topk)
+
+
+@tensor_method("top_k")
+def top_k(input_x: Tensor, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
+    """The k largest elements along the last axis and where they were (`mindspore.ops.top_k`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.top_k(ms.Tensor([1, 4, 2, 3]), 1)
+        (Tensor(shape=[1], dtype=Int64, value= [4]), Tensor(shape=[1], dtype=Int32, value= [1]))
+    """
+    return topk(input_x, k, None, True, sorted)
+
+
+@tensor_method("kthvalue")
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The k-th smallest element along an axis, counted from 1, and where it was.
+
+    Returns:
+        (values, int32 indices), without the axis unless `keepdim`.
+
+    Raises:
+        ValueError: k is not in 1 to the size of the axis.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.kthvalue(ms.Tensor([3, 1, 2]), 2)
+        (Tensor(shape=[], dtype=Int64, value= 2), Tensor(shape=[], dtype=Int32, value= 2))
+    """
+    axis = axis_of("kthvalue", dim, len(input.shape))
+    n = input.shape[axis] if input.shape else 1
+    if not 1 <= k <= n:
+        raise ArgumentValueError(f"kthvalue: got k={k} for an axis of size {n}; wanted 1 to {n}")
+    if not input.shape:
+        return input, fill((), 0, int32)
+    found = [slice_axis(part, axis, k - 1, k) for part in sort(input, axis)]
+    if not keepdim:
+        shape = input.shape[:axis] + input.shape[axis + 1 :]
+        found = [reshape_to(part, shape) for part in found]
+    return found[0], found[1]
+
+
+# ---- search ------------------------------------------------------------------------------------------
+
+
+@op(name="searchsorted", differentiable=False, promote="common")
+def searchsorted_by(sequence: Tensor, values: Tensor, right: bool):
+    """Composite: binary search along the last axis of `sequence`, of one axis or with the leading ones of `values`."""
+    n = sequence.shape[-1]
+    at = fill(values.shape, 0, int32)
+    step = 1 << (n.bit_length() - 1) if n else 0
+    while step:
+        try_ = at + step
+        # a try past the end looks at the last element, whose answer does not count
+        probe = select_by(P.less(n, try_), fill((), n, int32), try_) - 1
+        if sequence.ndim == 1:
+            seen = gather_by(sequence, probe, 0)
+        else:
+            seen = gather_elements_by(sequence, probe, sequence.ndim - 1)
+        below = logical_not(_less(values, seen)) if right else _less(seen, values)
+        at = select_by(logical_and(P.less_equal(try_, n), below), try_, at)
+        step //= 2
+    return cast_to(at, int64)
+
+
+def _less(a: Any, b: Any) -> Any:
+    """a < b with NaN above all else."""
+    if not a.dtype.is_floating:
+        return P.less(a, b)
+    return logical_or(P.less(a, b), logical_and(P.not_equal(b, b), P.equal(a, a)))
+
+
+@tensor_method("searchsorted")
+def searchsorted(
+    sorted_sequence: Tensor, values: Any, *, out_int32: bool = False, right: bool = False,
+    side: str | None = None, sorter: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """Where values would go into a sorted sequence so that it stays sorted (`mindspore.ops.searchsorted`).
+
+    Args:
+        sorted_sequence: Tensor sorted along its last axis: of one axis, or with the leading axes of `values`.
+        values: Tensor or number.
+        out_int32: indices as int32, else int64.
+        right: behind equal elements, else before them; ``side="right"`` says the same.
+        sorter: indices that sort `sorted_sequence` when it is not sorted.
+
+    Returns:
+        Tensor of the shape of `values`.
+
+    Raises:
+        ValueError: leading axes that differ, or `side` against `right`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.searchsorted(ms.Tensor([1, 3, 5]), ms.Tensor([3, 6]))
+        Tensor(shape=[2], dtype=Int64, value= [1, 3])
+    """
+    if side not in (None, "left", "right") or (side == "left" and right):
+        raise ArgumentValueError(f"searchsorted: got side={side!r} and right={right}")
+    if not isinstance(values, Tensor):
+        values = Tensor(values)
+    shape = sorted_sequence.shape
+    if not shape or (len(shape) > 1 and shape[:-1] != values.shape[:-1]):
+        raise ShapeError(
+            f"searchsorted: got a sequence of shape {shape} and values of shape {values.shape}; wanted "
+            f"one axis, or equal leading ones"
+        )
+    if sorter is not None:
+        sorted_sequence = gather_elements_by(sorted_sequence, as_index(sorter), len(shape) - 1)
+    found = searchsorted_by(sorted_sequence, values, bool(right) or side == "right")
+    return cast_to(found, int32) if out_int32 else found
+
+
+def bucketize(input: Tensor, boundaries: Any, *, right: bool = False) -> Tensor:
+    """Which interval between boundaries each element is in (`mindspore.ops.bucketize`).
+
+    Args:
+        input: Tensor of any shape.
+        boundaries: list, tuple or 1-d Tensor, in ascending order.
+        right: intervals are closed on the left, else on the right.
+
+    Returns:
+        Tensor of int32, of the shape of `input`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.bucketize(ms.Tensor([3, 1, 2]), [1, 2])
+        Tensor(shape=[3], dtype=Int32, value= [2, 0, 1])
+    """
+    if not isinstance(boundaries, Tensor):
+        boundaries = Tensor(list(boundaries), input.dtype)
+    return searchsorted(boundaries, input, out_int32=True, right=right)
+
+
+# ---- sizes that depend on values -----------------------------------------------------------------------
+
+
+def _needs_values(name: str) -> Any:
+    def infer(*types: TensorType, **attributes: Any) -> Any:
+        raise UnsupportedOpError(
+            f"{name}: the size of its result depends on values, which a graph under construction does "
+            f"not have; call it outside, or use a mask with ops.select"
+        )
+
+    return infer
+
+
+@op(name="nonzero", composite=False, differentiable=False, host=True)
+def nonzero_by(input: Tensor):
+    """Primitive, on the host: indices of the elements that are not 0, as rows of int64."""
+
+
+nonzero_by.infer(_needs_values("nonzero"))
+
+
+@nonzero_by.reference
+def _(x):
+    return np.argwhere(x).astype(np.int64)
+
+
+def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
+    """Where the elements are not zero (`mindspore.ops.nonzero`).
+
+    Args:
+        input: Tensor of any shape and dtype.
+        as_tuple: one 1-d Tensor an axis, else one Tensor with a row an element.
+
+    Returns:
+        Tensor of int64 of shape (number of elements, ndim), or a tuple of Tensors.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.nonzero(ms.Tensor([0, 5, 6]))
+        Tensor(shape=[2, 1], dtype=Int64, value=
+        [[1],
+         [2]])
+    """
+    found = nonzero_by(input)
+    if not as_tuple:
+        return found
+    if not input.shape:
+        return nonzero(reshape_to(input, (1,)), as_tuple=True)
+    count = found.shape[0]
+    return tuple(
+        reshape_to(slice_axis(found, 1, i, i + 1), (count,)) for i in range(len(input.shape))
+    )
+
+
+tensor_method("nonzero")(nonzero)
+
+
+@tensor_method("argwhere")
+def argwhere(input: Tensor) -> Tensor:
+    """Where the elements are not zero, a row an element (`mindspore.ops.argwhere`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.argwhere(ms.Tensor([0, 5, 6]))
+        Tensor(shape=[2, 1], dtype=Int64, value=
+        [[1],
+         [2]])
+    """
+    return nonzero_by(input)
+
+
+@tensor_method("masked_select")
+def masked_select(input: Tensor, mask: Tensor) -> Tensor:
+    """The elements where a mask holds, on one axis (`mindspore.ops.masked_select`).
+
+    Args:
+        input: Tensor.
+        mask: Tensor of bool; the shapes broadcast.
+
+    Raises:
+        TypeError: `mask` is not bool.
+        ValueError: the shapes do not broadcast.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.masked_select(ms.Tensor([1, 2, 3]), ms.Tensor([True, False, True]))
+        Tensor(shape=[2], dtype=Int64, value= [1, 3])
+    """
+    if mask.dtype is not bool_:
+        raise DTypeError(f"masked_select: mask has dtype {mask.dtype.name}; wanted bool")
+    shape = broadcast_shapes(input.shape, mask.shape)
+    if shape is None:
+        raise ShapeError(
+            f"masked_select: got shapes {input.shape} and {mask.shape}; wanted ones that broadcast"
+        )
+    wide, where = broadcast_to(input, shape), broadcast_to(mask, shape)
+    at = nonzero_by(reshape_to(where, (where.size,)))
+    return gather_by(reshape_to(wide, (wide.size,)), reshape_to(at, (at.size,)), 0)
+
+
+@op(name="unique", composite=False, differentiable=False, host=True)
+def unique_by(input: Tensor, sorted: bool, axis: int | None):
+    """Primitive, on the host: (distinct elements or slices, index of each in them, how often each is there)."""
+
+
+unique_by.infer(_needs_values("unique"))
+
+
+@unique_by.reference
+def _unique(x, sorted, axis):
+    shape = x.shape
+    if x.dtype.kind == "V":  # bfloat16: NumPy cannot sort it
+        values, *rest = _unique(x.astype(np.float32), sorted, axis)
+        return (values.astype(x.dtype), *rest)
+    flat = x.reshape(-1) if axis is None else x
+    values, first, inverse, counts = np.unique(
+        flat, return_index=True, return_inverse=True, return_counts=True, axis=axis
+    )
+    inverse = inverse.reshape(-1)
+    if not sorted:
+        order = np.argsort(first, kind="stable")
+        rank = np.empty_like(order)
+        rank[order] = np.arange(order.size)
+        values = np.take(values, order, 0 if axis is None else axis)
+        inverse, counts = rank[inverse], counts[order]
+    if axis is None:
+        inverse = inverse.reshape(shape)
+    return values, inverse.astype(np.int64), counts.astype(np.int64)
+
+
+def unique(input: Tensor) -> tuple[Tensor, Tensor]:
+    """The distinct elements, and which of them each element is (`mindspore.ops.unique`).
+
+    They come in the order of their first occurrence.
+
+    Returns:
+        (values of one axis, int32 indices of the shape of `input`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.unique(ms.Tensor([3, 1, 3]))
+        (Tensor(shape=[2], dtype=Int64, value= [3, 1]), Tensor(shape=[3], dtype=Int32, value= [0, 1, 0]))
+    """
+    values, inverse, _ = unique_by(input, False, None)
+    return values, cast_to(inverse, int32)
+
+
+@tensor_method("unique")
+def _tensor_unique(
+    self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:  # fmt: skip
+    """The distinct elements, in order; with which of them each element is, and how often each occurs.
+
+    Args:
+        sorted: in ascending order, else in that of the first occurrence.
+        return_inverse, return_counts: return these too (int64).
+        dim: compare the slices of this axis.
+    """
+    axis = None if dim is None else axis_of("unique", dim, len(self.shape))
+    values, inverse, counts = unique_by(self, bool(sorted), axis)
+    if not return_inverse and not return_counts:
+        return values
+    out = (values, inverse) if return_inverse else (values,)
+    return (*out, counts) if return_counts else out
+
+
+@op(name="unique_consecutive", composite=False, differentiable=False, host=True)
+def unique_consecutive_by(input: Tensor, axis: int | None):
+    """Primitive, on the host: as `unique`, of neighbours alone."""
+
+
+unique_consecutive_by.infer(_needs_values("unique_consecutive"))
+
+
+@unique_consecutive_by.reference
+def _(x, axis):
+    shape = x.shape
+    rows = x.reshape(-1, 1) if axis is None else np.moveaxis(x, axis, 0).reshape(x.shape[axis], -1)
+    n = rows.shape[0]
+    new = np.ones(n, bool)
+    if n:
+        new[1:] = (rows[1:] != rows[:-1]).any(1)
+    at = np.flatnonzero(new)
+    inverse = np.cumsum(new) - 1
+    counts = np.diff(np.append(at, n))
+    values = x.reshape(-1)[at] if axis is None else np.take(x, at, axis)
+    if axis is None:
+        inverse = inverse.reshape(shape)
+    return values, inverse.astype(np.int64), counts.astype(np.int64)
+
+
+@tensor_method("unique_consecutive")
+def unique_consecutive(
+    input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """The elements without those that equal the one before (`mindspore.ops.unique_consecutive`).
+
+    Args:
+        input: Tensor of any shape.
+        return_inverse, return_counts: return also which of the values each element is, and how often each
+            is there (int64).
+        dim: compare the slices of this axis; default the flattened elements.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.unique_consecutive(ms.Tensor([1, 1, 2, 1]))
+        Tensor(shape=[3], dtype=Int64, value= [1, 2, 1])
+    """
+    axis = None if dim is None else axis_of("unique_consecutive", dim, len(input.shape))
+    values, inverse, counts = unique_consecutive_by(input, axis)
+    if not return_inverse and not return_counts:
+        return values
+    out = (values, inverse) if return_inverse else (values,)
+    return (*out, counts) if return_counts else out
+
+
+@tensor_method("unique_with_pad")
+def unique_with_pad(x: Tensor, pad_num: Any) -> tuple[Tensor, Tensor]:
+    """As `unique`, the values filled up with a number to the size of `x` (`mindspore.ops.unique_with_pad`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.unique_with_pad(ms.Tensor([3, 1, 3]), 0)
+        (Tensor(shape=[3], dtype=Int64, value= [3, 1, 0]), Tensor(shape=[3], dtype=Int32, value= [0, 1, 0]))
+    """
+    values, inverse = unique(x)
+    value = pad_num.item() if isinstance(pad_num, Tensor) else pad_num
+    return pad_by(values, (0,), (x.size - values.size,), value), inverse
