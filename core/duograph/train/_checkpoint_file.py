@@ -1,6 +1,7 @@
 """Checkpoint files: safetensors bytes, whatever the file is called. Reading runs no code of the file.
 
-Text and the true names of dtypes that safetensors lacks stand in the file's metadata. Files in MindSpore's own format (a
+The format: the length of a header (8 bytes, little-endian), the header (JSON: dtype, shape and place of each tensor), the data without
+gaps. It is read and written here, so that every length and place is checked and all dtypes come through. Text and the true names of dtypes that safetensors lacks stand in the file's metadata. Files in MindSpore's own format (a
 protocol buffer of named tensors) are read too; none are written.
 """
 
@@ -16,7 +17,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import safetensors
 
 from ..dtype import ALL, DType, as_dtype
 from ..errors import CheckpointError
@@ -38,7 +38,9 @@ Entries = Mapping[str, "np.ndarray[Any, Any] | str"]
 
 def write(path: str, entries: Entries, crc: bool) -> None:
     """Write arrays and texts so that readers see the old file or the whole new one."""
-    tensors: dict[str, dict[str, Any]] = {}
+    header: dict[str, Any] = {}
+    chunks: list[bytes] = []
+    place = 0
     notes: dict[str, Any] = {"version": 1, "texts": {}, "complex": {}}
     order: list[str] = []
     check = 0
@@ -57,17 +59,24 @@ def write(path: str, entries: Entries, crc: bool) -> None:
         data = array.tobytes()
         if crc:
             check = zlib.crc32(data, zlib.crc32(name.encode(), check))
-        tensors[name] = {"dtype": dtype.name, "shape": shape, "data": data}
+        header[name] = {
+            "dtype": _CODES[dtype.name], "shape": shape, "data_offsets": [place, place + len(data)],
+        }  # fmt: skip
+        chunks.append(data)
+        place += len(data)
     notes["order"] = order
     if crc:
         notes["crc32"] = check
-    data = safetensors.serialize(tensors, metadata={_OWN: json.dumps(notes)})
+    header["__metadata__"] = {_OWN: json.dumps(notes)}
+    head = json.dumps(header, separators=(",", ":")).encode()
+    head += b" " * (-len(head) % 8)  # data starts at a multiple of 8
     folder = os.path.dirname(os.path.abspath(path))
     os.makedirs(folder, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=".", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as f:
-            f.write(data)
+            f.write(len(head).to_bytes(8, "little") + head)
+            f.writelines(chunks)
             f.flush()
             os.fsync(f.fileno())
         umask = os.umask(0)
@@ -119,36 +128,53 @@ def _read_safetensors(
     length = int.from_bytes(data[:8], "little")
     try:
         header = json.loads(data[8 : 8 + length])
-        parts = dict(safetensors.deserialize(data))
-        notes = json.loads(header.get("__metadata__", {}).get(_OWN, "{}"))
-    except (ValueError, safetensors.SafetensorError) as error:
+        notes = json.loads(header.pop("__metadata__", {}).get(_OWN, "{}"))
+        arrays = _arrays(header, memoryview(data)[8 + length :])
+        found: dict[str, np.ndarray[Any, Any] | str] = {}
+        for name in notes.get("order", arrays):
+            if name in notes.get("texts", {}):
+                found[name] = str(notes["texts"][name])
+                continue
+            array = arrays[name]
+            complex_name = notes.get("complex", {}).get(name)
+            if complex_name:
+                array = array.view(as_dtype(complex_name).np).reshape(array.shape[:-1])
+            found[name] = array
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         raise CheckpointError(
             f"load_checkpoint: {path!r} is truncated or damaged ({error}); nothing was loaded"
         ) from None
-    arrays: dict[str, np.ndarray[Any, Any] | str] = {}
-    check = 0
-    for name in notes.get("order", parts):
-        if name in notes.get("texts", {}):
-            arrays[name] = notes["texts"][name]
-            continue
-        part = parts[name]
-        dtype = _DTYPES.get(part["dtype"])
+    if check_crc:
+        check = 0
+        for name, array in arrays.items():
+            check = zlib.crc32(array.tobytes(), zlib.crc32(name.encode(), check))
+        if notes.get("crc32") != check:
+            known = "has no checksum" if "crc32" not in notes else "does not match its checksum"
+            raise CheckpointError(f"load_checkpoint: {path!r} {known}; nothing was loaded")
+    return found
+
+
+def _arrays(header: dict[str, Any], data: memoryview) -> dict[str, np.ndarray[Any, Any]]:
+    """The tensors; raises ValueError when their places do not fill the data exactly."""
+    found: dict[str, np.ndarray[Any, Any]] = {}
+    end = 0
+    for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
+        dtype = _DTYPES.get(entry["dtype"])
         if dtype is None:
-            raise CheckpointError(
-                f"load_checkpoint: {name} in {path!r} has dtype {part['dtype']}; "
-                f"wanted one of {', '.join(_DTYPES)}"
+            raise ValueError(f"{name} has dtype {entry['dtype']!r}, wanted one of {', '.join(_DTYPES)}")
+        shape = tuple(int(n) for n in entry["shape"])
+        first, last = entry["data_offsets"]
+        size = math.prod(shape) * dtype.itemsize
+        if first != end or last - first != size or last > len(data) or any(n < 0 for n in shape):
+            raise ValueError(
+                f"{name} of shape {shape} stands at bytes {first} to {last} of {len(data)}, "
+                f"wanted {size} bytes from {end}"
             )
-        raw = bytes(part["data"])
-        check = zlib.crc32(raw, zlib.crc32(name.encode(), check))
-        array = np.frombuffer(raw, dtype.np).reshape(part["shape"])
-        complex_name = notes.get("complex", {}).get(name)
-        if complex_name:
-            array = array.view(as_dtype(complex_name).np).reshape(part["shape"][:-1])
-        arrays[name] = array
-    if check_crc and notes.get("crc32") != check:
-        known = "has no checksum" if "crc32" not in notes else "does not match its checksum"
-        raise CheckpointError(f"load_checkpoint: {path!r} {known}; nothing was loaded")
-    return arrays
+        found[name] = np.frombuffer(data[first:last], dtype.np).reshape(shape)
+        end = last
+    if end != len(data):
+        raise ValueError(f"{len(data) - end} bytes are left over")
+    return found
 
 
 # ---- MindSpore's own files ----------------------------------------------------------------------
