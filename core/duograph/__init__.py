@@ -44,7 +44,7 @@ _NAMES = {
     "set_seed": "random_state", "get_seed": "random_state", "manual_seed": "random_state",
     "Generator": "random_state", "get_rng_state": "random_state", "set_rng_state": "random_state",
     "initial_seed": "random_state", "seed": "random_state", "default_generator": "random_state",
-    "run_check": "run_check", "check_parity": "check_parity",
+    "run_check": "installation", "check_parity": "check_parity",
     "jit": "jit", "jit_class": "jit", "JitConfig": "jit", "mutable": "jit", "constexpr": "ops",
     "initializer": "common.initializer",
 }  # fmt: skip

@@ -47,7 +47,7 @@ def _run(chosen: argparse.Namespace) -> int:
         print(info.as_text())
         return 0
     if chosen.command == "check":
-        from ..run_check import check
+        from ..installation import check
 
         return 0 if check() else 1
     try:
