@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from .. import op as _op
-from ..runtime import eager as _eager  # noqa: F401  (installs the eager builder behind the door)
+from ..runtime import eager as _eager
 from ..tensor import Tensor
 from . import (
     activation,
+    aliases,
     comparison,
     complex_numbers,
     convolution,
@@ -40,6 +41,7 @@ from . import (
     shaping,
     softmax,
     sorting,
+    special,
     state,
     statistics,
     trigonometry,
@@ -84,6 +86,8 @@ FAMILIES = (
     gathering,
     scattering,
     indexing,
+    special,
+    aliases,
 )
 
 for _family in FAMILIES:

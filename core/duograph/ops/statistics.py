@@ -1,0 +1,549 @@
+"""Spread and size of tensors: variance, norms, medians, clipping by norm, distances."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..dtype import FLOATING, as_dtype, bool_, float32, int64
+from ..errors import ArgumentError, ArgumentValueError, ShapeError
+from ..op import op
+from ..tensor import Tensor
+from ..types import broadcast_shapes
+from .axes import axes_of, axis_of, spelled
+from .creation import cast_to
+from .linalg import widened
+from .methods import tensor_method
+from .reduction import reduced_shape
+from .table import P
+
+__all__ = [
+    "var", "std", "var_mean", "std_mean", "norm", "vector_norm", "median", "nanmedian", "renorm",
+    "clip_by_norm", "clip_by_global_norm", "cdist", "pairwise_distance", "cov", "corrcoef",
+]  # fmt: skip
+
+
+def _as(x: Any, dtype: Any) -> Any:
+    return x if x.dtype is dtype else cast_to(x, dtype)
+
+
+# ---- variance -----------------------------------------------------------------------------------
+
+
+@op(dtypes=FLOATING)
+def reduce_var(input: Tensor, axis: Sequence[int], keepdims: bool, ddof: int):
+    """Sum of squared differences from the mean over (count - ddof)."""
+    x = widened(input)
+    count = 1
+    for i in axis:
+        count *= x.shape[i]
+    centred = x - P.reduce_mean(x, axis, True)
+    total = P.reduce_sum(centred * centred, axis, keepdims)
+    return _as(total / float(max(count - ddof, 0)), input.dtype)
+
+
+def _floating(x: Any) -> Any:
+    return cast_to(x, float32) if x.dtype.kind in "biu" else x
+
+
+def _spread_arguments(
+    name: str, axis: Any, ddof: Any, keepdims: Any, other: dict[str, Any]
+) -> tuple[Any, int, bool]:
+    """axis, ddof, keepdims: the `dim` form counts with `correction`, 1 unless given."""
+    if "correction" in other:
+        ddof = other.pop("correction")
+    elif "dim" in other or "keepdim" in other:
+        ddof = 1
+    if isinstance(ddof, bool):  # torch's older order (dim, unbiased, keepdim)
+        ddof = int(ddof)
+    if not isinstance(ddof, int):
+        raise ArgumentError(f"{name}: got ddof={ddof!r}; wanted an int")
+    axis, keepdims = spelled(name, axis, keepdims, other)
+    return axis, ddof, keepdims
+
+
+@tensor_method("var")
+def var(input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: Any = False, **dim: Any) -> Tensor:
+    """Variance over axes (`mindspore.ops.var`).
+
+    Args:
+        input: Tensor of any shape; integers are taken as float32.
+        axis: int or tuple of ints; None and () mean all.
+        ddof: what is taken off the count in the divisor.
+        keepdims: whether the reduced axes stay, as 1.
+
+    The newer form `(dim=None, *, correction=1, keepdim=False)` divides by count - correction.
+
+    Returns:
+        Tensor with the axes removed.
+
+    Raises:
+        ValueError: an axis out of range, or named twice.
+
+    Examples:
+        >>> import duograph as ms
+        >>> x = ms.Tensor([1.0, 3.0])
+        >>> print(x.var(), x.var(ddof=1), x.var(dim=0))
+        1.0 2.0 2.0
+    """
+    axis, ddof, keepdims = _spread_arguments("var", axis, ddof, keepdims, dim)
+    x = _floating(input)
+    return reduce_var(x, axes_of("var", axis, x.ndim), keepdims, ddof)  # type: ignore[no-any-return]
+
+
+@tensor_method("std")
+def std(input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: Any = False, **dim: Any) -> Tensor:
+    """Standard deviation over axes (`mindspore.ops.std`).
+
+    Args:
+        input, axis, ddof, keepdims: as of `var`, in both forms.
+
+    Returns:
+        Tensor with the axes removed.
+
+    Raises:
+        ValueError: an axis out of range, or named twice.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.Tensor([1.0, 3.0]).std())
+        1.0
+    """
+    axis, ddof, keepdims = _spread_arguments("std", axis, ddof, keepdims, dim)
+    x = _floating(input)
+    return P.sqrt(reduce_var(x, axes_of("std", axis, x.ndim), keepdims, ddof))  # type: ignore[no-any-return]
+
+
+def var_mean(input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: Any = False) -> tuple[Tensor, Tensor]:
+    """Variance and mean over axes (`mindspore.ops.var_mean`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(*ms.ops.var_mean(ms.Tensor([1.0, 3.0])))
+        1.0 2.0
+    """
+    x = _floating(input)
+    axes = axes_of("var_mean", axis, x.ndim)
+    return var(x, axes, int(ddof), keepdims), P.reduce_mean(x, axes, bool(keepdims))
+
+
+def std_mean(input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: Any = False) -> tuple[Tensor, Tensor]:
+    """Standard deviation and mean over axes (`mindspore.ops.std_mean`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(*ms.ops.std_mean(ms.Tensor([1.0, 3.0])))
+        1.0 2.0
+    """
+    x = _floating(input)
+    axes = axes_of("std_mean", axis, x.ndim)
+    return std(x, axes, int(ddof), keepdims), P.reduce_mean(x, axes, bool(keepdims))
+
+
+# ---- norms --------------------------------------------------------------------------------------
+
+
+@op(name="norm2", dtypes=FLOATING)
+def norm2(input: Tensor, axis: Sequence[int], keepdims: bool):
+    """sqrt(sum(x^2)); its gradient at 0 is 0."""
+    x = widened(input)
+    return _as(P.sqrt(P.reduce_sum(x * x, axis, keepdims)), input.dtype)
+
+
+@norm2.bprop
+def _(x, out, dout, axis, keepdims):
+    if not keepdims:
+        kept = reduced_shape(x.shape, axis, True)
+        out, dout = P.reshape(out, kept), P.reshape(dout, kept)
+    zero = P.equal(out, P.fill((), 0, out.dtype))
+    safe = P.select(zero, P.fill((), 1, out.dtype), out)
+    return (x * P.select(zero, P.fill((), 0, out.dtype), dout / safe),)
+
+
+@op(name="vector_norm", dtypes=FLOATING)
+def vector_norm_of(input: Tensor, p: float, axis: Sequence[int], keepdims: bool):
+    """p-norm of vectors along axes; 0 counts what is not 0, inf and -inf are the largest and smallest size."""
+    x = widened(input)
+    if p == 2.0:
+        found = norm2(x, axis, keepdims)
+    elif p == float("inf"):
+        found = P.reduce_max(P.abs(x), axis, keepdims)
+    elif p == float("-inf"):
+        found = P.reduce_min(P.abs(x), axis, keepdims)
+    elif p == 0.0:
+        found = P.reduce_sum(cast_to(cast_to(x, bool_), x.dtype), axis, keepdims)
+    elif p == 1.0:
+        found = P.reduce_sum(P.abs(x), axis, keepdims)
+    else:
+        found = P.pow(P.reduce_sum(P.pow(P.abs(x), p), axis, keepdims), 1.0 / p)
+    return _as(found, input.dtype)
+
+
+def vector_norm(x: Tensor, ord: Any = 2, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
+    """p-norm of the elements along axes (`mindspore.ops.vector_norm`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.vector_norm(ms.Tensor([3.0, 4.0])))
+        5.0
+    """
+    x = _floating(x) if dtype is None else _as(x, as_dtype(dtype))
+    return vector_norm_of(x, float(ord), axes_of("vector_norm", axis, x.ndim), bool(keepdims))  # type: ignore[no-any-return]
+
+
+def _matrix_norm(x: Any, ord: Any, axes: tuple[int, int], keepdims: bool) -> Any:
+    row, column = axes
+    if ord == "fro":
+        return norm2(x, tuple(sorted(axes)), keepdims)
+    if ord in ("nuc", 2, -2):
+        order = (*[i for i in range(x.ndim) if i not in axes], row, column)
+        values = P.svd_values(P.transpose(x, order))
+        last = (values.ndim - 1,)
+        if ord == "nuc":
+            out = P.reduce_sum(values, last, False)
+        else:
+            out = P.reduce_max(values, last, False) if ord == 2 else P.reduce_min(values, last, False)
+        return P.reshape(out, reduced_shape(x.shape, axes, True)) if keepdims else out
+    if ord in (1, -1, float("inf"), float("-inf")):
+        first, second = (row, column) if abs(ord) == 1 else (column, row)
+        sums = P.reduce_sum(P.abs(x), (first,), True)
+        reduce = P.reduce_max if ord > 0 else P.reduce_min
+        out = reduce(sums, (second,), True)
+        return out if keepdims else P.reshape(out, reduced_shape(x.shape, axes, False))
+    raise ArgumentValueError(
+        f"norm: got ord={ord!r} for a matrix; wanted 'fro', 'nuc', 1, -1, 2, -2, inf or -inf"
+    )
+
+
+@tensor_method("norm")
+def norm(
+    A: Tensor, ord: Any = None, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, **axis: Any
+) -> Tensor:
+    """Norm of vectors or matrices (`mindspore.ops.norm`).
+
+    Args:
+        A: Tensor; integers are taken as float32.
+        ord: None: the 2-norm of all elements along `dim`. A number: that p-norm of vectors when `dim` is an int (or A has
+            one axis), the matrix norm when `dim` is a pair (or A has two axes). ``"fro"``, ``"nuc"``: of matrices.
+        dim: int or tuple of ints; None means all. Also spelled `axis`.
+        keepdim: whether the reduced axes stay, as 1.
+        dtype: dtype to which A is cast first.
+
+    Returns:
+        Tensor with the axes removed.
+
+    Raises:
+        ValueError: an axis out of range; a norm that matrices do not have.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.norm(ms.Tensor([[3.0, 4.0]])))
+        5.0
+    """
+    dim, keepdim = spelled("norm", dim, keepdim, axis)
+    x = _floating(A) if dtype is None else _as(A, as_dtype(dtype))
+    if ord is None:
+        return vector_norm_of(x, 2.0, axes_of("norm", dim, x.ndim), keepdim)  # type: ignore[no-any-return]
+    if dim is None:
+        if x.ndim > 2 or (x.ndim != 2 and isinstance(ord, str)):
+            raise ShapeError(
+                f"norm: got A of shape {x.shape} with ord={ord!r} and no dim; wanted one or two axes, or dim"
+            )
+        dim = tuple(range(x.ndim))
+    if isinstance(dim, (tuple, list)) and len(dim) == 2:
+        axes = tuple(axis_of("norm", d, x.ndim) for d in dim)
+        if axes[0] == axes[1]:
+            raise ArgumentValueError(f"norm: got dim={dim!r}, which names an axis twice")
+        return _matrix_norm(x, ord, axes, keepdim)  # type: ignore[no-any-return, arg-type]
+    if isinstance(ord, str):
+        raise ArgumentValueError(f"norm: got ord={ord!r} for vectors along {dim!r}; wanted a number, or a pair of axes")
+    return vector_norm_of(x, float(ord), axes_of("norm", dim, x.ndim), keepdim)  # type: ignore[no-any-return]
+
+
+# ---- order statistics ---------------------------------------------------------------------------
+
+
+@op(name="median", differentiable=True)
+def median_along(input: Tensor, axis: int, keepdims: bool, ignore_nan: bool):
+    """Lower middle of the sorted elements along an axis, and its index; NaN wins unless ignored."""
+    x = input
+    n = x.shape[axis]
+    kept = reduced_shape(x.shape, (axis,), True)
+    _, order = P.sort(x, axis, False)
+    middle = P.fill(kept, (n - 1) // 2, int64)
+    if x.dtype.is_floating:
+        ordered = cast_to(P.equal(x, x), int64)
+        count = P.reduce_sum(ordered, (axis,), True)
+        if ignore_nan:
+            whole = P.shift_right(P.maximum(count - 1, P.fill((), 0, int64)), P.fill((), 1, int64))
+            middle = whole
+        else:  # sorted last: the first NaN stands right behind the others
+            some = P.less(count, P.fill((), n, int64))
+            middle = P.select(some, count, middle)
+    index = P.gather_elements(order, middle, axis)
+    values = P.gather_elements(x, index, axis)
+    if keepdims:
+        return values, index
+    shape = reduced_shape(x.shape, (axis,), False)
+    return P.reshape(values, shape), P.reshape(index, shape)
+
+
+def _median(name: str, input: Any, axis: Any, keepdims: Any, ignore_nan: bool) -> Any:
+    if 0 in input.shape:
+        raise ArgumentValueError(f"{name}: got a tensor of shape {input.shape}; wanted at least one element")
+    x = P.reshape(input, (1,)) if input.ndim == 0 else input
+    values, index = median_along(x, axis_of(name, axis, x.ndim), bool(keepdims), ignore_nan)
+    if input.ndim == 0:
+        return P.reshape(values, ()), P.reshape(index, ())
+    return values, index
+
+
+@tensor_method("median")
+def median(input: Tensor, axis: Any = -1, keepdims: Any = False, **dim: Any) -> tuple[Tensor, Tensor]:
+    """Middle element along an axis, the lower of two, and its index (`mindspore.ops.median`).
+
+    Args:
+        input: Tensor of any shape; any dtype but complex.
+        axis: int. Also spelled `dim`.
+        keepdims: whether the axis stays, as 1.
+
+    Returns:
+        (values, int64 indices). NaN wins.
+
+    Raises:
+        ValueError: nothing to choose from; an axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(*ms.ops.median(ms.Tensor([5.0, 1.0, 3.0, 4.0])))
+        3.0 2
+    """
+    if dim:
+        given = dim.pop("dim", None)
+        axis = axis if given is None else given
+        _, keepdims = spelled("median", None, keepdims, dim)
+    return _median("median", input, axis, keepdims, False)  # type: ignore[no-any-return]
+
+
+@tensor_method("nanmedian")
+def nanmedian(input: Tensor, axis: Any = -1, keepdims: Any = False) -> tuple[Tensor, Tensor]:
+    """`median` that leaves out NaN (`mindspore.ops.nanmedian`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(*ms.ops.nanmedian(ms.Tensor([5.0, float("nan"), 3.0])))
+        3.0 2
+    """
+    return _median("nanmedian", input, axis, keepdims, True)  # type: ignore[no-any-return]
+
+
+# ---- clipping -----------------------------------------------------------------------------------
+
+
+@op(name="clip_by_norm", dtypes=FLOATING)
+def clip_by_norm_of(x: Tensor, clip_norm: Tensor, axis: Sequence[int]):
+    """x scaled so that its 2-norm along axes is at most clip_norm."""
+    total = norm2(widened(x), axis, True)
+    bound = _as(clip_norm, total.dtype)
+    larger = P.maximum(total, bound)
+    return _as(widened(x) * (bound / larger), x.dtype)
+
+
+def clip_by_norm(x: Any, max_norm: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Any:
+    """Tensors scaled so that the norm of all of them together is at most `max_norm` (`mindspore.ops.clip_by_norm`).
+
+    Args:
+        x: Tensor, or tuple or list of them.
+        max_norm: number.
+        norm_type: degree of the norm.
+        error_if_nonfinite: raise when the norm is not finite.
+
+    Returns:
+        Like `x`.
+
+    Raises:
+        RuntimeError: the norm is not finite and that is an error.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.clip_by_norm(ms.Tensor([3.0, 4.0]), 1.0).round(decimals=4))
+        [0.6 0.8]
+    """
+    single = isinstance(x, Tensor)
+    tensors = (x,) if single else tuple(x)
+    norms = [vector_norm(t, norm_type, tuple(range(t.ndim))) for t in tensors]
+    total = vector_norm(P.concat([P.reshape(n, (1,)) for n in norms], 0), norm_type)
+    if error_if_nonfinite and not bool(P.isfinite(total)):
+        raise NonFiniteError("clip_by_norm: got tensors whose norm is not finite; error_if_nonfinite=False lets it pass")
+    scale = P.minimum(max_norm / (total + 1e-6), P.fill((), 1.0, total.dtype))
+    clipped = [_as(t * _as(scale, t.dtype), t.dtype) for t in tensors]
+    return clipped[0] if single else type(x)(clipped)
+
+
+class NonFiniteError(ArgumentValueError, RuntimeError):
+    """A norm that is infinite or NaN where a finite one was asked for."""
+
+
+@op(name="clip_by_global_norm")
+def clip_by_global_norm_of(x: Sequence[Tensor], clip_norm: float, use_norm: float | None):
+    """All tensors times clip_norm / max(their common 2-norm, clip_norm)."""
+    total = None
+    for t in x:
+        wide = widened(t)
+        part = P.reduce_sum(wide * wide, tuple(range(t.ndim)), False)
+        part = _as(part, float32) if total is None else _as(part, total.dtype)
+        total = part if total is None else total + part
+    size = P.sqrt(total) if use_norm is None else P.fill((), use_norm, total.dtype)
+    scale = clip_norm / P.maximum(size, P.fill((), clip_norm, size.dtype))
+    return tuple(_as(widened(t) * _as(scale, widened(t).dtype), t.dtype) for t in x)
+
+
+def clip_by_global_norm(x: Any, clip_norm: float = 1.0, use_norm: Any = None) -> Any:
+    """Tensors scaled so that their common 2-norm is at most `clip_norm` (`mindspore.ops.clip_by_global_norm`).
+
+    Args:
+        x: tuple or list of Tensors, or one.
+        clip_norm: positive number.
+        use_norm: their norm, when it is known; default computed.
+
+    Returns:
+        Tuple of Tensors, or one.
+
+    Raises:
+        ValueError: `clip_norm` is not positive.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.clip_by_global_norm((ms.Tensor([3.0]), ms.Tensor([4.0])), 1.0)[1])
+        [0.8]
+    """
+    if isinstance(clip_norm, Tensor):
+        clip_norm = clip_norm.item()
+    if not clip_norm > 0:
+        raise ArgumentValueError(f"clip_by_global_norm: got clip_norm={clip_norm}; wanted a positive number")
+    if use_norm is not None:
+        use_norm = float(use_norm.item() if isinstance(use_norm, Tensor) else use_norm)
+    single = isinstance(x, Tensor)
+    found = clip_by_global_norm_of((x,) if single else tuple(x), float(clip_norm), use_norm)
+    found = found if isinstance(found, tuple) else (found,)
+    return found[0] if single else found
+
+
+@tensor_method("renorm")
+def renorm(input: Tensor, p: float, axis: int, maxnorm: float) -> Tensor:
+    """Slices along an axis scaled so that their p-norm is at most `maxnorm` (`mindspore.ops.renorm`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.renorm(ms.Tensor([[3.0, 4.0]]), 2, 0, 1.0).round(decimals=4))
+        [[0.6 0.8]]
+    """
+    axis = axis_of("renorm", axis, input.ndim)
+    rest = tuple(i for i in range(input.ndim) if i != axis)
+    size = vector_norm_of(input, float(p), rest, True)
+    one = P.fill((), 1.0, size.dtype)
+    return input * P.select(P.less(P.fill((), float(maxnorm), size.dtype), size), maxnorm / (size + 1e-7), one)  # type: ignore[no-any-return]
+
+
+# ---- distances ----------------------------------------------------------------------------------
+
+
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
+    """p-norm distance of every pair of rows (`mindspore.ops.cdist`).
+
+    Args:
+        x1: Tensor (..., n, d).
+        x2: Tensor (..., m, d); leading axes broadcast.
+        p: degree of the norm, 0 or more.
+
+    Returns:
+        Tensor (..., n, m).
+
+    Raises:
+        ValueError: rows of different length; p negative.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.cdist(ms.Tensor([[0.0, 0.0]]), ms.Tensor([[3.0, 4.0], [0.0, 1.0]])))
+        [[5. 1.]]
+    """
+    if x1.ndim < 2 or x2.ndim < 2 or x1.shape[-1] != x2.shape[-1]:
+        raise ShapeError(
+            f"cdist: got shapes {x1.shape} and {x2.shape}; wanted (..., n, d) and (..., m, d)"
+        )
+    if p < 0:
+        raise ArgumentValueError(f"cdist: got p={p}; wanted 0 or more")
+    n, m, d = x1.shape[-2], x2.shape[-2], x1.shape[-1]
+    a = P.reshape(x1, (*x1.shape[:-2], n, 1, d))
+    b = P.reshape(x2, (*x2.shape[:-2], 1, m, d))
+    if broadcast_shapes(a.shape, b.shape) is None:
+        raise ShapeError(f"cdist: got shapes {x1.shape} and {x2.shape}, whose leading axes do not broadcast")
+    diff = a - b
+    return vector_norm_of(diff, float(p), (diff.ndim - 1,), False)  # type: ignore[no-any-return]
+
+
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
+    """p-norm of x1 - x2 + eps along the last axis.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.pairwise_distance(ms.Tensor([[3.0, 4.0]]), ms.Tensor([[0.0, 0.0]])).round(decimals=3))
+        [5.]
+    """
+    diff = x1 - x2 + eps
+    return vector_norm_of(diff, float(p), (diff.ndim - 1,), bool(keepdim))  # type: ignore[no-any-return]
+
+
+@tensor_method("cov")
+def cov(input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
+    """Covariance matrix of variables in rows (`mindspore.ops.cov`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.cov(ms.Tensor([[0.0, 2.0], [2.0, 0.0]])))
+        [[ 2. -2.]
+         [-2.  2.]]
+    """
+    if input.ndim > 2:
+        raise ShapeError(f"cov: got input of shape {input.shape}; wanted at most two axes")
+    x = _floating(input)
+    single = x.ndim < 2
+    x = P.reshape(x, (1, x.size)) if single else x
+    weight = None
+    for w in (fweights, aweights):
+        if w is not None:
+            w = _as(w, x.dtype)
+            weight = w if weight is None else weight * w
+    if weight is None:
+        total: Any = float(x.shape[1])
+        mean = P.reduce_mean(x, (1,), True)
+        centred = x - mean
+        scaled = centred
+        divisor: Any = max(total - correction, 0.0)
+    else:
+        total = P.reduce_sum(weight, (0,), False)
+        mean = P.reduce_sum(x * weight, (1,), True) / total
+        centred = x - mean
+        scaled = centred * weight
+        share = total if aweights is None else P.reduce_sum(weight * _as(aweights, x.dtype), (0,), False) / total
+        divisor = total - correction * (1.0 if aweights is None else share)
+    found = P.matmul(scaled, centred, False, True) / divisor
+    return P.reshape(found, ()) if single else found  # type: ignore[no-any-return]
+
+
+@tensor_method("corrcoef")
+def corrcoef(input: Tensor) -> Tensor:
+    """Correlation matrix of variables in rows (`mindspore.ops.corrcoef`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.corrcoef(ms.Tensor([[0.0, 2.0], [2.0, 0.0]])).round(decimals=3))
+        [[ 1. -1.]
+         [-1.  1.]]
+    """
+    found = cov(input)
+    if found.ndim == 0:
+        return found / found
+    n = found.shape[0]
+    size = P.sqrt(P.strided_copy(found, (n,), (n + 1,), 0))
+    return found / P.reshape(size, (n, 1)) / size  # type: ignore[no-any-return]
