@@ -7,17 +7,18 @@ import platform
 import numpy as np
 from duograph.backend.protocol import Backend, DeviceInfo
 
-from . import memory
-from ._native import ffi, lib
 from . import (  # noqa: F401  (each module enters its kernels into the table)
     elementwise,
     indexing,
     linear,
+    memory,
     movement,
     normalisation,
+    optimizers,
     pooling,
     reductions,
 )
+from ._native import ffi, lib
 from .elementwise import prepare_elementwise
 from .kernels import KERNELS
 

@@ -36,7 +36,9 @@ def open_blas():
             return
         problem = _text(problem)
     warnings.warn(
-        f"matrix products run without BLAS, several times slower: {problem}", RuntimeWarning, stacklevel=2
+        f"matrix products run without BLAS, several times slower: {problem}",
+        RuntimeWarning,
+        stacklevel=2,
     )
 
 

@@ -15,8 +15,14 @@ NATIVE = HERE / "native"
 
 # -O3: gcc 12 at -O2 vectorises only loops whose length it knows. Signed zeros, infinities and NaN keep their meaning;
 # given up are errno, the floating point flags and signalling NaN. Signed integers wrap around, as NumPy's do.
-FLAGS = ["-O3", "-std=gnu11", "-fno-math-errno", "-fno-trapping-math", "-fwrapv",
-         "-fvisibility=hidden"]
+FLAGS = [
+    "-O3",
+    "-std=gnu11",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fwrapv",
+    "-fvisibility=hidden",
+]
 
 
 def _generated() -> tuple[str, list[Path]]:

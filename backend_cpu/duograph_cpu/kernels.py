@@ -1,7 +1,7 @@
 """The kernel table and what kernel builders share: a call allocates its outputs and crosses into C once.
 
-A builder takes operand types, result types and the op's attributes by keyword, and returns a call, or None when there is no kernel
-for this combination:
+A builder takes operand types, result types and the op's attributes by keyword, and returns a call,
+or None when there is no kernel for this combination:
 
     @kernel("gather")
     def gather(types, results, *, axis): ...

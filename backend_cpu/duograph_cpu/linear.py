@@ -56,7 +56,9 @@ def _convolution(name, function, types, results, x, w, y, stride, padding, dilat
 def conv(types, results, *, stride, padding, dilation, groups):
     """Convolution of 1 to 3 spatial axes."""
     x, w = types
-    return _convolution("conv", lib.dg_conv, types, results, x, w, results[0], stride, padding, dilation, groups)
+    return _convolution(
+        "conv", lib.dg_conv, types, results, x, w, results[0], stride, padding, dilation, groups
+    )
 
 
 @kernel("conv_input_grad")
@@ -64,7 +66,17 @@ def conv_input_grad(types, results, *, input_shape, stride, padding, dilation, g
     """The gradient of conv with respect to its input; also the transposed convolution."""
     y, w = types
     return _convolution(
-        "conv_input_grad", lib.dg_conv_input_grad, types, results, results[0], w, y, stride, padding, dilation, groups
+        "conv_input_grad",
+        lib.dg_conv_input_grad,
+        types,
+        results,
+        results[0],
+        w,
+        y,
+        stride,
+        padding,
+        dilation,
+        groups,
     )
 
 
@@ -73,5 +85,15 @@ def conv_weight_grad(types, results, *, weight_shape, stride, padding, dilation,
     """The gradient of conv with respect to its weights."""
     x, y = types
     return _convolution(
-        "conv_weight_grad", lib.dg_conv_weight_grad, types, results, x, results[0], y, stride, padding, dilation, groups
+        "conv_weight_grad",
+        lib.dg_conv_weight_grad,
+        types,
+        results,
+        x,
+        results[0],
+        y,
+        stride,
+        padding,
+        dilation,
+        groups,
     )

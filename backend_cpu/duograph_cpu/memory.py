@@ -1,7 +1,8 @@
 """Where results live. A handle is a cffi pointer or array that owns its bytes; Python's reference count frees it.
 
-Up to `SMALL` bytes that is an uncleared `char[n]` inside the Python object, the cheapest allocation there is. Larger ones come
-from the caching allocator of native/memory.c and go back to it when the handle dies.
+Up to `SMALL` bytes that is an uncleared `char[n]` inside the Python object, the cheapest allocation
+there is. Larger ones come from the caching allocator of native/memory.c and go back to it when the
+handle dies. Of freed blocks at most an eighth of the machine's memory (`CACHE_SHARE`) is kept.
 """
 
 import functools

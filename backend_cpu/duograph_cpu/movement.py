@@ -127,9 +127,7 @@ def strided_slice(types, results, *, begin, end, strides):
     """One (begin, end, stride) an axis."""
     steps = dense(types[0].shape)
     offset = sum(b * s for b, s in zip(begin, steps)) if results[0].size else 0
-    return _copy(
-        "strided_slice", types, results, [t * s for t, s in zip(strides, steps)], offset
-    )
+    return _copy("strided_slice", types, results, [t * s for t, s in zip(strides, steps)], offset)
 
 
 @kernel("slice_update")

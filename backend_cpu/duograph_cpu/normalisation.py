@@ -39,7 +39,9 @@ def layer_norm_core(types, results, *, axis, eps):
     """Axes axis.. to the end, with mean and rstd for the gradient."""
     x, gamma, _ = types
     outer, n = product(x.shape[:axis]), product(x.shape[axis:])
-    return _normalise("layer_norm", lib.dg_layer_norm, types, results, x, gamma, results[1], outer, n, 1, eps)
+    return _normalise(
+        "layer_norm", lib.dg_layer_norm, types, results, x, gamma, results[1], outer, n, 1, eps
+    )
 
 
 @kernel("layer_norm_grad")
@@ -47,14 +49,26 @@ def layer_norm_grad(types, results, *, axis):
     """Gradients of x, gamma and beta."""
     x, gamma, mean, _, _ = types
     outer, n = product(x.shape[:axis]), product(x.shape[axis:])
-    return _normalise("layer_norm_grad", lib.dg_layer_norm_grad, types, results, x, gamma, mean, outer, n, 1)
+    return _normalise(
+        "layer_norm_grad", lib.dg_layer_norm_grad, types, results, x, gamma, mean, outer, n, 1
+    )
 
 
 @kernel("batch_norm_train")
 def batch_norm_train(types, results, *, eps):
     """Channel axis 1, with the mean and the biased variance of the batch."""
     x, gamma, _ = types
-    return _normalise("batch_norm", lib.dg_batch_norm, types, results, x, gamma, results[1], *split(x.shape, 1), eps)
+    return _normalise(
+        "batch_norm",
+        lib.dg_batch_norm,
+        types,
+        results,
+        x,
+        gamma,
+        results[1],
+        *split(x.shape, 1),
+        eps,
+    )
 
 
 @kernel("batch_norm_grad")
@@ -62,5 +76,13 @@ def batch_norm_grad(types, results, *, eps):
     """Gradients of x, gamma and beta."""
     x, gamma, mean, _, _ = types
     return _normalise(
-        "batch_norm_grad", lib.dg_batch_norm_grad, types, results, x, gamma, mean, *split(x.shape, 1), eps
+        "batch_norm_grad",
+        lib.dg_batch_norm_grad,
+        types,
+        results,
+        x,
+        gamma,
+        mean,
+        *split(x.shape, 1),
+        eps,
     )

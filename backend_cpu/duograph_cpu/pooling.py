@@ -4,7 +4,20 @@ from ._native import lib
 from .kernels import call, kernel, plan, product
 
 
-def _pooling(name, function, types, results, x, y, kernel_size, stride, padding, dilation, include_pad=True, divisor=None):
+def _pooling(
+    name,
+    function,
+    types,
+    results,
+    x,
+    y,
+    kernel_size,
+    stride,
+    padding,
+    dilation,
+    include_pad=True,
+    divisor=None,
+):
     """x, y: the types of the input and the output of the pooling, whichever of them is computed."""
     spatial = len(x.shape) - 2
     if x.dtype.kind != "f" or not 1 <= spatial <= 3:
@@ -23,7 +36,18 @@ def _pooling(name, function, types, results, x, y, kernel_size, stride, padding,
 @kernel("max_pool")
 def max_pool(types, results, *, kernel, stride, padding, dilation):
     """Values, and where in the flattened spatial input each was found."""
-    return _pooling("max_pool", lib.dg_max_pool, types, results, types[0], results[0], kernel, stride, padding, dilation)
+    return _pooling(
+        "max_pool",
+        lib.dg_max_pool,
+        types,
+        results,
+        types[0],
+        results[0],
+        kernel,
+        stride,
+        padding,
+        dilation,
+    )
 
 
 @kernel("max_pool_grad")
@@ -50,7 +74,9 @@ def avg_pool(types, results, *, kernel, stride, padding, count_include_pad, divi
 
 
 @kernel("avg_pool_grad")
-def avg_pool_grad(types, results, *, input_shape, kernel, stride, padding, count_include_pad, divisor):
+def avg_pool_grad(
+    types, results, *, input_shape, kernel, stride, padding, count_include_pad, divisor
+):
     """Each gradient is shared among the cells of its window."""
     return _pooling(
         "avg_pool_grad", lib.dg_avg_pool_grad, types, results, results[0], types[0], kernel, stride, padding,
@@ -61,4 +87,6 @@ def avg_pool_grad(types, results, *, input_shape, kernel, stride, padding, count
 @kernel("random_bits")
 def random_bits(types, results, *, shape):
     """Philox words for a state (key, offset)."""
-    return call("random_bits", lib.dg_random_bits, plan("dg_bits", n=results[0].size), types, results)
+    return call(
+        "random_bits", lib.dg_random_bits, plan("dg_bits", n=results[0].size), types, results
+    )

@@ -11,15 +11,23 @@ RNG = np.random.default_rng(3)
 def conv_reference(x, w, stride, padding, dilation, groups):
     nd = x.ndim - 2
     xp = np.pad(x, [(0, 0), (0, 0), *padding])
-    out = [(xp.shape[2 + d] - dilation[d] * (w.shape[2 + d] - 1) - 1) // stride[d] + 1 for d in range(nd)]
+    out = [
+        (xp.shape[2 + d] - dilation[d] * (w.shape[2 + d] - 1) - 1) // stride[d] + 1
+        for d in range(nd)
+    ]
     y = np.zeros((x.shape[0], w.shape[0], *out))
     og, cg = w.shape[0] // groups, w.shape[1]
     for tap in itertools.product(*[range(k) for k in w.shape[2:]]):
-        window = tuple(slice(t * d, t * d + (o - 1) * s + 1, s) for t, d, o, s in zip(tap, dilation, out, stride))
+        window = tuple(
+            slice(t * d, t * d + (o - 1) * s + 1, s)
+            for t, d, o, s in zip(tap, dilation, out, stride)
+        )
         part = xp[(slice(None), slice(None), *window)]
         for g in range(groups):
             wt = w[(slice(g * og, (g + 1) * og), slice(None), *tap)]
-            y[:, g * og : (g + 1) * og] += np.einsum("oc,nc...->no...", wt, part[:, g * cg : (g + 1) * cg])
+            y[:, g * og : (g + 1) * og] += np.einsum(
+                "oc,nc...->no...", wt, part[:, g * cg : (g + 1) * cg]
+            )
     return y
 
 
@@ -29,7 +37,10 @@ def grads_reference(x, w, dy, stride, padding, dilation, groups):
     dxp, dw = np.zeros(xp.shape), np.zeros(w.shape)
     og, cg = w.shape[0] // groups, w.shape[1]
     for tap in itertools.product(*[range(k) for k in w.shape[2:]]):
-        window = tuple(slice(t * d, t * d + (o - 1) * s + 1, s) for t, d, o, s in zip(tap, dilation, dy.shape[2:], stride))
+        window = tuple(
+            slice(t * d, t * d + (o - 1) * s + 1, s)
+            for t, d, o, s in zip(tap, dilation, dy.shape[2:], stride)
+        )
         for g in range(groups):
             o, c = slice(g * og, (g + 1) * og), slice(g * cg, (g + 1) * cg)
             at = (slice(None), c, *window)
@@ -64,13 +75,18 @@ TOL = {np.float32: 1e-4, np.float64: 1e-10, np.float16: 3e-2, ml_dtypes.bfloat16
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_conv(case, dtype):
     xs, ws, stride, padding, dilation, groups = case
-    x, w = RNG.standard_normal(xs).astype(dtype), (RNG.standard_normal(ws) / np.sqrt(ws[1] * 9)).astype(dtype)
+    x, w = (
+        RNG.standard_normal(xs).astype(dtype),
+        (RNG.standard_normal(ws) / np.sqrt(ws[1] * 9)).astype(dtype),
+    )
     wide = x.astype(np.float64), w.astype(np.float64)
     tol = TOL[dtype]
     y = conv_reference(*wide, stride, padding, dilation, groups)
     attributes = dict(stride=stride, padding=padding, dilation=dilation, groups=groups)
     check("conv", [x, w], y.astype(dtype), tol, **attributes)
-    dy = (RNG.standard_normal(y.shape) / np.sqrt(max(1, y.size // max(1, y.shape[1])))).astype(dtype)
+    dy = (RNG.standard_normal(y.shape) / np.sqrt(max(1, y.size // max(1, y.shape[1])))).astype(
+        dtype
+    )
     dx, dw = grads_reference(*wide, dy.astype(np.float64), stride, padding, dilation, groups)
     check("conv_input_grad", [dy, w], dx.astype(dtype), tol, input_shape=xs, **attributes)
     check("conv_weight_grad", [x, dy], dw.astype(dtype), tol, weight_shape=ws, **attributes)

@@ -5,7 +5,18 @@ from duograph.errors import IndexRangeError
 from harness import check, run
 
 RNG = np.random.default_rng(1)
-DTYPES = [np.bool_, np.int8, np.uint16, np.int32, np.float16, ml_dtypes.bfloat16, np.float32, np.float64, np.complex64, np.complex128]
+DTYPES = [
+    np.bool_,
+    np.int8,
+    np.uint16,
+    np.int32,
+    np.float16,
+    ml_dtypes.bfloat16,
+    np.float32,
+    np.float64,
+    np.complex64,
+    np.complex128,
+]
 
 
 def sample(shape, dtype):

@@ -4,9 +4,21 @@ import pytest
 from harness import check
 
 RNG = np.random.default_rng(2)
-DTYPES = [np.int8, np.uint16, np.int32, np.uint64, np.float16, ml_dtypes.bfloat16, np.float32, np.float64, np.complex64, np.complex128]
+DTYPES = [
+    np.int8,
+    np.uint16,
+    np.int32,
+    np.uint64,
+    np.float16,
+    ml_dtypes.bfloat16,
+    np.float32,
+    np.float64,
+    np.complex64,
+    np.complex128,
+]
 SHAPES = [((3, 4), (4, 5)), ((1, 70), (70, 300)), ((300, 70), (70, 1)), ((2, 3, 4), (4, 5)), ((2, 1, 3, 4), (5, 4, 6)),
-          ((130, 600), (600, 700)), ((0, 4), (4, 5)), ((3, 0), (0, 5)), ((40, 33, 65), (40, 65, 17)), ((1, 1, 9), (6, 9, 8)),
+          ((130, 600), (600, 700)), ((0, 4), (4, 5)), ((3, 0), (0, 5)), ((40, 33, 65), (40, 65, 17)),
+          ((1, 1, 9), (6, 9, 8)),
           ((1, 3000), (3000, 2000)), ((2000, 3000), (3000, 1))]  # fmt: skip
 
 
@@ -26,4 +38,11 @@ def test_matmul(a, b, ta, tb, dtype):
     want = np.matmul(x.astype(wide), y.astype(wide)).astype(dtype)
     xs = np.ascontiguousarray(np.swapaxes(x, -1, -2)) if ta else x
     ys = np.ascontiguousarray(np.swapaxes(y, -1, -2)) if tb else y
-    check("matmul", [xs, ys], want, tol=1e-2 if dtype.itemsize == 2 else 1e-5, transpose_a=ta, transpose_b=tb)
+    check(
+        "matmul",
+        [xs, ys],
+        want,
+        tol=1e-2 if dtype.itemsize == 2 else 1e-5,
+        transpose_a=ta,
+        transpose_b=tb,
+    )

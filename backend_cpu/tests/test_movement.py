@@ -25,14 +25,15 @@ def test_transpose(shape, perm, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_slices(dtype):
     x = sample((7, 6, 20), dtype)
-    cases = [((0, 0, 0), (7, 6, 20), (1, 1, 1)), ((6, 1, 3), (-1, 6, 18), (-2, 2, 1)), ((2, 2, 19), (3, 2, -1), (1, 1, -1)),
+    cases = [((0, 0, 0), (7, 6, 20), (1, 1, 1)), ((6, 1, 3), (-1, 6, 18), (-2, 2, 1)),
+             ((2, 2, 19), (3, 2, -1), (1, 1, -1)),
              ((1, 5, 19), (6, -1, -1), (1, -1, -3))]  # fmt: skip
     for begin, end, strides in cases:
-        index = tuple(
-            slice(b, None if e < 0 else e, s) for b, e, s in zip(begin, end, strides)
-        )
+        index = tuple(slice(b, None if e < 0 else e, s) for b, e, s in zip(begin, end, strides))
         out = x[index]
-        check("strided_slice", [x], np.ascontiguousarray(out), begin=begin, end=end, strides=strides)
+        check(
+            "strided_slice", [x], np.ascontiguousarray(out), begin=begin, end=end, strides=strides
+        )
         v = sample(out.shape, dtype)
         want = x.copy()
         want[index] = v
@@ -44,13 +45,23 @@ def test_slices(dtype):
 def test_rest(dtype):
     x = sample((3, 1, 5), dtype)
     check("broadcast_to", [x], np.broadcast_to(x, (2, 3, 4, 5)).copy(), shape=(2, 3, 4, 5))
-    check("strided_copy", [x], np.broadcast_to(x.reshape(3, 5)[:, :1], (3, 9)).copy(), shape=(3, 9), strides=(5, 0), offset=0)
+    check(
+        "strided_copy",
+        [x],
+        np.broadcast_to(x.reshape(3, 5)[:, :1], (3, 9)).copy(),
+        shape=(3, 9),
+        strides=(5, 0),
+        offset=0,
+    )
     want = np.full((4, 3, 8), 1, dtype)
     want[1:, 1:2, 2:7] = x
     check("pad_constant", [x], want, low=(1, 1, 2), high=(0, 1, 1), value=1)
     y = sample((3, 4, 5), dtype)
     for axis in (0, 1, 2):
-        a, b = sample((3, 4, 5), dtype), sample([4 if i == axis else n for i, n in enumerate(y.shape)], dtype)
+        a, b = (
+            sample((3, 4, 5), dtype),
+            sample([4 if i == axis else n for i, n in enumerate(y.shape)], dtype),
+        )
         check("concat", [a, b, a], np.concatenate([a, b, a], axis), axis=axis)
 
 

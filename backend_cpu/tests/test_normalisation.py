@@ -13,7 +13,10 @@ def softmax(x, axis):
 
 
 @pytest.mark.parametrize("dtype", list(TOL))
-@pytest.mark.parametrize("shape, axis", [((5,), 0), ((7, 100), 1), ((7, 100), 0), ((3, 40, 33), 1), ((900, 70), 1), ((0, 4), 1)])
+@pytest.mark.parametrize(
+    "shape, axis",
+    [((5,), 0), ((7, 100), 1), ((7, 100), 0), ((3, 40, 33), 1), ((900, 70), 1), ((0, 4), 1)],
+)
 def test_softmax(shape, axis, dtype):
     x, dy = RNG.standard_normal(shape).astype(dtype), RNG.standard_normal(shape).astype(dtype)
     tol, w, d = TOL[dtype], x.astype(np.float64), dy.astype(np.float64)
@@ -22,7 +25,13 @@ def test_softmax(shape, axis, dtype):
     check("log_softmax", [x], np.log(y).astype(dtype), tol, axis=axis)
     y = y.astype(dtype)
     w = y.astype(np.float64)
-    check("softmax_grad", [y, dy], (w * (d - (w * d).sum(axis, keepdims=True))).astype(dtype), tol, axis=axis)
+    check(
+        "softmax_grad",
+        [y, dy],
+        (w * (d - (w * d).sum(axis, keepdims=True))).astype(dtype),
+        tol,
+        axis=axis,
+    )
     y = np.log(w).astype(dtype)
     want = d - np.exp(y.astype(np.float64)) * d.sum(axis, keepdims=True)
     check("log_softmax_grad", [y, dy], want.astype(dtype), 2 * tol, axis=axis)
@@ -40,10 +49,15 @@ def test_softmax_extremes():
 
 
 @pytest.mark.parametrize("dtype", list(TOL))
-@pytest.mark.parametrize("shape, axis", [((5, 7), 1), ((3, 4, 50), 2), ((3, 4, 50), 1), ((600, 96), 1), ((6,), 0)])
+@pytest.mark.parametrize(
+    "shape, axis", [((5, 7), 1), ((3, 4, 50), 2), ((3, 4, 50), 1), ((600, 96), 1), ((6,), 0)]
+)
 def test_layer_norm(shape, axis, dtype):
     x, dy = RNG.standard_normal(shape).astype(dtype), RNG.standard_normal(shape).astype(dtype)
-    gamma, beta = RNG.standard_normal(shape[axis:]).astype(dtype), RNG.standard_normal(shape[axis:]).astype(dtype)
+    gamma, beta = (
+        RNG.standard_normal(shape[axis:]).astype(dtype),
+        RNG.standard_normal(shape[axis:]).astype(dtype),
+    )
     tol, axes, lead = TOL[dtype] * 3, tuple(range(axis, len(shape))), tuple(range(axis))
     w, d, g = (a.astype(np.float64) for a in (x, dy, gamma))
     mean = w.mean(axes, keepdims=True)
@@ -51,18 +65,34 @@ def test_layer_norm(shape, axis, dtype):
     hat = (w - mean) * rstd
     y = hat * g + beta.astype(np.float64)
     stat = np.float32 if np.dtype(dtype).itemsize == 2 else dtype
-    check("layer_norm_core", [x, gamma, beta], (y.astype(dtype), mean.astype(stat), rstd.astype(stat)), tol, axis=axis, eps=1e-5)
+    check(
+        "layer_norm_core",
+        [x, gamma, beta],
+        (y.astype(dtype), mean.astype(stat), rstd.astype(stat)),
+        tol,
+        axis=axis,
+        eps=1e-5,
+    )
     gd = d * g
     dx = rstd * (gd - gd.mean(axes, keepdims=True) - hat * (gd * hat).mean(axes, keepdims=True))
     want = (dx.astype(dtype), (d * hat).sum(lead).astype(dtype), d.sum(lead).astype(dtype))
-    check("layer_norm_grad", [x, gamma, mean.astype(stat), rstd.astype(stat), dy], want, tol * 4, axis=axis)
+    check(
+        "layer_norm_grad",
+        [x, gamma, mean.astype(stat), rstd.astype(stat), dy],
+        want,
+        tol * 4,
+        axis=axis,
+    )
 
 
 @pytest.mark.parametrize("dtype", list(TOL))
 @pytest.mark.parametrize("shape", [(5, 7), (3, 20, 50), (4, 6, 9, 9), (2, 3, 2, 2)])
 def test_batch_norm(shape, dtype):
     x, dy = RNG.standard_normal(shape).astype(dtype), RNG.standard_normal(shape).astype(dtype)
-    gamma, beta = RNG.standard_normal(shape[1]).astype(dtype), RNG.standard_normal(shape[1]).astype(dtype)
+    gamma, beta = (
+        RNG.standard_normal(shape[1]).astype(dtype),
+        RNG.standard_normal(shape[1]).astype(dtype),
+    )
     tol, axes = TOL[dtype] * 4, (0, *range(2, len(shape)))
     along = (-1,) + (1,) * (len(shape) - 2)
     w, d, g = (a.astype(np.float64) for a in (x, dy, gamma))
@@ -70,10 +100,22 @@ def test_batch_norm(shape, dtype):
     hat = (w - mean.reshape(along)) / np.sqrt(var + 1e-5).reshape(along)
     y = hat * g.reshape(along) + beta.astype(np.float64).reshape(along)
     stat = np.float32 if np.dtype(dtype).itemsize == 2 else dtype
-    check("batch_norm_train", [x, gamma, beta], (y.astype(dtype), mean.astype(stat), var.astype(stat)), tol, eps=1e-5)
+    check(
+        "batch_norm_train",
+        [x, gamma, beta],
+        (y.astype(dtype), mean.astype(stat), var.astype(stat)),
+        tol,
+        eps=1e-5,
+    )
     m = w.size / shape[1]
     dgamma, dbeta = (d * hat).sum(axes), d.sum(axes)
     scale = (g / np.sqrt(var + 1e-5)).reshape(along)
     dx = scale * (d - dbeta.reshape(along) / m - hat * dgamma.reshape(along) / m)
     want = (dx.astype(dtype), dgamma.astype(dtype), dbeta.astype(dtype))
-    check("batch_norm_grad", [x, gamma, mean.astype(stat), var.astype(stat), dy], want, tol * 2, eps=1e-5)
+    check(
+        "batch_norm_grad",
+        [x, gamma, mean.astype(stat), var.astype(stat), dy],
+        want,
+        tol * 2,
+        eps=1e-5,
+    )

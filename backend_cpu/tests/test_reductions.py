@@ -19,7 +19,8 @@ def sample(shape, dtype, low=-3, high=4):
 
 SHAPES = [((), ()), ((5,), (0,)), ((3, 4), ()), ((300, 7), (1,)), ((300, 7), (0,)), ((4, 5, 6, 7), (0, 2)),
           ((4, 5, 6, 7), (1, 3)), ((2, 3, 70, 70), (0, 2, 3)), ((100003,), (0,)), ((0, 3), (0,)), ((3, 0), (0,)),
-          ((200, 1500), (0,)), ((70, 1, 2000), (0, 1)), ((3, 90000), (1,)), ((90000, 3), (0,)), ((2, 70000, 3), (0, 2))]  # fmt: skip
+          ((200, 1500), (0,)), ((70, 1, 2000), (0, 1)), ((3, 90000), (1,)), ((90000, 3), (0,)),
+          ((2, 70000, 3), (0, 2))]  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", [d.np for d in ALL], ids=lambda d: d.name)
@@ -31,7 +32,11 @@ def test_reduce(shape, axis, dtype):
         if name in ("max", "min") and (x.size == 0 or dtype.kind == "c"):
             continue
         if name == "prod" and dtype.kind not in "biu":
-            x = np.where(RNG.random(shape) < 0.01, x, 1).astype(dtype) if x.size < 1000 else np.ones(shape, dtype)
+            x = (
+                np.where(RNG.random(shape) < 0.01, x, 1).astype(dtype)
+                if x.size < 1000
+                else np.ones(shape, dtype)
+            )
         with np.errstate(all="ignore"):
             if name in ("all", "any"):
                 want = getattr(np, name)(x != 0, axis=axis)

@@ -16,7 +16,10 @@ def windows(shape, kernel, stride, padding, dilation, out):
     """For each output position: the input positions that its window meets."""
     for o in itertools.product(*[range(n) for n in out]):
         cells = itertools.product(*[range(k) for k in kernel])
-        at = [tuple(o[d] * stride[d] + t[d] * dilation[d] - padding[d][0] for d in range(len(o))) for t in cells]
+        at = [
+            tuple(o[d] * stride[d] + t[d] * dilation[d] - padding[d][0] for d in range(len(o)))
+            for t in cells
+        ]
         yield o, [a for a in at if all(0 <= i < n for i, n in zip(a, shape))]
 
 
@@ -35,7 +38,10 @@ def test_pool(case, dtype):
     x = RNG.integers(-9, 9, shape).astype(dtype)
     x[0, 0].flat[3] = np.nan
     spatial = shape[2:]
-    out = tuple((n + sum(p) - d * (k - 1) - 1) // s + 1 for n, p, k, s, d in zip(spatial, padding, kernel, stride, dilation))
+    out = tuple(
+        (n + sum(p) - d * (k - 1) - 1) // s + 1
+        for n, p, k, s, d in zip(spatial, padding, kernel, stride, dilation)
+    )
     w, flat = x.astype(np.float64), np.arange(np.prod(spatial)).reshape(spatial)
     y, index = np.zeros(shape[:2] + out), np.zeros(shape[:2] + out, np.int64)
     for o, cells in windows(spatial, kernel, stride, padding, dilation, out):
@@ -44,7 +50,15 @@ def test_pool(case, dtype):
         best = values.argmax(-1)
         y[(slice(None), slice(None), *o)] = values.max(-1)
         index[(slice(None), slice(None), *o)] = flat[rows][best]
-    check("max_pool", [x], (y.astype(dtype), index), kernel=kernel, stride=stride, padding=padding, dilation=dilation)
+    check(
+        "max_pool",
+        [x],
+        (y.astype(dtype), index),
+        kernel=kernel,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+    )
     dy = RNG.integers(-4, 4, y.shape).astype(dtype)
     dx = np.zeros((*shape[:2], flat.size))
     for n, c in np.ndindex(*shape[:2]):
@@ -60,15 +74,30 @@ def test_pool(case, dtype):
             rows = tuple(np.array(c) for c in zip(*cells))
             count = divisor or (np.prod(kernel) if include else len(cells))
             y[(slice(None), slice(None), *o)] = w[(slice(None), slice(None), *rows)].sum(-1) / count
-            dx[(slice(None), slice(None), *rows)] += dy[(slice(None), slice(None), *o)].astype(np.float64)[..., None] / count
-        rest = dict(kernel=kernel, stride=stride, padding=padding, count_include_pad=include, divisor=divisor)
+            dx[(slice(None), slice(None), *rows)] += (
+                dy[(slice(None), slice(None), *o)].astype(np.float64)[..., None] / count
+            )
+        rest = dict(
+            kernel=kernel,
+            stride=stride,
+            padding=padding,
+            count_include_pad=include,
+            divisor=divisor,
+        )
         check("avg_pool", [x], y.astype(dtype), FLOATS[dtype] * 2, **rest)
         check("avg_pool_grad", [dy], dx.astype(dtype), FLOATS[dtype] * 2, input_shape=shape, **rest)
 
 
 @pytest.mark.parametrize("dtype", [d.np for d in ALL], ids=lambda d: d.name)
 def test_scan(dtype):
-    for shape, axis in [((), 0), ((9,), 0), ((5, 300), 0), ((5, 300), 1), ((3, 4, 5), 1), ((0, 3), 1)]:
+    for shape, axis in [
+        ((), 0),
+        ((9,), 0),
+        ((5, 300), 0),
+        ((5, 300), 1),
+        ((3, 4, 5), 1),
+        ((0, 3), 1),
+    ]:
         x = RNG.integers(0, 3, shape).astype(dtype) if shape else np.ones((), dtype)
         if not shape:
             continue
@@ -76,7 +105,11 @@ def test_scan(dtype):
         w = x.astype(wide)
         check("cumsum", [x], np.cumsum(w, axis, dtype=wide).astype(dtype), axis=axis)
         check("cumprod", [x], np.cumprod(w, axis, dtype=wide).astype(dtype), axis=axis)
-        back = np.flip(np.cumsum(np.flip(w, axis), axis, dtype=wide), axis) - w if dtype.kind != "b" else None
+        back = (
+            np.flip(np.cumsum(np.flip(w, axis), axis, dtype=wide), axis) - w
+            if dtype.kind != "b"
+            else None
+        )
         if back is not None:
             check("cumsum", [x], back.astype(dtype), axis=axis, exclusive=True, reverse=True)
         if dtype.kind == "c":
@@ -84,14 +117,24 @@ def test_scan(dtype):
         for name, f in (("cummax", np.maximum), ("cummin", np.minimum)):
             values = f.accumulate(w, axis)
             hit = w == values
-            position = np.arange(shape[axis]).reshape([-1 if i == axis else 1 for i in range(len(shape))])
+            position = np.arange(shape[axis]).reshape(
+                [-1 if i == axis else 1 for i in range(len(shape))]
+            )
             index = np.maximum.accumulate(np.where(hit, position, 0), axis)
             check(name, [x], (values.astype(dtype), index), axis=axis)
 
 
 @pytest.mark.parametrize("dtype", [d.np for d in ALL if d.kind != "c"], ids=lambda d: d.name)
 def test_sort(dtype):
-    for shape, axis in [((1,), 0), ((40,), 0), ((5, 300), 1), ((300, 5), 0), ((3, 7, 4), 1), ((150000,), 0), ((0, 3), 1)]:
+    for shape, axis in [
+        ((1,), 0),
+        ((40,), 0),
+        ((5, 300), 1),
+        ((300, 5), 0),
+        ((3, 7, 4), 1),
+        ((150000,), 0),
+        ((0, 3), 1),
+    ]:
         x = RNG.integers(0 if dtype.kind in "bu" else -100, 100, shape).astype(dtype)
         if dtype.kind in "fV":
             x = (RNG.standard_normal(shape) * 50).astype(dtype)
@@ -129,3 +172,39 @@ def test_philox():
         for i in {0, n // 2, n - 1}:
             b = i // 4
             assert got[i] == block([b & 0xFFFFFFFF, b >> 32, 7, 9], [0xA4093822, 0x299F31D0])[i % 4]
+
+
+@pytest.mark.parametrize("n", [1, 100, 50001])
+def test_optimizers(n):
+    p, m, g = (RNG.standard_normal(n).astype(np.float32) for _ in range(3))
+    v = RNG.random(n, dtype=np.float32)
+    lr, b1p, b2p, momentum = (np.array(x, np.float32) for x in (0.1, 0.9**3, 0.99**3, 0.8))
+    for nesterov, decay in itertools.product((False, True), (0.0, 0.1)):
+        grad = g * 0.5 + p * decay
+        m1, v1 = m * 0.9 + grad * 0.1, v * 0.99 + grad**2 * 0.01
+        top = m1 * 0.9 + grad * 0.1 if nesterov else m1
+        want = p - lr * np.sqrt(1 - b2p) / (1 - b1p) * top / (np.sqrt(v1) + 1e-8)
+        rest = dict(beta1=0.9, beta2=0.99, eps=1e-8, weight_decay=decay, scale=0.5)
+        like = tuple(a.astype(np.float32) for a in (want, m1, v1))
+        check("adam_step", [p, m, v, g, lr, b1p, b2p], like, 1e-5, nesterov=nesterov, **rest)
+        a = m * momentum + grad
+        like = (p - lr * (grad + a * momentum if nesterov else a), a)
+        check(
+            "momentum_step",
+            [p, m, g, lr, momentum],
+            like,
+            1e-5,
+            nesterov=nesterov,
+            weight_decay=decay,
+            scale=0.5,
+        )
+        grad = g * 0.5
+        m1, v1 = m * 0.9 + grad * 0.1, v * 0.99 + grad**2 * 0.01
+        want = p - lr * (m1 / (np.sqrt(v1) + 1e-8) + p * decay)
+        check(
+            "adam_weight_decay_step",
+            [p, m, v, g, lr],
+            tuple(a.astype(np.float32) for a in (want, m1, v1)),
+            1e-5,
+            **rest,
+        )

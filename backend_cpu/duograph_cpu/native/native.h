@@ -126,3 +126,12 @@ int dg_sort(const dg_sorting *p, void *values, void *indices, const void *x);
 /* ---- random.c ---- */
 typedef struct { int64_t n; } dg_bits;
 int dg_random_bits(const dg_bits *p, void *out, const void *state);
+
+/* ---- optimizer.c: one step of an optimiser in one pass over float32 parameters; rates are 0-d operands ---- */
+typedef struct { int64_t n, nesterov; double beta1, beta2, eps, weight_decay, scale; } dg_step;
+int dg_adam(const dg_step *p, void *p1, void *m1, void *v1, const void *p0, const void *m0, const void *v0, const void *grad,
+            const void *lr, const void *beta1_power, const void *beta2_power);
+int dg_adam_weight_decay(const dg_step *p, void *p1, void *m1, void *v1, const void *p0, const void *m0, const void *v0,
+                         const void *grad, const void *lr);
+int dg_momentum(const dg_step *p, void *p1, void *a1, const void *p0, const void *a0, const void *grad, const void *lr,
+                const void *momentum);

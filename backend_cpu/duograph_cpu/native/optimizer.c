@@ -1,0 +1,53 @@
+/* Steps of optimisers. The composites that they stand for read and write each parameter a dozen times; these do it once. */
+#include "common.h"
+
+#include <math.h>
+
+typedef struct { float beta1, beta2, rest1, rest2, eps, decay, scale, rate, decoupled; int nesterov; } Step;
+
+#define ISA_SOURCE "optimizer.inc"
+#include "isa.h"
+
+#define GRAIN 16384
+
+static Step constants(const dg_step *p, float rate) {
+    return (Step){(float)p->beta1, (float)p->beta2, (float)(1 - p->beta1), (float)(1 - p->beta2), (float)p->eps,
+                       (float)p->weight_decay, (float)p->scale, rate, 0, (int)p->nesterov};
+}
+
+#define AT(k) ((float *)args[k] + begin)
+
+static void adam_task(void **args, int64_t begin, int64_t end) {
+    ISA_PICK(adam_run)(end - begin, args[0], AT(1), AT(2), AT(3), AT(4), AT(5), AT(6), AT(7));
+}
+
+static void momentum_task(void **args, int64_t begin, int64_t end) {
+    ISA_PICK(momentum_run)(end - begin, args[0], AT(1), AT(2), AT(3), AT(4), AT(5), *(float *)args[6]);
+}
+
+int dg_adam(const dg_step *p, void *p1, void *m1, void *v1, const void *p0, const void *m0, const void *v0, const void *grad,
+            const void *lr, const void *beta1_power, const void *beta2_power) {
+    float rate = *(const float *)lr * sqrtf(1 - *(const float *)beta2_power) / (1 - *(const float *)beta1_power);
+    Step s = constants(p, rate);
+    void *args[] = {&s, p1, m1, v1, (void *)p0, (void *)m0, (void *)v0, (void *)grad};
+    dg_parallel_for(adam_task, args, p->n, GRAIN);
+    return DG_OK;
+}
+
+int dg_adam_weight_decay(const dg_step *p, void *p1, void *m1, void *v1, const void *p0, const void *m0, const void *v0,
+                         const void *grad, const void *lr) {
+    Step s = constants(p, *(const float *)lr);
+    s.decoupled = s.decay;
+    s.decay = 0;
+    void *args[] = {&s, p1, m1, v1, (void *)p0, (void *)m0, (void *)v0, (void *)grad};
+    dg_parallel_for(adam_task, args, p->n, GRAIN);
+    return DG_OK;
+}
+
+int dg_momentum(const dg_step *p, void *p1, void *a1, const void *p0, const void *a0, const void *grad, const void *lr,
+                const void *momentum) {
+    Step s = constants(p, *(const float *)lr);
+    void *args[] = {&s, p1, a1, (void *)p0, (void *)a0, (void *)grad, (void *)momentum};
+    dg_parallel_for(momentum_task, args, p->n, GRAIN);
+    return DG_OK;
+}
