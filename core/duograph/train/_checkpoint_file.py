@@ -254,7 +254,7 @@ def _read_mindspore(data: bytes) -> dict[str, np.ndarray[Any, Any] | str] | None
         dims_, kind, _ = parts[0]
         joined = b"".join(p[2] for p in parts)
         if kind == "str":
-            found[tag] = joined.decode()
+            found[tag] = joined.decode("utf-32-le")  # a NumPy text
             continue
         dtype = _BY_DISPLAY.get(kind.lower())
         if dtype is None:
