@@ -26,7 +26,7 @@ LAYERS = [
     ("common", "jit"),
     ("nn", "dataset", "amp", "communication"),
     ("train",),
-    ("compat", "cli", "conformance", "numpy", "log", "utils", "run_check", "check_parity"),
+    ("compat", "cli", "conformance", "numpy", "log", "utils", "installation", "check_parity"),
 ]
 RANK = {name: i for i, row in enumerate(LAYERS) for name in row}
 VENDORS = {"cffi", "pyopencl", "cuda", "torch", "jax", "mindspore", "cupy", "duograph_cpu",

@@ -13,7 +13,7 @@ import importlib.metadata
 import os
 import threading
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pluggy
@@ -49,7 +49,11 @@ class Entry:
     lock: Any = dataclasses.field(default_factory=threading.RLock)
 
 
+# Take in what else a plugin module brings (ops, rules, decompositions); the op table installs the function.
+on_plugin: list[Callable[[Any], None]] = []
+
 _manager: pluggy.PluginManager | None = None
+_loading: pluggy.PluginManager | None = None
 _entries: dict[str, Entry] = {}
 _aliases: dict[str, str] = {}
 _lock = threading.RLock()
@@ -58,13 +62,14 @@ _default: Device | None = None
 
 def _load() -> pluggy.PluginManager:
     """The plugin manager with every plugin module of the entry-point group loaded, each caught separately."""
-    global _manager
+    global _manager, _loading
     if _manager is not None:
         return _manager
     with _lock:
-        if _manager is not None:
-            return _manager
-        manager = pluggy.PluginManager(hookspecs.PROJECT)
+        found = _manager or _loading  # the latter when a plugin asks for devices while it is loaded
+        if found is not None:
+            return found
+        manager = _loading = pluggy.PluginManager(hookspecs.PROJECT)
         manager.add_hookspecs(hookspecs)
         for point in sorted(importlib.metadata.entry_points(group=GROUP), key=lambda p: p.name):
             origin = point.value
@@ -92,15 +97,27 @@ def _register_module(manager: pluggy.PluginManager, module: Any, name: str, orig
         manager.register(module, name=name)
         manager.check_pending()
         hook = getattr(module, "duograph_backend", None)
-        found = hook() if hook is not None else ()
+        specs = _specs(hook()) if hook is not None else ()
+        for take in on_plugin:
+            take(module)
     except Exception as error:  # noqa: BLE001 (a plugin may fail in any way; its words are kept)
         if manager.has_plugin(name):
             manager.unregister(name=name)
         _entries[name] = Entry(name, None, origin, problem=_words(error))
         return
-    specs: Iterable[BackendSpec] = [found] if isinstance(found, BackendSpec) else found
     for spec in specs:
         _add(spec, origin)
+
+
+def _specs(found: Any) -> Sequence[BackendSpec]:
+    """What a `duograph_backend` hook returned, as a sequence."""
+    specs = found if isinstance(found, (list, tuple)) else (found,)
+    for spec in specs:
+        if not isinstance(spec, BackendSpec):
+            raise DeviceError(
+                f"duograph_backend returned {type(spec).__name__}; wanted a BackendSpec, or a list of them"
+            )
+    return specs
 
 
 def _add(spec: BackendSpec, origin: str) -> None:
@@ -174,6 +191,8 @@ def problem_of(entry: Entry) -> str | None:
                 try:
                     made = entry.spec.factory()
                     reason = made.available()
+                    if reason is None and not made.devices():
+                        reason = "it has no devices"
                     if reason is None:
                         entry.backend = made
                     else:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from .. import op as _op
+from ..backend import registry as _registry
 from ..runtime import eager as _eager
 from ..tensor import Tensor
 from . import (
     activation,
     aliases,
+    combinations,
     comparison,
     complex_numbers,
     convolution,
@@ -18,6 +20,7 @@ from . import (
     diagonals,
     elementwise,
     exponential,
+    extensions,
     gather_scatter,
     gathering,
     higher_order,
@@ -34,6 +37,7 @@ from . import (
     pooling,
     primitive,
     random,
+    rectifiers,
     recurrent,
     reduction,
     rounding,
@@ -88,6 +92,8 @@ FAMILIES = (
     indexing,
     special,
     aliases,
+    combinations,
+    rectifiers,
 )
 
 for _family in FAMILIES:
@@ -95,10 +101,14 @@ for _family in FAMILIES:
 globals().update(plain_primitives())
 # name -> function of every method and operator that Tensor got from the op table
 installed_methods = _install(Tensor, FAMILIES)
+_registry.on_plugin.append(extensions.take)
 
 
 def __getattr__(name: str) -> Any:
     """Ops that plugins added."""
+    if name.startswith("__"):
+        raise AttributeError(f"module 'duograph.ops' has no attribute {name!r}")
+    _registry.entries()  # loads the plugins
     found = _op.OPS.get(name)
     if found is None:
         raise AttributeError(f"module 'duograph.ops' has no attribute {name!r}")
