@@ -1,0 +1,383 @@
+"""Running sums, products and extremes along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..dtype import BOOL, NUMERIC, REAL, as_dtype, int32, int64
+from ..errors import ArgumentError
+from ..op import op
+from ..tensor import Tensor
+from ..types import TensorType
+from .axes import axis_of
+from .creation import cast_to
+from .methods import tensor_method
+from .pointwise import conjugate
+from .table import P
+
+__all__ = ["cumsum", "cumprod", "cummax", "cummin", "logcumsumexp", "trapz"]
+
+
+# ---- sums and products --------------------------------------------------------------------------
+
+
+@op(name="cumsum", dtypes=NUMERIC)
+def scan_sum(input: Tensor, axis: int, exclusive: bool, reverse: bool):
+    """Primitive: running sum along one axis, from the end when `reverse`; `exclusive` leaves the element itself out."""
+
+
+@op(name="cumprod", dtypes=NUMERIC)
+def scan_prod(input: Tensor, axis: int, exclusive: bool, reverse: bool):
+    """Primitive: running product along one axis; `exclusive` and `reverse` as of cumsum."""
+
+
+def _same(x, axis, exclusive, reverse):
+    return x
+
+
+scan_sum.infer(_same)
+scan_prod.infer(_same)
+
+
+def _scanned(accumulate: Any, x: Any, axis: int, exclusive: bool, reverse: bool, neutral: int) -> Any:
+    dtype = x.dtype
+    if dtype.itemsize == 2 and dtype.kind in "fV":
+        x = x.astype(np.float32)
+    x = np.flip(x, axis) if reverse else x
+    out = accumulate(x, axis=axis, dtype=x.dtype)
+    if exclusive:
+        first = np.full_like(np.take(out, [0] if out.shape[axis] else [], axis), neutral)
+        rest = np.take(out, range(out.shape[axis] - 1), axis) if out.shape[axis] else first
+        out = np.concatenate([first, rest], axis)
+    return (np.flip(out, axis) if reverse else out).astype(dtype)
+
+
+@scan_sum.reference
+def _(x, axis, exclusive, reverse):
+    return _scanned(np.cumsum, x, axis, exclusive, reverse, 0)
+
+
+@scan_prod.reference
+def _(x, axis, exclusive, reverse):
+    return _scanned(np.cumprod, x, axis, exclusive, reverse, 1)
+
+
+def _moved(x: Any, axis: int, by: int, reverse: bool, fill: Any) -> Any:
+    """`x` moved along an axis by `by` places (back when `reverse`), `fill` coming in."""
+    n = x.shape[axis]
+    begin, end = [0] * x.ndim, list(x.shape)
+    if reverse:
+        begin[axis] = by
+    else:
+        end[axis] = n - by
+    shape = (*x.shape[:axis], by, *x.shape[axis + 1 :])
+    rest = P.strided_slice(x, tuple(begin), tuple(end), (1,) * x.ndim)
+    pad = P.fill(shape, fill, x.dtype)
+    return P.concat((rest, pad) if reverse else (pad, rest), axis)
+
+
+def _doubling(
+    combine: Callable[[Any, Any], Any], x: Any, axis: int, exclusive: bool, reverse: bool, neutral: Any
+) -> Any:
+    """A scan in log2(n) rounds, each combining with what stands 1, 2, 4, ... places before (Hillis and Steele, 1986)."""
+    n = x.shape[axis]
+    if exclusive and n:
+        x = _moved(x, axis, 1, reverse, neutral)
+    by = 1
+    while by < n:
+        x = combine(x, _moved(x, axis, by, reverse, neutral))
+        by *= 2
+    return x
+
+
+@scan_sum.decompose
+def _(input, axis, exclusive, reverse):
+    if input.shape[axis] < 2 and not exclusive:
+        return P.identity(input)
+    return _doubling(P.add, input, axis, exclusive, reverse, 0)
+
+
+@scan_prod.decompose
+def _(input, axis, exclusive, reverse):
+    if input.shape[axis] < 2 and not exclusive:
+        return P.identity(input)
+    return _doubling(P.mul, input, axis, exclusive, reverse, 1)
+
+
+@scan_sum.bprop
+def _(x, out, dout, axis, exclusive, reverse):
+    return (scan_sum(dout, axis, exclusive, not reverse),)
+
+
+@scan_prod.bprop
+def _(x, out, dout, axis, exclusive, reverse):
+    # away from zeros: sum of dout * out from here on, over x. At the first zero: the same with that zero as 1,
+    # for behind a second zero every product that holds the first is 0 anyway.
+    zero, one = P.fill((), 0, x.dtype), P.fill((), 1, x.dtype)
+    is_zero = P.equal(x, zero)
+    count = scan_sum(cast_to(is_zero, int32), axis, False, reverse)
+    first = P.logical_and(is_zero, P.equal(count, P.fill((), 1, int32)))
+    filled = P.select(first, one, x)
+    lifted = scan_prod(filled, axis, exclusive, reverse)
+    at_zero = scan_sum(dout * conjugate(lifted), axis, exclusive, not reverse)
+    elsewhere = scan_sum(dout * conjugate(out), axis, exclusive, not reverse)
+    elsewhere = elsewhere / conjugate(P.select(is_zero, one, x))
+    return (P.select(first, at_zero, P.select(is_zero, zero, elsewhere)),)
+
+
+# ---- extremes -----------------------------------------------------------------------------------
+
+
+@op(name="cummax", dtypes=BOOL + REAL)
+def scan_max(input: Tensor, axis: int):
+    """Primitive: largest element so far along one axis, and its int64 index; NaN wins, of equals the later."""
+
+
+@op(name="cummin", dtypes=BOOL + REAL)
+def scan_min(input: Tensor, axis: int):
+    """Primitive: smallest element so far along one axis, and its int64 index; NaN wins, of equals the later."""
+
+
+def _with_index(x, axis):
+    return x, TensorType.of(x.shape, int64)
+
+
+scan_max.infer(_with_index)
+scan_min.infer(_with_index)
+
+
+def _extremes(x: Any, axis: int, better: Any) -> tuple[Any, Any]:
+    values, index = np.array(x), np.zeros(x.shape, np.int64)
+    v, i = np.moveaxis(values, axis, 0), np.moveaxis(index, axis, 0)
+    for k in range(1, v.shape[0]):
+        before, now = v[k - 1], v[k]
+        # of NaN and a number NaN wins, of two NaN the later
+        take = (now != now) | (better(now, before) & (before == before))
+        v[k] = np.where(take, now, before)
+        i[k] = np.where(take, k, i[k - 1])
+    return values, index
+
+
+@scan_max.reference
+def _(x, axis):
+    return _extremes(x, axis, np.greater_equal)
+
+
+@scan_min.reference
+def _(x, axis):
+    return _extremes(x, axis, np.less_equal)
+
+
+def _pairwise(x: Any, axis: int, largest: bool) -> tuple[Any, Any]:
+    """The doubling scan on (value, index); a place before the beginning has index -1 and never wins."""
+    n = x.shape[axis]
+    index = P.iota(x.shape, axis, int64)
+    by = 1
+    while by < n:
+        before = _moved(x, axis, by, False, 0)
+        before_index = _moved(index, axis, by, False, -1)
+        # keep what stands here (the later) unless the earlier is better
+        worse = P.less(x, before) if largest else P.less(before, x)
+        if x.dtype.is_floating:
+            numbers = P.logical_and(P.equal(x, x), P.equal(before, before))
+            earlier_nan = P.logical_and(P.logical_not(P.equal(before, before)), P.equal(x, x))
+            worse = P.logical_or(P.logical_and(worse, numbers), earlier_nan)
+        take = P.logical_and(worse, P.less(P.fill((), -1, int64), before_index))
+        x, index = P.select(take, before, x), P.select(take, before_index, index)
+        by *= 2
+    return x, index
+
+
+@scan_max.decompose
+def _(input, axis):
+    x, index = _pairwise(cast_to(input, int32) if input.dtype in BOOL else input, axis, True)
+    return (x if x.dtype is input.dtype else cast_to(x, input.dtype)), index
+
+
+@scan_min.decompose
+def _(input, axis):
+    x, index = _pairwise(cast_to(input, int32) if input.dtype in BOOL else input, axis, False)
+    return (x if x.dtype is input.dtype else cast_to(x, input.dtype)), index
+
+
+def _to_source(x, out, dout, axis):
+    return (P.scatter_elements_add(P.fill(x.shape, 0, x.dtype), out[1], dout[0], axis),)
+
+
+scan_max.bprop(_to_source)
+scan_min.bprop(_to_source)
+
+
+# ---- public functions ---------------------------------------------------------------------------
+
+
+def _arguments(name: str, x: Any, axis: Any, dtype: Any, dim: dict[str, Any]) -> tuple[Any, int | None]:
+    if not isinstance(x, Tensor):
+        raise ArgumentError(f"{name}: got {type(x).__name__} for the input; wanted a Tensor")
+    for key, value in dim.items():
+        if key not in ("axis", "dim"):
+            raise ArgumentError(f"{name}: got the unknown argument {key!r}")
+        axis = value
+    if dtype is not None:
+        target = as_dtype(dtype)
+        x = x if x.dtype is target else cast_to(x, target)
+    return x, None if axis is None else axis_of(name, axis, x.ndim)
+
+
+def _line(x: Any, axis: int | None, run: Callable[[Any, int], Any]) -> Any:
+    """Run along an axis; None means along the flattened tensor, and a 0-d one is one of one element."""
+    if axis is None:
+        return run(P.reshape(x, (x.size,)), 0)
+    if x.ndim == 0:
+        found = run(P.reshape(x, (1,)), 0)
+        return tuple(P.reshape(f, ()) for f in found) if isinstance(found, tuple) else P.reshape(found, ())
+    return run(x, axis)
+
+
+@tensor_method("cumsum")
+def cumsum(x: Tensor, axis: Any = None, dtype: Any = None, **dim: Any) -> Tensor:
+    """Running sum along an axis (`mindspore.ops.cumsum`).
+
+    Args:
+        x: Tensor of any shape; of bool as int64.
+        axis: int; None means along the flattened tensor. Also spelled `dim`.
+        dtype: dtype to which `x` is cast first.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Raises:
+        ValueError: an axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.cumsum(ms.Tensor([1.0, 2.0, 3.0]), 0))
+        [1. 3. 6.]
+    """
+    x, axis = _arguments("cumsum", x, axis, dtype, dim)
+    if x.dtype in BOOL:
+        x = cast_to(x, int64)
+    return _line(x, axis, lambda t, i: scan_sum(t, i, False, False))  # type: ignore[no-any-return]
+
+
+@tensor_method("cumprod")
+def cumprod(input: Tensor, dim: Any = None, dtype: Any = None, **axis: Any) -> Tensor:
+    """Running product along an axis (`mindspore.ops.cumprod`).
+
+    Args:
+        input: Tensor of any shape; of bool and integers as int64.
+        dim: int; None means along the flattened tensor. Also spelled `axis`.
+        dtype: dtype to which `input` is cast first.
+
+    Returns:
+        Tensor of the shape of `input`. The gradient is right where elements are 0.
+
+    Raises:
+        ValueError: an axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.cumprod(ms.Tensor([1.0, 2.0, 3.0]), 0))
+        [1. 2. 6.]
+    """
+    x, along = _arguments("cumprod", input, dim, dtype, axis)
+    if dtype is None and x.dtype.kind in "biu" and x.dtype is not int64:
+        x = cast_to(x, int64)
+    return _line(x, along, lambda t, i: scan_prod(t, i, False, False))  # type: ignore[no-any-return]
+
+
+@tensor_method("cummax")
+def cummax(input: Tensor, axis: Any = 0, **dim: Any) -> tuple[Tensor, Tensor]:
+    """Largest element so far along an axis, and its index (`mindspore.ops.cummax`).
+
+    Args:
+        input: Tensor of any shape; any dtype but complex.
+        axis: int. Also spelled `dim`.
+
+    Returns:
+        (values, int64 indices). NaN wins; of equals the later.
+
+    Raises:
+        ValueError: an axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(*ms.ops.cummax(ms.Tensor([1.0, 3.0, 2.0]), 0))
+        [1. 3. 3.] [0 1 1]
+    """
+    x, along = _arguments("cummax", input, axis, None, dim)
+    return _line(x, along, scan_max)  # type: ignore[no-any-return]
+
+
+@tensor_method("cummin")
+def cummin(input: Tensor, axis: Any = 0, **dim: Any) -> tuple[Tensor, Tensor]:
+    """Smallest element so far along an axis, and its index (`mindspore.ops.cummin`).
+
+    Args:
+        input: Tensor of any shape; any dtype but complex.
+        axis: int. Also spelled `dim`.
+
+    Returns:
+        (values, int64 indices). NaN wins; of equals the later.
+
+    Raises:
+        ValueError: an axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(*ms.ops.cummin(ms.Tensor([2.0, 1.0, 3.0]), 0))
+        [2. 1. 1.] [0 1 1]
+    """
+    x, along = _arguments("cummin", input, axis, None, dim)
+    return _line(x, along, scan_min)  # type: ignore[no-any-return]
+
+
+@op(name="logcumsumexp", dtypes=REAL)
+def scan_logsumexp(input: Tensor, axis: int):
+    """log of the running sum of exp along one axis."""
+    top = P.stop_gradient(P.reduce_max(input, (axis,), True))
+    return P.log(scan_sum(P.exp(input - top), axis, False, False)) + top
+
+
+@tensor_method("logcumsumexp")
+def logcumsumexp(input: Tensor, axis: int) -> Tensor:
+    """log of the running sum of exp (`mindspore.ops.logcumsumexp`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.logcumsumexp(ms.Tensor([0.0, 0.0]), 0))
+        [0.        0.6931472]
+    """
+    x, along = _arguments("logcumsumexp", input, axis, None, {})
+    return _line(x, along, scan_logsumexp)  # type: ignore[no-any-return]
+
+
+def trapz(y: Tensor, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
+    """Integral by the trapezoidal rule (`mindspore.ops.trapz`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.trapz(ms.Tensor([1.0, 2.0, 3.0])))
+        4.0
+    """
+    axis = axis_of("trapz", dim, y.ndim)
+    n = y.shape[axis]
+
+    def part(t: Any, begin: int, end: int, along: int) -> Any:
+        low, high = [0] * t.ndim, list(t.shape)
+        low[along], high[along] = begin, end
+        return P.strided_slice(t, tuple(low), tuple(high), (1,) * t.ndim)
+
+    pairs = (part(y, 0, n - 1, axis) + part(y, 1, n, axis)) * 0.5
+    if x is None:
+        return P.reduce_sum(pairs, (axis,), False) * dx  # type: ignore[no-any-return]
+    if x.ndim == 1:
+        x = P.reshape(x, (x.shape[0], *[1] * (y.ndim - 1 - axis)))
+        along = 0
+    else:
+        along = axis
+    m = x.shape[along]
+    return P.reduce_sum(pairs * (part(x, 1, m, along) - part(x, 0, m - 1, along)), (axis,), False)  # type: ignore[no-any-return]
