@@ -26,6 +26,7 @@ from . import (
     higher_order,
     indexing,
     inplace,
+    inplace_indexing,
     joining,
     linalg,
     logic,
@@ -36,6 +37,7 @@ from . import (
     padding,
     pooling,
     primitive,
+    primitives_movement,
     random,
     rectifiers,
     recurrent,
@@ -96,6 +98,8 @@ FAMILIES = (
     aliases,
     combinations,
     rectifiers,
+    inplace_indexing,
+    primitives_movement,
 )
 
 for _family in FAMILIES:

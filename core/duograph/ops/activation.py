@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..dtype import BOOL, FLOATING, INEXACT, REAL, bool_
+from ..dtype import FLOATING, INEXACT
 from ..errors import ArgumentValueError, ShapeError
 from ..op import op
 from ..tensor import Tensor
-from .creation import cast
-from .elementwise import abs, clamp, maximum, neg, true_divide
+from .elementwise import abs, maximum, neg, true_divide
 from .exponential import erf, exp, expm1, log1p
-from .logic import logical_and, logical_or, select
+from .logic import select
 from .methods import tensor_method
-from .movement import reshape
 from .pointwise import conjugate, same_type
 from .primitive import Primitive
 from .table import P
 from .trigonometry import tanh
 
 __all__ = [
-    "CeLU", "Elu", "FastGeLU", "FastGelu", "GLU", "GeLU", "Gelu", "HShrink", "HSigmoid", "LeakyReLU",
-    "PReLU", "SoftShrink", "Softplus", "celu", "elu", "fast_gelu", "gelu", "glu", "hardshrink", "hardsigmoid",
-    "hardswish", "hardtanh", "leaky_relu", "logsigmoid", "mish", "prelu", "relu", "relu6", "selu",
-    "sigmoid", "silu", "softplus", "softshrink", "softsign", "swish", "tanhshrink", "threshold",
+    "CeLU", "Elu", "FastGeLU", "FastGelu", "GLU", "GeLU", "Gelu", "Softplus", "celu", "elu",
+    "fast_gelu", "gelu", "glu", "logsigmoid", "mish", "selu", "sigmoid", "silu", "softplus",
+    "softsign", "swish", "tanhshrink",
 ]  # fmt: skip
 
 _SQRT_HALF = 0.7071067811865476
@@ -92,156 +89,6 @@ def sigmoid_grad(dout: Tensor, out: Tensor):
 def _(s, dout, out):
     y = s.conj(out) if out.dtype.is_complex else out
     return dout * y * (1 - y)
-
-
-@op(name="relu", primitive="ReLU", dtypes=BOOL + REAL)
-def relu_of(x: Tensor):
-    """Primitive: the greater of x and 0; NaN stays."""
-
-
-relu_of.infer(same_type)
-
-
-@relu_of.reference
-def _(x):
-    return x if x.dtype.kind == "b" else np.maximum(x, np.zeros((), x.dtype))
-
-
-@relu_of.scalar
-def _(s, x):
-    return x if x.dtype is bool_ else s.maximum(x, 0)
-
-
-@relu_of.bprop
-def _(x, out, dout):
-    return (relu_grad(dout, out),)
-
-
-@relu_of.decompose
-def _(x):
-    return logical_or(x, x) if x.dtype is bool_ else maximum(x, 0)
-
-
-@op(name="relu_grad", dtypes=REAL, promote="common")
-def relu_grad(dout: Tensor, out: Tensor):
-    """Composite: the gradient of relu: `dout` where the result is positive."""
-    return select(out > 0, dout, 0)
-
-
-@relu_grad.scalar
-def _(s, dout, out):
-    return s.where(out > 0, dout, 0)
-
-
-@tensor_method("relu")
-def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """The greater of each element and 0; NaN stays (`mindspore.ops.relu`).
-
-    Args:
-        input: Tensor of any shape; not complex.
-        inplace: whether `input` itself takes the result.
-
-    Returns:
-        Tensor of the type of `input`.
-
-    Raises:
-        TypeError: complex elements.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.relu(ms.Tensor([-1.0, 0.0, 2.0]))
-        Tensor(shape=[3], dtype=Float32, value= [ 0.00000000e+00,  0.00000000e+00,  2.00000000e+00])
-    """
-    out = relu_of(input)
-    if inplace:
-        input._rebind(out)
-        return input
-    return out  # type: ignore[no-any-return]
-
-
-@op(method="relu6", primitive="ReLU6", dtypes=REAL)
-def relu6(input: Tensor):
-    """Elements limited to the range from 0 to 6 (`mindspore.ops.relu6`).
-
-    Args:
-        input: Tensor of any shape; integer or floating.
-
-    Returns:
-        Tensor of the type of `input`.
-
-    Raises:
-        TypeError: another dtype.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.relu6(ms.Tensor([-1.0, 3.0, 9.0]))
-        Tensor(shape=[3], dtype=Float32, value= [ 0.00000000e+00,  3.00000000e+00,  6.00000000e+00])
-    """
-    return clamp(input, 0, 6)
-
-
-@relu6.scalar
-def _(s, x):
-    return s.where(x > 6, 6, s.maximum(x, 0))
-
-
-@relu6.bprop
-def _(x, out, dout):
-    return (relu6_grad(dout, x),)
-
-
-@op(name="relu6_grad", dtypes=REAL, promote="common")
-def relu6_grad(dout: Tensor, x: Tensor):
-    """Composite: the gradient of relu6."""
-    return select(logical_and(x > 0, x < 6), dout, 0)
-
-
-@relu6_grad.scalar
-def _(s, dout, x):
-    return s.where((x > 0) & (x < 6), dout, 0)
-
-
-@op(method="leaky_relu", dtypes=REAL)
-def leaky_relu(input: Tensor, alpha: float = 0.2):
-    """Elements, negative ones times `alpha` (`mindspore.ops.leaky_relu`).
-
-    Args:
-        input: Tensor of any shape; integer or floating.
-        alpha: factor of negative elements.
-
-    Returns:
-        Tensor of the type of `input`.
-
-    Raises:
-        TypeError: another dtype.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.leaky_relu(ms.Tensor([-1.0, 0.0, 2.0]))
-        Tensor(shape=[3], dtype=Float32, value= [-2.00000003e-01,  0.00000000e+00,  2.00000000e+00])
-    """
-    return select(input > 0, input, cast(input * alpha, input.dtype))
-
-
-@leaky_relu.scalar
-def _(s, x, alpha):
-    return s.where(x > 0, x, x * alpha)
-
-
-@leaky_relu.bprop
-def _(x, out, dout, alpha):
-    return (leaky_relu_grad(dout, x, alpha),)
-
-
-@op(name="leaky_relu_grad", dtypes=REAL, promote="common")
-def leaky_relu_grad(dout: Tensor, x: Tensor, alpha: float):
-    """Composite: the gradient of leaky_relu."""
-    return select(x > 0, dout, dout * alpha)
-
-
-@leaky_relu_grad.scalar
-def _(s, dout, x, alpha):
-    return s.where(x > 0, dout, dout * alpha)
 
 
 @op(method="elu", dtypes=FLOATING)
@@ -582,93 +429,6 @@ def _(s, dout, x, beta, threshold):
     return s.where(t > threshold, dout, dout * (s.where(t >= 0, 1, small) / (1 + small)))
 
 
-@op(method="hardsigmoid", dtypes=FLOATING)
-def hardsigmoid(input: Tensor):
-    """``x / 6 + 1/2`` limited to the range from 0 to 1 (`mindspore.ops.hardsigmoid`).
-
-    Args:
-        input: Tensor of any shape; floating.
-
-    Returns:
-        Tensor of the type of `input`.
-
-    Raises:
-        TypeError: another dtype.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.hardsigmoid(ms.Tensor([-1.0, 0.0, 2.0]))
-        Tensor(shape=[3], dtype=Float32, value= [ 3.33333313e-01,  5.00000000e-01,  8.33333373e-01])
-    """
-    return clamp(input / 6 + 0.5, 0, 1)
-
-
-@hardsigmoid.scalar
-def _(s, x):
-    t = x / 6 + 0.5
-    t = s.where(t < 0, 0, t)
-    return s.where(t > 1, 1, t)
-
-
-@hardsigmoid.bprop
-def _(x, out, dout):
-    return (hardsigmoid_grad(dout, x),)
-
-
-@op(name="hardsigmoid_grad", dtypes=FLOATING, promote="common")
-def hardsigmoid_grad(dout: Tensor, x: Tensor):
-    """Composite: the gradient of hardsigmoid."""
-    return select(logical_and(x > -3, x < 3), dout / 6, 0)
-
-
-@hardsigmoid_grad.scalar
-def _(s, dout, x):
-    return s.where((x > -3) & (x < 3), dout / 6, 0)
-
-
-@op(method="hardswish", primitive="HSwish", dtypes=FLOATING)
-def hardswish(input: Tensor):
-    """``x * hardsigmoid(x)`` (`mindspore.ops.hardswish`).
-
-    Args:
-        input: Tensor of any shape; floating.
-
-    Returns:
-        Tensor of the type of `input`.
-
-    Raises:
-        TypeError: another dtype.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.hardswish(ms.Tensor([-1.0, 0.0, 2.0]))
-        Tensor(shape=[3], dtype=Float32, value= [-3.33333343e-01,  0.00000000e+00,  1.66666663e+00])
-    """
-    return input * (clamp(input + 3, 0, 6) / 6)
-
-
-@hardswish.scalar
-def _(s, x):
-    t = s.where(x < -3, 0, x + 3)
-    return x * (s.where(t > 6, 6, t) / 6)
-
-
-@hardswish.bprop
-def _(x, out, dout):
-    return (hardswish_grad(dout, x),)
-
-
-@op(name="hardswish_grad", dtypes=FLOATING, promote="common")
-def hardswish_grad(dout: Tensor, x: Tensor):
-    """Composite: the gradient of hardswish."""
-    return dout * select(x < -3, 0, select(x > 3, 1, x / 3 + 0.5))
-
-
-@hardswish_grad.scalar
-def _(s, dout, x):
-    return dout * s.where(x < -3, 0, s.where(x > 3, 1, x / 3 + 0.5))
-
-
 @op(method="mish", primitive="Mish", dtypes=FLOATING)
 def mish(input: Tensor):
     """``x * tanh(softplus(x))`` (`mindspore.ops.mish`).
@@ -758,92 +518,6 @@ def _(s, dout, x):
     return dout * (s.where(x >= 0, small, 1) / (1 + small))
 
 
-@op(method="hardshrink", dtypes=FLOATING)
-def hardshrink(input: Tensor, lambd: float = 0.5):
-    """0 where ``|x| <= lambd``, else x (`mindspore.ops.hardshrink`).
-
-    Args:
-        input: Tensor of any shape; floating.
-        lambd: half the width of the gap.
-
-    Returns:
-        Tensor of the type of `input`.
-
-    Raises:
-        TypeError: another dtype.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.hardshrink(ms.Tensor([-1.0, 0.3, 2.0]))
-        Tensor(shape=[3], dtype=Float32, value= [-1.00000000e+00,  0.00000000e+00,  2.00000000e+00])
-    """
-    return select(abs(input) <= lambd, 0, input)
-
-
-@hardshrink.scalar
-def _(s, x, lambd):
-    return s.where(s.abs(x) <= lambd, 0, x)
-
-
-@hardshrink.bprop
-def _(x, out, dout, lambd):
-    return (hardshrink_grad(dout, x, lambd),)
-
-
-@op(name="hardshrink_grad", dtypes=FLOATING, promote="common")
-def hardshrink_grad(dout: Tensor, x: Tensor, lambd: float):
-    """Composite: the gradient of hardshrink."""
-    return select(abs(x) <= lambd, 0, dout)
-
-
-@hardshrink_grad.scalar
-def _(s, dout, x, lambd):
-    return s.where(s.abs(x) <= lambd, 0, dout)
-
-
-@op(method="softshrink", dtypes=FLOATING)
-def softshrink(input: Tensor, lambd: float = 0.5):
-    """x moved towards 0 by `lambd`; 0 where ``|x| <= lambd`` (`mindspore.ops.softshrink`).
-
-    Args:
-        input: Tensor of any shape; floating.
-        lambd: half the width of the gap.
-
-    Returns:
-        Tensor of the type of `input`.
-
-    Raises:
-        TypeError: another dtype.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.softshrink(ms.Tensor([-1.0, 0.3, 2.0]))
-        Tensor(shape=[3], dtype=Float32, value= [-5.00000000e-01,  0.00000000e+00,  1.50000000e+00])
-    """
-    return select(input > lambd, input - lambd, select(input < -lambd, input + lambd, input * 0))
-
-
-@softshrink.scalar
-def _(s, x, lambd):
-    return s.where(x > lambd, x - lambd, s.where(x < -lambd, x + lambd, x * 0))
-
-
-@softshrink.bprop
-def _(x, out, dout, lambd):
-    return (softshrink_grad(dout, x, lambd),)
-
-
-@op(name="softshrink_grad", dtypes=FLOATING, promote="common")
-def softshrink_grad(dout: Tensor, x: Tensor, lambd: float):
-    """Composite: the gradient of softshrink."""
-    return select(abs(x) <= lambd, 0, dout)
-
-
-@softshrink_grad.scalar
-def _(s, dout, x, lambd):
-    return s.where(s.abs(x) <= lambd, 0, dout)
-
-
 @op(method="softsign", primitive="Softsign", dtypes=FLOATING)
 def softsign(x: Tensor):
     """``x / (1 + |x|)`` (`mindspore.ops.softsign`).
@@ -891,51 +565,6 @@ def _(s, dout, x):
     return dout / (scale * scale)
 
 
-@op(method="hardtanh", dtypes=REAL)
-def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0):
-    """Elements limited to the range from `min_val` to `max_val` (`mindspore.ops.hardtanh`).
-
-    Args:
-        input: Tensor of any shape; integer or floating.
-        min_val: the least value.
-        max_val: the greatest value.
-
-    Returns:
-        Tensor of the type of `input`.
-
-    Raises:
-        TypeError: another dtype.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.hardtanh(ms.Tensor([-2.0, 0.5, 3.0]))
-        Tensor(shape=[3], dtype=Float32, value= [-1.00000000e+00,  5.00000000e-01,  1.00000000e+00])
-    """
-    return cast(clamp(input, min_val, max_val), input.dtype)
-
-
-@hardtanh.scalar
-def _(s, x, min_val, max_val):
-    raised = s.where(x < min_val, min_val, x)
-    return s.where(raised > max_val, max_val, raised)
-
-
-@hardtanh.bprop
-def _(x, out, dout, min_val, max_val):
-    return (hardtanh_grad(dout, x, min_val, max_val),)
-
-
-@op(name="hardtanh_grad", dtypes=REAL, promote="common")
-def hardtanh_grad(dout: Tensor, x: Tensor, min_val: float, max_val: float):
-    """Composite: the gradient of hardtanh."""
-    return select(logical_and(x > min_val, x < max_val), dout, 0)
-
-
-@hardtanh_grad.scalar
-def _(s, dout, x, min_val, max_val):
-    return s.where((x > min_val) & (x < max_val), dout, 0)
-
-
 @op(method="tanhshrink", dtypes=FLOATING)
 def tanhshrink(input: Tensor):
     """``x - tanh(x)`` (`mindspore.ops.tanhshrink`).
@@ -960,67 +589,6 @@ def tanhshrink(input: Tensor):
 @tanhshrink.scalar
 def _(s, x):
     return x - s.tanh(x)
-
-
-@op(method="threshold", dtypes=REAL)
-def threshold(input: Tensor, thr: float, value: float):
-    """Elements above `thr`, `value` in place of the others (`mindspore.ops.threshold`).
-
-    Args:
-        input: Tensor of any shape; not complex.
-        thr: the threshold.
-        value: what takes the place of elements up to the threshold.
-
-    Returns:
-        Tensor of the type of `input`.
-
-    Raises:
-        TypeError: complex elements.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.threshold(ms.Tensor([-1.0, 0.5, 2.0]), 1.0, 9.0)
-        Tensor(shape=[3], dtype=Float32, value= [ 9.00000000e+00,  9.00000000e+00,  2.00000000e+00])
-    """
-    whole = input.dtype.is_integer
-    return select(input > thr, input, int(value) if whole else value)
-
-
-@threshold.scalar
-def _(s, x, thr, value):
-    return s.where(x > thr, x, value)
-
-
-@tensor_method("prelu")
-def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """Elements, negative ones times a learned factor (`mindspore.ops.prelu`).
-
-    Args:
-        input: Tensor of any shape; axis 1 is the channel.
-        weight: 1-d Tensor: one factor, or one for each channel.
-
-    Returns:
-        Tensor of the type of `input`.
-
-    Raises:
-        ValueError: `weight` is not 1-d, or has neither one element nor one for each channel.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.prelu(ms.Tensor([[-1.0, 2.0], [-4.0, 5.0]]), ms.Tensor([0.1, 0.5]))
-        Tensor(shape=[2, 2], dtype=Float32, value=
-        [[-1.00000001e-01,  2.00000000e+00],
-         [-4.00000006e-01,  5.00000000e+00]])
-    """
-    channels = input.shape[1] if input.ndim > 1 else 1
-    if weight.ndim != 1 or weight.shape[0] not in (1, channels):
-        raise ShapeError(
-            f"prelu: weight has shape {weight.shape}; wanted (1,) or ({channels},), the channels of "
-            f"input of shape {input.shape}"
-        )
-    if weight.shape[0] > 1:
-        weight = reshape(weight, (weight.shape[0],) + (1,) * (input.ndim - 2))
-    return select(input > 0, input, input * weight)
 
 
 def glu(x: Tensor, axis: int = -1) -> Tensor:
@@ -1061,20 +629,6 @@ def glu(x: Tensor, axis: int = -1) -> Tensor:
 swish = silu
 
 
-class LeakyReLU(Primitive):
-    """Primitive form of `ops.leaky_relu`: ``LeakyReLU(alpha)(x)``."""
-
-    op = leaky_relu
-
-    def __init__(self, alpha: float = 0.2) -> None:
-        super().__init__()
-        self.alpha = alpha
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """The activation of `x`."""
-        return leaky_relu(x, self.alpha)  # type: ignore[no-any-return]
-
-
 class Elu(Primitive):
     """Primitive form of `ops.elu`: ``Elu(alpha)(x)``."""
 
@@ -1103,44 +657,10 @@ class CeLU(Primitive):
         return celu(x, self.alpha)  # type: ignore[no-any-return]
 
 
-class HShrink(Primitive):
-    """Primitive form of `ops.hardshrink`: ``HShrink(lambd)(x)``."""
-
-    op = hardshrink
-
-    def __init__(self, lambd: float = 0.5) -> None:
-        super().__init__()
-        self.lambd = lambd
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """The activation of `x`."""
-        return hardshrink(x, self.lambd)  # type: ignore[no-any-return]
-
-
-class SoftShrink(Primitive):
-    """Primitive form of `ops.softshrink`: ``SoftShrink(lambd)(x)``."""
-
-    op = softshrink
-
-    def __init__(self, lambd: float = 0.5) -> None:
-        super().__init__()
-        self.lambd = lambd
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """The activation of `x`."""
-        return softshrink(x, self.lambd)  # type: ignore[no-any-return]
-
-
 class Softplus(Primitive):
     """Primitive form of `ops.softplus`, with its defaults."""
 
     op = softplus
-
-
-class HSigmoid(Primitive):
-    """Primitive form of `ops.hardsigmoid`."""
-
-    op = hardsigmoid
 
 
 class GeLU(Primitive):
@@ -1161,14 +681,6 @@ class FastGeLU(Primitive):
 
 class FastGelu(FastGeLU):
     """Older name of `FastGeLU`."""
-
-
-class PReLU(Primitive):
-    """Primitive form of `ops.prelu`."""
-
-    def __call__(self, x: Tensor, weight: Tensor) -> Tensor:
-        """The activation of `x`."""
-        return prelu(x, weight)
 
 
 class GLU(Primitive):

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..dtype import float32
 from ..tensor import Tensor
-from . import comparison, elementwise, exponential, logic, rounding
+from . import combinations, comparison, elementwise, exponential, logic, rounding
 from .complex_numbers import angle
 from .creation import cast
 from .methods import tensor_method
@@ -78,7 +78,7 @@ class Addcmul(Primitive):
 
     def __call__(self, input: Tensor, x1: Tensor, x2: Tensor, value: Any) -> Tensor:
         """``input + value * x1 * x2``."""
-        return elementwise.addcmul(input, x1, x2, value)
+        return combinations.addcmul(input, x1, x2, value)
 
 
 class Addcdiv(Primitive):
@@ -86,13 +86,13 @@ class Addcdiv(Primitive):
 
     def __call__(self, input: Tensor, x1: Tensor, x2: Tensor, value: Any) -> Tensor:
         """``input + value * x1 / x2``."""
-        return elementwise.addcdiv(input, x1, x2, value)
+        return combinations.addcdiv(input, x1, x2, value)
 
 
 class LerpScalar(Primitive):
     """Primitive form of `ops.lerp` with a number for the weight."""
 
-    op = elementwise.lerp
+    op = combinations.lerp
 
 
 class Logit(Primitive):

@@ -7,7 +7,16 @@ from typing import Any
 
 from ..errors import DTypeError, ShapeError
 from ..tensor import Tensor
-from . import activation, elementwise, exponential, logic, rounding, trigonometry
+from . import (
+    activation,
+    combinations,
+    elementwise,
+    exponential,
+    logic,
+    rectifiers,
+    rounding,
+    trigonometry,
+)
 from .creation import cast, fill
 from .methods import tensor_method
 
@@ -62,10 +71,10 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "abs_": elementwise.abs,
     "square_": elementwise.square,
     "reciprocal_": elementwise.reciprocal,
-    "clamp_": elementwise.clamp,
-    "clip_": elementwise.clamp,
-    "addcmul_": elementwise.addcmul,
-    "addcdiv_": elementwise.addcdiv,
+    "clamp_": combinations.clamp,
+    "clip_": combinations.clamp,
+    "addcmul_": combinations.addcmul,
+    "addcdiv_": combinations.addcdiv,
     "floor_": rounding.floor,
     "ceil_": rounding.ceil,
     "trunc_": rounding.trunc,
@@ -79,7 +88,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "cos_": trigonometry.cos,
     "tanh_": trigonometry.tanh,
     "sigmoid_": activation.sigmoid,
-    "relu_": activation.relu,
+    "relu_": rectifiers.relu,
     "masked_fill_": logic.masked_fill,
     "bitwise_and_": logic.bitwise_and,
     "bitwise_or_": logic.bitwise_or,

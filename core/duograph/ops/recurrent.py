@@ -6,10 +6,11 @@ from typing import Any
 
 from ..op import op
 from ..tensor import Tensor
-from .activation import relu_of, sigmoid
+from .activation import sigmoid
 from .elementwise import add, mul, sub
 from .linalg import matmul_of
 from .movement import slice_by
+from .rectifiers import relu_of
 from .trigonometry import tanh
 
 __all__ = ["rnn_step", "lstm_step", "gru_step"]

@@ -1,0 +1,355 @@
+"""Sums and products of several operands in one kernel, quotients and products that ignore NaN, and limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..dtype import INEXACT, NUMERIC, REAL
+from ..errors import ArgumentError, ArgumentValueError, DTypeError
+from ..op import op
+from ..tensor import Tensor
+from .broadcasting import unbroadcast
+from .elementwise import add, maximum, minimum, mul, neg, sub
+from .logic import logical_or, select
+from .methods import tensor_method
+from .pointwise import broadcast_type, conjugate
+from .primitive import Primitive
+
+__all__ = [
+    "AccumulateNV2", "AddN", "accumulate_n", "addcdiv", "addcmul", "addn", "clamp", "clip",
+    "clip_by_value", "div_no_nan", "lerp", "mul_no_nan", "squared_difference",
+]  # fmt: skip
+
+
+@op(method="squared_difference", primitive="SquaredDifference", dtypes=NUMERIC, promote="common")
+def squared_difference(x: Tensor, y: Tensor):
+    """Square of the difference of elements (`mindspore.ops.SquaredDifference`).
+
+    Args:
+        x, y: Tensors or numbers; the shapes broadcast and the dtypes are promoted to a common one.
+
+    Returns:
+        Tensor of the broadcast shape.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.squared_difference(ms.Tensor([1.0, 2.0]), ms.Tensor([3.0, 5.0]))
+        Tensor(shape=[2], dtype=Float32, value= [ 4.00000000e+00,  9.00000000e+00])
+    """
+    difference = x - y
+    return difference * difference
+
+
+squared_difference.infer(broadcast_type("squared_difference"))
+
+
+@squared_difference.scalar
+def _(s, x, y):
+    return (x - y) * (x - y)
+
+
+@squared_difference.bprop
+def _(x, y, out, dout):
+    dx = mul(dout, mul(conjugate(sub(x, y)), 2))
+    return unbroadcast(dx, x), unbroadcast(neg(dx), y)
+
+
+@op(primitive="DivNoNan", dtypes=INEXACT, promote="float")
+def div_no_nan(x: Tensor, y: Tensor):
+    """Quotient of elements, 0 where the divisor is 0 (`mindspore.ops.DivNoNan`).
+
+    Args:
+        x, y: Tensors or numbers; the shapes broadcast, integers and bool are taken as float32.
+
+    Returns:
+        Tensor of the broadcast shape.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.div_no_nan(ms.Tensor([1.0, 6.0]), ms.Tensor([0.0, 2.0]))
+        Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  3.00000000e+00])
+    """
+    zero = y == 0
+    return select(zero, 0, x / select(zero, 1, y))
+
+
+div_no_nan.infer(broadcast_type("div_no_nan"))
+
+
+@div_no_nan.scalar
+def _(s, x, y):
+    return s.where(y == 0, 0, x / y)
+
+
+@op(primitive="MulNoNan", dtypes=INEXACT, promote="float")
+def mul_no_nan(x: Tensor, y: Tensor):
+    """Product of elements, 0 where `y` is 0 even if `x` is NaN or infinite (`mindspore.ops.MulNoNan`).
+
+    Args:
+        x, y: Tensors or numbers; the shapes broadcast, integers and bool are taken as float32.
+
+    Returns:
+        Tensor of the broadcast shape.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.mul_no_nan(ms.Tensor([float("inf"), 6.0]), ms.Tensor([0.0, 2.0]))
+        Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  1.20000000e+01])
+    """
+    return select(y == 0, 0, x * y)
+
+
+mul_no_nan.infer(broadcast_type("mul_no_nan"))
+
+
+@mul_no_nan.scalar
+def _(s, x, y):
+    return s.where(y == 0, 0, x * y)
+
+
+@op(name="addcmul", dtypes=NUMERIC, promote="common")
+def addcmul_scaled(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: float = 1.0):
+    """Composite: ``input + value * tensor1 * tensor2``."""
+    return input + tensor1 * tensor2 * value
+
+
+addcmul_scaled.infer(broadcast_type("addcmul"))
+
+
+@addcmul_scaled.scalar
+def _(s, x, a, b, value):
+    return x + a * b * value
+
+
+@op(name="addcdiv", dtypes=INEXACT, promote="float")
+def addcdiv_scaled(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: float = 1.0):
+    """Composite: ``input + value * tensor1 / tensor2``."""
+    return input + tensor1 / tensor2 * value
+
+
+addcdiv_scaled.infer(broadcast_type("addcdiv"))
+
+
+@addcdiv_scaled.scalar
+def _(s, x, a, b, value):
+    return x + a / b * value
+
+
+@tensor_method("addcmul")
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> Tensor:
+    """``input + value * tensor1 * tensor2`` (`mindspore.ops.addcmul`).
+
+    Args:
+        input, tensor1, tensor2: Tensors; the shapes broadcast and the dtypes are promoted to a common one.
+        value: number or Tensor.
+
+    Returns:
+        Tensor of the broadcast shape.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.addcmul(ms.Tensor([1.0]), ms.Tensor([2.0]), ms.Tensor([3.0]), value=0.5)
+        Tensor(shape=[1], dtype=Float32, value= [ 4.00000000e+00])
+    """
+    if isinstance(value, Tensor) or (value != int(value) and input.dtype.is_integer):
+        return input + tensor1 * tensor2 * value  # type: ignore[no-any-return]
+    return addcmul_scaled(input, tensor1, tensor2, float(value))  # type: ignore[no-any-return]
+
+
+@tensor_method("addcdiv")
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> Tensor:
+    """``input + value * tensor1 / tensor2`` (`mindspore.ops.addcdiv`).
+
+    Args:
+        input, tensor1, tensor2: Tensors; the shapes broadcast, integers are taken as float32.
+        value: number or Tensor.
+
+    Returns:
+        Tensor of the broadcast shape.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.addcdiv(ms.Tensor([1.0]), ms.Tensor([2.0]), ms.Tensor([4.0]), value=3)
+        Tensor(shape=[1], dtype=Float32, value= [ 2.50000000e+00])
+    """
+    if isinstance(value, Tensor):
+        return input + tensor1 / tensor2 * value  # type: ignore[no-any-return]
+    return addcdiv_scaled(input, tensor1, tensor2, float(value))  # type: ignore[no-any-return]
+
+
+@op(name="lerp", method="lerp", primitive="Lerp", dtypes=INEXACT, promote="float")
+def lerp(input: Tensor, end: Tensor, weight: Tensor):
+    """``input + weight * (end - input)`` (`mindspore.ops.lerp`).
+
+    Args:
+        input, end: Tensors of any shape; floating.
+        weight: Tensor or number; all shapes broadcast.
+
+    Returns:
+        Tensor of the broadcast shape.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.lerp(ms.Tensor([1.0, 2.0]), ms.Tensor([3.0, 6.0]), 0.5)
+        Tensor(shape=[2], dtype=Float32, value= [ 2.00000000e+00,  4.00000000e+00])
+    """
+    return input + weight * (end - input)
+
+
+lerp.infer(broadcast_type("lerp"))
+
+
+@lerp.scalar
+def _(s, x, end, weight):
+    return x + weight * (end - x)
+
+
+def addn(x: Sequence[Tensor] | Tensor) -> Tensor:
+    """Sum of several tensors (`mindspore.ops.addn`).
+
+    Args:
+        x: tuple or list of Tensors whose shapes broadcast, or one Tensor.
+
+    Returns:
+        Tensor of the broadcast shape and the common dtype.
+
+    Raises:
+        TypeError: `x` is empty or holds something else.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.addn([ms.Tensor([1.0]), ms.Tensor([2.0]), ms.Tensor([3.0])])
+        Tensor(shape=[1], dtype=Float32, value= [ 6.00000000e+00])
+    """
+    if isinstance(x, Tensor):
+        return x
+    if not isinstance(x, (tuple, list)) or not x or not all(isinstance(v, Tensor) for v in x):
+        raise ArgumentError(f"addn: got {type(x).__name__}; wanted a tuple or list of Tensors")
+    total = x[0]
+    for v in x[1:]:
+        total = add(total, v)
+    return total
+
+
+accumulate_n = addn
+
+
+class AddN(Primitive):
+    """Primitive form of `ops.addn`: ``AddN()([x, y, z])``."""
+
+    op = add
+
+    def __call__(self, x: Sequence[Tensor]) -> Tensor:  # type: ignore[override]
+        """The sum."""
+        return addn(x)
+
+
+class AccumulateNV2(AddN):
+    """Older name of `AddN`."""
+
+
+@op(name="clip_to", dtypes=REAL)
+def clip_to(input: Tensor, low: float, high: float):
+    """Composite: elements below `low` become `low`, above `high` become `high`; NaN stays."""
+    return minimum(maximum(input, low), high)
+
+
+@clip_to.scalar
+def _(s, x, low, high):
+    raised = s.where(x < low, low, x)
+    return s.where(raised > high, high, raised)
+
+
+@clip_to.bprop
+def _(x, out, dout, low, high):
+    return (clip_grad(dout, x, low, high),)
+
+
+@op(name="clip_grad", dtypes=REAL, promote="common")
+def clip_grad(dout: Tensor, x: Tensor, low: float, high: float):
+    """Composite: the gradient of clipping: `dout` where nothing was clipped."""
+    return select(logical_or(x < low, x > high), 0, dout)
+
+
+@clip_grad.scalar
+def _(s, dout, x, low, high):
+    return s.where((x < low) | (x > high), 0, dout)
+
+
+def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """Elements limited to the range from `min` to `max` (`mindspore.ops.clamp`).
+
+    Args:
+        input: Tensor of any shape; not complex.
+        min, max: numbers or Tensors that broadcast with `input`; None: no limit on that side. Where
+            `min` is greater than `max` the result is `max`.
+
+    Returns:
+        Tensor of the broadcast shape; the dtype of `input`, or the common one when a limit is of a higher kind.
+
+    Raises:
+        ValueError: both limits are None.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.clamp(ms.Tensor([-1.0, 0.5, 7.0]), 0, 1)
+        Tensor(shape=[3], dtype=Float32, value= [ 0.00000000e+00,  5.00000000e-01,  1.00000000e+00])
+    """
+    if min is None and max is None:
+        raise ArgumentValueError("clamp: got neither min nor max; wanted at least one of them")
+    if input.dtype.is_complex:
+        raise DTypeError(
+            f"clamp: input has dtype {input.dtype.name}; wanted an integer or floating one"
+        )
+    if isinstance(input, Tensor) and input.dtype.is_floating:
+        low = float("-inf") if min is None else min
+        high = float("inf") if max is None else max
+        if isinstance(low, (int, float)) and isinstance(high, (int, float)):
+            return clip_to(input, float(low), float(high))  # type: ignore[no-any-return]
+    out = input if min is None else maximum(input, min)
+    return out if max is None else minimum(out, max)  # type: ignore[no-any-return]
+
+
+clip = clamp
+
+
+@tensor_method("clamp", "clip")
+def _tensor_clamp(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """Elements limited to a range; see `ops.clamp`."""
+    return clamp(self, min, max)
+
+
+def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None) -> Any:
+    """Elements limited to a range; of every tensor of a list or tuple (`mindspore.ops.clip_by_value`).
+
+    Args:
+        x: Tensor, or list or tuple of Tensors.
+        clip_value_min, clip_value_max: as `min` and `max` of `clamp`.
+
+    Returns:
+        Tensor, or list or tuple of them, as `x`.
+
+    Raises:
+        ValueError: both limits are None.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.clip_by_value(ms.Tensor([1.0, 25.0, 5.0]), 2, 8)
+        Tensor(shape=[3], dtype=Float32, value= [ 2.00000000e+00,  8.00000000e+00,  5.00000000e+00])
+    """
+    if isinstance(x, (list, tuple)):
+        return type(x)(clip_by_value(v, clip_value_min, clip_value_max) for v in x)
+    return clamp(x, clip_value_min, clip_value_max)
