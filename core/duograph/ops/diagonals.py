@@ -20,7 +20,7 @@ from .table import P
 
 __all__ = [
     "tril", "triu", "matrix_band_part", "diag", "diagonal", "diag_embed", "diagflat",
-    "diagonal_scatter", "matrix_diag", "matrix_diag_part", "matrix_set_diag", "fill_diagonal",
+    "diagonal_scatter", "trace", "matrix_diag", "matrix_diag_part", "matrix_set_diag", "fill_diagonal",
 ]  # fmt: skip
 
 
@@ -162,6 +162,23 @@ def _two_axes(name: str, ndim: int, dim1: int, dim2: int) -> tuple[int, int]:
     if a == b:
         raise ArgumentValueError(f"{name}: got dim1={dim1} and dim2={dim2}; wanted two axes")
     return a, b
+
+
+@op(name="trace", method="trace", primitive="Trace")
+def trace(input: Tensor):
+    """The sum of the main diagonal of a matrix (`mindspore.ops.trace`).
+
+    Raises:
+        ValueError: not two axes.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.trace(ms.Tensor([[1.0, 2.0], [3.0, 4.0]]))
+        Tensor(shape=[], dtype=Float32, value= 5)
+    """
+    if len(input.shape) != 2:
+        raise ShapeError(f"trace: got shape {input.shape}; wanted a matrix")
+    return P.reduce_sum(diagonal_by(input, 0), (0,), False)
 
 
 # ---- write a diagonal ----------------------------------------------------------------------------------

@@ -9,19 +9,23 @@ import numpy as np
 
 from ..dtype import int64
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
+from ..ir.builder import GraphTensor
 from ..op import op
 from ..tensor import Tensor
 from ..types import size_of
 from .axes import axis_of
 from .creation import cast_to, iota
 from .creation_functions import as_index
-from .gather_scatter import from_zero, gather_by, gather_elements_by
+from .gather_scatter import from_zero, gather_by, gather_elements_by, normal_indices
+from .joining import broadcast_tensors, stack, unstack
 from .logic import logical_or, select_by
 from .methods import tensor_method
 from .movement import dense_strides, position_dtype, reshape_to, slice_axis, transpose_by
 from .table import P
 
-__all__ = ["gather", "gather_d", "gather_elements", "gather_nd", "index_select", "take"]
+__all__ = [
+    "gather", "gather_d", "gather_elements", "gather_nd", "index_select", "take", "reverse_sequence",
+]  # fmt: skip
 
 
 def linear_index(parts: Sequence[Any], sizes: tuple[int, ...]) -> Any:
@@ -65,6 +69,15 @@ def check_nd(name: str, shape: Sequence[int], indices: Any) -> int:
             f"1 to {len(shape)}, an index for each of that many leading axes"
         )
     return int(indices.shape[-1])
+
+
+def explain_nd(name: str, shape: Sequence[int], indices: Tensor) -> None:
+    """Raise IndexRangeError with the index and axis that are wrong; called when a kernel said that one is."""
+    if isinstance(indices, GraphTensor):
+        return
+    values = indices.asnumpy()
+    for axis in range(values.shape[-1]):
+        normal_indices(name, values[..., axis], shape[axis], axis)
 
 
 def gather(input_params: Tensor, input_indices: Any, axis: int, batch_dims: int = 0) -> Tensor:
@@ -215,7 +228,12 @@ def gather_nd(input_x: Tensor, indices: Any) -> Tensor:
         >>> ms.ops.gather_nd(ms.Tensor([[1, 2], [3, 4]]), ms.Tensor([[0, 1], [1, 0]]))
         Tensor(shape=[2], dtype=Int64, value= [2, 3])
     """
-    return gather_nd_by(input_x, as_index(indices))
+    at = as_index(indices)
+    try:
+        return gather_nd_by(input_x, at)
+    except IndexError:
+        explain_nd("gather_nd", input_x.shape, at)
+        raise
 
 
 def index_select(input: Tensor, axis: int, index: Any) -> Tensor:
@@ -289,3 +307,67 @@ def _tensor_take(
     elif mode == "clip" and n:
         found = P.maximum(P.minimum(found, n - 1), -n)
     return gather_by(x, found, at)
+
+
+def reverse_sequence(x: Tensor, seq_lengths: Tensor, seq_dim: int, batch_dim: int = 0) -> Tensor:
+    """The beginning of each sequence, as long as its length says, in reverse order (`mindspore.ops.reverse_sequence`).
+
+    Args:
+        x: Tensor.
+        seq_lengths: 1-d integer Tensor, a length for each slice of `batch_dim`.
+        seq_dim, batch_dim: the axis of the sequence and that of the batch.
+
+    Raises:
+        ValueError: another number of lengths.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.reverse_sequence(ms.Tensor([[1, 2, 3], [4, 5, 6]]), ms.Tensor([2, 3]), 1)
+        Tensor(shape=[2, 3], dtype=Int64, value=
+        [[2, 1, 3],
+         [6, 5, 4]])
+    """
+    ndim = len(x.shape)
+    seq = axis_of("reverse_sequence", seq_dim, ndim)
+    batch = axis_of("reverse_sequence", batch_dim, ndim)
+    if seq == batch or seq_lengths.shape != (x.shape[batch],):
+        raise ShapeError(
+            f"reverse_sequence: got {seq_lengths.shape} lengths for axes {seq_dim} and {batch_dim} of {x.shape}"
+        )
+    return reverse_sequence_by(x, as_index(seq_lengths), seq, batch)
+
+
+@op(name="reverse_sequence")
+def reverse_sequence_by(input: Tensor, lengths: Tensor, seq_axis: int, batch_axis: int):
+    """Composite: positions before the length counted from its end, then a gather along the sequence."""
+    shape = [1] * len(input.shape)
+    shape[batch_axis] = input.shape[batch_axis]
+    ends = reshape_to(lengths, shape)
+    place = iota(input.shape, seq_axis, lengths.dtype)
+    at = select_by(P.less(place, ends), ends - 1 - place, place)
+    return gather_elements_by(input, at, seq_axis)
+
+
+tensor_method("reverse_sequence")(reverse_sequence)
+
+
+@tensor_method("choose")
+def _tensor_choose(self: Tensor, choices: Any, mode: str = "clip") -> Tensor:
+    """For each element the one at its place in the choice that it names.
+
+    Args:
+        choices: tuple or list of Tensors (or one Tensor, whose rows they are); they broadcast with this tensor.
+        mode: an index out of range: ``"clip"`` takes the first or last, ``"wrap"`` starts again,
+            ``"raise"`` raises IndexError.
+    """
+    parts = choices if isinstance(choices, (tuple, list)) else unstack(choices)
+    wide = broadcast_tensors(self, *parts)
+    rows = stack(wide[1:], 0)
+    n = rows.shape[0]
+    at = as_index(wide[0])
+    if mode == "wrap":
+        at = P.remainder(at, n)
+    elif mode == "clip":
+        at = P.maximum(P.minimum(at, n - 1), 0)
+    found = gather_elements_by(rows, reshape_to(at, (1, *at.shape)), 0)
+    return reshape_to(found, at.shape)

@@ -22,7 +22,13 @@ from ..tensor import Tensor
 from ..types import broadcast_shapes, size_of
 from .creation import cast_to
 from .creation_functions import as_index
-from .gather_scatter import gather_by, gathered_shape, normal_indices, scatter_set_by
+from .gather_scatter import (
+    gather_by,
+    gathered_shape,
+    normal_indices,
+    scatter_add_by,
+    scatter_set_by,
+)
 from .gathering import linear_index
 from .logic import select_by
 from .methods import tensor_method
@@ -185,8 +191,11 @@ def getitem_by(tensors: Sequence[Tensor], index: Any):
 
 
 @op(name="setitem")
-def setitem_by(tensors: Sequence[Tensor], index: Any):
-    """Composite: a copy of tensors[0] with the indexed part replaced by tensors[1]; the rest are the index arrays."""
+def setitem_by(tensors: Sequence[Tensor], index: Any, add: bool):
+    """Composite: a copy of tensors[0] with the indexed part replaced by tensors[1]; the rest are the index arrays.
+
+    With `add` the value is added instead, once for every time that an element is indexed.
+    """
     x, value, *arrays = tensors
     plan = _plan(x.shape, index)
     if value.dtype is not x.dtype:
@@ -201,7 +210,7 @@ def setitem_by(tensors: Sequence[Tensor], index: Any):
         merged = _merged(inside, plan)
         at = _positions(arrays, plan)
         new = _fitted(value, gathered_shape(merged.shape, at.shape, plan.place))
-        out = scatter_set_by(merged, at, new, plan.place)
+        out = (scatter_add_by if add else scatter_set_by)(merged, at, new, plan.place)
         order = _order(plan)
         out = reshape_to(out, [plan.middle[a] for a in order])
         if order != tuple(range(len(order))):
@@ -209,6 +218,7 @@ def setitem_by(tensors: Sequence[Tensor], index: Any):
         new = out if out.shape == part else reshape_to(out, part)
     else:
         new = _fitted(value, plan.middle)
+        new = P.add(_sliced(x, plan), new) if add else new
         new = new if new.shape == part else reshape_to(new, part)
     if plan.whole(x.shape):
         return identity(new) if new is value else new
@@ -435,23 +445,23 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
     self._rebind(with_item(self, index, value))
 
 
-def with_item(self: Tensor, index: Any, value: Any) -> Tensor:
-    """A tensor with the indexed part replaced."""
+def with_item(self: Tensor, index: Any, value: Any, add: bool = False) -> Tensor:
+    """A tensor with the indexed part replaced, or increased."""
     if not isinstance(value, (Tensor, int, float, complex, np.generic)):
         if value is None or isinstance(value, (str, bytes, dict, set)):
             raise DTypeError(f"setitem: got {value!r} for a value; wanted a number, Tensor, array or list")
         value = Tensor(value)
     key = _key(index)
     if key is not None:
-        return setitem_by((self, value), key)
+        return setitem_by((self, value), key, add)
     items, tensors = _parse(index)
-    if len(tensors) == 1 and isinstance(tensors[0], Tensor) and _is_mask(tensors[0]):
+    if not add and len(tensors) == 1 and isinstance(tensors[0], Tensor) and _is_mask(tensors[0]):
         found = _masked(self, items, tensors[0], value)
         if found is not None:
             return found
     key, arrays = _arrays(self.shape, items)
     try:
-        return setitem_by((self, value, *arrays), key)
+        return setitem_by((self, value, *arrays), key, add)
     except IndexError:
         if not any(isinstance(a, GraphTensor) for a in (self, *arrays)):
             _explain(self.shape, key, arrays)

@@ -24,7 +24,7 @@ from .gather_scatter import (
     scatter_elements_set_by,
     scatter_set_by,
 )
-from .gathering import check_nd, nd_index
+from .gathering import check_nd, explain_nd, nd_index
 from .joining import broadcast_to
 from .logic import select_by
 from .methods import tensor_method
@@ -206,7 +206,11 @@ def scatter_nd_mode(name: str, input: Tensor, indices: Any, updates: Any, mode: 
             f"{name}: got updates of shape {new.shape} for indices of shape {at.shape} and shape {input.shape}; "
             f"wanted {wanted}"
         )
-    return scatter_nd_write(input, at, cast(new, input.dtype), mode)
+    try:
+        return scatter_nd_write(input, at, cast(new, input.dtype), mode)
+    except IndexError:
+        explain_nd(name, input.shape, at)
+        raise
 
 
 _WORDS = {
@@ -220,7 +224,7 @@ _WORDS = {
 }
 
 
-def _tensor_scatter(mode: str) -> Any:
+def _functional(mode: str) -> Any:
     name = f"tensor_scatter_{mode}"
 
     def function(input_x: Tensor, indices: Any, updates: Any) -> Tensor:
@@ -254,13 +258,13 @@ _EXAMPLES = {
     "min": "array([2., 6.], dtype=float32)",
 }  # fmt: skip
 
-tensor_scatter_update = _tensor_scatter("update")
-tensor_scatter_add = _tensor_scatter("add")
-tensor_scatter_sub = _tensor_scatter("sub")
-tensor_scatter_mul = _tensor_scatter("mul")
-tensor_scatter_div = _tensor_scatter("div")
-tensor_scatter_max = _tensor_scatter("max")
-tensor_scatter_min = _tensor_scatter("min")
+tensor_scatter_update = _functional("update")
+tensor_scatter_add = _functional("add")
+tensor_scatter_sub = _functional("sub")
+tensor_scatter_mul = _functional("mul")
+tensor_scatter_div = _functional("div")
+tensor_scatter_max = _functional("max")
+tensor_scatter_min = _functional("min")
 
 
 def _method(mode: str) -> Any:

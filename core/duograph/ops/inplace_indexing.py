@@ -1,0 +1,283 @@
+"""In-place writes by index: Tensor methods that end in ``_``, and the functions that update a Parameter.
+
+They give the name another buffer, so what a gradient kept stays right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import ArgumentError, ArgumentValueError
+from ..tensor import Tensor
+from . import shaping
+from .creation import cast
+from .creation_functions import as_index
+from .diagonals import fill_diagonal
+from .gather_scatter import scatter_add_by, scatter_set_by
+from .indexing import with_item
+from .inplace import write
+from .methods import tensor_method
+from .movement import reshape_to
+from .scattering import (
+    index_fill,
+    index_write,
+    masked_scatter,
+    scatter_along,
+    scatter_nd_mode,
+    scatter_rows,
+)
+
+__all__ = [
+    "index_add", "inplace_index_add", "scatter_update", "scatter_add", "scatter_sub", "scatter_mul",
+    "scatter_div", "scatter_max", "scatter_min", "scatter_nd_update", "scatter_nd_add",
+    "scatter_nd_sub", "scatter_nd_mul", "scatter_nd_div", "scatter_nd_max", "scatter_nd_min",
+]  # fmt: skip
+
+
+def _along(given: Any, dim: Any) -> Any:
+    if given is None and dim is None:
+        raise ArgumentError("index: got no axis; wanted one")
+    return given if dim is None else dim
+
+
+# ---- along an axis ---------------------------------------------------------------------------------------
+
+
+def index_add(
+    x: Tensor, indices: Any, y: Tensor, axis: int, use_lock: bool = True, check_index_bound: bool = True
+) -> Tensor:
+    """Slices added, in place, to those of an axis that indices name (`mindspore.ops.index_add`).
+
+    Args:
+        x: Parameter or Tensor, which takes the result.
+        indices: 1-d integer Tensor.
+        y: Tensor of the shape of `x` with as many slices along `axis` as there are indices.
+        axis: int.
+
+    Returns:
+        `x`.
+
+    Raises:
+        IndexError: an index out of range (on the CPU).
+        ValueError: shapes that do not fit, or an axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> x = ms.Parameter(ms.ops.zeros((2, 2)), name="x")
+        >>> ms.ops.index_add(x, ms.Tensor([1]), ms.Tensor([[3.0, 4.0]]), 0).asnumpy()
+        array([[0., 0.],
+               [3., 4.]], dtype=float32)
+    """
+    del use_lock, check_index_bound
+    return write(x, index_write("index_add", x, axis, indices, y, add=True), "index_add")
+
+
+def inplace_index_add(var: Tensor, indices: Any, updates: Tensor, axis: int) -> Tensor:
+    """`index_add` under its other name (`mindspore.ops.inplace_index_add`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> x = ms.Parameter(ms.ops.zeros(3), name="x")
+        >>> ms.ops.inplace_index_add(x, ms.Tensor([2]), ms.Tensor([4.0]), 0).asnumpy()
+        array([0., 0., 4.], dtype=float32)
+    """
+    return index_add(var, indices, updates, axis)
+
+
+@tensor_method("index_add")
+def _tensor_index_add(self: Tensor, *args: Any, alpha: Any = 1, **kwargs: Any) -> Tensor:
+    """A copy with slices added: ``x.index_add(dim, index, source, alpha=1)``, or ``x.index_add(indices, y, axis)``."""
+    axis, index, source = _three("index_add", args, kwargs)
+    return index_write("index_add", self, axis, index, _scaled(source, alpha), add=True)
+
+
+@tensor_method("index_add_")
+def _tensor_index_add_(self: Tensor, *args: Any, alpha: Any = 1, **kwargs: Any) -> Tensor:
+    """As `index_add`, in place. Returns the tensor."""
+    axis, index, source = _three("index_add_", args, kwargs)
+    made = index_write("index_add_", self, axis, index, _scaled(source, alpha), add=True)
+    return write(self, made, "index_add_")
+
+
+def _scaled(source: Any, alpha: Any) -> Any:
+    return source if alpha == 1 else source * alpha
+
+
+def _three(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """axis, index and source of (dim, index, source) or (indices, y, axis)."""
+    kwargs.pop("use_lock", None)
+    kwargs.pop("check_index_bound", None)
+    names = {"dim": 0, "axis": 0, "index": 1, "indices": 1, "source": 2, "y": 2, "tensor": 2}
+    found: list[Any] = [None, None, None]
+    for key, value in kwargs.items():
+        if key not in names:
+            raise ArgumentError(f"{name}: got the unknown argument {key!r}")
+        found[names[key]] = value
+    order = [1, 2, 0] if args and isinstance(args[0], Tensor) else [0, 1, 2]
+    places = [k for k in order if found[k] is None]
+    if len(args) > len(places):
+        raise ArgumentError(f"{name}: got {len(args)} positional arguments; wanted at most {len(places)}")
+    for k, value in zip(places, args):
+        found[k] = value
+    if None in [f if f is None else 0 for f in found]:
+        raise ArgumentError(f"{name}: wanted dim, index and source")
+    return found[0], found[1], found[2]
+
+
+@tensor_method("index_fill_")
+def _tensor_index_fill_(self: Tensor, axis: Any = None, index: Any = None, value: Any = None, *,
+                        dim: Any = None) -> Tensor:  # fmt: skip
+    """As `index_fill`, in place. Returns the tensor."""
+    return write(self, index_fill(self, _along(axis, dim), index, value), "index_fill_")
+
+
+@tensor_method("index_copy_")
+def _tensor_index_copy_(self: Tensor, dim: int, index: Any, tensor: Tensor) -> Tensor:
+    """The slices of an axis that indices name replaced, in place. Returns the tensor."""
+    return write(self, index_write("index_copy_", self, dim, index, tensor), "index_copy_")
+
+
+@tensor_method("scatter_")
+def _tensor_scatter_(
+    self: Tensor, axis: Any = None, index: Any = None, src: Any = None, *, dim: Any = None,
+    value: Any = None, reduce: str | None = None,
+) -> Tensor:  # fmt: skip
+    """As `scatter`, in place. Returns the tensor."""
+    if reduce not in (None, "none", "add"):
+        raise ArgumentValueError(f"scatter_: got reduce={reduce!r}; wanted None, 'none' or 'add'")
+    source = value if src is None else src
+    made = scatter_along("scatter_", self, _along(axis, dim), index, source, reduce == "add")
+    return write(self, made, "scatter_")
+
+
+@tensor_method("scatter_add_")
+def _tensor_scatter_add_(self: Tensor, dim: int, index: Any, src: Any) -> Tensor:
+    """As `scatter_add` along an axis, in place. Returns the tensor."""
+    return write(self, scatter_along("scatter_add_", self, dim, index, src, True), "scatter_add_")
+
+
+@tensor_method("masked_scatter_")
+def _tensor_masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """As `masked_scatter`, in place. Returns the tensor."""
+    return write(self, masked_scatter(self, mask, source), "masked_scatter_")
+
+
+@tensor_method("fill_diagonal_")
+def _tensor_fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+    """One value on the diagonal, in place. Returns the tensor."""
+    return write(self, fill_diagonal(self, fill_value, wrap), "fill_diagonal_")
+
+
+@tensor_method("index_put")
+def _tensor_index_put(self: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+    """A copy with ``x[indices] = values``, or, accumulating, ``+=`` that counts every duplicate."""
+    return with_item(self, tuple(indices), values, bool(accumulate))
+
+
+@tensor_method("index_put_")
+def _tensor_index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+    """As `index_put`, in place. Returns the tensor."""
+    return write(self, _tensor_index_put(self, indices, values, accumulate), "index_put_")
+
+
+@tensor_method("put_")
+def _tensor_put_(self: Tensor, index: Any, source: Tensor, accumulate: bool = False) -> Tensor:
+    """Elements of the flattened tensor replaced, or added to, in place. Returns the tensor."""
+    at = as_index(index)
+    flat = reshape_to(self, (self.size,))
+    new = reshape_to(cast(source, self.dtype), (at.size,))
+    change = scatter_add_by if accumulate else scatter_set_by
+    return write(self, reshape_to(change(flat, reshape_to(at, (at.size,)), new, 0), self.shape), "put_")
+
+
+@tensor_method("unsqueeze_")
+def _tensor_unsqueeze_(self: Tensor, dim: int) -> Tensor:
+    """A new axis of size 1, in place. Returns the tensor."""
+    self._rebind(shaping.expand_dims(self, dim))
+    return self
+
+
+@tensor_method("squeeze_")
+def _tensor_squeeze_(self: Tensor, dim: Any = None) -> Tensor:
+    """Without the axes of size 1, in place. Returns the tensor."""
+    self._rebind(shaping.squeeze(self, dim))
+    return self
+
+
+@tensor_method("reshape_")
+def _tensor_reshape_(self: Tensor, *shape: Any) -> Tensor:
+    """Another shape, in place. Returns the tensor."""
+    self._rebind(shaping._tensor_reshape(self, *shape))
+    return self
+
+
+@tensor_method("transpose_")
+def _tensor_transpose_(self: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Two axes swapped, in place. Returns the tensor."""
+    self._rebind(shaping.swapaxes(self, dim0, dim1))
+    return self
+
+
+# ---- functions that update a Parameter ---------------------------------------------------------------------
+
+_WORDS = {
+    "update": "replaced", "add": "increased", "sub": "decreased", "mul": "multiplied", "div": "divided",
+    "max": "raised where smaller", "min": "lowered where larger",
+}  # fmt: skip
+_RESULTS = {
+    "update": "[3. 6.]", "add": "[11.  6.]", "sub": "[1. 6.]", "mul": "[36.  6.]", "div": "[1. 6.]",
+    "max": "[6. 6.]", "min": "[2. 6.]",
+}  # fmt: skip
+
+
+def _updater(mode: str, slices: bool) -> Callable[..., Tensor]:
+    name = f"scatter_nd_{mode}" if slices else f"scatter_{mode}"
+    change = scatter_nd_mode if slices else scatter_rows
+
+    def function(input_x: Tensor, indices: Any, updates: Any, use_locking: bool = False) -> Tensor:
+        del use_locking
+        return write(input_x, change(name, input_x, as_index(indices), updates, mode), name)
+
+    what = "slices that rows of indices name" if slices else "rows that indices name"
+    shape = (
+        "indices.shape[:-1] + input_x.shape[indices.shape[-1]:]" if slices else "indices.shape + input_x.shape[1:]"
+    )
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""The {what} {_WORDS[mode]}, in place (`mindspore.ops.{name}`).
+
+    Args:
+        input_x: Parameter or Tensor, which takes the result.
+        indices: integer Tensor.
+        updates: Tensor of shape {shape}; duplicates count one after the other.
+
+    Returns:
+        `input_x`.
+
+    Raises:
+        IndexError: an index out of range (on the CPU).
+        ValueError: shapes that do not fit.
+
+    Examples:
+        >>> import duograph as ms
+        >>> x = ms.Parameter(ms.Tensor([6.0, 6.0]), name="x")
+        >>> print(ms.ops.{name}(x, ms.Tensor({"[[0], [0]]" if slices else "[0, 0]"}), ms.Tensor([2.0, 3.0])).asnumpy())
+        {_RESULTS[mode]}
+    """
+    return function
+
+
+scatter_update = _updater("update", False)
+scatter_add = _updater("add", False)
+scatter_sub = _updater("sub", False)
+scatter_mul = _updater("mul", False)
+scatter_div = _updater("div", False)
+scatter_max = _updater("max", False)
+scatter_min = _updater("min", False)
+scatter_nd_update = _updater("update", True)
+scatter_nd_add = _updater("add", True)
+scatter_nd_sub = _updater("sub", True)
+scatter_nd_mul = _updater("mul", True)
+scatter_nd_div = _updater("div", True)
+scatter_nd_max = _updater("max", True)
+scatter_nd_min = _updater("min", True)

@@ -1,0 +1,365 @@
+"""Primitive classes of the ops that move, select and make elements, such as `ops.Concat(axis)(tensors)`.
+
+A class is a line of a table: the function that it calls, the op that its gradient rules belong to, and what its
+constructor takes.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..dtype import int32, int64
+from ..errors import ArgumentError
+from ..op import OPS, Op
+from ..tensor import Tensor
+from . import (
+    creation_functions as creation,
+)
+from . import (
+    diagonals,
+    gathering,
+    inplace_indexing,
+    joining,
+    movement,
+    padding,
+    scattering,
+    shaping,
+    sorting,
+)
+from . import (
+    indexing as slicing,
+)
+from .creation import cast
+from .gather_scatter import gather_by
+from .logic import logical_and, select_by
+from .primitive import Primitive
+from .table import P
+
+__all__: list[str] = []  # filled below
+
+
+class _Form(Primitive):
+    """Base of the classes below: keeps the constructor's arguments, and passes them on by name with each call."""
+
+    function: Callable[..., Any]
+    defaults: Mapping[str, Any] = {}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+        try:
+            bound = type(self).__signature__.bind(*args, **kwargs)  # type: ignore[attr-defined]
+        except TypeError as error:
+            raise ArgumentError(f"{type(self).__name__}: {error}") from None
+        bound.apply_defaults()
+        self._given = dict(bound.arguments)
+        for key, value in self._given.items():
+            setattr(self, key, value)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return type(self).function(*args, **self._given, **kwargs)
+
+
+_REQUIRED = inspect.Parameter.empty
+
+
+def _form(name: str, function: Callable[..., Any], op: str | None = None, **defaults: Any) -> None:
+    """Define the class `name`; `defaults` are its constructor's arguments, _REQUIRED where there is no default."""
+    parameters = [
+        inspect.Parameter(k, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=v)
+        for k, v in defaults.items()
+    ]
+    shown = function.__name__.rstrip("_")
+    of: Op | None = OPS[op] if op is not None else getattr(function, "op", None)
+    globals()[name] = type(
+        name,
+        (_Form,),
+        {
+            "op": of,
+            "function": staticmethod(function),
+            "defaults": defaults,
+            "__signature__": inspect.Signature(parameters),
+            "__doc__": f"Primitive form of `ops.{shown}`: the constructor takes "
+            f"{', '.join(defaults) or 'nothing'}, the call what is left.",
+            "__module__": __name__,
+        },
+    )
+    __all__.append(name)
+
+
+# ---- arguments in MindSpore's order ------------------------------------------------------------------------
+
+
+def _tensors(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of a sequence that also takes the tensors one by one."""
+
+    def several(*tensors: Any, **attributes: Any) -> Any:
+        given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+        return function(given, **attributes)
+
+    several.__name__ = function.__name__
+    return several
+
+
+def _split(input_x: Tensor, axis: int, output_num: int) -> tuple[Tensor, ...]:
+    n = input_x.shape[axis] if input_x.shape else 0
+    if output_num < 1 or n % output_num:
+        raise ArgumentError(f"Split: got output_num={output_num} for an axis of size {n}; wanted a divisor")
+    return joining.split(input_x, max(n // output_num, 1), axis)
+
+
+def _split_v(input_x: Tensor, size_splits: Any, split_dim: int, num_split: int) -> tuple[Tensor, ...]:
+    sizes = list(size_splits)
+    if -1 in sizes:
+        sizes[sizes.index(-1)] = input_x.shape[split_dim] - sum(n for n in sizes if n != -1)
+    if len(sizes) != num_split:
+        raise ArgumentError(f"SplitV: got size_splits={size_splits} and num_split={num_split}")
+    return joining.split(input_x, sizes, split_dim)
+
+
+def _top_k(input_x: Tensor, k: Any, sorted: bool) -> tuple[Tensor, Tensor]:
+    return sorting.topk(input_x, k.item() if isinstance(k, Tensor) else k, sorted=sorted)
+
+
+def _one_hot(indices: Tensor, depth: int, on_value: Any, off_value: Any, axis: int) -> Tensor:
+    return creation.one_hot(indices, depth, on_value, off_value, axis)
+
+
+def _unstack(input_x: Tensor, axis: int, num: int | None) -> tuple[Tensor, ...]:
+    del num
+    return joining.unstack(input_x, axis)
+
+
+def _pad_v3(
+    x: Tensor, paddings: Any, constant_value: Any = None, *, mode: str, paddings_contiguous: bool
+) -> Tensor:
+    if isinstance(paddings, Tensor):
+        paddings = paddings.tolist()
+    if not paddings_contiguous:
+        half = len(paddings) // 2
+        paddings = [p for pair in zip(paddings[:half], paddings[half:], strict=True) for p in pair]
+    how = {"edge": "replicate"}.get(mode, mode)
+    return padding.pad(x, tuple(paddings), how, constant_value if mode == "constant" else None)
+
+
+def _cast_scalar(input_x: Any, input_y: Any) -> Any:
+    return creation.scalar_cast(input_x, input_y)
+
+
+def _flatten(input_x: Tensor) -> Tensor:
+    return shaping.flatten(input_x)
+
+
+def _range(start: Any, end: Any, step: Any, maxlen: int) -> Tensor:
+    return creation.range(start, end, step, maxlen)
+
+
+def _log_space(start: Any, end: Any, steps: int, base: int, dtype: Any) -> Tensor:
+    return creation.logspace(start, end, steps, base, dtype=dtype)
+
+
+def _searchsorted(
+    sorted_sequence: Tensor, values: Tensor, sorter: Any = None, *, dtype: Any, right: bool
+) -> Tensor:
+    return sorting.searchsorted(
+        sorted_sequence, values, out_int32=dtype is int32, right=right, sorter=sorter
+    )
+
+
+def _bound(sorted_x: Tensor, values: Tensor, out_type: Any, right: bool) -> Tensor:
+    return sorting.searchsorted(sorted_x, values, out_int32=out_type is int32, right=right)
+
+
+def _lower_bound(sorted_x: Tensor, values: Tensor, out_type: Any) -> Tensor:
+    return _bound(sorted_x, values, out_type, False)
+
+
+def _upper_bound(sorted_x: Tensor, values: Tensor, out_type: Any) -> Tensor:
+    return _bound(sorted_x, values, out_type, True)
+
+
+def _triangle(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def indices(row: int, col: int, offset: int, dtype: Any) -> Tensor:
+        return function(row, col, offset, dtype=dtype)
+
+    indices.__name__ = function.__name__
+    return indices
+
+
+def _inplace(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def rows(x: Tensor, v: Tensor, indices: Any) -> Tensor:
+        return function(x, v, indices)
+
+    rows.__name__ = function.__name__
+    return rows
+
+
+def _index_add(x: Tensor, indices: Any, y: Tensor, axis: int, **flags: bool) -> Tensor:
+    return inplace_indexing.index_add(x, indices, y, axis, **flags)
+
+
+def _index_fill(x: Tensor, dim: Any, index: Any, value: Any) -> Tensor:
+    return scattering.index_fill(x, dim.item() if isinstance(dim, Tensor) else dim, index, value)
+
+
+def _index_put(x1: Tensor, x2: Tensor, indices: Any, accumulate: int) -> Tensor:
+    return slicing.with_item(x1, tuple(indices), x2, bool(accumulate))
+
+
+def _embedding_lookup(input_params: Tensor, input_indices: Any, offset: int) -> Tensor:
+    """Rows from `offset` on; an index outside gives zeros."""
+    indices = creation.as_index(input_indices) - offset
+    n = input_params.shape[0]
+    inside = logical_and(P.less(-1, indices), P.less(indices, n))
+    rows = gather_by(input_params, select_by(inside, indices, 0), 0)
+    shape = (*indices.shape, *[1] * (len(input_params.shape) - 1))
+    return select_by(shaping.reshape(inside, shape), rows, 0)
+
+
+def _gather_v2(input_params: Tensor, input_indices: Any, axis: int) -> Tensor:
+    return gathering.gather(input_params, input_indices, axis)
+
+
+def _invert_permutation(input_x: Any) -> Any:
+    order = [int(i) for i in (input_x.tolist() if isinstance(input_x, Tensor) else input_x)]
+    if sorted(order) != list(range(len(order))):
+        raise ArgumentError(f"InvertPermutation: got {input_x}; wanted each of 0 to n - 1 once")
+    found = tuple(int(i) for i in np.argsort(order))
+    return Tensor(list(found), input_x.dtype) if isinstance(input_x, Tensor) else found
+
+
+def _list_diff(x: Tensor, y: Tensor, out_idx: Any) -> tuple[Tensor, Tensor]:
+    values = x.asnumpy()
+    at = np.flatnonzero(~np.isin(values, y.asnumpy()))
+    return Tensor(values[at]), Tensor(at.astype(out_idx.np))
+
+
+def _unravel_index(indices: Tensor, dims: Tensor) -> Tensor:
+    out, at = [], creation.as_index(indices)
+    for n in reversed(dims.tolist()):
+        out.append(P.remainder(at, n))
+        at = P.floor_divide(at, n)
+    return joining.stack(out[::-1], 0)
+
+
+def identity_n(x: Any) -> tuple[Tensor, ...]:
+    """Each of the tensors."""
+    return tuple(movement.identity(t) for t in x)
+
+
+_form("Reshape", movement.reshape, "reshape")
+_form("Flatten", _flatten)
+_form("ExpandDims", shaping.expand_dims)
+_form("Squeeze", shaping.squeeze, axis=())
+_form("Transpose", shaping.transpose, "transpose")
+_form("TransposeView", shaping.transpose, "transpose")
+_form("ReverseV2", shaping.reverse, "flip", axis=_REQUIRED)
+_form("Roll", shaping.roll, "roll", shifts=_REQUIRED, dims=None)
+_form("ReverseSequence", gathering.reverse_sequence, seq_dim=_REQUIRED, batch_dim=0)
+_form("Concat", _tensors(joining.concat), "concat", axis=0)
+_form("ParallelConcat", _tensors(joining.concat), "concat")
+_form("Stack", _tensors(joining.stack), axis=0)
+_form("Pack", _tensors(joining.stack), axis=0)
+_form("Unstack", _unstack, axis=0, num=None)
+_form("Unpack", joining.unstack, axis=0)
+_form("Split", _split, axis=0, output_num=1)
+_form("SplitV", _split_v, size_splits=_REQUIRED, split_dim=_REQUIRED, num_split=_REQUIRED)
+_form("Tile", joining.tile, "tile")
+_form("BroadcastTo", joining.broadcast_to, "broadcast_to", shape=_REQUIRED)
+_form("Expand", joining.expand, "broadcast_to")
+_form("Meshgrid", _tensors(lambda tensors, indexing: joining.meshgrid(*tensors, indexing=indexing)), indexing="xy")
+_form("IdentityN", identity_n)
+_form("Slice", slicing.slice)
+_form(
+    "StridedSlice", slicing.strided_slice,
+    begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0, shrink_axis_mask=0,
+)  # fmt: skip
+_form("Pad", padding.pad_pairs, paddings=_REQUIRED)
+_form("PadV3", _pad_v3, mode="constant", paddings_contiguous=True)
+_form("MirrorPad", padding.mirror_pad, mode="REFLECT")
+_form("Padding", padding.padding, pad_dim_size=8)
+_form("DepthToSpace", padding.depth_to_space.function, block_size=_REQUIRED)
+_form("SpaceToDepth", padding.space_to_depth.function, block_size=_REQUIRED)
+_form("ChannelShuffle", lambda x, group: padding.channel_shuffle(x, group), "channel_shuffle", group=_REQUIRED)
+_form("SpaceToBatchND", lambda x, block_shape, paddings: padding.space_to_batch_nd(x, block_shape, paddings),
+      block_shape=_REQUIRED, paddings=_REQUIRED)  # fmt: skip
+_form("BatchToSpaceND", padding.batch_to_space_nd, block_shape=_REQUIRED, crops=_REQUIRED)
+_form("SpaceToBatch", padding.space_to_batch_nd, block_size=_REQUIRED, paddings=_REQUIRED)
+_form("BatchToSpace", lambda x, block_size, crops: padding.batch_to_space_nd(x, block_size, crops),
+      block_size=_REQUIRED, crops=_REQUIRED)  # fmt: skip
+_form("Cast", cast, "cast")
+_form("Fill", creation.fill, "fill")
+_form("FillV2", lambda shape, value: creation.full(shape, value, dtype=getattr(value, "dtype", None)))
+_form("Fills", creation.fills)
+_form("Zeros", creation.zeros)
+_form("Ones", creation.ones)
+_form("ZerosLike", creation.zeros_like)
+_form("OnesLike", creation.ones_like)
+_form("Eye", creation.eye)
+_form("OneHot", _one_hot, axis=-1)
+_form("LinSpace", creation.linspace, "linspace")
+_form("LogSpace", _log_space, steps=10, base=10, dtype=creation.float32)
+_form("Range", _range, maxlen=1000000)
+_form("TrilIndices", _triangle(creation.tril_indices), row=_REQUIRED, col=_REQUIRED, offset=0, dtype=int32)
+_form("TriuIndices", _triangle(creation.triu_indices), row=_REQUIRED, col=_REQUIRED, offset=0, dtype=int32)
+_form("Shape", creation.shape)
+_form("DynamicShape", lambda x, dtype: creation.dyn_shape(x), dtype=9)
+_form("TensorShape", creation.dyn_shape)
+_form("Size", creation.size)
+_form("Rank", creation.rank)
+_form("DType", creation.dtype)
+_form("TupleToArray", creation.tuple_to_array)
+_form("ScalarToArray", creation.scalar_to_array)
+_form("ScalarToTensor", creation.scalar_to_tensor)
+_form("ScalarCast", _cast_scalar)
+_form("TensorToTuple", lambda x: tuple(x.tolist()))
+_form("Tril", diagonals.tril.function, "tril", diagonal=0)
+_form("Triu", diagonals.triu.function, "triu", diagonal=0)
+_form("Diag", diagonals.diag)
+_form("DiagPart", lambda x: diagonals.diagonal(x))
+_form("MatrixDiagV3", diagonals.matrix_diag, align="RIGHT_LEFT")
+_form("MatrixDiagPartV3", diagonals.matrix_diag_part, align="RIGHT_LEFT")
+_form("MatrixSetDiagV3", diagonals.matrix_set_diag, align="RIGHT_LEFT")
+_form("FillDiagonal", diagonals.fill_diagonal, fill_value=_REQUIRED, wrap=False)
+_form("Gather", gathering.gather, "gather", batch_dims=0)
+_form("GatherV2", _gather_v2, "gather")
+_form("SparseGatherV2", _gather_v2, "gather")
+_form("EmbeddingLookup", _embedding_lookup)
+_form("GatherD", gathering.gather_d, "gather_elements")
+_form("GatherNd", gathering.gather_nd, "gather_nd")
+_form("ScatterNd", scattering.scatter_nd, "scatter_nd")
+_form("TensorScatterElements", scattering.tensor_scatter_elements, axis=0, reduction="none")
+for _mode in ("update", "add", "sub", "mul", "div", "max", "min"):
+    _word = _mode.capitalize()
+    _form(f"TensorScatter{_word}", getattr(scattering, f"tensor_scatter_{_mode}"))
+    _locking = _mode == "update"
+    _form(f"Scatter{_word}", getattr(inplace_indexing, f"scatter_{_mode}"), use_locking=_locking)
+    _form(f"ScatterNd{_word}", getattr(inplace_indexing, f"scatter_nd_{_mode}"), use_locking=_locking)
+_form("ScatterNonAliasingAdd", scattering.tensor_scatter_add)
+_form("IndexAdd", _index_add, axis=_REQUIRED, use_lock=True, check_index_bound=True)
+_form("IndexFill", _index_fill)
+_form("IndexPut", _index_put, accumulate=0)
+_form("InplaceUpdate", _inplace(scattering.inplace_update), indices=_REQUIRED)
+_form("InplaceUpdateV2", lambda x, indices, v: scattering.inplace_update(x, v, indices))
+_form("InplaceAdd", _inplace(scattering.inplace_add), indices=_REQUIRED)
+_form("InplaceSub", _inplace(scattering.inplace_sub), indices=_REQUIRED)
+_form("InplaceIndexAdd", inplace_indexing.inplace_index_add, axis=_REQUIRED)
+_form("MaskedScatter", scattering.masked_scatter)
+for _mode in ("sum", "max", "min", "prod"):
+    _form(f"UnsortedSegment{_mode.capitalize()}", getattr(scattering, f"unsorted_segment_{_mode}"))
+_form("Sort", sorting.sort, "sort", axis=-1, descending=False)
+_form("TopK", _top_k, "topk", sorted=True)
+_form("SearchSorted", _searchsorted, "searchsorted", dtype=int64, right=False)
+_form("LowerBound", _lower_bound, "searchsorted", out_type=int32)
+_form("UpperBound", _upper_bound, "searchsorted", out_type=int32)
+_form("Unique", sorting.unique, "unique")
+_form("UniqueConsecutive", sorting.unique_consecutive, return_inverse=False, return_counts=False, dim=None)
+_form("UniqueWithPad", sorting.unique_with_pad)
+_form("MaskedSelect", sorting.masked_select)
+_form("NonZero", sorting.argwhere, "nonzero")
+_form("InvertPermutation", _invert_permutation)
+_form("ListDiff", _list_diff, out_idx=int32)
+_form("UnravelIndex", _unravel_index)
