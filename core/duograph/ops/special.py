@@ -159,14 +159,14 @@ def erfinv(input: Tensor):
         >>> ms.ops.erfinv(ms.Tensor([0.0, 0.5]))
         Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  4.76936281e-01])
     """
-    # Winitzki's approximation (2008), then two steps of Newton's method
+    # Winitzki's approximation (2008), then three steps of Newton's method
     edge = abs(input) == 1
     x = select(edge, 0, input)
     tail = log(1 - x * x)
     base = 4.330746750799873 + tail * 0.5
     y = sqrt(sqrt(base * base - tail * 6.802721088435374) - base)
     y = select(x < 0, -y, y)
-    for _ in range(2):
+    for _ in range(3):
         y = y - (erf(y) - x) * exp(y * y) * 0.886226925452758
     return select(edge, input * float("inf"), y)
 
@@ -177,7 +177,7 @@ def _(s, x):
     base = 4.330746750799873 + tail * 0.5
     y = s.sqrt(s.sqrt(base * base - tail * 6.802721088435374) - base)
     y = s.where(x < 0, -y, y)
-    for _ in range(2):
+    for _ in range(3):
         y = y - (s.erf(y) - x) * s.exp(y * y) * 0.886226925452758
     return s.where(s.abs(x) == 1, x * s.inf, y)
 
