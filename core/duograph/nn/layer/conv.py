@@ -296,7 +296,7 @@ class _Transposed(_Conv):
     def _set_output_padding(self, value: Any) -> None:
         owner = type(self).__name__
         self.output_padding = value
-        self._extra = _check.ints(owner, "output_padding", value, self._axes, low=0)
+        self._grown = self._extra = _check.ints(owner, "output_padding", value, self._axes, low=0)
         if any(self._extra) and self.pad_mode != "pad":
             raise ArgumentValueError(
                 f"{owner}: got output_padding={value!r} with pad_mode={self.pad_mode!r}; "
@@ -317,7 +317,7 @@ class _Transposed(_Conv):
             reach = d * (k - 1) + 1
             if self.pad_mode == "pad":
                 low, high = self._pairs[i]
-                size.append((n - 1) * s + reach - low - high + self._extra[i])
+                size.append((n - 1) * s + reach - low - high + self._grown[i])
                 pairs.append((low, high))
             elif self.pad_mode == "same":
                 total = max((n - 1) * s + reach - n * s, 0)
@@ -337,7 +337,7 @@ class Conv2dTranspose(_Transposed):
     """Transposed 2-D convolution (`mindspore.nn.Conv2dTranspose`); arguments as for `Conv2d`.
 
     The weight is (in_channels, out_channels / group, height, width). With ``"same"`` the output length is
-    input * stride; `output_padding` adds to it with ``"pad"``.
+    input * stride; `output_padding` adds zeros below and to the right with ``"pad"``.
 
     Examples:
         >>> import duograph as ms
@@ -366,6 +366,13 @@ class Conv2dTranspose(_Transposed):
             has_bias, weight_init, bias_init, "NCHW", dtype,
         )  # fmt: skip
         self._set_output_padding(output_padding)
+        self._grown = (0, 0)  # MindSpore pads the result, also behind the bias
+
+    def construct(self, x: Tensor) -> Tensor:
+        out = super().construct(x)
+        if any(self._extra):
+            out = ops.pad_constant(out, low=(0, 0, 0, 0), high=(0, 0, *self._extra), value=0.0)
+        return out
 
 
 class Conv1dTranspose(_Transposed):
