@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import pathlib
+import sys
 import time
 
 import duograph as ms
@@ -73,7 +74,8 @@ def train(
     shuffle = np.random.default_rng(args.seed)
     losses: list[float] = []
     net.set_train()
-    with tqdm(total=args.epochs * steps, unit="step") as bar:
+    pause = 0.1 if sys.stderr.isatty() else 2.0  # seconds between lines; a log file wants few
+    with tqdm(total=args.epochs * steps, unit="step", mininterval=pause) as bar:
         for epoch in range(args.epochs):
             order = shuffle.permutation(len(images))
             right = 0
@@ -84,9 +86,10 @@ def train(
                 optimizer(grads)
                 losses.append(float(loss))
                 right += int((logits.argmax(axis=1).asnumpy() == labels[rows]).sum())
-                bar.set_description(f"epoch {epoch + 1}/{args.epochs}")
-                bar.set_postfix(
-                    loss=f"{losses[-1]:.3f}", accuracy=f"{right / ((step + 1) * args.batch):.1%}"
+                bar.set_description(f"epoch {epoch + 1}/{args.epochs}", refresh=False)
+                accuracy = right / ((step + 1) * args.batch)
+                bar.set_postfix_str(
+                    f"loss {losses[-1]:.3f}, accuracy {accuracy:.1%}", refresh=False
                 )
                 bar.update()
     return losses
