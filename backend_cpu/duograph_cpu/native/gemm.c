@@ -6,6 +6,10 @@
 
 #define GEMM_DEPTH 384 /* of a strip of b: what measured best of 128 to 384 */
 
+
+
+
+
 #define ISA_SOURCE "gemm.inc"
 #include "isa.h"
 
