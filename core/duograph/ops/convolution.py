@@ -28,7 +28,7 @@ Pairs = Sequence[tuple[int, int]]
 def conv(
     input: Tensor, weight: Tensor, stride: Sequence[int], padding: Pairs, dilation: Sequence[int], groups: int
 ):
-    """Primitive: cross-correlation of (N, C, spatial...) with (O, C / groups, kernel...); padding ((low, high), ...)."""
+    """Primitive: cross-correlation of (N, C, spatial...) with (O, C / groups, kernel...)."""
 
 
 def _check(name: str, x_shape: Sequence[int], w_shape: Sequence[int], groups: int) -> None:

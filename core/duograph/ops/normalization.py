@@ -169,7 +169,7 @@ def _check_channels(name: str, x: TensorType, **given: TensorType) -> None:
 
 @op(dtypes=FLOATING)
 def batch_norm_train(input: Tensor, gamma: Tensor, beta: Tensor, eps: float):
-    """Channels (axis 1) brought to mean 0 and variance 1 over the batch, times gamma plus beta (Ioffe and Szegedy, 2015).
+    """Channels (axis 1) brought to mean 0 and variance 1 over the batch (Ioffe, Szegedy 2015), times gamma plus beta.
 
     Also the mean and the biased variance of the batch.
     """

@@ -16,7 +16,15 @@ from .axes import tuple_of
 from .creation import cast_to
 from .reduction import _lowest
 from .table import P
-from .windows import coordinates, mode_padding, overlap_add, pad_pairs, padded, window_sizes, windows
+from .windows import (
+    coordinates,
+    mode_padding,
+    overlap_add,
+    pad_pairs,
+    padded,
+    window_sizes,
+    windows,
+)
 
 __all__ = [
     "max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d",
@@ -504,7 +512,7 @@ def _output_size(name: str, x: Any, output_size: Any, n: int) -> tuple[int, ...]
     return sizes
 
 
-_ADAPTIVE_DOC = """{what} of windows chosen so that the result has the size wanted (`mindspore.ops.adaptive_{kind}_pool{n}d`).
+_ADAPTIVE_DOC = """{what} of windows that give the size wanted (`mindspore.ops.adaptive_{kind}_pool{n}d`).
 
     Args:
         input: Tensor (N, C, {axes}), or without N; floating.

@@ -34,8 +34,8 @@ __all__ = [
 def random_bits(state: Tensor, shape: Sequence[int]):
     """Primitive: uint32 words of Philox 4x32-10.
 
-    `state` is uint32 (4,): key low, key high, offset low, offset high. Element i is word i % 4 of the block with the counter
-    (i // 4 low, i // 4 high, offset low, offset high).
+    `state` is uint32 (4,): key low, key high, offset low, offset high. Element i is word i % 4 of the block with
+    the counter (i // 4 low, i // 4 high, offset low, offset high).
     """
 
 
@@ -139,7 +139,7 @@ def random_integers(state: Tensor, shape: Sequence[int], low: int, high: int, dt
 
 @op(name="dropout")
 def dropout_by(input: Tensor, state: Tensor, p: float, shape: Sequence[int]):
-    """Zero with probability p, else input / (1 - p); `shape` broadcasts to that of input and has one draw per element."""
+    """Zero with probability p, else input / (1 - p); one draw per element of `shape`, which broadcasts."""
     kept = P.logical_not(P.less(random_uniform(state, shape, float32), P.fill((), p, float32)))
     scaled = input * (1.0 / (1.0 - p)) if p < 1.0 else input
     return P.select(kept, scaled, P.fill((), 0, input.dtype))

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..dtype import BOOL, NUMERIC, REAL, DType, as_dtype, bool_, float32, int32, int64
 from ..errors import ArgumentValueError, DTypeError
-from ..op import NO_GRAD, op
+from ..op import op
 from ..tensor import Tensor
 from ..types import TensorType, size_of
 from .axes import axes_of, axis_of, spelled

@@ -82,7 +82,7 @@ def _moved(x: Any, axis: int, by: int, reverse: bool, fill: Any) -> Any:
 def _doubling(
     combine: Callable[[Any, Any], Any], x: Any, axis: int, exclusive: bool, reverse: bool, neutral: Any
 ) -> Any:
-    """A scan in log2(n) rounds, each combining with what stands 1, 2, 4, ... places before (Hillis and Steele, 1986)."""
+    """A scan in log2(n) rounds, each combining with what stands 1, 2, 4, ... places before (Hillis, Steele 1986)."""
     n = x.shape[axis]
     if exclusive and n:
         x = _moved(x, axis, 1, reverse, neutral)

@@ -19,7 +19,7 @@ from .table import P
 
 __all__ = [
     "var", "std", "var_mean", "std_mean", "norm", "vector_norm", "median", "nanmedian", "renorm",
-    "clip_by_norm", "clip_by_global_norm", "cdist", "pairwise_distance", "cov", "corrcoef",
+    "clip_by_norm", "clip_by_global_norm", "cosine_similarity", "cdist", "pairwise_distance", "cov", "corrcoef",
 ]  # fmt: skip
 
 
@@ -223,8 +223,8 @@ def norm(
 
     Args:
         A: Tensor; integers are taken as float32.
-        ord: None: the 2-norm of all elements along `dim`. A number: that p-norm of vectors when `dim` is an int (or A has
-            one axis), the matrix norm when `dim` is a pair (or A has two axes). ``"fro"``, ``"nuc"``: of matrices.
+        ord: None: the 2-norm of all elements along `dim`. A number: that p-norm of vectors when `dim` is an int (or
+            A has one axis), the matrix norm when `dim` is a pair (or A has two). ``"fro"``, ``"nuc"``: of matrices.
         dim: int or tuple of ints; None means all. Also spelled `axis`.
         keepdim: whether the reduced axes stay, as 1.
         dtype: dtype to which A is cast first.
@@ -374,7 +374,9 @@ def clip_by_norm(x: Any, max_norm: Any, norm_type: float = 2.0, error_if_nonfini
     norms = [vector_norm(t, norm_type, tuple(range(t.ndim))) for t in tensors]
     total = vector_norm(P.concat([P.reshape(n, (1,)) for n in norms], 0), norm_type)
     if error_if_nonfinite and not bool(P.isfinite(total)):
-        raise NonFiniteError("clip_by_norm: got tensors whose norm is not finite; error_if_nonfinite=False lets it pass")
+        raise NonFiniteError(
+            "clip_by_norm: got tensors whose norm is not finite; error_if_nonfinite=False lets it pass"
+        )
     scale = P.minimum(max_norm / (total + 1e-6), P.fill((), 1.0, total.dtype))
     clipped = [_as(t * _as(scale, t.dtype), t.dtype) for t in tensors]
     return clipped[0] if single else type(x)(clipped)
@@ -446,6 +448,45 @@ def renorm(input: Tensor, p: float, axis: int, maxnorm: float) -> Tensor:
 
 
 # ---- distances ----------------------------------------------------------------------------------
+
+
+@op(name="cosine_similarity", dtypes=FLOATING, promote="common")
+def cosine_of(x1: Tensor, x2: Tensor, axis: int, eps: float):
+    """Cosine of the angle between vectors along one axis; norms count as at least eps."""
+    x, y = widened(x1), widened(x2)
+    tiny = P.fill((), eps * eps, x.dtype)
+    a = P.rsqrt(P.maximum(P.reduce_sum(x * x, (axis,), False), tiny))
+    b = P.rsqrt(P.maximum(P.reduce_sum(y * y, (axis,), False), tiny))
+    return _as(P.reduce_sum(x * y, (axis,), False) * a * b, x1.dtype)
+
+
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """Cosine of the angle between vectors along one axis (`mindspore.ops.cosine_similarity`).
+
+    Args:
+        x1, x2: Tensors whose shapes broadcast.
+        dim: the axis, which is removed.
+        eps: norms count as at least this.
+
+    Returns:
+        Tensor of the broadcast shape without `dim`.
+
+    Raises:
+        ValueError: shapes that do not broadcast; an axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.cosine_similarity(ms.Tensor([[3.0, 4.0]]), ms.Tensor([[6.0, 8.0]])).round(decimals=4))
+        [1.]
+    """
+    shape = broadcast_shapes(x1.shape, x2.shape)
+    if shape is None:
+        raise ShapeError(
+            f"cosine_similarity: got shapes {x1.shape} and {x2.shape}; wanted ones that broadcast"
+        )
+    axis = axis_of("cosine_similarity", dim, len(shape))
+    x1, x2 = (x if x.shape == shape else P.broadcast_to(x, shape) for x in (x1, x2))
+    return cosine_of(x1, x2, axis, float(eps))  # type: ignore[no-any-return]
 
 
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
