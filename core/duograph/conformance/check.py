@@ -104,6 +104,7 @@ def _wrong(got: Array, want: Array, tolerance: Tolerance) -> Array:
     a, b = got.astype(wide), want.astype(wide)
     with np.errstate(all="ignore"):
         near = np.abs(a - b) <= tolerance.absolute + tolerance.relative * np.abs(b)
+        near &= np.isfinite(a) & np.isfinite(b)  # else anything would be near infinity
         if wide is np.complex128:  # which part of a complex overflow is NaN is nobody's promise
             same = ~np.isfinite(a) & ~np.isfinite(b)
         else:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,7 +40,7 @@ class Session:
         self.expected = _gaps(self.backend, "conformance_expected_failures")
         self.refused: set[str] = set()
         self.results: dict[str, dict[str, Any]] = {}
-        self.fallbacks: dict[str, int] = {}
+        self._before = 0
 
     @property
     def title(self) -> str:
@@ -52,16 +51,15 @@ class Session:
             f"Python {platform.python_version()}, NumPy {np.__version__}"
         )
 
-    @contextmanager
-    def running(self, item: Any) -> Iterator[None]:
-        """Around one test: the device is the target, and what ran on the host is counted."""
-        from .plugin import address
-
+    def begin(self) -> None:
+        """Before a test: the device is the target, and what runs on the host is counted from here."""
         if context.settings.device_target != self.name:
             context.set_context(device_target=self.name, device_id=0)
-        before = sum(fallback_counts.values())
-        yield
-        self.fallbacks[address(item)] = sum(fallback_counts.values()) - before
+        self._before = sum(fallback_counts.values())
+
+    def on_host(self) -> int:
+        """How many calls of the present test ran on the host for want of a kernel."""
+        return sum(fallback_counts.values()) - self._before
 
     # ---- which tests there are ------------------------------------------------------------------
 

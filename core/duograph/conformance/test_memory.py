@@ -1,0 +1,86 @@
+"""Nothing leaks: handles die with their tensors, and a training loop stays flat."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+
+import duograph as ms
+from duograph import nn, ops
+from duograph.tensor import Tensor
+
+
+def _live() -> int:
+    gc.collect()
+    return sum(isinstance(o, Tensor) for o in gc.get_objects())
+
+
+def _in_use(session) -> int | None:
+    gc.collect()
+    ms.synchronize()
+    return session.backend.memory_stats(0).get("in_use")
+
+
+def test_results_are_freed(session):
+    x = ms.Tensor(np.ones((256, 256), np.float32))
+    y = x * 2
+    before = _in_use(session)
+    if before is None:
+        pytest.skip(f"{session.name} does not count memory")
+    for _ in range(50):
+        y = (x * 2 + y).sum(axis=0) + x
+    y = x * 2
+    assert _in_use(session) <= before + 2 * x.nbytes
+
+
+def test_training_stays_flat(session):
+    ms.set_seed(0)
+    net = nn.SequentialCell(nn.Dense(64, 64), nn.ReLU(), nn.Dense(64, 8))
+    loss_fn = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
+    step = nn.TrainOneStepCell(nn.WithLossCell(net, loss_fn), nn.Adam(net.trainable_params(), 1e-3))
+    x = ms.Tensor(np.ones((64, 64), np.float32))
+    y = ms.Tensor(np.zeros(64, np.int32))
+    for _ in range(5):
+        step(x, y)
+    tensors, used = _live(), _in_use(session)
+    for _ in range(60):
+        step(x, y)
+    assert _live() <= tensors + 5
+    if used is not None:
+        assert _in_use(session) <= used + 64 * 1024
+
+
+def test_an_array_outlives_its_tensor():
+    made = (ms.Tensor(np.arange(1000, dtype=np.float32)) + 1).asnumpy()
+    gc.collect()
+    for _ in range(20):
+        ms.Tensor(np.zeros(1000, np.float32)) + 5
+    np.testing.assert_array_equal(made, np.arange(1000, dtype=np.float32) + 1)
+
+
+def test_a_tensor_outlives_its_array():
+    source = np.arange(1000, dtype=np.float32)
+    t = ms.Tensor(source)
+    source[:] = -1
+    del source
+    gc.collect()
+    np.testing.assert_array_equal((t + 1).asnumpy(), np.arange(1000, dtype=np.float32) + 1)
+
+
+def test_an_array_that_is_written_to_later():
+    """Results are values: changing the array that `asnumpy` gave never changes a tensor computed before."""
+    x = ms.Tensor(np.ones(100, np.float32))
+    y = x + 1
+    z = y * 3
+    y.asnumpy()[:] = 50
+    np.testing.assert_array_equal(z.asnumpy(), np.full(100, 6.0))
+
+
+def test_errors_free_what_they_held(session):
+    before = _live()
+    for _ in range(20):
+        with pytest.raises(ValueError, match="add"):
+            ops.add(ms.Tensor(np.ones((2, 3), np.float32)), ms.Tensor(np.ones(4, np.float32)))
+    assert _live() <= before + 3

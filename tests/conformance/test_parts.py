@@ -1,0 +1,203 @@
+"""The parts of the suite that its verdicts rest on: comparison, finite differences, cases, reports."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import duograph as ms
+import numpy as np
+import pytest
+from duograph import ops
+from duograph.conformance import report
+from duograph.conformance.case import Make, OpCase, Sample, unary
+from duograph.conformance.cases import all_cases, families
+from duograph.conformance.check import call_text, difference
+from duograph.conformance.gradient import Problem, against_differences
+from duograph.conformance.oracle import on_oracle
+from duograph.conformance.tolerance import EXACT, FORWARD, Tolerance, forward_tolerance
+from duograph.dtype import ALL, float32, float64
+from duograph.op import OPS, rules_changed
+
+NEAR = Tolerance(1e-3, 1e-3)
+
+
+@pytest.mark.parametrize(
+    "got,want,words",
+    [
+        (np.float32([1, 2]), np.float32([1, 2.5]), r"first difference at \[1\] of \(2,\)"),
+        (np.float32([1, 2]), np.float32([1, np.nan]), "computed  2.0\nexpected  nan"),
+        (np.float32([1, np.inf]), np.float32([1, -np.inf]), "expected  -inf"),
+        (np.float32([1, 1e38]), np.float32([1, np.inf]), "expected  inf"),
+        (np.float32([1]), np.float64([1]), "dtypes differ"),
+        (np.float32([1]), np.float32([[1]]), "shapes differ"),
+        (np.int64([2**62]), np.int64([2**62 + 1]), "first difference"),
+        (np.bool_([True]), np.bool_([False]), "first difference"),
+    ],
+)
+def test_differences_are_found(got, want, words):
+    text = difference(got, want, NEAR)
+    assert text is not None
+    assert re.search(words, text), text
+
+
+@pytest.mark.parametrize(
+    "got,want",
+    [
+        (np.float32([1, np.nan, np.inf]), np.float32([1.0005, np.nan, np.inf])),
+        (np.float32([]), np.float32([])),
+        (
+            np.complex64([1 + 1j, complex(np.nan, 1)]),
+            np.complex64([1 + 1.0001j, complex(1, np.nan)]),
+        ),
+        (np.float32(0.0), np.float32(-0.0)),
+    ],
+)
+def test_equal_within_tolerance(got, want):
+    assert difference(got, want, NEAR) is None
+
+
+def test_integers_are_exact_whatever_the_tolerance():
+    assert difference(np.int32([1000]), np.int32([1001]), Tolerance(1.0, 1.0)) is not None
+
+
+def test_every_dtype_has_a_tolerance():
+    for dtype in ALL:
+        found = forward_tolerance(dtype)
+        assert (found is EXACT) == (dtype.kind in "biu"), dtype
+    assert all(FORWARD[d].relative > np.finfo(d.np).eps for d in (float32, float64))
+
+
+def test_a_wrong_rule_is_found_by_differences():
+    case = next(c for c in all_cases() if c.name == "tanh")
+    sample = case.made(float64)[0]
+    op = OPS["tanh"]
+    rule = op.bprop_rule
+    with on_oracle():
+        problem = Problem(case, sample)
+        assert against_differences(problem, problem.gradients()) is None
+        try:
+            op.bprop_rule = lambda attributes: lambda x, out, dout: (dout * (1 - out),)
+            rules_changed()
+            problem = Problem(case, sample)
+            text = against_differences(problem, problem.gradients())
+        finally:
+            op.bprop_rule = rule
+            rules_changed()
+    assert text is not None
+    assert "first difference at [0, 0]" in text
+    assert "by differences" in text
+
+
+def test_a_wrong_second_derivative_is_found():
+    case = OpCase(ops.exp, unary(-1, 1))
+    with on_oracle():
+        problem = Problem(case, case.made(float64)[0], order=2)
+        found = problem.gradients()
+        assert against_differences(problem, found) is None
+        assert against_differences(problem, [found[0] * 1.01]) is not None
+
+
+def test_samples_are_the_same_every_time():
+    for case in all_cases()[::10]:
+        for a, b in zip(case.made(float32), case.made(float32), strict=True):
+            assert call_text(case, a) == call_text(case, b)
+
+
+@pytest.mark.parametrize("dtype", ALL, ids=lambda d: d.name)
+def test_make(dtype):
+    make = Make(dtype, "x")
+    assert make(3, 4).dtype == dtype.np
+    assert make(3, 4).shape == (3, 4)
+    assert make().shape == ()
+    assert make(0, 2).shape == (0, 2)
+    strided = make.strided(4, 5)
+    assert strided.shape == (4, 5)
+    assert not strided.flags.c_contiguous
+    if dtype.kind in "f":
+        values = make(1000, low=-1, high=3).astype(np.float64)
+        assert -1 <= values.min() < -0.8
+        assert 2.8 < values.max() <= 3
+        assert np.isnan(make.special(9).astype(np.float64)).any()
+
+
+def test_a_sample_of_unknown_kind_is_refused():
+    with pytest.raises(ValueError, match="wanted one of normal, broadcast"):
+        Sample((1,), kind="usual")
+    with pytest.raises(ValueError, match="needs a reason"):
+        OpCase(ops.exp, unary(), tol={float32: 1.0})
+
+
+def test_cases_have_one_name_each():
+    names = [n for family in families().values() for n in family]
+    assert len(names) == len(set(names)) == len(all_cases())
+
+
+# ---- reports ----------------------------------------------------------------------------------------
+
+
+def record(check, case, dtype, outcome="passed", **more):
+    base = {"check": check, "case": case, "dtype": dtype, "outcome": outcome, "seconds": 0.001}
+    return {**base, "kinds": ["normal"], "on_host": 0, "message": "", **more}
+
+
+class Run:
+    name, title, quick, dtypes = "Toy", "Toy, 1.0", False, ALL
+
+    def __init__(self, *records):
+        self.results = {
+            "/".join(filter(None, (r["check"], r["case"], r["dtype"]))): r for r in records
+        }
+
+
+@pytest.fixture
+def summary():
+    return report.summarise(
+        Run(
+            record("forward", "exp", "float32"),
+            record("gradient", "exp", "float32", "failed", message="exp: </script><b>wrong"),
+            record("forward", "exp", "float16", on_host=3),
+            record("forward", "exp", "int8", "unsupported"),
+            record("errors", "exp", None),
+            record("forward", "add", "bool", "expected failure"),
+            record("forward", "add", "int8", "skipped"),
+            record("every_op_has_a_case", None, None, "failed", message="none"),
+        )
+    )
+
+
+def test_the_worst_state_is_shown(summary):
+    text = "\n".join(report.terminal(summary, colour=False))
+    (row,) = re.findall(r"\bexp +(\S+)", text)
+    cells = dict(zip(report.COLUMNS, row, strict=True))
+    assert (cells["float32"], cells["float16"], cells["int8"], cells["bool"]) == (
+        "✗",
+        "h",
+        "-",
+        "·",
+    )
+    assert cells["errors"] == "■"
+    assert "✗ every_op_has_a_case: failed" in text
+    assert "2 failed  1 expected failure  1 unsupported  1 on the host  2 passed" in text
+    assert max(map(len, text.splitlines())) <= 108
+
+
+def test_levels(summary):
+    assert summary.levels["bronze: kernels"] == (3, 5)
+    assert summary.levels["gold: training"] == (0, 0)
+
+
+def test_json_is_sorted_and_complete(summary, tmp_path):
+    report.write_json(summary, str(tmp_path / "r.json"))
+    found = json.loads((tmp_path / "r.json").read_text())
+    assert list(found["results"]) == sorted(found["results"])
+    assert found["format"] == 1
+    assert found["duograph"] == ms.__version__
+
+
+def test_the_page_is_safe_and_self_contained(summary, tmp_path):
+    report.write_html(summary, str(tmp_path / "r.html"))
+    page = (tmp_path / "r.html").read_text()
+    assert page.count("</script>") == 1
+    assert "src=" not in page
+    assert "@import" not in page

@@ -1,0 +1,122 @@
+"""The conformance suite on plugins of outsiders: it passes sound ones, catches lying ones, and its lists are strict."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+SUITE = [
+    sys.executable,
+    "-m",
+    "pytest",
+    "-p",
+    "no:cacheprovider",
+    "-q",
+    "--pyargs",
+    "duograph.conformance",
+]
+
+
+def suite(site, *options):
+    done = site.command([*SUITE, "--device", "Toy", *options])
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_a_sound_plugin_passes(site, device):
+    site.install("toy", device("Toy").replace(" or op.name in self.lacks", "").replace(
+        "if op.is_composite:", "if op.is_composite or len(op.infer_types(types, attributes)) > 1:"
+    ))  # fmt: skip
+    code, said = suite(site, "-k", "[add-float32] or [exp-float32] or [gather-float32]")
+    assert code == 0, said
+    assert "conformance of Toy" in said
+    assert "■ passed" in said
+
+
+def test_a_wrong_kernel_is_caught_and_shown(site, device):
+    site.install("toy", device("Toy").replace(
+        "found = op.reference_rule(*op.arguments(arrays), **attributes)",
+        "found = op.reference_rule(*op.arguments(arrays), **attributes) + (op.name == 'exp') / 1000",
+    ))  # fmt: skip
+    code, said = suite(site, "-k", "test_forward and [exp-float32]")
+    assert code == 1
+    assert "exp(float32[3, 4])  [normal]" in said
+    assert "first difference at [0, 0], and 11 more of 12 elements" in said
+    assert "computed  " in said
+    assert "expected  " in said
+    assert "|computed - expected| <= 2e-06 + 1e-05 * |expected|" in said
+
+
+def test_a_misspelt_device_stops_before_collection(site, device):
+    site.install("toy", device("Toy"))
+    done = site.command([*SUITE, "--device", "Tpy"])
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    said = done.stdout + done.stderr
+    assert "--device: device_target: got 'Tpy'" in said
+    assert "Toy" in said
+
+
+def test_the_reports(site, device):
+    site.install("toy", device("Toy", lacks=("exp",), fallback="on"))
+    code, said = suite(
+        site, "-k", "forward and ([exp-float32] or [exp-int32] or [add-float32])",
+        "--conformance-html=r.html", "--conformance-json=r.json",
+    )  # fmt: skip
+    assert code == 0, said
+    page = (site.folder / "r.html").read_text()
+    assert "duograph conformance" in page
+    assert "/*DATA*/null" not in page
+    assert "http://" not in page
+    assert "https://" not in page
+    found = json.loads((site.folder / "r.json").read_text())
+    assert found["device"] == "Toy"
+    assert found["results"]["forward/exp/float32"]["on_host"] > 0
+    assert found["results"]["forward/add/float32"]["outcome"] == "passed"
+    assert found["totals"]["on the host"] >= 2
+
+
+# ---- the two lists ----------------------------------------------------------------------------------
+
+
+def listed(source: str, **lists: dict[str, str]) -> str:
+    lines = "".join(f"\n    conformance_{name} = {entries!r}" for name, entries in lists.items())
+    return source.replace("    lacks =", lines.lstrip("\n") + "\n    lacks =", 1)
+
+
+def test_unsupported_must_be_refused(site, device):
+    gaps = {"forward/exp/*": "there is no exponential here", "forward/gather/int8": "not at all"}
+    site.install("toy", listed(device("Toy", lacks=("exp",)), unsupported=gaps))
+    code, said = suite(site, "-k", "forward and ([exp-float32] or [gather-int8])")
+    assert code == 1
+    assert "gather-int8" in said  # it passes, so it is not unsupported
+    assert "[XPASS(strict)] not at all" in said
+    assert "1 unsupported" in said
+    assert "1 failed" in said
+
+
+def test_a_wrong_result_is_never_unsupported(site, device):
+    source = device("Toy").replace("np.array(found, ", "np.array(np.asarray(found) * 2, ")
+    site.install("toy", listed(source, unsupported={"forward/exp/float32": "it is far off"}))
+    code, said = suite(site, "-k", "test_forward and [exp-float32]")
+    assert code == 1, said
+
+
+def test_expected_failures_are_strict(site, device):
+    gaps = {"forward/exp/*": "exp is on its way"}
+    site.install("toy", listed(device("Toy", lacks=("exp",)), expected_failures=gaps))
+    code, said = suite(site, "-k", "test_forward and [exp-float32]")
+    assert code == 0, said
+    assert "1 expected failure" in said
+    (site.folder / "toy.py").write_text(listed(device("Toy"), expected_failures=gaps))
+    code, said = suite(site, "-k", "test_forward and [exp-float32]")
+    assert code == 1, "exp passes now and is still on the list"
+    assert "[XPASS(strict)] exp is on its way" in said
+
+
+def test_an_entry_that_matches_no_test_is_told(site, device):
+    source = listed(device("Toy"), expected_failures={"forward/exq/*": "no such op"})
+    site.install("toy", source)
+    code, said = suite(site, "--collect-only")
+    assert code == 0, said
+    assert "'forward/exq/*' in its list of gaps matches no test" in said
