@@ -6,10 +6,9 @@ import copy
 import pickle
 from collections import OrderedDict
 
+import duograph as ms
 import numpy as np
 import pytest
-
-import duograph as ms
 from duograph import Parameter, ParameterTuple, Tensor, nn, ops
 from duograph.nn import cell as cell_module
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import duograph as ms
 import numpy as np
 import pytest
-
-import duograph as ms
 from duograph import Tensor, nn, ops
 
 
@@ -375,8 +374,10 @@ OTHERS = {
     "norm": (nn.Norm(1), rand(2, 3), lambda x: np.linalg.norm(x, axis=1)),
     "pad": (nn.Pad(((0, 0), (1, 2))), rand(2, 3), lambda x: np.pad(x, ((0, 0), (1, 2)))),
     "pad reflect": (nn.Pad(((0, 0), (1, 2)), "REFLECT"), rand(2, 3), lambda x: np.pad(x, ((0, 0), (1, 2)), "reflect")),
-    "pad symmetric": (nn.Pad(((0, 0), (1, 2)), "SYMMETRIC"), rand(2, 3), lambda x: np.pad(x, ((0, 0), (1, 2)), "symmetric")),
-    "reflection": (nn.ReflectionPad2d((1, 2, 0, 3)), IMAGE, lambda x: np.pad(x, ((0, 0), (0, 0), (0, 3), (1, 2)), "reflect")),
+    "pad symmetric": (nn.Pad(((0, 0), (1, 2)), "SYMMETRIC"), rand(2, 3),
+                      lambda x: np.pad(x, ((0, 0), (1, 2)), "symmetric")),
+    "reflection": (nn.ReflectionPad2d((1, 2, 0, 3)), IMAGE,
+                   lambda x: np.pad(x, ((0, 0), (0, 0), (0, 3), (1, 2)), "reflect")),
     "replication": (nn.ReplicationPad2d(1), IMAGE, lambda x: np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)), "edge")),
     "constant": (nn.ConstantPad2d((1, -1, 0, 2), 2.5), IMAGE,
                  lambda x: np.pad(x[..., :-1], ((0, 0), (0, 0), (0, 2), (1, 0)), constant_values=2.5)),
@@ -445,7 +446,8 @@ x2, x4 = Tensor(rand(2, 3)), Tensor(rand(1, 3, 4, 4))
 ERRORS = {
     "dense of a text": (lambda: nn.Dense("a", 3), TypeError, "in_channels='a'; wanted an int"),
     "dense of nothing": (lambda: nn.Dense(3, 0), ValueError, "out_channels=0"),
-    "dense, weight": (lambda: nn.Dense(3, 2, weight_init=Tensor(rand(3, 2))), ValueError, r"wanted \(out_channels, in_channels\) = \(2, 3\)"),
+    "dense, weight": (lambda: nn.Dense(3, 2, weight_init=Tensor(rand(3, 2))), ValueError,
+                      r"wanted \(out_channels, in_channels\) = \(2, 3\)"),
     "dense, input": (lambda: nn.Dense(4, 2)(x2), ValueError, r"\(2, 3\)"),
     "dense, activation": (lambda: nn.Dense(4, 2, activation=3), TypeError, "activation=3"),
     "unknown activation": (lambda: nn.get_activation("foo"), KeyError, "foo"),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import duograph as ms
 import numpy as np
 import pytest
-
-import duograph as ms
 from duograph import nn
 
 # a.weight starts as [1, -2, 3], a.bias as [.5, .25]; step i gets i * [.1, -.2, .3] and [1, -1]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 
+import duograph as ms
 import numpy as np
 import pytest
-
-import duograph as ms
 from duograph import Tensor, amp, dataset, nn, ops, train
 
 

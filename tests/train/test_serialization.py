@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 
+import duograph as ms
 import numpy as np
 import pytest
 import safetensors
-
-import duograph as ms
 from duograph import Parameter, Tensor, nn
 from duograph.dtype import ALL
 
@@ -170,7 +169,7 @@ def test_bad_files(tmp_path, name):
         f.write(data)
     net = nn.Dense(2, 3)
     before = net.weight.asnumpy().copy()
-    with pytest.raises(ValueError, match="net.ckpt"):
+    with pytest.raises(ValueError, match=r"net\.ckpt"):
         ms.load_checkpoint(path_in(tmp_path), net)
     np.testing.assert_array_equal(net.weight.asnumpy(), before)
 

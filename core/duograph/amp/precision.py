@@ -79,7 +79,8 @@ def auto_mixed_precision(network: Cell, amp_level: str = "O0", dtype: Any = floa
 
     Args:
         network: Cell; it is changed.
-        amp_level: ``"O0"`` nothing; ``"O1"`` and ``"auto"`` the layers of the white list; ``"O2"`` all but those of the black list; ``"O3"``
+        amp_level: ``"O0"`` nothing; ``"O1"`` and ``"auto"`` the layers of the white list; ``"O2"`` all but those
+            of the black list; ``"O3"``
             everything. Results come back in float32, except with ``"O0"``.
         dtype: float16 or bfloat16.
 

@@ -17,7 +17,7 @@ class Stream:
     """Numbers from one state: every draw goes on where the last one ended."""
 
     def __init__(self) -> None:
-        self._state = random_state.next_state()
+        self._state = tuple(int(word) for word in random_state.next_state())
         self._drawn = 0
 
     def rewind(self) -> None:

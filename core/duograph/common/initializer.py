@@ -1,6 +1,7 @@
 """Initial values of Parameters, made on the host so that they are the same on every device.
 
-Random ones come from the global random state. Each call of `initializer` takes its next position, at the time of the call: values do
+Random ones come from the global random state. Each call of `initializer` takes its next position, at the time of
+the call: values do
 not depend on when they are made.
 """
 

@@ -1,6 +1,7 @@
 """Dataset: a chain of steps over rows, each a generator over the one before it.
 
-A row is a tuple of NumPy arrays, one per column. A pass over the chain is an *epoch*; nothing is computed before a row is asked for.
+A row is a tuple of NumPy arrays, one per column. A pass over the chain is an *epoch*; nothing is computed before a
+row is asked for.
 """
 
 from __future__ import annotations
@@ -219,7 +220,7 @@ class Dataset:
         num_parallel_workers: int | None = None,
         pad_info: dict[str, Any] | None = None,
     ) -> Dataset:
-        """Pad and stack rows; `pad_info` maps columns to (shape, value), None in a shape is the largest of the batch."""
+        """Pad and stack rows; `pad_info` maps columns to (shape, value), None in a shape is the longest there is."""
         del num_parallel_workers
         return _Batch(self, batch_size, drop_remainder, None, None, None, pad_info or {})
 
@@ -402,7 +403,7 @@ class _Batch(Dataset):
         return tuple(self._stacked(c, columns[c]) for c in self._columns)
 
     def _stacked(self, name: str, values: Any) -> Any:
-        arrays = values if isinstance(values, np.ndarray) else [as_array(v) for v in values]
+        arrays: Any = values if isinstance(values, np.ndarray) else [as_array(v) for v in values]
         if self.pad is not None and (not self.pad or name in self.pad):
             arrays = _padded(arrays, *self.pad.get(name, (None, 0)))
         try:
@@ -606,7 +607,7 @@ class _Project(Dataset):
             yield tuple(row[i] for i in self._picks)
 
 
-def zip(datasets: Iterable[Dataset]) -> Dataset:  # noqa: A001 (MindSpore's name)
+def zip(datasets: Iterable[Dataset]) -> Dataset:
     """Datasets side by side (`mindspore.dataset.zip`).
 
     Raises:

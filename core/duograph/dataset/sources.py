@@ -73,7 +73,8 @@ class GeneratorDataset(_Source):
     """Rows from any Python source (`mindspore.dataset.GeneratorDataset`).
 
     Args:
-        source: object with `__getitem__` and `__len__`, an iterable, or a function that returns an iterator; a row is a tuple
+        source: object with `__getitem__` and `__len__`, an iterable, or a function that returns an iterator; a row
+            is a tuple
             of arrays or numbers.
         column_names: name, or list of names.
         column_types: list of dtypes that rows are checked against.

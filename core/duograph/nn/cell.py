@@ -97,6 +97,26 @@ class Cell:
         ['fc.weight', 'fc.bias']
     """
 
+    training: bool
+    requires_grad: bool
+    _params: _Members
+    _cells: _Members
+    _buffers: _Members
+    _transient: set[str]
+    _auto_prefix: bool
+    _flags: dict[str, Any]
+    _plain: bool
+    _float_type: Any
+    _recompute: bool
+    _param_prefix: str
+    _inputs: Any
+    _jit_config: Any
+    _forward_pre_hooks: OrderedDict[int, Any]
+    _forward_hooks: OrderedDict[int, Any]
+    _forward_hooks_always: set[int]
+    _backward_hooks: OrderedDict[int, Any]
+    _backward_pre_hooks: OrderedDict[int, Any]
+
     def __init__(self, auto_prefix: bool = True, flags: Mapping[str, Any] | None = None) -> None:
         own = self.__dict__
         own["_params"] = _Members.of(self)
@@ -224,7 +244,7 @@ class Cell:
             raise AttributeError(
                 f"{type(self).__name__}: call super().__init__() before setting Parameters or Cells"
             )
-        return found  # type: ignore[no-any-return]
+        return found
 
     def _replace_parameter(self, name: str, value: Any) -> None:
         if value is None:
@@ -480,12 +500,12 @@ class Cell:
 
     def get_flags(self) -> dict[str, Any]:
         """The flags that `add_flags` set."""
-        return self._flags  # type: ignore[no-any-return]
+        return self._flags
 
     @property
     def param_prefix(self) -> str:
         """What stands before the names of this Cell's Parameters."""
-        return self._param_prefix  # type: ignore[no-any-return]
+        return self._param_prefix
 
     @property
     def cls_name(self) -> str:

@@ -54,7 +54,9 @@ class _Decay(LearningRateSchedule):
 
 
 class ExponentialDecayLR(_Decay):
-    """`learning_rate * decay_rate ** (step / decay_steps)`, whole steps with `is_stair` (`mindspore.nn.ExponentialDecayLR`).
+    """`learning_rate * decay_rate ** (step / decay_steps)` (`mindspore.nn.ExponentialDecayLR`).
+
+    With `is_stair` the exponent is a whole number.
 
     Raises:
         ValueError: an argument of 0 or less.
@@ -70,7 +72,7 @@ class ExponentialDecayLR(_Decay):
 
 
 class NaturalExpDecayLR(_Decay):
-    """`learning_rate * exp(-decay_rate * step)`, in stairs of decay_steps with `is_stair` (`mindspore.nn.NaturalExpDecayLR`)."""
+    """`learning_rate * exp(-decay_rate * step)`, in stairs with `is_stair` (`mindspore.nn.NaturalExpDecayLR`)."""
 
     def construct(self, global_step: Tensor) -> Tensor:
         step = _float(global_step)

@@ -1,7 +1,8 @@
 """Steps of training as single ops: the update of one parameter by each optimiser, and moving statistics.
 
 Every one is a composite, so it runs wherever its parts run; a backend may claim it whole. Rates and powers are
-0-d operands, so that a step never compiles anything new; what an optimiser fixes once is an attribute. Arithmetic is done in
+0-d operands, so that a step never compiles anything new; what an optimiser fixes once is an attribute. Arithmetic
+is done in
 float32 at least, results come back in the dtype of what they replace.
 """
 

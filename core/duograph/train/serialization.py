@@ -337,7 +337,7 @@ def ckpt_to_safetensors(
     file_path: str, save_path: str | None = None, name_map: Mapping[str, str] | None = None,
     file_name_regex: str | None = None, processes_num: int = 1,
 ) -> None:  # fmt: skip
-    """Write a checkpoint again with the suffix ``.safetensors``, renamed by `name_map` (`mindspore.ckpt_to_safetensors`)."""
+    """Write a checkpoint again as ``.safetensors``, renamed by `name_map` (`mindspore.ckpt_to_safetensors`)."""
     del file_name_regex, processes_num
     _convert(file_path, save_path, name_map, "safetensors")
 
@@ -346,7 +346,7 @@ def safetensors_to_ckpt(
     file_path: str, save_path: str | None = None, name_map: Mapping[str, str] | None = None,
     file_name_regex: str | None = None, processes_num: int = 1,
 ) -> None:  # fmt: skip
-    """Write a checkpoint again with the suffix ``.ckpt``, renamed by `name_map` (`mindspore.safetensors_to_ckpt`)."""
+    """Write a checkpoint again as ``.ckpt``, renamed by `name_map` (`mindspore.safetensors_to_ckpt`)."""
     del file_name_regex, processes_num
     _convert(file_path, save_path, name_map, "ckpt")
 

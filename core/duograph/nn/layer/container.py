@@ -118,7 +118,7 @@ class SequentialCell(_Numbered):
 
     def __init__(self, *args: Any) -> None:
         super().__init__()
-        if len(args) == 1 and isinstance(args[0], (list, tuple)) or len(args) != 1:
+        if (len(args) == 1 and isinstance(args[0], (list, tuple))) or len(args) != 1:
             cells = args[0] if len(args) == 1 else args
             self._set_all([self._check_cell(c) for c in cells])
         elif isinstance(args[0], Mapping):
@@ -221,7 +221,7 @@ class CellDict(Cell):
             raise ArgumentError(f"CellDict: got key {key!r}; wanted a name without a dot")
         if not isinstance(cell, Cell):
             raise ArgumentError(f"CellDict: got {type(cell).__name__}; wanted a Cell")
-        if key in self.__dict__ and key not in self._cells or hasattr(type(self), key):
+        if (key in self.__dict__ and key not in self._cells) or hasattr(type(self), key):
             raise KeyError(f"CellDict: the key {key!r} is an attribute of the CellDict; wanted another")
         if self._auto_prefix:
             head = f"{self.param_prefix}." if self.param_prefix else ""

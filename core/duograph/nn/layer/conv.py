@@ -54,7 +54,7 @@ class _Conv(Cell):
     """What convolutions of every rank and direction share."""
 
     _axes = 2
-    _formats = ("NCHW",)
+    _formats: tuple[str, ...] = ("NCHW",)
     _transposed = False
 
     def __init__(

@@ -154,7 +154,10 @@ class ChannelShuffle(Cell):
     def construct(self, x: Tensor) -> Tensor:
         n, c = x.shape[:2]
         if c % self.groups:
-            raise ShapeError(f"ChannelShuffle: input has shape {x.shape}; wanted channels in multiples of {self.groups}")
+            raise ShapeError(
+                f"ChannelShuffle: input has shape {x.shape}; "
+                f"wanted channels in multiples of {self.groups}"
+            )
         rest = math.prod(x.shape[2:])
         return x.reshape(n, self.groups, c // self.groups, rest).transpose(0, 2, 1, 3).reshape(x.shape)
 

@@ -1,6 +1,7 @@
 """Recurrent layers over sequences: RNN, LSTM, GRU.
 
-The input's part of all gates is one product over the whole sequence; a step of the loop is one op (`ops.lstm_step` and its like).
+The input's part of all gates is one product over the whole sequence; a step of the loop is one op (`ops.lstm_step`
+and its like).
 """
 
 from __future__ import annotations
@@ -178,7 +179,8 @@ class RNN(_Recurrent):
         bidirectional: also from the end; outputs are joined on the last axis.
         dtype: of the Parameters.
 
-    Inputs: x; hx, the first state (layers * directions, N, hidden_size), zeros when None; seq_length (N,): steps that count, others give
+    Inputs: x; hx, the first state (layers * directions, N, hidden_size), zeros when None; seq_length (N,): steps
+        that count, others give
     zeros. Outputs: output for every step, and the last state.
 
     Raises:
@@ -229,7 +231,7 @@ class GRU(_Recurrent):
 
 
 class LSTM(_Recurrent):
-    """LSTM layers (`mindspore.nn.LSTM`); arguments as for `RNN`, without nonlinearity; hx and the last state are pairs (h, c).
+    """LSTM layers (`mindspore.nn.LSTM`); as `RNN`, without nonlinearity; hx and the last state are pairs (h, c).
 
     Examples:
         >>> import duograph as ms

@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from ... import ops
-from ...common.initializer import Zero, XavierNormal, XavierUniform, initializer
+from ...common.initializer import XavierNormal, XavierUniform, Zero, initializer
 from ...dtype import float32
 from ...errors import ArgumentError, ArgumentValueError, ShapeError
 from ...parameter import Parameter
@@ -39,7 +39,8 @@ class MultiheadAttention(Cell):
         batch_first: inputs are (N, L, E) rather than (L, N, E).
         dtype: of the Parameters.
 
-    Inputs: query (L, N, E), key (S, N, kdim), value (S, N, vdim) (or without N); key_padding_mask (N, S) and attn_mask (L, S) or
+    Inputs: query (L, N, E), key (S, N, kdim), value (S, N, vdim) (or without N); key_padding_mask (N, S) and
+        attn_mask (L, S) or
     (N * num_heads, L, S): True, or what is added, where a key is not seen; need_weights; average_attn_weights.
     Outputs: (output like query, weights (N, L, S), (N, num_heads, L, S) when not averaged, None when not needed).
 
@@ -103,6 +104,10 @@ class MultiheadAttention(Cell):
             self.bias_k = Parameter(initializer(XavierNormal(), shape, dtype), name="bias_k")
             self.bias_v = Parameter(initializer(XavierNormal(), shape, dtype), name="bias_v")
 
+    q_proj_weight: Parameter
+    k_proj_weight: Parameter
+    v_proj_weight: Parameter
+
     def construct(
         self,
         query: Tensor,
@@ -118,7 +123,8 @@ class MultiheadAttention(Cell):
             query, key, value = (t.expand_dims(0 if self.batch_first else 1) for t in (query, key, value))
         elif self.batch_first:
             query, key, value = (t.swapaxes(0, 1) for t in (query, key, value))
-        for name, t, width in (("query", query, self.embed_dim), ("key", key, self.kdim), ("value", value, self.vdim)):  # fmt: skip
+        widths = (self.embed_dim, self.kdim, self.vdim)
+        for name, t, width in zip(("query", "key", "value"), (query, key, value), widths, strict=True):
             if t.ndim != 3 or t.shape[2] != width:
                 raise ShapeError(
                     f"MultiheadAttention: {name} has shape {t.shape}; wanted {width} on the last of three axes"

@@ -72,6 +72,3 @@ class LossBase(Cell):
                 weights = ops.cast(weights, wide.dtype)
             wide = wide * weights
         return ops.cast(reduce(wide, self.reduction), dtype)
-
-    def construct(self, logits: Any, labels: Any) -> Any:
-        raise NotImplementedError(f"{type(self).__name__}: has no construct(logits, labels)")

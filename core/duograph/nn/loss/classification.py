@@ -281,7 +281,7 @@ class MultiClassDiceLoss(LossBase):
 
 
 class FocalLoss(LossBase):
-    """Cross entropy that counts sure answers less: `(1 - p) ** gamma` times it (Lin et al., 2017; `mindspore.nn.FocalLoss`).
+    """Cross entropy times `(1 - p) ** gamma`: sure answers count less (Lin et al., 2017; `mindspore.nn.FocalLoss`).
 
     Args:
         weight: Tensor (C,), one factor per class.

@@ -24,7 +24,8 @@ class Accuracy(EvaluationBase):
     """Share of right answers (`mindspore.train.Accuracy`).
 
     Args:
-        eval_type: ``"classification"``: predictions (N, C, ...), labels (N, ...) or one-hot; ``"multilabel"``: zeros and ones of
+        eval_type: ``"classification"``: predictions (N, C, ...), labels (N, ...) or one-hot; ``"multilabel"``:
+            zeros and ones of
             one shape, right where all of a row agree.
 
     Raises:

@@ -191,7 +191,7 @@ class AdamWeightDecay(Optimizer):
 
 
 class AdaMax(_PowersOfBeta):
-    """AdaMax (Kingma and Ba, 2015; `mindspore.nn.AdaMax`): Adam with the largest gradient in place of the second moment."""
+    """AdaMax (Kingma and Ba, 2015; `mindspore.nn.AdaMax`): Adam over the largest gradient so far."""
 
     def __init__(
         self,

@@ -37,10 +37,13 @@ class Optimizer(Cell):
 
     Args:
         learning_rate: number, 0-d Tensor, 1-d Tensor, list or iterable (one rate per step), or LearningRateSchedule.
-        parameters: list, tuple or iterable of Parameters, or of groups: dictionaries with ``params`` and, if they differ
-            from the common ones, ``lr``, ``weight_decay`` and ``grad_centralization``; one may be ``{"order_params": ...}``,
+        parameters: list, tuple or iterable of Parameters, or of groups: dictionaries with ``params`` and, if they
+            differ
+            from the common ones, ``lr``, ``weight_decay`` and ``grad_centralization``; one may be
+            ``{"order_params": ...}``,
             the order in which gradients come.
-        weight_decay: number, or a Cell from global_step to a number: added to the gradient, times the weights. Without groups,
+        weight_decay: number, or a Cell from global_step to a number: added to the gradient, times the weights.
+            Without groups,
             Parameters with ``beta`` or ``gamma`` in their names are spared.
         loss_scale: gradients are divided by it.
 

@@ -105,7 +105,7 @@ class ForwardValueAndGrad(Cell):
                 f"wanted a ParameterTuple"
             )
         self.network = network
-        self.weights = weights if isinstance(weights, ParameterTuple) else weights
+        self.weights = weights
         self.get_all, self.get_by_list, self.sens_param = get_all, get_by_list, sens_param
 
     def construct(self, *inputs: Any) -> Any:
@@ -136,7 +136,7 @@ class WithGradCell(Cell):
 
 
 class TrainOneStepCell(Cell):
-    """One training step: runs a network with its loss, takes gradients, updates; returns the loss (`mindspore.nn.TrainOneStepCell`).
+    """One training step: forward, backward, update; returns the loss (`mindspore.nn.TrainOneStepCell`).
 
     Args:
         network: Cell from data to a loss.
@@ -210,7 +210,7 @@ class ParameterUpdate(Cell):
 
 
 class DistributedGradReducer(Cell):
-    """Mean of gradients over devices; on one device the gradients themselves (`mindspore.nn.DistributedGradReducer`)."""
+    """Mean of gradients over devices; on one device they stay (`mindspore.nn.DistributedGradReducer`)."""
 
     def __init__(
         self,

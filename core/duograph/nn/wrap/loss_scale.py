@@ -19,7 +19,7 @@ __all__ = [
 
 
 class DynamicLossScaleUpdateCell(Cell):
-    """Divides the scale after an overflow, multiplies it after a run of good steps (`mindspore.nn.DynamicLossScaleUpdateCell`).
+    """A scale that falls after an overflow and grows after good steps (`mindspore.nn.DynamicLossScaleUpdateCell`).
 
     Args:
         loss_scale_value: first scale, above 0.
@@ -113,7 +113,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         self.loss_scaling_manager: Cell | None = None
         if isinstance(scale_sense, Cell):
             self.loss_scaling_manager = scale_sense
-            first = Tensor(float(scale_sense.get_loss_scale()), "float32")
+            first = Tensor(float(scale_sense.get_loss_scale()), "float32")  # type: ignore[attr-defined]
         elif isinstance(scale_sense, Tensor):
             if scale_sense.shape not in ((), (1,)):
                 raise ShapeError(

@@ -1,5 +1,7 @@
 """Callbacks that print, stop early, change the rate and keep a history."""
 
+# ruff: noqa: T201  (they talk to the user)
+
 from __future__ import annotations
 
 import time
