@@ -556,7 +556,7 @@ class _Pick(Dataset):
 def _in_order(dataset: Dataset) -> Iterator[Row]:
     """A pass that does not shuffle at its source, so that parts of a split never overlap."""
     plain = getattr(dataset, "rows_in_order", None)
-    return plain() if plain is not None else dataset.rows()  # type: ignore[no-any-return]
+    return plain() if plain is not None else dataset.rows()
 
 
 class _Zip(Dataset):

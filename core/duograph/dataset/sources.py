@@ -58,7 +58,7 @@ class _Source(Dataset):
         raise NotImplementedError
 
     def _size(self) -> int | None:
-        return self._sampler.length(self._count())  # type: ignore[no-any-return]
+        return self._sampler.length(self._count())
 
     def _generate(self) -> Iterator[Row]:
         for i in self._sampler.indices(self._count()):

@@ -61,7 +61,7 @@ class Rescale:
         self.rescale, self.shift = np.float32(rescale), np.float32(shift)
 
     def __call__(self, image: Any) -> Array:
-        return np.asarray(image).astype(np.float32) * self.rescale + self.shift  # type: ignore[no-any-return]
+        return np.asarray(image).astype(np.float32) * self.rescale + self.shift
 
 
 class Normalize:
@@ -95,7 +95,7 @@ class Normalize:
                 f"Normalize: got an image of shape {array.shape} and {len(self.mean)} means; "
                 f"wanted one per channel"
             )
-        return (array - self.mean.reshape(shape)) / self.std.reshape(shape)  # type: ignore[no-any-return]
+        return (array - self.mean.reshape(shape)) / self.std.reshape(shape)
 
 
 class HWC2CHW:
@@ -187,7 +187,7 @@ def _linear(array: Array, out: int, axis: int) -> Array:
     shape = [1] * array.ndim
     shape[axis] = out
     share = (at - low).reshape(shape)
-    return np.take(array, low, axis) * (1 - share) + np.take(array, high, axis) * share  # type: ignore[no-any-return]
+    return np.take(array, low, axis) * (1 - share) + np.take(array, high, axis) * share
 
 
 def _sides(owner: str, padding: Any) -> tuple[int, int, int, int]:
@@ -213,7 +213,7 @@ class Pad:
         width = [(top, bottom), (left, right)] + [(0, 0)] * (array.ndim - 2)
         if self.mode == "constant":
             return np.pad(array, width, constant_values=self.fill_value)
-        return np.pad(array, width, mode=self.mode)  # type: ignore[call-overload,no-any-return]
+        return np.pad(array, width, mode=self.mode)  # type: ignore[call-overload]
 
 
 def _pair(owner: str, size: Any) -> tuple[int, int]:
@@ -300,7 +300,7 @@ class _RandomFlip:
 
     def __call__(self, image: Any) -> Array:
         if config.random_numbers().random() < self.prob:
-            return self._flip()(image)  # type: ignore[no-any-return]
+            return self._flip()(image)
         return np.asarray(image)
 
 

@@ -214,7 +214,7 @@ class CellDict(Cell):
             self.update(args[0])
 
     def __getitem__(self, key: str) -> Cell:
-        return self._cells[key]  # type: ignore[no-any-return]
+        return self._cells[key]
 
     def __setitem__(self, key: str, cell: Cell) -> None:
         if not isinstance(key, str) or not key or "." in key:
@@ -264,7 +264,7 @@ class CellDict(Cell):
         """Take a Cell out and return it."""
         found = self._cells[key]
         del self._cells[key]
-        return found  # type: ignore[no-any-return]
+        return found
 
     def update(self, cells: Any) -> None:
         """Add or replace Cells from a mapping or a list of (name, Cell)."""

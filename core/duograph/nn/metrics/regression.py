@@ -108,7 +108,7 @@ class CosineSimilarity(Metric):
     def clear(self) -> None:
         self._matrix: Any = None
 
-    def update(self, inputs: Any) -> None:  # type: ignore[override]
+    def update(self, inputs: Any) -> None:
         rows = self._convert_data(inputs)
         if self.similarity == "cosine":
             rows = rows / np.linalg.norm(rows, ord=2, axis=-1, keepdims=True)

@@ -138,7 +138,7 @@ class _Watcher(Callback):
     def _value(self, run_context: RunContext) -> float | None:
         p = run_context.original_args()
         if self.monitor == "loss":
-            return _loss(p)  # type: ignore[no-any-return]
+            return _loss(p)
         results = p.get("eval_results") or {}
         name = self.monitor[5:] if self.monitor.startswith("eval_") else self.monitor
         for key in (self.monitor, name):
