@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 
+import numpy as np
 import pytest
 
 from ..dtype import DType, as_dtype, complex128, float64
@@ -32,16 +33,15 @@ _WIDEST = (float64, complex128)
 def _attempt(found: list[str], case: OpCase, sample: Sample, session: Session, function):
     """`function()`, or None with the failure written down.
 
-    A refusal by the device ends the test: skipped where the call needs a dtype that the device does not have.
+    A refusal by the device ends the test, except where the call needs a dtype that the device does not have.
     """
     try:
         return function()
     except (UnsupportedOpError, DTypeError) as error:
         with on_oracle() as seen:
             function()
-        lacks = sorted(d.name for d in seen - set(session.dtypes))
-        if lacks:
-            pytest.skip(f"needs {', '.join(lacks)}, which {session.name} does not have")
+        if not seen <= set(session.dtypes):
+            return None
         error.args = (f"{call_text(case, sample)}\n{error}",)
         raise
     except Exception as error:  # noqa: BLE001 (whatever a device raises is a finding)
@@ -51,8 +51,6 @@ def _attempt(found: list[str], case: OpCase, sample: Sample, session: Session, f
 
 def _expected(case: OpCase, sample: Sample):
     if case.oracle is not None:
-        import numpy as np
-
         with np.errstate(all="ignore"):
             return results_of(case.oracle(*sample.args, **sample.kwargs))
     return results_of(run(case, sample))
@@ -66,6 +64,8 @@ def test_forward(case, dtype, session, record_property):
     computed = [
         _attempt(found, case, s, session, lambda s=s: results_of(run(case, s))) for s in samples
     ]
+    if not found and all(c is None for c in computed):
+        pytest.skip(f"every call needs a dtype that {session.name} does not have")
     with on_oracle():
         expected = [None if c is None else _expected(case, s) for s, c in zip(samples, computed)]
     for sample, got, want in zip(samples, computed, expected):
@@ -225,6 +225,8 @@ def _compare_rule(found: list[str], case: OpCase, op: Op, sample: Sample, dtype:
         op.bprop_rule = rule
         rules_changed()
     for got, want in zip(with_rule, of_body):
+        if not np.isfinite(want).all():
+            continue  # a body that cannot be differentiated is why there is a rule
         text = difference(got, want, gradient_tolerance(dtype, 1e-9))
         if text is not None:
             found.append(f"rule and body of {call_text(case, sample)}\n{indented(text)}")
