@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..tensor import Tensor
-from .transforms import _positions, _tensors, jvp, vjp
+from .transforms import _positions, jvp, tensors_of, vjp
 
 __all__ = ["jacrev", "jacfwd"]
 
@@ -71,7 +71,7 @@ def jacrev(
         chosen = tuple(args[i] for i in positions)
         found = vjp(_split(fn, args, positions), *chosen, has_aux=has_aux)
         value, pull = found[0], found[1]
-        outputs = list(_tensors(value))
+        outputs = list(tensors_of(value))
         if len(outputs) != 1:
             raise ArgumentError(f"jacrev: the function returned {len(outputs)} Tensors; wanted one")
         out = outputs[0]

@@ -22,44 +22,35 @@ from .tape import (
     recording,
 )
 
-__all__ = [
-    "grad",
-    "value_and_grad",
-    "vjp",
-    "jvp",
-    "GradOperation",
-    "custom_gradient",
-    "Hook",
-    "add_hook",
-]
+__all__ = ["grad", "value_and_grad", "vjp", "jvp", "GradOperation"]
 
 
 # ---- structures ---------------------------------------------------------------------------------
 
 
-def _tensors(value: Any) -> Iterator[Tensor]:
+def tensors_of(value: Any) -> Iterator[Tensor]:
     """The tensors of a nest of tuples, lists and dicts, in order."""
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, (tuple, list)):
         for v in value:
-            yield from _tensors(v)
+            yield from tensors_of(v)
     elif isinstance(value, dict):
         for v in value.values():
-            yield from _tensors(v)
+            yield from tensors_of(v)
 
 
-def _mapped(value: Any, function: Callable[[Tensor], Any]) -> Any:
+def mapped(value: Any, function: Callable[[Tensor], Any]) -> Any:
     """The same nest with every tensor replaced."""
     if isinstance(value, Tensor):
         return function(value)
     if isinstance(value, tuple):
-        items = [_mapped(v, function) for v in value]
+        items = [mapped(v, function) for v in value]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     if isinstance(value, list):
-        return [_mapped(v, function) for v in value]
+        return [mapped(v, function) for v in value]
     if isinstance(value, dict):
-        return {k: _mapped(v, function) for k, v in value.items()}
+        return {k: mapped(v, function) for k, v in value.items()}
     return value
 
 
@@ -98,7 +89,7 @@ class _Recorded:
             type_ = out._type
             if not type_.level:
                 continue
-            cot = _ones(out) if seed is None else seed
+            cot = ones_of(out) if seed is None else seed
             if create_graph:
                 if cot._type.device is None:
                     commit(cot, type_.place)
@@ -125,7 +116,7 @@ class _Recorded:
         return result
 
 
-def _ones(out: Tensor) -> Tensor:
+def ones_of(out: Tensor) -> Tensor:
     from ..ops.creation import fill
 
     one: Any = True if out._type.dtype.kind == "b" else 1
@@ -224,7 +215,7 @@ def _record(
                 run.add_leaf(made._edge, made._type)
                 return made
 
-            given[i] = _mapped(given[i], enter)
+            given[i] = mapped(given[i], enter)
         with _recorded_weights(weights, level) as edges:
             for p, edge in zip(weights, edges, strict=True):
                 run.add_leaf(edge, p._type)
@@ -238,18 +229,18 @@ def _record(
                     )
                 main = result[0]
             # a parameter that is returned loses its edge below: keep what it is now
-            run.outputs = [_as_result(t) for t in _tensors(main)]
+            run.outputs = [as_result(t) for t in tensors_of(main)]
             if not run.outputs:
                 raise GradientError(
                     f"grad: the function returned {type(main).__name__} without a Tensor; "
                     f"wanted at least one Tensor to differentiate"
                 )
             outermost = d == 1
-            run.result = _mapped(result, detached) if outermost else result
+            run.result = mapped(result, detached) if outermost else result
     return run
 
 
-def _as_result(t: Tensor) -> Tensor:
+def as_result(t: Tensor) -> Tensor:
     made = Tensor._make(t._type, t._buf)
     if t._type.level:
         made._edge = t._edge
@@ -357,8 +348,8 @@ def value_and_grad(
         inputs = iter(found[:n_inputs])
         by_position = []
         for i in positions:
-            if any(True for _ in _tensors(args[i])):
-                g = _mapped(args[i], lambda _: next(inputs))
+            if any(True for _ in tensors_of(args[i])):
+                g = mapped(args[i], lambda _: next(inputs))
                 by_position.append((i, g) if return_ids else g)
         by_weight: list[Any] = found[n_inputs:]
         if return_ids:
@@ -386,7 +377,7 @@ def value_and_grad(
 def _seeds(outputs: Sequence[Tensor], sens: Any) -> list[Tensor | None]:
     if sens is None:
         return [None] * len(outputs)
-    given = list(_tensors(sens)) if not isinstance(sens, (int, float)) else [Tensor(sens)]
+    given = list(tensors_of(sens)) if not isinstance(sens, (int, float)) else [Tensor(sens)]
     if len(given) != len(outputs):
         raise ArgumentError(
             f"grad: got {len(given)} cotangents for {len(outputs)} results; wanted one each"
@@ -399,7 +390,7 @@ def _seeds(outputs: Sequence[Tensor], sens: Any) -> list[Tensor | None]:
                     f"grad: got a cotangent of shape {s.shape} for a result of shape {out.shape}; "
                     f"wanted the result's shape"
                 )
-            s = _ones(out) * s
+            s = ones_of(out) * s
         seeds.append(s)
     return seeds
 
@@ -463,14 +454,14 @@ def vjp(
     """
     _check_callable("vjp", fn)
     params, one_weight = _weights(weights)
-    positions = [i for i, x in enumerate(inputs) if any(True for _ in _tensors(x))]
+    positions = [i for i, x in enumerate(inputs) if any(True for _ in tensors_of(x))]
     recorded = _record(fn, inputs, {}, positions, params, has_aux)
 
     def pullback(*cotangents: Any) -> Any:
         found = recorded.pull(_seeds(recorded.outputs, cotangents))
         n_inputs = len(found) - len(params)
         items = iter(found[:n_inputs])
-        of_inputs = tuple(_mapped(inputs[i], lambda _: next(items)) for i in positions)
+        of_inputs = tuple(mapped(inputs[i], lambda _: next(items)) for i in positions)
         shown: Any = of_inputs[0] if len(of_inputs) == 1 else of_inputs
         if weights is None:
             return shown
@@ -525,12 +516,12 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> t
         return found[1](*cotangents)
 
     first = vjp(fn, *args, has_aux=has_aux)
-    outputs = list(_tensors(first[0]))
-    zeros = [_ones(t) * 0 for t in outputs]
+    outputs = list(tensors_of(first[0]))
+    zeros = [ones_of(t) * 0 for t in outputs]
     _, push = vjp(pulled, *zeros)
     tangents = push(*directions)
     items = iter(tangents if isinstance(tangents, tuple) else (tangents,))
-    tangent = _mapped(first[0], lambda _: next(items))
+    tangent = mapped(first[0], lambda _: next(items))
     return (first[0], tangent, *first[2:])
 
 
@@ -577,7 +568,7 @@ class GradOperation:
 
         def run(*args: Any, **kwargs: Any) -> Any:
             n = len(args) - (1 if self.sens_param else 0)
-            tensors = tuple(i for i in range(n) if any(True for _ in _tensors(args[i])))
+            tensors = tuple(i for i in range(n) if any(True for _ in tensors_of(args[i])))
             position: Any
             if self.get_all:
                 position = tensors
@@ -589,120 +580,3 @@ class GradOperation:
             return grad(fn, position, chosen, sens_param=self.sens_param)(*args, **kwargs)
 
         return run
-
-
-# ---- custom gradients and hooks -----------------------------------------------------------------
-
-
-def custom_gradient(
-    forward: Callable[..., Any], bprop: Callable[..., Any], args: Sequence[Any], name: str
-) -> Any:
-    """Run `forward(*args)` as one node whose gradient is `bprop(*args, out, dout)`.
-
-    Args:
-        forward: any Python code returning a Tensor or a tuple of them.
-        bprop: returns one gradient per argument that is a Tensor (or one per argument).
-        args: arguments; tensors among them that are recorded get the gradients.
-        name: for messages.
-
-    Raises:
-        GradientError: `bprop` returned another number, or another shape, than the arguments.
-    """
-    recorded = [isinstance(x, Tensor) and x._type.level > 0 for x in args]
-    if not active[0] or not any(recorded):
-        return forward(*args)
-    level = max(x._type.level for x, r in zip(args, recorded, strict=True) if r)
-    plain = [detached(x) if isinstance(x, Tensor) else x for x in args]
-    out = _mapped(forward(*plain), detached)
-    several = isinstance(out, (tuple, list))
-    outs = [t for t in _tensors(out)]
-    for t in outs:
-        if t._type.device is None:
-            commit(t, registry.current_device())
-    first = next(x for x, r in zip(args, recorded, strict=True) if r)
-    kept = tuple(_as_result(x) if isinstance(x, Tensor) else x for x in args)
-
-    def run(create_graph: bool, *douts: Any) -> Sequence[Any]:
-        given = kept if create_graph else plain
-        dout: Any = tuple(douts) if several else douts[0]
-        found = bprop(*given, out, dout)
-        return _per_argument(name, args, found)
-
-    plan = PythonPlan(
-        run,
-        tuple(t._type.plain for t in outs),
-        tuple(x._type.plain if r else None for x, r in zip(args, recorded, strict=True)),
-        first._type.device,
-        name,
-    )
-    parents = tuple(x._edge if r else None for x, r in zip(args, recorded, strict=True))
-    node = Node(plan, parents, (), level > 1)
-    from .tape import Output
-
-    counter = iter(range(len(outs)))
-
-    def wrap(t: Tensor) -> Tensor:
-        made = Tensor._make(t._type.on(t._type.device, level), t._buf)
-        i = next(counter)
-        made._edge = Output(node, i) if len(outs) > 1 else node
-        return made
-
-    return _mapped(out, wrap)
-
-
-def _per_argument(name: str, args: Sequence[Any], found: Any) -> list[Any]:
-    items = list(found) if isinstance(found, (tuple, list)) else [found]
-    tensors = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
-    if len(items) == len(args):
-        by_index = dict(enumerate(items))
-    elif len(items) == len(tensors):
-        by_index = dict(zip(tensors, items, strict=True))
-    else:
-        raise GradientError(
-            f"{name}: its bprop returned {len(items)} gradients, wanted {len(args)}, one per input"
-        )
-    out: list[Any] = []
-    for i, x in enumerate(args):
-        g = by_index.get(i)
-        if isinstance(x, Tensor) and isinstance(g, (int, float)):
-            g = Tensor(g, x.dtype)
-            g = _ones(detached(x)) * g
-        if isinstance(x, Tensor) and isinstance(g, Tensor) and g.shape != x.shape:
-            raise GradientError(
-                f"{name}: its bprop returned a gradient of shape {g.shape} for input {i} of shape "
-                f"{x.shape}; wanted the input's shape"
-            )
-        out.append(g if isinstance(g, Tensor) else None)
-    return out
-
-
-class Hook:
-    """Handle of a registered hook; `remove()` takes the hook out."""
-
-    def __init__(self, hooks: list[Any], function: Callable[..., Any]) -> None:
-        self._hooks = hooks
-        self._function = function
-
-    def remove(self) -> None:
-        """Take the hook out; a second call does nothing."""
-        if self._function in self._hooks:
-            self._hooks.remove(self._function)
-
-
-def add_hook(t: Tensor, function: Callable[..., Any]) -> Hook:
-    """Call `function(gradient)` when the gradient of `t` is complete; a Tensor it returns replaces it."""
-    if not callable(function):
-        raise ArgumentError(
-            f"register_hook: got {type(function).__name__}; wanted a function of the gradient"
-        )
-    edge = getattr(t, "_edge", None) if t._type.level else None
-    if edge is not None:
-        if edge.hooks is None:
-            edge.hooks = []
-        hooks = edge.hooks
-    else:
-        hooks = getattr(t, "_hooks", None)
-        if hooks is None:
-            hooks = t._hooks = []
-    hooks.append(function)
-    return Hook(hooks, function)

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..autodiff.transforms import custom_gradient
+from ..autodiff.custom import custom_gradient
 from ..tensor import Tensor
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..autodiff.transforms import custom_gradient, vjp
+from ..autodiff.custom import custom_gradient
+from ..autodiff.transforms import vjp
 from ..errors import ArgumentError
 from ..parameter import Parameter
 from ..random_state import get_rng_state, set_rng_state

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..autodiff.transforms import add_hook, custom_gradient
+from ..autodiff.custom import add_hook, custom_gradient
 from ..backend import registry
 from ..dtype import as_dtype
 from ..errors import ArgumentError, ArgumentValueError, GradientError, ShapeError

@@ -1,0 +1,154 @@
+"""Connectionist temporal classification.
+
+Source: Graves et al., Connectionist Temporal Classification, ICML 2006.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..dtype import int32
+from ..errors import ArgumentValueError, ShapeError
+from ..op import op
+from ..tensor import Tensor
+from .loss import check_reduction
+from .table import P
+
+__all__ = ["ctc_loss"]
+
+# Log of "impossible": far below any path, far from overflow when some are added.
+_NEVER = -1e30
+
+
+@op(composite=True)
+def ctc_alpha(log_probs: Tensor, labels: Tensor, skip: Tensor):
+    """Forward variables of CTC in logarithms: (T, N, L) for extended labels (N, L).
+
+    Source: Graves et al., Connectionist Temporal Classification, ICML 2006, equations 6 and 7.
+    """
+    steps, batch, _ = log_probs.shape
+    length = labels.shape[1]
+    dtype = log_probs.dtype
+    never = P.fill((batch, 2), _NEVER, dtype)
+    at: Any = None
+    found = []
+    for t in range(steps):
+        row = P.reshape(
+            P.strided_slice(log_probs, (t, 0, 0), (t + 1, *log_probs.shape[1:]), (1, 1, 1)),
+            log_probs.shape[1:],
+        )
+        emit = P.gather_elements(row, labels, 1)
+        if at is None:
+            first = P.less(P.iota((batch, length), 1, int32), 2)
+            at = P.select(first, emit, P.fill((), _NEVER, dtype))
+        else:
+            padded = P.concat((never, at), 1)
+            one = P.strided_slice(padded, (0, 1), (batch, length + 1), (1, 1))
+            two = P.strided_slice(padded, (0, 0), (batch, length), (1, 1))
+            two = P.select(skip, two, P.fill((), _NEVER, dtype))
+            top = P.stop_gradient(P.maximum(P.maximum(at, one), two))
+            total = P.exp(at - top) + P.exp(one - top) + P.exp(two - top)
+            at = top + P.log(total) + emit
+        found.append(P.reshape(at, (1, batch, length)))
+    return P.concat(tuple(found), 0)
+
+
+def ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Connectionist temporal classification (`mindspore.ops.ctc_loss`).
+
+    Args:
+        log_probs: (T, N, C) log probabilities, or (T, C).
+        targets: (N, S) classes, or all targets one after another.
+        input_lengths, target_lengths: N ints each: Tensor, tuple or list.
+        blank: the class that stands for nothing.
+        reduction: ``"mean"`` divides each loss by its target length first.
+        zero_infinity: losses of targets that no path reaches are 0 rather than infinite.
+
+    Returns:
+        The loss, and the logarithms of the forward variables (N, T, 2 S + 1).
+
+    Raises:
+        ValueError: lengths or shapes that do not fit.
+
+    Examples:
+        >>> import duograph as ms
+        >>> log_probs = ms.ops.log_softmax(ms.ops.zeros((2, 1, 2)), -1)
+        >>> loss, _ = ms.ops.ctc_loss(log_probs, ms.Tensor([[1]], ms.int32), (2,), (1,))
+        >>> print(loss)
+        0.28768212
+    """
+    name = "ctc_loss"
+    check_reduction(name, reduction)
+    single = log_probs.ndim == 2
+    if single:
+        log_probs = P.reshape(log_probs, (log_probs.shape[0], 1, log_probs.shape[1]))
+    if log_probs.ndim != 3:
+        raise ShapeError(f"{name}: log_probs has shape {log_probs.shape}; wanted (T, N, C)")
+    steps, batch, classes = log_probs.shape
+    in_len, out_len = (_lengths(name, x, batch) for x in (input_lengths, target_lengths))
+    table = np.asarray(targets.asnumpy())
+    if table.ndim == 1 and not (single and table.size == int(out_len.sum())):
+        pieces = np.split(table, np.cumsum(out_len)[:-1]) if batch else []
+    else:
+        pieces = [row[:n] for row, n in zip(table.reshape(batch, -1), out_len, strict=True)]
+    longest = int(out_len.max(initial=0))
+    if (in_len > steps).any() or (in_len < 0).any():
+        raise ArgumentValueError(
+            f"{name}: got input_lengths {in_len.tolist()}; wanted 0 to {steps}"
+        )
+    labels = np.full((batch, 2 * longest + 1), blank, np.int32)
+    for i, piece in enumerate(pieces):
+        if len(piece) != out_len[i]:
+            raise ArgumentValueError(
+                f"{name}: got {len(piece)} targets for item {i}; wanted target_lengths {out_len[i]}"
+            )
+        labels[i, 1 : 2 * len(piece) : 2] = piece
+    if ((labels < 0) | (labels >= classes)).any():
+        raise ArgumentValueError(f"{name}: got a target outside 0 .. {classes - 1}")
+    skip = np.zeros(labels.shape, bool)
+    skip[:, 2:] = (labels[:, 2:] != blank) & (labels[:, 2:] != labels[:, :-2])
+    alpha = P.ctc_alpha(log_probs, Tensor(labels), Tensor(skip))
+    loss = _ctc_read(alpha, in_len, out_len)
+    unreachable = P.greater(loss, -_NEVER * 0.5)
+    limit = 0.0 if zero_infinity else float("inf")
+    loss = P.select(unreachable, P.fill((), limit, loss.dtype), loss)
+    if reduction == "mean":
+        shown = loss / Tensor(np.maximum(out_len, 1).astype(np.float32))
+        shown = P.reduce_mean(shown, (0,), False)
+    elif reduction == "sum":
+        shown = P.reduce_sum(loss, (0,), False)
+    else:
+        shown = P.reshape(loss, ()) if single else loss
+    return shown, P.transpose(alpha, (1, 0, 2))
+
+
+def _lengths(name: str, value: Any, batch: int) -> Any:
+    found = np.asarray(value.asnumpy() if isinstance(value, Tensor) else value).reshape(-1)
+    if found.size != batch:
+        raise ArgumentValueError(
+            f"{name}: got {found.size} lengths; wanted one for each of {batch}"
+        )
+    return found.astype(np.int64)
+
+
+def _ctc_read(alpha: Any, in_len: Any, out_len: Any) -> Any:
+    """-log of the two ways to end, read at each item's own length."""
+    _, batch, length = alpha.shape
+    flat = P.reshape(alpha, (alpha.size,))
+    row = np.maximum(in_len - 1, 0) * batch * length + np.arange(batch) * length
+    last = P.gather(flat, Tensor(row + 2 * out_len), 0)
+    before = P.gather(flat, Tensor(row + np.maximum(2 * out_len - 1, 0)), 0)
+    empty = Tensor(out_len == 0)
+    before = P.select(empty, P.fill((), _NEVER, alpha.dtype), before)
+    top = P.stop_gradient(P.maximum(last, before))
+    return P.neg(top + P.log(P.exp(last - top) + P.exp(before - top)))

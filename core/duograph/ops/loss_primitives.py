@@ -1,0 +1,175 @@
+"""Primitive classes of the losses, with MindSpore's constructor and call arguments."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..autodiff.transforms import grad, value_and_grad
+from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
+from ..tensor import Tensor
+from .ctc import ctc_loss
+from .loss import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    check_reduction,
+    cross_entropy,
+    kl_div,
+    nll_loss,
+    smooth_l1_loss,
+    softmax_cross_entropy_with_logits,
+    total_of,
+)
+from .primitive import Primitive
+from .table import P
+
+__all__ = [
+    "SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits",
+    "SigmoidCrossEntropyWithLogits", "BinaryCrossEntropy", "BCEWithLogitsLoss", "NLLLoss",
+    "KLDivLoss", "SmoothL1Loss", "L2Loss", "CTCLoss",
+]  # fmt: skip
+
+
+class SoftmaxCrossEntropyWithLogits(Primitive):
+    """Primitive: (loss (N,), gradient (N, C)) of logits and one-hot labels."""
+
+    def __call__(self, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        return softmax_cross_entropy_with_logits(logits, labels)
+
+
+class SparseSoftmaxCrossEntropyWithLogits(Primitive):
+    """Primitive: mean cross entropy of logits and classes, or its gradient when `is_grad`."""
+
+    def __init__(self, is_grad: bool = False) -> None:
+        super().__init__()
+        self.is_grad = is_grad
+
+    def __call__(self, logits: Tensor, labels: Tensor) -> Tensor:
+        if not self.is_grad:
+            return cross_entropy(logits, labels)
+        return grad(cross_entropy)(logits, labels)
+
+
+class SigmoidCrossEntropyWithLogits(Primitive):
+    """Primitive: elementwise binary cross entropy of logits."""
+
+    def __call__(self, logits: Tensor, label: Tensor) -> Tensor:
+        return binary_cross_entropy_with_logits(logits, label, None, None, "none")
+
+
+class BinaryCrossEntropy(Primitive):
+    """Primitive form of `binary_cross_entropy`."""
+
+    def __init__(self, reduction: str = "mean") -> None:
+        super().__init__()
+        self.reduction = check_reduction("BinaryCrossEntropy", reduction)
+
+    def __call__(self, logits: Tensor, labels: Tensor, weight: Tensor | None = None) -> Tensor:
+        return binary_cross_entropy(logits, labels, weight, self.reduction)
+
+
+class BCEWithLogitsLoss(Primitive):
+    """Primitive form of `binary_cross_entropy_with_logits`."""
+
+    def __init__(self, reduction: str = "mean") -> None:
+        super().__init__()
+        self.reduction = check_reduction("BCEWithLogitsLoss", reduction)
+
+    def __call__(
+        self,
+        input: Tensor,
+        target: Tensor,
+        weight: Tensor | None = None,
+        pos_weight: Tensor | None = None,
+    ) -> Tensor:
+        return binary_cross_entropy_with_logits(input, target, weight, pos_weight, self.reduction)
+
+
+class NLLLoss(Primitive):
+    """Primitive: (loss, sum of the weights) of log probabilities, classes and class weights."""
+
+    def __init__(self, reduction: str = "mean", ignore_index: int = -100) -> None:
+        super().__init__()
+        self.reduction = check_reduction("NLLLoss", reduction)
+        self.ignore_index = ignore_index
+
+    def __call__(self, logits: Tensor, labels: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+        loss = nll_loss(logits, labels, weight, self.ignore_index, self.reduction)
+        valid = P.cast(P.not_equal(labels, self.ignore_index), weight.dtype)
+        safe = P.maximum(labels, 0)
+        return loss, total_of(P.gather(weight, safe, 0) * valid)
+
+
+class KLDivLoss(Primitive):
+    """Primitive form of `kl_div`."""
+
+    def __init__(self, reduction: str = "mean") -> None:
+        super().__init__()
+        self.reduction = reduction
+
+    def __call__(self, logits: Tensor, labels: Tensor) -> Tensor:
+        return kl_div(logits, labels, self.reduction)
+
+
+class SmoothL1Loss(Primitive):
+    """Primitive form of `smooth_l1_loss`."""
+
+    def __init__(self, beta: float = 1.0, reduction: str = "none") -> None:
+        super().__init__()
+        self.beta = beta
+        self.reduction = check_reduction("SmoothL1Loss", reduction)
+
+    def __call__(self, logits: Tensor, labels: Tensor) -> Tensor:
+        return smooth_l1_loss(logits, labels, self.beta, self.reduction)
+
+
+class L2Loss(Primitive):
+    """Primitive: sum of squares, halved."""
+
+    def __call__(self, input_x: Tensor) -> Tensor:
+        if not input_x.dtype.is_floating:
+            raise DTypeError(f"L2Loss: got {input_x.dtype.name}; wanted a floating dtype")
+        return total_of(input_x * input_x) * 0.5
+
+
+class CTCLoss(Primitive):
+    """Primitive: loss (N,) and gradient of CTC for raw scores and sparse labels.
+
+    Called as (x (T, N, C), labels_indices (M, 2), labels_values (M,), sequence_length (N,)). The blank is the last
+    class. `ctc_merge_repeated=True` and `preprocess_collapse_repeated=False` are what is offered.
+    """
+
+    def __init__(
+        self,
+        preprocess_collapse_repeated: bool = False,
+        ctc_merge_repeated: bool = True,
+        ignore_longer_outputs_than_inputs: bool = False,
+    ) -> None:
+        super().__init__()
+        if preprocess_collapse_repeated or not ctc_merge_repeated:
+            raise ArgumentValueError(
+                "CTCLoss: wanted preprocess_collapse_repeated=False and ctc_merge_repeated=True, "
+                "the published form of the loss"
+            )
+        self.ignore_longer = ignore_longer_outputs_than_inputs
+
+    def __call__(
+        self, x: Tensor, labels_indices: Tensor, labels_values: Tensor, sequence_length: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        if x.ndim != 3:
+            raise ShapeError(f"CTCLoss: x has shape {x.shape}; wanted (T, N, C)")
+        batch, classes = x.shape[1], x.shape[2]
+        rows = labels_indices.asnumpy()[:, 0]
+        lengths = np.bincount(rows, minlength=batch)
+        if lengths.size != batch:
+            raise ArgumentError(f"CTCLoss: got labels for item {rows.max()}; there are {batch}")
+
+        def total(scores: Tensor) -> tuple[Tensor, Tensor]:
+            log_probs = P.log_softmax(scores, 2)
+            loss, _ = ctc_loss(
+                log_probs, labels_values, sequence_length, lengths, classes - 1, "none",
+                self.ignore_longer,
+            )  # fmt: skip
+            return total_of(loss), loss
+
+        (_, loss), gradient = value_and_grad(total, has_aux=True)(x)
+        return loss, gradient

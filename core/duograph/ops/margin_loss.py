@@ -1,0 +1,320 @@
+"""Losses with margins, and the Gaussian likelihood."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dtype import FLOATING, int32
+from ..errors import ArgumentValueError, ShapeError
+from ..op import op
+from ..tensor import Tensor
+from .loss import check_reduction, reduced, same_shape
+from .table import P
+
+__all__ = [
+    "cosine_embedding_loss", "triplet_margin_loss", "margin_ranking_loss", "hinge_embedding_loss",
+    "soft_margin_loss", "multi_margin_loss", "multilabel_margin_loss",
+    "multilabel_soft_margin_loss", "gaussian_nll_loss",
+]  # fmt: skip
+
+
+def _relu(x: Any) -> Any:
+    return P.maximum(x, 0.0)
+
+
+def cosine_embedding_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
+) -> Tensor:
+    """1 - cos for target 1, max(0, cos - margin) for target -1
+    (`mindspore.ops.cosine_embedding_loss`).
+
+    Args:
+        input1, input2: (N, D) or (D,), float.
+        target: 1 or -1, shape (N,) or ().
+        margin: in [-1, 1].
+
+    Raises:
+        ValueError: shapes that do not fit, `margin` outside [-1, 1].
+
+    Examples:
+        >>> import duograph as ms
+        >>> a = ms.Tensor([[1.0, 0.0]])
+        >>> print(ms.ops.cosine_embedding_loss(a, a, ms.Tensor([-1])))
+        1.0
+    """
+    name = "cosine_embedding_loss"
+    check_reduction(name, reduction)
+    same_shape(name, input1, input2, "input1", "input2")
+    if not -1.0 <= margin <= 1.0:
+        raise ArgumentValueError(f"{name}: got margin={margin}; wanted a number in [-1, 1]")
+    return P.cosine_margin(input1, input2, target, float(margin), reduction)
+
+
+@op(dtypes=FLOATING)
+def cosine_margin_rows(input1: Tensor, input2: Tensor):
+    """Cosine of the angle between rows."""
+    axes = (input1.ndim - 1,)
+    dot = P.reduce_sum(input1 * input2, axes, False)
+    eps = 1e-12
+    one = P.reduce_sum(input1 * input1, axes, False) + eps
+    two = P.reduce_sum(input2 * input2, axes, False) + eps
+    return dot / P.sqrt(one * two)
+
+
+@op()
+def cosine_margin(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: str):
+    """Cosine embedding loss."""
+    cos = P.cosine_margin_rows(input1, input2)
+    far = _relu(cos - margin)
+    zero = P.fill((), 0.0, cos.dtype)
+    loss = P.select(P.equal(target, 1), 1.0 - cos, P.select(P.equal(target, -1), far, zero))
+    return reduced(loss, reduction)
+
+
+def _distance(x: Any, y: Any, p: float, eps: float) -> Any:
+    d = x - y + eps
+    axes = (d.ndim - 1,)
+    if p == 2:
+        return P.sqrt(P.reduce_sum(d * d, axes, False))
+    if p == 1:
+        return P.reduce_sum(P.abs(d), axes, False)
+    return P.pow(P.reduce_sum(P.pow(P.abs(d), float(p)), axes, False), 1.0 / p)
+
+
+@op(dtypes=FLOATING)
+def triplet_margin_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-06,
+    swap: bool = False,
+    reduction: str = "mean",
+):
+    """max(d(anchor, positive) - d(anchor, negative) + margin, 0) over rows
+    (`mindspore.ops.triplet_margin_loss`).
+
+    Args:
+        anchor, positive, negative: (N, D) or (D,), float.
+        margin: above 0.
+        p: order of the norm.
+        eps: added to each difference.
+        swap: take the smaller of d(anchor, negative) and d(positive, negative).
+
+    Raises:
+        ValueError: an unknown reduction, shapes that do not broadcast.
+
+    Examples:
+        >>> import duograph as ms
+        >>> a, b = ms.Tensor([[0.0, 0.0]]), ms.Tensor([[3.0, 4.0]])
+        >>> print(ms.ops.triplet_margin_loss(a, b, a))
+        6.0
+    """
+    check_reduction("triplet_margin_loss", reduction)
+    near = _distance(anchor, positive, p, eps)
+    far = _distance(anchor, negative, p, eps)
+    if swap:
+        far = P.minimum(far, _distance(positive, negative, p, eps))
+    return reduced(_relu(near - far + margin), reduction)
+
+
+@op(dtypes=FLOATING)
+def margin_ranking_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
+):
+    """max(0, -target (input1 - input2) + margin) (`mindspore.ops.margin_ranking_loss`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> x, y = ms.Tensor([1.0]), ms.Tensor([3.0])
+        >>> print(ms.ops.margin_ranking_loss(x, y, ms.Tensor([1.0])))
+        2.0
+    """
+    check_reduction("margin_ranking_loss", reduction)
+    return reduced(_relu(P.neg(target) * (input1 - input2) + margin), reduction)
+
+
+@op(dtypes=FLOATING)
+def hinge_embedding_loss(
+    inputs: Tensor, targets: Tensor, margin: float = 1.0, reduction: str = "mean"
+):
+    """x for target 1, max(0, margin - x) for target -1 (`mindspore.ops.hinge_embedding_loss`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.hinge_embedding_loss(ms.Tensor([0.25]), ms.Tensor([-1.0])))
+        0.75
+    """
+    check_reduction("hinge_embedding_loss", reduction)
+    return reduced(P.select(P.equal(targets, 1), inputs, _relu(margin - inputs)), reduction)
+
+
+@op(promote="float")
+def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean"):
+    """log(1 + exp(-target x)) (`mindspore.ops.soft_margin_loss`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.soft_margin_loss(ms.Tensor([0.0]), ms.Tensor([1.0])))
+        0.6931472
+    """
+    check_reduction("soft_margin_loss", reduction)
+    x = P.neg(target) * input
+    return reduced(_relu(x) + P.log1p(P.exp(P.neg(P.abs(x)))), reduction)
+
+
+@op(composite=True)
+def multi_margin_rows(
+    input: Tensor, target: Tensor, weight: Tensor | None, p: int, margin: float, reduction: str
+):
+    """Multi-class hinge loss of rows."""
+    classes = input.shape[1]
+    column = P.reshape(target, (*target.shape, 1))
+    own = P.gather_elements(input, column, 1)
+    gap = _relu(margin - own + input)
+    gap = gap if p == 1 else gap * gap
+    if weight is not None:
+        gap = gap * P.reshape(P.gather(weight, target, 0), column.shape)
+    is_own = P.equal(P.iota(input.shape, 1, target.dtype), column)
+    gap = P.select(is_own, P.fill((), 0.0, input.dtype), gap)
+    return reduced(P.reduce_sum(gap, (1,), False) / classes, reduction)
+
+
+def multi_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    p: int = 1,
+    margin: float = 1,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Multi-class hinge loss (`mindspore.ops.multi_margin_loss`).
+
+    Args:
+        input: scores (N, C), float.
+        target: classes (N,), integer.
+        p: 1 or 2, the power of each margin.
+        margin: the margin.
+        weight: one factor per class (C,).
+
+    Raises:
+        ValueError: `p` neither 1 nor 2, shapes that do not fit.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.multi_margin_loss(ms.Tensor([[0.0, 1.0]]), ms.Tensor([0])))
+        1.0
+    """
+    name = "multi_margin_loss"
+    check_reduction(name, reduction)
+    if p not in (1, 2):
+        raise ArgumentValueError(f"{name}: got p={p!r}; wanted 1 or 2")
+    if input.ndim != 2 or target.shape != input.shape[:1]:
+        raise ShapeError(
+            f"{name}: input has shape {input.shape} and target {target.shape}; wanted (N, C) and (N,)"
+        )
+    return P.multi_margin_rows(input, target, weight, p, float(margin), reduction)
+
+
+@op(composite=True)
+def multilabel_margin_rows(input: Tensor, target: Tensor, reduction: str):
+    """Multi-label hinge loss of rows (N, C); the labels of a row end at the first -1."""
+    n, c = input.shape
+    ended = P.less(target, 0)
+    before = P.cumsum(P.cast(ended, int32), 1, False, False)
+    valid = P.equal(before, 0)
+    safe = P.cast(P.select(valid, target, P.cast(P.fill((), 0, int32), target.dtype)), int32)
+    own = P.gather_elements(input, safe, 1)
+    hits = P.equal(P.reshape(safe, (n, c, 1)), P.iota((n, c, c), 2, int32))
+    hits = P.logical_and(hits, P.reshape(valid, (n, c, 1)))
+    is_label = P.reduce_any(hits, (1,), False)
+    gap = _relu(1.0 - (P.reshape(own, (n, c, 1)) - P.reshape(input, (n, 1, c))))
+    use = P.logical_and(P.reshape(valid, (n, c, 1)), P.reshape(P.logical_not(is_label), (n, 1, c)))
+    gap = P.select(use, gap, P.fill((), 0.0, input.dtype))
+    return reduced(P.reduce_sum(gap, (1, 2), False) / c, reduction)
+
+
+def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """Multi-label hinge loss (`mindspore.ops.multilabel_margin_loss`).
+
+    Args:
+        input: scores (N, C) or (C,), float.
+        target: labels of each row, ended by the first -1; the shape of `input`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> x = ms.Tensor([[0.1, 0.2, 0.4, 0.8]])
+        >>> print(ms.ops.multilabel_margin_loss(x, ms.Tensor([[3, 0, -1, 1]])))
+        0.85
+    """
+    name = "multilabel_margin_loss"
+    check_reduction(name, reduction)
+    same_shape(name, input, target, "input", "target")
+    if input.ndim == 1:
+        found = P.multilabel_margin_rows(
+            P.reshape(input, (1, input.size)), P.reshape(target, (1, input.size)), reduction
+        )
+        return P.reshape(found, ()) if reduction == "none" else found
+    return P.multilabel_margin_rows(input, target, reduction)
+
+
+def multilabel_soft_margin_loss(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
+) -> Tensor:
+    """Mean over classes of the binary cross entropy of logits
+    (`mindspore.ops.multilabel_soft_margin_loss`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.multilabel_soft_margin_loss(ms.Tensor([[0.0, 0.0]]), ms.Tensor([[1.0, 0.0]])))
+        0.6931472
+    """
+    name = "multilabel_soft_margin_loss"
+    check_reduction(name, reduction)
+    same_shape(name, input, target, "input", "target")
+    terms = P.bce_with_logits(input, target, weight, None, "none")
+    rows = P.reduce_mean(terms, (terms.ndim - 1,), False)
+    if reduction == "none":
+        return rows
+    axes = tuple(range(rows.ndim))
+    return (
+        P.reduce_mean(rows, axes, False) if reduction == "mean" else P.reduce_sum(rows, axes, False)
+    )
+
+
+@op(dtypes=FLOATING)
+def gaussian_nll_of(x: Tensor, target: Tensor, var: Tensor, full: bool, eps: float, reduction: str):
+    """Gaussian negative log likelihood."""
+    bounded = P.stop_gradient(P.maximum(var, eps) - var) + var
+    d = x - target
+    loss = (P.log(bounded) + d * d / bounded) * 0.5
+    if full:
+        loss = loss + 0.9189385332046727  # log(2 pi) / 2
+    return reduced(loss, reduction)
+
+
+def gaussian_nll_loss(
+    x: Tensor,
+    target: Tensor,
+    var: Tensor,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
+) -> Tensor:
+    """Negative log likelihood of targets under Gaussians (`mindspore.ops.gaussian_nll_loss`).
+
+    Args:
+        x: means.
+        target: the same shape.
+        var: variances, the same shape or one that broadcasts; bounded below by `eps`.
+        full: add the constant log(2 pi) / 2.
+
+    Examples:
+        >>> import duograph as ms
+        >>> one = ms.Tensor([1.0])
+        >>> print(ms.ops.gaussian_nll_loss(one, ms.Tensor([3.0]), one))
+        2.0
+    """
+    check_reduction("gaussian_nll_loss", reduction)
+    return P.gaussian_nll_of(x, target, var, bool(full), float(eps), reduction)
