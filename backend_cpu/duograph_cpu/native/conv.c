@@ -40,6 +40,7 @@ typedef struct {
     int type, mr, nr, tall_mr, tall_nr; /* rows and columns of the two register tiles */
     int64_t size;
     void (*conv_tile)(int64_t, const void *, const void *, const int32_t *, void *, int);
+    void (*wgrad_narrow)(int64_t, int64_t, int64_t, const void *, const int32_t *, const void *, int64_t, void *, int64_t);
     void (*wgrad_tile)(int64_t, int64_t, int64_t, const void *, const int32_t *, const void *, int64_t, void *, int64_t);
     void (*pack)(const View *, void *, const void *, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t);
     void (*pack_weights)(void *, const void *, int64_t, int64_t, int64_t, int64_t, const int64_t *, int64_t);
@@ -56,6 +57,7 @@ static Kernels kernels(int type) {
     if (type == DG_F32) {
         k.conv_tile = ISA_PICK(conv_tile_f32);
         k.wgrad_tile = ISA_PICK(wgrad_tile_f32);
+        k.wgrad_narrow = ISA_PICK(wgrad_narrow_f32);
         k.pack = ISA_PICK(pack_f32);
         k.columns = ISA_PICK(columns_f32);
         k.pack_weights = ISA_PICK(pack_weights_f32);
@@ -63,6 +65,7 @@ static Kernels kernels(int type) {
     } else {
         k.conv_tile = ISA_PICK(conv_tile_f64);
         k.wgrad_tile = ISA_PICK(wgrad_tile_f64);
+        k.wgrad_narrow = ISA_PICK(wgrad_narrow_f64);
         k.pack = ISA_PICK(pack_f64);
         k.columns = ISA_PICK(columns_f64);
         k.pack_weights = ISA_PICK(pack_weights_f64);
@@ -410,15 +413,17 @@ static void weight_grad_task(void **args, int64_t begin, int64_t end) {
             for (int64_t d = 0; d < depth; d += mr) {
                 if (d + mr <= depth) {
                     for (int64_t o = 0; o < j->outs; o += nr)
-                        j->k.wgrad_tile(rows, w->outputs, v->pitch, scratch, offset + d, gradient + o * size, j->outs,
+                        (j->outs - o < nr ? j->k.wgrad_narrow : j->k.wgrad_tile)(rows, w->outputs, v->pitch, scratch, offset + d, gradient + o * size, j->outs,
                                         out + (d * j->outs + o) * size, j->outs);
                 } else { /* the last rows: into a tile of their own first */
                     double last[12 * 32];
                     for (int64_t o = 0; o < j->outs; o += nr) {
+                        int64_t width = DG_MIN(nr, j->outs - o);
                         memset(last, 0, sizeof last);
-                        j->k.wgrad_tile(rows, w->outputs, v->pitch, scratch, offset + d, gradient + o * size, j->outs, last, nr);
+                        (width < nr ? j->k.wgrad_narrow : j->k.wgrad_tile)(rows, w->outputs, v->pitch, scratch, offset + d,
+                                                                           gradient + o * size, j->outs, last, nr);
                         for (int64_t r = 0; r < depth - d; r++)
-                            for (int64_t i = 0; i < nr; i++)
+                            for (int64_t i = 0; i < width; i++)
                                 if (size == 4) ((float *)out)[(d + r) * j->outs + o + i] += ((float *)last)[r * nr + i];
                                 else ((double *)out)[(d + r) * j->outs + o + i] += last[r * nr + i];
                     }
@@ -461,7 +466,7 @@ static int weight_grad(const dg_convolution *p, void *dw, const void *x, const v
     GradJob j = {.p = p, .v = &v, .k = kernels((int)p->type), .x = x, .dy = dy, .failed = &failed};
     const Axis *a = &v.axis[1];
     j.depth = p->in * taps_of(&v);
-    j.outs = (p->out + j.k.tall_nr - 1) / j.k.tall_nr * j.k.tall_nr;
+    j.outs = (p->out + j.k.tall_nr / 2 - 1) / (j.k.tall_nr / 2) * (j.k.tall_nr / 2);
     int64_t results = p->groups * p->out * j.depth;
     if (results == 0) {
         free_view(&v);
