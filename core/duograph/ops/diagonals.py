@@ -330,7 +330,7 @@ def matrix_diag(
     Args:
         x: Tensor of at least one axis.
         k: 0 the main diagonal, positive ones above it.
-        num_rows, num_cols: sizes of the matrices; -1: as small as they can be.
+        num_rows, num_cols: sizes of the matrices; -1: as small as can be, both: square.
         padding_value: what stands elsewhere.
 
     Raises:
@@ -339,15 +339,18 @@ def matrix_diag(
     Examples:
         >>> import duograph as ms
         >>> ms.ops.matrix_diag(ms.Tensor([1, 2]), 1)
-        Tensor(shape=[2, 3], dtype=Int64, value=
+        Tensor(shape=[3, 3], dtype=Int64, value=
         [[0, 1, 0],
-         [0, 0, 2]])
+         [0, 0, 2],
+         [0, 0, 0]])
     """
     del align  # of several diagonals only
     at, pad = _int("matrix_diag", "k", k), _int_or_float(padding_value)
     n = x.shape[-1] if x.shape else 0
     rows = _int("matrix_diag", "num_rows", num_rows)
     columns = _int("matrix_diag", "num_cols", num_cols)
+    if rows == -1 and columns == -1:
+        rows = columns = n + abs(at)
     rows = n + max(-at, 0) if rows == -1 else rows
     columns = n + max(at, 0) if columns == -1 else columns
     if not x.shape or diagonal_length((rows, columns), at) != n:
