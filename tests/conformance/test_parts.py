@@ -62,6 +62,7 @@ def test_integers_are_exact_whatever_the_tolerance():
 
 
 def test_every_dtype_has_a_tolerance():
+    """I09: Tolerance policy per dtype and op, published"""
     for dtype in ALL:
         found = forward_tolerance(dtype)
         assert (found is EXACT) == (dtype.kind in "biu"), dtype
@@ -69,6 +70,7 @@ def test_every_dtype_has_a_tolerance():
 
 
 def test_a_wrong_rule_is_found_by_differences():
+    """C38: Built-in finite-difference check usable on any rule"""
     case = next(c for c in all_cases() if c.name == "tanh")
     sample = case.made(float64)[0]
     op = OPS["tanh"]

@@ -13,6 +13,7 @@ CLI = [sys.executable, "-m", "duograph.cli"]
 
 
 def test_devices(site, device):
+    """H22: Device listing call with name, memory, dtypes, version, plugin origin"""
     site.install("toy", device("Toy", count=2, priority=10_000))
     site.install("bad", "import no_such_driver")
     done = site.command([*CLI, "devices"])
@@ -31,6 +32,7 @@ def test_devices(site, device):
 
 
 def test_devices_for_programs(site, device):
+    """H22: Device listing call with name, memory, dtypes, version, plugin origin"""
     site.install("toy", device("Toy"))
     found = json.loads(site.command([*CLI, "devices", "--json"]).stdout)
     assert found["seam"] == "1.0"

@@ -90,6 +90,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("what", BROKEN)
 def test_a_broken_plugin_tells_why_and_breaks_nothing(with_good, what):
+    """H20, H21: an older or newer seam is refused readably; a broken or missing plugin never breaks `import`"""
     name, source, words = BROKEN[what]
     with_good.install("bad", source)
     # 1. the others work, and so does importing
@@ -165,6 +166,7 @@ def test_two_plugins_of_one_name(site, device):
 
 
 def test_an_unknown_device_lists_what_is_installed(with_good):
+    """A13: Device names CPU / GPU / Ascend style strings; plugin names become legal values"""
     said = with_good.run(
         """
         import duograph as ms
@@ -204,6 +206,7 @@ def test_the_highest_priority_that_is_available_is_the_default(site, device):
 
 
 def test_several_backends_in_one_process(site, device):
+    """H07: Two or more non-CPU backends loaded and used in one process"""
     site.install("one", device("One", count=2))
     site.install("two", device("Two"))
     said = site.run(
@@ -261,6 +264,7 @@ print(dict(fallback_counts))
 
 
 def test_a_missing_kernel_without_fallback_is_an_error(site, device):
+    """H14: Fallback to CPU for a missing kernel: off / warn / on, reported by name"""
     site.install("toy", device("Toy", lacks=("exp",)))
     first, warned, counts = site.run(USE_SORT).splitlines()
     assert first.startswith("True exp(float32[3]): the Toy backend has no kernel for it")
@@ -270,6 +274,7 @@ def test_a_missing_kernel_without_fallback_is_an_error(site, device):
 
 
 def test_fallback_that_warns_once_and_counts(site, device):
+    """H14: Fallback to CPU for a missing kernel: off / warn / on, reported by name"""
     site.install("toy", device("Toy", lacks=("exp",), fallback="warn"))
     first, warned, counts = site.run(USE_SORT).splitlines()
     assert first == "ok Toy:0"
@@ -278,6 +283,7 @@ def test_fallback_that_warns_once_and_counts(site, device):
 
 
 def test_silent_fallback_counts(site, device):
+    """H14: Fallback to CPU for a missing kernel: off / warn / on, reported by name"""
     site.install("toy", device("Toy", lacks=("exp",), fallback="on"))
     first, warned, counts = site.run(USE_SORT).splitlines()
     assert (first, warned, counts) == ("ok Toy:0", "[]", "{('Toy', 'exp'): 3}")
@@ -290,6 +296,7 @@ def test_the_user_overrules_the_backend(site, device):
 
 
 def test_a_dtype_that_a_device_does_not_have(site, device):
+    """H13: Op selection and dtype support table per backend"""
     source = device("Toy").replace(
         "lacks =",
         "from duograph.dtype import float32, int32\n    dtypes = (float32, int32)\n    lacks =",

@@ -15,6 +15,7 @@ LIMITS = {"reference": 400, "null": 200, "inner_ring": 200, "template": 300}
 
 @pytest.mark.parametrize("name", LIMITS)
 def test_it_is_a_whole_package_and_small(name):
+    """H19: A toy third-party backend in the repo, under 300 lines, passing the suite"""
     root = PLUGINS / name
     files = [*root.glob("duograph_*/*.py"), root / "pyproject.toml", root / "README.md"]
     assert all(f.exists() for f in files)
@@ -28,6 +29,7 @@ def test_the_template_is_what_new_backend_writes(tmp_path):
 
 
 def test_a_new_backend_works_at_once(site, tmp_path):
+    """H01, H02: a package of its own, found by its entry point through pluggy hooks, without editing the core"""
     line = [sys.executable, "-m", "duograph.cli", "new-backend", "Frob", "made"]
     done = site.command(line)
     assert done.returncode == 0, done.stderr
@@ -93,3 +95,13 @@ print(ms.memory_stats()["in_use"] - used)
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "(256,) 0.0 True 2\n1024\n0\n"
+
+
+@pytest.mark.parametrize("name,options", [("InnerRing", []), ("Template", ["--quick"])])
+def test_the_whole_suite_with_the_inner_ring_alone(name, options):
+    """Thirty kernels are a complete device: everything else decomposes into them, rightly."""
+    pytest.importorskip(INSTALLED[name])
+    line = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider"]
+    line += ["--pyargs", "duograph.conformance", "--device", name, *options]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr

@@ -25,6 +25,7 @@ def suite(site, *options):
 
 
 def test_a_sound_plugin_passes(site, device):
+    """I01, I02, I15: the shipped suite runs by one command on an outsider's device, without any hardware"""
     site.install("toy", device("Toy").replace(" or op.name in self.lacks", "").replace(
         "if op.is_composite:", "if op.is_composite or len(op.infer_types(types, attributes)) > 1:"
     ))  # fmt: skip
@@ -58,6 +59,7 @@ def test_a_misspelt_device_stops_before_collection(site, device):
 
 
 def test_the_reports(site, device):
+    """I10: Human report (op by dtype matrix) and machine JSON, comparable between releases"""
     site.install("toy", device("Toy", lacks=("exp",), fallback="on"))
     code, said = suite(
         site, "-k", "forward and ([exp-float32] or [exp-int32] or [add-float32])",
@@ -85,6 +87,7 @@ def listed(source: str, **lists: dict[str, str]) -> str:
 
 
 def test_unsupported_must_be_refused(site, device):
+    """I08: Declared capabilities and xfail lists; strict xfail so newly passing cases are noticed"""
     gaps = {"forward/exp/*": "there is no exponential here", "forward/gather/int8": "not at all"}
     site.install("toy", listed(device("Toy", lacks=("exp",)), unsupported=gaps))
     code, said = suite(site, "-k", "forward and ([exp-float32] or [gather-int8])")
@@ -103,6 +106,7 @@ def test_a_wrong_result_is_never_unsupported(site, device):
 
 
 def test_expected_failures_are_strict(site, device):
+    """I08: Declared capabilities and xfail lists; strict xfail so newly passing cases are noticed"""
     gaps = {"forward/exp/*": "exp is on its way"}
     site.install("toy", listed(device("Toy", lacks=("exp",)), expected_failures=gaps))
     code, said = suite(site, "-k", "test_forward and [exp-float32]")
@@ -120,3 +124,27 @@ def test_an_entry_that_matches_no_test_is_told(site, device):
     code, said = suite(site, "--collect-only")
     assert code == 0, said
     assert "'forward/exq/*' in its list of gaps matches no test" in said
+
+
+def test_the_plugin_leaves_other_projects_alone(site):
+    """Loaded in every pytest run of the environment, it takes no option name and imports no backend."""
+    site.install("loud", "raise SystemExit('loaded')")
+    (site.folder / "conftest.py").write_text(
+        "def pytest_addoption(parser):\n"
+        "    parser.addoption('--device', default='theirs')\n"
+        "    parser.addoption('--quick', action='store_true')\n"
+    )
+    (site.folder / "test_theirs.py").write_text(
+        "def test_theirs(request):\n    assert request.config.getoption('--device') == 'mine'\n"
+    )
+    line = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "--device", "mine"]
+    done = site.command(line)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "conformance" not in done.stdout
+
+
+def test_a_required_device_that_is_absent_stops_the_run(site, device):
+    site.install("toy", device("Toy"))
+    done = site.command([*SUITE, "--device", "Toy"], DUOGRAPH_REQUIRE="Toy,Abacus")
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "got 'Abacus'" in done.stdout + done.stderr

@@ -7,6 +7,7 @@ is there.
 from __future__ import annotations
 
 import fnmatch
+import os
 import re
 import warnings
 from collections.abc import Mapping
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 PACKAGE = "duograph.conformance"
 # exceptions whose message says everything
 FINDINGS = ("Failures", "UnsupportedOpError")
+SUITE = re.compile(r"duograph[./\\]conformance")
+ASKED = pytest.StashKey[bool]()
 SESSION = pytest.StashKey["Session"]()
 
 
@@ -27,7 +30,14 @@ class ConformanceWarning(UserWarning):
     """An entry of a device's lists that matches no test."""
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(
+    early_config: pytest.Config, parser: pytest.Parser, args: list[str]
+) -> None:
+    """Add the options only where the suite is asked for: many projects have a --device of their own."""
+    places = [str(a) for a in (*args, early_config.invocation_params.dir)]
+    if not any(SUITE.search(p) for p in places):
+        return
     group = parser.getgroup("duograph", "duograph conformance suite")
     group.addoption(
         "--device", metavar="NAME", help="backend to test, as `duograph devices` names it"
@@ -41,22 +51,32 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--conformance-json", metavar="FILE", help="write every result, comparable between releases"
     )
+    early_config.stash[ASKED] = True
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("--device") is not None:
+    if _option(config, "--device") is not None:
         session_of(config)  # a misspelt name stops here, before anything is collected
+
+
+def _option(config: pytest.Config, name: str) -> Any:
+    """An option of ours, or None in a run that has not got it (or has another plugin's)."""
+    return config.getoption(name, None) if config.stash.get(ASKED, False) else None
 
 
 def session_of(config: pytest.Config) -> Session:
     """The run's Session, made when first asked for."""
     found = config.stash.get(SESSION, None)
     if found is None:
+        from ..backend import registry
         from ..errors import DeviceError
         from .session import Session
 
         try:
-            found = Session(config.getoption("--device"), config.getoption("--quick"))
+            for required in filter(None, os.environ.get("DUOGRAPH_REQUIRE", "").split(",")):
+                registry.check_target(required.strip())
+            found = Session(_option(config, "--device"), bool(_option(config, "--quick")))
         except DeviceError as error:
             raise pytest.UsageError(f"--device: {error}") from None
         config.stash[SESSION] = found
@@ -95,7 +115,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     session = session_of(config)
     whole = not config.getoption("keyword") and not config.getoption("markexpr")
-    whole = whole and not config.getoption("--quick") and len({i.module for i in ours}) > 2  # type: ignore[attr-defined]
+    whole = whole and not session.quick and len({i.module for i in ours}) > 2  # type: ignore[attr-defined]
     refusals = (UnsupportedOpError, DTypeError)
     unused = set(session.unsupported) | set(session.expected)
     for item in ours:
@@ -195,7 +215,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     for line in report.terminal(summary, colour=terminalreporter.hasmarkup):
         terminalreporter.write_line(line)
     for option, write in (("html", report.write_html), ("json", report.write_json)):
-        path = config.getoption(f"--conformance-{option}")
+        path = _option(config, f"--conformance-{option}")
         if path:
             write(summary, path)
             terminalreporter.write_line(f"{option} report: {path}")

@@ -58,6 +58,10 @@ def _expected(case: OpCase, sample: Sample):
 
 @over(Session.forward)
 def test_forward(case, dtype, session, record_property):
+    """Every op against the NumPy reference, within a published tolerance per dtype.
+
+    A45, H06, I03: over dtypes, shapes and kinds of values.
+    """
     samples = case.made(dtype)
     record_property("kinds", sorted({s.kind for s in samples}))
     found: list[str] = []
@@ -103,7 +107,10 @@ def _gradients(found: list[str], case: OpCase, sample: Sample, order: int, sessi
 
 @over(Session.gradient)
 def test_gradient(case, dtype, session):
-    """The device's gradient is that of the rule on the oracle; in double precision also that of differences."""
+    """The device's gradient is that of the rule on the oracle; in double precision also that of differences.
+
+    I04: per op by finite differences and against the shared rule.
+    """
     _check_gradient(case, dtype, _differentiable(case, dtype), 1, session)
 
 
