@@ -45,6 +45,7 @@ def names(cell):
 
 
 def test_prefix_of_the_tutorial():
+    """J09: Nested Cell prefixing: `dense_relu_sequential.0.weight`"""
     class Network(nn.Cell):
         def __init__(self):
             super().__init__()
@@ -60,6 +61,7 @@ def test_prefix_of_the_tutorial():
 
 
 def test_names_follow_the_path():
+    """J01: `nn.Cell` with construct, auto parameter naming, `trainable_params()`"""
     assert names(Own()) == ["z", "q", "p1", "p2"]
     both = Twice()
     assert names(both) == ["net2.zz", "net2.q", "net2.p1", "net2.p2"]
@@ -83,6 +85,7 @@ CONTAINERS = {
 
 @pytest.mark.parametrize("name", CONTAINERS)
 def test_containers(name):
+    """J08: `nn.SequentialCell`, `nn.CellList`, `nn.CellDict`"""
     make, wanted = CONTAINERS[name]
     assert names(make()) == wanted
 
@@ -103,6 +106,7 @@ def test_containers_renumber():
 
 
 def test_one_name_twice():
+    """B15: Two parameters of one name in a Cell tree raise ValueError naming it"""
     class Two(nn.Cell):
         def __init__(self):
             super().__init__()
@@ -184,6 +188,7 @@ def test_setting_attributes():
 
 
 def test_flags_and_phase():
+    """J17: `set_train`, `self.training`, Dropout and BatchNorm phase"""
     net = Twice()
     assert not net.training
     assert net.set_train() is net and net.net.training and net.phase == "train"

@@ -200,6 +200,7 @@ def normal(x, axes, eps):
                      (nn.BatchNorm3d, (4, 3, 2, 2, 1)), (nn.SyncBatchNorm, (4, 3, 2, 2))],
 )  # fmt: skip
 def test_batch_norm(layer, shape):
+    """J17: `set_train`, `self.training`, Dropout and BatchNorm phase"""
     net, x = layer(3, momentum=0.8), rand(*shape)
     close(net(Tensor(x)), x / np.sqrt(1 + 1e-5))
     net.set_train()
@@ -413,6 +414,7 @@ def test_similarity_of_images():
 
 
 def test_dense():
+    """J02: `nn.Dense(in, out, weight_init, bias_init, has_bias, activation)`"""
     layer = nn.Dense(3, 2, activation="relu")
     x = rand(4, 5, 3)
     close(layer(Tensor(x)), np.maximum(x @ layer.weight.asnumpy().T + layer.bias.asnumpy(), 0))
@@ -431,6 +433,7 @@ def test_embedding():
 
 
 def test_dropout_in_training():
+    """J17: `set_train`, `self.training`, Dropout and BatchNorm phase"""
     ms.set_seed(7)
     out = nn.Dropout(p=0.25).set_train()(ops.ones((10000,), ms.float32)).asnumpy()
     assert set(np.unique(out.round(4))) == {0.0, np.float32(1 / 0.75).round(4)}
