@@ -1,0 +1,499 @@
+"""Resizing, sampling and embedding."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dtype import FLOATING, int64
+from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
+from ..op import op
+from ..tensor import Tensor
+from .axes import tuple_of
+from .creation import cast_to
+from .linalg import widened
+from .pooling import adaptive_avg
+from .primitive import Primitive
+from .table import P
+
+__all__ = [
+    "interpolate", "upsample", "grid_sample", "affine_grid", "embedding", "ResizeBilinear",
+    "ResizeBilinearV2", "ResizeNearestNeighbor", "ResizeBicubic", "UpsampleNearest3D", "EmbeddingLookup",
+]  # fmt: skip
+
+
+# ---- resizing -----------------------------------------------------------------------------------
+
+
+def _sources(n: int, out: int, rule: str, scale: float | None) -> Any:
+    """float64 input coordinate of every output cell along one axis."""
+    i = np.arange(out, dtype=np.float64)
+    if rule == "corners":
+        return i * ((n - 1) / (out - 1)) if out > 1 else np.zeros(out)
+    step = n / out if scale is None else 1.0 / scale
+    return (i + 0.5) * step - 0.5 if rule == "half" else i * step
+
+
+def _taps(mode: str, n: int, out: int, rule: str, scale: float | None) -> list[tuple[Any, Any]]:
+    """(indices, weights) of the inputs that each output cell is made of."""
+    if mode == "nearest":
+        if rule == "corners":  # halves away from zero
+            index = np.floor(_sources(n, out, rule, scale) + 0.5).astype(np.int64)
+        elif scale is not None:
+            offset = 0.5 if rule == "half" else 0.0
+            index = np.floor((np.arange(out) + offset) / scale).astype(np.int64)
+        elif rule == "half":
+            index = (2 * np.arange(out) + 1) * n // (2 * out)
+        else:
+            index = np.arange(out) * n // out
+        return [(np.clip(index, 0, n - 1), None)]
+    source = _sources(n, out, rule, scale)
+    if mode == "linear":
+        source = np.maximum(source, 0.0)
+        low = np.minimum(np.floor(source).astype(np.int64), n - 1)
+        part = source - low
+        return [(low, 1.0 - part), (np.minimum(low + 1, n - 1), part)]
+    low = np.floor(source).astype(np.int64)
+    t = source - low
+    a = -0.75  # Keys, 1981
+
+    def near(x: Any) -> Any:
+        return ((a + 2) * x - (a + 3)) * x * x + 1
+
+    def far(x: Any) -> Any:
+        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+
+    weights = (far(t + 1), near(t), near(1 - t), far(2 - t))
+    return [(np.clip(low + k - 1, 0, n - 1), w) for k, w in enumerate(weights)]
+
+
+@op(name="resize")
+def resize_by(input: Tensor, size: Sequence[int], mode: str, rule: str, scales: Sequence[float | None]):
+    """Spatial axes of (N, C, spatial...) resampled one after the other.
+
+    mode: nearest, linear, cubic. rule: corners (the corner cells' centres meet), half (cells cover the same area),
+    plain (the first cells' centres meet).
+    """
+    x = widened(input)
+    for i, (out, scale) in enumerate(zip(size, scales, strict=True)):
+        axis = 2 + i
+        n = x.shape[axis]
+        if n == out and scale is None and mode != "cubic":
+            continue
+        total = None
+        for index, weight in _taps(mode, n, out, rule, scale):
+            part = P.gather(x, index, axis)
+            if weight is not None:
+                tail = (out, *[1] * (x.ndim - 1 - axis))
+                part = part * weight.astype(x.dtype.np).reshape(tail)
+            total = part if total is None else total + part
+        x = total
+    return x if x.dtype is input.dtype else cast_to(x, input.dtype)
+
+
+_MODES = {"nearest": (3, 4, 5), "nearest-exact": (3, 4, 5), "linear": (3,), "bilinear": (4,), "bicubic": (4,),
+          "trilinear": (5,), "area": (3, 4, 5)}  # fmt: skip
+
+
+def interpolate(
+    input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: Any = None,
+    recompute_scale_factor: Any = None,
+) -> Tensor:  # fmt: skip
+    """Resample the spatial axes of (N, C, spatial...) (`mindspore.ops.interpolate`).
+
+    Args:
+        input: Tensor (N, C, L), (N, C, H, W) or (N, C, D, H, W).
+        size: int or ints, the sizes wanted; or
+        scale_factor: number or numbers to multiply the sizes with.
+        mode: ``"nearest"``, ``"nearest-exact"``, ``"linear"``, ``"bilinear"``,
+            ``"bicubic"``, ``"trilinear"``, ``"area"``.
+        align_corners: whether the centres of the corner cells meet; for linear, bilinear, bicubic and trilinear.
+        recompute_scale_factor: use the exact ratio of the sizes for coordinates, not `scale_factor`.
+
+    Returns:
+        Tensor (N, C, size...).
+
+    Raises:
+        ValueError: neither or both of size and scale_factor; a mode that the number of axes does not have.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.interpolate(ms.Tensor([[[1.0, 2.0]]]), size=4))
+        [[[1. 1. 2. 2.]]]
+    """
+    if not isinstance(input, Tensor):
+        raise ArgumentError(f"interpolate: got {type(input).__name__} for the input; wanted a Tensor")
+    if mode not in _MODES or input.ndim not in _MODES[mode]:
+        allowed = [m for m, ndims in _MODES.items() if input.ndim in ndims]
+        raise ArgumentValueError(
+            f"interpolate: got mode={mode!r} for input of shape {input.shape}; wanted "
+            + (f"one of {', '.join(map(repr, allowed))}" if allowed else "three to five axes")
+        )
+    n = input.ndim - 2
+    if (size is None) == (scale_factor is None):
+        raise ArgumentValueError(
+            f"interpolate: got size={size!r} and scale_factor={scale_factor!r}; wanted one of them"
+        )
+    if align_corners is not None and mode in ("nearest", "nearest-exact", "area"):
+        raise ArgumentValueError(f"interpolate: got align_corners={align_corners!r} with mode={mode!r}; wanted None")
+    scales: tuple[float | None, ...] = (None,) * n
+    if size is not None:
+        if recompute_scale_factor:
+            raise ArgumentValueError("interpolate: got recompute_scale_factor with size; wanted scale_factor")
+        sizes = tuple_of("interpolate", "size", size, n)
+    else:
+        factors = scale_factor if isinstance(scale_factor, (tuple, list)) else (scale_factor,) * n
+        if len(factors) != n or not all(isinstance(f, (int, float)) and f > 0 for f in factors):
+            raise ArgumentValueError(
+                f"interpolate: got scale_factor={scale_factor!r}; wanted a positive number, or {n} of them"
+            )
+        sizes = tuple(math.floor(d * f) for d, f in zip(input.shape[2:], factors, strict=True))
+        if not recompute_scale_factor:
+            scales = tuple(float(f) for f in factors)
+    if any(s < 1 for s in sizes) or 0 in input.shape[2:]:
+        raise ArgumentValueError(
+            f"interpolate: got input of shape {input.shape} and the size {sizes}; wanted positive sizes"
+        )
+    if mode == "area":
+        return adaptive_avg(input, sizes)  # type: ignore[no-any-return]
+    if mode == "nearest-exact":
+        return resize_by(input, sizes, "nearest", "half", scales)  # type: ignore[no-any-return]
+    kind = {"nearest": "nearest", "bicubic": "cubic"}.get(mode, "linear")
+    rule = "plain" if kind == "nearest" else "corners" if align_corners else "half"
+    return resize_by(input, sizes, kind, rule, scales)  # type: ignore[no-any-return]
+
+
+def upsample(
+    input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: Any = None,
+    recompute_scale_factor: Any = None,
+) -> Tensor:  # fmt: skip
+    """`interpolate` under its older name (`mindspore.ops.upsample`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.upsample(ms.ops.ones((1, 1, 2, 2)), scale_factor=2.0).shape
+        (1, 1, 4, 4)
+    """
+    return interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor)
+
+
+def _rule(name: str, align_corners: bool, half_pixel_centers: bool) -> str:
+    if align_corners and half_pixel_centers:
+        raise ArgumentValueError(
+            f"{name}: got align_corners=True and half_pixel_centers=True; wanted at most one of them"
+        )
+    return "corners" if align_corners else "half" if half_pixel_centers else "plain"
+
+
+def _image_size(name: str, x: Any, size: Any) -> tuple[int, ...]:
+    if isinstance(size, Tensor):
+        size = size.tolist()
+    if x.ndim != 4:
+        raise ShapeError(f"{name}: got input of shape {x.shape}; wanted (N, C, H, W)")
+    return tuple_of(name, "size", size, 2)
+
+
+class _Resize(Primitive):
+    """Base of `Op(align_corners=False, half_pixel_centers=False)(image, size)`."""
+
+    op = resize_by
+    _kind = "linear"
+
+    def __init__(self, align_corners: bool = False, half_pixel_centers: bool = False) -> None:
+        super().__init__()
+        self.align_corners = align_corners
+        self.half_pixel_centers = half_pixel_centers
+        self._coordinates = _rule(self.name, align_corners, half_pixel_centers)
+
+    def __call__(self, image: Any, size: Any) -> Any:
+        """The image in the size wanted."""
+        sizes = _image_size(self.name, image, size)
+        return resize_by(image, sizes, self._kind, self._coordinates, (None, None))
+
+
+class ResizeBilinearV2(_Resize):
+    """`ResizeBilinearV2(align_corners=False, half_pixel_centers=False)(image, size)`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.ResizeBilinearV2()(ms.ops.ones((1, 1, 2, 2)), (3, 3)).shape
+        (1, 1, 3, 3)
+    """
+
+
+class ResizeBicubic(_Resize):
+    """`ResizeBicubic(align_corners=False, half_pixel_centers=False)(images, size)`."""
+
+    _kind = "cubic"
+
+
+class ResizeBilinear(Primitive):
+    """`ResizeBilinear(size, align_corners=False, half_pixel_centers=False)(image)`, the form of MindSpore 1.x."""
+
+    op = resize_by
+    _kind = "linear"
+
+    def __init__(self, size: Any, align_corners: bool = False, half_pixel_centers: bool = False) -> None:
+        super().__init__()
+        self.size = size
+        self.align_corners = align_corners
+        self.half_pixel_centers = half_pixel_centers
+        self._coordinates = _rule(self.name, align_corners, half_pixel_centers)
+
+    def __call__(self, image: Any) -> Any:
+        """The image in the size wanted."""
+        sizes = _image_size(self.name, image, self.size)
+        return resize_by(image, sizes, self._kind, self._coordinates, (None, None))
+
+
+class ResizeNearestNeighbor(ResizeBilinear):
+    """`ResizeNearestNeighbor(size, align_corners=False, half_pixel_centers=False)(image)`."""
+
+    _kind = "nearest"
+
+
+class UpsampleNearest3D(Primitive):
+    """`UpsampleNearest3D()(x, output_size, scales)`."""
+
+    op = resize_by
+
+    def __call__(self, x: Any, output_size: Any = None, scales: Any = None) -> Any:
+        """The volume in the size wanted."""
+        return interpolate(x, output_size, scales)
+
+
+# ---- sampling -----------------------------------------------------------------------------------
+
+
+def _reflected(x: Any, low2: int, high2: int) -> Any:
+    """x mirrored into [low2 / 2, high2 / 2]."""
+    if low2 == high2:
+        return x * 0.0
+    low, span = low2 / 2, (high2 - low2) / 2
+    x = P.abs(x - low)
+    flips = P.floor(x / span)
+    extra = x - flips * span
+    odd = P.not_equal(flips - P.floor(flips * 0.5) * 2.0, P.fill((), 0.0, x.dtype))
+    return P.select(odd, span - extra, extra) + low
+
+
+@op(name="grid_sample", dtypes=FLOATING)
+def grid_sample_by(input: Tensor, grid: Tensor, mode: str, padding_mode: str, align_corners: bool):
+    """`input` (N, C, spatial...) at the positions `grid` (N, out..., axes), -1 to 1 with the last axis first."""
+    x, g = widened(input), widened(grid)
+    g = g if g.dtype is x.dtype else cast_to(g, x.dtype)
+    n, c, *sizes = x.shape
+    k = len(sizes)
+    out = g.shape[1:-1]
+    count = 1
+    for d in out:
+        count *= d
+    flat = P.reshape(x, (n, c, math.prod(sizes)))
+    places = P.reshape(g, (n, count, k))
+    coordinates = []
+    for axis, size in enumerate(sizes):
+        at = k - 1 - axis  # the grid names the last axis first
+        p = P.reshape(P.strided_slice(places, (0, 0, at), (n, count, at + 1), (1, 1, 1)), (n, count))
+        p = (p + 1.0) * ((size - 1) / 2) if align_corners else ((p + 1.0) * size - 1.0) * 0.5
+        if padding_mode == "reflection":
+            p = _reflected(p, 0, 2 * (size - 1)) if align_corners else _reflected(p, -1, 2 * size - 1)
+        if padding_mode != "zeros":
+            p = P.minimum(P.maximum(p, P.fill((), 0.0, p.dtype)), P.fill((), float(size - 1), p.dtype))
+        coordinates.append(p)
+    corners: list[tuple[Any, Any, Any]] = [(None, None, None)]  # index, weight, whether inside
+    step = 1
+    for size, p in zip(reversed(sizes), reversed(coordinates), strict=True):
+        if mode == "nearest":
+            options = [(P.round(p), None)]
+        else:
+            low = P.stop_gradient(P.floor(p))
+            part = p - low
+            options = [(low, 1.0 - part), (low + 1.0, part)]
+        grown = []
+        for whole, weight in options:
+            whole = P.stop_gradient(whole)
+            inside = P.logical_and(
+                P.logical_not(P.less(whole, P.fill((), 0.0, p.dtype))),
+                P.less(whole, P.fill((), float(size), p.dtype)),
+            )
+            i = cast_to(whole, int64)
+            i = P.minimum(P.maximum(i, P.fill((), 0, int64)), P.fill((), size - 1, int64)) * step
+            for index, w, ok in corners:
+                grown.append((
+                    i if index is None else index + i,
+                    weight if w is None else w if weight is None else w * weight,
+                    inside if ok is None else P.logical_and(ok, inside),
+                ))  # fmt: skip
+        corners = grown
+        step *= size
+    total = None
+    for index, weight, inside in corners:
+        spread = P.broadcast_to(P.reshape(index, (n, 1, count)), (n, c, count))
+        value = P.gather_elements(flat, spread, 2)
+        if weight is not None:
+            value = value * P.reshape(weight, (n, 1, count))
+        value = P.select(P.reshape(inside, (n, 1, count)), value, P.fill((), 0.0, value.dtype))
+        total = value if total is None else total + value
+    found = P.reshape(total, (n, c, *out))
+    return found if found.dtype is input.dtype else cast_to(found, input.dtype)
+
+
+def grid_sample(
+    input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: Any = False
+) -> Tensor:
+    """Sample an image at given positions (`mindspore.ops.grid_sample`).
+
+    Args:
+        input: Tensor (N, C, H, W) or (N, C, D, H, W), floating.
+        grid: Tensor (N, H', W', 2) or (N, D', H', W', 3): x, y (, z) in [-1, 1].
+        mode: ``"bilinear"`` or ``"nearest"``.
+        padding_mode: outside: ``"zeros"``, ``"border"`` or ``"reflection"``.
+        align_corners: -1 and 1 mean the centres of the corner cells, else their outer edges.
+
+    Returns:
+        Tensor (N, C, H', W').
+
+    Raises:
+        ValueError: shapes that do not fit; another mode.
+
+    Examples:
+        >>> import duograph as ms
+        >>> x = ms.Tensor([[[[1.0, 3.0]]]])
+        >>> print(ms.ops.grid_sample(x, ms.Tensor([[[[0.0, 0.0]]]])))
+        [[[[2.]]]]
+    """
+    if input.ndim not in (4, 5) or grid.ndim != input.ndim or grid.shape[-1] != input.ndim - 2 or (
+        grid.shape[0] != input.shape[0]
+    ):
+        raise ShapeError(
+            f"grid_sample: got input of shape {input.shape} and grid of shape {grid.shape}; wanted "
+            f"(N, C, H, W) and (N, H', W', 2), or one axis more"
+        )
+    if mode not in ("bilinear", "nearest") or padding_mode not in ("zeros", "border", "reflection"):
+        raise ArgumentValueError(
+            f"grid_sample: got mode={mode!r} and padding_mode={padding_mode!r}; wanted 'bilinear' or "
+            f"'nearest', and 'zeros', 'border' or 'reflection'"
+        )
+    return grid_sample_by(input, grid, mode, padding_mode, bool(align_corners))  # type: ignore[no-any-return]
+
+
+def affine_grid(theta: Tensor, size: Any, align_corners: bool = False) -> Tensor:
+    """Positions for `grid_sample` of an affine map (`mindspore.ops.affine_grid`).
+
+    Args:
+        theta: Tensor (N, 2, 3) or (N, 3, 4).
+        size: (N, C, H, W) or (N, C, D, H, W) of the result.
+        align_corners: as of `grid_sample`.
+
+    Returns:
+        Tensor (N, H, W, 2) or (N, D, H, W, 3).
+
+    Raises:
+        ValueError: shapes that do not fit.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.affine_grid(ms.Tensor([[[1.0, 0, 0], [0, 1.0, 0]]]), (1, 1, 2, 2)).shape
+        (1, 2, 2, 2)
+    """
+    size = tuple(size.tolist() if isinstance(size, Tensor) else size)
+    k = len(size) - 2
+    if k not in (2, 3) or theta.shape != (size[0], k, k + 1):
+        raise ShapeError(
+            f"affine_grid: got theta of shape {theta.shape} and size={size}; wanted (N, {k}, {k + 1}) for "
+            f"two or three spatial axes"
+        )
+    lines = []
+    for n in size[2:]:
+        if align_corners:
+            lines.append(np.linspace(-1, 1, n) if n > 1 else np.zeros(1))
+        else:
+            lines.append((np.arange(n) * 2 + 1) / n - 1)
+    mesh = np.meshgrid(*lines, indexing="ij")
+    base = np.stack([*reversed(mesh), np.ones(size[2:])], -1).reshape(-1, k + 1).astype(theta.dtype.np)
+    points = P.matmul(Tensor(base), theta, False, True)
+    return P.reshape(points, (size[0], *size[2:], k))  # type: ignore[no-any-return]
+
+
+# ---- embedding ----------------------------------------------------------------------------------
+
+
+@op(name="embedding")
+def embedding_by(input: Tensor, weight: Tensor, padding_idx: int, by_frequency: bool):
+    """Rows of weight; row `padding_idx` (-1: none) gets no gradient, others one over their count if asked for."""
+    out = P.gather(weight, input, 0)
+    kept = (*input.shape, *[1] * (weight.ndim - 1))
+    if padding_idx >= 0:
+        hidden = P.reshape(P.equal(input, P.fill((), padding_idx, input.dtype)), kept)
+        out = P.select(hidden, P.stop_gradient(out), out)
+    if by_frequency:
+        flat = P.reshape(input, (input.size,))
+        ones = P.fill((input.size,), 1.0, weight.dtype)
+        count = P.scatter_add(P.fill((weight.shape[0],), 0.0, weight.dtype), flat, ones, 0)
+        share = P.reshape(1.0 / P.gather(count, input, 0), kept)
+        out = out * share + P.stop_gradient(out * (1.0 - share))
+    return out
+
+
+def embedding(
+    input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
+    norm_type: float = 2.0, scale_grad_by_freq: bool = False,
+) -> Tensor:  # fmt: skip
+    """Rows of a table (`mindspore.ops.embedding`).
+
+    Args:
+        input: Tensor of integers, any shape.
+        weight: Tensor (rows, size).
+        padding_idx: a row that gets no gradient; negative counts from the end.
+        max_norm: rows that are used are scaled, in place, to have at most this norm.
+        norm_type: degree of that norm.
+        scale_grad_by_freq: gradients of a row are divided by how often it is used.
+
+    Returns:
+        Tensor (input.shape..., size).
+
+    Raises:
+        TypeError: `input` is not integer.
+        ValueError: `weight` has not two axes; `padding_idx` out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.embedding(ms.Tensor([1, 0]), ms.Tensor([[1.0, 2.0], [3.0, 4.0]])))
+        [[3. 4.]
+         [1. 2.]]
+    """
+    if not input.dtype.is_integer:
+        raise DTypeError(f"embedding: input has dtype {input.dtype.name}; wanted an integer one")
+    if weight.ndim != 2:
+        raise ShapeError(f"embedding: got weight of shape {weight.shape}; wanted (rows, size)")
+    rows = weight.shape[0]
+    if padding_idx is not None and not -rows <= padding_idx < rows:
+        raise ArgumentValueError(f"embedding: got padding_idx={padding_idx}; wanted one in [{-rows}, {rows})")
+    if max_norm is not None:
+        from .state import assign  # made of this module's neighbours
+
+        plain = P.stop_gradient(weight)
+        used = P.gather(plain, P.reshape(input, (input.size,)), 0)
+        size = P.vector_norm(used, float(norm_type), (1,), True)
+        scale = P.minimum(max_norm / (size + 1e-7), P.fill((), 1.0, size.dtype))
+        assign(weight, P.scatter_set(plain, P.reshape(input, (input.size,)), used * scale, 0))
+    own = -1 if padding_idx is None else padding_idx % rows
+    return embedding_by(input, weight, own, bool(scale_grad_by_freq))  # type: ignore[no-any-return]
+
+
+class EmbeddingLookup(Primitive):
+    """Rows of a table, 0 where the index minus `offset` is outside: `EmbeddingLookup()(params, indices, offset)`."""
+
+    def __call__(self, input_params: Any, input_indices: Any, offset: Any) -> Any:
+        """The rows."""
+        rows = input_params.shape[0]
+        index = input_indices - offset
+        inside = P.logical_and(
+            P.logical_not(P.less(index, P.fill((), 0, index.dtype))), P.less(index, P.fill((), rows, index.dtype))
+        )
+        found = P.gather(input_params, P.select(inside, index, P.fill((), 0, index.dtype)), 0)
+        kept = P.reshape(inside, (*index.shape, *[1] * (input_params.ndim - 1)))
+        return P.select(kept, found, P.fill((), 0, found.dtype))
