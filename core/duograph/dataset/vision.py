@@ -175,7 +175,7 @@ class Resize:
         found = _linear(_linear(array.astype(np.float64), out_h, 0), out_w, 1)
         if array.dtype.kind in "iu":
             info = np.iinfo(array.dtype)
-            found = np.clip(np.rint(found), info.min, info.max)
+            found = np.clip(np.ceil(found - 0.5), info.min, info.max)  # halves go down
         return found.astype(array.dtype)
 
 
