@@ -38,6 +38,8 @@ _MODULES = (
 _NAMES = {
     "Model": "train", "LossMonitor": "train", "TimeMonitor": "train", "Callback": "train",
     "ModelCheckpoint": "train", "CheckpointConfig": "train", "RunContext": "train",
+    "recompute": "nn.recompute", "data_sink": "train", "connect_network_with_dataset": "train",
+    "ckpt_to_safetensors": "train", "safetensors_to_ckpt": "train", "async_ckpt_thread_status": "train",
     "save_checkpoint": "train", "load_checkpoint": "train", "load_param_into_net": "train",
     "FixedLossScaleManager": "amp", "DynamicLossScaleManager": "amp", "LossScaleManager": "amp",
     "build_train_network": "amp", "jacfwd": "ops", "jacrev": "ops", "vmap": "autodiff.vmap",
