@@ -46,6 +46,7 @@ def test_fork():
 
 
 def test_blocks_come_back():
+    """H11: Memory: allocate, free, host-to-device, device-to-host, device-to-device, pool provided by core"""
     gc.collect()
     before = memory.stats()
     make = memory.maker(10 << 20, "test")
