@@ -37,7 +37,7 @@ class Initializer:
         >>> class Two(Initializer):
         ...     def _initialize(self, arr):
         ...         arr[...] = 2
-        >>> print(initializer(Two(), (2,)))
+        >>> print(initializer(Two(), (2,)).asnumpy())
         [2. 2.]
     """
 
@@ -104,7 +104,7 @@ def initializer(init: Any, shape: Any = None, dtype: Any = float32) -> Tensor:
 
     Examples:
         >>> from duograph.common.initializer import initializer, Normal
-        >>> print(initializer("ones", (2,)))
+        >>> print(initializer("ones", (2,)).asnumpy())
         [1. 1.]
         >>> initializer(Normal(0.02), (3, 4)).shape
         (3, 4)

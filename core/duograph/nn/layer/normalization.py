@@ -196,7 +196,7 @@ class LayerNorm(Cell):
 
     Examples:
         >>> import duograph as ms
-        >>> print(ms.nn.LayerNorm((2,))(ms.Tensor([[1.0, 3.0]])))
+        >>> print(ms.nn.LayerNorm((2,))(ms.Tensor([[1.0, 3.0]])).round())
         [[-1.  1.]]
     """
 
