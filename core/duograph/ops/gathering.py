@@ -71,6 +71,12 @@ def check_nd(name: str, shape: Sequence[int], indices: Any) -> int:
     return int(indices.shape[-1])
 
 
+def explain(name: str, n: int, indices: Tensor, axis: int) -> None:
+    """Raise IndexRangeError with the index that is wrong; called when a kernel said that one is."""
+    if not isinstance(indices, GraphTensor):
+        normal_indices(name, indices.asnumpy(), n, axis)
+
+
 def explain_nd(name: str, shape: Sequence[int], indices: Tensor) -> None:
     """Raise IndexRangeError with the index and axis that are wrong; called when a kernel said that one is."""
     if isinstance(indices, GraphTensor):
@@ -176,7 +182,12 @@ def gather_elements(input: Tensor, dim: int, index: Any) -> Tensor:
         axis_of("gather_elements", dim, 0)
         flat = gather_elements_by(reshape_to(input, (1,)), reshape_to(indices, (1,)), 0)
         return reshape_to(flat, ())
-    return gather_elements_by(input, indices, axis_of("gather_elements", dim, len(input.shape)))
+    axis = axis_of("gather_elements", dim, len(input.shape))
+    try:
+        return gather_elements_by(input, indices, axis)
+    except IndexError:
+        explain("gather_elements", input.shape[axis], indices, axis)
+        raise
 
 
 @tensor_method("gather_elements")

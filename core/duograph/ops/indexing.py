@@ -451,6 +451,10 @@ def with_item(self: Tensor, index: Any, value: Any, add: bool = False) -> Tensor
         if value is None or isinstance(value, (str, bytes, dict, set)):
             raise DTypeError(f"setitem: got {value!r} for a value; wanted a number, Tensor, array or list")
         value = Tensor(value)
+    if isinstance(value, complex) and not self.dtype.is_complex:
+        raise DTypeError(
+            f"setitem: got a complex number for a {self.dtype.name} tensor; wanted a real one"
+        )
     key = _key(index)
     if key is not None:
         return setitem_by((self, value), key, add)

@@ -24,7 +24,7 @@ from .gather_scatter import (
     scatter_elements_set_by,
     scatter_set_by,
 )
-from .gathering import check_nd, explain_nd, nd_index
+from .gathering import check_nd, explain, explain_nd, nd_index
 from .joining import broadcast_to
 from .logic import select_by
 from .methods import tensor_method
@@ -67,7 +67,11 @@ def scatter_along(
     for k, n in enumerate(indices.shape):
         src = slice_axis(src, k, 0, n)
     write = scatter_elements_add_by if add else scatter_elements_set_by
-    return write(input, indices, cast(src, input.dtype), at)
+    try:
+        return write(input, indices, cast(src, input.dtype), at)
+    except IndexError:
+        explain(name, shape[at], indices, at)
+        raise
 
 
 def scatter(input: Tensor, axis: int, index: Any, src: Any) -> Tensor:

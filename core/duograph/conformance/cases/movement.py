@@ -96,7 +96,8 @@ def padded(mode: str) -> Callable[..., Any]:
         if mode != "constant":
             inner = x  # what is cut off is still reflected
             full = [(max(a, 0), max(b, 0)) for a, b in pairs]
-            wide = np.pad(inner, full, {"replicate": "edge", "circular": "wrap"}.get(mode, mode))
+            how: Any = {"replicate": "edge", "circular": "wrap"}.get(mode, mode)
+            wide = np.pad(inner, full, how)
             return wide[
                 tuple(
                     slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(pairs, wide.shape)
@@ -110,7 +111,7 @@ def padded(mode: str) -> Callable[..., Any]:
 
 
 def pads(mode: str) -> Samples:
-    rows = [
+    rows: list[tuple[Any, ...]] = [
         ("normal", (3, 4), (2, 1), mode),
         ("normal", (2, 3, 4), (1, 2, 2, 1), mode),
         ("normal", (3, 5), (-1, 1, 1, -1), mode),
@@ -124,7 +125,7 @@ def pads(mode: str) -> Samples:
     return table(*rows)
 
 
-def grid(*arrays: Any, indexing: str = "xy") -> Any:
+def grid(*arrays: Any, indexing: Any = "xy") -> Any:
     return tuple(np.meshgrid(*arrays, indexing=indexing))
 
 

@@ -1,0 +1,633 @@
+"""Ops that read and write by index, and those that sort and search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ... import ops
+from ...dtype import ALL, BOOL, FLOATING, REAL, bool_, float32, int32, int64
+from ...ops.table import P
+from ...tensor import Tensor
+from ..case import Bad, Make, OpCase, Sample, Samples
+
+ROWS = np.ones((2, 3), np.float32)
+FOUR = np.ones(4, np.float32)
+NUMBER = np.ones((), np.float32)
+HALF = np.array([[0.5]], np.float32)
+NOT_BOOL = tuple(d for d in ALL if d is not bool_)
+NUMBERS = "bool elements do not add up"
+SELECTS = {"broadcast": "indices select, they do not broadcast"}
+
+
+def distinct(make: Make, count: int, below: int, dtype: Any = int64) -> Any:
+    """Different indices: what stays of duplicates has no derivative in the others, which differences cannot see."""
+    return make.rng.permutation(below)[:count].astype(dtype.np)
+
+
+# ---- whole slices of an axis ---------------------------------------------------------------------------
+
+
+def rows(once: bool) -> Samples:
+    """An operand, indices into one axis of it, and updates."""
+
+    def samples(make: Make) -> Iterator[Sample]:
+        def at(*shape: int, below: int, dtype: Any = int64) -> Any:
+            if once:
+                size = int(np.prod(shape))
+                return distinct(make, size, below, dtype).reshape(shape)
+            return make.index(*shape, below=below, low=-below, dtype=dtype)
+
+        yield Sample((make(5, 4), at(3, below=5), make(3, 4), 0))
+        yield Sample((make(3, 6, 2), at(2, 2, below=6, dtype=int32), make(3, 2, 2, 2), 1))
+        yield Sample((make(5), at(below=5), make(), 0), kind="zero_d")
+        yield Sample((make(5, 0), at(2, below=5), make(2, 0), 0), kind="empty")
+        yield Sample((make(5, 2), at(0, below=5), make(0, 2), 0), kind="empty")
+        yield Sample((make(7, 13), at(5, below=13), make(7, 5), 1), kind="odd")
+        yield Sample((make.strided(5, 4), at(3, below=5), make(3, 4), 0), kind="noncontiguous")
+        if make.inexact:
+            yield Sample((make.special(9, 2), at(3, below=9), make.special(3, 2), 0), kind="nan")
+        twice = np.array([1, 3, 1, -4])
+        yield Sample((make(5, 2), twice, make(4, 2), 0), kind="edge", name="duplicates")
+
+    return samples
+
+
+def put(add: bool) -> Callable[..., Any]:
+    def oracle(x: Any, indices: Any, updates: Any, axis: int) -> Any:
+        out = np.moveaxis(np.array(x), axis, 0)
+        flat = updates.reshape(*x.shape[:axis], indices.size, *x.shape[axis + 1 :])
+        for i, row in zip(indices.reshape(-1), np.moveaxis(flat, axis, 0)):
+            out[i] = out[i] + row if add else row
+        return np.moveaxis(out, 0, axis)
+
+    return oracle
+
+
+ROW_ERRORS = [
+    Bad((ROWS, np.array([0]), FOUR, 0), ValueError, "scatter_...: got updates of"),
+    Bad((ROWS, np.array([2]), ROWS[:1], 0), IndexError, "got index 2|index 2 .*"),
+]
+
+
+# ---- element by element ---------------------------------------------------------------------------------
+
+
+def elements(make: Make) -> Iterator[Sample]:
+    yield Sample((make(5, 4), 0, make.index(3, 4, below=5)))
+    yield Sample((make(2, 6, 3), -2, make.index(2, 2, 3, below=6, low=-6, dtype=int32)))
+    yield Sample((make(4, 5), 1, make.index(2, 7, below=5)), name="fewer rows")
+    yield Sample((make(), 0, make.index(below=1)), kind="zero_d")
+    yield Sample((make(5, 0), 0, make.index(2, 0, below=5)), kind="empty")
+    yield Sample((make(5, 2), 0, make.index(0, 2, below=5)), kind="empty")
+    yield Sample((make(7, 13), 1, make.index(7, 11, below=13)), kind="odd")
+    yield Sample((make.strided(5, 4), 1, make.index(5, 2, below=4)), kind="noncontiguous")
+    if make.inexact:
+        yield Sample((make.special(9), 0, make.index(9, below=9)), kind="nan")
+
+
+def taken(x: Any, axis: int, index: Any) -> Any:
+    if x.ndim == 0:
+        return x
+    part = tuple(slice(None) if k == axis % x.ndim else slice(n) for k, n in enumerate(index.shape))
+    return np.take_along_axis(x[part], index.astype(np.int64), axis)
+
+
+def element_updates(make: Make) -> Iterator[Sample]:
+    def at(*shape: int, axis: int, below: int, dtype: Any = int64) -> Any:
+        """Indices that differ along the axis."""
+        other = [n for k, n in enumerate(shape) if k != axis]
+        found = [distinct(make, shape[axis], below) for _ in range(int(np.prod(other)))]
+        stacked = np.array(found, np.int64).reshape(*other, shape[axis])
+        return np.moveaxis(stacked, -1, axis).astype(dtype.np)
+
+    yield Sample((make(5, 4), 0, at(3, 4, axis=0, below=5), make(3, 4)))
+    yield Sample((make(2, 6, 3), 1, at(2, 2, 3, axis=1, below=6, dtype=int32), make(2, 2, 3)))
+    yield Sample((make(4, 5), 1, at(2, 3, axis=1, below=5), make(2, 3)), name="fewer rows")
+    yield Sample((make(5, 4), 0, at(3, 4, axis=0, below=5), make(4, 4)), name="larger source")
+    yield Sample((make(5, 0), 0, make.index(2, 0, below=5), make(2, 0)), kind="empty")
+    yield Sample((make(5, 2), 0, make.index(0, 2, below=5), make(0, 2)), kind="empty")
+    yield Sample((make(7, 13), 1, at(7, 11, axis=1, below=13), make(7, 11)), kind="odd")
+    yield Sample((make.strided(5, 4), 1, at(5, 2, axis=1, below=4), make(5, 2)), kind="noncontiguous")
+    if make.inexact:
+        yield Sample((make.special(9), 0, at(9, axis=0, below=9), make.special(9)), kind="nan")
+    twice = np.array([[1, 1, -4, 0]])
+    yield Sample((make(1, 5), 1, twice, make(1, 4)), kind="edge", name="duplicates")
+
+
+def put_elements(add: bool) -> Callable[..., Any]:
+    def oracle(x: Any, axis: int, index: Any, src: Any, reduction: str = "") -> Any:
+        out = np.array(x)
+        for at in np.ndindex(*index.shape):
+            to = list(at)
+            to[axis] = index[at]
+            out[tuple(to)] = out[tuple(to)] + src[at] if add else src[at]
+        return out
+
+    return oracle
+
+
+def scattered_add(input: Any, axis: int, index: Any, src: Any) -> Any:
+    """The method `Tensor.scatter_add` along an axis."""
+    return input.scatter_add(axis, index, src)
+
+
+def primitive_elements(name: str) -> list[Bad]:
+    return [
+        Bad((ROWS, 0, HALF), TypeError, "index: got indices of dtype float32"),
+        Bad((ROWS, 0, np.array([1])), ValueError, f"{name}: got indices of shape"),
+        Bad((ROWS, 2, np.array([[1]])), ValueError, f"{name}: got axis 2"),
+        Bad((ROWS, 0, np.array([[2]])), IndexError, "got index 2|index 2 "),
+    ]
+
+
+# ---- rows of indices ------------------------------------------------------------------------------------
+
+
+def nd(make: Make) -> Iterator[Sample]:
+    def at(*shape: int, of: tuple[int, ...], dtype: Any = int64) -> Any:
+        columns = [make.index(*shape, below=n, low=-n) for n in of]
+        return np.stack(columns, -1).astype(dtype.np)
+
+    yield Sample((make(3, 4), at(5, of=(3, 4))))
+    yield Sample((make(3, 4, 2), at(2, 2, of=(3,), dtype=int32)))
+    yield Sample((make(3, 4), at(of=(3, 4))), kind="zero_d")
+    yield Sample((make(3, 4), at(0, of=(3, 4))), kind="empty")
+    yield Sample((make(3, 0), at(2, of=(3,))), kind="empty")
+    yield Sample((make(7, 11, 3), at(13, of=(7, 11))), kind="odd")
+    yield Sample((make.strided(4, 5), at(3, of=(4, 5))), kind="noncontiguous")
+    if make.inexact:
+        yield Sample((make.special(3, 3), at(9, of=(3, 3))), kind="nan")
+
+
+def nd_updates(low: float | None = None, high: float | None = None) -> Samples:
+    def samples(make: Make) -> Iterator[Sample]:
+        def at(count: int, of: tuple[int, ...], dtype: Any = int64) -> Any:
+            flat = distinct(make, count, int(np.prod(of)))
+            return np.stack(np.unravel_index(flat, of), -1).astype(dtype.np)
+
+        def x(*shape: int) -> Any:
+            return make(*shape, low=low, high=high)
+
+        yield Sample((x(3, 4), at(5, (3, 4)), x(5)))
+        yield Sample((x(5, 2), at(3, (5,), int32), x(3, 2)))
+        yield Sample((x(3, 4), at(1, (3, 4))[0], x()), kind="zero_d")
+        yield Sample((x(3, 4), at(0, (3, 4)), x(0)), kind="empty")
+        yield Sample((x(3, 0), at(2, (3,)), x(2, 0)), kind="empty")
+        yield Sample((x(7, 11, 3), at(13, (7, 11)), x(13, 3)), kind="odd")
+        strided = make.strided(4, 5, low=low, high=high)
+        yield Sample((strided, at(3, (4, 5)), x(3)), kind="noncontiguous")
+        if make.inexact:
+            yield Sample((make.special(9), at(3, (9,)), make.special(3)), kind="nan")
+        twice = np.array([[1], [0], [1], [-2], [1]])
+        yield Sample((x(3, 2), twice, x(5, 2)), kind="edge", name="duplicates")
+
+    return samples
+
+
+def put_nd(mode: str) -> Callable[..., Any]:
+    table: dict[str, Callable[..., Any]] = {
+        "update": lambda a, b: b, "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide,
+        "max": np.maximum, "min": np.minimum,
+    }  # fmt: skip
+    function = table[mode]
+
+    def oracle(x: Any, indices: Any, updates: Any) -> Any:
+        out = np.array(x)
+        for at in np.ndindex(*indices.shape[:-1]):
+            to = tuple(indices[at])
+            out[to] = function(out[to], updates[at]).astype(x.dtype)
+        return out
+
+    return oracle
+
+
+def nd_errors(name: str) -> list[Bad]:
+    return [
+        Bad((ROWS, np.array([[0, 0, 0]]), np.ones(1, np.float32)), ValueError, f"{name}: got indices of"),
+        Bad((ROWS, np.array([[0]]), FOUR), ValueError, f"{name}: got updates of shape"),
+        Bad((ROWS, np.array([[0, 3]]), np.ones(1, np.float32)), IndexError, "got index 3 for axis 1"),
+    ]
+
+
+def of_zeros(make: Make) -> Iterator[Sample]:
+    for sample in nd_updates()(make):
+        x, indices, updates = sample.args
+        yield Sample((indices, updates, x.shape), kind=sample.kind)
+
+
+def segments(low: float | None = None, high: float | None = None) -> Samples:
+    def samples(make: Make) -> Iterator[Sample]:
+        def x(*shape: int) -> Any:
+            return make(*shape, low=low, high=high)
+
+        yield Sample((x(5, 2), np.array([0, 2, 0, 1, 2]), 3))
+        yield Sample((x(5, 2), np.array([0, 2, 0, 3, 2]), 4), kind="edge", grad=False, name="empty segment")
+        yield Sample((x(2, 3), np.array([[0, 1, -1], [1, 1, 2]], np.int32), 3))
+        yield Sample((x(0, 2), np.zeros(0, np.int64), 2), kind="empty", grad=False)
+        yield Sample((x(13, 3), make.rng.permutation(13) % 5, 5), kind="odd")
+        yield Sample((make.strided(4, 5, low=low, high=high), np.array([1, 0, 1, 1]), 2), kind="noncontiguous")
+        if make.inexact:
+            yield Sample((make.special(9), make.index(9, below=2), 2), kind="nan")
+
+    return samples
+
+
+def segmented(mode: str) -> Callable[..., Any]:
+    def oracle(x: Any, ids: Any, count: int) -> Any:
+        start: Any = {"sum": 0, "prod": 1}.get(mode)
+        if start is None:
+            lowest = mode == "max"
+            if x.dtype.name == "bfloat16":
+                start = 3.3895313892515355e38 * (-1 if lowest else 1)
+            else:
+                info = np.iinfo(x.dtype) if x.dtype.kind in "iu" else np.finfo(x.dtype)
+                start = info.min if lowest else info.max
+        out = np.full((count, *x.shape[ids.ndim :]), start, x.dtype)
+        function = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}[mode]
+        for at in np.ndindex(*ids.shape):
+            if ids[at] >= 0:
+                out[ids[at]] = function(out[ids[at]], x[at]).astype(x.dtype)
+        return out
+
+    return oracle
+
+
+# ---- brackets -------------------------------------------------------------------------------------------
+
+
+class Index:
+    """Brackets as an argument: `at[1:, None]`; arrays in it become Tensors as any others do."""
+
+    def __getitem__(self, index: Any) -> Any:
+        return index if isinstance(index, tuple) else (index,)
+
+
+at = Index()
+INDICES: list[tuple[str, Any]] = [
+    ("normal", at[1]),
+    ("normal", at[-1, 1:3]),
+    ("normal", at[..., ::-1, None]),
+    ("normal", at[::2, -1:-4:-2]),
+    ("normal", at[None, 0, ..., 1]),
+    ("normal", at[np.array([2, 0, -1])]),
+    ("normal", at[:, np.array([[0, 3], [1, 1]])]),
+    ("normal", at[np.array([[0], [2]]), np.array([1, -1])]),
+    ("normal", at[np.array([0, 1]), :, np.array([0, 1])]),
+    ("normal", at[0, :, np.array([0, 1])]),
+    ("normal", at[..., np.array([0, 1]), None, 1]),
+    ("normal", at[np.array([True, False, True])]),
+    ("normal", at[:, np.array([[True, False], [False, True], [True, True], [False, False]])]),
+    ("normal", at[True, ..., 0]),
+    ("zero_d", at[np.array(1)]),
+    ("empty", at[5:, :0]),
+    ("empty", at[np.zeros(0, np.int64)]),
+    ("empty", at[False]),
+]
+
+
+def brackets(make: Make) -> Iterator[Sample]:
+    for kind, index in INDICES:
+        yield Sample((make(3, 4, 2), index), kind=kind)
+    yield Sample((make(), ()), kind="zero_d")
+    yield Sample((make(), at[..., None]), kind="zero_d")
+    yield Sample((make(7, 11, 3), at[1::3, make.index(13, below=11)]), kind="odd")
+    yield Sample((make.strided(4, 5), at[1:, np.array([0, 4])]), kind="noncontiguous")
+    if make.inexact:
+        yield Sample((make.special(9), at[::-2]), kind="nan")
+
+
+def assignments(make: Make) -> Iterator[Sample]:
+    for sample in brackets(make):
+        x, index = sample.args
+        part = x[index]
+        yield Sample((x, index, make(*part.shape)), kind=sample.kind)
+        if part.ndim > 1:
+            yield Sample((x, index, make(*part.shape[1:])), kind="broadcast")
+    yield Sample((make(3, 4), at[1:], 1), kind="edge", name="number")
+    mask = make.rng.random((3, 4)) < 0.5
+    yield Sample((make(3, 4), (mask,), make()), kind="edge", name="mask and 0-d value")
+
+
+def read(x: Tensor, index: Any) -> Tensor:
+    """`x[index]`."""
+    return x[index]
+
+
+def write(x: Tensor, index: Any, value: Any) -> Tensor:
+    """A copy of x after `x[index] = value`."""
+    out = P.identity(x)
+    out[index] = value
+    return out
+
+
+def assigned(x: Any, index: Any, value: Any) -> Any:
+    out = np.array(x)
+    out[index] = value
+    return out
+
+
+# ---- order ----------------------------------------------------------------------------------------------
+
+
+def ordered(*calls: tuple[Any, ...], **kwargs: Any) -> Samples:
+    """The standard kinds with different elements, each call's arguments behind them."""
+
+    def samples(make: Make) -> Iterator[Sample]:
+        for call in calls:
+            yield Sample((make.distinct(3, 4), *call), kwargs)
+            yield Sample((make.distinct(7, 13), *call), kwargs, "odd")
+            wide = make.distinct(5, 8)
+            yield Sample((wide.T, *call), kwargs, "noncontiguous")
+            yield Sample((make(6, 5), *call), kwargs, "edge", grad=False, name="ties")
+            if make.inexact:
+                yield Sample((make.special(9, 6), *call), kwargs, "nan")
+        yield Sample((make(0, 4), *calls[0]), kwargs, "empty")
+
+    return samples
+
+
+def arranged(x: Any, axis: int, descending: bool) -> Any:
+    """Order by (NaN last, key, place)."""
+    sign = -1 if descending else 1
+
+    def key(row: Any) -> Any:
+        wide = row.astype(np.float64) if row.dtype.kind in "fV" else row.astype(object)
+        nan = [bool(v != v) for v in wide]
+        return sorted(range(len(row)), key=lambda i: (nan[i], 0 if nan[i] else sign * wide[i], i))
+
+    if x.size == 0:
+        return np.zeros(x.shape, np.int64)
+    moved = np.moveaxis(x, axis, -1)
+    order = np.array([key(row) for row in moved.reshape(-1, moved.shape[-1])])
+    return np.moveaxis(order.reshape(moved.shape), -1, axis)
+
+
+def sorted_pair(x: Any, axis: int = -1, descending: bool = False) -> Any:
+    order = arranged(x, axis, descending)
+    return np.take_along_axis(x, order, axis), order.astype(np.int32)
+
+
+def top(x: Any, k: int, dim: Any = None, largest: bool = True) -> Any:
+    axis = -1 if dim is None else dim
+    order = np.take(arranged(x, axis, largest), np.arange(k), axis)
+    return np.take_along_axis(x, order, axis), order.astype(np.int32)
+
+
+def bounds(make: Make) -> Iterator[Sample]:
+    x = np.sort(make(7).astype(np.float64 if make.inexact else make.dtype.np)).astype(make.dtype.np)
+    for right in (False, True):
+        yield Sample((x, make(3, 4)), {"right": right})
+        yield Sample((x, x), {"right": right}, "odd")
+    rows_ = np.sort(make(2, 5).astype(np.float64 if make.inexact else make.dtype.np), -1).astype(make.dtype.np)
+    yield Sample((rows_, make(2, 3)), {"out_int32": True}, "broadcast")
+    yield Sample((x, make()), kind="zero_d")
+    yield Sample((make(0), make(3)), kind="empty")
+    yield Sample((x, make(0)), kind="empty")
+    yield Sample((x, make.strided(4, 5)), kind="noncontiguous")
+    if make.inexact:
+        yield Sample((x, make.special(9)), kind="nan")
+
+
+def found(x: Any, values: Any, right: bool = False, out_int32: bool = False) -> Any:
+    side: Any = "right" if right else "left"
+    if x.dtype.kind == "V" or x.dtype.itemsize == 2:
+        kind = np.float32 if x.dtype.kind in "fV" else np.int64
+        x, values = x.astype(kind), values.astype(kind)
+    if x.ndim == 1:
+        out = np.searchsorted(x, values, side)
+    else:
+        out = np.stack([np.searchsorted(a, b, side) for a, b in zip(x, values)])
+    return np.asarray(out).astype(np.int32 if out_int32 else np.int64)
+
+
+def any_kind(make: Make) -> Iterator[Sample]:
+    yield Sample((make(3, 4),))
+    yield Sample((make(),), kind="zero_d")
+    yield Sample((make(0, 3),), kind="empty")
+    yield Sample((make(7, 11),), kind="odd")
+    yield Sample((make.strided(4, 5),), kind="noncontiguous")
+    if make.inexact:
+        yield Sample((make.special(9),), kind="nan")
+
+
+def repeated(make: Make) -> Iterator[Sample]:
+    """Elements of which several are equal; no NaN, whose number in a set is a matter of taste."""
+    x = make.index(7, below=3, dtype=make.dtype) if make.dtype is not bool_ else make(7)
+    yield Sample((x,))
+    yield Sample((x[:6].reshape(2, 3),))
+    yield Sample((make(),), kind="zero_d")
+    yield Sample((make(0),), kind="empty")
+    yield Sample((make.index(31, below=5, dtype=make.dtype) if make.dtype is not bool_ else make(31),), kind="odd")
+    yield Sample((make.strided(4, 5),), kind="noncontiguous")
+
+
+def first_seen(x: Any) -> Any:
+    seen: list[Any] = []
+    inverse = []
+    for v in x.reshape(-1):
+        same = [i for i, w in enumerate(seen) if w == v]
+        inverse.append(same[0] if same else len(seen))
+        if not same:
+            seen.append(v)
+    return np.array(seen, x.dtype), np.array(inverse, np.int32).reshape(x.shape)
+
+
+def runs(x: Any, return_inverse: bool = True, return_counts: bool = True) -> Any:
+    values: list[Any] = []
+    inverse: list[int] = []
+    counts: list[int] = []
+    for v in x.reshape(-1):
+        if not values or values[-1] != v:
+            values.append(v)
+            counts.append(0)
+        counts[-1] += 1
+        inverse.append(len(values) - 1)
+    return np.array(values, x.dtype), np.array(inverse, np.int64).reshape(x.shape), np.array(counts, np.int64)
+
+
+def masks(make: Make) -> Iterator[Sample]:
+    for sample in any_kind(make):
+        (x,) = sample.args
+        yield Sample((x, np.asarray(make.rng.random(x.shape) < 0.6)), kind=sample.kind)
+    yield Sample((make(3, 4), np.array([True, False, True, True])), kind="broadcast")
+
+
+def picked(x: Any, mask: Any) -> Any:
+    wide, where = np.broadcast_arrays(x, mask)
+    return wide[where]
+
+
+def batches(make: Make) -> Iterator[Sample]:
+    yield Sample((make(2, 5, 3), make.index(2, 4, below=5, low=-5), 1, 1))
+    yield Sample((make(2, 3, 4, 5), make.index(2, 2, below=5, dtype=int32), 3, 1))
+    yield Sample((make(2, 5), make.index(2, below=5), 1, 1), kind="zero_d")
+    yield Sample((make(0, 5), make.index(0, 2, below=5), 1, 1), kind="empty")
+    yield Sample((make(3, 7, 11), make.index(3, 13, below=7), 1, 1), kind="odd")
+    yield Sample((make.strided(4, 5), make.index(4, 2, below=5), 1, 1), kind="noncontiguous")
+    if make.inexact:
+        yield Sample((make.special(3, 3), make.index(3, 2, below=3), 1, 1), kind="nan")
+
+
+def batched(x: Any, indices: Any, axis: int, batch_dims: int) -> Any:
+    return np.stack([np.take(a, i, axis - 1) for a, i in zip(x, indices)]) if len(x) else np.empty((0, 2), x.dtype)
+
+
+def sequences(make: Make) -> Iterator[Sample]:
+    yield Sample((make(3, 4), np.array([0, 2, 4]), 1))
+    yield Sample((make(4, 3, 2), np.array([1, 4, 3], np.int32), 0, 1))
+    yield Sample((make(0, 3), np.zeros(0, np.int64), 1), kind="empty")
+    yield Sample((make(5, 13), make.index(5, below=14), 1), kind="odd")
+    yield Sample((make.strided(4, 5), make.index(4, below=5), 1), kind="noncontiguous")
+    if make.inexact:
+        yield Sample((make.special(2, 6), np.array([3, 6]), 1), kind="nan")
+
+
+def turned(x: Any, lengths: Any, seq_dim: int, batch_dim: int = 0) -> Any:
+    out = np.array(x)
+    view = np.moveaxis(out, (batch_dim, seq_dim), (0, 1))
+    for row, n in zip(view, lengths):
+        row[:n] = row[:n][::-1].copy()
+    return out
+
+
+NO_ZERO_D = {"zero_d": "it has an axis to index"}
+CASES = [
+    OpCase(
+        P.scatter_set, rows(True), oracle=put(False), without=SELECTS, errors=ROW_ERRORS, grad=(0, 2),
+        dtypes=ALL,
+    ),
+    OpCase(
+        P.scatter_add, rows(False), oracle=put(True), without=SELECTS, grad=(0, 2), dtypes=ALL,
+        errors=ROW_ERRORS,
+    ),
+    OpCase(
+        ops.gather_elements, elements, dtypes=ALL, oracle=taken, grad=(0,), covers=[P.gather_elements],
+        errors=primitive_elements("gather_elements"),
+    ),
+    OpCase(
+        ops.scatter, element_updates, dtypes=ALL, oracle=put_elements(False), grad=(0, 2),
+        covers=[P.scatter_elements_set],
+        errors=[
+            Bad((ROWS, 0, np.array([[0, 1]]), HALF), ValueError, "scatter: got src of shape"),
+            Bad((ROWS, 0, np.array([[9]]), HALF), IndexError, "got index 9|index 9 "),
+        ],
+    ),
+    OpCase(
+        scattered_add, element_updates, dtypes=NOT_BOOL, oracle=put_elements(True), grad=(0, 2),
+        covers=[P.scatter_elements_add], name="Tensor.scatter_add",
+        errors=[Bad((ROWS, 0, np.array([[0, 1]]), HALF), ValueError, "scatter_add: got src of shape")],
+    ),
+    OpCase(
+        ops.gather_nd, nd, dtypes=ALL, oracle=lambda x, i: x[tuple(np.moveaxis(i, -1, 0))], grad=(0,),
+        covers=[P.gather_nd],
+        errors=[
+            Bad((ROWS, np.array([[0, 0, 0]])), ValueError, "gather_nd: got indices of shape"),
+            Bad((ROWS, np.array([[0, 3]])), IndexError, "gather_nd: got index 3 for axis 1 of size 3"),
+        ],
+    ),
+    *[
+        OpCase(
+            getattr(ops, f"tensor_scatter_{mode}"),
+            nd_updates(0.5, 2.0) if mode in ("mul", "div") else nd_updates(),
+            dtypes=NOT_BOOL if mode in ("update", "add", "sub") else FLOATING if mode == "div" else REAL,
+            oracle=put_nd(mode), grad=(0, 2), name=f"tensor_scatter_{mode}",
+            covers={"update": [P.scatter_nd_write], "mul": [P.scatter_reduce]}.get(mode, []),
+            errors=nd_errors(f"tensor_scatter_{mode}"),
+            tol={float32: 1e-5} if mode in ("mul", "div") else {},
+            why="products are taken in another order" if mode in ("mul", "div") else "",
+        )
+        for mode in ("update", "add", "sub", "mul", "div", "max", "min")
+    ],
+    OpCase(
+        ops.scatter_nd, of_zeros, dtypes=NOT_BOOL, grad=(1,), covers=[P.scatter_nd],
+        oracle=lambda i, u, shape: put_nd("add")(np.zeros(shape, u.dtype), i, u),
+        errors=[Bad((np.array([[0]]), FOUR, (3,)), ValueError, r"scatter_nd: got updates of shape \(4,\)")],
+    ),
+    *[
+        OpCase(
+            getattr(ops, f"unsorted_segment_{mode}"),
+            segments(0.5, 2.0) if mode == "prod" else segments(),
+            dtypes=REAL, oracle=segmented(mode), grad=(0,), covers=[P.unsorted_segment] if mode == "sum" else [],
+            errors=[Bad((ROWS, np.array([0, 1, 1]), 2), ValueError, f"unsorted_segment_{mode}: got shape")],
+        )
+        for mode in ("sum", "max", "min", "prod")
+    ],
+    OpCase(
+        ops.gather, batches, dtypes=ALL, oracle=batched, grad=(0,), covers=[P.gather_batch], name="gather batched",
+        errors=[Bad((ROWS, np.array([0]), 1, 1), ValueError, "gather: got batch_dims=1")],
+    ),
+    OpCase(
+        ops.reverse_sequence, sequences, dtypes=ALL, oracle=turned, grad=(0,), covers=[P.reverse_sequence],
+        errors=[Bad((ROWS, np.array([1]), 1), ValueError, r"reverse_sequence: got \(1,\) lengths")],
+    ),
+    OpCase(
+        read, brackets, dtypes=ALL, oracle=lambda x, index: x[index], grad=(0,), covers=[P.getitem],
+        name="getitem of Tensor",
+        errors=[
+            Bad((ROWS, 2), IndexError, "index: got 2 for axis 0 of size 2"),
+            Bad((ROWS, (0, 0, 0)), IndexError, "index: got 3 indices"),
+            Bad((ROWS, 1.5), (IndexError, TypeError), "index: got 1.5"),
+            Bad((ROWS, (Ellipsis, Ellipsis)), IndexError, "more than one Ellipsis"),
+            Bad((ROWS, ([0, 5],)), IndexError, "index: got index 5 for axis 0 of size 2"),
+            Bad((ROWS, (0, [0, 7])), IndexError, "index: got index 7 for axis 1 of size 3"),
+            Bad((ROWS, ([0, 1], [0, 1, 2])), IndexError, "index: got index arrays of shapes"),
+            Bad((ROWS, (slice(None, None, 0),)), ValueError, "index: got a slice with step 0"),
+            Bad((ROWS, ([True, False, True],)), IndexError, "index: got a mask of shape"),
+        ],
+    ),
+    OpCase(
+        write, assignments, dtypes=ALL, oracle=assigned, covers=[P.setitem, P.setitem_masked],
+        name="setitem of Tensor",
+        errors=[
+            Bad((ROWS, 2, 0), IndexError, "index: got 2 for axis 0 of size 2"),
+            Bad((ROWS, 0, FOUR), ValueError, r"setitem: got a value of shape \(4,\) for a part of shape \(3,\)"),
+            Bad((ROWS, 0, None), TypeError, "setitem: got None"),
+            Bad((ROWS, 0, 1j), TypeError, "setitem: got a complex"),
+        ],
+    ),
+    OpCase(
+        ops.masked_select, masks, dtypes=ALL, grad=(0,),
+        oracle=picked,
+        errors=[
+            Bad((ROWS, FOUR), TypeError, "masked_select: mask has dtype float32"),
+            Bad((ROWS, np.array([True] * 4)), ValueError, "masked_select: got shapes"),
+        ],
+    ),
+    OpCase(
+        P.nonzero, any_kind, oracle=np.argwhere,
+        errors=[Bad(("text",), TypeError, "nonzero: got str")],
+    ),
+    OpCase(
+        ops.unique, repeated, dtypes=ALL, grad=False, oracle=first_seen, covers=[P.unique],
+        errors=[Bad(("text",), TypeError, "unique: got str")],
+    ),
+    OpCase(
+        lambda x: ops.unique_consecutive(x, True, True), repeated, dtypes=ALL, grad=False, oracle=runs,
+        covers=[P.unique_consecutive], name="unique_consecutive",
+        errors=[Bad(("text",), TypeError, "unique_consecutive: got str")],
+    ),
+    OpCase(
+        ops.sort, ordered((), (0,), (1, True)), dtypes=(*BOOL, *REAL), oracle=sorted_pair, covers=[P.sort],
+        errors=[
+            Bad((ROWS, 2), ValueError, "sort: got axis 2"),
+            Bad((np.ones(2, np.complex64),), TypeError, "sort: .*complex64"),
+        ],
+    ),
+    OpCase(
+        ops.topk, ordered((2,), (3, 0), (2, 1, False)), dtypes=(*BOOL, *REAL), oracle=top, covers=[P.topk],
+        errors=[
+            Bad((ROWS, 4), ValueError, "topk: got k=4 for axis 1 of size 3"),
+            Bad((NUMBER, 1), ValueError, "topk: got a 0-d"),
+        ],
+    ),
+    OpCase(
+        ops.searchsorted, bounds, dtypes=REAL, grad=False, oracle=found, covers=[P.searchsorted],
+        errors=[
+            Bad((ROWS, np.ones((3, 3), np.float32)), ValueError, "searchsorted: got a sequence of shape"),
+            Bad((FOUR, FOUR), ValueError, "searchsorted: got side=", {"side": "middle"}),
+        ],
+    ),
+]  # fmt: skip
