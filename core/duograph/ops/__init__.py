@@ -18,6 +18,7 @@ from . import (
     creation,
     creation_functions,
     ctc,
+    detection,
     diagonals,
     elementwise,
     exponential,
@@ -72,6 +73,7 @@ FAMILIES = (
     reduction,
     linalg,
     softmax,
+    detection,
     matrices,
     nn_functions,
     layer_primitives,
@@ -123,11 +125,15 @@ _registry.on_plugin.append(extensions.take)
 
 
 def __getattr__(name: str) -> Any:
-    """Ops that plugins added."""
+    """Ops that plugins added, and old names."""
     if name.startswith("__"):
         raise AttributeError(f"module 'duograph.ops' has no attribute {name!r}")
     _registry.entries()  # loads the plugins
-    found = _op.OPS.get(name)
+    found: Any = _op.OPS.get(name)
+    if found is None:
+        from .. import compat  # above the ops; old names alone need it
+
+        found = compat.renamed(name, __name__, globals().get)
     if found is None:
         raise AttributeError(f"module 'duograph.ops' has no attribute {name!r}")
     return found

@@ -58,7 +58,9 @@ def _taps(mode: str, n: int, out: int, rule: str, scale: float | None) -> list[t
         return [(low, 1.0 - part), (np.minimum(low + 1, n - 1), part)]
     low = np.floor(source).astype(np.int64)
     t = source - low
-    a = -0.75  # Keys, 1981
+    # Keys, 1981. As in MindSpore, cells that cover the same area take the other constant and leave out
+    # what lies outside, where the others repeat the edge.
+    a = -0.5 if rule == "half" else -0.75
 
     def near(x: Any) -> Any:
         return ((a + 2) * x - (a + 3)) * x * x + 1
@@ -66,7 +68,12 @@ def _taps(mode: str, n: int, out: int, rule: str, scale: float | None) -> list[t
     def far(x: Any) -> Any:
         return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
 
-    weights = (far(t + 1), near(t), near(1 - t), far(2 - t))
+    weights = [far(t + 1), near(t), near(1 - t), far(2 - t)]
+    if rule == "half":
+        inside = [(low + k - 1 >= 0) & (low + k - 1 < n) for k in range(4)]
+        weights = [np.where(ok, w, 0.0) for ok, w in zip(inside, weights, strict=True)]
+        total = weights[0] + weights[1] + weights[2] + weights[3]
+        weights = [w / total for w in weights]
     return [(np.clip(low + k - 1, 0, n - 1), w) for k, w in enumerate(weights)]
 
 

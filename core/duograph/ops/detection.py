@@ -1,0 +1,498 @@
+"""Boxes of object detection: overlap, encoding, suppression, cropping. A box is x1, y1, x2, y2."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dtype import FLOATING, bool_, int32, int64
+from ..errors import ArgumentError, ArgumentValueError, ShapeError
+from ..op import op
+from ..tensor import Tensor
+from ..types import TensorType
+from .axes import tuple_of
+from .creation import cast_to
+from .linalg import widened
+from .primitive import Primitive
+from .table import P
+
+__all__ = [
+    "iou", "bounding_box_encode", "bounding_box_decode", "check_valid", "roi_align", "crop_and_resize", "nms_with_mask",
+    "IOU", "BoundingBoxEncode", "BoundingBoxDecode", "CheckValid", "NMSWithMask", "ROIAlign", "CropAndResize",
+]  # fmt: skip
+
+
+def _sides(boxes: Any) -> list[Any]:
+    """The four columns of (n, 4)."""
+    n = boxes.shape[0]
+    return [P.reshape(P.strided_slice(boxes, (0, i), (n, i + 1), (1, 1)), (n,)) for i in range(4)]
+
+
+def _joined(columns: Sequence[Any]) -> Any:
+    n = columns[0].shape[0]
+    return P.concat([P.reshape(c, (n, 1)) for c in columns], 1)
+
+
+def _check_boxes(name: str, **boxes: Any) -> None:
+    for what, t in boxes.items():
+        if t.ndim != 2 or t.shape[1] != 4:
+            raise ShapeError(f"{name}: got {what} of shape {t.shape}; wanted (n, 4)")
+
+
+@op(name="iou", dtypes=FLOATING, promote="common")
+def iou_of(anchor_boxes: Tensor, gt_boxes: Tensor, of_ground: bool):
+    """Overlap of every ground-truth box with every anchor box; sides count pixels, so they are one longer."""
+    a, g = _sides(widened(anchor_boxes)), _sides(widened(gt_boxes))
+    n, m = a[0].shape[0], g[0].shape[0]
+    ax1, ay1, ax2, ay2 = (P.reshape(v, (1, n)) for v in a)
+    gx1, gy1, gx2, gy2 = (P.reshape(v, (m, 1)) for v in g)
+    zero = P.fill((), 0.0, ax1.dtype)
+    width = P.maximum(P.minimum(ax2, gx2) - P.maximum(ax1, gx1) + 1.0, zero)
+    height = P.maximum(P.minimum(ay2, gy2) - P.maximum(ay1, gy1) + 1.0, zero)
+    inner = width * height
+    ground = (gx2 - gx1 + 1.0) * (gy2 - gy1 + 1.0)
+    whole = ground if of_ground else ground + (ax2 - ax1 + 1.0) * (ay2 - ay1 + 1.0) - inner
+    out = inner / whole
+    return out if out.dtype is anchor_boxes.dtype else cast_to(out, anchor_boxes.dtype)
+
+
+def iou(anchor_boxes: Tensor, gt_boxes: Tensor, mode: str = "iou") -> Tensor:
+    """Overlap of boxes (`mindspore.ops.iou`).
+
+    Args:
+        anchor_boxes: Tensor (n, 4), floating.
+        gt_boxes: Tensor (m, 4).
+        mode: ``"iou"``: over their union; ``"iof"``: over the ground-truth box.
+
+    Returns:
+        Tensor (m, n).
+
+    Raises:
+        ValueError: other shapes, or another mode.
+
+    Examples:
+        >>> import duograph as ms
+        >>> box = ms.Tensor([[0.0, 0.0, 1.0, 1.0]])
+        >>> print(ms.ops.iou(box, box))
+        [[1.]]
+    """
+    _check_boxes("iou", anchor_boxes=anchor_boxes, gt_boxes=gt_boxes)
+    if mode not in ("iou", "iof"):
+        raise ArgumentValueError(f"iou: got mode={mode!r}; wanted 'iou' or 'iof'")
+    return iou_of(anchor_boxes, gt_boxes, mode == "iof")  # type: ignore[no-any-return]
+
+
+def _centres(boxes: Any) -> tuple[Any, Any, Any, Any]:
+    x1, y1, x2, y2 = _sides(boxes)
+    return (x1 + x2) * 0.5, (y1 + y2) * 0.5, x2 - x1 + 1.0, y2 - y1 + 1.0
+
+
+@op(name="bounding_box_encode", dtypes=FLOATING, promote="common")
+def encode_boxes(anchor_box: Tensor, groundtruth_box: Tensor, means: Sequence[float], stds: Sequence[float]):
+    """Ground-truth boxes as offsets from anchor boxes."""
+    ax, ay, aw, ah = _centres(widened(anchor_box))
+    gx, gy, gw, gh = _centres(widened(groundtruth_box))
+    offsets = ((gx - ax) / aw, (gy - ay) / ah, P.log(gw / aw), P.log(gh / ah))
+    out = _joined([(d - m) / s for d, m, s in zip(offsets, means, stds, strict=True)])
+    return out if out.dtype is anchor_box.dtype else cast_to(out, anchor_box.dtype)
+
+
+@op(name="bounding_box_decode", dtypes=FLOATING, promote="common")
+def decode_boxes(
+    anchor_box: Tensor, deltas: Tensor, max_shape: Sequence[int], means: Sequence[float], stds: Sequence[float],
+    wh_ratio_clip: float,
+):  # fmt: skip
+    """Boxes from anchor boxes and offsets, cut at the image."""
+    ax, ay, aw, ah = _centres(widened(anchor_box))
+    d = [v * s + m for v, m, s in zip(_sides(widened(deltas)), means, stds, strict=True)]
+    limit = abs(math.log(wh_ratio_clip))
+
+    def bounded(v: Any, low: float, high: float) -> Any:
+        return P.minimum(P.maximum(v, P.fill((), low, v.dtype)), P.fill((), high, v.dtype))
+
+    w = aw * P.exp(bounded(d[2], -limit, limit))
+    h = ah * P.exp(bounded(d[3], -limit, limit))
+    x, y = ax + aw * d[0], ay + ah * d[1]
+    height, width = float(max_shape[0]), float(max_shape[1])
+    out = _joined([
+        bounded(x - w * 0.5 + 0.5, 0.0, width), bounded(y - h * 0.5 + 0.5, 0.0, height),
+        bounded(x + w * 0.5 - 0.5, 0.0, width), bounded(y + h * 0.5 - 0.5, 0.0, height),
+    ])  # fmt: skip
+    return out if out.dtype is anchor_box.dtype else cast_to(out, anchor_box.dtype)
+
+
+def _four(name: str, what: str, value: Any) -> tuple[float, ...]:
+    if not isinstance(value, (tuple, list)) or len(value) != 4:
+        raise ArgumentValueError(f"{name}: got {what}={value!r}; wanted four numbers")
+    return tuple(float(v) for v in value)
+
+
+def bounding_box_encode(
+    anchor_box: Tensor, groundtruth_box: Tensor, means: Any = (0.0, 0.0, 0.0, 0.0), stds: Any = (1.0, 1.0, 1.0, 1.0)
+) -> Tensor:
+    """Ground-truth boxes as offsets from anchor boxes (`mindspore.ops.bounding_box_encode`).
+
+    Raises:
+        ValueError: boxes that are not (n, 4), or means and stds of another length.
+
+    Examples:
+        >>> import duograph as ms
+        >>> box = ms.Tensor([[0.0, 0.0, 4.0, 4.0]])
+        >>> print(ms.ops.bounding_box_encode(box, box))
+        [[0. 0. 0. 0.]]
+    """
+    _check_boxes("bounding_box_encode", anchor_box=anchor_box, groundtruth_box=groundtruth_box)
+    name = "bounding_box_encode"
+    return encode_boxes(anchor_box, groundtruth_box, _four(name, "means", means), _four(name, "stds", stds))  # type: ignore[no-any-return]
+
+
+def bounding_box_decode(
+    anchor_box: Tensor, deltas: Tensor, max_shape: Any, means: Any = (0.0, 0.0, 0.0, 0.0),
+    stds: Any = (1.0, 1.0, 1.0, 1.0), wh_ratio_clip: float = 0.016,
+) -> Tensor:  # fmt: skip
+    """Boxes from anchor boxes and offsets, cut at `max_shape` (`mindspore.ops.bounding_box_decode`).
+
+    Raises:
+        ValueError: boxes that are not (n, 4), or means and stds of another length.
+
+    Examples:
+        >>> import duograph as ms
+        >>> box = ms.Tensor([[0.0, 0.0, 4.0, 4.0]])
+        >>> print(ms.ops.bounding_box_decode(box, box * 0, (20, 20)))
+        [[0. 0. 4. 4.]]
+    """
+    _check_boxes("bounding_box_decode", anchor_box=anchor_box, deltas=deltas)
+    name = "bounding_box_decode"
+    return decode_boxes(  # type: ignore[no-any-return]
+        anchor_box, deltas, tuple_of(name, "max_shape", max_shape, 2), _four(name, "means", means),
+        _four(name, "stds", stds), float(wh_ratio_clip),
+    )  # fmt: skip
+
+
+def check_valid(bboxes: Tensor, img_metas: Tensor) -> Tensor:
+    """Whether boxes lie inside an image of (height, width, ratio) (`mindspore.ops.check_valid`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.check_valid(ms.Tensor([[0.0, 0.0, 4.0, 4.0]]), ms.Tensor([5.0, 5.0, 1.0])))
+        [ True]
+    """
+    _check_boxes("check_valid", bboxes=bboxes)
+    x1, y1, x2, y2 = _sides(bboxes)
+    height = img_metas[0] * img_metas[2] - 1
+    width = img_metas[1] * img_metas[2] - 1
+    return (x1 >= 0) & (y1 >= 0) & (x2 <= width) & (y2 <= height)  # type: ignore[no-any-return]
+
+
+@op(host=True, differentiable=False)
+def nms_with_mask(bboxes: Tensor, iou_threshold: float):
+    """Greedy non-maximum suppression of (n, 5) boxes with scores, on the host.
+
+    Returns: boxes by descending score, int32 numbers 0 .. n - 1, and which boxes stay.
+    """
+
+
+@nms_with_mask.infer
+def _(bboxes, iou_threshold):
+    n = bboxes.shape[0]
+    return bboxes, TensorType.of((n,), int32), TensorType.of((n,), bool_)
+
+
+@nms_with_mask.reference
+def _(bboxes, iou_threshold):
+    boxes = bboxes[np.argsort(-bboxes[:, 4].astype(np.float32), kind="stable")]
+    x1, y1, x2, y2 = (boxes[:, i].astype(np.float32) for i in range(4))
+    area = (x2 - x1) * (y2 - y1)
+    n = len(boxes)
+    keep = np.ones(n, bool)
+    for i in range(n):
+        if keep[i]:
+            width = np.maximum(np.minimum(x2[i], x2) - np.maximum(x1[i], x1), 0)
+            height = np.maximum(np.minimum(y2[i], y2) - np.maximum(y1[i], y1), 0)
+            inner = width * height
+            near = inner > iou_threshold * (area[i] + area - inner)
+            keep[i + 1 :] &= ~near[i + 1 :]
+    return boxes, np.arange(n, dtype=np.int32), keep
+
+
+# ---- sampling -----------------------------------------------------------------------------------
+
+
+def _corners(p: Any, size: int) -> list[tuple[Any, Any]]:
+    """The two neighbours of clamped positions along an axis, with their weights."""
+    low = P.stop_gradient(P.floor(p))
+    part = p - low
+    first = P.minimum(cast_to(low, int64), P.fill((), size - 1, int64))
+    second = P.minimum(first + 1, P.fill((), size - 1, int64))
+    return [(first, 1.0 - part), (second, part)]
+
+
+def _bilinear(rows: Any, start: Any, y: Any, x: Any, height: int, width: int) -> Any:
+    """rows (cells, C) read at start + (y, x), positions (n, p, q): (n, p, q, C)."""
+    total = None
+    for iy, wy in _corners(y, height):
+        for ix, wx in _corners(x, width):
+            value = P.gather(rows, start + iy * width + ix, 0)
+            weight = wy * wx
+            value = value * P.reshape(weight, (*weight.shape, 1))
+            total = value if total is None else total + value
+    return total
+
+
+@op(name="roi_align", dtypes=FLOATING, promote="common")
+def roi_align_by(
+    features: Tensor, rois: Tensor, pooled_height: int, pooled_width: int, spatial_scale: float, sample_num: int,
+    roi_end_mode: int,
+):  # fmt: skip
+    """Regions of interest resampled to one size, each cell the mean of sample_num^2 positions (He et al., 2017)."""
+    x = widened(features)
+    r = rois if rois.dtype is x.dtype else cast_to(rois, x.dtype)
+    n, c, height, width = x.shape
+    m = r.shape[0]
+    batch, x1, y1, x2, y2 = (
+        P.reshape(P.strided_slice(r, (0, i), (m, i + 1), (1, 1)), (m, 1)) for i in range(5)
+    )
+    one, zero = P.fill((), 1.0, x.dtype), P.fill((), 0.0, x.dtype)
+
+    def line(begin: Any, end: Any, cells: int, size: int) -> tuple[Any, Any]:
+        begin = begin * spatial_scale
+        length = P.maximum((end + float(roi_end_mode)) * spatial_scale - begin, one)
+        steps = (np.arange(cells * sample_num) + 0.5) / (cells * sample_num)
+        p = begin + length * steps.astype(x.dtype.np).reshape(1, -1)
+        beyond = P.less(P.fill((), float(size), p.dtype), p)
+        inside = P.logical_not(P.logical_or(P.less(p, -one), beyond))
+        return P.minimum(P.maximum(p, zero), P.fill((), size - 1.0, p.dtype)), inside
+
+    h, w = pooled_height * sample_num, pooled_width * sample_num
+    y, y_inside = line(y1, y2, pooled_height, height)
+    x_at, x_inside = line(x1, x2, pooled_width, width)
+    y = P.broadcast_to(P.reshape(y, (m, h, 1)), (m, h, w))
+    x_at = P.broadcast_to(P.reshape(x_at, (m, 1, w)), (m, h, w))
+    start = P.reshape(cast_to(batch, int64) * (height * width), (m, 1, 1))
+    rows = P.reshape(P.transpose(x, (0, 2, 3, 1)), (n * height * width, c))
+    found = _bilinear(rows, start, y, x_at, height, width)
+    inside = P.logical_and(P.reshape(y_inside, (m, h, 1, 1)), P.reshape(x_inside, (m, 1, w, 1)))
+    found = P.select(inside, found, zero)
+    cells = P.reshape(found, (m, pooled_height, sample_num, pooled_width, sample_num, c))
+    out = P.transpose(P.reduce_mean(cells, (2, 4), False), (0, 3, 1, 2))
+    return out if out.dtype is features.dtype else cast_to(out, features.dtype)
+
+
+def roi_align(
+    features: Tensor, rois: Tensor, pooled_height: int, pooled_width: int, spatial_scale: float,
+    sample_num: int = 2, roi_end_mode: int = 1,
+) -> Tensor:  # fmt: skip
+    """Regions of interest resampled to one size (He et al., 2017).
+
+    Args:
+        features: Tensor (N, C, H, W), floating.
+        rois: Tensor (m, 5): batch index, x1, y1, x2, y2 in the coordinates of the original image.
+        pooled_height, pooled_width: size of the result.
+        spatial_scale: of the features to the original image.
+        sample_num: positions per cell and axis, at least 1.
+        roi_end_mode: 1 when the end pixel belongs to the box.
+
+    Returns:
+        Tensor (m, C, pooled_height, pooled_width).
+
+    Raises:
+        ValueError: other shapes; sample_num below 1.
+
+    Examples:
+        >>> import duograph as ms
+        >>> x = ms.ops.ones((1, 2, 4, 4))
+        >>> ms.ops.roi_align(x, ms.Tensor([[0.0, 0, 0, 3, 3]]), 2, 2, 1.0).shape
+        (1, 2, 2, 2)
+    """
+    if features.ndim != 4 or rois.ndim != 2 or rois.shape[1] != 5:
+        raise ShapeError(
+            f"roi_align: got features of shape {features.shape} and rois of shape {rois.shape}; wanted "
+            f"(N, C, H, W) and (m, 5)"
+        )
+    if sample_num < 1:
+        raise ArgumentValueError(f"roi_align: got sample_num={sample_num}; wanted at least 1")
+    return roi_align_by(  # type: ignore[no-any-return]
+        features, rois, int(pooled_height), int(pooled_width), float(spatial_scale), int(sample_num), int(roi_end_mode)
+    )
+
+
+@op(name="crop_and_resize")
+def crop_by(image: Tensor, boxes: Tensor, box_indices: Tensor, crop_size: Sequence[int], method: str, outside: float):
+    """Crops of (N, H, W, C) at boxes (y1, x1, y2, x2) of the unit square, resampled to one size."""
+    n, height, width, c = image.shape
+    m = boxes.shape[0]
+    y1, x1, y2, x2 = (P.reshape(v, (m, 1)) for v in _sides(boxes))
+
+    def line(begin: Any, end: Any, cells: int, size: int) -> tuple[Any, Any]:
+        steps = np.arange(cells) / (cells - 1) if cells > 1 else np.full(1, 0.5)
+        p = (begin + (end - begin) * steps.astype(boxes.dtype.np).reshape(1, -1)) * float(size - 1)
+        low, high = P.fill((), 0.0, p.dtype), P.fill((), size - 1.0, p.dtype)
+        inside = P.logical_and(P.logical_not(P.less(p, low)), P.logical_not(P.less(high, p)))
+        return P.minimum(P.maximum(p, low), high), inside
+
+    h, w = crop_size
+    y, y_inside = line(y1, y2, h, height)
+    x, x_inside = line(x1, x2, w, width)
+    y = P.broadcast_to(P.reshape(y, (m, h, 1)), (m, h, w))
+    x = P.broadcast_to(P.reshape(x, (m, 1, w)), (m, h, w))
+    start = P.reshape(cast_to(box_indices, int64) * (height * width), (m, 1, 1))
+    rows = P.reshape(image if image.dtype is boxes.dtype else cast_to(image, boxes.dtype), (n * height * width, c))
+    if method == "nearest":
+        iy, ix = (cast_to(P.round(P.stop_gradient(v)), int64) for v in (y, x))
+        found = P.gather(rows, start + iy * width + ix, 0)
+    else:
+        found = _bilinear(rows, start, y, x, height, width)
+    inside = P.logical_and(P.reshape(y_inside, (m, h, 1, 1)), P.reshape(x_inside, (m, 1, w, 1)))
+    return P.select(inside, found, P.fill((), outside, found.dtype))
+
+
+def crop_and_resize(
+    image: Tensor, boxes: Tensor, box_indices: Tensor, crop_size: Any, method: str = "bilinear",
+    extrapolation_value: float = 0.0,
+) -> Tensor:  # fmt: skip
+    """Crops of images resampled to one size (`mindspore.ops.crop_and_resize`).
+
+    Args:
+        image: Tensor (N, H, W, C).
+        boxes: Tensor (m, 4) of y1, x1, y2, x2 in the unit square; may reach outside.
+        box_indices: Tensor (m,): the image of each box.
+        crop_size: (height, width) of the result.
+        method: ``"bilinear"`` or ``"nearest"``.
+        extrapolation_value: what stands outside the image.
+
+    Returns:
+        Tensor (m, height, width, C) of float32.
+
+    Raises:
+        ValueError: other shapes, or another method.
+
+    Examples:
+        >>> import duograph as ms
+        >>> x = ms.ops.ones((1, 4, 4, 1))
+        >>> ms.ops.crop_and_resize(x, ms.Tensor([[0.0, 0.0, 1.0, 1.0]]), ms.Tensor([0]), (2, 2)).shape
+        (1, 2, 2, 1)
+    """
+    if image.ndim != 4 or boxes.ndim != 2 or boxes.shape[1] != 4 or box_indices.shape != boxes.shape[:1]:
+        raise ShapeError(
+            f"crop_and_resize: got image of shape {image.shape}, boxes of shape {boxes.shape} and box_indices "
+            f"of shape {box_indices.shape}; wanted (N, H, W, C), (m, 4) and (m,)"
+        )
+    if method not in ("bilinear", "nearest"):
+        raise ArgumentValueError(f"crop_and_resize: got method={method!r}; wanted 'bilinear' or 'nearest'")
+    return crop_by(  # type: ignore[no-any-return]
+        image, boxes, box_indices, tuple_of("crop_and_resize", "crop_size", crop_size, 2), method,
+        float(extrapolation_value),
+    )  # fmt: skip
+
+
+# ---- primitive classes --------------------------------------------------------------------------
+
+
+class IOU(Primitive):
+    """`IOU(mode="iou")(anchor_boxes, gt_boxes)`."""
+
+    op = iou_of
+
+    def __init__(self, mode: str = "iou") -> None:
+        super().__init__()
+        self.mode = mode
+
+    def __call__(self, anchor_boxes: Any, gt_boxes: Any) -> Any:
+        """The overlaps."""
+        return iou(anchor_boxes, gt_boxes, self.mode)
+
+
+class BoundingBoxEncode(Primitive):
+    """`BoundingBoxEncode(means=(0, 0, 0, 0), stds=(1, 1, 1, 1))(anchor_box, groundtruth_box)`."""
+
+    op = encode_boxes
+
+    def __init__(self, means: Any = (0.0, 0.0, 0.0, 0.0), stds: Any = (1.0, 1.0, 1.0, 1.0)) -> None:
+        super().__init__()
+        self.means, self.stds = means, stds
+
+    def __call__(self, anchor_box: Any, groundtruth_box: Any) -> Any:
+        """The offsets."""
+        return bounding_box_encode(anchor_box, groundtruth_box, self.means, self.stds)
+
+
+class BoundingBoxDecode(Primitive):
+    """`BoundingBoxDecode(max_shape, means, stds, wh_ratio_clip=0.016)(anchor_box, deltas)`."""
+
+    op = decode_boxes
+
+    def __init__(
+        self, max_shape: Any, means: Any = (0.0, 0.0, 0.0, 0.0), stds: Any = (1.0, 1.0, 1.0, 1.0),
+        wh_ratio_clip: float = 0.016,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.max_shape, self.means, self.stds, self.wh_ratio_clip = max_shape, means, stds, wh_ratio_clip
+
+    def __call__(self, anchor_box: Any, deltas: Any) -> Any:
+        """The boxes."""
+        return bounding_box_decode(
+            anchor_box, deltas, self.max_shape, self.means, self.stds, self.wh_ratio_clip
+        )
+
+
+class CheckValid(Primitive):
+    """`CheckValid()(bboxes, img_metas)`."""
+
+    def __call__(self, bboxes: Any, img_metas: Any) -> Any:
+        """Which boxes lie inside."""
+        return check_valid(bboxes, img_metas)
+
+
+class NMSWithMask(Primitive):
+    """`NMSWithMask(iou_threshold=0.5)(bboxes)` -> (boxes by score, numbers, which stay); on the host."""
+
+    op = nms_with_mask
+
+    def __init__(self, iou_threshold: float = 0.5) -> None:
+        super().__init__()
+        if isinstance(iou_threshold, bool) or not isinstance(iou_threshold, (int, float)):
+            raise ArgumentError(f"NMSWithMask: got iou_threshold={iou_threshold!r}; wanted a number")
+        self.iou_threshold = float(iou_threshold)
+
+    def __call__(self, bboxes: Any) -> Any:
+        """(boxes, numbers, mask)."""
+        if bboxes.ndim != 2 or bboxes.shape[1] != 5:
+            raise ShapeError(f"NMSWithMask: got bboxes of shape {bboxes.shape}; wanted (n, 5)")
+        return nms_with_mask(bboxes, self.iou_threshold)
+
+
+class ROIAlign(Primitive):
+    """`ROIAlign(pooled_height, pooled_width, spatial_scale, sample_num=2, roi_end_mode=1)(features, rois)`."""
+
+    op = roi_align_by
+
+    def __init__(
+        self, pooled_height: int, pooled_width: int, spatial_scale: float, sample_num: int = 2, roi_end_mode: int = 1
+    ) -> None:
+        super().__init__()
+        self.pooled_height, self.pooled_width = pooled_height, pooled_width
+        self.spatial_scale, self.sample_num, self.roi_end_mode = spatial_scale, sample_num, roi_end_mode
+
+    def __call__(self, features: Any, rois: Any) -> Any:
+        """The regions."""
+        return roi_align(
+            features, rois, self.pooled_height, self.pooled_width, self.spatial_scale, self.sample_num,
+            self.roi_end_mode,
+        )  # fmt: skip
+
+
+class CropAndResize(Primitive):
+    """`CropAndResize(method="bilinear", extrapolation_value=0.0)(x, boxes, box_indices, crop_size)`."""
+
+    op = crop_by
+
+    def __init__(self, method: str = "bilinear", extrapolation_value: float = 0.0) -> None:
+        super().__init__()
+        self.method, self.extrapolation_value = method, extrapolation_value
+
+    def __call__(self, x: Any, boxes: Any, box_indices: Any, crop_size: Any) -> Any:
+        """The crops."""
+        return crop_and_resize(x, boxes, box_indices, crop_size, self.method, self.extrapolation_value)
