@@ -58,9 +58,10 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"{__name__}.{name}")
     home = _NAMES.get(name)
     if home is None:
-        new = _compat.renamed(name, __name__)
-        if new is not None:
-            return getattr(importlib.import_module(__name__), new)
+        module = importlib.import_module(__name__)
+        found = _compat.renamed(name, __name__, lambda new: getattr(module, new, None))
+        if found is not None:
+            return found
         home = _train_name(name)
     if home is not None:
         try:

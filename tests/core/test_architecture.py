@@ -68,6 +68,7 @@ def targets(node: ast.stmt, path: pathlib.Path) -> list[str]:
 
 
 def test_imports_run_one_way() -> None:
+    """A44: Clear layering: Python API, framework layer, device; same call path in both modes"""
     wrong = []
     for path in sources():
         own = path.relative_to(CORE).parts[0].removesuffix(".py")

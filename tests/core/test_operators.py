@@ -147,7 +147,6 @@ def test_refusals_name_the_op():
         (lambda t: ops.AddN()([t, t, t]), [3, 6]),
         (lambda t: ops.Mod()(t - 8, Tensor([2.0, 4.0])), [-1, -2]),
         (lambda t: ops.FloorMod()(t - 8, Tensor([2.0, 4.0])), [1, 2]),
-        (lambda t: ops.TensorAdd()(t, t), [2, 4]),
         (lambda t: ops.GeLU()(t), [0.841192, 1.9545977]),
         (lambda t: ops.FloatStatus()(t / 0), [1]),
         (lambda t: ops.MaskedFill()(t, t > 1, 9.0), [1, 9]),

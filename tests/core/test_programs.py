@@ -194,7 +194,10 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(name: str) -> None:
-    """A07, A26, B06, B12, C03, C04, C05, C06, C17, C18, C19, C20, C23, A43, J03: programs print what they say."""
+    """A07, A26, B06, B12, C03, C04, C05, C06, C17, C18, C19, C20, C23, A43, J03: programs print what they say.
+
+    A35, B01, B02, B04: both spellings of `super`, Tensors of NumPy arrays and nested lists, named Parameters.
+    """
     program, want = PROGRAMS[name]
     assert run(program) == want
 

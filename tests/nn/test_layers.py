@@ -1,4 +1,7 @@
-"""Layers against NumPy, or against numbers that MindSpore 2.10 printed; and their argument checks."""
+"""Layers against NumPy, or against numbers that MindSpore 2.10 printed; and their argument checks.
+
+J14: Common layers Conv1/3d, Transpose conv, pooling, norms, RNN/LSTM/GRU, MultiheadAttention, Embedding, activations
+"""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def run(make, steps=3):
 
 @pytest.mark.parametrize("name", STEPS)
 def test_three_steps(name):
-    """J06, J07: groups of parameters with their own rate and decay, in a given order; rates as numbers, lists and schedules"""
+    """J06, J07: groups of parameters with their own rate, decay and order; rates as numbers, lists and schedules"""
     make, weight, bias = STEPS[name]
     optimizer, params = run(make)
     assert optimizer.global_step.asnumpy().tolist() == [3]

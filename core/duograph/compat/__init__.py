@@ -14,7 +14,7 @@ import importlib.util
 import sys
 import types
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 __all__ = ["PATHS", "RENAMED", "install"]
@@ -76,25 +76,25 @@ RENAMED: dict[str, str] = {
     "ms_class": "jit_class",
     "MetaTensor": "Tensor",
     "TensorAdd": "Add",
-    "tensor_add": "add",
     "Gelu": "GeLU",
+    "FastGelu": "FastGeLU",
     "Pack": "Stack",
     "Unpack": "Unstack",
     "GatherV2": "Gather",
-    "Axis": "axis",
 }
 _noted: set[str] = set()
 
 
-def renamed(name: str, where: str) -> str | None:
-    """The present spelling of an old name, with one note per process."""
+def renamed(name: str, where: str, find: Callable[[str], Any]) -> Any:
+    """What an old name stands for, with one note per process; None when `find` has no such thing."""
     new = RENAMED.get(name)
-    if new is not None and name not in _noted:
+    found = None if new is None else find(new)
+    if found is not None and name not in _noted:
         _noted.add(name)
         warnings.warn(
             f"{where}.{name} is the old name of {new}; both work", DeprecationWarning, stacklevel=3
         )
-    return new
+    return found
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -126,18 +126,13 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             if name == "__all__":
                 return sorted({n for s in _served(package, sources) for n in public_names(s)})
             found = _lookup(package, sources, name)
-            if found is not _MISSING:
-                return found
-            new = renamed(name, module.__name__)
-            found = _MISSING if new is None else _lookup(package, sources, new)
-            if found is _MISSING:
+            if found is None:
+                found = renamed(name, module.__name__, lambda new: _lookup(package, sources, new))
+            if found is None:
                 raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
             return found
 
         module.__getattr__ = serve  # type: ignore[method-assign]
-
-
-_MISSING = object()
 
 
 def _served(package: str, sources: Sequence[str]) -> list[types.ModuleType]:
@@ -161,10 +156,10 @@ def public_names(module: types.ModuleType) -> list[str]:
 
 def _lookup(package: str, sources: Sequence[str], name: str) -> Any:
     for module in _served(package, sources):
-        found = getattr(module, name, _MISSING)
-        if found is not _MISSING:
+        found = getattr(module, name, None)
+        if found is not None:
             return found
-    return _MISSING
+    return None
 
 
 def install(package: str) -> None:

@@ -18,7 +18,7 @@ from .table import P
 from .trigonometry import tanh
 
 __all__ = [
-    "CeLU", "Elu", "FastGeLU", "FastGelu", "GLU", "GeLU", "Gelu", "Softplus", "celu", "elu",
+    "CeLU", "Elu", "FastGeLU", "GLU", "GeLU", "Softplus", "celu", "elu",
     "fast_gelu", "gelu", "glu", "logsigmoid", "mish", "selu", "sigmoid", "silu", "softplus",
     "softsign", "swish", "tanhshrink",
 ]  # fmt: skip
@@ -669,18 +669,10 @@ class GeLU(Primitive):
     op = gelu_tanh
 
 
-class Gelu(GeLU):
-    """Older name of `GeLU`."""
-
-
 class FastGeLU(Primitive):
     """Primitive form of `ops.fast_gelu`."""
 
     op = fast_gelu
-
-
-class FastGelu(FastGeLU):
-    """Older name of `FastGeLU`."""
 
 
 class GLU(Primitive):

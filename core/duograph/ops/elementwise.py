@@ -18,7 +18,7 @@ from .pointwise import broadcast_type, conjugate, real_type, same_type
 from .primitive import Primitive
 
 __all__ = [
-    "Div", "TensorAdd", "abs", "absolute", "add", "div", "divide", "fmax", "fmin", "inv",
+    "Div", "abs", "absolute", "add", "div", "divide", "fmax", "fmin", "inv",
     "maximum", "minimum", "mul", "multiply", "neg", "negative", "positive", "reciprocal",
     "square", "sub", "subtract", "true_divide",
 ]  # fmt: skip
@@ -589,12 +589,6 @@ def _(x, y, out, dout):
 @fmin.decompose
 def _(x, y):
     return select(logical_or(x <= y, y != y), x, y)
-
-
-class TensorAdd(Primitive):
-    """Older name of `Add`."""
-
-    op = add
 
 
 class Div(Primitive):
