@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..dtype import FLOATING, as_dtype, bool_, float32, int64
+from ..dtype import FLOATING, as_dtype, bool_, float32, float64, int64
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..op import op
 from ..tensor import Tensor
@@ -392,10 +392,10 @@ class NonFiniteError(ArgumentValueError, RuntimeError):
 def clip_by_global_norm_of(x: Sequence[Tensor], clip_norm: float, use_norm: float | None):
     """All tensors times clip_norm / max(their common 2-norm, clip_norm)."""
     total = None
+    common = float64 if any(t.dtype is float64 for t in x) else float32
     for t in x:
         wide = widened(t)
-        part = P.reduce_sum(wide * wide, tuple(range(t.ndim)), False)
-        part = _as(part, float32) if total is None else _as(part, total.dtype)
+        part = _as(P.reduce_sum(wide * wide, tuple(range(t.ndim)), False), common)
         total = part if total is None else total + part
     size = P.sqrt(total) if use_norm is None else P.fill((), use_norm, total.dtype)
     scale = clip_norm / P.maximum(size, P.fill((), clip_norm, size.dtype))
