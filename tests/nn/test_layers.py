@@ -393,6 +393,12 @@ OTHERS = {
     "channel shuffle": (nn.ChannelShuffle(2), rand(1, 4, 2), lambda x: x[:, [0, 2, 1, 3]]),
     "bilinear": (nn.ResizeBilinear(), IMAGE, None),
     "dropout outside training": (nn.Dropout(p=0.5), rand(3), lambda x: x),
+    "tril": (nn.Tril(), rand(3, 3), np.tril),
+    "triu": (nn.Triu(), rand(3, 3), np.triu),
+    "roll": (nn.Roll(1, 0), rand(3, 2), lambda x: np.roll(x, 1, 0)),
+    "log of sums": (nn.ReduceLogSumExp(1), rand(2, 3), lambda x: np.log(np.exp(x).sum(1))),
+    "penalty": (nn.L1Regularizer(0.5), rand(2, 3), lambda x: 0.5 * np.abs(x).sum()),
+    "central crop": (nn.CentralCrop(0.5), rand(1, 4, 4), lambda x: x[:, 1:3, 1:3]),
     "one hot": (nn.OneHot(depth=3), np.array([2, 0], np.int32), lambda x: np.eye(3)[x]),
 }  # fmt: skip
 
@@ -401,6 +407,26 @@ OTHERS = {
 def test_others(name):
     layer, x, formula = OTHERS[name]
     close(layer(Tensor(x)), formula(x), 1e-6)
+
+
+def test_moments_and_image_gradients():
+    x = rand(2, 3)
+    mean, variance = nn.Moments(axis=1)(Tensor(x))
+    close(mean, x.mean(1))
+    close(variance, x.var(1))
+    down, right = nn.ImageGradients()(Tensor(np.arange(8, dtype=np.float32).reshape(1, 2, 2, 2)))
+    assert down.asnumpy()[0, 0].tolist() == [[2, 2], [0, 0]] and right.asnumpy()[0, 1].tolist() == [[1, 0], [1, 0]]
+
+
+def test_combined_layers():
+    layer = nn.Conv2dBnAct(1, 2, 3, has_bn=True, activation="relu")
+    assert [p.name for p in layer.get_parameters()] == [
+        "conv.weight", "batchnorm.moving_mean", "batchnorm.moving_variance", "batchnorm.gamma", "batchnorm.beta",
+    ]  # fmt: skip
+    assert (layer(Tensor(rand(1, 1, 4, 4))).asnumpy() >= 0).all()
+    inner = nn.Dense(3, 2)
+    x = rand(4, 5, 3)
+    close(nn.TimeDistributed(inner, 1)(Tensor(x)), inner(Tensor(x)).asnumpy())
 
 
 def test_unshuffle_undoes_shuffle():

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from .activation import *  # noqa: F403
 from .basic import *  # noqa: F403
+from .combined import *  # noqa: F403
 from .container import *  # noqa: F403
 from .conv import *  # noqa: F403
 from .image import *  # noqa: F403
+from .math import *  # noqa: F403
 from .normalization import *  # noqa: F403
 from .padding import *  # noqa: F403
 from .pooling import *  # noqa: F403

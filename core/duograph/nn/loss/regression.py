@@ -13,7 +13,8 @@ from .base import LossBase, reduce, same_shape
 
 __all__ = [
     "L1Loss", "MSELoss", "MAELoss", "RMSELoss", "SmoothL1Loss", "HuberLoss", "CosineEmbeddingLoss",
-    "TripletMarginLoss", "MarginRankingLoss", "HingeEmbeddingLoss", "SoftMarginLoss", "PoissonNLLLoss",
+    "TripletMarginLoss", "TripletMarginWithDistanceLoss",
+    "MarginRankingLoss", "HingeEmbeddingLoss", "SoftMarginLoss", "PoissonNLLLoss",
     "GaussianNLLLoss", "MultiMarginLoss",
 ]  # fmt: skip
 
@@ -157,6 +158,24 @@ class TripletMarginLoss(LossBase):
             far = ops.minimum(far, _distance(positive, negative, self.p, self.eps))
         gap = self.margin if margin is None else margin
         return reduce(ops.relu(near - far + gap), self.reduction)
+
+
+class TripletMarginWithDistanceLoss(LossBase):
+    """`TripletMarginLoss` with a distance of one's own (`mindspore.nn.TripletMarginWithDistanceLoss`)."""
+
+    def __init__(
+        self, distance_function: Any = None, swap: bool = False, reduction: str = "mean", margin: float = 1.0
+    ) -> None:
+        super().__init__(reduction)
+        self.distance = distance_function or (lambda x, y: _distance(x, y, 2, 1e-6))
+        self.swap = _check.boolean("TripletMarginWithDistanceLoss", "swap", swap)
+        self.margin = _check.real("TripletMarginWithDistanceLoss", "margin", margin)
+
+    def construct(self, x: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+        near, far = self.distance(x, positive), self.distance(x, negative)
+        if self.swap:
+            far = ops.minimum(far, self.distance(positive, negative))
+        return reduce(ops.relu(near - far + self.margin), self.reduction)
 
 
 class MarginRankingLoss(LossBase):

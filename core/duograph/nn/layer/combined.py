@@ -1,0 +1,154 @@
+"""Layers made of several: convolution or Dense with normalisation and activation, one layer over every time step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import ArgumentError, ShapeError
+from ...tensor import Tensor
+from .. import _check
+from ..cell import Cell
+from .activation import LeakyReLU, get_activation
+from .basic import Dense
+from .conv import Conv2d
+from .normalization import BatchNorm1d, BatchNorm2d
+
+__all__ = ["Conv2dBnAct", "DenseBnAct", "TimeDistributed"]
+
+
+def _activation(owner: str, value: Any, alpha: float) -> Any:
+    if value == "leakyrelu":
+        return LeakyReLU(alpha)
+    if value is None or callable(value):
+        return value
+    return get_activation(value, owner)
+
+
+class Conv2dBnAct(Cell):
+    """Conv2d, then BatchNorm2d and an activation where asked for (`mindspore.nn.Conv2dBnAct`).
+
+    Args:
+        in_channels ... bias_init: as for `Conv2d`.
+        has_bn: normalise.
+        momentum, eps: of the normalisation.
+        activation: name or Cell; alpha is the slope of ``"leakyrelu"``.
+
+    Examples:
+        >>> import duograph as ms
+        >>> layer = ms.nn.Conv2dBnAct(3, 4, 3, has_bn=True, activation="relu")
+        >>> layer(ms.ops.ones((1, 3, 4, 4), ms.float32)).shape
+        (1, 4, 4, 4)
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        pad_mode: str = "same",
+        padding: Any = 0,
+        dilation: Any = 1,
+        group: int = 1,
+        has_bias: bool = False,
+        weight_init: Any = "normal",
+        bias_init: Any = "zeros",
+        has_bn: bool = False,
+        momentum: float = 0.997,
+        eps: float = 1e-5,
+        activation: Any = None,
+        alpha: float = 0.2,
+        after_fake: bool = True,
+    ) -> None:
+        super().__init__()
+        self.after_fake = after_fake
+        self.conv = Conv2d(
+            in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias,
+            weight_init, bias_init,
+        )  # fmt: skip
+        self.has_bn = _check.boolean("Conv2dBnAct", "has_bn", has_bn)
+        if has_bn:
+            self.batchnorm = BatchNorm2d(out_channels, eps, momentum)
+        self.activation = _activation("Conv2dBnAct", activation, alpha)
+
+    def construct(self, x: Tensor) -> Tensor:
+        x = self.conv(x)
+        if self.has_bn:
+            x = self.batchnorm(x)
+        return x if self.activation is None else self.activation(x)
+
+
+class DenseBnAct(Cell):
+    """Dense, then BatchNorm1d and an activation where asked for (`mindspore.nn.DenseBnAct`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.DenseBnAct(3, 4, activation="relu")(ms.ops.ones((2, 3), ms.float32)).shape
+        (2, 4)
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        weight_init: Any = "normal",
+        bias_init: Any = "zeros",
+        has_bias: bool = True,
+        has_bn: bool = False,
+        momentum: float = 0.9,
+        eps: float = 1e-5,
+        activation: Any = None,
+        alpha: float = 0.2,
+        after_fake: bool = True,
+    ) -> None:
+        super().__init__()
+        self.after_fake = after_fake
+        self.dense = Dense(in_channels, out_channels, weight_init, bias_init, has_bias)
+        self.has_bn = _check.boolean("DenseBnAct", "has_bn", has_bn)
+        if has_bn:
+            self.batchnorm = BatchNorm1d(out_channels, eps, momentum)
+        self.activation = _activation("DenseBnAct", activation, alpha)
+
+    def construct(self, x: Tensor) -> Tensor:
+        x = self.dense(x)
+        if self.has_bn:
+            x = self.batchnorm(x)
+        return x if self.activation is None else self.activation(x)
+
+
+class TimeDistributed(Cell):
+    """One layer over every slice of a time axis (`mindspore.nn.TimeDistributed`).
+
+    Args:
+        layer: Cell or function.
+        time_axis: the axis.
+        reshape_with_axis: accepted; slices are taken one by one.
+
+    Raises:
+        TypeError: `layer` cannot be called.
+        ValueError: an axis that the input does not have.
+
+    Examples:
+        >>> import duograph as ms
+        >>> net = ms.nn.TimeDistributed(ms.nn.Dense(3, 2), time_axis=1)
+        >>> net(ms.ops.ones((4, 5, 3), ms.float32)).shape
+        (4, 5, 2)
+    """
+
+    def __init__(self, layer: Any, time_axis: int, reshape_with_axis: int | None = None) -> None:
+        super().__init__()
+        if not callable(layer):
+            raise ArgumentError(f"TimeDistributed: got {type(layer).__name__}; wanted a Cell or function")
+        self.layer = layer
+        self.time_axis = time_axis
+        self.reshape_with_axis = reshape_with_axis
+
+    def construct(self, inputs: Tensor) -> Tensor:
+        from ... import ops
+
+        if not -inputs.ndim <= self.time_axis < inputs.ndim:
+            raise ShapeError(
+                f"TimeDistributed: input has shape {inputs.shape}; wanted an axis {self.time_axis}"
+            )
+        axis = self.time_axis % inputs.ndim
+        return ops.stack([self.layer(x) for x in ops.unbind(inputs, axis)], axis)

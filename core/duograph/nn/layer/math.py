@@ -1,0 +1,168 @@
+"""Mathematical layers: parts of matrices, moments, sums of exponentials, penalties."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ... import ops
+from ...errors import ShapeError
+from ...tensor import Tensor
+from .. import _check
+from ..cell import Cell
+
+__all__ = [
+    "Tril", "Triu", "Roll", "Range", "Moments", "ReduceLogSumExp", "L1Regularizer", "CentralCrop",
+    "ImageGradients", "Jvp", "Vjp",
+]  # fmt: skip
+
+
+class Tril(Cell):
+    """Lower triangle of a matrix (`mindspore.nn.Tril`)."""
+
+    def construct(self, x: Tensor, k: int = 0) -> Tensor:
+        return ops.tril(x, k)
+
+
+class Triu(Cell):
+    """Upper triangle of a matrix (`mindspore.nn.Triu`)."""
+
+    def construct(self, x: Tensor, k: int = 0) -> Tensor:
+        return ops.triu(x, k)
+
+
+class Roll(Cell):
+    """Elements moved along axes, those that leave come in at the other end (`mindspore.nn.Roll`)."""
+
+    def __init__(self, shift: Any, axis: Any) -> None:
+        super().__init__()
+        self.shift, self.axis = shift, axis
+
+    def construct(self, input_x: Tensor) -> Tensor:
+        return ops.roll(input_x, self.shift, self.axis)
+
+
+class Range(Cell):
+    """Numbers from `start` to `limit` in steps of `delta`, without input (`mindspore.nn.Range`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.Range(1, 8, 2)())
+        [1 3 5 7]
+    """
+
+    def __init__(self, start: Any, limit: Any = None, delta: Any = 1) -> None:
+        super().__init__()
+        self.start, self.limit = (0, start) if limit is None else (start, limit)
+        self.delta = delta
+
+    def construct(self) -> Tensor:
+        return ops.arange(self.start, self.limit, self.delta)
+
+
+class Moments(Cell):
+    """Mean and (biased) variance over axes (`mindspore.nn.Moments`)."""
+
+    def __init__(self, axis: Any = None, keep_dims: bool | None = None) -> None:
+        super().__init__()
+        self.axis, self.keep_dims = axis, bool(keep_dims)
+
+    def construct(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        axes = tuple(range(x.ndim)) if self.axis in (None, ()) else self.axis
+        mean = ops.mean(x, axes, True)
+        variance = ops.mean(ops.square(x - ops.stop_gradient(mean)), axes, True)
+        if self.keep_dims:
+            return mean, variance
+        axes = (axes,) if isinstance(axes, int) else tuple(axes)
+        return ops.squeeze(mean, axes), ops.squeeze(variance, axes)
+
+
+class ReduceLogSumExp(Cell):
+    """Logarithm of the sum of exponentials over axes (`mindspore.nn.ReduceLogSumExp`)."""
+
+    def __init__(self, axis: Any, keep_dims: bool = False) -> None:
+        super().__init__()
+        self.axis, self.keep_dims = axis, keep_dims
+
+    def construct(self, x: Tensor) -> Tensor:
+        return ops.logsumexp(x, self.axis, self.keep_dims)
+
+
+class L1Regularizer(Cell):
+    """`scale * sum(|weights|)` (`mindspore.nn.L1Regularizer`).
+
+    Raises:
+        ValueError: `scale` of 0 or less.
+    """
+
+    def __init__(self, scale: float) -> None:
+        super().__init__()
+        self.scale = _check.in_range("L1Regularizer", "scale", scale, 0, open_low=True)
+
+    def construct(self, weights: Tensor) -> Tensor:
+        return ops.abs(weights).sum() * self.scale
+
+
+class CentralCrop(Cell):
+    """The middle share of (C, H, W) or (N, C, H, W) images (`mindspore.nn.CentralCrop`).
+
+    Raises:
+        ValueError: a share outside (0, 1], an input of other rank.
+    """
+
+    def __init__(self, central_fraction: float) -> None:
+        super().__init__()
+        self.central_fraction = _check.in_range(
+            "CentralCrop", "central_fraction", central_fraction, 0, 1, open_low=True
+        )
+
+    def construct(self, image: Tensor) -> Tensor:
+        _check.rank("CentralCrop", image, 3, 4)
+        h, w = image.shape[-2:]
+        top = int((h - h * self.central_fraction) / 2)
+        left = int((w - w * self.central_fraction) / 2)
+        return image[..., top : h - top, left : w - left]
+
+
+class ImageGradients(Cell):
+    """Differences to the next pixel below and to the right, 0 at the border (`mindspore.nn.ImageGradients`)."""
+
+    def construct(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        _check.rank("ImageGradients", images, 4)
+        if min(images.shape[2:]) < 1:
+            raise ShapeError(f"ImageGradients: input has shape {images.shape}; wanted pixels")
+        down = images[:, :, 1:, :] - images[:, :, :-1, :]
+        right = images[:, :, :, 1:] - images[:, :, :, :-1]
+        return (
+            ops.pad_constant(down, low=(0,) * 4, high=(0, 0, 1, 0), value=0.0),
+            ops.pad_constant(right, low=(0,) * 4, high=(0, 0, 0, 1), value=0.0),
+        )
+
+
+class Jvp(Cell):
+    """`ops.jvp` as a Cell: inputs, then a direction for each (`mindspore.nn.Jvp`, of older versions)."""
+
+    def __init__(self, fn: Any) -> None:
+        super().__init__()
+        self.fn = fn
+
+    def construct(self, *args: Any) -> Any:
+        from ...autodiff.transforms import jvp
+
+        half = math.ceil(len(args) / 2)
+        return jvp(self.fn, args[:half], args[half:])
+
+
+class Vjp(Cell):
+    """Value and gradients for a cotangent, given last (`mindspore.nn.Vjp`, of older versions)."""
+
+    def __init__(self, fn: Any) -> None:
+        super().__init__()
+        self.fn = fn
+
+    def construct(self, *args: Any) -> Any:
+        from ...autodiff.transforms import vjp
+
+        value, pull = vjp(self.fn, *args[:-1])
+        sens = args[-1]
+        return value, pull(*(sens if isinstance(sens, tuple) else (sens,)))
