@@ -29,7 +29,8 @@ def test_a_rule_prints_as_one_readable_function():
     text = printed(lambda s, x: s.where(x > 0, x, 0.1 * s.expm1(x)), float32)
     assert text == (
         "DG_FN f32 f(f32 x) {\n"
-        "    return (x > 0.0f) ? x : (0.1f * dg_expm1_f32(x));\n"
+        "    const f32 t0 = 0.1f * dg_expm1_f32(x);\n"
+        "    return (x > 0.0f) ? x : t0;\n"
         "}\n"
     )  # fmt: skip
 

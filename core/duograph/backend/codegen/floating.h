@@ -219,22 +219,27 @@ DG_FN f32 dg_pow_f32(f32 x, f32 y) {
     f64 l = dg_log_wide(a);
     l = a == 0.0f ? -1e6 : l; /* -inf and inf would give NaN times 0, and y = 0 is decided below */
     l = a == DG_INF_F32 ? 1e6 : l;
-    f64 t = l * (y < 0.0f ? (y < -1e38f ? -1e38 : (f64)y) : (y > 1e38f ? 1e38 : (f64)y));
-    /* a subnormal exponent of 0 or inf still gives 0 or inf */
-    t = (a == 0.0f || a == DG_INF_F32) ? ((t < 0.0) ? -150.0 : 150.0) : t;
+    f64 power = y;
+    power = power < -1e38 ? -1e38 : power;
+    power = power > 1e38 ? 1e38 : power;
+    f64 t = l * power;
+    f64 far = t < 0.0 ? -150.0 : 150.0; /* a subnormal power of 0 or inf still gives 0 or inf */
+    t = (a == 0.0f) | (a == DG_INF_F32) ? far : t;
     t = t < -150.0 ? -150.0 : t;
     t = t > 150.0 ? 150.0 : t;
     f32 r = (f32)dg_exp_wide(t);
-    f32 clamped = y > 1073741824.0f ? 1073741824.0f : (y < -1073741824.0f ? -1073741824.0f : y);
-    clamped = y == y ? clamped : 0.5f;
-    i32 k = (i32)clamped;
-    i32 whole = (f32)k == clamped;
-    i32 odd = whole & k;
-    f32 negative = (odd & 1) ? -r : r;
-    negative = whole || a == DG_INF_F32 || a == 0.0f ? negative : DG_NAN_F32;
+    /* whether y is whole, and odd, from its bits: `places` of its 24-bit mantissa lie behind the point */
+    u32 bits = dg_bits_f32(y) & 0x7fffffffu;
+    u32 m = (bits & 0x7fffffu) | 0x800000u;
+    i32 places = 150 - (i32)(bits >> 23);
+    u32 behind = (u32)(places < 0 ? 0 : places > 24 ? 24 : places);
+    i32 whole = (m & ((1u << behind) - 1u)) == 0u;
+    u32 odd = (m >> behind) & (u32)whole & (u32)(places >= 0);
+    f32 negative = dg_from_bits_f32(dg_bits_f32(r) ^ (odd << 31));
+    negative = whole | (a == DG_INF_F32) | (a == 0.0f) ? negative : DG_NAN_F32;
     r = dg_bits_f32(x) >> 31 ? negative : r;
-    r = x != x || y != y ? DG_NAN_F32 : r;
-    i32 one = x == 1.0f || y == 0.0f || (x == -1.0f && dg_abs_f32(y) == DG_INF_F32);
+    r = (x != x) | (y != y) ? DG_NAN_F32 : r;
+    i32 one = (x == 1.0f) | (y == 0.0f) | ((x == -1.0f) & (dg_abs_f32(y) == DG_INF_F32));
     return one ? 1.0f : r;
 }
 

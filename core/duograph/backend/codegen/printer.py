@@ -2,11 +2,12 @@
 
 ```
     where(x > 0, x, alpha * expm1(x))        DG_FN f32 elu_f32_at(f32 x, f32 alpha) {
-                                    ->           return x > 0.0f ? x : alpha * dg_expm1_f32(x);
+                                    ->           const f32 t0 = alpha * dg_expm1_f32(x);
+                                                 return (x > 0.0f) ? x : t0;
                                              }
 ```
 
-A value that is used more than once gets a line of its own.
+A value that is used more than once gets a line of its own, and so does a branch of a selection that calls a function.
 """
 
 from __future__ import annotations
@@ -77,12 +78,7 @@ class _Printer:
         if name is not None:
             return name
         text = self.operation(e)
-        if self.uses[key] > 1:
-            name = f"t{len(self.names)}"
-            self.names[key] = name
-            self.lines.append(f"const {SUFFIX[e.dtype]} {name} = {text};")
-            return name
-        return text
+        return self.line(e, text) if self.uses[key] > 1 else text
 
     def inner(self, e: Expr) -> str:
         """The expression as an operand of an operator."""
@@ -93,6 +89,23 @@ class _Printer:
             return text
         weak = e.op in _INFIX or e.op in ("where", "neg", "not", "~")
         return f"({text})" if weak and not _closed(text) else text
+
+    def branch(self, e: Expr) -> str:
+        """The expression as a branch of a selection: what calls a function gets a line before it.
+
+        Both branches are computed anyway, and written this way a compiler sees no jump around a long one, which
+        would keep it from vectorising the loop.
+        """
+        if e.op not in ("input", "const") and self.key(e) not in self.names and _calls(e):
+            return self.line(e, self.operation(e))
+        return self.inner(e)
+
+    def line(self, e: Expr, text: str) -> str:
+        """Put the value on a line of its own; its name."""
+        name = f"t{len(self.names)}"
+        self.names[self.key(e)] = name
+        self.lines.append(f"const {SUFFIX[e.dtype]} {name} = {text};")
+        return name
 
     def constant(self, e: Expr) -> str:
         value, dtype = e.value, e.dtype
@@ -142,7 +155,7 @@ class _Printer:
             c, x, y = e.args
             if dtype.is_complex:
                 return f"dg_select_{SUFFIX[dtype]}({self.text(c)}, {self.text(x)}, {self.text(y)})"
-            return f"{self.inner(c)} ? {self.inner(x)} : {self.inner(y)}"
+            return f"{self.inner(c)} ? {self.branch(x)} : {self.branch(y)}"
         operand = e.args[0].dtype
         if operand.is_complex and op in ("+", "-", "*", "/", "==", "!=", "neg"):
             name = {"+": "add", "-": "sub", "*": "mul", "/": "div", "==": "equal", "!=": "equal"}
@@ -199,6 +212,12 @@ class _Printer:
                 return f"(u32)dg_{s_}_to_i64({self.text(x)})"
             return f"dg_{s_}_to_{t_}({self.text(x)})"
         return f"({SUFFIX[target]}){self.inner(x)}"
+
+
+def _calls(e: Expr) -> bool:
+    """Whether computing the expression calls a function."""
+    simple = _INFIX | {"input", "const", "cast", "where", "neg", "not", "~", "abs", "make"}
+    return e.op not in simple or any(_calls(a) for a in e.args)
 
 
 def _closed(text: str) -> bool:
