@@ -13,6 +13,7 @@ DuographError
 ├── UnsupportedOpError (NotImplementedError, RuntimeError)  no kernel, no decomposition, no fallback
 ├── DeviceMemoryError (MemoryError, RuntimeError)  out of device memory
 ├── GradientError (RuntimeError)       no gradient, or a rule that returns the wrong thing
+├── GraphError (ValueError)            a graph, or the text of one, that is not well formed
 ├── CheckpointError (ValueError)       a file that cannot be loaded as asked
 └── UnsupportedSyntaxError (RuntimeError)  a construct that a compiled function cannot have
 ```
@@ -71,6 +72,10 @@ class DeviceMemoryError(DuographError, MemoryError, RuntimeError):
 
 class GradientError(DuographError, RuntimeError):
     """No gradient can be given, or a rule returned something else than one."""
+
+
+class GraphError(DuographError, ValueError):
+    """A graph, or the text of one, that is not well formed."""
 
 
 class CheckpointError(DuographError, ValueError):

@@ -13,7 +13,7 @@ from ..errors import ArgumentError
 from ..op import Op, thread_state
 from ..tensor import Tensor
 from ..types import TensorType
-from .graph import Graph, GraphNode
+from .graph import FrozenArray, Graph, GraphNode
 
 __all__ = ["GraphTensor", "GraphBuilder", "trace", "expand"]
 
@@ -182,19 +182,6 @@ class GraphBuilder:
             yield self
         finally:
             thread_state.builder = before
-
-
-class FrozenArray:
-    """An array as an attribute value: hashable by identity, read-only."""
-
-    __slots__ = ("array",)
-
-    def __init__(self, array: np.ndarray[Any, Any]) -> None:
-        self.array = np.array(array)
-        self.array.flags.writeable = False
-
-    def __repr__(self) -> str:
-        return f"array{list(self.array.shape)}"
 
 
 def trace(

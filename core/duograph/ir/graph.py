@@ -6,10 +6,12 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..op import Op
 from ..types import TensorType
 
-__all__ = ["GraphNode", "Graph"]
+__all__ = ["GraphNode", "Graph", "FrozenArray", "live_nodes"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,23 +45,22 @@ class Graph:
     single: bool
 
     def __str__(self) -> str:
-        def name(i: int | None) -> str:
-            return "none" if i is None else f"%{i}"
+        from .text import to_text
 
-        head = ", ".join(f"%{i}: {self.types[i]}" for i in range(self.n_params))
-        lines = [f"graph({head}) {{"]
-        for node in self.nodes:
-            left = ", ".join(f"%{i}" for i in node.results)
-            args = [name(i) for i in node.operands]
-            args += [f"{k}={_show(v)}" for k, v in node.attributes.items()]
-            kinds = ", ".join(str(self.types[i]) for i in node.results)
-            lines.append(f"  {left} = {node.op.name}({', '.join(args)}) : {kinds}")
-        lines.append(f"  return {', '.join(name(i) for i in self.outputs)}")
-        return "\n".join([*lines, "}"])
+        return to_text(self)
 
 
-def _show(value: Any) -> str:
-    return getattr(value, "name", None) or repr(value)
+class FrozenArray:
+    """An array as an attribute value: hashable by identity, read-only."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.array = np.array(array)
+        self.array.flags.writeable = False
+
+    def __repr__(self) -> str:
+        return f"array{list(self.array.shape)}"
 
 
 def live_nodes(nodes: Sequence[GraphNode], wanted: set[int]) -> list[GraphNode]:

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import context
+from .. import context, passes
 from ..backend import registry
 from ..backend.protocol import Backend
 from ..errors import UnsupportedOpError
-from ..ir.builder import FrozenArray, expand
-from ..ir.graph import Graph, GraphNode, live_nodes
+from ..ir.builder import expand
+from ..ir.graph import FrozenArray, Graph, GraphNode, live_nodes
 from ..op import Op
 from ..types import Device, TensorType
 from .executor import Step, link
@@ -74,7 +74,7 @@ class _Lowering:
             return [slot]
         call = kernel(self.backend, op, types, node.attributes, self.device)
         if call is None and (op.body is not None or op.decompose_rule is not None):
-            inner = expand(op, types, node.attributes)
+            inner = passes.run(expand(op, types, node.attributes))
             given = [s for s in operands if s != -1]
             return self.graph(inner, given, set(), is_result)
         if call is None:
@@ -90,6 +90,7 @@ class _Lowering:
 
 def lower(graph: Graph, device: Device) -> Callable[..., Any]:
     """A callable from parameter handles to result handle(s) of this graph on `device`."""
+    graph = passes.run(graph)
     work = _Lowering(device)
     slots = [work.slot() for _ in range(graph.n_params)]
     outputs = work.graph(graph, slots, set(graph.outputs), True)
