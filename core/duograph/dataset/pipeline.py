@@ -380,7 +380,13 @@ class _Batch(Dataset):
         return 1 if callable(self.batch_size) else self.batch_size
 
     def _generate(self) -> Iterator[Row]:
-        rows = self._parents[0].rows()
+        parent = self._parents[0]
+        whole = getattr(parent, "row_groups", None)
+        if whole is not None and self.function is None and self.pad is None and not callable(self.batch_size):
+            parent._epoch += 1
+            yield from whole(self.batch_size, self.drop)
+            return
+        rows = parent.rows()
         for number in itertools.count():
             info = BatchInfo(number, self._epoch)
             size = self.batch_size(info) if callable(self.batch_size) else self.batch_size

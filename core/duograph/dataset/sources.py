@@ -240,6 +240,14 @@ class NumpySlicesDataset(_Source):
     def _row(self, index: int) -> Row:
         return tuple(np.asarray(a[index]) for a in self._arrays)
 
+    def row_groups(self, size: int, drop: bool) -> Iterator[Row]:
+        """Batches of rows, picked from the arrays at once."""
+        order = self._sampler.indices(self._count())
+        end = len(order) - len(order) % size if drop else len(order)
+        for first in range(0, end, size):
+            picked = np.asarray(order[first : first + size], np.int64)
+            yield tuple(a[picked] for a in self._arrays)
+
 
 def _folder(owner: str, path: Any) -> pathlib.Path:
     found = pathlib.Path(os.fspath(path))
