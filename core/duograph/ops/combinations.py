@@ -111,7 +111,7 @@ def _(s, x, y):
     return s.where(y == 0, 0, x * y)
 
 
-@op(name="addcmul", dtypes=NUMERIC, promote="common")
+@op(name="addcmul", dtypes=INEXACT, promote="common")
 def addcmul_scaled(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: float = 1.0):
     """Composite: ``input + value * tensor1 * tensor2``."""
     return input + tensor1 * tensor2 * value
@@ -158,7 +158,10 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> 
         >>> ms.ops.addcmul(ms.Tensor([1.0]), ms.Tensor([2.0]), ms.Tensor([3.0]), value=0.5)
         Tensor(shape=[1], dtype=Float32, value= [ 4.00000000e+00])
     """
-    if isinstance(value, Tensor) or (value != int(value) and input.dtype.is_integer):
+    exact = any(
+        isinstance(t, Tensor) and not t.dtype.is_floating for t in (input, tensor1, tensor2)
+    )
+    if isinstance(value, Tensor) or exact:  # the kernel's number is floating
         return input + tensor1 * tensor2 * value  # type: ignore[no-any-return]
     return addcmul_scaled(input, tensor1, tensor2, float(value))  # type: ignore[no-any-return]
 
