@@ -6,7 +6,7 @@ from collections import OrderedDict, namedtuple
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ArgumentError, ArgumentValueError
+from ..errors import ArgumentError, ArgumentValueError, CheckpointError
 from ..parameter import Parameter
 from ..tensor import Tensor
 
@@ -14,9 +14,14 @@ if TYPE_CHECKING:
     from .cell import Cell
 
 __all__ = [
-    "IncompatibleKeys", "check_names", "walk_cells", "walk_parameters", "state_dict",
+    "IncompatibleKeys", "StateMismatch", "check_names", "walk_cells", "walk_parameters", "state_dict",
     "load_state_dict", "describe",
 ]  # fmt: skip
+
+
+class StateMismatch(CheckpointError, RuntimeError):
+    """Values that do not fit the Parameters they are meant for; nothing was changed."""
+
 
 IncompatibleKeys = namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])
 
@@ -107,9 +112,7 @@ def load_state_dict(cell: Cell, values: Mapping[str, Any], strict: bool) -> Inco
                 f"{name} has shape {tuple(values[name].shape)}, wanted {target.shape}"
             )
     if problems:
-        from ..errors import CheckpointError
-
-        raise CheckpointError(
+        raise StateMismatch(
             f"{type(cell).__name__}.load_state_dict: {'; '.join(problems)}; nothing was changed"
         )
     for name, target in own.items():

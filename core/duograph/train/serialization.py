@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError, ArgumentValueError, CheckpointError
+from ..nn._tree import StateMismatch
 from ..nn.cell import Cell
 from ..parameter import Parameter
 from ..tensor import Tensor
@@ -247,7 +248,8 @@ def load_param_into_net(
 
     Raises:
         TypeError: `net` is no Cell, `parameter_dict` no dictionary from names to Parameters.
-        ValueError: a value of another shape, or of a dtype that cannot be cast. Nothing is changed then.
+        ValueError: a value of another shape, or of a dtype that cannot be cast (also a RuntimeError). Nothing is
+            changed then.
 
     Examples:
         >>> import duograph as ms
@@ -285,7 +287,7 @@ def load_param_into_net(
     ]
     if problems:
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        raise CheckpointError(f"load_param_into_net: {problems[0]}{more}; nothing was changed")
+        raise StateMismatch(f"load_param_into_net: {problems[0]}{more}; nothing was changed")
     for name, value in matched.items():
         _write(targets[name], value)
     not_loaded = [n for n, t in targets.items() if n not in matched and n not in buffers]
