@@ -126,7 +126,7 @@ class GraphPlan:
         self.fast: Callable[..., Any] | None = None
         self.fast_index: int | None = None
         self.fast_wrt = self.full.wrt
-        if self.n_results == 1:
+        if graph.single:  # a tuple of one result comes with a list of one cotangent
             self.fast = self._first_fast
 
     def _first_fast(self, *handles: Any) -> Any:
