@@ -395,14 +395,12 @@ def _(logits, labels, weight, out, dout, reduction):
 def bce_with_logits(
     input: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None, reduction: str
 ):
-    """max(x, 0) - x y + log(1 + exp(-|x|)), with a factor on the positive part."""
+    """(1 - y) x + log(1 + exp(-x)), the second term with a factor on the positive part."""
     target = P.cast(target, input.dtype)
-    tail = P.log1p(P.exp(P.neg(P.abs(input))))
-    if pos_weight is None:
-        loss = P.maximum(input, 0.0) - input * target + tail
-    else:
-        factor = (P.cast(pos_weight, input.dtype) - 1.0) * target + 1.0
-        loss = (1.0 - target) * input + factor * (tail + P.maximum(P.neg(input), 0.0))
+    tail = P.neg(P.logsigmoid(input))  # log(1 + exp(-x)), with a gradient that is right at 0 too
+    if pos_weight is not None:
+        tail = tail * ((P.cast(pos_weight, input.dtype) - 1.0) * target + 1.0)
+    loss = (1.0 - target) * input + tail
     if weight is not None:
         loss = loss * P.cast(weight, input.dtype)
     return reduced(loss, reduction)

@@ -15,6 +15,7 @@ from ..types import TensorType, size_of
 from .axes import axes_of, axis_of, spelled
 from .creation import cast_to
 from .methods import tensor_method
+from .pointwise import conjugate
 from .table import P
 
 __all__ = [
@@ -200,7 +201,7 @@ def _(x, out, dout, axis, keepdims):
     others = P.reshape(others, tuple(x.shape[i] for i in order))
     if order != tuple(range(x.ndim)):
         others = P.transpose(others, tuple(order.index(i) for i in range(x.ndim)))
-    return (others * spread(dout, x.shape, axis, keepdims),)
+    return (conjugate(others) * spread(dout, x.shape, axis, keepdims),)
 
 
 @op(differentiable=False)
@@ -355,7 +356,7 @@ def _tensor(name: str, x: Any) -> Any:
 
 def _dtype_second(keepdims: Any, dtype: Any, initial: Any) -> tuple[Any, Any, Any]:
     """The older positional order (axis, dtype, keepdims, initial) as (keepdims, dtype, initial)."""
-    if keepdims is None or isinstance(keepdims, (DType, str, type)) or isinstance(keepdims, np.dtype):
+    if keepdims is None or isinstance(keepdims, (DType, str, type, np.dtype)):
         return (dtype if isinstance(dtype, bool) else False), keepdims, initial
     return keepdims, dtype, initial
 

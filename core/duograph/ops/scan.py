@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ..dtype import BOOL, NUMERIC, REAL, as_dtype, int32, int64
+from ..dtype import BOOL, FLOATING, NUMERIC, REAL, as_dtype, int32, int64
 from ..errors import ArgumentError
 from ..op import op
 from ..tensor import Tensor
 from ..types import TensorType
 from .axes import axis_of
 from .creation import cast_to
+from .linalg import widened
 from .methods import tensor_method
 from .pointwise import conjugate
 from .table import P
@@ -335,11 +336,37 @@ def cummin(input: Tensor, axis: Any = 0, **dim: Any) -> tuple[Tensor, Tensor]:
     return _line(x, along, scan_min)  # type: ignore[no-any-return]
 
 
-@op(name="logcumsumexp", dtypes=REAL)
-def scan_logsumexp(input: Tensor, axis: int):
-    """log of the running sum of exp along one axis."""
-    top = P.stop_gradient(P.reduce_max(input, (axis,), True))
-    return P.log(scan_sum(P.exp(input - top), axis, False, False)) + top
+def _log_sum(x: Any, y: Any) -> Any:
+    """log(exp(x) + exp(y)), also of infinities."""
+    high, low = P.maximum(x, y), P.minimum(x, y)
+    apart = P.select(P.equal(low, high), P.fill((), 0.0, x.dtype), low - high)
+    return high + P.log1p(P.exp(apart))
+
+
+@op(name="logcumsumexp", dtypes=FLOATING)
+def scan_logsumexp(input: Tensor, axis: int, reverse: bool):
+    """log of the running sum of exp along one axis, from the end when `reverse`."""
+    x = widened(input)
+    out = _doubling(_log_sum, x, axis, False, reverse, float("-inf"))
+    return out if out.dtype is input.dtype else cast_to(out, input.dtype)
+
+
+@scan_logsumexp.infer
+def _(x, axis, reverse):
+    return x
+
+
+@scan_logsumexp.bprop
+def _(x, out, dout, axis, reverse):
+    # the sum over k of dout[k] * exp(x - out[k]), by logarithms so that nothing overflows
+    never = P.fill((), float("-inf"), x.dtype)
+    parts = []
+    for share in (dout, P.neg(dout)):
+        positive = P.less(P.fill((), 0, x.dtype), share)
+        size = P.log(P.select(positive, share, P.fill((), 1, x.dtype))) - out
+        total = scan_logsumexp(P.select(positive, size, never), axis, not reverse)
+        parts.append(P.exp(total + x))
+    return (parts[0] - parts[1],)
 
 
 @tensor_method("logcumsumexp")
@@ -352,7 +379,7 @@ def logcumsumexp(input: Tensor, axis: int) -> Tensor:
         [0.        0.6931472]
     """
     x, along = _arguments("logcumsumexp", input, axis, None, {})
-    return _line(x, along, scan_logsumexp)  # type: ignore[no-any-return]
+    return _line(x, along, lambda t, i: scan_logsumexp(t, i, False))  # type: ignore[no-any-return]
 
 
 def trapz(y: Tensor, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
