@@ -54,7 +54,7 @@ class Session:
     def begin(self) -> None:
         """Before a test: the device is the target, and what runs on the host is counted from here."""
         if context.settings.device_target != self.name:
-            context.set_context(device_target=self.name, device_id=0)
+            context.set_context(device_target=self.name, device_id=0, debug=True)
         self._before = sum(fallback_counts.values())
 
     def on_host(self) -> int:
