@@ -8,7 +8,18 @@ from typing import Any
 import numpy as np
 
 from ... import ops
-from ...dtype import ALL, COMPLEX, FLOATING, NUMERIC, REAL, bool_, complex128, float32, float64
+from ...dtype import (
+    ALL,
+    COMPLEX,
+    FLOATING,
+    INTEGER,
+    NUMERIC,
+    REAL,
+    bool_,
+    complex128,
+    float32,
+    float64,
+)
 from ...ops.table import P
 from ..case import Bad, Make, OpCase, Sample, binary, ternary, unary
 
@@ -177,6 +188,15 @@ CASES = [
         dtypes=FLOATING,
         oracle=fused(lambda x, a, b, value: x + value * a * b),
         covers=[P.addcmul],
+        errors=[Bad((ROWS, FOUR, FOUR), ValueError, SHAPES.pattern)],
+    ),
+    OpCase(
+        ops.addcmul,
+        ternary(value=2),
+        dtypes=INTEGER,
+        oracle=lambda x, a, b, value: x + value * a * b,
+        grad=False,
+        name="addcmul of integers",
         errors=[Bad((ROWS, FOUR, FOUR), ValueError, SHAPES.pattern)],
     ),
     OpCase(
