@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtype import DType, as_dtype, bool_, float32, int32, int64, scalar_dtype
+from ..dtype import DType, as_dtype, bool_, float32, int32, int64, promote, scalar_dtype
 from ..errors import ArgumentError, ArgumentValueError, DTypeError
 from ..op import op
 from ..tensor import Tensor
@@ -58,11 +58,11 @@ def ones(shape: Any, dtype: Any = None) -> Tensor:
          [1, 1]])
     """
     found = float32 if dtype is None else as_dtype(dtype)
-    return fill_by(_sizes("ones", shape), _one(found), found)
+    return fill_by(_sizes("ones", shape), _constant(1, found), found)
 
 
-def _one(of: DType) -> Any:
-    return True if of is bool_ else 1
+def _constant(value: int, of: DType) -> Any:
+    return bool(value) if of is bool_ else value
 
 
 def zeros(size: Any, dtype: Any = None) -> Tensor:
@@ -81,7 +81,7 @@ def zeros(size: Any, dtype: Any = None) -> Tensor:
         Tensor(shape=[3], dtype=Float32, value= [ 0.00000000e+00,  0.00000000e+00,  0.00000000e+00])
     """
     found = float32 if dtype is None else as_dtype(dtype)
-    return fill_by(_sizes("zeros", size), _fit(0, found), found)
+    return fill_by(_sizes("zeros", size), _constant(0, found), found)
 
 
 def _fit(value: Any, of: DType) -> Any:
@@ -170,7 +170,7 @@ def _like(input: Any, value: int, dtype: Any) -> Tensor:
     if not isinstance(input, Tensor):
         input = Tensor(input)
     found = input.dtype if dtype is None else as_dtype(dtype)
-    return full_like_by(input, _fit(value, found), found)
+    return full_like_by(input, _constant(value, found), found)
 
 
 def ones_like(input: Tensor, *, dtype: Any = None) -> Tensor:
@@ -431,6 +431,12 @@ def one_hot_mask(indices: Tensor, depth: int, axis: int):
     return P.equal(reshape_to(indices, narrow), iota(wide, axis, indices.dtype))
 
 
+@op(name="one_hot", differentiable=False)
+def one_hot_by(indices: Tensor, depth: int, axis: int, on: Any, off: Any, dtype: DType):
+    """Composite: `on` where the number along a new axis of size `depth` is the index, else `off`."""
+    return select_by(one_hot_mask(indices, depth, axis), fill_by((), on, dtype), fill_by((), off, dtype))
+
+
 def one_hot(
     indices: Tensor, depth: int, on_value: Any = 1, off_value: Any = 0, axis: int = -1
 ) -> Tensor:
@@ -457,6 +463,9 @@ def one_hot(
         raise DTypeError(f"one_hot: indices have dtype {indices.dtype.name}; wanted an integer dtype")
     (count,) = _sizes("one_hot", depth)
     at = axis_of("one_hot", axis, len(indices.shape) + 1)
+    if not isinstance(on_value, Tensor) and not isinstance(off_value, Tensor):
+        kind = promote(scalar_dtype(on_value), scalar_dtype(off_value))
+        return one_hot_by(as_index(indices), count, at, on_value, off_value, kind)
     mask = one_hot_mask(as_index(indices), count, at)
     on = on_value if isinstance(on_value, Tensor) else Tensor(on_value)
     off = off_value if isinstance(off_value, Tensor) else Tensor(off_value)

@@ -17,7 +17,7 @@ import numpy as np
 from ..dtype import bool_
 from ..errors import DTypeError, IndexKindError, IndexRangeError, ShapeError
 from ..ir.builder import GraphTensor
-from ..op import op
+from ..op import numbers, op, thread_state
 from ..tensor import Tensor
 from ..types import broadcast_shapes, size_of
 from .creation import cast_to
@@ -420,15 +420,38 @@ def _explain(shape: Sequence[int], index: Sequence[Any], arrays: Sequence[Any]) 
 
 
 _table = getitem_by.table
+_set_table = setitem_by.table
+_ONE_ARRAY = (ARRAY,)
+# Past this many prepared indices, another int goes through gather, which needs nothing prepared for it: a loop over
+# the rows of a long tensor, say.
+MANY = 256
+
+
+def _runs_now(x: Tensor) -> bool:
+    return x._type.device is not None and thread_state.builder is None
 
 
 @tensor_method("__getitem__")
 def _getitem(self: Tensor, index: Any) -> Tensor:
     """The indexed part, by NumPy's rules."""
+    type_ = self._type
     key = _key(index)
     if key is not None:
-        call = _table.get((self._type, key))
-        return call(self) if call is not None else getitem_by((self,), key)
+        call = _table.get((type_, key))
+        if call is not None:
+            return call(self)
+        if index.__class__ is int and len(_table) > MANY and _runs_now(self):
+            _plan(type_.shape[:1], key)
+            return gather_by(self, Tensor(index), 0)
+        return getitem_by((self,), key)
+    if index.__class__ is Tensor:
+        call = _table.get((type_, index._type, _ONE_ARRAY))
+        if call is not None:
+            try:
+                return call(self, index)
+            except IndexError:
+                _explain(type_.shape, _ONE_ARRAY, [index])
+                raise
     items, _ = _parse(index)
     key, arrays = _arrays(self.shape, items)
     try:
@@ -442,6 +465,20 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
 @tensor_method("__setitem__")
 def _setitem(self: Tensor, index: Any, value: Any) -> None:
     """Replace the indexed part, by NumPy's rules: the tensor gets a new buffer."""
+    key = _key(index)
+    if key is not None:
+        if value.__class__ is Tensor:
+            known = value
+        else:  # the tensor of a number that met this type before
+            try:
+                known = numbers.get((self._type, value.__class__, value))
+            except TypeError:
+                known = None
+        if known is not None:
+            call = _set_table.get((self._type, known._type, key, False))
+            if call is not None:
+                self._rebind(call(self, known))
+                return
     self._rebind(with_item(self, index, value))
 
 

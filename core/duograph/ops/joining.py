@@ -15,7 +15,7 @@ from ..types import broadcast_shapes
 from .axes import axis_of
 from .methods import tensor_method
 from .movement import broadcast_by, concat_by, reshape_to, slice_axis
-from .shaping import atleast_1d, atleast_2d, atleast_3d, expand_dims, ints_of, spread
+from .shaping import atleast_1d, atleast_2d, atleast_3d, ints_of, spread
 from .table import P
 
 __all__ = [
@@ -64,11 +64,21 @@ def concat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
         [[1, 2],
          [3, 4]])
     """
+    if axis.__class__ is int and (tensors.__class__ is tuple or tensors.__class__ is list):
+        try:  # only normal axes are in the table
+            call = _joined.get((*[x._type for x in tensors], axis))
+        except AttributeError:
+            call = None
+        if call is not None:
+            return call(*tensors)
     parts = _several("concat", tensors)
     ndim = len(parts[0].shape)
     if not ndim:
         raise ShapeError("concat: got 0-d tensors; wanted at least one axis (stack makes one)")
     return concat_by(parts, axis_of("concat", axis, ndim))
+
+
+_joined = concat_by.table
 
 
 def cat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
@@ -102,6 +112,13 @@ def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
         [[1, 3],
          [2, 4]])
     """
+    if axis.__class__ is int and (tensors.__class__ is tuple or tensors.__class__ is list):
+        try:
+            call = _stacked.get((*[x._type for x in tensors], axis))
+        except AttributeError:
+            call = None
+        if call is not None:
+            return call(*tensors)
     parts = _several("stack", tensors)
     shape = parts[0].shape
     for i, x in enumerate(parts):
@@ -110,7 +127,18 @@ def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
                 f"stack: got shapes {shape} (number 0) and {x.shape} (number {i}); wanted equal ones"
             )
     at = axis_of("stack", axis, len(shape) + 1)
-    return concat_by([expand_dims(x, at) for x in parts], at)
+    return stack_by(parts, at)
+
+
+@op(name="stack", promote="common")
+def stack_by(tensors: Sequence[Tensor], axis: int):
+    """Composite: tensors of one shape along a new axis."""
+    shape = tensors[0].shape
+    wide = shape[:axis] + (1,) + shape[axis:]
+    return concat_by([reshape_to(x, wide) for x in tensors], axis)
+
+
+_stacked = stack_by.table
 
 
 def hstack(tensors: Sequence[Tensor]) -> Tensor:

@@ -94,10 +94,17 @@ def reshape(input: Tensor, shape: Sequence[int] | int) -> Tensor:
         [[1, 2],
          [3, 4]])
     """
+    if shape.__class__ is tuple:
+        call = _reshaped.get((input._type, shape))  # only resolved shapes are in there
+        if call is not None:
+            return call(input)
     if isinstance(shape, Tensor):
         shape = shape.tolist()
-    wanted = (shape,) if isinstance(shape, (int, np.integer)) else tuple(int(n) for n in shape)
+    wanted = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple([int(n) for n in shape])
     return reshape_to(input, resolve_shape(input.shape, wanted))
+
+
+_reshaped = reshape_to.table
 
 
 def resolve_shape(have: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...]:
@@ -106,16 +113,23 @@ def resolve_shape(have: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...]
     Raises:
         ShapeError: more than one -1, or a size that does not divide.
     """
-    if all(n >= 0 for n in wanted):
+    rest, open_ = 1, 0
+    for n in wanted:
+        if n >= 0:
+            rest *= n
+        elif n == -1:
+            open_ += 1
+        else:
+            open_ = 2
+    if not open_:
         return tuple(wanted)
-    rest = size_of(tuple([n for n in wanted if n != -1]))
     total = size_of(tuple(have))
-    if list(wanted).count(-1) > 1 or min(wanted) < -1 or not rest or total % rest:
+    if open_ > 1 or not rest or total % rest:
         raise ShapeError(
             f"reshape: got shape {tuple(have)} of {total} elements and the wanted shape "
             f"{tuple(wanted)}; wanted at most one -1 and a size that divides"
         )
-    return tuple(total // rest if n == -1 else n for n in wanted)
+    return tuple([total // rest if n == -1 else n for n in wanted])
 
 
 @op(name="identity", primitive="Identity", composite=False)
@@ -332,10 +346,9 @@ def slice_axis(input: Any, axis: int, begin: int, end: int) -> Any:
     shape = input.shape
     if begin == 0 and end == shape[axis]:
         return input
-    low = [0] * len(shape)
-    high = list(shape)
-    low[axis], high[axis] = begin, end
-    return slice_by(input, low, high, [1] * len(shape))
+    n = len(shape)
+    low = (0,) * axis + (begin,) + (0,) * (n - axis - 1)
+    return slice_by(input, low, shape[:axis] + (end,) + shape[axis + 1 :], (1,) * n)
 
 
 @op(name="slice_update", composite=False)

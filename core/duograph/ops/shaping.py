@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -61,7 +62,7 @@ def spread(name: str, what: str, args: Sequence[Any]) -> tuple[int, ...]:
 @tensor_method("reshape")
 def _tensor_reshape(self: Tensor, *shape: Any) -> Tensor:
     """The same elements under another shape; one size may be -1. See `ops.reshape`."""
-    if len(shape) == 1 and isinstance(shape[0], (tuple, list, Tensor)):
+    if len(shape) == 1 and shape[0].__class__ is not int:
         return reshape(self, shape[0])  # type: ignore[arg-type]
     return reshape(self, shape)
 
@@ -332,16 +333,33 @@ def transpose(input: Tensor, dims: Any = None, input_perm: Any = None) -> Tensor
 
 def _permuted(name: str, input: Tensor, perm: tuple[int, ...]) -> Tensor:
     ndim = len(input.shape)
-    found = tuple([p + ndim if p < 0 else p for p in perm])
-    if sorted(found) != list(range(ndim)):
+    found = _normal_perm(ndim, perm)
+    if found is None:
         raise ArgumentValueError(
             f"{name}: got axes {perm} for shape {input.shape}; wanted each of its {ndim} axes once"
         )
-    return input if found == tuple(range(ndim)) else transpose_by(input, found)
+    return input if found == _IN_ORDER[ndim] else transpose_by(input, found)
+
+
+class _Orders(dict[int, tuple[int, ...]]):
+    def __missing__(self, ndim: int) -> tuple[int, ...]:
+        self[ndim] = tuple(range(ndim))
+        return self[ndim]
+
+
+_IN_ORDER = _Orders()
+
+
+@functools.lru_cache(1024)
+def _normal_perm(ndim: int, perm: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The permutation with negative axes counted from 0, or None when it is none."""
+    found = tuple([p + ndim if p < 0 else p for p in perm])
+    return found if sorted(found) == list(range(ndim)) else None
 
 
 def _reversed(input: Tensor) -> Tensor:
-    return _permuted("transpose", input, tuple(range(len(input.shape) - 1, -1, -1)))
+    ndim = len(input.shape)
+    return transpose_by(input, _IN_ORDER[ndim][::-1]) if ndim > 1 else input
 
 
 @tensor_method("transpose")
@@ -405,13 +423,17 @@ def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
         >>> ms.ops.swapaxes(ms.ops.ones((2, 3, 4)), 0, 2).shape
         (4, 3, 2)
     """
-    perm = list(range(len(input.shape)))
-    a = axis_of("swapaxes", axis0, len(perm))
-    b = axis_of("swapaxes", axis1, len(perm))
-    if a == b:
-        return input
+    ndim = len(input.shape)
+    a = axis_of("swapaxes", axis0, ndim)
+    b = axis_of("swapaxes", axis1, ndim)
+    return input if a == b else transpose_by(input, _swapped(ndim, a, b))
+
+
+@functools.lru_cache(1024)
+def _swapped(ndim: int, a: int, b: int) -> tuple[int, ...]:
+    perm = list(range(ndim))
     perm[a], perm[b] = b, a
-    return transpose_by(input, tuple(perm))
+    return tuple(perm)
 
 
 @tensor_method("swapdims")

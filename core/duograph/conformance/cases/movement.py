@@ -409,7 +409,7 @@ CASES = [
             ("normal", [(3, 4)] * 2), ("normal", [(2, 3)] * 3, -1), ("zero_d", [()] * 3), ("empty", [(0, 3)] * 2, 1),
             ("odd", [(7, 11)] * 3, 1), ("noncontiguous", [(4, 5)] * 2), ("nan", [(9,)] * 2),
         ),
-        dtypes=ALL, oracle=lambda tensors, axis=0: np.stack(tensors, axis),
+        dtypes=ALL, oracle=lambda tensors, axis=0: np.stack(tensors, axis), covers=[P.stack],
         errors=[Bad(([ROWS, FOUR],), ValueError, "stack: got shapes")],
     ),
     OpCase(
@@ -629,7 +629,7 @@ CASES = [
         errors=[Bad((0, 1, -1), ValueError, "linspace: got shape")],
     ),
     OpCase(
-        ops.one_hot, labels, dtypes=INTEGER, grad=False, oracle=hot, covers=[P.one_hot_mask],
+        ops.one_hot, labels, dtypes=INTEGER, grad=False, oracle=hot, covers=[P.one_hot_mask, P.one_hot],
         errors=[
             Bad((ROWS, 3), TypeError, "one_hot: indices have dtype float32"),
             Bad((np.array([1]), -1), ValueError, "one_hot: got shape"),
