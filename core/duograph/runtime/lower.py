@@ -75,6 +75,9 @@ class _Lowering:
         call = kernel(self.backend, op, types, node.attributes, self.device)
         if call is None and (op.body is not None or op.decompose_rule is not None):
             inner = passes.run(expand(op, types, node.attributes))
+            found = tuple(inner.types[i] for i in inner.outputs)
+            # a handle of another size than its type says would be read past its end
+            assert found == results, f"{op.name}: its body gives {found}, its infer rule {results}"
             given = [s for s in operands if s != -1]
             return self.graph(inner, given, set(), is_result)
         if call is None:
