@@ -74,6 +74,12 @@ class DynamicLossScaleManager(LossScaleManager):
 
     Raises:
         ValueError: an argument out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> manager = ms.amp.DynamicLossScaleManager(8, 2, 100)
+        >>> manager.update_loss_scale(True); manager.get_loss_scale()
+        4.0
     """
 
     def __init__(

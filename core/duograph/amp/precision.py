@@ -52,12 +52,24 @@ def _to_32(value: Any) -> Any:
 
 
 def get_white_list() -> list[type[Cell]]:
-    """The layers that level O1 runs in the short type, as a new list (`mindspore.amp.get_white_list`)."""
+    """The layers that level O1 runs in the short type, as a new list (`mindspore.amp.get_white_list`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.Conv2d in ms.amp.get_white_list()
+        True
+    """
     return list(_WHITE)
 
 
 def get_black_list() -> list[type[Cell]]:
-    """The layers that level O2 keeps in float32, as a new list (`mindspore.amp.get_black_list`)."""
+    """The layers that level O2 keeps in float32, as a new list (`mindspore.amp.get_black_list`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.BatchNorm2d in ms.amp.get_black_list()
+        True
+    """
     return list(_BLACK)
 
 
@@ -124,6 +136,12 @@ def custom_mixed_precision(
     Raises:
         ValueError: no list, or both.
         TypeError: a list of something else than Cell classes.
+
+    Examples:
+        >>> import duograph as ms
+        >>> net = ms.amp.custom_mixed_precision(ms.nn.Dense(2, 2), white_list=[ms.nn.Dense])
+        >>> net(ms.ops.ones((1, 2), ms.float32)).dtype
+        duograph.float32
     """
     if (white_list is None) == (black_list is None):
         raise ArgumentValueError("custom_mixed_precision: wanted exactly one of white_list and black_list")

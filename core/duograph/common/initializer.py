@@ -174,7 +174,13 @@ def _gain(nonlinearity: str, slope: float) -> float:
 
 @_named("zeros", "zero")
 class Zero(Initializer):
-    """Zeros."""
+    """Zeros.
+
+    Examples:
+        >>> from duograph.common.initializer import initializer, Zero
+        >>> print(initializer(Zero(), (2,)).asnumpy())
+        [0. 0.]
+    """
 
     def _initialize(self, arr: Array) -> None:
         arr[...] = 0
@@ -182,14 +188,26 @@ class Zero(Initializer):
 
 @_named("ones", "one")
 class One(Initializer):
-    """Ones."""
+    """Ones.
+
+    Examples:
+        >>> from duograph.common.initializer import initializer, One
+        >>> print(initializer(One(), (2,)).asnumpy())
+        [1. 1.]
+    """
 
     def _initialize(self, arr: Array) -> None:
         arr[...] = 1
 
 
 class Constant(Initializer):
-    """One number everywhere, or an array of the same shape."""
+    """One number everywhere, or an array of the same shape.
+
+    Examples:
+        >>> from duograph.common.initializer import initializer, Constant
+        >>> print(initializer(Constant(3), (2,)).asnumpy())
+        [3. 3.]
+    """
 
     def __init__(self, value: Any) -> None:
         super().__init__(value=value)
@@ -201,7 +219,13 @@ class Constant(Initializer):
 
 @_named("normal")
 class Normal(Initializer):
-    """Normal with standard deviation `sigma` around `mean`."""
+    """Normal with standard deviation `sigma` around `mean`.
+
+    Examples:
+        >>> from duograph.common.initializer import initializer, Normal
+        >>> initializer(Normal(0.02), (4, 3)).shape
+        (4, 3)
+    """
 
     def __init__(self, sigma: float = 0.01, mean: float = 0.0) -> None:
         super().__init__(sigma=sigma, mean=mean)
@@ -217,6 +241,11 @@ class TruncatedNormal(Initializer):
 
     Raises:
         ValueError: when used: hardly any value falls into [a, b].
+
+    Examples:
+        >>> from duograph.common.initializer import initializer, TruncatedNormal
+        >>> initializer(TruncatedNormal(0.02), (4, 3)).shape
+        (4, 3)
     """
 
     def __init__(
@@ -250,7 +279,13 @@ def _truncated(
 
 @_named("uniform")
 class Uniform(Initializer):
-    """Uniform in [-scale, scale)."""
+    """Uniform in [-scale, scale).
+
+    Examples:
+        >>> from duograph.common.initializer import initializer, Uniform
+        >>> initializer(Uniform(), (4, 3)).shape
+        (4, 3)
+    """
 
     def __init__(self, scale: float = 0.07) -> None:
         super().__init__(scale=scale)
@@ -262,7 +297,13 @@ class Uniform(Initializer):
 
 @_named("xavieruniform", "xavier_uniform")
 class XavierUniform(Initializer):
-    """Uniform with the variance of Glorot and Bengio (2010)."""
+    """Uniform with the variance of Glorot and Bengio (2010).
+
+    Examples:
+        >>> from duograph.common.initializer import initializer, XavierUniform
+        >>> initializer(XavierUniform(), (4, 3)).shape
+        (4, 3)
+    """
 
     def __init__(self, gain: float = 1) -> None:
         super().__init__(gain=gain)
@@ -275,7 +316,13 @@ class XavierUniform(Initializer):
 
 @_named("xaviernormal", "xavier_normal")
 class XavierNormal(Initializer):
-    """Normal with the variance of Glorot and Bengio (2010)."""
+    """Normal with the variance of Glorot and Bengio (2010).
+
+    Examples:
+        >>> from duograph.common.initializer import initializer, XavierNormal
+        >>> initializer(XavierNormal(), (4, 3)).shape
+        (4, 3)
+    """
 
     def __init__(self, gain: float = 1) -> None:
         super().__init__(gain=gain)
@@ -288,7 +335,13 @@ class XavierNormal(Initializer):
 
 @_named("heuniform", "he_uniform")
 class HeUniform(Initializer):
-    """Uniform with the variance of He et al. (2015)."""
+    """Uniform with the variance of He et al. (2015).
+
+    Examples:
+        >>> from duograph.common.initializer import initializer, HeUniform
+        >>> initializer(HeUniform(), (4, 3)).shape
+        (4, 3)
+    """
 
     def __init__(
         self, negative_slope: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
@@ -304,7 +357,13 @@ class HeUniform(Initializer):
 
 @_named("henormal", "he_normal")
 class HeNormal(Initializer):
-    """Normal with the variance of He et al. (2015)."""
+    """Normal with the variance of He et al. (2015).
+
+    Examples:
+        >>> from duograph.common.initializer import initializer, HeNormal
+        >>> initializer(HeNormal(), (4, 3)).shape
+        (4, 3)
+    """
 
     def __init__(
         self, negative_slope: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
@@ -324,6 +383,11 @@ class VarianceScaling(Initializer):
 
     Raises:
         ValueError: a scale of 0 or less, an unknown mode or distribution.
+
+    Examples:
+        >>> from duograph.common.initializer import initializer, VarianceScaling
+        >>> initializer(VarianceScaling(), (4, 3)).shape
+        (4, 3)
     """
 
     def __init__(
@@ -365,6 +429,11 @@ class Orthogonal(Initializer):
 
     Raises:
         ValueError: when used: fewer than two axes.
+
+    Examples:
+        >>> from duograph.common.initializer import initializer, Orthogonal
+        >>> initializer(Orthogonal(), (4, 3)).shape
+        (4, 3)
     """
 
     def __init__(self, gain: float = 1.0) -> None:
@@ -388,6 +457,12 @@ class Identity(Initializer):
 
     Raises:
         ValueError: when used: not two axes.
+
+    Examples:
+        >>> from duograph.common.initializer import initializer, Identity
+        >>> print(initializer(Identity(), (2, 2)).asnumpy())
+        [[1. 0.]
+         [0. 1.]]
     """
 
     def _initialize(self, arr: Array) -> None:
@@ -402,6 +477,11 @@ class Sparse(Initializer):
 
     Raises:
         ValueError: when used: not two axes.
+
+    Examples:
+        >>> from duograph.common.initializer import initializer, Sparse
+        >>> initializer(Sparse(0.5), (4, 3)).shape
+        (4, 3)
     """
 
     def __init__(self, sparsity: float, sigma: float = 0.01) -> None:
@@ -426,6 +506,11 @@ class Dirac(Initializer):
 
     Raises:
         ValueError: a group count below 1; when used: not 3 to 5 axes, or channels that do not divide.
+
+    Examples:
+        >>> from duograph.common.initializer import initializer, Dirac
+        >>> print(initializer(Dirac(), (1, 1, 3)).asnumpy())
+        [[[0. 1. 0.]]]
     """
 
     def __init__(self, groups: int = 1) -> None:

@@ -39,7 +39,13 @@ class Sampler:
 
 
 class SequentialSampler(Sampler):
-    """Rows in order, from `start_index` (`mindspore.dataset.SequentialSampler`)."""
+    """Rows in order, from `start_index` (`mindspore.dataset.SequentialSampler`).
+
+    Examples:
+        >>> from duograph import dataset
+        >>> sorted(dataset.SequentialSampler(1, 2).indices(3))
+        [1, 2]
+    """
 
     def __init__(self, start_index: int | None = None, num_samples: int | None = None) -> None:
         super().__init__(num_samples)
@@ -50,7 +56,13 @@ class SequentialSampler(Sampler):
 
 
 class RandomSampler(Sampler):
-    """Rows in random order (`mindspore.dataset.RandomSampler`)."""
+    """Rows in random order (`mindspore.dataset.RandomSampler`).
+
+    Examples:
+        >>> from duograph import dataset
+        >>> sorted(dataset.RandomSampler().indices(3))
+        [0, 1, 2]
+    """
 
     def __init__(self, replacement: bool = False, num_samples: int | None = None) -> None:
         super().__init__(num_samples)
@@ -68,7 +80,13 @@ class RandomSampler(Sampler):
 
 
 class SubsetSampler(Sampler):
-    """The rows of a list, in its order (`mindspore.dataset.SubsetSampler`)."""
+    """The rows of a list, in its order (`mindspore.dataset.SubsetSampler`).
+
+    Examples:
+        >>> from duograph import dataset
+        >>> sorted(dataset.SubsetSampler([2, 0]).indices(3))
+        [0, 2]
+    """
 
     def __init__(self, indices: Sequence[int], num_samples: int | None = None) -> None:
         super().__init__(num_samples)
@@ -79,7 +97,13 @@ class SubsetSampler(Sampler):
 
 
 class SubsetRandomSampler(SubsetSampler):
-    """The rows of a list, in random order (`mindspore.dataset.SubsetRandomSampler`)."""
+    """The rows of a list, in random order (`mindspore.dataset.SubsetRandomSampler`).
+
+    Examples:
+        >>> from duograph import dataset
+        >>> sorted(dataset.SubsetRandomSampler([2, 0]).indices(3))
+        [0, 2]
+    """
 
     def __iter__(self) -> Iterator[int]:
         return iter(config.random_numbers().permutation(self._rows).tolist())
@@ -89,7 +113,13 @@ class SubsetRandomSampler(SubsetSampler):
 
 
 class WeightedRandomSampler(Sampler):
-    """Rows drawn by weight (`mindspore.dataset.WeightedRandomSampler`)."""
+    """Rows drawn by weight (`mindspore.dataset.WeightedRandomSampler`).
+
+    Examples:
+        >>> from duograph import dataset
+        >>> sorted(dataset.WeightedRandomSampler([0, 1, 0]).indices(3))
+        [1, 1, 1]
+    """
 
     def __init__(
         self, weights: Sequence[float], num_samples: int | None = None, replacement: bool = True
@@ -114,6 +144,11 @@ class DistributedSampler(Sampler):
 
     Raises:
         ValueError: `shard_id` outside the shards.
+
+    Examples:
+        >>> from duograph import dataset
+        >>> sorted(dataset.DistributedSampler(2, 1, shuffle=False).indices(3))
+        [0, 1]
     """
 
     def __init__(

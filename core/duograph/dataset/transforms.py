@@ -40,6 +40,12 @@ class Compose:
     Raises:
         TypeError: something that is no function.
         ValueError: no transforms.
+
+    Examples:
+        >>> import numpy as np
+        >>> from duograph.dataset import transforms
+        >>> transforms.Compose([abs])(np.array(-1))
+        np.int64(1)
     """
 
     def __init__(self, transforms: Sequence[Any]) -> None:
@@ -62,6 +68,12 @@ class OneHot:
 
     Raises:
         ValueError: `num_classes` below 1, a label outside.
+
+    Examples:
+        >>> import numpy as np
+        >>> from duograph.dataset import transforms
+        >>> transforms.OneHot(3)(np.array(1))
+        array([0, 1, 0])
     """
 
     def __init__(self, num_classes: int, smoothing_rate: float = 0.0) -> None:
@@ -80,7 +92,14 @@ class OneHot:
 
 
 class Fill:
-    """Sets every element (`mindspore.dataset.transforms.Fill`)."""
+    """Sets every element (`mindspore.dataset.transforms.Fill`).
+
+    Examples:
+        >>> import numpy as np
+        >>> from duograph.dataset import transforms
+        >>> transforms.Fill(3)(np.array([1, 2]))
+        array([3, 3])
+    """
 
     def __init__(self, fill_value: Any) -> None:
         self.fill_value = fill_value
@@ -90,7 +109,14 @@ class Fill:
 
 
 class Concatenate:
-    """Puts arrays before and after (`mindspore.dataset.transforms.Concatenate`)."""
+    """Puts arrays before and after (`mindspore.dataset.transforms.Concatenate`).
+
+    Examples:
+        >>> import numpy as np
+        >>> from duograph.dataset import transforms
+        >>> transforms.Concatenate(0, [1])(np.array([2]))
+        array([1, 2])
+    """
 
     def __init__(self, axis: int = 0, prepend: Any = None, append: Any = None) -> None:
         self.axis, self.prepend, self.append = axis, prepend, append
@@ -101,14 +127,28 @@ class Concatenate:
 
 
 class Duplicate:
-    """The same array twice, as two columns (`mindspore.dataset.transforms.Duplicate`)."""
+    """The same array twice, as two columns (`mindspore.dataset.transforms.Duplicate`).
+
+    Examples:
+        >>> import numpy as np
+        >>> from duograph.dataset import transforms
+        >>> transforms.Duplicate()(np.array([2]))
+        (array([2]), array([2]))
+    """
 
     def __call__(self, data: Any) -> tuple[Any, Any]:
         return data, data
 
 
 class RandomApply:
-    """Applies transforms, all or none (`mindspore.dataset.transforms.RandomApply`)."""
+    """Applies transforms, all or none (`mindspore.dataset.transforms.RandomApply`).
+
+    Examples:
+        >>> import numpy as np
+        >>> from duograph.dataset import transforms
+        >>> transforms.RandomApply([abs], 1.0)(np.array(-1))
+        np.int64(1)
+    """
 
     def __init__(self, transforms: Sequence[Any], prob: float = 0.5) -> None:
         self.transforms, self.prob = Compose(transforms), prob
@@ -120,7 +160,14 @@ class RandomApply:
 
 
 class RandomChoice:
-    """Applies one of several transforms (`mindspore.dataset.transforms.RandomChoice`)."""
+    """Applies one of several transforms (`mindspore.dataset.transforms.RandomChoice`).
+
+    Examples:
+        >>> import numpy as np
+        >>> from duograph.dataset import transforms
+        >>> transforms.RandomChoice([abs])(np.array(-1))
+        np.int64(1)
+    """
 
     def __init__(self, transforms: Sequence[Any]) -> None:
         self.transforms = list(transforms)

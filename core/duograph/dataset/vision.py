@@ -73,6 +73,12 @@ class Normalize:
 
     Raises:
         ValueError: another number of channels, or a std of 0 or less.
+
+    Examples:
+        >>> import numpy as np
+        >>> from duograph.dataset import vision
+        >>> vision.Normalize([1.0], [2.0])(np.zeros((4, 4, 3), np.uint8)).shape
+        (4, 4, 3)
     """
 
     def __init__(self, mean: Any, std: Any, is_hwc: bool = True) -> None:
@@ -99,7 +105,14 @@ class Normalize:
 
 
 class HWC2CHW:
-    """Moves the channels first (`mindspore.dataset.vision.HWC2CHW`)."""
+    """Moves the channels first (`mindspore.dataset.vision.HWC2CHW`).
+
+    Examples:
+        >>> import numpy as np
+        >>> from duograph.dataset import vision
+        >>> vision.HWC2CHW()(np.zeros((4, 4, 3), np.uint8)).shape
+        (3, 4, 4)
+    """
 
     def __call__(self, image: Any) -> Array:
         array = _image("HWC2CHW", image)
@@ -107,7 +120,14 @@ class HWC2CHW:
 
 
 class ToTensor:
-    """Moves the channels first and divides by 255 (`mindspore.dataset.vision.ToTensor`)."""
+    """Moves the channels first and divides by 255 (`mindspore.dataset.vision.ToTensor`).
+
+    Examples:
+        >>> import numpy as np
+        >>> from duograph.dataset import vision
+        >>> vision.ToTensor()(np.zeros((4, 4, 3), np.uint8)).shape
+        (3, 4, 4)
+    """
 
     def __init__(self, output_type: Any = np.float32) -> None:
         from ..dtype import as_dtype
@@ -121,7 +141,14 @@ class ToTensor:
 
 
 class ToType:
-    """Casts to a dtype (`mindspore.dataset.vision.ToType`)."""
+    """Casts to a dtype (`mindspore.dataset.vision.ToType`).
+
+    Examples:
+        >>> import numpy as np
+        >>> from duograph.dataset import vision
+        >>> vision.ToType(np.float32)(np.zeros((4, 4, 3), np.uint8)).dtype
+        dtype('float32')
+    """
 
     def __init__(self, data_type: Any) -> None:
         from ..dtype import as_dtype
@@ -201,7 +228,14 @@ def _sides(owner: str, padding: Any) -> tuple[int, int, int, int]:
 
 
 class Pad:
-    """Puts a border around (`mindspore.dataset.vision.Pad`); padding as int, (x, y) or (left, top, right, bottom)."""
+    """Puts a border around (`mindspore.dataset.vision.Pad`); padding as int, (x, y) or (left, top, right, bottom).
+
+    Examples:
+        >>> import numpy as np
+        >>> from duograph.dataset import vision
+        >>> vision.Pad(1)(np.zeros((4, 4, 3), np.uint8)).shape
+        (6, 6, 3)
+    """
 
     def __init__(self, padding: Any, fill_value: Any = 0, padding_mode: Border = Border.CONSTANT) -> None:
         self.sides = _sides("Pad", padding)
@@ -224,7 +258,14 @@ def _pair(owner: str, size: Any) -> tuple[int, int]:
 
 
 class CenterCrop:
-    """The middle of an image, padded with 0 where it is too small (`mindspore.dataset.vision.CenterCrop`)."""
+    """The middle of an image, padded with 0 where it is too small (`mindspore.dataset.vision.CenterCrop`).
+
+    Examples:
+        >>> import numpy as np
+        >>> from duograph.dataset import vision
+        >>> vision.CenterCrop(2)(np.zeros((4, 4, 3), np.uint8)).shape
+        (2, 2, 3)
+    """
 
     def __init__(self, size: Any) -> None:
         self.size = _pair("CenterCrop", size)
@@ -244,6 +285,12 @@ class RandomCrop:
 
     Raises:
         ValueError: at use: the image is smaller than the size, without `pad_if_needed`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from duograph.dataset import vision
+        >>> vision.RandomCrop(2)(np.zeros((4, 4, 3), np.uint8)).shape
+        (2, 2, 3)
     """
 
     def __init__(
@@ -277,14 +324,28 @@ class RandomCrop:
 
 
 class HorizontalFlip:
-    """Left becomes right (`mindspore.dataset.vision.HorizontalFlip`)."""
+    """Left becomes right (`mindspore.dataset.vision.HorizontalFlip`).
+
+    Examples:
+        >>> import numpy as np
+        >>> from duograph.dataset import vision
+        >>> vision.HorizontalFlip()(np.zeros((4, 4, 3), np.uint8)).shape
+        (4, 4, 3)
+    """
 
     def __call__(self, image: Any) -> Array:
         return np.ascontiguousarray(_image("HorizontalFlip", image)[:, ::-1])
 
 
 class VerticalFlip:
-    """Top becomes bottom (`mindspore.dataset.vision.VerticalFlip`)."""
+    """Top becomes bottom (`mindspore.dataset.vision.VerticalFlip`).
+
+    Examples:
+        >>> import numpy as np
+        >>> from duograph.dataset import vision
+        >>> vision.VerticalFlip()(np.zeros((4, 4, 3), np.uint8)).shape
+        (4, 4, 3)
+    """
 
     def __call__(self, image: Any) -> Array:
         return np.ascontiguousarray(_image("VerticalFlip", image)[::-1])
@@ -305,17 +366,38 @@ class _RandomFlip:
 
 
 class RandomHorizontalFlip(_RandomFlip):
-    """Left becomes right, with a probability (`mindspore.dataset.vision.RandomHorizontalFlip`)."""
+    """Left becomes right, with a probability (`mindspore.dataset.vision.RandomHorizontalFlip`).
+
+    Examples:
+        >>> import numpy as np
+        >>> from duograph.dataset import vision
+        >>> vision.RandomHorizontalFlip(0.5)(np.zeros((4, 4, 3), np.uint8)).shape
+        (4, 4, 3)
+    """
 
 
 class RandomVerticalFlip(_RandomFlip):
-    """Top becomes bottom, with a probability (`mindspore.dataset.vision.RandomVerticalFlip`)."""
+    """Top becomes bottom, with a probability (`mindspore.dataset.vision.RandomVerticalFlip`).
+
+    Examples:
+        >>> import numpy as np
+        >>> from duograph.dataset import vision
+        >>> vision.RandomVerticalFlip(0.5)(np.zeros((4, 4, 3), np.uint8)).shape
+        (4, 4, 3)
+    """
 
     _flip = VerticalFlip
 
 
 class Grayscale:
-    """One (or three equal) channels of brightness (`mindspore.dataset.vision.Grayscale`)."""
+    """One (or three equal) channels of brightness (`mindspore.dataset.vision.Grayscale`).
+
+    Examples:
+        >>> import numpy as np
+        >>> from duograph.dataset import vision
+        >>> vision.Grayscale()(np.zeros((4, 4, 3), np.uint8)).shape
+        (4, 4, 1)
+    """
 
     def __init__(self, num_output_channels: int = 1) -> None:
         if num_output_channels not in (1, 3):

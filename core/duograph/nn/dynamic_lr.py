@@ -90,7 +90,13 @@ def natural_exp_decay_lr(
     learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int, decay_epoch: int,
     is_stair: bool = False,
 ) -> list[float]:  # fmt: skip
-    """`learning_rate * exp(-decay_rate * epoch)` (`mindspore.nn.natural_exp_decay_lr`)."""
+    """`learning_rate * exp(-decay_rate * epoch)` (`mindspore.nn.natural_exp_decay_lr`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.natural_exp_decay_lr(0.5, 1.0, 2, 1, 1)
+        [0.5, 0.18393972058572117]
+    """
     _check_decay(
         "natural_exp_decay_lr", learning_rate, decay_rate, total_step, step_per_epoch, decay_epoch, is_stair
     )
@@ -107,7 +113,13 @@ def inverse_decay_lr(
     learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int, decay_epoch: int,
     is_stair: bool = False,
 ) -> list[float]:  # fmt: skip
-    """`learning_rate / (1 + decay_rate * epoch / decay_epoch)` (`mindspore.nn.inverse_decay_lr`)."""
+    """`learning_rate / (1 + decay_rate * epoch / decay_epoch)` (`mindspore.nn.inverse_decay_lr`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.inverse_decay_lr(0.5, 1.0, 3, 1, 1)
+        [0.5, 0.25, 0.16666666666666666]
+    """
     _check_decay(
         "inverse_decay_lr", learning_rate, decay_rate, total_step, step_per_epoch, decay_epoch, is_stair
     )
@@ -124,6 +136,11 @@ def cosine_decay_lr(
 
     Raises:
         ValueError: min_lr not below max_lr.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.cosine_decay_lr(0.0, 0.1, 3, 1, 2)
+        [0.1, 0.05, 0.0]
     """
     owner = "cosine_decay_lr"
     _check.in_range(owner, "min_lr", min_lr, 0)
@@ -146,6 +163,11 @@ def polynomial_decay_lr(
 
     Raises:
         ValueError: the end is not below the start, power of 0 or less.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.polynomial_decay_lr(0.5, 0.0, 3, 1, 2, 1.0)
+        [0.5, 0.25, 0.0]
     """
     owner = "polynomial_decay_lr"
     _check.in_range(owner, "learning_rate", learning_rate, 0, open_low=True)
@@ -171,7 +193,13 @@ def polynomial_decay_lr(
 def warmup_lr(
     learning_rate: float, total_step: int, step_per_epoch: int, warmup_epoch: int
 ) -> list[float]:
-    """From 0 to learning_rate in a line over warmup_epoch (`mindspore.nn.warmup_lr`)."""
+    """From 0 to learning_rate in a line over warmup_epoch (`mindspore.nn.warmup_lr`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.warmup_lr(0.5, 3, 1, 2)
+        [0.0, 0.25, 0.5]
+    """
     owner = "warmup_lr"
     _check.in_range(owner, "learning_rate", learning_rate, 0)
     _check_steps(owner, total_step, step_per_epoch, max(warmup_epoch, 1))

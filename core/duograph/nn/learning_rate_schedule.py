@@ -72,7 +72,13 @@ class ExponentialDecayLR(_Decay):
 
 
 class NaturalExpDecayLR(_Decay):
-    """`learning_rate * exp(-decay_rate * step)`, in stairs with `is_stair` (`mindspore.nn.NaturalExpDecayLR`)."""
+    """`learning_rate * exp(-decay_rate * step)`, in stairs with `is_stair` (`mindspore.nn.NaturalExpDecayLR`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.NaturalExpDecayLR(0.1, 0.5, 1)(ms.Tensor(1, ms.int32)))
+        0.060653068
+    """
 
     def construct(self, global_step: Tensor) -> Tensor:
         step = _float(global_step)
@@ -82,7 +88,13 @@ class NaturalExpDecayLR(_Decay):
 
 
 class InverseDecayLR(_Decay):
-    """`learning_rate / (1 + decay_rate * step / decay_steps)` (`mindspore.nn.InverseDecayLR`)."""
+    """`learning_rate / (1 + decay_rate * step / decay_steps)` (`mindspore.nn.InverseDecayLR`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.InverseDecayLR(0.1, 1.0, 1)(ms.Tensor(1, ms.int32)))
+        0.05
+    """
 
     def construct(self, global_step: Tensor) -> Tensor:
         return self.learning_rate / (1.0 + self.decay_rate * self._progress(global_step))
@@ -93,6 +105,11 @@ class CosineDecayLR(LearningRateSchedule):
 
     Raises:
         ValueError: min_lr below 0, or not below max_lr.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.CosineDecayLR(0.0, 0.1, 2)(ms.Tensor(1, ms.int32)))
+        0.049999997
     """
 
     def __init__(self, min_lr: float, max_lr: float, decay_steps: int) -> None:
@@ -118,6 +135,11 @@ class PolynomialDecayLR(LearningRateSchedule):
 
     Raises:
         ValueError: an argument out of range, or end_learning_rate not below learning_rate.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.PolynomialDecayLR(0.1, 0.0, 2, 1.0)(ms.Tensor(1, ms.int32)))
+        0.05
     """
 
     def __init__(
@@ -157,6 +179,11 @@ class WarmUpLR(LearningRateSchedule):
 
     Raises:
         ValueError: learning_rate below 0, warmup_steps below 1.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.WarmUpLR(0.1, 2)(ms.Tensor(1, ms.int32)))
+        0.05
     """
 
     def __init__(self, learning_rate: float, warmup_steps: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .. import amp
 from ..amp import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager
 from ..nn.metrics import *  # noqa: F403
+from ..nn.metrics.table import names
 from . import callback, serialization
 from .callback import (
     Callback,

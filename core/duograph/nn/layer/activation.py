@@ -35,7 +35,13 @@ class ReLU(Cell):
 
 
 class ReLU6(Cell):
-    """`min(max(x, 0), 6)` (`mindspore.nn.ReLU6`)."""
+    """`min(max(x, 0), 6)` (`mindspore.nn.ReLU6`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.ReLU6()(ms.Tensor([-1.0, 2.0])))
+        [0. 2.]
+    """
 
     def construct(self, x: Tensor) -> Tensor:
         return ops.relu6(x)
@@ -67,6 +73,11 @@ class PReLU(Cell):
 
     Raises:
         ValueError: `channel` below 1, or a Tensor `w` of another length.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.PReLU()(ms.Tensor([-1.0, 2.0])))
+        [-0.25  2.  ]
     """
 
     def __init__(self, channel: int = 1, w: Any = 0.25) -> None:
@@ -91,6 +102,11 @@ class RReLU(Cell):
 
     Raises:
         ValueError: `lower` above `upper`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.RReLU()(ms.Tensor([-1.0, 2.0])))
+        [-0.22916667  2.        ]
     """
 
     def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3) -> None:
@@ -106,7 +122,13 @@ class RReLU(Cell):
 
 
 class ELU(Cell):
-    """`x` where positive, else `alpha * (exp(x) - 1)` (`mindspore.nn.ELU`)."""
+    """`x` where positive, else `alpha * (exp(x) - 1)` (`mindspore.nn.ELU`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.ELU()(ms.Tensor([-1.0, 2.0])))
+        [-0.63212055  2.        ]
+    """
 
     def __init__(self, alpha: float = 1.0) -> None:
         super().__init__()
@@ -117,7 +139,13 @@ class ELU(Cell):
 
 
 class CELU(Cell):
-    """`max(0, x) + min(0, alpha * (exp(x / alpha) - 1))` (`mindspore.nn.CELU`)."""
+    """`max(0, x) + min(0, alpha * (exp(x / alpha) - 1))` (`mindspore.nn.CELU`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.CELU()(ms.Tensor([-1.0, 2.0])))
+        [-0.63212055  2.        ]
+    """
 
     def __init__(self, alpha: float = 1.0) -> None:
         super().__init__()
@@ -128,7 +156,13 @@ class CELU(Cell):
 
 
 class SeLU(Cell):
-    """Scaled ELU (`mindspore.nn.SeLU`)."""
+    """Scaled ELU (`mindspore.nn.SeLU`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.SeLU()(ms.Tensor([-1.0, 2.0])))
+        [-1.1113307  2.101402 ]
+    """
 
     def construct(self, x: Tensor) -> Tensor:
         return ops.selu(x)
@@ -152,7 +186,13 @@ class GELU(Cell):
 
 
 class FastGelu(Cell):
-    """`x / (1 + exp(-1.702 |x|)) * exp(0.851 (x - |x|))` (`mindspore.nn.FastGelu`)."""
+    """`x / (1 + exp(-1.702 |x|)) * exp(0.851 (x - |x|))` (`mindspore.nn.FastGelu`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.FastGelu()(ms.Tensor([-1.0, 2.0])))
+        [-0.15420423  1.9356586 ]
+    """
 
     def construct(self, x: Tensor) -> Tensor:
         size = ops.abs(x)
@@ -160,35 +200,65 @@ class FastGelu(Cell):
 
 
 class SiLU(Cell):
-    """`x * sigmoid(x)` (`mindspore.nn.SiLU`)."""
+    """`x * sigmoid(x)` (`mindspore.nn.SiLU`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.SiLU()(ms.Tensor([-1.0, 2.0])))
+        [-0.26894143  1.761594  ]
+    """
 
     def construct(self, x: Tensor) -> Tensor:
         return ops.silu(x)
 
 
 class Sigmoid(Cell):
-    """`1 / (1 + exp(-x))` (`mindspore.nn.Sigmoid`)."""
+    """`1 / (1 + exp(-x))` (`mindspore.nn.Sigmoid`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.Sigmoid()(ms.Tensor([-1.0, 2.0])))
+        [0.26894143 0.880797  ]
+    """
 
     def construct(self, x: Tensor) -> Tensor:
         return ops.sigmoid(x)
 
 
 class LogSigmoid(Cell):
-    """`log(sigmoid(x))`, without overflow (`mindspore.nn.LogSigmoid`)."""
+    """`log(sigmoid(x))`, without overflow (`mindspore.nn.LogSigmoid`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.LogSigmoid()(ms.Tensor([-1.0, 2.0])))
+        [-1.3132617 -0.126928 ]
+    """
 
     def construct(self, x: Tensor) -> Tensor:
         return -ops.softplus(-x)
 
 
 class Tanh(Cell):
-    """Hyperbolic tangent (`mindspore.nn.Tanh`)."""
+    """Hyperbolic tangent (`mindspore.nn.Tanh`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.Tanh()(ms.Tensor([-1.0, 2.0])))
+        [-0.7615942  0.9640276]
+    """
 
     def construct(self, x: Tensor) -> Tensor:
         return ops.tanh(x)
 
 
 class Tanhshrink(Cell):
-    """`x - tanh(x)` (`mindspore.nn.Tanhshrink`)."""
+    """`x - tanh(x)` (`mindspore.nn.Tanhshrink`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.Tanhshrink()(ms.Tensor([-1.0, 2.0])))
+        [-0.23840582  1.0359724 ]
+    """
 
     def construct(self, x: Tensor) -> Tensor:
         return x - ops.tanh(x)
@@ -199,6 +269,11 @@ class Hardtanh(Cell):
 
     Raises:
         ValueError: `min_val` is not below `max_val`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.Hardtanh()(ms.Tensor([-1.0, 2.0])))
+        [-1.  1.]
     """
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0) -> None:
@@ -228,7 +303,13 @@ class Softmax(Cell):
 
 
 class Softmin(Cell):
-    """Softmax of `-x` (`mindspore.nn.Softmin`)."""
+    """Softmax of `-x` (`mindspore.nn.Softmin`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.Softmin()(ms.Tensor([-1.0, 2.0])))
+        [0.95257413 0.04742587]
+    """
 
     def __init__(self, axis: int = -1) -> None:
         super().__init__()
@@ -239,7 +320,13 @@ class Softmin(Cell):
 
 
 class Softmax2d(Cell):
-    """Softmax over the channels of (N, C, H, W) or (C, H, W) (`mindspore.nn.Softmax2d`)."""
+    """Softmax over the channels of (N, C, H, W) or (C, H, W) (`mindspore.nn.Softmax2d`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.Softmax2d()(ms.ops.zeros((2, 1, 1), ms.float32)).reshape(2))
+        [0.5 0.5]
+    """
 
     def construct(self, x: Tensor) -> Tensor:
         _check.rank("Softmax2d", x, 3, 4)
@@ -247,7 +334,13 @@ class Softmax2d(Cell):
 
 
 class LogSoftmax(Cell):
-    """Logarithm of the softmax along an axis (`mindspore.nn.LogSoftmax`)."""
+    """Logarithm of the softmax along an axis (`mindspore.nn.LogSoftmax`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.LogSoftmax()(ms.Tensor([-1.0, 2.0])))
+        [-3.0485873  -0.04858733]
+    """
 
     def __init__(self, axis: int = -1) -> None:
         super().__init__()
@@ -258,21 +351,39 @@ class LogSoftmax(Cell):
 
 
 class Softplus(Cell):
-    """`log(1 + exp(x))` (`mindspore.ops.softplus` as a layer)."""
+    """`log(1 + exp(x))` (`mindspore.ops.softplus` as a layer).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.Softplus()(ms.Tensor([-1.0, 2.0])))
+        [0.3132617 2.126928 ]
+    """
 
     def construct(self, x: Tensor) -> Tensor:
         return ops.softplus(x)
 
 
 class Softsign(Cell):
-    """`x / (1 + |x|)` (`mindspore.nn.Softsign`)."""
+    """`x / (1 + |x|)` (`mindspore.nn.Softsign`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.Softsign()(ms.Tensor([-1.0, 2.0])))
+        [-0.5        0.6666667]
+    """
 
     def construct(self, x: Tensor) -> Tensor:
         return x / (ops.abs(x) + 1.0)
 
 
 class SoftShrink(Cell):
-    """`x` moved towards 0 by `lambd`, 0 within it (`mindspore.nn.SoftShrink`)."""
+    """`x` moved towards 0 by `lambd`, 0 within it (`mindspore.nn.SoftShrink`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.SoftShrink()(ms.Tensor([-1.0, 2.0])))
+        [-0.5  1.5]
+    """
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
@@ -283,7 +394,13 @@ class SoftShrink(Cell):
 
 
 class HShrink(Cell):
-    """`x` where `|x| > lambd`, else 0 (`mindspore.nn.HShrink`)."""
+    """`x` where `|x| > lambd`, else 0 (`mindspore.nn.HShrink`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.HShrink()(ms.Tensor([-1.0, 2.0])))
+        [-1.  2.]
+    """
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
@@ -294,28 +411,52 @@ class HShrink(Cell):
 
 
 class HSwish(Cell):
-    """`x * relu6(x + 3) / 6` (`mindspore.nn.HSwish`)."""
+    """`x * relu6(x + 3) / 6` (`mindspore.nn.HSwish`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.HSwish()(ms.Tensor([-1.0, 2.0])))
+        [-0.33333334  1.6666666 ]
+    """
 
     def construct(self, x: Tensor) -> Tensor:
         return ops.hardswish(x)
 
 
 class HSigmoid(Cell):
-    """`relu6(x + 3) / 6` (`mindspore.nn.HSigmoid`)."""
+    """`relu6(x + 3) / 6` (`mindspore.nn.HSigmoid`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.HSigmoid()(ms.Tensor([-1.0, 2.0])))
+        [0.3333333 0.8333334]
+    """
 
     def construct(self, x: Tensor) -> Tensor:
         return ops.hardsigmoid(x)
 
 
 class Mish(Cell):
-    """`x * tanh(softplus(x))` (`mindspore.nn.Mish`)."""
+    """`x * tanh(softplus(x))` (`mindspore.nn.Mish`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.Mish()(ms.Tensor([-1.0, 2.0])))
+        [-0.30340147  1.943959  ]
+    """
 
     def construct(self, x: Tensor) -> Tensor:
         return x * ops.tanh(ops.softplus(x))
 
 
 class Threshold(Cell):
-    """`x` where it is above `threshold`, else `value` (`mindspore.nn.Threshold`)."""
+    """`x` where it is above `threshold`, else `value` (`mindspore.nn.Threshold`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.Threshold(0.5, 9.0)(ms.Tensor([-1.0, 2.0])))
+        [9. 2.]
+    """
 
     def __init__(self, threshold: float, value: float) -> None:
         super().__init__()
@@ -327,7 +468,13 @@ class Threshold(Cell):
 
 
 class GLU(Cell):
-    """First half of an axis times the sigmoid of the second (`mindspore.nn.GLU`)."""
+    """First half of an axis times the sigmoid of the second (`mindspore.nn.GLU`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.GLU()(ms.Tensor([1.0, 0.0])))
+        [0.5]
+    """
 
     def __init__(self, axis: int = -1) -> None:
         super().__init__()

@@ -339,6 +339,11 @@ class Dropout1d(_ChannelDropout):
 
     Raises:
         ValueError: `p` outside [0, 1], an input of other rank.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.Dropout1d(0.5)(ms.ops.ones((1, 3, 4), ms.float32)).shape
+        (1, 3, 4)
     """
 
     _ranks = (2, 3)
@@ -364,6 +369,11 @@ class Dropout3d(_ChannelDropout):
 
     Raises:
         ValueError: `p` outside [0, 1], an input of other rank.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.Dropout3d(0.5)(ms.ops.ones((1, 3, 4, 4, 4), ms.float32)).shape
+        (1, 3, 4, 4, 4)
     """
 
     _ranks = (5,)
@@ -442,7 +452,13 @@ class ClipByNorm(Cell):
 
 
 class MatMul(Cell):
-    """Matrix product with optional transposes (`mindspore.nn.MatMul`, of older versions)."""
+    """Matrix product with optional transposes (`mindspore.nn.MatMul`, of older versions).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.MatMul(transpose_x2=True)(ms.ops.ones((2, 3), ms.float32), ms.ops.ones((4, 3), ms.float32)).shape
+        (2, 4)
+    """
 
     def __init__(self, transpose_x1: bool = False, transpose_x2: bool = False) -> None:
         super().__init__()

@@ -376,7 +376,13 @@ class Conv2dTranspose(_Transposed):
 
 
 class Conv1dTranspose(_Transposed):
-    """Transposed 1-D convolution over (N, C, L) (`mindspore.nn.Conv1dTranspose`); see `Conv2dTranspose`."""
+    """Transposed 1-D convolution over (N, C, L) (`mindspore.nn.Conv1dTranspose`); see `Conv2dTranspose`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.Conv1dTranspose(3, 4, 3, 2)(ms.ops.ones((1, 3, 4), ms.float32)).shape
+        (1, 4, 8)
+    """
 
     _axes = 1
 
@@ -405,7 +411,13 @@ class Conv1dTranspose(_Transposed):
 
 
 class Conv3dTranspose(_Transposed):
-    """Transposed 3-D convolution over (N, C, D, H, W) (`mindspore.nn.Conv3dTranspose`); see `Conv2dTranspose`."""
+    """Transposed 3-D convolution over (N, C, D, H, W) (`mindspore.nn.Conv3dTranspose`); see `Conv2dTranspose`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.Conv3dTranspose(3, 4, 3, 2)(ms.ops.ones((1, 3, 4, 4, 4), ms.float32)).shape
+        (1, 4, 8, 8, 8)
+    """
 
     _axes = 3
     _formats = ("NCDHW",)

@@ -127,7 +127,13 @@ class PixelShuffle(Cell):
 
 
 class PixelUnshuffle(Cell):
-    """(..., C, H r, W r) to (..., C r^2, H, W) (`mindspore.nn.PixelUnshuffle`)."""
+    """(..., C, H r, W r) to (..., C r^2, H, W) (`mindspore.nn.PixelUnshuffle`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.PixelUnshuffle(2)(ms.ops.ones((1, 2, 4, 4), ms.float32)).shape
+        (1, 8, 2, 2)
+    """
 
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()
@@ -145,7 +151,13 @@ class PixelUnshuffle(Cell):
 
 
 class ChannelShuffle(Cell):
-    """Interleaves groups of channels (`mindspore.nn.ChannelShuffle`)."""
+    """Interleaves groups of channels (`mindspore.nn.ChannelShuffle`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.ChannelShuffle(2)(ms.ops.ones((1, 4, 2, 2), ms.float32)).shape
+        (1, 4, 2, 2)
+    """
 
     def __init__(self, groups: int) -> None:
         super().__init__()
@@ -275,6 +287,12 @@ class PSNR(Cell):
 
     Raises:
         ValueError: images of different shapes.
+
+    Examples:
+        >>> import duograph as ms
+        >>> x = ms.ops.ones((1, 1, 2, 2), ms.float32)
+        >>> print(ms.nn.PSNR()(x, x * 0.9).round())
+        [20.]
     """
 
     def __init__(self, max_val: float = 1.0) -> None:

@@ -18,21 +18,41 @@ __all__ = [
 
 
 class Tril(Cell):
-    """Lower triangle of a matrix (`mindspore.nn.Tril`)."""
+    """Lower triangle of a matrix (`mindspore.nn.Tril`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.Tril()(ms.ops.ones((2, 2), ms.float32)))
+        [[1. 0.]
+         [1. 1.]]
+    """
 
     def construct(self, x: Tensor, k: int = 0) -> Tensor:
         return ops.tril(x, k)
 
 
 class Triu(Cell):
-    """Upper triangle of a matrix (`mindspore.nn.Triu`)."""
+    """Upper triangle of a matrix (`mindspore.nn.Triu`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.Triu()(ms.ops.ones((2, 2), ms.float32)))
+        [[1. 1.]
+         [0. 1.]]
+    """
 
     def construct(self, x: Tensor, k: int = 0) -> Tensor:
         return ops.triu(x, k)
 
 
 class Roll(Cell):
-    """Elements moved along axes, those that leave come in at the other end (`mindspore.nn.Roll`)."""
+    """Elements moved along axes, those that leave come in at the other end (`mindspore.nn.Roll`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.Roll(1, 0)(ms.Tensor([1, 2, 3])))
+        [3 1 2]
+    """
 
     def __init__(self, shift: Any, axis: Any) -> None:
         super().__init__()
@@ -61,7 +81,14 @@ class Range(Cell):
 
 
 class Moments(Cell):
-    """Mean and (biased) variance over axes (`mindspore.nn.Moments`)."""
+    """Mean and (biased) variance over axes (`mindspore.nn.Moments`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> mean, variance = ms.nn.Moments()(ms.Tensor([1.0, 3.0]))
+        >>> print(mean, variance)
+        2.0 1.0
+    """
 
     def __init__(self, axis: Any = None, keep_dims: bool | None = None) -> None:
         super().__init__()
@@ -78,7 +105,13 @@ class Moments(Cell):
 
 
 class ReduceLogSumExp(Cell):
-    """Logarithm of the sum of exponentials over axes (`mindspore.nn.ReduceLogSumExp`)."""
+    """Logarithm of the sum of exponentials over axes (`mindspore.nn.ReduceLogSumExp`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.ReduceLogSumExp(0)(ms.Tensor([0.0, 0.0])))
+        0.6931472
+    """
 
     def __init__(self, axis: Any, keep_dims: bool = False) -> None:
         super().__init__()
@@ -93,6 +126,11 @@ class L1Regularizer(Cell):
 
     Raises:
         ValueError: `scale` of 0 or less.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.L1Regularizer(0.5)(ms.Tensor([1.0, -3.0])))
+        2.0
     """
 
     def __init__(self, scale: float) -> None:
@@ -108,6 +146,11 @@ class CentralCrop(Cell):
 
     Raises:
         ValueError: a share outside (0, 1], an input of other rank.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.CentralCrop(0.5)(ms.ops.ones((3, 4, 4), ms.float32)).shape
+        (3, 2, 2)
     """
 
     def __init__(self, central_fraction: float) -> None:
@@ -125,7 +168,14 @@ class CentralCrop(Cell):
 
 
 class ImageGradients(Cell):
-    """Differences to the next pixel below and to the right, 0 at the border (`mindspore.nn.ImageGradients`)."""
+    """Differences to the next pixel below and to the right, 0 at the border (`mindspore.nn.ImageGradients`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> down, right = ms.nn.ImageGradients()(ms.ops.ones((1, 1, 2, 2), ms.float32))
+        >>> down.shape
+        (1, 1, 2, 2)
+    """
 
     def construct(self, images: Tensor) -> tuple[Tensor, Tensor]:
         _check.rank("ImageGradients", images, 4)
@@ -140,7 +190,13 @@ class ImageGradients(Cell):
 
 
 class Jvp(Cell):
-    """`ops.jvp` as a Cell: inputs, then a direction for each (`mindspore.nn.Jvp`, of older versions)."""
+    """`ops.jvp` as a Cell: inputs, then a direction for each (`mindspore.nn.Jvp`, of older versions).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.Jvp(lambda x: x * x)(ms.Tensor(3.0), ms.Tensor(1.0))[1])
+        6.0
+    """
 
     def __init__(self, fn: Any) -> None:
         super().__init__()
@@ -154,7 +210,13 @@ class Jvp(Cell):
 
 
 class Vjp(Cell):
-    """Value and gradients for a cotangent, given last (`mindspore.nn.Vjp`, of older versions)."""
+    """Value and gradients for a cotangent, given last (`mindspore.nn.Vjp`, of older versions).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.Vjp(lambda x: x * x)(ms.Tensor(3.0), ms.Tensor(1.0))[1])
+        6.0
+    """
 
     def __init__(self, fn: Any) -> None:
         super().__init__()

@@ -124,13 +124,25 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Normalises every channel of (N, C) or (N, C, L) (`mindspore.nn.BatchNorm1d`); see `BatchNorm2d`."""
+    """Normalises every channel of (N, C) or (N, C, L) (`mindspore.nn.BatchNorm1d`); see `BatchNorm2d`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.BatchNorm1d(3)(ms.ops.ones((1, 3, 4), ms.float32)).shape
+        (1, 3, 4)
+    """
 
     _ranks = (2, 3)
 
 
 class BatchNorm3d(_BatchNorm):
-    """Normalises every channel of (N, C, D, H, W) (`mindspore.nn.BatchNorm3d`); see `BatchNorm2d`."""
+    """Normalises every channel of (N, C, D, H, W) (`mindspore.nn.BatchNorm3d`); see `BatchNorm2d`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.BatchNorm3d(3)(ms.ops.ones((1, 3, 4, 4, 4), ms.float32)).shape
+        (1, 3, 4, 4, 4)
+    """
 
     _ranks = (5,)
 
@@ -154,7 +166,13 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation over all devices; on one device the same as BatchNorm (`mindspore.nn.SyncBatchNorm`)."""
+    """Batch normalisation over all devices; on one device the same as BatchNorm (`mindspore.nn.SyncBatchNorm`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.SyncBatchNorm(3)(ms.ops.ones((2, 3, 4, 4), ms.float32)).shape
+        (2, 3, 4, 4)
+    """
 
     _ranks = (2, 3, 4, 5)
 
@@ -373,12 +391,24 @@ class InstanceNorm2d(_InstanceNorm):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """`InstanceNorm2d` for (N, C, L) (`mindspore.nn.InstanceNorm1d`)."""
+    """`InstanceNorm2d` for (N, C, L) (`mindspore.nn.InstanceNorm1d`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.InstanceNorm1d(3)(ms.ops.ones((1, 3, 4), ms.float32)).shape
+        (1, 3, 4)
+    """
 
     _ranks = (3,)
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """`InstanceNorm2d` for (N, C, D, H, W) (`mindspore.nn.InstanceNorm3d`)."""
+    """`InstanceNorm2d` for (N, C, D, H, W) (`mindspore.nn.InstanceNorm3d`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.InstanceNorm3d(3)(ms.ops.ones((1, 3, 4, 4, 4), ms.float32)).shape
+        (1, 3, 4, 4, 4)
+    """
 
     _ranks = (5,)

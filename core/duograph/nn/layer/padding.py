@@ -149,29 +149,59 @@ class ConstantPad2d(_SpatialPad):
 
 
 class ConstantPad1d(ConstantPad2d):
-    """`ConstantPad2d` for the last axis (`mindspore.nn.ConstantPad1d`)."""
+    """`ConstantPad2d` for the last axis (`mindspore.nn.ConstantPad1d`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.ConstantPad1d(1, 0.0)(ms.ops.ones((1, 3, 4), ms.float32)).shape
+        (1, 3, 6)
+    """
 
     _axes = 1
 
 
 class ConstantPad3d(ConstantPad2d):
-    """`ConstantPad2d` for the last three axes (`mindspore.nn.ConstantPad3d`)."""
+    """`ConstantPad2d` for the last three axes (`mindspore.nn.ConstantPad3d`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.ConstantPad3d(1, 0.0)(ms.ops.ones((1, 3, 4, 4, 4), ms.float32)).shape
+        (1, 3, 6, 6, 6)
+    """
 
     _axes = 3
 
 
 class ZeroPad2d(_SpatialPad):
-    """Pads height and width with zeros (`mindspore.nn.ZeroPad2d`); padding as (left, right, top, bottom) or one int."""
+    """Pads height and width with zeros (`mindspore.nn.ZeroPad2d`); padding as (left, right, top, bottom) or one int.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.ZeroPad2d(1)(ms.ops.ones((1, 3, 4, 4), ms.float32)).shape
+        (1, 3, 6, 6)
+    """
 
 
 class ZeroPad1d(_SpatialPad):
-    """Pads the last axis with zeros (`mindspore.nn.ZeroPad1d`)."""
+    """Pads the last axis with zeros (`mindspore.nn.ZeroPad1d`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.ZeroPad1d(1)(ms.ops.ones((1, 3, 4), ms.float32)).shape
+        (1, 3, 6)
+    """
 
     _axes = 1
 
 
 class ZeroPad3d(_SpatialPad):
-    """Pads the last three axes with zeros (`mindspore.nn.ZeroPad3d`)."""
+    """Pads the last three axes with zeros (`mindspore.nn.ZeroPad3d`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.ZeroPad3d(1)(ms.ops.ones((1, 3, 4, 4, 4), ms.float32)).shape
+        (1, 3, 6, 6, 6)
+    """
 
     _axes = 3
 
@@ -192,30 +222,60 @@ class ReflectionPad2d(_SpatialPad):
 
 
 class ReflectionPad1d(ReflectionPad2d):
-    """`ReflectionPad2d` for the last axis (`mindspore.nn.ReflectionPad1d`)."""
+    """`ReflectionPad2d` for the last axis (`mindspore.nn.ReflectionPad1d`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.ReflectionPad1d(1)(ms.ops.ones((1, 3, 4), ms.float32)).shape
+        (1, 3, 6)
+    """
 
     _axes = 1
 
 
 class ReflectionPad3d(ReflectionPad2d):
-    """`ReflectionPad2d` for the last three axes (`mindspore.nn.ReflectionPad3d`)."""
+    """`ReflectionPad2d` for the last three axes (`mindspore.nn.ReflectionPad3d`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.ReflectionPad3d(1)(ms.ops.ones((1, 3, 4, 4, 4), ms.float32)).shape
+        (1, 3, 6, 6, 6)
+    """
 
     _axes = 3
 
 
 class ReplicationPad2d(_SpatialPad):
-    """Pads height and width with the border (`mindspore.nn.ReplicationPad2d`)."""
+    """Pads height and width with the border (`mindspore.nn.ReplicationPad2d`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.ReplicationPad2d(1)(ms.ops.ones((1, 3, 4, 4), ms.float32)).shape
+        (1, 3, 6, 6)
+    """
 
     _mode = "edge"
 
 
 class ReplicationPad1d(ReplicationPad2d):
-    """`ReplicationPad2d` for the last axis (`mindspore.nn.ReplicationPad1d`)."""
+    """`ReplicationPad2d` for the last axis (`mindspore.nn.ReplicationPad1d`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.ReplicationPad1d(1)(ms.ops.ones((1, 3, 4), ms.float32)).shape
+        (1, 3, 6)
+    """
 
     _axes = 1
 
 
 class ReplicationPad3d(ReplicationPad2d):
-    """`ReplicationPad2d` for the last three axes (`mindspore.nn.ReplicationPad3d`)."""
+    """`ReplicationPad2d` for the last three axes (`mindspore.nn.ReplicationPad3d`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.ReplicationPad3d(1)(ms.ops.ones((1, 3, 4, 4, 4), ms.float32)).shape
+        (1, 3, 6, 6, 6)
+    """
 
     _axes = 3

@@ -153,7 +153,13 @@ class MaxPool2d(_MaxPool):
 
 
 class MaxPool1d(_MaxPool):
-    """Maximum over windows of (N, C, L) or (C, L) (`mindspore.nn.MaxPool1d`); see `MaxPool2d`."""
+    """Maximum over windows of (N, C, L) or (C, L) (`mindspore.nn.MaxPool1d`); see `MaxPool2d`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.MaxPool1d(2, 2)(ms.ops.ones((1, 3, 4), ms.float32)).shape
+        (1, 3, 2)
+    """
 
     _axes = 1
 
@@ -172,7 +178,13 @@ class MaxPool1d(_MaxPool):
 
 
 class MaxPool3d(_MaxPool):
-    """Maximum over windows of (N, C, D, H, W) or (C, D, H, W) (`mindspore.nn.MaxPool3d`); see `MaxPool2d`."""
+    """Maximum over windows of (N, C, D, H, W) or (C, D, H, W) (`mindspore.nn.MaxPool3d`); see `MaxPool2d`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.MaxPool3d(2, 2)(ms.ops.ones((1, 3, 4, 4, 4), ms.float32)).shape
+        (1, 3, 2, 2, 2)
+    """
 
     _axes = 3
 
@@ -276,7 +288,13 @@ def _divisor(owner: str, value: Any) -> int | None:
 
 
 class AvgPool1d(_AvgPool):
-    """Mean over windows of (N, C, L) or (C, L) (`mindspore.nn.AvgPool1d`); see `AvgPool2d`."""
+    """Mean over windows of (N, C, L) or (C, L) (`mindspore.nn.AvgPool1d`); see `AvgPool2d`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.AvgPool1d(2, 2)(ms.ops.ones((1, 3, 4), ms.float32)).shape
+        (1, 3, 2)
+    """
 
     _axes = 1
 
@@ -294,7 +312,13 @@ class AvgPool1d(_AvgPool):
 
 
 class AvgPool3d(_AvgPool):
-    """Mean over windows of (N, C, D, H, W) or (C, D, H, W) (`mindspore.nn.AvgPool3d`); see `AvgPool2d`."""
+    """Mean over windows of (N, C, D, H, W) or (C, D, H, W) (`mindspore.nn.AvgPool3d`); see `AvgPool2d`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.AvgPool3d(2, 2)(ms.ops.ones((1, 3, 4, 4, 4), ms.float32)).shape
+        (1, 3, 2, 2, 2)
+    """
 
     _axes = 3
 
@@ -314,7 +338,13 @@ class AvgPool3d(_AvgPool):
 
 
 class LPPool2d(_Pool):
-    """`(sum of x ** norm_type over windows) ** (1 / norm_type)` (`mindspore.nn.LPPool2d`)."""
+    """`(sum of x ** norm_type over windows) ** (1 / norm_type)` (`mindspore.nn.LPPool2d`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.LPPool2d(2.0, 2)(ms.ops.ones((1, 3, 4, 4), ms.float32)).shape
+        (1, 3, 2, 2)
+    """
 
     def __init__(
         self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
@@ -335,7 +365,13 @@ class LPPool2d(_Pool):
 
 
 class LPPool1d(LPPool2d):
-    """`LPPool2d` for (N, C, L) or (C, L) (`mindspore.nn.LPPool1d`)."""
+    """`LPPool2d` for (N, C, L) or (C, L) (`mindspore.nn.LPPool1d`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.LPPool1d(2.0, 2)(ms.ops.ones((1, 3, 4), ms.float32)).shape
+        (1, 3, 2)
+    """
 
     _axes = 1
 
@@ -414,13 +450,25 @@ class AdaptiveAvgPool2d(_AdaptiveAvg):
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvg):
-    """`AdaptiveAvgPool2d` for (N, C, L) (`mindspore.nn.AdaptiveAvgPool1d`)."""
+    """`AdaptiveAvgPool2d` for (N, C, L) (`mindspore.nn.AdaptiveAvgPool1d`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.AdaptiveAvgPool1d(2)(ms.ops.ones((1, 3, 4), ms.float32)).shape
+        (1, 3, 2)
+    """
 
     _axes = 1
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvg):
-    """`AdaptiveAvgPool2d` for (N, C, D, H, W) (`mindspore.nn.AdaptiveAvgPool3d`)."""
+    """`AdaptiveAvgPool2d` for (N, C, D, H, W) (`mindspore.nn.AdaptiveAvgPool3d`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.AdaptiveAvgPool3d(2)(ms.ops.ones((1, 3, 4, 4, 4), ms.float32)).shape
+        (1, 3, 2, 2, 2)
+    """
 
     _axes = 3
 
@@ -471,12 +519,24 @@ class AdaptiveMaxPool2d(_AdaptiveMax):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMax):
-    """`AdaptiveMaxPool2d` for (N, C, L) (`mindspore.nn.AdaptiveMaxPool1d`)."""
+    """`AdaptiveMaxPool2d` for (N, C, L) (`mindspore.nn.AdaptiveMaxPool1d`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.AdaptiveMaxPool1d(2)(ms.ops.ones((1, 3, 4), ms.float32)).shape
+        (1, 3, 2)
+    """
 
     _axes = 1
 
 
 class AdaptiveMaxPool3d(_AdaptiveMax):
-    """`AdaptiveMaxPool2d` for (N, C, D, H, W) (`mindspore.nn.AdaptiveMaxPool3d`)."""
+    """`AdaptiveMaxPool2d` for (N, C, D, H, W) (`mindspore.nn.AdaptiveMaxPool3d`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.AdaptiveMaxPool3d(2)(ms.ops.ones((1, 3, 4, 4, 4), ms.float32)).shape
+        (1, 3, 2, 2, 2)
+    """
 
     _axes = 3

@@ -295,7 +295,14 @@ class TransformerEncoderLayer(Cell):
 
 
 class TransformerDecoderLayer(Cell):
-    """An encoder layer with attention to a memory in between (`mindspore.nn.TransformerDecoderLayer`)."""
+    """An encoder layer with attention to a memory in between (`mindspore.nn.TransformerDecoderLayer`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> x, memory = ms.ops.ones((3, 2, 8), ms.float32), ms.ops.ones((4, 2, 8), ms.float32)
+        >>> ms.nn.TransformerDecoderLayer(8, 2, 16)(x, memory).shape
+        (3, 2, 8)
+    """
 
     def __init__(
         self,
@@ -386,7 +393,15 @@ class TransformerEncoder(Cell):
 
 
 class TransformerDecoder(Cell):
-    """Decoder layers on top of each other (`mindspore.nn.TransformerDecoder`)."""
+    """Decoder layers on top of each other (`mindspore.nn.TransformerDecoder`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> layer = ms.nn.TransformerDecoderLayer(8, 2, 16)
+        >>> x, memory = ms.ops.ones((3, 2, 8), ms.float32), ms.ops.ones((4, 2, 8), ms.float32)
+        >>> ms.nn.TransformerDecoder(layer, 2)(x, memory).shape
+        (3, 2, 8)
+    """
 
     def __init__(self, decoder_layer: Cell, num_layers: int, norm: Cell | None = None) -> None:
         super().__init__()

@@ -214,6 +214,14 @@ class CTCLoss(LossBase):
     """Connectionist temporal classification (Graves et al., 2006; `mindspore.nn.CTCLoss`).
 
     Inputs: log_probs of (T, N, C), targets of (N, S) or flat, input_lengths and target_lengths of (N,).
+
+    Examples:
+        >>> import duograph as ms
+        >>> log_p = ms.ops.log_softmax(ms.ops.zeros((2, 1, 3), ms.float32), -1)
+        >>> one = ms.Tensor([1], ms.int32)
+        >>> loss = ms.nn.CTCLoss(reduction="sum")(log_p, ms.Tensor([[1]], ms.int32), one * 2, one)
+        >>> print(loss)
+        1.0986123
     """
 
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
@@ -253,7 +261,14 @@ class DiceLoss(LossBase):
 
 
 class MultiClassDiceLoss(LossBase):
-    """Mean of the Dice losses of the classes on axis 1 (`mindspore.nn.MultiClassDiceLoss`)."""
+    """Mean of the Dice losses of the classes on axis 1 (`mindspore.nn.MultiClassDiceLoss`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> x = ms.Tensor([[1.0, 0.0], [0.0, 1.0]])
+        >>> print(ms.nn.MultiClassDiceLoss(activation=None)(x, x))
+        0.0
+    """
 
     def __init__(
         self, weights: Tensor | None = None, ignore_indiex: int | None = None, activation: Any = "softmax"
@@ -292,6 +307,11 @@ class FocalLoss(LossBase):
 
     Raises:
         ValueError: another rank, or `gamma` below 0.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.FocalLoss()(ms.Tensor([[0.0, 0.0]]), ms.Tensor([[1]], ms.int32)))
+        0.1732868
     """
 
     def __init__(
@@ -326,7 +346,13 @@ class FocalLoss(LossBase):
 
 
 class MultiLabelSoftMarginLoss(LossBase):
-    """Mean binary cross entropy of logits over the classes (`mindspore.nn.MultiLabelSoftMarginLoss`)."""
+    """Mean binary cross entropy of logits over the classes (`mindspore.nn.MultiLabelSoftMarginLoss`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.MultiLabelSoftMarginLoss()(ms.Tensor([[0.0, 0.0]]), ms.Tensor([[1.0, 0.0]])))
+        0.6931472
+    """
 
     def __init__(self, weight: Tensor | None = None, reduction: str = "mean") -> None:
         super().__init__(reduction)

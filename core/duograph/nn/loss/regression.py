@@ -33,7 +33,13 @@ class L1Loss(LossBase):
 
 
 class MAELoss(L1Loss):
-    """`L1Loss` by another name (`mindspore.nn.MAELoss`)."""
+    """`L1Loss` by another name (`mindspore.nn.MAELoss`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.MAELoss()(ms.Tensor([1.0, 2.0]), ms.Tensor([2.0, 4.0])))
+        1.5
+    """
 
 
 class MSELoss(LossBase):
@@ -50,7 +56,13 @@ class MSELoss(LossBase):
 
 
 class RMSELoss(LossBase):
-    """Root of the mean squared difference (`mindspore.nn.RMSELoss`)."""
+    """Root of the mean squared difference (`mindspore.nn.RMSELoss`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.RMSELoss()(ms.Tensor([1.0, 2.0]), ms.Tensor([2.0, 4.0])))
+        1.5811388
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -81,7 +93,13 @@ class SmoothL1Loss(LossBase):
 
 
 class HuberLoss(LossBase):
-    """`0.5 d^2` below `delta`, `delta (d - 0.5 delta)` above (`mindspore.nn.HuberLoss`)."""
+    """`0.5 d^2` below `delta`, `delta (d - 0.5 delta)` above (`mindspore.nn.HuberLoss`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.HuberLoss()(ms.Tensor([1.0, 2.0]), ms.Tensor([2.0, 4.0])))
+        1.0
+    """
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction)
@@ -99,6 +117,12 @@ class CosineEmbeddingLoss(LossBase):
     """1 - cos for labels 1, max(0, cos - margin) for labels -1 (`mindspore.nn.CosineEmbeddingLoss`).
 
     Inputs: logits_x1 and logits_x2 of (N, D) or (D,); labels of (N,) or () with values 1 and -1.
+
+    Examples:
+        >>> import duograph as ms
+        >>> a, b = ms.Tensor([[1.0, 0.0]]), ms.Tensor([[0.0, 1.0]])
+        >>> print(ms.nn.CosineEmbeddingLoss()(a, b, ms.Tensor([1], ms.int32)))
+        1.0
     """
 
     def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
@@ -135,6 +159,12 @@ class TripletMarginLoss(LossBase):
         eps: added to the differences.
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
         margin: the margin.
+
+    Examples:
+        >>> import duograph as ms
+        >>> a, b, c = (ms.Tensor([[v]]) for v in (0.0, 2.0, 3.0))
+        >>> print(ms.nn.TripletMarginLoss(eps=0.0)(a, b, c))
+        0.0
     """
 
     def __init__(
@@ -161,7 +191,14 @@ class TripletMarginLoss(LossBase):
 
 
 class TripletMarginWithDistanceLoss(LossBase):
-    """`TripletMarginLoss` with a distance of one's own (`mindspore.nn.TripletMarginWithDistanceLoss`)."""
+    """`TripletMarginLoss` with a distance of one's own (`mindspore.nn.TripletMarginWithDistanceLoss`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> a, b, c = (ms.Tensor([v]) for v in (0.0, 2.0, 3.0))
+        >>> print(ms.nn.TripletMarginWithDistanceLoss(lambda x, y: abs(x - y))(a, b, c))
+        0.0
+    """
 
     def __init__(
         self, distance_function: Any = None, swap: bool = False, reduction: str = "mean", margin: float = 1.0
@@ -179,7 +216,13 @@ class TripletMarginWithDistanceLoss(LossBase):
 
 
 class MarginRankingLoss(LossBase):
-    """max(0, -target * (input1 - input2) + margin) (`mindspore.nn.MarginRankingLoss`)."""
+    """max(0, -target * (input1 - input2) + margin) (`mindspore.nn.MarginRankingLoss`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.MarginRankingLoss()(ms.Tensor([1.0]), ms.Tensor([3.0]), ms.Tensor([1.0])))
+        2.0
+    """
 
     def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
@@ -190,7 +233,13 @@ class MarginRankingLoss(LossBase):
 
 
 class HingeEmbeddingLoss(LossBase):
-    """x for labels 1, max(0, margin - x) for labels -1 (`mindspore.nn.HingeEmbeddingLoss`)."""
+    """x for labels 1, max(0, margin - x) for labels -1 (`mindspore.nn.HingeEmbeddingLoss`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.HingeEmbeddingLoss()(ms.Tensor([1.0, 2.0]), ms.Tensor([1.0, -1.0])))
+        0.5
+    """
 
     def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
@@ -202,7 +251,13 @@ class HingeEmbeddingLoss(LossBase):
 
 
 class SoftMarginLoss(LossBase):
-    """log(1 + exp(-y x)) (`mindspore.nn.SoftMarginLoss`)."""
+    """log(1 + exp(-y x)) (`mindspore.nn.SoftMarginLoss`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.SoftMarginLoss()(ms.Tensor([1.0, 2.0]), ms.Tensor([1.0, -1.0])))
+        1.2200949
+    """
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         same_shape("SoftMarginLoss", logits, labels)
@@ -210,7 +265,13 @@ class SoftMarginLoss(LossBase):
 
 
 class PoissonNLLLoss(LossBase):
-    """Negative log likelihood of counts under a Poisson rate (`mindspore.nn.PoissonNLLLoss`)."""
+    """Negative log likelihood of counts under a Poisson rate (`mindspore.nn.PoissonNLLLoss`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.PoissonNLLLoss()(ms.Tensor([0.0]), ms.Tensor([1.0])))
+        1.0
+    """
 
     def __init__(
         self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean"
@@ -235,7 +296,13 @@ class PoissonNLLLoss(LossBase):
 
 
 class GaussianNLLLoss(LossBase):
-    """Negative log likelihood under a normal of given variance (`mindspore.nn.GaussianNLLLoss`)."""
+    """Negative log likelihood under a normal of given variance (`mindspore.nn.GaussianNLLLoss`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.GaussianNLLLoss()(ms.Tensor([1.0]), ms.Tensor([3.0]), ms.Tensor([1.0])))
+        2.0
+    """
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(reduction)
@@ -253,7 +320,13 @@ class GaussianNLLLoss(LossBase):
 
 
 class MultiMarginLoss(LossBase):
-    """Hinge loss over classes: mean of max(0, margin - x[y] + x[i]) ** p (`mindspore.nn.MultiMarginLoss`)."""
+    """Hinge loss over classes: mean of max(0, margin - x[y] + x[i]) ** p (`mindspore.nn.MultiMarginLoss`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.nn.MultiMarginLoss()(ms.Tensor([[0.0, 0.5]]), ms.Tensor([1], ms.int32)))
+        0.25
+    """
 
     def __init__(
         self, p: int = 1, margin: float = 1.0, reduction: str = "mean", weight: Tensor | None = None

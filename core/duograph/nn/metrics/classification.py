@@ -121,7 +121,15 @@ class Precision(_Counts):
 
 
 class Recall(_Counts):
-    """Per class: share of right answers among those there are (`mindspore.train.Recall`)."""
+    """Per class: share of right answers among those there are (`mindspore.train.Recall`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> metric = ms.nn.Recall()
+        >>> metric.update(ms.Tensor([[0.25, 0.75], [0.75, 0.25]]), ms.Tensor([1, 1]))
+        >>> metric.eval()
+        array([0. , 0.5])
+    """
 
     def __init__(self, eval_type: str = "classification") -> None:
         super().__init__(eval_type)
@@ -135,6 +143,13 @@ class Fbeta(_Counts):
 
     Raises:
         ValueError: `beta` of 0 or less.
+
+    Examples:
+        >>> import duograph as ms
+        >>> metric = ms.nn.Fbeta(2.0)
+        >>> metric.update(ms.Tensor([[0.25, 0.75], [0.75, 0.25]]), ms.Tensor([1, 1]))
+        >>> metric.eval()
+        array([0.        , 0.55555556])
     """
 
     def __init__(self, beta: float) -> None:
@@ -150,7 +165,15 @@ class Fbeta(_Counts):
 
 
 class F1(Fbeta):
-    """Per class: harmonic mean of precision and recall (`mindspore.train.F1`)."""
+    """Per class: harmonic mean of precision and recall (`mindspore.train.F1`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> metric = ms.nn.F1()
+        >>> metric.update(ms.Tensor([[0.25, 0.75], [0.75, 0.25]]), ms.Tensor([1, 1]))
+        >>> metric.eval()
+        array([0.        , 0.66666667])
+    """
 
     def __init__(self) -> None:
         super().__init__(1.0)
@@ -163,6 +186,13 @@ class TopKCategoricalAccuracy(Metric):
 
     Raises:
         ValueError: `k` below 1.
+
+    Examples:
+        >>> import duograph as ms
+        >>> metric = ms.nn.TopKCategoricalAccuracy(1)
+        >>> metric.update(ms.Tensor([[0.25, 0.75], [0.75, 0.25]]), ms.Tensor([1, 1]))
+        >>> metric.eval()
+        0.5
     """
 
     def __init__(self, k: int) -> None:
@@ -189,14 +219,30 @@ class TopKCategoricalAccuracy(Metric):
 
 
 class Top1CategoricalAccuracy(TopKCategoricalAccuracy):
-    """Top-k accuracy with k = 1 (`mindspore.train.Top1CategoricalAccuracy`)."""
+    """Top-k accuracy with k = 1 (`mindspore.train.Top1CategoricalAccuracy`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> metric = ms.nn.Top1CategoricalAccuracy()
+        >>> metric.update(ms.Tensor([[0.25, 0.75], [0.75, 0.25]]), ms.Tensor([1, 1]))
+        >>> metric.eval()
+        0.5
+    """
 
     def __init__(self) -> None:
         super().__init__(1)
 
 
 class Top5CategoricalAccuracy(TopKCategoricalAccuracy):
-    """Top-k accuracy with k = 5 (`mindspore.train.Top5CategoricalAccuracy`)."""
+    """Top-k accuracy with k = 5 (`mindspore.train.Top5CategoricalAccuracy`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> metric = ms.nn.Top5CategoricalAccuracy()
+        >>> metric.update(ms.Tensor([[0.25, 0.75], [0.75, 0.25]]), ms.Tensor([1, 1]))
+        >>> metric.eval()
+        1.0
+    """
 
     def __init__(self) -> None:
         super().__init__(5)
@@ -212,6 +258,14 @@ class ConfusionMatrix(Metric):
 
     Raises:
         ValueError: another `normalize`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> metric = ms.nn.ConfusionMatrix(2)
+        >>> metric.update(ms.Tensor([[0.25, 0.75], [0.75, 0.25]]), ms.Tensor([1, 1]))
+        >>> metric.eval()
+        array([[0., 0.],
+               [1., 1.]])
     """
 
     def __init__(self, num_classes: int, normalize: str = "no_norm", threshold: float = 0.5) -> None:
@@ -262,6 +316,13 @@ class Perplexity(Metric):
 
     Args:
         ignore_label: labels of this value count nothing.
+
+    Examples:
+        >>> import duograph as ms
+        >>> metric = ms.nn.Perplexity()
+        >>> metric.update(ms.Tensor([[0.25, 0.75], [0.75, 0.25]]), ms.Tensor([1, 1]))
+        >>> metric.eval()
+        2.309401062653293
     """
 
     def __init__(self, ignore_label: int | None = None) -> None:
@@ -294,7 +355,15 @@ class Perplexity(Metric):
 
 
 class ROC(Metric):
-    """False and true positive rates over thresholds (`mindspore.train.ROC`): eval gives (fpr, tpr, thresholds)."""
+    """False and true positive rates over thresholds (`mindspore.train.ROC`): eval gives (fpr, tpr, thresholds).
+
+    Examples:
+        >>> import duograph as ms
+        >>> metric = ms.nn.ROC()
+        >>> metric.update(ms.Tensor([0.2, 0.8]), ms.Tensor([0, 1]))
+        >>> metric.eval()[1].tolist()
+        [0.0, 1.0, 1.0]
+    """
 
     def __init__(self, class_num: int | None = None, pos_label: int | None = None) -> None:
         super().__init__()
@@ -354,7 +423,15 @@ def auc(x: Any, y: Any, reorder: bool = False) -> float:
 
 
 class Dice(Metric):
-    """2 |x y| / (|x|^2 + |y|^2), mean over batches (`mindspore.train.Dice`)."""
+    """2 |x y| / (|x|^2 + |y|^2), mean over batches (`mindspore.train.Dice`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> metric = ms.nn.Dice()
+        >>> metric.update(ms.Tensor([1.0, 0.0]), ms.Tensor([1.0, 0.0]))
+        >>> round(metric.eval(), 3)
+        1.0
+    """
 
     def __init__(self, smooth: float = 1e-5) -> None:
         super().__init__()

@@ -89,14 +89,30 @@ class MAE(_Distance):
 
 
 class MSE(_Distance):
-    """Sum of squared errors over the number of samples (`mindspore.train.MSE`)."""
+    """Sum of squared errors over the number of samples (`mindspore.train.MSE`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> metric = ms.nn.MSE()
+        >>> metric.update(ms.Tensor([1.0, 2.0]), ms.Tensor([2.0, 4.0]))
+        >>> metric.eval()
+        2.5
+    """
 
     def _error(self, y_pred: Any, y: Any) -> float:
         return float(((y - y_pred) ** 2).sum())
 
 
 class CosineSimilarity(Metric):
-    """Matrix of cosine (or dot) similarities of the rows seen last (`mindspore.train.CosineSimilarity`)."""
+    """Matrix of cosine (or dot) similarities of the rows seen last (`mindspore.train.CosineSimilarity`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> metric = ms.nn.CosineSimilarity()
+        >>> metric.update(ms.Tensor([[1.0, 0.0], [0.0, 1.0]]))
+        >>> metric.eval().tolist()
+        [[0.0, 0.0], [0.0, 0.0]]
+    """
 
     def __init__(
         self, similarity: str = "cosine", reduction: str = "none", zero_diagonal: bool = True

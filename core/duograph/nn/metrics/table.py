@@ -8,7 +8,7 @@ from typing import Any
 from . import classification, regression
 from .base import Metric
 
-__all__ = ["get_metric_fn", "names", "get_metrics"]
+__all__ = ["get_metric_fn"]
 
 _BY_NAME: dict[str, Callable[..., Metric]] = {
     "accuracy": classification.Accuracy, "acc": classification.Accuracy,

@@ -113,7 +113,14 @@ class Adam(_PowersOfBeta):
 
 
 class LazyAdam(Adam):
-    """Adam; gradients are dense here, so it does the same (`mindspore.nn.LazyAdam`)."""
+    """Adam; gradients are dense here, so it does the same (`mindspore.nn.LazyAdam`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> p = ms.Parameter(ms.Tensor([1.0, 2.0]), name="w")
+        >>> ms.nn.LazyAdam([p])((ms.Tensor([1.0, 1.0]),))
+        True
+    """
 
     def __init__(
         self,
@@ -133,7 +140,14 @@ class LazyAdam(Adam):
 
 
 class AdamOffload(LazyAdam):
-    """Adam; nothing is moved to the host here (`mindspore.nn.AdamOffload`)."""
+    """Adam; nothing is moved to the host here (`mindspore.nn.AdamOffload`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> p = ms.Parameter(ms.Tensor([1.0, 2.0]), name="w")
+        >>> ms.nn.AdamOffload([p])((ms.Tensor([1.0, 1.0]),))
+        True
+    """
 
 
 class AdamWeightDecay(Optimizer):
@@ -191,7 +205,14 @@ class AdamWeightDecay(Optimizer):
 
 
 class AdaMax(_PowersOfBeta):
-    """AdaMax (Kingma and Ba, 2015; `mindspore.nn.AdaMax`): Adam over the largest gradient so far."""
+    """AdaMax (Kingma and Ba, 2015; `mindspore.nn.AdaMax`): Adam over the largest gradient so far.
+
+    Examples:
+        >>> import duograph as ms
+        >>> p = ms.Parameter(ms.Tensor([1.0, 2.0]), name="w")
+        >>> ms.nn.AdaMax([p])((ms.Tensor([1.0, 1.0]),))
+        True
+    """
 
     def __init__(
         self,

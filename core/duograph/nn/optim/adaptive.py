@@ -78,6 +78,12 @@ class Adagrad(Optimizer):
 
     Raises:
         ValueError: an argument out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> p = ms.Parameter(ms.Tensor([1.0, 2.0]), name="w")
+        >>> ms.nn.Adagrad([p])((ms.Tensor([1.0, 1.0]),))
+        True
     """
 
     def __init__(
@@ -107,6 +113,12 @@ class Adadelta(Optimizer):
 
     Raises:
         ValueError: `rho` outside [0, 1], `epsilon` below 0.
+
+    Examples:
+        >>> import duograph as ms
+        >>> p = ms.Parameter(ms.Tensor([1.0, 2.0]), name="w")
+        >>> ms.nn.Adadelta([p])((ms.Tensor([1.0, 1.0]),))
+        True
     """
 
     def __init__(
@@ -145,6 +157,12 @@ class FTRL(Optimizer):
     Raises:
         TypeError: a schedule as the rate.
         ValueError: an argument out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> p = ms.Parameter(ms.Tensor([1.0, 2.0]), name="w")
+        >>> ms.nn.FTRL([p])((ms.Tensor([1.0, 1.0]),))
+        True
     """
 
     def __init__(
@@ -194,6 +212,12 @@ class Lamb(Optimizer):
 
     Raises:
         ValueError: an argument out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> p = ms.Parameter(ms.Tensor([1.0, 2.0]), name="w")
+        >>> ms.nn.Lamb([p], 0.1)((ms.Tensor([1.0, 1.0]),))
+        True
     """
 
     def __init__(
@@ -248,6 +272,12 @@ class LARS(Optimizer):
 
     Raises:
         TypeError: `optimizer` is no Optimizer.
+
+    Examples:
+        >>> import duograph as ms
+        >>> p = ms.Parameter(ms.Tensor([1.0, 2.0]), name="w")
+        >>> ms.nn.LARS(ms.nn.Momentum([p], 0.1, 0.9))((ms.Tensor([1.0, 1.0]),))
+        True
     """
 
     def __init__(
@@ -312,6 +342,12 @@ class Rprop(Optimizer):
 
     Raises:
         ValueError: an argument out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> p = ms.Parameter(ms.Tensor([1.0, 2.0]), name="w")
+        >>> ms.nn.Rprop([p])((ms.Tensor([1.0, 1.0]),))
+        True
     """
 
     def __init__(
@@ -352,6 +388,12 @@ class ASGD(Optimizer):
         lambd: decay term.
         alpha: power of the rate.
         t0: step from which on weights are averaged; the averages are in `ax`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> p = ms.Parameter(ms.Tensor([1.0, 2.0]), name="w")
+        >>> ms.nn.ASGD([p])((ms.Tensor([1.0, 1.0]),))
+        True
     """
 
     def __init__(

@@ -51,7 +51,15 @@ class WithLossCell(Cell):
 
 
 class WithEvalCell(Cell):
-    """A network for evaluation: (data, label) to (loss, output, label) (`mindspore.nn.WithEvalCell`)."""
+    """A network for evaluation: (data, label) to (loss, output, label) (`mindspore.nn.WithEvalCell`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> net = ms.nn.WithEvalCell(ms.nn.Identity(), ms.nn.MSELoss())
+        >>> loss, output, label = net(ms.Tensor([1.0]), ms.Tensor([3.0]))
+        >>> print(loss)
+        4.0
+    """
 
     def __init__(self, network: Cell, loss_fn: Any, add_cast_fp32: bool = False) -> None:
         super().__init__(auto_prefix=False)
@@ -119,7 +127,15 @@ class ForwardValueAndGrad(Cell):
 
 
 class WithGradCell(Cell):
-    """(data, label) to the gradients of the trainable Parameters (`mindspore.nn.WithGradCell`)."""
+    """(data, label) to the gradients of the trainable Parameters (`mindspore.nn.WithGradCell`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> net = ms.nn.Dense(2, 1)
+        >>> x, y = ms.ops.ones((3, 2), ms.float32), ms.ops.ones((3, 1), ms.float32)
+        >>> len(ms.nn.WithGradCell(net, ms.nn.MSELoss())(x, y))
+        2
+    """
 
     def __init__(self, network: Cell, loss_fn: Any = None, sens: Any = None) -> None:
         super().__init__(auto_prefix=False)
@@ -196,7 +212,14 @@ class TrainOneStepCell(Cell):
 
 
 class ParameterUpdate(Cell):
-    """Sets one Parameter to its input (`mindspore.nn.ParameterUpdate`)."""
+    """Sets one Parameter to its input (`mindspore.nn.ParameterUpdate`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> p = ms.Parameter(ms.Tensor([1.0]), name="w")
+        >>> print(ms.nn.ParameterUpdate(p)(ms.Tensor([5.0])).asnumpy())
+        [5.]
+    """
 
     def __init__(self, param: Parameter) -> None:
         super().__init__(auto_prefix=False)
@@ -210,7 +233,14 @@ class ParameterUpdate(Cell):
 
 
 class DistributedGradReducer(Cell):
-    """Mean of gradients over devices; on one device they stay (`mindspore.nn.DistributedGradReducer`)."""
+    """Mean of gradients over devices; on one device they stay (`mindspore.nn.DistributedGradReducer`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> reducer = ms.nn.DistributedGradReducer([])
+        >>> reducer((1, 2))
+        (1, 2)
+    """
 
     def __init__(
         self,

@@ -30,6 +30,13 @@ class DynamicLossScaleUpdateCell(Cell):
 
     Raises:
         ValueError: an argument out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> scale = ms.Parameter(ms.Tensor(8.0), name="scale")
+        >>> _ = ms.nn.DynamicLossScaleUpdateCell(8.0, 2, 100)(scale, ms.Tensor(True))
+        >>> print(scale.asnumpy())
+        4.0
     """
 
     def __init__(self, loss_scale_value: float, scale_factor: int, scale_window: int) -> None:
@@ -63,7 +70,13 @@ class DynamicLossScaleUpdateCell(Cell):
 
 
 class FixedLossScaleUpdateCell(Cell):
-    """Keeps the scale (`mindspore.nn.FixedLossScaleUpdateCell`)."""
+    """Keeps the scale (`mindspore.nn.FixedLossScaleUpdateCell`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.nn.FixedLossScaleUpdateCell(8.0).get_loss_scale()
+        8.0
+    """
 
     def __init__(self, loss_scale_value: float) -> None:
         super().__init__()

@@ -89,6 +89,10 @@ class TimeMonitor(Callback):
 
     Raises:
         TypeError: `data_size` is no int.
+
+    Examples:
+        >>> import duograph as ms
+        >>> callback = ms.train.TimeMonitor()
     """
 
     def __init__(self, data_size: int | None = None, data_time: bool = False) -> None:
@@ -166,6 +170,10 @@ class EarlyStopping(_Watcher):
 
     Raises:
         ValueError: another mode, `patience` below 0, an unknown name at run time.
+
+    Examples:
+        >>> import duograph as ms
+        >>> callback = ms.train.EarlyStopping("eval_loss", patience=3)
     """
 
     def __init__(
@@ -225,6 +233,10 @@ class ReduceLROnPlateau(_Watcher):
 
     Raises:
         ValueError: `factor` of 1 or more, another mode, a rate that changes with every step.
+
+    Examples:
+        >>> import duograph as ms
+        >>> callback = ms.train.ReduceLROnPlateau("eval_loss", patience=3)
     """
 
     def __init__(
@@ -317,7 +329,13 @@ class LearningRateScheduler(Callback):
 
 
 class History(Callback):
-    """Keeps the loss of every epoch, and the metrics, in `history` and `epoch` (`mindspore.train.History`)."""
+    """Keeps the loss of every epoch, and the metrics, in `history` and `epoch` (`mindspore.train.History`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.train.History().history
+        {}
+    """
 
     def __init__(self) -> None:
         self.history: dict[str, list[Any]] = {}
