@@ -56,11 +56,12 @@ class Attention(nn.Cell):
         super().__init__()
         self.qkv = nn.Dense(8, 24)
         self.norm = nn.LayerNorm((8,))
+        self.softmax = nn.Softmax()
         self.out = nn.Dense(8, 4)
 
     def construct(self, x):
         q, k, v = ops.split(self.qkv(x), 8, axis=-1)
-        weights = ops.softmax(ops.matmul(q, k.swapaxes(-1, -2)) / 8**0.5)
+        weights = self.softmax(ops.matmul(q, k.swapaxes(-1, -2)) / 8**0.5)
         return self.out(self.norm(x + ops.matmul(weights, v)).mean(axis=1))
 
 
