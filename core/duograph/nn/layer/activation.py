@@ -204,8 +204,8 @@ class SiLU(Cell):
 
     Examples:
         >>> import duograph as ms
-        >>> print(ms.nn.SiLU()(ms.Tensor([-1.0, 2.0])))
-        [-0.26894143  1.761594  ]
+        >>> print(ms.nn.SiLU()(ms.Tensor([-1.0, 2.0])).round(decimals=4))
+        [-0.2689  1.7616]
     """
 
     def construct(self, x: Tensor) -> Tensor:
@@ -217,8 +217,8 @@ class Sigmoid(Cell):
 
     Examples:
         >>> import duograph as ms
-        >>> print(ms.nn.Sigmoid()(ms.Tensor([-1.0, 2.0])))
-        [0.26894143 0.880797  ]
+        >>> print(ms.nn.Sigmoid()(ms.Tensor([-1.0, 2.0])).round(decimals=4))
+        [0.2689 0.8808]
     """
 
     def construct(self, x: Tensor) -> Tensor:
@@ -230,8 +230,8 @@ class LogSigmoid(Cell):
 
     Examples:
         >>> import duograph as ms
-        >>> print(ms.nn.LogSigmoid()(ms.Tensor([-1.0, 2.0])))
-        [-1.3132617 -0.126928 ]
+        >>> print(ms.nn.LogSigmoid()(ms.Tensor([-1.0, 2.0])).round(decimals=4))
+        [-1.3133 -0.1269]
     """
 
     def construct(self, x: Tensor) -> Tensor:
@@ -355,8 +355,8 @@ class Softplus(Cell):
 
     Examples:
         >>> import duograph as ms
-        >>> print(ms.nn.Softplus()(ms.Tensor([-1.0, 2.0])))
-        [0.3132617 2.126928 ]
+        >>> print(ms.nn.Softplus()(ms.Tensor([-1.0, 2.0])).round(decimals=4))
+        [0.3133 2.1269]
     """
 
     def construct(self, x: Tensor) -> Tensor:
@@ -441,8 +441,8 @@ class Mish(Cell):
 
     Examples:
         >>> import duograph as ms
-        >>> print(ms.nn.Mish()(ms.Tensor([-1.0, 2.0])))
-        [-0.30340147  1.943959  ]
+        >>> print(ms.nn.Mish()(ms.Tensor([-1.0, 2.0])).round(decimals=4))
+        [-0.3034  1.944 ]
     """
 
     def construct(self, x: Tensor) -> Tensor:
