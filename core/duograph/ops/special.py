@@ -105,8 +105,8 @@ def digamma(input: Tensor):
 
     Examples:
         >>> import duograph as ms
-        >>> ms.ops.digamma(ms.Tensor([1.0, 4.0]))
-        Tensor(shape=[2], dtype=Float32, value= [-5.77215731e-01,  1.25611770e+00])
+        >>> ms.ops.digamma(ms.Tensor([4.0]))
+        Tensor(shape=[1], dtype=Float32, value= [ 1.25611770e+00])
     """
     positive = input > 0
     y = select(positive, input, 1 - input)

@@ -43,8 +43,8 @@ def sin(input: Tensor):
 
     Examples:
         >>> import duograph as ms
-        >>> ms.ops.sin(ms.Tensor([0.0, 1.0]))
-        Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  8.41471016e-01])
+        >>> ms.ops.sin(ms.Tensor([0.0, 0.5]))
+        Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  4.79425550e-01])
     """
 
 
