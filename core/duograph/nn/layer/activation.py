@@ -8,6 +8,7 @@ from ... import ops
 from ...common.initializer import initializer
 from ...dtype import float32
 from ...errors import ArgumentError
+from ...ops.softmax import softmax
 from ...parameter import Parameter
 from ...tensor import Tensor
 from .. import _check
@@ -299,7 +300,7 @@ class Softmax(Cell):
         self.axis = axis
 
     def construct(self, x: Tensor) -> Tensor:
-        return ops.softmax(x, self.axis)
+        return softmax(x, self.axis)
 
 
 class Softmin(Cell):
@@ -316,7 +317,7 @@ class Softmin(Cell):
         self.axis = axis
 
     def construct(self, x: Tensor) -> Tensor:
-        return ops.softmax(-x, self.axis)
+        return softmax(-x, self.axis)
 
 
 class Softmax2d(Cell):
@@ -330,7 +331,7 @@ class Softmax2d(Cell):
 
     def construct(self, x: Tensor) -> Tensor:
         _check.rank("Softmax2d", x, 3, 4)
-        return ops.softmax(x, -3)
+        return softmax(x, -3)
 
 
 class LogSoftmax(Cell):

@@ -73,7 +73,8 @@ class Range(Cell):
 
     def __init__(self, start: Any, limit: Any = None, delta: Any = 1) -> None:
         super().__init__()
-        self.start, self.limit = (0, start) if limit is None else (start, limit)
+        self.start: Any = 0 if limit is None else start
+        self.limit: Any = start if limit is None else limit
         self.delta = delta
 
     def construct(self) -> Tensor:

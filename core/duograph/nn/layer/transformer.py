@@ -10,6 +10,7 @@ from ... import ops
 from ...common.initializer import XavierNormal, XavierUniform, Zero, initializer
 from ...dtype import float32
 from ...errors import ArgumentError, ArgumentValueError, ShapeError
+from ...ops.softmax import softmax
 from ...parameter import Parameter
 from ...tensor import Tensor
 from .. import _check
@@ -181,7 +182,7 @@ class MultiheadAttention(Cell):
         bias = self._bias(mask, padding, length, source, batch, extra, scores.dtype)
         if bias is not None:
             scores = scores + bias
-        weights = ops.softmax(scores, -1)
+        weights = softmax(scores, -1)
         if self.dropout and self.training:
             weights = ops.dropout(weights, p=self.dropout, training=True)
         out = ops.matmul(weights, v).transpose(2, 0, 1, 3).reshape(length, batch, self.embed_dim)
