@@ -40,7 +40,9 @@ def pytest_load_initial_conftests(
         return
     group = parser.getgroup("duograph", "duograph conformance suite")
     group.addoption(
-        "--device", metavar="NAME", help="backend to test, as `duograph devices` names it"
+        "--device",
+        metavar="NAME",
+        help="what to test, as `duograph devices` names it, or NAME:INDEX",
     )
     group.addoption(
         "--quick", action="store_true", help="one dtype of each kind, first derivatives only"

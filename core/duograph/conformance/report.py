@@ -55,6 +55,7 @@ class Summary:
     cells: Mapping[tuple[str, str], Mapping[str, str]]
     totals: Mapping[str, int]
     levels: Mapping[str, tuple[int, int]]
+    figures: Mapping[str, str]
     seconds: float
 
 
@@ -91,6 +92,7 @@ def summarise(session: Session) -> Summary:
         cells=cells,
         totals={s: totals[s] for s in STATES},
         levels={k: (v[0], v[1]) for k, v in levels.items()},
+        figures=dict(session.figures),
         seconds=sum(r["seconds"] for r in session.results.values()),
     )
 
@@ -146,6 +148,8 @@ def terminal(summary: Summary, colour: bool) -> list[str]:
     legend = "  ".join(f"{paint(*_GLYPHS[s])} {s}" for s in reversed(STATES))
     lines += ["", f"{legend}  {paint(*_GLYPHS[''])} not taken by the op, or not run"]
     lines.append("  ".join(f"{n} {s}" for s, n in summary.totals.items() if n))
+    if summary.figures:
+        lines.append("measured: " + ", ".join(f"{k} {v}" for k, v in summary.figures.items()))
     lines.append(", ".join(_level_text(k, *v) for k, v in summary.levels.items()))
     return lines
 
@@ -170,6 +174,7 @@ def write_json(summary: Summary, path: str) -> None:
         "dtypes": summary.dtypes,
         "totals": summary.totals,
         "levels": summary.levels,
+        "figures": summary.figures,
         "results": summary.results,
     }
     pathlib.Path(path).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
@@ -211,6 +216,7 @@ def _page_data(summary: Summary) -> dict[str, Any]:
         "states": STATES,
         "totals": summary.totals,
         "levels": [[k, *v] for k, v in summary.levels.items()],
+        "figures": list(summary.figures.items()),
         "seconds": round(summary.seconds, 1),
         "groups": groups,
         "others": others,

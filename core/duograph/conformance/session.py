@@ -12,6 +12,7 @@ from .. import __version__, context
 from ..backend import registry
 from ..dtype import DType, bool_, complex64, float32, float64, int32
 from ..runtime.lower import fallback_counts
+from ..tensor import device_of
 from . import oracle
 from .case import OpCase
 from .cases import all_cases
@@ -31,7 +32,8 @@ class Session:
     """
 
     def __init__(self, name: str | None, quick: bool) -> None:
-        self.name = registry.check_target(name) if name else registry.current_device().name
+        self.device = device_of(name) if name else registry.current_device()
+        self.name = self.device.name
         self.quick = quick
         oracle.install()
         self.backend = registry.backend(self.name)
@@ -40,12 +42,14 @@ class Session:
         self.expected = _gaps(self.backend, "conformance_expected_failures")
         self.refused: set[str] = set()
         self.results: dict[str, dict[str, Any]] = {}
+        # what was measured and not judged: name -> number with its unit
+        self.figures: dict[str, str] = {}
         self._before = 0
 
     @property
     def title(self) -> str:
         """Device, duograph and Python in a line."""
-        device = self.backend.devices()[0]
+        device = next(d for d in self.backend.devices() if d.index == self.device.index)
         return (
             f"{self.name} ({device.description or device.name}), duograph {__version__}, "
             f"Python {platform.python_version()}, NumPy {np.__version__}"

@@ -21,13 +21,13 @@ def _in_use(session) -> int:
     """Bytes that the device counts; always 0 on one that does not count."""
     gc.collect()
     ms.synchronize()
-    return int(session.backend.memory_stats(0).get("in_use", 0))
+    return int(session.backend.memory_stats(session.device.index).get("in_use", 0))
 
 
 def test_results_are_freed(session):
     x = ms.Tensor(np.ones((256, 256), np.float32))
     y = x * 2
-    if "in_use" not in session.backend.memory_stats(0):
+    if "in_use" not in session.backend.memory_stats(session.device.index):
         pytest.skip(f"{session.name} does not count memory")
     before = _in_use(session)
     for _ in range(50):

@@ -1,0 +1,98 @@
+"""Random small programs: values and gradients of the device against those of the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import duograph as ms
+from duograph import ops
+from duograph.ops.table import P
+
+from .check import difference
+from .oracle import on_oracle
+from .session import Session, over
+from .tolerance import Tolerance
+
+Array = np.ndarray[Any, Any]
+# Values stay between -2 and 2 or so, whatever is put together.
+UNARY: dict[str, Callable[[Any], Any]] = {
+    "tanh": ops.tanh,
+    "sin": ops.sin,
+    "sigmoid": ops.sigmoid,
+    "half": lambda x: x * 0.5,
+    "less one": lambda x: 1 - x,
+    "root": lambda x: ops.sqrt(ops.abs(x) + 0.25),
+    "bell": lambda x: ops.exp(-x * x),
+    "logarithm": lambda x: ops.log(x * x + 1),
+    "flipped": lambda x: x[::-1],
+    "transposed back": lambda x: x.T.reshape(x.shape),
+    "rolled": lambda x: ops.concat((x[1:], x[:1])),
+    "centred": lambda x: x - x.mean(axis=0, keep_dims=True),
+    "softmax": lambda x: ops.softmax(x, -1),
+    "largest": lambda x: x - ops.amax(x, 1, True),
+    "summed": lambda x: P.cumsum(x, 1, False, False) * 0.25,
+    "picked": lambda x: P.gather(x, ms.Tensor(np.array([2, 0, 1, 2])), 0),
+    "detached": lambda x: x + ops.stop_gradient(x) * 0.5,
+}
+BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "mean": lambda x, y: (x + y) * 0.5,
+    "product": lambda x, y: x * y * 0.5,
+    "quotient": lambda x, y: x / (y * y + 1),
+    "larger": lambda x, y: ops.maximum(x, y * 0.75),
+    "chosen": lambda x, y: ops.where(x > 0.1, x, y),
+    "matmul": lambda x, y: ops.matmul(x, y.T).matmul(x) * 0.1,
+    "row": lambda x, y: x * y[:1],
+    "column": lambda x, y: x + y.mean(axis=1, keep_dims=True),
+}
+SIZE = 8
+
+
+class Program:
+    """A straight line of `SIZE` random ops on two inputs; its text names them."""
+
+    def __init__(self, number: int) -> None:
+        rng = np.random.default_rng(number)
+        self.name = str(number)
+        self.inputs = [rng.uniform(-1, 1, (4, 5)).astype(np.float32) for _ in range(2)]
+        self.lines: list[tuple[str, tuple[int, ...]]] = []
+        for k in range(SIZE):
+            if rng.random() < 0.6:
+                self.lines.append((str(rng.choice(list(UNARY))), (int(rng.integers(k + 2)),)))
+            else:
+                pair = (int(rng.integers(k + 2)), int(rng.integers(k + 2)))
+                self.lines.append((str(rng.choice(list(BINARY))), pair))
+
+    def __call__(self, *inputs: Any) -> Any:
+        values = list(inputs)
+        for name, operands in self.lines:
+            function: Callable[..., Any] = UNARY.get(name) or BINARY[name]
+            values.append(function(*[values[i] for i in operands]))
+        return values[-1] + sum(values[2:-1], values[-1]) * 0.125
+
+    def __str__(self) -> str:
+        lines = [f"v{k + 2} = {n}({', '.join(f'v{i}' for i in at)})" for k, (n, at) in
+                 enumerate(self.lines)]  # fmt: skip
+        return "\n  ".join(lines)
+
+    def results(self) -> list[Array]:
+        """The value and both gradients."""
+        value, pull = ms.vjp(self, *[ms.Tensor(a) for a in self.inputs])
+        found = pull(ms.Tensor(np.ones(value.shape, np.float32)))
+        return [value.asnumpy(), *[g.asnumpy() for g in found]]
+
+
+def programs(session: Session) -> tuple[str, list[Any]]:
+    return "program,", [(Program(i),) for i in range(6 if session.quick else 60)]
+
+
+@over(programs)
+def test_fuzz(program):
+    got = program.results()
+    with on_oracle():
+        want = program.results()
+    for what, a, b in zip(("value", "gradient of v0", "gradient of v1"), got, want, strict=True):
+        text = difference(a, b, Tolerance(2e-4, 2e-4))
+        assert text is None, f"{what}\n{text}\n  {program}"

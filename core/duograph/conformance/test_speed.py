@@ -1,0 +1,39 @@
+"""Figures for the report, measured and not judged: a launch, bandwidth, a matrix product."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+import duograph as ms
+from duograph import ops
+
+
+def _seconds(function: Callable[[], object], calls: int) -> float:
+    """The best of five, per call."""
+    best = float("inf")
+    for _ in range(5):
+        ms.synchronize()
+        start = time.perf_counter()
+        for _ in range(calls):
+            kept = function()
+        ms.synchronize()
+        best = min(best, (time.perf_counter() - start) / calls)
+        del kept
+    return best
+
+
+def test_speed(session):
+    a, b = ms.Tensor(np.ones(3, np.float32)), ms.Tensor(np.ones(3, np.float32))
+    a + b
+    session.figures["a + b of 3 floats"] = f"{_seconds(lambda: a + b, 500) * 1e6:.2f} us"
+    x, y = (ms.Tensor(np.ones(4_000_000, np.float32)) for _ in range(2))
+    x + y
+    rate = 3 * x.nbytes / _seconds(lambda: x + y, 2)
+    session.figures["adding 4 million"] = f"{rate / 1e9:.1f} GB/s"
+    m = ms.Tensor(np.ones((256, 256), np.float32))
+    ops.matmul(m, m)
+    rate = 2 * 256**3 / _seconds(lambda: ops.matmul(m, m), 2)
+    session.figures["matmul of 256"] = f"{rate / 1e9:.1f} GFLOP/s"
