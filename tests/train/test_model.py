@@ -81,7 +81,12 @@ def test_checkpoints_of_a_run(tmp_path):
     m.train(2, problem(), callbacks=callback)
     assert sorted(os.listdir(tmp_path)) == ["net-1_4.ckpt", "net-2_2.ckpt", "net-2_4.ckpt"]
     found = ms.load_checkpoint(callback.latest_ckpt_file_name)
-    assert set(found) == {"weight", "bias", "epoch_num"} and int(found["epoch_num"]) == 2
+    assert set(found) == {"weight", "bias", "epoch_num", "global_step", "learning_rate", "momentum", "accum.weight",
+                          "accum.bias", "stat.weight", "stat.bias"}  # fmt: skip
+    assert int(found["epoch_num"]) == 2 and int(found["global_step"].asnumpy()[0]) == 8
+    again = model()
+    assert ms.load_param_into_net(again.train_network, found) == ([], ["epoch_num"])
+    assert int(again._optimizer.global_step.asnumpy()[0]) == 8
 
 
 def test_early_stopping_and_best_weights():

@@ -91,6 +91,8 @@ class CheckpointConfig:
 class ModelCheckpoint(Callback):
     """Saves the network while it trains, as ``prefix-epoch_step.ckpt`` (`mindspore.train.ModelCheckpoint`).
 
+    The file also has the state of the optimiser, so that training can go on from it.
+
     Args:
         prefix: start of the names, or a function from cb_params to one.
         directory: where; by default the current folder.
@@ -172,7 +174,7 @@ class ModelCheckpoint(Callback):
         step = (p.cur_step_num - 1) % p.batch_num + 1
         name = f"{prefix}-{p.cur_epoch_num}_{step}.{config.format}"
         path = os.path.join(os.fspath(folder or os.getcwd()), name)
-        network = config.saved_network or p.get("network") or p.train_network
+        network = config.saved_network or p.train_network
         save_checkpoint(
             network, path, async_save=config.async_save, append_dict=self._more(p),
             crc_check=config.crc_check, format=config.format,
