@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from ..errors import GradientError
-from ..ir.graph import Graph
+from ..ir.graph import Graph, GraphNode
 from ..op import Op
 from ..runtime.lower import lower
 from ..tensor import Tensor
@@ -186,7 +186,7 @@ class GraphPlan:
                 values.append(r)
             else:
                 values.append(Tensor._make(t.on(self.device), r))
-        return interpret(lin.backward, [*values, *given])
+        return interpret(lin.backward, [*values, *given], self.device)
 
 
 class OwnResult:
@@ -204,10 +204,19 @@ class OwnResult:
         return self.handle
 
 
-def interpret(graph: Graph, values: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Run a graph through the door on tensors: every op is dispatched, and recorded where they are."""
+def interpret(
+    graph: Graph, values: Sequence[Tensor], device: Device | None = None
+) -> tuple[Tensor, ...]:
+    """Run a graph through the door on tensors: every op is dispatched, and recorded where they are.
+
+    Nodes without operands make their constants on `device`; without one, where ops run now.
+    """
     env: dict[int, Any] = dict(enumerate(values))
     for node in graph.nodes:
+        if not node.operands and device is not None:
+            made = _constants(node, graph, device)
+            env.update(zip(node.results, made, strict=True))
+            continue
         operands = tuple(None if i is None else env[i] for i in node.operands)
         out = call_op(node.op, operands, node.attributes)
         if node.single:
@@ -215,6 +224,26 @@ def interpret(graph: Graph, values: Sequence[Tensor]) -> tuple[Tensor, ...]:
         else:
             env.update(zip(node.results, out, strict=True))
     return tuple(env[i] for i in graph.outputs)
+
+
+_makers: dict[Any, Callable[..., Any]] = {}
+
+
+def _constants(node: GraphNode, graph: Graph, device: Device) -> list[Tensor]:
+    """The results of a node without operands, made on a device."""
+    key = (node.op, node.op.key((), node.attributes), device)
+    call = _makers.get(key)
+    types = [graph.types[i] for i in node.results]
+    if call is None:
+        ids = tuple(range(len(types)))
+        alone = dataclasses.replace(node, results=ids)
+        call = lower(Graph(0, types, [alone], ids, node.single), device)
+        if len(_makers) > 1024:
+            _makers.clear()
+        _makers[key] = call
+    found = call()
+    handles = (found,) if node.single else found
+    return [Tensor._make(t.on(device), h) for t, h in zip(types, handles, strict=True)]
 
 
 def call_op(op: Op, operands: tuple[Any, ...], attributes: Any) -> Any:

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from .. import context
-from ..autodiff.tape import GraphPlan, Node, Output, OwnResult, active
+from ..autodiff.tape import GraphPlan, Node, Output, OwnResult, active, interpret
 from ..backend import registry
 from ..dtype import promote_scalar, scalar_dtype
 from ..errors import ArgumentError, DeviceError
-from ..ir.builder import GraphBuilder
+from ..ir.builder import GraphBuilder, expand
 from ..ir.graph import Graph
 from ..op import Op, _eager, drop_tables, numbers
 from ..tensor import Tensor, check_index, commit
@@ -159,15 +159,25 @@ def _prepare(
     wanted = tuple(t.level > 0 for t in types if t is not None)
     if level == 1:
         return _recorded_call(op, graph, types, wanted, device, plain)
-    if op.body is not None and op.bprop_rule is None:
-        body = op.body
-        return _guarded(plain, lambda *xs: body(*op.arguments(xs), **attributes))
     target = op.promoted_dtype(types)
     if target is not None and any(
         t is not None and t.dtype is not target for t in types[op.promote_from :]
     ):
         return _guarded(plain, _promoting_call(op, target, attributes))
+    if op.body is not None and op.bprop_rule is None:
+        body = expand(op, tuple([None if t is None else t.plain for t in types]), attributes)
+        return _guarded(plain, _interpreted(body, device))
     return _deep_call(op, graph, types, wanted, device, plain)
+
+
+def _interpreted(graph: Graph, device: Device) -> Callable[..., Any]:
+    """A composite op by op, each recorded in turn."""
+
+    def call(*operands: Any) -> Any:
+        found = interpret(graph, [x for x in operands if x is not None], device)
+        return found[0] if graph.single else found
+
+    return call
 
 
 def _present(types: Sequence[TensorType | None]) -> tuple[int, ...] | None:
