@@ -10,8 +10,9 @@ import numpy as np
 
 from ..dtype import DType, as_dtype, bool_, float32, int32, int64, promote, scalar_dtype
 from ..errors import ArgumentError, ArgumentValueError, DTypeError
+from ..ir.builder import GraphTensor
 from ..op import op
-from ..tensor import Tensor
+from ..tensor import Tensor, commit
 from .axes import axis_of
 from .creation import cast, cast_to, iota
 from .creation import fill as fill_by
@@ -248,29 +249,40 @@ def fills(x: Tensor, value: Any) -> Tensor:
     return full_like(x, value)
 
 
+@op(name="new_full", differentiable=False)
+def new_full_by(input: Tensor, shape: Sequence[int], value: Any, dtype: DType):
+    """Composite: a tensor of `shape`, on the device of `input`, with every element `value`."""
+    return fill_by(shape, value, dtype)
+
+
+def _filled(self: Tensor, name: str, shape: Any, value: Any, dtype: Any) -> Tensor:
+    found = self.dtype if dtype is None else as_dtype(dtype)
+    return new_full_by(self, _sizes(name, shape), _fit(value, found), found)
+
+
 @tensor_method("new_zeros")
 def _tensor_new_zeros(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
     """Zeros of another shape and the dtype of this tensor."""
-    return zeros(spread("new_zeros", "size", size), self.dtype if dtype is None else dtype)
+    return _filled(self, "new_zeros", spread("new_zeros", "size", size), 0, dtype)
 
 
 @tensor_method("new_ones")
 def _tensor_new_ones(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
     """Ones of another shape and the dtype of this tensor."""
-    return ones(spread("new_ones", "size", size), self.dtype if dtype is None else dtype)
+    return _filled(self, "new_ones", spread("new_ones", "size", size), 1, dtype)
 
 
 @tensor_method("new_full")
 def _tensor_new_full(self: Tensor, size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
     """One value in another shape and the dtype of this tensor."""
-    return full(size, fill_value, dtype=self.dtype if dtype is None else dtype)
+    return _filled(self, "new_full", size, _number("new_full", fill_value)[0], dtype)
 
 
 @tensor_method("new_empty")
 def _tensor_new_empty(self: Tensor, *size: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor of another shape and the dtype of this one; its values do not matter."""
     del device
-    return zeros(spread("new_empty", "size", size), self.dtype if dtype is None else dtype)
+    return _filled(self, "new_empty", spread("new_empty", "size", size), 0, dtype)
 
 
 @op(name="eye", differentiable=False)
@@ -476,13 +488,28 @@ def _zero_d(x: Tensor) -> Tensor:
     return reshape_to(x, ()) if x.shape and x.size == 1 else x
 
 
-def as_index(indices: Any) -> Any:
+def beside(like: Tensor, value: Any) -> Tensor:
+    """A tensor of `value`, host data sent to the device of `like`, so that what is made of it lives there too."""
+    if not isinstance(value, Tensor):
+        value = Tensor(value)
+    device = like._type.device
+    if device is not None and value._type.device is None and not isinstance(value, GraphTensor):
+        commit(value, device)
+    return value
+
+
+def as_index(indices: Any, like: Tensor | None = None) -> Any:
     """Indices as int32 or int64, the dtypes that gather and scatter take; other integers become int64.
+
+    Args:
+        like: the tensor that will be indexed.
 
     Raises:
         DTypeError: not integers.
     """
-    if not isinstance(indices, Tensor):
+    if like is not None:
+        indices = beside(like, indices)
+    elif not isinstance(indices, Tensor):
         indices = Tensor(indices)
     kind = indices.dtype
     if kind is int32 or kind is int64:

@@ -15,7 +15,7 @@ from ..tensor import Tensor
 from ..types import size_of
 from .axes import axis_of
 from .creation import cast_to, iota
-from .creation_functions import as_index
+from .creation_functions import as_index, beside
 from .gather_scatter import from_zero, gather_by, gather_elements_by, normal_indices
 from .joining import broadcast_tensors, stack, unstack
 from .logic import logical_or, select_by
@@ -116,7 +116,7 @@ def gather(input_params: Tensor, input_indices: Any, axis: int, batch_dims: int 
     if not shape:
         raise ShapeError("gather: got a 0-d tensor; wanted at least one axis")
     at = axis_of("gather", axis, len(shape))
-    indices = as_index(input_indices)
+    indices = as_index(input_indices, input_params)
     if not batch_dims:
         return gather_by(input_params, indices, at)
     b = batch_dims + len(indices.shape) if batch_dims < 0 else batch_dims
@@ -177,7 +177,7 @@ def gather_elements(input: Tensor, dim: int, index: Any) -> Tensor:
         [[1, 1],
          [4, 3]])
     """
-    indices = as_index(index)
+    indices = as_index(index, input)
     if not input.shape and not indices.shape:
         axis_of("gather_elements", dim, 0)
         flat = gather_elements_by(reshape_to(input, (1,)), reshape_to(indices, (1,)), 0)
@@ -239,7 +239,7 @@ def gather_nd(input_x: Tensor, indices: Any) -> Tensor:
         >>> ms.ops.gather_nd(ms.Tensor([[1, 2], [3, 4]]), ms.Tensor([[0, 1], [1, 0]]))
         Tensor(shape=[2], dtype=Int64, value= [2, 3])
     """
-    at = as_index(indices)
+    at = as_index(indices, input_x)
     try:
         return gather_nd_by(input_x, at)
     except IndexError:
@@ -261,7 +261,7 @@ def index_select(input: Tensor, axis: int, index: Any) -> Tensor:
         [[2],
          [4]])
     """
-    indices = as_index(index)
+    indices = as_index(index, input)
     if len(indices.shape) > 1:
         raise ShapeError(f"index_select: got an index of shape {indices.shape}; wanted one axis")
     if not indices.shape:
@@ -288,7 +288,7 @@ def take(input: Tensor, index: Any) -> Tensor:
         >>> ms.ops.take(ms.Tensor([[1, 2], [3, 4]]), ms.Tensor([0, 3]))
         Tensor(shape=[2], dtype=Int64, value= [1, 4])
     """
-    return gather_by(reshape_to(input, (input.size,)), as_index(index), 0)
+    return gather_by(reshape_to(input, (input.size,)), as_index(index, input), 0)
 
 
 @tensor_method("take")
@@ -312,7 +312,7 @@ def _tensor_take(
     x = reshape_to(self, (self.size,)) if axis is None or not self.shape else self
     at = axis_of("take", 0 if axis is None else axis, len(x.shape))
     n = x.shape[at]
-    found = as_index(indices)
+    found = as_index(indices, self)
     if mode == "wrap" and n:
         found = P.remainder(found, n)
     elif mode == "clip" and n:
@@ -345,7 +345,7 @@ def reverse_sequence(x: Tensor, seq_lengths: Tensor, seq_dim: int, batch_dim: in
         raise ShapeError(
             f"reverse_sequence: got {seq_lengths.shape} lengths for axes {seq_dim} and {batch_dim} of {x.shape}"
         )
-    return reverse_sequence_by(x, as_index(seq_lengths), seq, batch)
+    return reverse_sequence_by(x, as_index(seq_lengths, x), seq, batch)
 
 
 @op(name="reverse_sequence")
@@ -372,7 +372,7 @@ def _tensor_choose(self: Tensor, choices: Any, mode: str = "clip") -> Tensor:
             ``"raise"`` raises IndexError.
     """
     parts = choices if isinstance(choices, (tuple, list)) else unstack(choices)
-    wide = broadcast_tensors(self, *parts)
+    wide = broadcast_tensors(self, *[beside(self, p) for p in parts])
     rows = stack(wide[1:], 0)
     n = rows.shape[0]
     at = as_index(wide[0])

@@ -17,8 +17,9 @@ from . import (
     rounding,
     trigonometry,
 )
-from .creation import cast, fill
+from .creation import cast
 from .methods import tensor_method
+from .table import P
 
 __all__: list[str] = []
 
@@ -100,14 +101,14 @@ globals().update({f"_tensor_{n}": _in_place(n, f) for n, f in _FUNCTIONS.items()
 @tensor_method("zero_")
 def _tensor_zero_(self: Tensor) -> Tensor:
     """Every element becomes 0, in place. Returns the tensor."""
-    return write(self, fill(self.shape, 0, self.dtype), "zero_")
+    return write(self, P.full_like(self, 0, self.dtype), "zero_")
 
 
 @tensor_method("fill_")
 def _tensor_fill_(self: Tensor, value: Any) -> Tensor:
     """Every element becomes `value`, a number or 0-d tensor, in place. Returns the tensor."""
     number = value.item() if isinstance(value, Tensor) else value
-    return write(self, fill(self.shape, number, self.dtype), "fill_")
+    return write(self, P.full_like(self, number, self.dtype), "fill_")
 
 
 @tensor_method("copy_")
@@ -116,5 +117,5 @@ def _tensor_copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     del non_blocking
     value = cast(src, self.dtype)
     if value.shape != self.shape:
-        value = value.broadcast_to(self.shape)  # type: ignore[attr-defined]
+        value = value.broadcast_to(self.shape)
     return write(self, value, "copy_")

@@ -14,7 +14,7 @@ from ..tensor import Tensor
 from ..types import size_of
 from .axes import axis_of
 from .creation import cast, fill
-from .creation_functions import as_index
+from .creation_functions import as_index, beside
 from .gather_scatter import (
     from_zero,
     gather_by,
@@ -48,7 +48,8 @@ def scatter_along(
     name: str, input: Tensor, axis: int, index: Any, src: Any, add: bool = False
 ) -> Tensor:
     """out[index[i][j]][j] = (or +=) src[i][j] for axis 0, and so for any; `src` may be larger, or a number."""
-    indices = as_index(index)
+    indices = as_index(index, input)
+    src = beside(input, src) if isinstance(src, Tensor) else src
     shape = input.shape
     if not shape:
         flat = scatter_along(name, reshape_to(input, (1,)), axis, reshape_to(indices, (indices.size,)),
@@ -168,9 +169,9 @@ def scatter_reduce_by(input: Tensor, indices: Tensor, updates: Tensor, mode: str
 
 def scatter_rows(name: str, input: Tensor, indices: Any, updates: Any, mode: str) -> Tensor:
     """A copy with rows of axis 0 replaced by, or combined with, updates; mode: update add sub mul div max min."""
-    at = as_index(indices)
+    at = as_index(indices, input)
     wanted = at.shape + input.shape[1:]
-    rows = cast(updates if isinstance(updates, Tensor) else Tensor(updates), input.dtype)
+    rows = cast(beside(input, updates), input.dtype)
     if rows.shape != wanted:
         if rows.size != 1 and rows.shape != ():
             raise ShapeError(f"{name}: got updates of shape {rows.shape}; wanted {wanted}")
@@ -201,9 +202,9 @@ def scatter_nd_write(input: Tensor, indices: Tensor, updates: Tensor, mode: str)
 
 def scatter_nd_mode(name: str, input: Tensor, indices: Any, updates: Any, mode: str) -> Tensor:
     """`scatter_nd_write` with checked operands."""
-    at = as_index(indices)
+    at = as_index(indices, input)
     count = check_nd(name, input.shape, at)
-    new = updates if isinstance(updates, Tensor) else Tensor(updates)
+    new = beside(input, updates)
     wanted = at.shape[:-1] + input.shape[count:]
     if new.shape != wanted:
         raise ShapeError(
@@ -316,7 +317,7 @@ def scatter_nd(indices: Any, updates: Any, shape: Sequence[int]) -> Tensor:
         Tensor(shape=[3], dtype=Float32, value= [ 0.00000000e+00,  5.00000000e+00,  0.00000000e+00])
     """
     new = updates if isinstance(updates, Tensor) else Tensor(updates)
-    at = as_index(indices)
+    at = as_index(indices, new)
     size = tuple(shape.tolist() if isinstance(shape, Tensor) else shape)
     count = check_nd("scatter_nd", size, at)
     wanted = at.shape[:-1] + size[count:]
@@ -342,12 +343,12 @@ def index_write(
     if not shape:
         raise ShapeError(f"{name}: got a 0-d tensor; wanted at least one axis")
     at = axis_of(name, axis, len(shape))
-    indices = as_index(index)
+    indices = as_index(index, input)
     if len(indices.shape) > 1:
         raise ShapeError(f"{name}: got an index of shape {indices.shape}; wanted one axis")
     indices = reshape_to(indices, (indices.size,))
     wanted = gathered_shape(shape, indices.shape, at)
-    new = source if isinstance(source, Tensor) else Tensor(source)
+    new = beside(input, source)
     if new.shape != wanted:
         if new.shape != ():
             raise ShapeError(f"{name}: got a source of shape {new.shape}; wanted {wanted}")
@@ -390,8 +391,8 @@ def index_fill(x: Tensor, axis: int, index: Any, value: Any) -> Tensor:
 
 def _rows_of(name: str, x: Tensor, v: Tensor, indices: Any, mode: str) -> Tensor:
     at = (indices,) if isinstance(indices, (int, np.integer)) else indices
-    new = v if isinstance(v, Tensor) else Tensor(v)
-    found = as_index(at if isinstance(at, Tensor) else list(at))
+    new = beside(x, v)
+    found = as_index(at if isinstance(at, Tensor) else list(at), x)
     if new.shape != found.shape + x.shape[1:] and new.shape == x.shape[1:] and found.size == 1:
         new = reshape_to(new, (1, *new.shape))
     return scatter_rows(name, x, found, new, mode)
@@ -462,7 +463,8 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """
     if mask.dtype is not bool_:
         raise DTypeError(f"masked_scatter: mask has dtype {mask.dtype.name}; wanted bool")
-    where = broadcast_to(mask, x.shape)
+    source = beside(x, source)
+    where = broadcast_to(beside(x, mask), x.shape)
     at = nonzero_by(reshape_to(where, (where.size,)))
     count = at.shape[0]
     if source.size < count:
@@ -533,7 +535,7 @@ def slice_scatter(
     begin, stop, strides = [0] * len(input.shape), list(input.shape), [1] * len(input.shape)
     begin[at], stop[at], strides[at] = first, last, by
     wanted = gathered_shape(input.shape, (len(range(first, last, by)),), at)
-    new = broadcast_to(cast(src, input.dtype), wanted)
+    new = broadcast_to(cast(beside(input, src), input.dtype), wanted)
     return update_by(input, new, begin, stop, strides)
 
 
@@ -541,7 +543,7 @@ def slice_scatter(
 
 
 def _segments(name: str, x: Tensor, segment_ids: Any, num_segments: Any, mode: str, start: Any) -> Tensor:
-    ids = as_index(segment_ids)
+    ids = as_index(segment_ids, x)
     if isinstance(num_segments, Tensor):
         num_segments = num_segments.item()
     k = len(ids.shape)

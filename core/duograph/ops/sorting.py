@@ -13,7 +13,7 @@ from ..tensor import Tensor
 from ..types import TensorType, broadcast_shapes
 from .axes import axis_of
 from .creation import cast_to, fill, iota, zeros_of
-from .creation_functions import as_index
+from .creation_functions import as_index, beside
 from .gather_scatter import gather_by, gather_elements_by, scatter_elements_set_by
 from .joining import broadcast_to
 from .logic import logical_and, logical_not, logical_or, select_by
@@ -367,8 +367,8 @@ def searchsorted(
     """
     if side not in (None, "left", "right") or (side == "left" and right):
         raise ArgumentValueError(f"searchsorted: got side={side!r} and right={right}")
-    if not isinstance(values, Tensor):
-        values = Tensor(values)
+    values = beside(sorted_sequence, values)
+    sorted_sequence = beside(values, sorted_sequence)
     shape = sorted_sequence.shape
     if not shape or (len(shape) > 1 and shape[:-1] != values.shape[:-1]):
         raise ShapeError(
@@ -376,7 +376,7 @@ def searchsorted(
             f"one axis, or equal leading ones"
         )
     if sorter is not None:
-        sorted_sequence = gather_elements_by(sorted_sequence, as_index(sorter), len(shape) - 1)
+        sorted_sequence = gather_elements_by(sorted_sequence, as_index(sorter, sorted_sequence), len(shape) - 1)
     found = searchsorted_by(sorted_sequence, values, bool(right) or side == "right")
     return cast_to(found, int32) if out_int32 else found
 
@@ -497,7 +497,8 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
         raise ShapeError(
             f"masked_select: got shapes {input.shape} and {mask.shape}; wanted ones that broadcast"
         )
-    wide, where = broadcast_to(input, shape), broadcast_to(mask, shape)
+    wide = broadcast_to(beside(mask, input), shape)
+    where = broadcast_to(beside(input, mask), shape)
     at = nonzero_by(reshape_to(where, (where.size,)))
     return gather_by(reshape_to(wide, (wide.size,)), reshape_to(at, (at.size,)), 0)
 
