@@ -8,7 +8,7 @@ from ... import ops
 from ...common.initializer import initializer
 from ...dtype import float32
 from ...errors import ArgumentError
-from ...ops.softmax import softmax
+from ...ops.softmax_ops import softmax
 from ...parameter import Parameter
 from ...tensor import Tensor
 from .. import _check

@@ -10,7 +10,7 @@ from ... import ops
 from ...common.initializer import XavierNormal, XavierUniform, Zero, initializer
 from ...dtype import float32
 from ...errors import ArgumentError, ArgumentValueError, ShapeError
-from ...ops.softmax import softmax
+from ...ops.softmax_ops import softmax
 from ...parameter import Parameter
 from ...tensor import Tensor
 from .. import _check

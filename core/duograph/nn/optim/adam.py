@@ -183,11 +183,13 @@ class AdamWeightDecay(Optimizer):
         super().__init__(learning_rate, params, weight_decay)
         _betas("AdamWeightDecay", beta1, beta2, eps)
         self.beta1, self.beta2, self.eps = beta1, beta2, eps
+        self._decay_now: Any = None
         self.moments1 = self._state("adam_m")
         self.moments2 = self._state("adam_v")
 
     def decay_weight(self, gradients: Any) -> Any:
-        """The gradients: the decay enters the update, not the gradient."""
+        """The gradients: the decay of this step is kept for the update, and enters there."""
+        self._decay_now = self.get_weight_decay()
         return tuple(gradients)
 
     def update(self, i: int, param: Any, grad: Any, lr: Any, decay: float, scale: float) -> None:
@@ -196,7 +198,7 @@ class AdamWeightDecay(Optimizer):
             param, m, v, grad, lr, self.beta1, self.beta2, self.eps, decay, scale
         )
         if self.dynamic_weight_decay and self.decay_flags[i]:
-            rate = self.get_weight_decay()
+            rate = self._decay_now
             rate = rate[i] if isinstance(rate, tuple) else rate
             new = new - param * (lr * rate)
         param.set_data(new)

@@ -18,7 +18,7 @@ class SGD(Optimizer):
     """Stochastic gradient descent (`mindspore.nn.SGD`).
 
     The velocity starts as the first gradient; then `v = momentum * v + (1 - dampening) * g` and
-    `p = p - lr * v`, or `p = p - lr * (g + momentum * v)` with `nesterov`. Weight decay spares no Parameter.
+    `p = p - lr * v`, or `p = p - lr * (g + momentum * v)` with `nesterov`.
 
     Args:
         params, learning_rate, weight_decay, loss_scale: see `Optimizer`; the rate is 0.1 by default.
@@ -59,8 +59,6 @@ class SGD(Optimizer):
         self.momentum = Parameter(Tensor(float(momentum)), name="momentum")
         self.accum = self._state("accum")
         self.stat = self._state("stat", "ones")
-        if not self.is_group:
-            self.decay_flags = (True,) * len(self.parameters)
 
     def update(self, i: int, param: Any, grad: Any, lr: Any, decay: float, scale: float) -> None:
         new, accum, stat = ops.sgd_step(
