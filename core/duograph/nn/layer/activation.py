@@ -8,7 +8,6 @@ from ... import ops
 from ...common.initializer import initializer
 from ...dtype import float32
 from ...errors import ArgumentError
-from ...ops.softmax_ops import softmax
 from ...parameter import Parameter
 from ...tensor import Tensor
 from .. import _check
@@ -300,7 +299,7 @@ class Softmax(Cell):
         self.axis = axis
 
     def construct(self, x: Tensor) -> Tensor:
-        return softmax(x, self.axis)
+        return ops.softmax(x, self.axis)
 
 
 class Softmin(Cell):
@@ -317,7 +316,7 @@ class Softmin(Cell):
         self.axis = axis
 
     def construct(self, x: Tensor) -> Tensor:
-        return softmax(-x, self.axis)
+        return ops.softmax(-x, self.axis)
 
 
 class Softmax2d(Cell):
@@ -331,7 +330,7 @@ class Softmax2d(Cell):
 
     def construct(self, x: Tensor) -> Tensor:
         _check.rank("Softmax2d", x, 3, 4)
-        return softmax(x, -3)
+        return ops.softmax(x, -3)
 
 
 class LogSoftmax(Cell):

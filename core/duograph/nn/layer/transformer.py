@@ -10,7 +10,6 @@ from ... import ops
 from ...common.initializer import XavierNormal, XavierUniform, Zero, initializer
 from ...dtype import float32
 from ...errors import ArgumentError, ArgumentValueError, ShapeError
-from ...ops.softmax_ops import softmax
 from ...parameter import Parameter
 from ...tensor import Tensor
 from .. import _check
@@ -182,7 +181,7 @@ class MultiheadAttention(Cell):
         bias = self._bias(mask, padding, length, source, batch, extra, scores.dtype)
         if bias is not None:
             scores = scores + bias
-        weights = softmax(scores, -1)
+        weights = ops.softmax(scores, -1)
         if self.dropout and self.training:
             weights = ops.dropout(weights, p=self.dropout, training=True)
         out = ops.matmul(weights, v).transpose(2, 0, 1, 3).reshape(length, batch, self.embed_dim)
