@@ -31,6 +31,7 @@ from duograph.backend.protocol import Backend, BackendSpec, DeviceInfo
 """
 BROKEN = {
     "import": ("bad", "import no_such_driver", "No module named 'no_such_driver'"),
+    "exit": ("bad", "raise SystemExit('no licence')", "SystemExit: no licence"),
     "syntax": ("bad", "def f(:", "SyntaxError"),
     "hook raises": (
         "bad",

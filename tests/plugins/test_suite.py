@@ -128,7 +128,7 @@ def test_an_entry_that_matches_no_test_is_told(site, device):
 
 def test_the_plugin_leaves_other_projects_alone(site):
     """Loaded in every pytest run of the environment, it takes no option name and imports no backend."""
-    site.install("loud", "raise SystemExit('loaded')")
+    site.install("loud", "open('loaded', 'w').close()")
     (site.folder / "conftest.py").write_text(
         "def pytest_addoption(parser):\n"
         "    parser.addoption('--device', default='theirs')\n"
@@ -141,6 +141,7 @@ def test_the_plugin_leaves_other_projects_alone(site):
     done = site.command(line)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "conformance" not in done.stdout
+    assert not (site.folder / "loaded").exists()
 
 
 def test_a_required_device_that_is_absent_stops_the_run(site, device):

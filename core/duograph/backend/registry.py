@@ -77,7 +77,7 @@ def _load() -> pluggy.PluginManager:
                 origin = f"{point.dist.name} {point.dist.version} ({point.value})"
             try:
                 module = point.load()
-            except Exception as error:  # noqa: BLE001 (a plugin may fail in any way; its words are kept)
+            except (Exception, SystemExit) as error:  # noqa: BLE001 (a plugin may fail in any way; its words are kept)
                 _entries[point.name] = Entry(point.name, None, origin, problem=_words(error))
                 continue
             _register_module(manager, module, point.name, origin)
@@ -100,7 +100,7 @@ def _register_module(manager: pluggy.PluginManager, module: Any, name: str, orig
         specs = _specs(hook()) if hook is not None else ()
         for take in on_plugin:
             take(module)
-    except Exception as error:  # noqa: BLE001 (a plugin may fail in any way; its words are kept)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (a plugin may fail in any way; its words are kept)
         if manager.has_plugin(name):
             manager.unregister(name=name)
         _entries[name] = Entry(name, None, origin, problem=_words(error))
@@ -197,7 +197,7 @@ def problem_of(entry: Entry) -> str | None:
                         entry.backend = made
                     else:
                         entry.problem = reason
-                except Exception as error:  # noqa: BLE001 (a plugin may fail in any way; its words are kept)
+                except (Exception, SystemExit) as error:  # noqa: BLE001 (a plugin may fail in any way; its words are kept)
                     entry.problem = _words(error)
     return entry.problem
 

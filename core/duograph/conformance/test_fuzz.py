@@ -31,7 +31,7 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "transposed back": lambda x: x.T.reshape(x.shape),
     "rolled": lambda x: ops.concat((x[1:], x[:1])),
     "centred": lambda x: x - x.mean(axis=0, keep_dims=True),
-    "softmax": lambda x: ops.softmax(x, -1),
+    "softmax": lambda x: P.softmax(x, 1),
     "largest": lambda x: x - ops.amax(x, 1, True),
     "summed": lambda x: P.cumsum(x, 1, False, False) * 0.25,
     "picked": lambda x: P.gather(x, ms.Tensor(np.array([2, 0, 1, 2])), 0),
