@@ -79,7 +79,7 @@ def _(x, w, stride, padding, dilation, groups):
     y = np.zeros((n, groups, o // groups, size_of(out)), x.dtype)
     w = w.reshape(groups, o // groups, *w.shape[1:])
     for k, where in _taps(w.shape[3:], out, stride, dilation):
-        part = x[(slice(None), slice(None), *where)].reshape(n, groups, -1, size_of(out))
+        part = x[(slice(None), slice(None), *where)].reshape(n, groups, w.shape[2], size_of(out))
         y += w[(slice(None), slice(None), slice(None), *k)] @ part
     return y.reshape(n, o, *out).astype(dtype)
 
@@ -292,21 +292,21 @@ def conv1d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, pad_mode: str = "valid",
     padding: Any = 0, dilation: Any = 1, groups: int = 1,
 ) -> Tensor:  # fmt: skip
-    return convolve("conv1d", input, weight, bias, stride, pad_mode, padding, dilation, groups, 1)  # type: ignore[no-any-return]
+    return convolve("conv1d", input, weight, bias, stride, pad_mode, padding, dilation, groups, 1)
 
 
 def conv2d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, pad_mode: str = "valid",
     padding: Any = 0, dilation: Any = 1, groups: int = 1,
 ) -> Tensor:  # fmt: skip
-    return convolve("conv2d", input, weight, bias, stride, pad_mode, padding, dilation, groups, 2)  # type: ignore[no-any-return]
+    return convolve("conv2d", input, weight, bias, stride, pad_mode, padding, dilation, groups, 2)
 
 
 def conv3d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, pad_mode: str = "valid",
     padding: Any = 0, dilation: Any = 1, groups: int = 1,
 ) -> Tensor:  # fmt: skip
-    return convolve("conv3d", input, weight, bias, stride, pad_mode, padding, dilation, groups, 3)  # type: ignore[no-any-return]
+    return convolve("conv3d", input, weight, bias, stride, pad_mode, padding, dilation, groups, 3)
 
 
 def transposed(
@@ -373,21 +373,21 @@ def conv_transpose1d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
     output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
 ) -> Tensor:  # fmt: skip
-    return transposed("conv_transpose1d", input, weight, bias, stride, padding, output_padding, groups, dilation, 1)  # type: ignore[no-any-return]
+    return transposed("conv_transpose1d", input, weight, bias, stride, padding, output_padding, groups, dilation, 1)
 
 
 def conv_transpose2d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
     output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
 ) -> Tensor:  # fmt: skip
-    return transposed("conv_transpose2d", input, weight, bias, stride, padding, output_padding, groups, dilation, 2)  # type: ignore[no-any-return]
+    return transposed("conv_transpose2d", input, weight, bias, stride, padding, output_padding, groups, dilation, 2)
 
 
 def conv_transpose3d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
     output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
 ) -> Tensor:  # fmt: skip
-    return transposed("conv_transpose3d", input, weight, bias, stride, padding, output_padding, groups, dilation, 3)  # type: ignore[no-any-return]
+    return transposed("conv_transpose3d", input, weight, bias, stride, padding, output_padding, groups, dilation, 3)
 
 
 for _n, _functions in enumerate(
@@ -460,7 +460,7 @@ def unfold(
     """
     if input.ndim != 4:
         raise ShapeError(f"unfold: got input of shape {input.shape}; wanted (N, C, H, W)")
-    return unfold_by(  # type: ignore[no-any-return]
+    return unfold_by(
         input,
         tuple_of("unfold", "kernel_size", kernel_size, 2),
         tuple_of("unfold", "stride", stride, 2),
@@ -504,4 +504,4 @@ def fold(
     count = size_of(window_sizes("fold", sizes, kernel, strides, pads, dilations))
     if input.shape[2] != count:
         raise ShapeError(f"fold: got {input.shape[2]} windows; wanted {count} for size {sizes}")
-    return fold_by(input, sizes, kernel, strides, pads, dilations)  # type: ignore[no-any-return]
+    return fold_by(input, sizes, kernel, strides, pads, dilations)

@@ -129,7 +129,7 @@ def _(dout, indices, input_shape):
     wide = np.float32 if dout.dtype.itemsize == 2 else dout.dtype
     dx = np.zeros((n, c, size_of(input_shape[2:])), wide)
     i, j = np.ogrid[:n, :c]
-    flat = indices.reshape(n, c, -1)
+    flat = indices.reshape(n, c, size_of(indices.shape[2:]))
     np.add.at(dx, (i[..., None], j[..., None], flat), dout.reshape(flat.shape).astype(wide))
     return dx.reshape(input_shape).astype(dout.dtype)
 
@@ -316,6 +316,7 @@ def adaptive_max(input: Tensor, output_size: Ints):
         here = index.reshape(shape) * size_of(sizes[i + 1 :])
         place = here if place is None else place + here
         inside = mask.reshape(shape) if inside is None else inside & mask.reshape(shape)
+    assert inside is not None and place is not None  # there is at least one spatial axis
     perm = (0, 1, *range(2, 2 + 2 * k, 2), *range(3, 3 + 2 * k, 2))
     order = (*range(0, 2 * k, 2), *range(1, 2 * k, 2))
     flat = (*output_size, size_of(most))
@@ -325,8 +326,8 @@ def adaptive_max(input: Tensor, output_size: Ints):
     parts = P.select(inside, parts, P.fill((), _lowest(input.dtype, -1), input.dtype))
     values, first = P.max_with_index(parts, 2 + k, True)
     places = P.gather_elements(P.broadcast_to(place, (n, c, *flat)), first, 2 + k)
-    shape = (n, c, *output_size)
-    return P.reshape(values, shape), P.reshape(places, shape)
+    full = (n, c, *output_size)
+    return P.reshape(values, full), P.reshape(places, full)
 
 
 # ---- public functions ---------------------------------------------------------------------------
@@ -370,7 +371,7 @@ def _ceil_padding(
     return tuple(found)
 
 
-def _max(name, x, kernel_size, stride, padding, dilation, return_indices, ceil_mode, n):  # type: ignore[no-untyped-def]
+def _max(name, x, kernel_size, stride, padding, dilation, return_indices, ceil_mode, n):
     x, single = _batched(name, x, n)
     kernel = tuple_of(name, "kernel_size", kernel_size, n)
     strides = kernel if stride is None else tuple_of(name, "stride", stride, n)
@@ -430,7 +431,7 @@ def max_pool3d(
     return _max("max_pool3d", x, kernel_size, stride, padding, dilation, return_indices, ceil_mode, 3)
 
 
-def _avg(name, x, kernel_size, stride, padding, ceil_mode, include, divisor, n):  # type: ignore[no-untyped-def]
+def _avg(name, x, kernel_size, stride, padding, ceil_mode, include, divisor, n):
     x, single = _batched(name, x, n)
     kernel = tuple_of(name, "kernel_size", kernel_size, n)
     strides = kernel if stride is None else tuple_of(name, "stride", stride, n)
@@ -477,14 +478,14 @@ def avg_pool1d(
     input_x: Tensor, kernel_size: Any = 1, stride: Any = 1, padding: Any = 0, ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Tensor:  # fmt: skip
-    return _avg("avg_pool1d", input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, 0, 1)  # type: ignore[no-any-return]
+    return _avg("avg_pool1d", input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, 0, 1)
 
 
 def avg_pool2d(
     input_x: Tensor, kernel_size: Any = 1, stride: Any = 1, padding: Any = 0, ceil_mode: bool = False,
     count_include_pad: bool = True, divisor_override: int = 0,
 ) -> Tensor:  # fmt: skip
-    return _avg(  # type: ignore[no-any-return]
+    return _avg(
         "avg_pool2d", input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, 2
     )
 
@@ -493,7 +494,7 @@ def avg_pool3d(
     input_x: Tensor, kernel_size: Any = 1, stride: Any = 1, padding: Any = 0, ceil_mode: bool = False,
     count_include_pad: bool = True, divisor_override: int = 0,
 ) -> Tensor:  # fmt: skip
-    return _avg(  # type: ignore[no-any-return]
+    return _avg(
         "avg_pool3d", input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, 3
     )
 
@@ -531,12 +532,12 @@ _ADAPTIVE_DOC = """{what} of windows that give the size wanted (`mindspore.ops.a
     """
 
 
-def _adaptive_avg(name, input, output_size, n):  # type: ignore[no-untyped-def]
+def _adaptive_avg(name, input, output_size, n):
     x, single = _batched(name, input, n)
     return _unbatched(adaptive_avg(x, _output_size(name, x, output_size, n)), single)
 
 
-def _adaptive_max(name, input, output_size, return_indices, n):  # type: ignore[no-untyped-def]
+def _adaptive_max(name, input, output_size, return_indices, n):
     x, single = _batched(name, input, n)
     values, indices = adaptive_max(x, _output_size(name, x, output_size, n))
     values = _unbatched(values, single)
@@ -544,15 +545,15 @@ def _adaptive_max(name, input, output_size, return_indices, n):  # type: ignore[
 
 
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
-    return _adaptive_avg("adaptive_avg_pool1d", input, output_size, 1)  # type: ignore[no-any-return]
+    return _adaptive_avg("adaptive_avg_pool1d", input, output_size, 1)
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    return _adaptive_avg("adaptive_avg_pool2d", input, output_size, 2)  # type: ignore[no-any-return]
+    return _adaptive_avg("adaptive_avg_pool2d", input, output_size, 2)
 
 
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
-    return _adaptive_avg("adaptive_avg_pool3d", input, output_size, 3)  # type: ignore[no-any-return]
+    return _adaptive_avg("adaptive_avg_pool3d", input, output_size, 3)
 
 
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
@@ -567,7 +568,7 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = 
     return _adaptive_max("adaptive_max_pool3d", input, output_size, return_indices, 3)
 
 
-def _lp(name, x, norm_type, kernel_size, stride, ceil_mode, n):  # type: ignore[no-untyped-def]
+def _lp(name, x, norm_type, kernel_size, stride, ceil_mode, n):
     kernel = tuple_of(name, "kernel_size", kernel_size, n)
     total = _avg(name, P.pow(x, norm_type), kernel, stride, 0, ceil_mode, True, 1, n)
     return P.pow(total, 1.0 / norm_type)
@@ -581,7 +582,7 @@ def lp_pool1d(x: Tensor, norm_type: float, kernel_size: Any, stride: Any = None,
         >>> print(ms.ops.lp_pool1d(ms.ops.ones((1, 1, 4)), 1.0, 2))
         [[[2. 2.]]]
     """
-    return _lp("lp_pool1d", x, norm_type, kernel_size, stride, ceil_mode, 1)  # type: ignore[no-any-return]
+    return _lp("lp_pool1d", x, norm_type, kernel_size, stride, ceil_mode, 1)
 
 
 def lp_pool2d(x: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
@@ -592,7 +593,7 @@ def lp_pool2d(x: Tensor, norm_type: float, kernel_size: Any, stride: Any = None,
         >>> print(ms.ops.lp_pool2d(ms.ops.ones((1, 1, 2, 2)), 1.0, 2))
         [[[[4.]]]]
     """
-    return _lp("lp_pool2d", x, norm_type, kernel_size, stride, ceil_mode, 2)  # type: ignore[no-any-return]
+    return _lp("lp_pool2d", x, norm_type, kernel_size, stride, ceil_mode, 2)
 
 
 def mode_pool(name: str, x: Any, kernel: Ints, stride: Ints, pad_mode: str) -> tuple[tuple[int, int], ...]:
