@@ -105,3 +105,16 @@ def test_the_whole_suite_with_the_inner_ring_alone(name, options):
     line += ["--pyargs", "duograph.conformance", "--device", name, *options]
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr
+
+
+@pytest.mark.parametrize("name", ["CPU", "Reference"])
+def test_our_own_devices_have_no_gaps(name):
+    """Nothing is unsupported or expected to fail on the devices that duograph comes with."""
+    registry = pytest.importorskip("duograph.backend.registry")
+    if name not in registry.entries() or registry.entries()[name].problem is not None:
+        pytest.skip(f"{name} is not installed here")
+    backend = registry.backend(name)
+    assert not getattr(backend, "conformance_unsupported", {})
+    assert not getattr(backend, "conformance_expected_failures", {})
+    assert backend.host_fallback == "off"
+    assert len(backend.dtypes) == 15
