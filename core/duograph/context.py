@@ -81,7 +81,7 @@ _RECORDED: dict[str, Any] = {
 
 settings = Settings()
 _recorded = dict(_RECORDED)
-_lock = threading.Lock()
+_lock = new_lock()
 _FIELDS = {f.name: f for f in dataclasses.fields(Settings)}
 _MODES = {GRAPH_MODE: "GRAPH_MODE (0)", PYNATIVE_MODE: "PYNATIVE_MODE (1)"}
 

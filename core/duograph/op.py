@@ -254,10 +254,10 @@ class Op:
         star = bool(code.co_flags & inspect.CO_VARARGS)
         wanted = self.n_operands + 2
         if not star and len(positional) != wanted:
-            names = ", ".join(p.name for p in self.parameters if p.kind != "attribute")
+            operands = ", ".join(p.name for p in self.parameters if p.kind != "attribute")
             raise ArgumentError(
                 f"{self.name}: the bprop takes {len(positional)} arguments, wanted {wanted}: "
-                f"({names}, out, dout)"
+                f"({operands}, out, dout)"
             )
 
     # ---- calling --------------------------------------------------------------------------------

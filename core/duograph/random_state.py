@@ -30,7 +30,7 @@ _WEYL = (0x9E3779B9, 0xBB67AE85)
 on_seed: list[Callable[[int], None]] = []
 
 
-def philox(state: Sequence[int], count: int) -> np.ndarray[Any, Any]:
+def philox(state: Sequence[int] | np.ndarray[Any, Any], count: int) -> np.ndarray[Any, Any]:
     """`count` uint32 words. Word i is word i % 4 of the block whose counter is (i // 4, offset).
 
     Args:
@@ -77,7 +77,7 @@ class Generator:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._seed = int.from_bytes(os.urandom(8), "little")
         self._position = 0
 

@@ -327,7 +327,7 @@ class Tensor(TensorMethods):
     def __iter__(self) -> Iterator[Tensor]:
         if not self._type.shape:
             raise ArgumentError("iter: got a 0-d tensor; wanted at least one axis")
-        return (self[i] for i in range(self._type.shape[0]))  # type: ignore[index]
+        return (self[i] for i in range(self._type.shape[0]))
 
     def __hash__(self) -> int:
         return id(self)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 
 from .dtype import DType
 
@@ -48,7 +49,7 @@ class TensorType:
     """
 
     __slots__ = ("shape", "dtype", "device", "level", "size", "plain", "_variants")
-    _lock = threading.Lock()
+    _lock = new_lock()
     _plain: dict[tuple[Shape, DType], TensorType] = {}
 
     shape: Shape
@@ -121,7 +122,7 @@ def _rebuild(shape: Shape, dtype: DType) -> TensorType:
     return TensorType.of(shape, dtype)
 
 
-def size_of(shape: Shape) -> int:
+def size_of(shape: Sequence[int]) -> int:
     """Number of elements of a shape."""
     n = 1
     for d in shape:

@@ -56,7 +56,7 @@ _manager: pluggy.PluginManager | None = None
 _loading: pluggy.PluginManager | None = None
 _entries: dict[str, Entry] = {}
 _aliases: dict[str, str] = {}
-_lock = threading.RLock()
+_lock = new_lock()
 _default: Device | None = None
 
 

@@ -300,9 +300,9 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
         Tensor(shape=[3], dtype=Float32, value= [-1.58655256e-01,  0.00000000e+00,  1.95449972e+00])
     """
     if approximate == "none":
-        return gelu_erf(input)  # type: ignore[no-any-return]
+        return gelu_erf(input)
     if approximate == "tanh":
-        return gelu_tanh(input)  # type: ignore[no-any-return]
+        return gelu_tanh(input)
     raise ArgumentValueError(f"gelu: got approximate={approximate!r}; wanted 'none' or 'tanh'")
 
 
@@ -621,9 +621,9 @@ def glu(x: Tensor, axis: int = -1) -> Tensor:
     def half(begin: int) -> Tensor:
         low, high = [0] * x.ndim, list(x.shape)
         low[axis], high[axis] = begin, begin + n // 2
-        return P.strided_slice(x, tuple(low), tuple(high), (1,) * x.ndim)  # type: ignore[no-any-return]
+        return P.strided_slice(x, tuple(low), tuple(high), (1,) * x.ndim)
 
-    return half(0) * sigmoid(half(n // 2))  # type: ignore[no-any-return]
+    return half(0) * sigmoid(half(n // 2))
 
 
 swish = silu
@@ -640,7 +640,7 @@ class Elu(Primitive):
 
     def __call__(self, x: Tensor) -> Tensor:
         """The activation of `x`."""
-        return elu(x, self.alpha)  # type: ignore[no-any-return]
+        return elu(x, self.alpha)
 
 
 class CeLU(Primitive):
@@ -654,7 +654,7 @@ class CeLU(Primitive):
 
     def __call__(self, x: Tensor) -> Tensor:
         """The activation of `x`."""
-        return celu(x, self.alpha)  # type: ignore[no-any-return]
+        return celu(x, self.alpha)
 
 
 class Softplus(Primitive):

@@ -42,7 +42,7 @@ def soft_shrink(input: Tensor, lambd: float = 0.5) -> Tensor:
         >>> ms.ops.soft_shrink(ms.Tensor([-1.0, 0.3, 2.0]))
         Tensor(shape=[3], dtype=Float32, value= [-5.00000000e-01,  0.00000000e+00,  1.50000000e+00])
     """
-    return P.softshrink(input, lambd)  # type: ignore[no-any-return]
+    return P.softshrink(input, lambd)
 
 
 class Inv(Primitive):
@@ -117,7 +117,7 @@ class IsClose(Primitive):
     def __call__(self, input: Tensor, other: Tensor) -> Tensor:
         """Whether elements are close."""
         found = comparison.isclose(input, other, self.rtol, self.atol, self.equal_nan)
-        return found  # type: ignore[no-any-return]
+        return found
 
 
 class ApproximateEqual(Primitive):
@@ -129,7 +129,7 @@ class ApproximateEqual(Primitive):
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
         """Whether elements differ by less than the tolerance."""
-        return comparison.approximate_equal(x, y, self.tolerance)  # type: ignore[no-any-return]
+        return comparison.approximate_equal(x, y, self.tolerance)
 
 
 class NanToNum(Primitive):
@@ -152,4 +152,4 @@ class FloatStatus(Primitive):
     def __call__(self, x: Tensor) -> Tensor:
         """The status of `x`, of shape (1,)."""
         good = P.reduce_all(comparison.isfinite(x), tuple(range(x.ndim)), False)
-        return P.reshape(cast(logic.logical_not(good), float32), (1,))  # type: ignore[no-any-return]
+        return P.reshape(cast(logic.logical_not(good), float32), (1,))

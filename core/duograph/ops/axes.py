@@ -1,4 +1,7 @@
-"""Axes and flags in both of MindSpore's spellings: axis/keepdims of the NumPy-like forms, dim/keepdim of the newer ones."""
+"""Axes and flags in both of MindSpore's spellings.
+
+axis/keepdims are those of the NumPy-like forms, dim/keepdim of the newer ones.
+"""
 
 from __future__ import annotations
 

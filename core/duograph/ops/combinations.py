@@ -162,8 +162,8 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> 
         isinstance(t, Tensor) and not t.dtype.is_floating for t in (input, tensor1, tensor2)
     )
     if isinstance(value, Tensor) or exact:  # the kernel's number is floating
-        return input + tensor1 * tensor2 * value  # type: ignore[no-any-return]
-    return addcmul_scaled(input, tensor1, tensor2, float(value))  # type: ignore[no-any-return]
+        return input + tensor1 * tensor2 * value
+    return addcmul_scaled(input, tensor1, tensor2, float(value))
 
 
 @tensor_method("addcdiv")
@@ -186,8 +186,8 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> 
         Tensor(shape=[1], dtype=Float32, value= [ 2.50000000e+00])
     """
     if isinstance(value, Tensor):
-        return input + tensor1 / tensor2 * value  # type: ignore[no-any-return]
-    return addcdiv_scaled(input, tensor1, tensor2, float(value))  # type: ignore[no-any-return]
+        return input + tensor1 / tensor2 * value
+    return addcdiv_scaled(input, tensor1, tensor2, float(value))
 
 
 @op(name="lerp", method="lerp", primitive="Lerp", dtypes=INEXACT, promote="float")
@@ -255,7 +255,7 @@ class AddN(Primitive):
 
     op = add
 
-    def __call__(self, x: Sequence[Tensor]) -> Tensor:  # type: ignore[override]
+    def __call__(self, x: Sequence[Tensor]) -> Tensor:
         """The sum."""
         return addn(x)
 
@@ -321,9 +321,9 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
         low = float("-inf") if min is None else min
         high = float("inf") if max is None else max
         if isinstance(low, (int, float)) and isinstance(high, (int, float)):
-            return clip_to(input, float(low), float(high))  # type: ignore[no-any-return]
+            return clip_to(input, float(low), float(high))
     out = input if min is None else maximum(input, min)
-    return out if max is None else minimum(out, max)  # type: ignore[no-any-return]
+    return out if max is None else minimum(out, max)
 
 
 clip = clamp

@@ -21,7 +21,7 @@ __all__ = ["angle", "complex", "conj", "imag", "real"]
 
 def _same(x: Tensor) -> Tensor:
     """A real tensor's value, through an op that every backend has."""
-    return logical_or(x, x) if x.dtype is bool_ else mul(x, 1)  # type: ignore[no-any-return]
+    return logical_or(x, x) if x.dtype is bool_ else mul(x, 1)
 
 
 @op(method="real", primitive="Real", dtypes=BOOL + NUMERIC)
@@ -216,5 +216,5 @@ def angle(input: Tensor) -> Tensor:
             f"angle: input has dtype {input.dtype.name}; wanted a floating or complex one"
         )
     if input.dtype.is_complex:
-        return atan2(imag(input), real(input))  # type: ignore[no-any-return]
-    return atan2(0.0, input)  # type: ignore[no-any-return]
+        return atan2(imag(input), real(input))
+    return atan2(0.0, input)

@@ -82,7 +82,7 @@ def iou(anchor_boxes: Tensor, gt_boxes: Tensor, mode: str = "iou") -> Tensor:
     _check_boxes("iou", anchor_boxes=anchor_boxes, gt_boxes=gt_boxes)
     if mode not in ("iou", "iof"):
         raise ArgumentValueError(f"iou: got mode={mode!r}; wanted 'iou' or 'iof'")
-    return iou_of(anchor_boxes, gt_boxes, mode == "iof")  # type: ignore[no-any-return]
+    return iou_of(anchor_boxes, gt_boxes, mode == "iof")
 
 
 def _centres(boxes: Any) -> tuple[Any, Any, Any, Any]:
@@ -146,7 +146,7 @@ def bounding_box_encode(
     """
     _check_boxes("bounding_box_encode", anchor_box=anchor_box, groundtruth_box=groundtruth_box)
     name = "bounding_box_encode"
-    return encode_boxes(anchor_box, groundtruth_box, _four(name, "means", means), _four(name, "stds", stds))  # type: ignore[no-any-return]
+    return encode_boxes(anchor_box, groundtruth_box, _four(name, "means", means), _four(name, "stds", stds))
 
 
 def bounding_box_decode(
@@ -166,7 +166,7 @@ def bounding_box_decode(
     """
     _check_boxes("bounding_box_decode", anchor_box=anchor_box, deltas=deltas)
     name = "bounding_box_decode"
-    return decode_boxes(  # type: ignore[no-any-return]
+    return decode_boxes(
         anchor_box, deltas, tuple_of(name, "max_shape", max_shape, 2), _four(name, "means", means),
         _four(name, "stds", stds), float(wh_ratio_clip),
     )  # fmt: skip
@@ -184,7 +184,7 @@ def check_valid(bboxes: Tensor, img_metas: Tensor) -> Tensor:
     x1, y1, x2, y2 = _sides(bboxes)
     height = img_metas[0] * img_metas[2] - 1
     width = img_metas[1] * img_metas[2] - 1
-    return (x1 >= 0) & (y1 >= 0) & (x2 <= width) & (y2 <= height)  # type: ignore[no-any-return]
+    return (x1 >= 0) & (y1 >= 0) & (x2 <= width) & (y2 <= height)
 
 
 @op(host=True, differentiable=False)
@@ -314,7 +314,7 @@ def roi_align(
         )
     if sample_num < 1:
         raise ArgumentValueError(f"roi_align: got sample_num={sample_num}; wanted at least 1")
-    return roi_align_by(  # type: ignore[no-any-return]
+    return roi_align_by(
         features, rois, int(pooled_height), int(pooled_width), float(spatial_scale), int(sample_num), int(roi_end_mode)
     )
 
@@ -382,7 +382,7 @@ def crop_and_resize(
         )
     if method not in ("bilinear", "nearest"):
         raise ArgumentValueError(f"crop_and_resize: got method={method!r}; wanted 'bilinear' or 'nearest'")
-    return crop_by(  # type: ignore[no-any-return]
+    return crop_by(
         image, boxes, box_indices, tuple_of("crop_and_resize", "crop_size", crop_size, 2), method,
         float(extrapolation_value),
     )  # fmt: skip

@@ -207,13 +207,13 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         Tensor(shape=[2], dtype=Float32, value= [ 3.00000000e+00, -3.00000000e+00])
     """
     if rounding_mode is None:
-        return true_divide(input, other)  # type: ignore[no-any-return]
+        return true_divide(input, other)
     from .rounding import floor_divide, truncate_div  # this module's ops round nothing
 
     if rounding_mode == "floor":
-        return floor_divide(input, other)  # type: ignore[no-any-return]
+        return floor_divide(input, other)
     if rounding_mode == "trunc":
-        return truncate_div(input, other)  # type: ignore[no-any-return]
+        return truncate_div(input, other)
     raise ArgumentValueError(
         f"div: got rounding_mode={rounding_mode!r}; wanted None, 'floor' or 'trunc'"
     )
@@ -228,13 +228,13 @@ def _tensor_div(self: Tensor, other: Any, *, rounding_mode: str | None = None) -
 @tensor_method("add")
 def _tensor_add(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """``self + alpha * other``."""
-    return add(self, other if alpha == 1 else mul(other, alpha))  # type: ignore[no-any-return]
+    return add(self, other if alpha == 1 else mul(other, alpha))
 
 
 @tensor_method("sub", "subtract")
 def _tensor_sub(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """``self - alpha * other``."""
-    return sub(self, other if alpha == 1 else mul(other, alpha))  # type: ignore[no-any-return]
+    return sub(self, other if alpha == 1 else mul(other, alpha))
 
 
 @op(method=["neg", "negative"], operators=["__neg__"], primitive="Neg", dtypes=NUMERIC)

@@ -795,7 +795,7 @@ def logit(input: Tensor, eps: float | None = None) -> Tensor:
     """
     if eps is not None:
         input = input.clamp(eps, 1 - eps)
-    return logit_of(input)  # type: ignore[no-any-return]
+    return logit_of(input)
 
 
 @tensor_method("float_power")
@@ -816,7 +816,7 @@ def float_power(input: Any, exponent: Any) -> Tensor:
     tensors = [t for t in (input, exponent) if isinstance(t, Tensor)]
     wide = complex128 if any(t.dtype.is_complex for t in tensors) else float64
     x, y = (cast(t, wide) if isinstance(t, Tensor) else t for t in (input, exponent))
-    return pow(x, y)  # type: ignore[no-any-return]
+    return pow(x, y)
 
 
 def ldexp(x: Tensor, other: Tensor) -> Tensor:
@@ -834,4 +834,4 @@ def ldexp(x: Tensor, other: Tensor) -> Tensor:
         >>> ms.ops.ldexp(ms.Tensor([1.5]), ms.Tensor([2]))
         Tensor(shape=[1], dtype=Float32, value= [ 6.00000000e+00])
     """
-    return mul(x, exp2(other))  # type: ignore[no-any-return]
+    return mul(x, exp2(other))

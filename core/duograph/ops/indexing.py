@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..dtype import bool_
-from ..errors import DTypeError, IndexKindError, IndexRangeError, ShapeError
+from ..errors import ArgumentError, DTypeError, IndexKindError, IndexRangeError, ShapeError
 from ..ir.builder import GraphTensor
 from ..op import numbers, op, thread_state
 from ..tensor import Tensor
@@ -467,6 +467,7 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
     """Replace the indexed part, by NumPy's rules: the tensor gets a new buffer."""
     key = _key(index)
     if key is not None:
+        known: Any
         if value.__class__ is Tensor:
             known = value
         else:  # the tensor of a number that met this type before
@@ -533,6 +534,14 @@ def _masked(x: Tensor, items: Sequence[Any], mask: Tensor, value: Any) -> Tensor
     elif isinstance(value, complex):
         return None
     return masked_by((x, mask, value))
+
+
+@tensor_method("__delitem__")
+def _delitem(self: Tensor, index: Any) -> None:
+    """Refused: a tensor has one size for good."""
+    raise ArgumentError(
+        f"del: got {index!r}; elements of a tensor cannot be deleted, index those that stay instead"
+    )
 
 
 @tensor_method("__contains__")

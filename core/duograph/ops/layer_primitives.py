@@ -13,7 +13,7 @@ from .. import random_state
 from ..dtype import as_dtype, bool_, float32, int32
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..tensor import Tensor
-from . import convolution, linalg, normalization, pooling, random, reduction, scan, softmax
+from . import convolution, linalg, normalization, pooling, random, reduction, scan, softmax_ops
 from .axes import axes_of, axis_of, tuple_of
 from .creation import cast_to
 from .primitive import Primitive
@@ -39,7 +39,7 @@ def _data_format(name: str, value: Any, allowed: tuple[str, ...]) -> str:
         raise ArgumentValueError(
             f"{name}: got data_format={value!r}; wanted {' or '.join(map(repr, allowed))}"
         )
-    return value  # type: ignore[no-any-return]
+    return value
 
 
 def _last_to_first(x: Any) -> Any:
@@ -333,7 +333,7 @@ class BiasAdd(Primitive):
 class Softmax(Primitive):
     """`Softmax(axis=-1)(logits)`."""
 
-    op = softmax.softmax_along
+    op = softmax_ops.softmax_along
 
     def __init__(self, axis: Any = -1) -> None:
         super().__init__()
@@ -341,13 +341,13 @@ class Softmax(Primitive):
 
     def __call__(self, logits: Any) -> Any:
         """exp(x) / sum(exp(x))."""
-        return softmax.softmax(logits, self.axis)
+        return softmax_ops.softmax(logits, self.axis)
 
 
 class LogSoftmax(Primitive):
     """`LogSoftmax(axis=-1)(logits)`."""
 
-    op = softmax.log_softmax_along
+    op = softmax_ops.log_softmax_along
 
     def __init__(self, axis: int = -1) -> None:
         super().__init__()
@@ -355,7 +355,7 @@ class LogSoftmax(Primitive):
 
     def __call__(self, logits: Any) -> Any:
         """x - log(sum(exp(x)))."""
-        return softmax.log_softmax(logits, self.axis)
+        return softmax_ops.log_softmax(logits, self.axis)
 
 
 # ---- convolution --------------------------------------------------------------------------------
@@ -371,7 +371,7 @@ def _spatial(name: str, what: str, value: Any, n: int) -> tuple[int, ...]:
 class _Conv(Primitive):
     op = convolution.conv
     _n = 2
-    _formats = ("NCHW", "NHWC")
+    _formats: tuple[str, ...] = ("NCHW", "NHWC")
 
     def __init__(
         self, out_channel: int, kernel_size: Any, mode: int = 1, pad_mode: str = "valid", pad: Any = 0,
@@ -421,7 +421,10 @@ class Conv2D(_Conv):
 
 
 class DepthwiseConv2dNative(_Conv):
-    """2-D convolution of every channel by itself: `DepthwiseConv2dNative(channel_multiplier, kernel_size)(x, weight)`."""
+    """2-D convolution of every channel by itself.
+
+    `DepthwiseConv2dNative(channel_multiplier, kernel_size)(x, weight)`.
+    """
 
     def __init__(
         self, channel_multiplier: int, kernel_size: Any, mode: int = 3, pad_mode: str = "valid", pad: Any = 0,
@@ -445,7 +448,9 @@ class Conv3D(_Conv):
 
 
 class Conv2DBackpropInput(Primitive):
-    """Gradient of `Conv2D` by its input: `Conv2DBackpropInput(out_channel, kernel_size, ...)(dout, weight, input_size)`.
+    """Gradient of `Conv2D` by its input.
+
+    `Conv2DBackpropInput(out_channel, kernel_size, ...)(dout, weight, input_size)`.
 
     Also the transposed convolution, under the name `Conv2DTranspose`.
     """
@@ -584,7 +589,7 @@ class Fold(Primitive):
 
 class _Pool(Primitive):
     _n = 2
-    _formats = ("NCHW", "NHWC")
+    _formats: tuple[str, ...] = ("NCHW", "NHWC")
 
     def __init__(
         self, kernel_size: Any = 1, strides: Any = 1, pad_mode: str = "valid", data_format: str | None = None
@@ -702,7 +707,10 @@ class MaxPoolWithArgmax(_Pool):
 
 
 class MaxPoolWithArgmaxV2(Primitive):
-    """`MaxPoolWithArgmaxV2(kernel_size, strides=None, pads=0, dilation=(1, 1), ceil_mode=False, argmax_type=int64)(x)`."""
+    """Maxima and their places.
+
+    `MaxPoolWithArgmaxV2(kernel_size, strides=None, pads=0, dilation=(1, 1), ceil_mode=False,
+    argmax_type=int64)(x)`."""
 
     op = pooling.max_pool
 

@@ -128,7 +128,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     """
     try:
         if len(input._type.shape) >= 2 and len(other._type.shape) >= 2:
-            return matmul_of(input, other)  # type: ignore[no-any-return]
+            return matmul_of(input, other)
     except AttributeError:
         pass
     x, y = _as_tensor("matmul", input), _as_tensor("matmul", other)
@@ -147,7 +147,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
         shape = out.shape
         shape = (*shape[:-2], *(() if left else shape[-2:-1]), *(() if right else shape[-1:]))
         out = P.reshape(out, shape)
-    return out  # type: ignore[no-any-return]
+    return out
 
 
 @tensor_method("__rmatmul__")
@@ -176,7 +176,7 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """
     _want_ndim("mm", input, "input", 2)
     _want_ndim("mm", mat2, "mat2", 2)
-    return matmul_of(input, mat2)  # type: ignore[no-any-return]
+    return matmul_of(input, mat2)
 
 
 @tensor_method("bmm")
@@ -203,7 +203,7 @@ def bmm(input_x: Tensor, mat2: Tensor) -> Tensor:
             f"bmm: got shapes {input_x.shape} and {mat2.shape}; wanted at least three axes each "
             f"and the same leading ones"
         )
-    return matmul_of(input_x, mat2)  # type: ignore[no-any-return]
+    return matmul_of(input_x, mat2)
 
 
 @tensor_method("dot")
@@ -253,7 +253,7 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """
     _want_ndim("outer", input, "input", 1)
     _want_ndim("outer", vec2, "vec2", 1)
-    return P.reshape(input, (input.shape[0], 1)) * P.reshape(vec2, (1, vec2.shape[0]))  # type: ignore[no-any-return]
+    return P.reshape(input, (input.shape[0], 1)) * P.reshape(vec2, (1, vec2.shape[0]))
 
 
 @tensor_method("ger")
@@ -345,7 +345,7 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: An
         [[5. 5.]
          [5. 5.]]
     """
-    return _scaled(input, beta) + _scaled(mm(mat1, mat2), alpha)  # type: ignore[no-any-return]
+    return _scaled(input, beta) + _scaled(mm(mat1, mat2), alpha)
 
 
 @tensor_method("addbmm")
@@ -361,7 +361,7 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alph
         [[7.]]
     """
     product = P.reduce_sum(bmm(batch1, batch2), (0,), False)
-    return _scaled(input, beta) + _scaled(product, alpha)  # type: ignore[no-any-return]
+    return _scaled(input, beta) + _scaled(product, alpha)
 
 
 @tensor_method("baddbmm")
@@ -377,7 +377,7 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: Any = 1, alpha:
         >>> print(ms.ops.baddbmm(x, ms.ops.ones((2, 1, 3)), ms.ops.ones((2, 3, 1))).shape)
         (2, 1, 1)
     """
-    return _scaled(input, beta) + _scaled(bmm(batch1, batch2), alpha)  # type: ignore[no-any-return]
+    return _scaled(input, beta) + _scaled(bmm(batch1, batch2), alpha)
 
 
 @tensor_method("addmv")
@@ -392,7 +392,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any 
         >>> print(ms.ops.addmv(ms.ops.ones((2,)), ms.ops.ones((2, 3)), ms.ops.ones((3,))))
         [4. 4.]
     """
-    return _scaled(input, beta) + _scaled(mv(mat, vec), alpha)  # type: ignore[no-any-return]
+    return _scaled(input, beta) + _scaled(mv(mat, vec), alpha)
 
 
 @tensor_method("addr")
@@ -407,7 +407,7 @@ def addr(x: Tensor, vec1: Tensor, vec2: Tensor, beta: Any = 1, alpha: Any = 1) -
         >>> print(ms.ops.addr(ms.ops.ones((1, 2)), ms.ops.ones((1,)), ms.Tensor([2.0, 3.0])))
         [[3. 4.]]
     """
-    return _scaled(x, beta) + _scaled(outer(vec1, vec2), alpha)  # type: ignore[no-any-return]
+    return _scaled(x, beta) + _scaled(outer(vec1, vec2), alpha)
 
 
 def tensor_dot(x1: Tensor, x2: Tensor, axes: Any) -> Tensor:
@@ -441,7 +441,7 @@ def tensor_dot(x1: Tensor, x2: Tensor, axes: Any) -> Tensor:
     a = P.reshape(_transposed(x1, (*left, *first)), (_product(x1.shape, left), k))
     b = P.reshape(_transposed(x2, (*second, *right)), (k, _product(x2.shape, right)))
     shape = (*[x1.shape[i] for i in left], *[x2.shape[j] for j in right])
-    return P.reshape(matmul_of(a, b), shape)  # type: ignore[no-any-return]
+    return P.reshape(matmul_of(a, b), shape)
 
 
 def _dot_axes(axes: Any, x: Any, y: Any) -> tuple[list[int], list[int]]:
@@ -507,7 +507,7 @@ def batch_dot(x1: Tensor, x2: Tensor, axes: Any = None) -> Tensor:
     a = P.reshape(_transposed(x1, (0, *left, i)), (n, _product(x1.shape, left), k))
     b = P.reshape(_transposed(x2, (0, j, *right)), (n, k, _product(x2.shape, right)))
     shape = (n, *[x1.shape[q] for q in left], *[x2.shape[q] for q in right])
-    return P.reshape(matmul_of(a, b), shape if len(shape) > 1 else (n, 1))  # type: ignore[no-any-return]
+    return P.reshape(matmul_of(a, b), shape if len(shape) > 1 else (n, 1))
 
 
 @tensor_method("kron")
@@ -530,7 +530,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     b = (1,) * (n - other.ndim) + other.shape
     x = P.reshape(input, tuple(d for s in a for d in (s, 1)))
     y = P.reshape(other, tuple(d for s in b for d in (1, s)))
-    return P.reshape(x * y, tuple(s * t for s, t in zip(a, b, strict=True)))  # type: ignore[no-any-return]
+    return P.reshape(x * y, tuple(s * t for s, t in zip(a, b, strict=True)))
 
 
 # ---- einsum -------------------------------------------------------------------------------------
@@ -541,8 +541,8 @@ def einsum(equation: str, *operands: Any) -> Tensor:
 
     Args:
         equation: such as ``"bij,bjk->bik"``: a letter per axis, ``...`` for leading axes that broadcast. Without
-            ``->`` the result has the letters that occur once, in order of the alphabet. A letter twice in one operand takes
-            the diagonal.
+            ``->`` the result has the letters that occur once, in order of the alphabet. A letter
+            twice in one operand takes the diagonal.
         operands: Tensors, or one tuple of them.
 
     Returns:
@@ -569,7 +569,7 @@ def einsum(equation: str, *operands: Any) -> Tensor:
         later = {c for _, t in values[i:] for c in t} | set(result)
         value, letters = _contract(value, letters, y, other, later)
     value, letters = _summed(value, letters, set(result))
-    return _transposed(value, [letters.index(c) for c in result])  # type: ignore[no-any-return]
+    return _transposed(value, [letters.index(c) for c in result])
 
 
 def _einsum_terms(equation: str, operands: Sequence[Any]) -> tuple[list[list[str]], list[str]]:
@@ -732,7 +732,7 @@ def dense(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         raise ShapeError(
             f"dense: got bias of shape {bias.shape}; wanted {(weight.shape[0],)}, one number per output"
         )
-    return dense_of(input, weight, bias)  # type: ignore[no-any-return]
+    return dense_of(input, weight, bias)
 
 
 @op(name="bias_add", promote="common")

@@ -497,7 +497,7 @@ def select(condition: Tensor, input: Any, other: Any) -> Tensor:
     """
     if isinstance(condition, Tensor) and condition.dtype is not bool_:
         condition = cast(condition, bool_)
-    return select_by(condition, input, other)  # type: ignore[no-any-return]
+    return select_by(condition, input, other)
 
 
 def where(condition: Tensor, input: Any, other: Any) -> Tensor:

@@ -141,8 +141,8 @@ def solve(A: Tensor, B: Tensor) -> Tensor:
          [1.]]
     """
     if B.ndim == 1 and A.ndim == 2:
-        return P.reshape(solve_by(A, P.reshape(B, (B.shape[0], 1))), B.shape)  # type: ignore[no-any-return]
-    return solve_by(A, B)  # type: ignore[no-any-return]
+        return P.reshape(solve_by(A, P.reshape(B, (B.shape[0], 1))), B.shape)
+    return solve_by(A, B)
 
 
 @op(name="inverse", dtypes=FLOATING)
@@ -178,7 +178,7 @@ def inverse(input: Tensor) -> Tensor:
          [0.   0.25]]
     """
     _square("inverse", input)
-    return inverse_by(cast_to(input, float32) if input.dtype.kind in "biu" else input)  # type: ignore[no-any-return]
+    return inverse_by(cast_to(input, float32) if input.dtype.kind in "biu" else input)
 
 
 inv_ex = inverse
@@ -199,7 +199,7 @@ def pinv(x: Tensor, *, rtol: float | None = None) -> Tensor:
     one = P.fill((), 1.0, s.dtype)
     large = P.less(limit, s)
     scaled = P.select(large, 1.0 / P.select(large, s, one), P.fill((), 0.0, s.dtype))
-    return P.matmul(v * P.reshape(scaled, (*s.shape[:-1], 1, s.shape[-1])), u, False, True)  # type: ignore[no-any-return]
+    return P.matmul(v * P.reshape(scaled, (*s.shape[:-1], 1, s.shape[-1])), u, False, True)
 
 
 # ---- determinants -------------------------------------------------------------------------------
@@ -309,7 +309,7 @@ def det(input: Tensor) -> Tensor:
         8.0
     """
     _square("det", input)
-    return det_by(input)  # type: ignore[no-any-return]
+    return det_by(input)
 
 
 @tensor_method("slogdet")
@@ -325,7 +325,7 @@ def slogdet(input: Tensor) -> tuple[Tensor, Tensor]:
         -1.0 0.0
     """
     _square("slogdet", input)
-    return slogdet_by(input)  # type: ignore[no-any-return]
+    return slogdet_by(input)
 
 
 @tensor_method("logdet")
@@ -342,7 +342,7 @@ def logdet(input: Tensor) -> Tensor:
     """
     sign, size = slogdet(input)
     zero = P.fill((), 0.0, size.dtype)
-    return P.select(P.less(sign, zero), P.fill((), float("nan"), size.dtype), size)  # type: ignore[no-any-return]
+    return P.select(P.less(sign, zero), P.fill((), float("nan"), size.dtype), size)
 
 
 # ---- Cholesky -----------------------------------------------------------------------------------
@@ -432,7 +432,7 @@ def cholesky(input_x: Tensor, upper: bool = False) -> Tensor:
     """
     _square("cholesky", input_x)
     found = cholesky_by(input_x)
-    return _turned(found) if upper else found  # type: ignore[no-any-return]
+    return _turned(found) if upper else found
 
 
 @tensor_method("cholesky_inverse")
@@ -446,7 +446,7 @@ def cholesky_inverse(input_x: Tensor, upper: bool = False) -> Tensor:
     """
     _square("cholesky_inverse", input_x)
     inv = inverse_by(input_x)
-    return P.matmul(inv, inv, not upper, upper)  # type: ignore[no-any-return]
+    return P.matmul(inv, inv, not upper, upper)
 
 
 # ---- others -------------------------------------------------------------------------------------
@@ -466,7 +466,7 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
     """
     _square("matrix_power", input)
     if n == 0:
-        return P.broadcast_to(_eye(input.shape[-1], input.dtype), input.shape)  # type: ignore[no-any-return]
+        return P.broadcast_to(_eye(input.shape[-1], input.dtype), input.shape)
     base = inverse(input) if n < 0 else input
     n = abs(n)
     out = None
@@ -508,7 +508,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
         return P.gather(x, np.array(order), axis)
 
     a, b = (1, 2, 0), (2, 0, 1)
-    return turned(input, a) * turned(other, b) - turned(input, b) * turned(other, a)  # type: ignore[no-any-return]
+    return turned(input, a) * turned(other, b) - turned(input, b) * turned(other, a)
 
 
 def singular_values(x: Tensor) -> Tensor:
@@ -527,7 +527,7 @@ def singular_values(x: Tensor) -> Tensor:
         u, _, vh = np.linalg.svd(t.asnumpy(), full_matrices=False)
         return (P.matmul(Tensor(u) * P.reshape(dout, (*dout.shape[:-1], 1, dout.shape[-1])), Tensor(vh)),)
 
-    return custom_gradient(forward, bprop, (x,), "singular_values")  # type: ignore[no-any-return]
+    return custom_gradient(forward, bprop, (x,), "singular_values")
 
 
 def svd(input: Tensor, full_matrices: bool = False, compute_uv: bool = True) -> Any:

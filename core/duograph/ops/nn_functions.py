@@ -165,12 +165,12 @@ def interpolate(
             f"interpolate: got input of shape {input.shape} and the size {sizes}; wanted positive sizes"
         )
     if mode == "area":
-        return adaptive_avg(input, sizes)  # type: ignore[no-any-return]
+        return adaptive_avg(input, sizes)
     if mode == "nearest-exact":
-        return resize_by(input, sizes, "nearest", "half", scales)  # type: ignore[no-any-return]
+        return resize_by(input, sizes, "nearest", "half", scales)
     kind = {"nearest": "nearest", "bicubic": "cubic"}.get(mode, "linear")
     rule = "plain" if kind == "nearest" else "corners" if align_corners else "half"
-    return resize_by(input, sizes, kind, rule, scales)  # type: ignore[no-any-return]
+    return resize_by(input, sizes, kind, rule, scales)
 
 
 def upsample(
@@ -384,7 +384,7 @@ def grid_sample(
             f"grid_sample: got mode={mode!r} and padding_mode={padding_mode!r}; wanted 'bilinear' or "
             f"'nearest', and 'zeros', 'border' or 'reflection'"
         )
-    return grid_sample_by(input, grid, mode, padding_mode, bool(align_corners))  # type: ignore[no-any-return]
+    return grid_sample_by(input, grid, mode, padding_mode, bool(align_corners))
 
 
 def affine_grid(theta: Tensor, size: Any, align_corners: bool = False) -> Tensor:
@@ -422,7 +422,7 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool = False) -> Tensor
     mesh = np.meshgrid(*lines, indexing="ij")
     base = np.stack([*reversed(mesh), np.ones(size[2:])], -1).reshape(-1, k + 1).astype(theta.dtype.np)
     points = P.matmul(Tensor(base), theta, False, True)
-    return P.reshape(points, (size[0], *size[2:], k))  # type: ignore[no-any-return]
+    return P.reshape(points, (size[0], *size[2:], k))
 
 
 # ---- embedding ----------------------------------------------------------------------------------
@@ -488,7 +488,7 @@ def embedding(
         scale = P.minimum(max_norm / (size + 1e-7), P.fill((), 1.0, size.dtype))
         assign(weight, P.scatter_set(plain, P.reshape(input, (input.size,)), used * scale, 0))
     own = -1 if padding_idx is None else padding_idx % rows
-    return embedding_by(input, weight, own, bool(scale_grad_by_freq))  # type: ignore[no-any-return]
+    return embedding_by(input, weight, own, bool(scale_grad_by_freq))
 
 
 class EmbeddingLookup(Primitive):

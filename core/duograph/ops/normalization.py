@@ -145,7 +145,7 @@ def layer_norm(
             f"layer_norm: got input of shape {input.shape} and normalized_shape={sizes}; wanted the "
             f"sizes of the last axes"
         )
-    return layer_norm_by(input, weight, bias, input.ndim - len(sizes), float(eps))  # type: ignore[no-any-return]
+    return layer_norm_by(input, weight, bias, input.ndim - len(sizes), float(eps))
 
 
 # ---- batch --------------------------------------------------------------------------------------
@@ -276,11 +276,11 @@ def batch_norm(
             raise ArgumentValueError(
                 "batch_norm: got no running_mean or running_var; wanted both, or training=True"
             )
-        return batch_norm_infer(input_x, gamma, beta, running_mean, running_var, float(eps))  # type: ignore[no-any-return]
+        return batch_norm_infer(input_x, gamma, beta, running_mean, running_var, float(eps))
     out, mean, variance = batch_norm_train(input_x, gamma, beta, float(eps))
     if running_mean is not None and running_var is not None:
         move_statistics(input_x, running_mean, running_var, mean, variance, 1.0 - momentum)
-    return out  # type: ignore[no-any-return]
+    return out
 
 
 def move_statistics(x: Any, running_mean: Any, running_var: Any, mean: Any, variance: Any, keep: float) -> None:
@@ -342,7 +342,7 @@ def group_norm(
         )
     given = {k: t._type for k, t in (("weight", weight), ("bias", bias)) if t is not None}
     _check_channels("group_norm", input._type, **given)
-    return group_norm_by(input, weight, bias, num_groups, float(eps))  # type: ignore[no-any-return]
+    return group_norm_by(input, weight, bias, num_groups, float(eps))
 
 
 def instance_norm(
@@ -371,7 +371,7 @@ def instance_norm(
         return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
     if input.ndim < 2:
         raise ShapeError(f"instance_norm: got input of shape {input.shape}; wanted (N, C, ...)")
-    return group_norm_by(input, weight, bias, input.shape[1], float(eps))  # type: ignore[no-any-return]
+    return group_norm_by(input, weight, bias, input.shape[1], float(eps))
 
 
 @op(name="rms_norm", dtypes=FLOATING)
@@ -407,7 +407,7 @@ def rms_norm(x: Tensor, gamma: Tensor, epsilon: float = 1e-6) -> tuple[Tensor, T
             f"rms_norm: got x of shape {x.shape} and gamma of shape {gamma.shape}; wanted the sizes "
             f"of the last axes"
         )
-    return rms_norm_by(x, gamma, float(epsilon))  # type: ignore[no-any-return]
+    return rms_norm_by(x, gamma, float(epsilon))
 
 
 @op(name="lrn", dtypes=FLOATING)
@@ -453,7 +453,7 @@ def lrn(
             f"lrn: got norm_region={norm_region!r} and x of shape {x.shape}; wanted 'ACROSS_CHANNELS' "
             f"and (N, C, H, W)"
         )
-    return lrn_by(x, int(depth_radius), float(bias), float(alpha), float(beta))  # type: ignore[no-any-return]
+    return lrn_by(x, int(depth_radius), float(bias), float(alpha), float(beta))
 
 
 @op(name="l2_normalize", dtypes=FLOATING)
@@ -472,7 +472,7 @@ def l2_normalize(input: Tensor, axis: Any = 0, epsilon: float = 1e-4) -> Tensor:
         >>> print(ms.ops.l2_normalize(ms.Tensor([3.0, 4.0])))
         [0.6 0.8]
     """
-    return l2_normalize_by(input, axes_of("l2_normalize", axis, input.ndim), float(epsilon))  # type: ignore[no-any-return]
+    return l2_normalize_by(input, axes_of("l2_normalize", axis, input.ndim), float(epsilon))
 
 
 def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Tensor:
@@ -485,4 +485,4 @@ def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -
     """
     from .statistics import norm  # made of this module's neighbours
 
-    return input / P.maximum(norm(input, p, dim, True), P.fill((), eps, input.dtype))  # type: ignore[no-any-return]
+    return input / P.maximum(norm(input, p, dim, True), P.fill((), eps, input.dtype))

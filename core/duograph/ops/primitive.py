@@ -1,7 +1,7 @@
 """Primitive classes: the form `ops.Add()(x, y)` of every op.
 
-Ops without attributes get their class from the op table; those with attributes have a small class of their own, which says
-how MindSpore's arguments become attributes.
+Ops without attributes get their class from the op table; those with attributes have a small class
+of their own, which says how MindSpore's arguments become attributes.
 """
 
 from __future__ import annotations

@@ -217,7 +217,7 @@ def rand(*size: Any, dtype: Any = None, seed: Any = None, generator: Any = None)
         >>> ms.ops.rand(2, 3).shape
         (2, 3)
     """
-    return random_uniform(take_state(seed, generator), _shape("rand", size), _float_dtype("rand", dtype))  # type: ignore[no-any-return]
+    return random_uniform(take_state(seed, generator), _shape("rand", size), _float_dtype("rand", dtype))
 
 
 def randn(*size: Any, dtype: Any = None, seed: Any = None, generator: Any = None) -> Tensor:
@@ -239,7 +239,7 @@ def randn(*size: Any, dtype: Any = None, seed: Any = None, generator: Any = None
         >>> ms.ops.randn((2, 3)).shape
         (2, 3)
     """
-    return random_normal(take_state(seed, generator), _shape("randn", size), _float_dtype("randn", dtype))  # type: ignore[no-any-return]
+    return random_normal(take_state(seed, generator), _shape("randn", size), _float_dtype("randn", dtype))
 
 
 def rand_like(input: Tensor, seed: Any = None, *, dtype: Any = None) -> Tensor:
@@ -304,7 +304,7 @@ def randint(low: Any, high: Any, size: Any, seed: Any = None, *, dtype: Any = No
         ((2, 3), True)
     """
     low, high = _bounds("randint", low, high)
-    return random_integers(  # type: ignore[no-any-return]
+    return random_integers(
         take_state(seed), _shape("randint", size), low, high, _int_dtype("randint", dtype)
     )
 
@@ -342,7 +342,7 @@ def randperm(n: Any, seed: Any = 0, offset: int = 0, dtype: Any = int64) -> Tens
     """
     del offset
     (count,) = _shape("randperm", n.item() if isinstance(n, Tensor) else n)
-    return permutation(take_state(seed or None), count, as_dtype(dtype))  # type: ignore[no-any-return]
+    return permutation(take_state(seed or None), count, as_dtype(dtype))
 
 
 def shuffle(x: Tensor, seed: Any = None) -> Tensor:
@@ -355,7 +355,7 @@ def shuffle(x: Tensor, seed: Any = None) -> Tensor:
     """
     if x.ndim == 0:
         return x
-    return P.gather(x, permutation(take_state(seed or None), x.shape[0], int64), 0)  # type: ignore[no-any-return]
+    return P.gather(x, permutation(take_state(seed or None), x.shape[0], int64), 0)
 
 
 def standard_normal(shape: Any, seed: Any = None) -> Tensor:
@@ -366,7 +366,7 @@ def standard_normal(shape: Any, seed: Any = None) -> Tensor:
         >>> ms.ops.standard_normal((2, 3)).shape
         (2, 3)
     """
-    return random_normal(take_state(seed), _shape("standard_normal", shape), float32)  # type: ignore[no-any-return]
+    return random_normal(take_state(seed), _shape("standard_normal", shape), float32)
 
 
 def _drawn_shape(name: str, shape: Any, *params: Any) -> tuple[int, ...]:
@@ -399,7 +399,7 @@ def normal(shape: Any, mean: Any, stddev: Any, seed: Any = None) -> Tensor:
         (4, 2)
     """
     unit = random_normal(take_state(seed), _drawn_shape("normal", shape, mean, stddev), float32)
-    return unit * stddev + mean  # type: ignore[no-any-return]
+    return unit * stddev + mean
 
 
 def uniform(shape: Any, minval: Any, maxval: Any, seed: Any = None, dtype: Any = float32) -> Tensor:
@@ -426,11 +426,11 @@ def uniform(shape: Any, minval: Any, maxval: Any, seed: Any = None, dtype: Any =
     target = as_dtype(dtype)
     if target.is_integer:
         low, high = _bounds("uniform", minval, maxval)
-        return random_integers(take_state(seed), _shape("uniform", shape), low, high, target)  # type: ignore[no-any-return]
+        return random_integers(take_state(seed), _shape("uniform", shape), low, high, target)
     unit = random_uniform(
         take_state(seed), _drawn_shape("uniform", shape, minval, maxval), _float_dtype("uniform", target)
     )
-    return unit * (maxval - minval) + minval  # type: ignore[no-any-return]
+    return unit * (maxval - minval) + minval
 
 
 @tensor_method("bernoulli")
@@ -456,7 +456,7 @@ def bernoulli(input: Tensor, p: Any = 0.5, seed: Any = None) -> Tensor:
     if not isinstance(p, Tensor) and not 0 <= p <= 1:
         raise ArgumentValueError(f"bernoulli: got p={p!r}; wanted a probability, 0 to 1")
     unit = random_uniform(take_state(seed), input.shape, float32)
-    return cast_to(P.less(unit, p if isinstance(p, Tensor) else P.fill((), float(p), float32)), input.dtype)  # type: ignore[no-any-return]
+    return cast_to(P.less(unit, p if isinstance(p, Tensor) else P.fill((), float(p), float32)), input.dtype)
 
 
 @op(name="multinomial", differentiable=False)
@@ -511,7 +511,7 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = True, seed:
         )
     x = P.reshape(input, (1, input.shape[0])) if input.ndim == 1 else input
     found = cast_to(multinomial_by(x, take_state(seed), int(num_samples), bool(replacement)), int32)
-    return P.reshape(found, found.shape[1:]) if input.ndim == 1 else found  # type: ignore[no-any-return]
+    return P.reshape(found, found.shape[1:]) if input.ndim == 1 else found
 
 
 def _probability(name: str, p: Any) -> float:
@@ -550,7 +550,7 @@ def dropout(
     p = _probability("dropout", p)
     if not training:
         return input
-    return dropout_by(input, take_state(seed), p, input.shape)  # type: ignore[no-any-return]
+    return dropout_by(input, take_state(seed), p, input.shape)
 
 
 def _channels(name: str, input: Tensor, p: Any, training: bool, ndims: Sequence[int]) -> Tensor:
@@ -562,7 +562,7 @@ def _channels(name: str, input: Tensor, p: Any, training: bool, ndims: Sequence[
     batched = input.ndim == ndims[-1]
     lead = input.shape[:2] if batched else input.shape[:1]
     shape = (*lead, *[1] * (input.ndim - len(lead)))
-    return dropout_by(input, take_state(), p, shape)  # type: ignore[no-any-return]
+    return dropout_by(input, take_state(), p, shape)
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
@@ -616,7 +616,7 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = True) 
         return input * 0
     scale = (1 - p + p * (1 - p) * alpha * alpha) ** -0.5
     out = P.select(kept, input, P.fill((), alpha, input.dtype))
-    return out * scale + (-scale * alpha * p)  # type: ignore[no-any-return]
+    return out * scale + (-scale * alpha * p)
 
 
 @op(differentiable=False)
@@ -637,7 +637,7 @@ def standard_laplace(shape: Any, seed: Any = None) -> Tensor:
         >>> ms.ops.standard_laplace((2, 3)).shape
         (2, 3)
     """
-    return random_laplace(take_state(seed), _shape("standard_laplace", shape), float32)  # type: ignore[no-any-return]
+    return random_laplace(take_state(seed), _shape("standard_laplace", shape), float32)
 
 
 def laplace(shape: Any, mean: Any, lambda_param: Any, seed: Any = None) -> Tensor:
@@ -657,7 +657,7 @@ def laplace(shape: Any, mean: Any, lambda_param: Any, seed: Any = None) -> Tenso
         (2, 3)
     """
     unit = random_laplace(take_state(seed), _drawn_shape("laplace", shape, mean, lambda_param), float32)
-    return unit * lambda_param + mean  # type: ignore[no-any-return]
+    return unit * lambda_param + mean
 
 
 # How often rejection sampling tries before it takes the mean: each round fails with a probability below 0.05.
@@ -716,7 +716,7 @@ def gamma(shape: Any, alpha: Any, beta: Any, seed: Any = None) -> Tensor:
     inner = broadcast_shapes(a.shape, b.shape)
     if inner is None:
         raise ShapeError(f"gamma: got parameters of shapes {a.shape} and {b.shape}; wanted ones that broadcast")
-    return random_gamma_by(take_state(seed), a, (*_shape("gamma", shape), *inner)) / b  # type: ignore[no-any-return]
+    return random_gamma_by(take_state(seed), a, (*_shape("gamma", shape), *inner)) / b
 
 
 def random_gamma(shape: Any, alpha: Any, seed: Any = None) -> Tensor:

@@ -85,7 +85,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     if inplace:
         input._rebind(out)
         return input
-    return out  # type: ignore[no-any-return]
+    return out
 
 
 @op(method="relu6", primitive="ReLU6", dtypes=REAL)
@@ -463,7 +463,7 @@ class LeakyReLU(Primitive):
 
     def __call__(self, x: Tensor) -> Tensor:
         """The activation of `x`."""
-        return leaky_relu(x, self.alpha)  # type: ignore[no-any-return]
+        return leaky_relu(x, self.alpha)
 
 
 class HShrink(Primitive):
@@ -477,7 +477,7 @@ class HShrink(Primitive):
 
     def __call__(self, x: Tensor) -> Tensor:
         """The activation of `x`."""
-        return hardshrink(x, self.lambd)  # type: ignore[no-any-return]
+        return hardshrink(x, self.lambd)
 
 
 class SoftShrink(Primitive):
@@ -491,7 +491,7 @@ class SoftShrink(Primitive):
 
     def __call__(self, x: Tensor) -> Tensor:
         """The activation of `x`."""
-        return softshrink(x, self.lambd)  # type: ignore[no-any-return]
+        return softshrink(x, self.lambd)
 
 
 class HSigmoid(Primitive):

@@ -430,7 +430,7 @@ def mean(
     x = _tensor("mean", input)
     if dtype is not None:
         x = _cast(x, dtype)
-    return reduce_mean(x, axes_of("mean", axis, x.ndim), keepdims)  # type: ignore[no-any-return]
+    return reduce_mean(x, axes_of("mean", axis, x.ndim), keepdims)
 
 
 @tensor_method("prod")
@@ -465,7 +465,7 @@ def prod(
         x = _cast(x, dtype)
     elif x.dtype.kind in "biu" and x.dtype is not int64:
         x = cast_to(x, int64)
-    return reduce_prod(x, axes_of("prod", axis, x.ndim), keepdims)  # type: ignore[no-any-return]
+    return reduce_prod(x, axes_of("prod", axis, x.ndim), keepdims)
 
 
 @tensor_method("all")
@@ -490,7 +490,7 @@ def all(input: Tensor, axis: Any = None, keep_dims: Any = False, **dim: Any) -> 
     """
     axis, keep_dims = spelled("all", axis, keep_dims, dim)
     x = _tensor("all", input)
-    return reduce_all(x, axes_of("all", axis, x.ndim), keep_dims)  # type: ignore[no-any-return]
+    return reduce_all(x, axes_of("all", axis, x.ndim), keep_dims)
 
 
 @tensor_method("any")
@@ -515,7 +515,7 @@ def any(input: Tensor, axis: Any = None, keep_dims: Any = False, **dim: Any) -> 
     """
     axis, keep_dims = spelled("any", axis, keep_dims, dim)
     x = _tensor("any", input)
-    return reduce_any(x, axes_of("any", axis, x.ndim), keep_dims)  # type: ignore[no-any-return]
+    return reduce_any(x, axes_of("any", axis, x.ndim), keep_dims)
 
 
 def _lowest(dtype: DType, sign: int) -> Any:
@@ -544,7 +544,7 @@ def _initial(out: Any, initial: Any, sign: int) -> Any:
     return P.maximum(out, value) if sign < 0 else P.minimum(out, value)
 
 
-def _extreme(name, input, axis, keepdims, initial, where, sign):  # type: ignore[no-untyped-def]
+def _extreme(name, input, axis, keepdims, initial, where, sign):
     x = _tensor(name, input)
     x = _extreme_input(name, x, initial, where, sign)
     axes = axes_of(name, axis, x.ndim)
@@ -555,7 +555,7 @@ def _extreme(name, input, axis, keepdims, initial, where, sign):  # type: ignore
     return _initial(out, initial, sign)
 
 
-def _max_or_min(name, input, axis, keepdims, initial, where, sign, with_index):  # type: ignore[no-untyped-def]
+def _max_or_min(name, input, axis, keepdims, initial, where, sign, with_index):
     x = _tensor(name, input)
     if axis is None:
         value = _extreme(name, x, None, False, initial, where, sign)
@@ -594,7 +594,7 @@ def max(
         [5. 7.] [1 0]
     """
     axis, keepdims = spelled("max", axis, keepdims, dim)
-    return _max_or_min("max", input, axis, keepdims, initial, where, -1, True)  # type: ignore[no-any-return]
+    return _max_or_min("max", input, axis, keepdims, initial, where, -1, True)
 
 
 def min(
@@ -622,15 +622,16 @@ def min(
         [1. 2.] [0 1]
     """
     axis, keepdims = spelled("min", axis, keepdims, dim)
-    return _max_or_min("min", input, axis, keepdims, initial, where, 1, True)  # type: ignore[no-any-return]
+    return _max_or_min("min", input, axis, keepdims, initial, where, 1, True)
 
 
-def _method(name, x, args, initial, where, return_indices, other, sign):  # type: ignore[no-untyped-def]
+def _method(name, x, args, initial, where, return_indices, other, sign):
     """Tensor.max and Tensor.min: (dim, keepdim) gives a pair, (axis=, keepdims=) values alone."""
     if len(args) > 2:
         raise ArgumentValueError(f"{name}: got {len(args)} positional arguments; wanted at most 2")
     newer = bool(args) or "dim" in other or "keepdim" in other
-    axis, keepdims = spelled(name, *(*args, *(None, False)[len(args) :]), other)
+    given = (*args, *(None, False)[len(args) :])
+    axis, keepdims = spelled(name, given[0], given[1], other)
     if axis is None:
         out = _extreme(name, x, None, keepdims, initial, where, sign)
         return (out, argmax(x) if sign < 0 else argmin(x)) if return_indices else out
@@ -697,7 +698,7 @@ def amax(
         [7. 5.]
     """
     axis, keepdims = spelled("amax", axis, keepdims, dim)
-    return _extreme("amax", input, axis, keepdims, initial, where, -1)  # type: ignore[no-any-return]
+    return _extreme("amax", input, axis, keepdims, initial, where, -1)
 
 
 @tensor_method("amin")
@@ -725,10 +726,10 @@ def amin(
         [1. 2.]
     """
     axis, keepdims = spelled("amin", axis, keepdims, dim)
-    return _extreme("amin", input, axis, keepdims, initial, where, 1)  # type: ignore[no-any-return]
+    return _extreme("amin", input, axis, keepdims, initial, where, 1)
 
 
-def _arg(name, input, axis, keepdims, along):  # type: ignore[no-untyped-def]
+def _arg(name, input, axis, keepdims, along):
     x = _tensor(name, input)
     if axis is None or x.ndim == 0:
         if axis is not None:
@@ -761,7 +762,7 @@ def argmax(input: Tensor, axis: Any = None, keepdims: Any = False, **dim: Any) -
         [1 0]
     """
     axis, keepdims = spelled("argmax", axis, keepdims, dim)
-    return _arg("argmax", input, axis, keepdims, argmax_along)  # type: ignore[no-any-return]
+    return _arg("argmax", input, axis, keepdims, argmax_along)
 
 
 @tensor_method("argmin")
@@ -785,7 +786,7 @@ def argmin(input: Tensor, axis: Any = None, keepdims: Any = False, **dim: Any) -
         [0 1]
     """
     axis, keepdims = spelled("argmin", axis, keepdims, dim)
-    return _arg("argmin", input, axis, keepdims, argmin_along)  # type: ignore[no-any-return]
+    return _arg("argmin", input, axis, keepdims, argmin_along)
 
 
 @tensor_method("count_nonzero")
@@ -812,7 +813,7 @@ def count_nonzero(
         [1 2]
     """
     axis, keep_dims = spelled("count_nonzero", axis, keep_dims, dim)
-    return reduce_sum(_cast(_cast(x, bool_), dtype), axes_of("count_nonzero", axis, x.ndim), keep_dims)  # type: ignore[no-any-return]
+    return reduce_sum(_cast(_cast(x, bool_), dtype), axes_of("count_nonzero", axis, x.ndim), keep_dims)
 
 
 @tensor_method("nansum")

@@ -197,12 +197,12 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
         Tensor(shape=[3], dtype=Float32, value= [ 5.00000000e-01,  1.50000000e+00,  1.29999995e+00])
     """
     if decimals == 0 or (decimals > 0 and not input.dtype.is_floating):
-        return round_half_even(input)  # type: ignore[no-any-return]
+        return round_half_even(input)
     scale = 10.0 ** builtin_abs(decimals)
     if input.dtype.is_floating:
         scaled = input * scale if decimals > 0 else input / scale
         back = round_half_even(scaled)
-        return back / scale if decimals > 0 else back * scale  # type: ignore[no-any-return]
+        return back / scale if decimals > 0 else back * scale
     return cast(round_half_even(cast(input, float64) / scale) * scale, input.dtype)
 
 
@@ -280,7 +280,7 @@ def frac(input: Tensor) -> Tensor:
         >>> ms.ops.frac(ms.Tensor([1.5, -1.25]))
         Tensor(shape=[2], dtype=Float32, value= [ 5.00000000e-01, -2.50000000e-01])
     """
-    return input - trunc(input)  # type: ignore[no-any-return]
+    return input - trunc(input)
 
 
 def _whole_quotient(x: Any, y: Any) -> Any:
@@ -655,7 +655,7 @@ def nan_to_num(
         "float32": 3.4028234663852886e38,
     }
     limit = greatest.get(input.dtype.name, 1.7976931348623157e308)
-    return replace_special(  # type: ignore[no-any-return]
+    return replace_special(
         input,
         0.0 if nan is None else float(nan),
         limit if posinf is None else float(posinf),

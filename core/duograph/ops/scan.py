@@ -261,7 +261,7 @@ def cumsum(x: Tensor, axis: Any = None, dtype: Any = None, **dim: Any) -> Tensor
     x, axis = _arguments("cumsum", x, axis, dtype, dim)
     if x.dtype in BOOL:
         x = cast_to(x, int64)
-    return _line(x, axis, lambda t, i: scan_sum(t, i, False, False))  # type: ignore[no-any-return]
+    return _line(x, axis, lambda t, i: scan_sum(t, i, False, False))
 
 
 @tensor_method("cumprod")
@@ -287,7 +287,7 @@ def cumprod(input: Tensor, dim: Any = None, dtype: Any = None, **axis: Any) -> T
     x, along = _arguments("cumprod", input, dim, dtype, axis)
     if dtype is None and x.dtype.kind in "biu" and x.dtype is not int64:
         x = cast_to(x, int64)
-    return _line(x, along, lambda t, i: scan_prod(t, i, False, False))  # type: ignore[no-any-return]
+    return _line(x, along, lambda t, i: scan_prod(t, i, False, False))
 
 
 @tensor_method("cummax")
@@ -310,7 +310,7 @@ def cummax(input: Tensor, axis: Any = 0, **dim: Any) -> tuple[Tensor, Tensor]:
         [1. 3. 3.] [0 1 1]
     """
     x, along = _arguments("cummax", input, axis, None, dim)
-    return _line(x, along, scan_max)  # type: ignore[no-any-return]
+    return _line(x, along, scan_max)
 
 
 @tensor_method("cummin")
@@ -333,7 +333,7 @@ def cummin(input: Tensor, axis: Any = 0, **dim: Any) -> tuple[Tensor, Tensor]:
         [2. 1. 1.] [0 1 1]
     """
     x, along = _arguments("cummin", input, axis, None, dim)
-    return _line(x, along, scan_min)  # type: ignore[no-any-return]
+    return _line(x, along, scan_min)
 
 
 def _log_sum(x: Any, y: Any) -> Any:
@@ -379,7 +379,7 @@ def logcumsumexp(input: Tensor, axis: int) -> Tensor:
         [0.        0.6931472]
     """
     x, along = _arguments("logcumsumexp", input, axis, None, {})
-    return _line(x, along, lambda t, i: scan_logsumexp(t, i, False))  # type: ignore[no-any-return]
+    return _line(x, along, lambda t, i: scan_logsumexp(t, i, False))
 
 
 def trapz(y: Tensor, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
@@ -400,11 +400,11 @@ def trapz(y: Tensor, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tensor
 
     pairs = (part(y, 0, n - 1, axis) + part(y, 1, n, axis)) * 0.5
     if x is None:
-        return P.reduce_sum(pairs, (axis,), False) * dx  # type: ignore[no-any-return]
+        return P.reduce_sum(pairs, (axis,), False) * dx
     if x.ndim == 1:
         x = P.reshape(x, (x.shape[0], *[1] * (y.ndim - 1 - axis)))
         along = 0
     else:
         along = axis
     m = x.shape[along]
-    return P.reduce_sum(pairs * (part(x, 1, m, along) - part(x, 0, m - 1, along)), (axis,), False)  # type: ignore[no-any-return]
+    return P.reduce_sum(pairs * (part(x, 1, m, along) - part(x, 0, m - 1, along)), (axis,), False)

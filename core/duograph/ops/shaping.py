@@ -63,7 +63,7 @@ def spread(name: str, what: str, args: Sequence[Any]) -> tuple[int, ...]:
 def _tensor_reshape(self: Tensor, *shape: Any) -> Tensor:
     """The same elements under another shape; one size may be -1. See `ops.reshape`."""
     if len(shape) == 1 and shape[0].__class__ is not int:
-        return reshape(self, shape[0])  # type: ignore[arg-type]
+        return reshape(self, shape[0])
     return reshape(self, shape)
 
 

@@ -122,7 +122,7 @@ def assign_sub(variable: Tensor, value: Any) -> Tensor:
 def _number_like(variable: Any, value: Any, name: str, sign: int) -> Tensor:
     if not isinstance(variable, Tensor):
         raise ArgumentError(f"{name}: got {type(variable).__name__} to write to; wanted a Parameter or Tensor")
-    return P.add(variable, value) if sign > 0 else P.sub(variable, value)  # type: ignore[no-any-return]
+    return P.add(variable, value) if sign > 0 else P.sub(variable, value)
 
 
 # ---- order and output ---------------------------------------------------------------------------

@@ -88,7 +88,7 @@ def var(input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: Any = False, *
     """
     axis, ddof, keepdims = _spread_arguments("var", axis, ddof, keepdims, dim)
     x = _floating(input)
-    return reduce_var(x, axes_of("var", axis, x.ndim), keepdims, ddof)  # type: ignore[no-any-return]
+    return reduce_var(x, axes_of("var", axis, x.ndim), keepdims, ddof)
 
 
 @tensor_method("std")
@@ -111,7 +111,7 @@ def std(input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: Any = False, *
     """
     axis, ddof, keepdims = _spread_arguments("std", axis, ddof, keepdims, dim)
     x = _floating(input)
-    return P.sqrt(reduce_var(x, axes_of("std", axis, x.ndim), keepdims, ddof))  # type: ignore[no-any-return]
+    return P.sqrt(reduce_var(x, axes_of("std", axis, x.ndim), keepdims, ddof))
 
 
 def var_mean(input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: Any = False) -> tuple[Tensor, Tensor]:
@@ -188,7 +188,7 @@ def vector_norm(x: Tensor, ord: Any = 2, axis: Any = None, keepdims: bool = Fals
         5.0
     """
     x = _floating(x) if dtype is None else _as(x, as_dtype(dtype))
-    return vector_norm_of(x, float(ord), axes_of("vector_norm", axis, x.ndim), bool(keepdims))  # type: ignore[no-any-return]
+    return vector_norm_of(x, float(ord), axes_of("vector_norm", axis, x.ndim), bool(keepdims))
 
 
 def _matrix_norm(x: Any, ord: Any, axes: tuple[int, int], keepdims: bool) -> Any:
@@ -245,7 +245,7 @@ def norm(
     dim, keepdim = spelled("norm", dim, keepdim, axis)
     x = _floating(A) if dtype is None else _as(A, as_dtype(dtype))
     if ord is None:
-        return vector_norm_of(x, 2.0, axes_of("norm", dim, x.ndim), keepdim)  # type: ignore[no-any-return]
+        return vector_norm_of(x, 2.0, axes_of("norm", dim, x.ndim), keepdim)
     if dim is None:
         if x.ndim > 2 or (x.ndim != 2 and isinstance(ord, str)):
             raise ShapeError(
@@ -253,13 +253,13 @@ def norm(
             )
         dim = tuple(range(x.ndim))
     if isinstance(dim, (tuple, list)) and len(dim) == 2:
-        axes = tuple(axis_of("norm", d, x.ndim) for d in dim)
+        axes = (axis_of("norm", dim[0], x.ndim), axis_of("norm", dim[1], x.ndim))
         if axes[0] == axes[1]:
             raise ArgumentValueError(f"norm: got dim={dim!r}, which names an axis twice")
-        return _matrix_norm(x, ord, axes, keepdim)  # type: ignore[no-any-return, arg-type]
+        return _matrix_norm(x, ord, axes, keepdim)
     if isinstance(ord, str):
         raise ArgumentValueError(f"norm: got ord={ord!r} for vectors along {dim!r}; wanted a number, or a pair of axes")
-    return vector_norm_of(x, float(ord), axes_of("norm", dim, x.ndim), keepdim)  # type: ignore[no-any-return]
+    return vector_norm_of(x, float(ord), axes_of("norm", dim, x.ndim), keepdim)
 
 
 # ---- order statistics ---------------------------------------------------------------------------
@@ -324,7 +324,7 @@ def median(input: Tensor, axis: Any = -1, keepdims: Any = False, **dim: Any) -> 
         given = dim.pop("dim", None)
         axis = axis if given is None else given
         _, keepdims = spelled("median", None, keepdims, dim)
-    return _median("median", input, axis, keepdims, False)  # type: ignore[no-any-return]
+    return _median("median", input, axis, keepdims, False)
 
 
 @tensor_method("nanmedian")
@@ -336,7 +336,7 @@ def nanmedian(input: Tensor, axis: Any = -1, keepdims: Any = False) -> tuple[Ten
         >>> print(*ms.ops.nanmedian(ms.Tensor([5.0, float("nan"), 3.0])))
         3.0 2
     """
-    return _median("nanmedian", input, axis, keepdims, True)  # type: ignore[no-any-return]
+    return _median("nanmedian", input, axis, keepdims, True)
 
 
 # ---- clipping -----------------------------------------------------------------------------------
@@ -397,6 +397,7 @@ def clip_by_global_norm_of(x: Sequence[Tensor], clip_norm: float, use_norm: floa
         wide = widened(t)
         part = _as(P.reduce_sum(wide * wide, tuple(range(t.ndim)), False), common)
         total = part if total is None else total + part
+    assert total is not None  # x has at least one tensor
     size = P.sqrt(total) if use_norm is None else P.fill((), use_norm, total.dtype)
     scale = clip_norm / P.maximum(size, P.fill((), clip_norm, size.dtype))
     return tuple(_as(widened(t) * _as(scale, widened(t).dtype), t.dtype) for t in x)
@@ -446,7 +447,7 @@ def renorm(input: Tensor, p: float, axis: int, maxnorm: float) -> Tensor:
     rest = tuple(i for i in range(input.ndim) if i != axis)
     size = vector_norm_of(input, float(p), rest, True)
     one = P.fill((), 1.0, size.dtype)
-    return input * P.select(P.less(P.fill((), float(maxnorm), size.dtype), size), maxnorm / (size + 1e-7), one)  # type: ignore[no-any-return]
+    return input * P.select(P.less(P.fill((), float(maxnorm), size.dtype), size), maxnorm / (size + 1e-7), one)
 
 
 # ---- distances ----------------------------------------------------------------------------------
@@ -488,7 +489,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
         )
     axis = axis_of("cosine_similarity", dim, len(shape))
     x1, x2 = (x if x.shape == shape else P.broadcast_to(x, shape) for x in (x1, x2))
-    return cosine_of(x1, x2, axis, float(eps))  # type: ignore[no-any-return]
+    return cosine_of(x1, x2, axis, float(eps))
 
 
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
@@ -522,7 +523,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
     if broadcast_shapes(a.shape, b.shape) is None:
         raise ShapeError(f"cdist: got shapes {x1.shape} and {x2.shape}, whose leading axes do not broadcast")
     diff = a - b
-    return vector_norm_of(diff, float(p), (diff.ndim - 1,), False)  # type: ignore[no-any-return]
+    return vector_norm_of(diff, float(p), (diff.ndim - 1,), False)
 
 
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
@@ -534,7 +535,7 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
         [5.]
     """
     diff = x1 - x2 + eps
-    return vector_norm_of(diff, float(p), (diff.ndim - 1,), bool(keepdim))  # type: ignore[no-any-return]
+    return vector_norm_of(diff, float(p), (diff.ndim - 1,), bool(keepdim))
 
 
 @tensor_method("cov")
@@ -571,7 +572,7 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: A
         share = total if aweights is None else P.reduce_sum(weight * _as(aweights, x.dtype), (0,), False) / total
         divisor = total - correction * (1.0 if aweights is None else share)
     found = P.matmul(scaled, centred, False, True) / divisor
-    return P.reshape(found, ()) if single else found  # type: ignore[no-any-return]
+    return P.reshape(found, ()) if single else found
 
 
 @tensor_method("corrcoef")
@@ -589,4 +590,4 @@ def corrcoef(input: Tensor) -> Tensor:
         return found / found
     n = found.shape[0]
     size = P.sqrt(P.strided_copy(found, (n,), (n + 1,), 0))
-    return found / P.reshape(size, (n, 1)) / size  # type: ignore[no-any-return]
+    return found / P.reshape(size, (n, 1)) / size

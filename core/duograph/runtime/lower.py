@@ -31,7 +31,7 @@ CONSTANT_LIMIT = 1024
 # (backend, op) -> how often the host ran it
 fallback_counts: collections.Counter[tuple[str, str]] = collections.Counter()
 _warned: set[tuple[str, str]] = set()
-_lock = threading.Lock()
+_lock = new_lock()
 
 
 class _Lowering:

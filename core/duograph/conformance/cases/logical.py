@@ -57,8 +57,8 @@ def fills(make: Make) -> Iterator[Sample]:
 
 
 def close(x: Any, y: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
-    wide = [a.astype(np.float64) if isinstance(a, np.ndarray) else a for a in (x, y)]
-    return np.isclose(*wide, rtol=rtol, atol=atol, equal_nan=equal_nan)
+    first, second = (a.astype(np.float64) if isinstance(a, np.ndarray) else a for a in (x, y))
+    return np.isclose(first, second, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
 
 CASES = [

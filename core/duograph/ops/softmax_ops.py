@@ -229,4 +229,4 @@ def logsumexp(input: Tensor, axis: Any = None, keep_dims: Any = False, **dim: An
     """
     axis, keep_dims = spelled("logsumexp", axis, keep_dims, dim)
     x = cast_to(input, float32) if input.dtype.kind in "biu" else input
-    return logsumexp_over(x, axes_of("logsumexp", axis, x.ndim), keep_dims)  # type: ignore[no-any-return]
+    return logsumexp_over(x, axes_of("logsumexp", axis, x.ndim), keep_dims)
