@@ -12,6 +12,7 @@ from ..errors import ArgumentValueError, DTypeError, ShapeError
 from ..ir.builder import GraphTensor
 from ..op import op
 from ..tensor import Tensor
+from .linalg import widened
 from .table import P
 
 __all__ = [
@@ -80,7 +81,8 @@ def nll_rows(
     scale = P.cast(valid, input.dtype)
     if weight is not None:
         scale = scale * P.gather(P.cast(weight, input.dtype), safe, 0)
-    loss = P.neg(picked) * scale
+    # not by the factor 0 alone: an ignored row may hold -inf
+    loss = P.select(valid, P.neg(picked) * scale, P.fill((), 0.0, input.dtype))
     if smoothing:
         spread = input if weight is None else input * P.cast(weight, input.dtype)
         uniform = P.neg(P.reduce_sum(spread, (1,), False)) * P.cast(valid, input.dtype)
@@ -360,15 +362,15 @@ def _check_probabilities(name: str, x: Any) -> None:
 
 @op(dtypes=FLOATING)
 def bce_of(logits: Tensor, labels: Tensor, weight: Tensor | None, reduction: str):
-    """Binary cross entropy; logarithms are bounded by -100, as the API whose behaviour is kept."""
-    labels = P.cast(labels, logits.dtype)
-    low = -100.0
-    positive = P.maximum(P.log(logits), low)
-    negative = P.maximum(P.log(1.0 - logits), low)
+    """Binary cross entropy; logarithms are of at least 1e-12, as in MindSpore."""
+    x = widened(logits)
+    labels = P.cast(labels, x.dtype)
+    positive = P.log(P.maximum(x, 1e-12))
+    negative = P.log(P.maximum(1.0 - x, 1e-12))
     loss = P.neg(labels * positive + (1.0 - labels) * negative)
     if weight is not None:
-        loss = loss * P.cast(weight, logits.dtype)
-    return reduced(loss, reduction)
+        loss = loss * P.cast(weight, x.dtype)
+    return P.cast(reduced(loss, reduction), logits.dtype)
 
 
 @bce_of.bprop
@@ -386,7 +388,7 @@ def _(logits, labels, weight, out, dout, reduction):
     from .broadcasting import unbroadcast
 
     d_logits = unbroadcast(factor * (logits - labels) / spread, logits)
-    tiny = 1e-38 if logits.dtype.itemsize > 2 else 1e-7
+    tiny = 1e-12 if logits.dtype.itemsize > 2 else 1e-7
     odds = P.log(P.maximum(1.0 - logits, tiny)) - P.log(P.maximum(logits, tiny))
     return d_logits, unbroadcast(factor * odds, labels), NO_GRAD
 

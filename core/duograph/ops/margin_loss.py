@@ -160,8 +160,7 @@ def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean"):
         0.6931472
     """
     check_reduction("soft_margin_loss", reduction)
-    x = P.neg(target) * input
-    return reduced(_relu(x) + P.log1p(P.exp(P.neg(P.abs(x)))), reduction)
+    return reduced(P.neg(P.logsigmoid(target * input)), reduction)
 
 
 @op(composite=True)
