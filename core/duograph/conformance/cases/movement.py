@@ -613,6 +613,15 @@ CASES = [
         errors=[Bad((ROWS, "text"), TypeError, "full_like: got str")],
     ),
     OpCase(
+        P.new_full,
+        table(
+            ("normal", (2, 3), (4,), 1), ("zero_d", (), (), 0), ("empty", (0, 3), (2, 0), 1),
+            ("odd", (7, 13), (11,), 1), ("noncontiguous", (4, 5), (3, 3), 1), ("nan", (3,), (2,), 0), dtype=float32,
+        ),
+        oracle=lambda x, shape, value, dtype: np.full(shape, value, np.float32),
+        errors=[Bad((ROWS, (2,)), TypeError, "new_full: got no value for 'value'")],
+    ),
+    OpCase(
         ops.eye, dtyped((2, 3), (3,), (0, 2), (7, 5)), dtypes=ALL, grad=False, covers=[P.eye],
         oracle=lambda n, m=None, dtype=None: np.eye(n, m).astype(dtype.np),
         errors=[Bad((-1,), ValueError, "eye: got shape")],
