@@ -6,6 +6,7 @@ DuographError
 ├── DTypeError (TypeError)             an element type that an op does not take
 ├── ArgumentError (TypeError)          wrong number or kind of arguments
 ├── ArgumentValueError (ValueError)    an argument outside the values allowed
+│   └── ProbabilityError (RuntimeError) a probability outside [0, 1]
 ├── IndexRangeError (IndexError)       an index past the end
 ├── IndexKindError (IndexError, TypeError)         something that cannot be an index
 ├── DeviceError (RuntimeError, ValueError)         no such device; operands on two devices
@@ -44,6 +45,10 @@ class ArgumentError(DuographError, TypeError):
 
 class ArgumentValueError(DuographError, ValueError):
     """An argument outside the values that are allowed."""
+
+
+class ProbabilityError(ArgumentValueError, RuntimeError):
+    """A probability outside [0, 1]."""
 
 
 class IndexRangeError(DuographError, IndexError):

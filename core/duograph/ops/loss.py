@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..dtype import FLOATING, int32
-from ..errors import ArgumentValueError, DTypeError, ShapeError
+from ..errors import ArgumentValueError, DTypeError, ProbabilityError, ShapeError
 from ..ir.builder import GraphTensor
 from ..op import op
 from ..tensor import Tensor
@@ -354,7 +354,7 @@ def _check_probabilities(name: str, x: Any) -> None:
     low, high = P.reduce_min(x, axes, False), P.reduce_max(x, axes, False)
     for bound in (float(low), float(high)):
         if bound < 0.0 or bound > 1.0:
-            raise ArgumentValueError(
+            raise ProbabilityError(
                 f"{name}: got the value {bound:g}; wanted probabilities in [0, 1]: apply sigmoid "
                 f"first, or use binary_cross_entropy_with_logits (nn.BCEWithLogitsLoss)"
             )

@@ -1,0 +1,410 @@
+"""Losses: the composites of one node each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ...dtype import FLOATING, bfloat16, float16, float32, float64, int32
+from ...ops.table import P
+from ..case import Bad, Make, OpCase, Sample
+
+ROWS = np.ones((2, 3), np.float32)
+FOUR = np.ones(4, np.float32)
+TOL = {float16: 2e-2, bfloat16: 2e-1, float32: 2e-5}
+GRAD_TOL = {float16: 1e-1, bfloat16: 1.0, float32: 2e-4}
+WHY = "means of logarithms"
+NO_ROWS = {"zero_d": "there must be rows of classes"}
+REDUCTIONS = ("none", "mean", "sum")
+
+
+def wide(x: Any) -> Any:
+    return np.asarray(x).astype(np.float64)
+
+
+def reduced(loss: Any, reduction: str) -> Any:
+    return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss
+
+
+def pairs(
+    low: float = -2.0, high: float = 2.0, second: tuple[float, float] | None = None, broadcast: bool = True,
+    **kwargs: Any,
+) -> Callable[[Make], Iterator[Sample]]:  # fmt: skip
+    """Two tensors and a reduction; values apart enough that kinks are met in no sample."""
+
+    def samples(make: Make) -> Iterator[Sample]:
+        def two(*shape: int) -> tuple[Any, Any]:
+            bounds = second or (low, high)
+            return make(*shape, low=low, high=high), make(*shape, low=bounds[0], high=bounds[1])
+
+        for reduction in REDUCTIONS:
+            yield Sample(two(3, 4), {**kwargs, "reduction": reduction})
+        rest = {**kwargs, "reduction": "mean"}
+        yield Sample(two(), rest, "zero_d")
+        yield Sample(two(0, 3), {**kwargs, "reduction": "sum"}, "empty")
+        yield Sample(two(7, 11, 3), rest, "odd")
+        x, y = two(4, 5)
+        yield Sample((np.repeat(x, 2, 1)[:, ::2], y), rest, "noncontiguous")
+        if broadcast:
+            yield Sample((two(3, 4)[0], two(4)[1]), rest, "broadcast")
+        x, y = two(3, 4)
+        x[1, 2] = np.nan
+        yield Sample((x, y), {**kwargs, "reduction": "none"}, "nan")
+
+    return samples
+
+
+def loss_of(each: Callable[..., Any]) -> Callable[..., Any]:
+    """An oracle from a loss per element."""
+
+    def oracle(x: Any, y: Any, reduction: str, **kwargs: Any) -> Any:
+        return np.asarray(reduced(each(wide(x), wide(y), **kwargs), reduction)).astype(x.dtype)
+
+    return oracle
+
+
+def huber(x: Any, y: Any, delta: float) -> Any:
+    d = np.abs(x - y)
+    return np.where(d < delta, d * d / 2, delta * (d - delta / 2))
+
+
+def kl(x: Any, y: Any) -> Any:
+    return np.where(y > 0, y * (np.log(np.where(y > 0, y, 1)) - x), 0)
+
+
+def classes(make: Make) -> Iterator[Sample]:
+    for reduction in REDUCTIONS:
+        for smoothing in (0.0, 0.2):
+            for weight in (None, make(5, low=0.5)):
+                yield Sample((make(4, 5), make.index(4, below=5), weight, -100, reduction, smoothing))
+    target = make.index(6, below=3, dtype=int32)
+    target[1] = target[4] = -100
+    yield Sample((make(6, 3), target, None, -100, "mean", 0.0))
+    yield Sample((make(0, 3), make.index(0, below=3), None, -100, "sum", 0.0), kind="empty")
+    yield Sample((make(13, 7), make.index(13, below=7), None, 3, "mean", 0.0), kind="odd")
+    yield Sample((make.strided(4, 5), make.index(4, below=5), None, -100, "sum", 0.0), kind="noncontiguous")
+    x = make(3, 4)
+    x[1, 2] = np.nan
+    yield Sample((x, make.index(3, below=2), None, -100, "none", 0.0), kind="nan")
+
+
+def classes_of(x: Any, target: Any, weight: Any, ignore: int, reduction: str, smoothing: float) -> Any:
+    logp = wide(x)
+    valid = target != ignore
+    safe = np.where(valid, target, 0)
+    w = np.ones(x.shape[1]) if weight is None else wide(weight)
+    share = np.where(valid, w[safe], 0.0)
+    loss = np.where(valid, -logp[np.arange(len(x)), safe] * w[safe], 0.0)
+    if smoothing:
+        loss = loss * (1 - smoothing) + np.where(valid, -(logp * w).sum(1), 0.0) * smoothing / x.shape[1]
+    found = loss if reduction == "none" else loss.sum() if reduction == "sum" else loss.sum() / share.sum()
+    return np.asarray(found).astype(x.dtype)
+
+
+def distributions(make: Make) -> Iterator[Sample]:
+    def target(*shape: int) -> Any:
+        return make(*shape, low=0.1, high=0.9)
+
+    for reduction in REDUCTIONS:
+        yield Sample((make(3, 4), target(3, 4), None, 1, reduction, 0.0))
+        yield Sample((make(2, 3, 4), target(2, 3, 4), make(3, low=0.5), 1, reduction, 0.1))
+    yield Sample((make(0, 3), target(0, 3), None, 1, "sum", 0.0), kind="empty")
+    yield Sample((make(13, 7), target(13, 7), None, 1, "mean", 0.0), kind="odd")
+    yield Sample((make.strided(4, 5), target(4, 5), None, 1, "sum", 0.0), kind="noncontiguous")
+    x = make(3, 4)
+    x[1, 2] = np.nan
+    yield Sample((x, target(3, 4), None, 1, "none", 0.0), kind="nan")
+
+
+def distribution_of(x: Any, target: Any, weight: Any, axis: int, reduction: str, smoothing: float) -> Any:
+    y = wide(x)
+    if not y.size:
+        return np.zeros((), x.dtype)
+    logp = y - y.max(axis, keepdims=True)
+    logp = logp - np.log(np.exp(logp).sum(axis, keepdims=True))
+    t = wide(target) * (1 - smoothing) + smoothing / x.shape[axis]
+    terms = logp * t
+    if weight is not None:
+        terms = terms * wide(weight).reshape([-1 if i == axis else 1 for i in range(x.ndim)])
+    return np.asarray(reduced(-terms.sum(axis), reduction)).astype(x.dtype)
+
+
+def weighted(low: float, high: float, positive: bool) -> Callable[[Make], Iterator[Sample]]:
+    """Predictions, targets in [0, 1] and optional weights."""
+
+    def samples(make: Make) -> Iterator[Sample]:
+        def three(*shape: int) -> tuple[Any, ...]:
+            rest = (None, None) if positive else (None,)
+            return make(*shape, low=low, high=high), make(*shape, low=0.1, high=0.9), *rest
+
+        for reduction in REDUCTIONS:
+            yield Sample((*three(3, 4), reduction))
+        x, y = three(3, 4)[:2]
+        more = (make(3, 4, low=0.5), make(4, low=0.5)) if positive else (make(3, 4, low=0.5),)
+        yield Sample((x, y, *more, "mean"), grad=positive)
+        yield Sample((*three(), "mean"), kind="zero_d")
+        yield Sample((*three(0, 3), "sum"), kind="empty")
+        yield Sample((*three(7, 11, 3), "mean"), kind="odd")
+        x, *rest = three(4, 5)
+        yield Sample((np.repeat(x, 2, 1)[:, ::2], *rest, "mean"), kind="noncontiguous")
+        x, *rest = three(3, 4)
+        x[1, 2] = np.nan
+        yield Sample((x, *rest, "none"), kind="nan")
+
+    return samples
+
+
+def bce_of(x: Any, y: Any, weight: Any, reduction: str) -> Any:
+    p, t = wide(x), wide(y)
+    loss = -(t * np.log(np.maximum(p, 1e-12)) + (1 - t) * np.log(np.maximum(1 - p, 1e-12)))
+    loss = loss if weight is None else loss * wide(weight)
+    return np.asarray(reduced(loss, reduction)).astype(x.dtype)
+
+
+def bce_logits_of(x: Any, y: Any, weight: Any, positive: Any, reduction: str) -> Any:
+    p, t = wide(x), wide(y)
+    soft = np.log1p(np.exp(-np.abs(p))) + np.maximum(-p, 0)
+    loss = (1 - t) * p + (1 if positive is None else (wide(positive) - 1) * t + 1) * soft
+    loss = loss if weight is None else loss * wide(weight)
+    return np.asarray(reduced(loss, reduction)).astype(x.dtype)
+
+
+def signs(make: Make, *shape: int) -> Any:
+    return (make.rng.integers(0, 2, shape) * 2 - 1).astype(make.dtype.np)
+
+
+def ranked(make: Make) -> Iterator[Sample]:
+    for reduction in REDUCTIONS:
+        yield Sample((make(3, 4), make(3, 4), signs(make, 3, 4), 0.3, reduction))
+    yield Sample((make(), make(), signs(make), 0.0, "mean"), kind="zero_d")
+    yield Sample((make(0, 3), make(0, 3), signs(make, 0, 3), 0.0, "sum"), kind="empty")
+    yield Sample((make(7, 11), make(7, 11), signs(make, 7, 11), 0.0, "mean"), kind="odd")
+    yield Sample((make.strided(4, 5), make(4, 5), signs(make, 4, 5), 0.0, "mean"), kind="noncontiguous")
+    x = make(3, 4)
+    x[1, 2] = np.nan
+    yield Sample((x, make(3, 4), signs(make, 3, 4), 0.0, "none"), kind="nan")
+
+
+def ranked_of(a: Any, b: Any, y: Any, margin: float, reduction: str) -> Any:
+    loss = -wide(y) * (wide(a) - wide(b)) + margin
+    return np.asarray(reduced(np.where(loss <= 0, 0.0, loss), reduction)).astype(a.dtype)
+
+
+def hinged(make: Make) -> Iterator[Sample]:
+    for reduction in REDUCTIONS:
+        yield Sample((make(3, 4), signs(make, 3, 4), 1.0, reduction))
+    yield Sample((make(), signs(make), 1.0, "mean"), kind="zero_d")
+    yield Sample((make(0, 3), signs(make, 0, 3), 1.0, "sum"), kind="empty")
+    yield Sample((make(7, 11), signs(make, 7, 11), 0.5, "mean"), kind="odd")
+    yield Sample((make.strided(4, 5), signs(make, 4, 5), 1.0, "mean"), kind="noncontiguous")
+    x = make(3, 4)
+    x[1, 2] = np.nan
+    yield Sample((x, signs(make, 3, 4), 1.0, "none"), kind="nan")
+
+
+def hinged_of(x: Any, y: Any, margin: float, reduction: str) -> Any:
+    far = margin - wide(x)
+    far = np.where(far <= 0, 0.0, far)
+    return np.asarray(reduced(np.where(y == 1, wide(x), far), reduction)).astype(x.dtype)
+
+
+def cosines(make: Make) -> Iterator[Sample]:
+    for shape, kind in (((3, 4), "normal"), ((0, 3), "empty"), ((13, 7), "odd")):
+        yield Sample((make(*shape), make(*shape)), kind=kind)
+    yield Sample((make.strided(4, 5), make(4, 5)), kind="noncontiguous")
+    x = make(3, 4)
+    x[1, 2] = np.nan
+    yield Sample((x, make(3, 4)), kind="nan")
+
+
+def cosine_of(a: Any, b: Any) -> Any:
+    x, y = wide(a), wide(b)
+    return ((x * y).sum(-1) / np.sqrt(((x * x).sum(-1) + 1e-12) * ((y * y).sum(-1) + 1e-12))).astype(a.dtype)
+
+
+def cosine_margins(make: Make) -> Iterator[Sample]:
+    for reduction in REDUCTIONS:
+        yield Sample((make(5, 4), make(5, 4), np.array([1, -1, 1, -1, -1]), -0.9, reduction))
+    for sample in cosines(make):
+        n = len(sample.args[0])
+        reduction = "none" if sample.kind == "nan" else "sum"
+        yield Sample((*sample.args, np.resize(np.array([1, -1]), n), -0.9, reduction), kind=sample.kind)
+
+
+def cosine_margin_of(a: Any, b: Any, target: Any, margin: float, reduction: str) -> Any:
+    cos = wide(cosine_of(wide(a), wide(b)))
+    far = np.where(cos - margin <= 0, 0.0, cos - margin)
+    return np.asarray(reduced(np.where(target == 1, 1 - cos, far), reduction)).astype(a.dtype)
+
+
+def triplets(make: Make) -> Iterator[Sample]:
+    def three(*shape: int) -> tuple[Any, ...]:
+        return make(*shape), make(*shape), make(*shape)
+
+    for reduction in REDUCTIONS:
+        yield Sample((*three(3, 4), 5.0, 2.0, 1e-6, False, reduction))
+    yield Sample((*three(3, 4), 5.0, 2.0, 1e-6, True, "mean"), grad=False)
+    yield Sample((*three(0, 3), 5.0, 2.0, 1e-6, False, "sum"), kind="empty")
+    yield Sample((*three(13, 7), 5.0, 2.0, 1e-6, False, "mean"), kind="odd")
+    yield Sample((make.strided(4, 5), make(4, 5), make(4, 5), 5.0, 2.0, 1e-6, False, "mean"), kind="noncontiguous")
+    x, y, z = three(3, 4)
+    x[1, 2] = np.nan
+    yield Sample((x, y, z, 5.0, 2.0, 1e-6, False, "none"), kind="nan")
+
+
+def triplet_of(
+    a: Any, b: Any, c: Any, margin: float, p: float, eps: float, swap: bool, reduction: str
+) -> Any:
+    def apart(x: Any, y: Any) -> Any:
+        return (np.abs(wide(x) - wide(y) + eps) ** p).sum(-1) ** (1 / p)
+
+    far = apart(a, c)
+    if swap:
+        far = np.minimum(far, apart(b, c))
+    loss = apart(a, b) - far + margin
+    return np.asarray(reduced(np.where(loss <= 0, 0.0, loss), reduction)).astype(a.dtype)
+
+
+def multi_margins(make: Make) -> Iterator[Sample]:
+    for reduction in REDUCTIONS:
+        yield Sample((make(4, 5), make.index(4, below=5), None, 1, 3.0, reduction))
+    yield Sample((make(4, 5), make.index(4, below=5), make(5, low=0.5), 2, 9.0, "mean"))
+    yield Sample((make(0, 3), make.index(0, below=3), None, 1, 1.0, "sum"), kind="empty")
+    yield Sample((make(13, 7), make.index(13, below=7), None, 1, 9.0, "mean"), kind="odd")
+    yield Sample((make.strided(4, 5), make.index(4, below=5), None, 1, 9.0, "sum"), kind="noncontiguous")
+    x = make(3, 4)
+    x[1, 2] = np.nan
+    yield Sample((x, make.index(3, below=2), None, 1, 1.0, "none"), kind="nan")
+
+
+def multi_margin_of(x: Any, target: Any, weight: Any, p: int, margin: float, reduction: str) -> Any:
+    n, c = x.shape
+    y = wide(x)
+    own = y[np.arange(n), target][:, None]
+    gap = margin - own + y
+    gap = np.where(gap <= 0, 0.0, gap) ** p
+    if weight is not None:
+        gap = gap * wide(weight)[target][:, None]
+    gap[np.arange(n), target] = 0
+    return np.asarray(reduced(gap.sum(1) / c, reduction)).astype(x.dtype)
+
+
+def labelled(make: Make) -> Iterator[Sample]:
+    target = np.array([[0, 2, -1, 1], [3, -1, 0, 1], [-1, 0, 1, 2]])
+    for reduction in REDUCTIONS:
+        yield Sample((make.distinct(3, 4, step=0.09), target, reduction))
+    yield Sample((make(0, 3), np.zeros((0, 3), np.int64), "sum"), kind="empty")
+    yield Sample((make.distinct(5, 7, step=0.07), make.index(5, 7, below=7, low=-1), "mean"), kind="odd", grad=False)
+    yield Sample((make.strided(3, 4), target, "sum"), kind="noncontiguous", grad=False)
+    x = make(3, 4)
+    x[1, 2] = np.nan
+    yield Sample((x, target, "none"), kind="nan")
+
+
+def likelihoods(make: Make) -> Iterator[Sample]:
+    def three(*shape: int) -> tuple[Any, ...]:
+        return make(*shape), make(*shape), make(*shape, low=0.5)
+
+    for reduction in REDUCTIONS:
+        yield Sample((*three(3, 4), reduction == "sum", 1e-6, reduction))
+    yield Sample((*three(), False, 1e-6, "mean"), kind="zero_d")
+    yield Sample((*three(0, 3), False, 1e-6, "sum"), kind="empty")
+    yield Sample((*three(7, 11), False, 1e-6, "mean"), kind="odd")
+    yield Sample((make.strided(4, 5), make(4, 5), make(4, 5, low=0.5), False, 1e-6, "mean"), kind="noncontiguous")
+    x, y, v = three(3, 4)
+    x[1, 2] = np.nan
+    yield Sample((x, y, v, False, 1e-6, "none"), kind="nan")
+
+
+def likelihood_of(x: Any, target: Any, var: Any, full: bool, eps: float, reduction: str) -> Any:
+    v = np.maximum(wide(var), eps)
+    loss = (np.log(v) + (wide(x) - wide(target)) ** 2 / v) / 2 + (np.log(2 * np.pi) / 2 if full else 0)
+    return np.asarray(reduced(loss, reduction)).astype(x.dtype)
+
+
+def alignments(make: Make) -> Iterator[Sample]:
+    def three(t: int, n: int, c: int, length: int) -> tuple[Any, ...]:
+        labels = np.where(np.arange(length) % 2, make.index(n, length, below=c, low=1), 0)
+        skip = (np.arange(length) % 2 == 1) & (np.arange(length) > 1)
+        return -np.abs(make(t, n, c)), labels, np.broadcast_to(skip, (n, length)).copy()
+
+    yield Sample(three(4, 2, 3, 5))
+    yield Sample(three(1, 2, 3, 3))
+    yield Sample(three(3, 0, 3, 3), kind="empty")
+    yield Sample(three(7, 3, 5, 7), kind="odd")
+    x, labels, skip = three(4, 2, 3, 3)
+    yield Sample((np.repeat(x, 2, 2)[..., ::2], labels, skip), kind="noncontiguous")
+    x[1, 1, 0] = np.nan
+    yield Sample((x, labels, skip), kind="nan")
+
+
+def alignment_of(x: Any, labels: Any, skip: Any) -> Any:
+    y = wide(x)
+    steps, n, _ = y.shape
+    out = np.full((steps, n, labels.shape[1]), -np.inf)
+    rows = np.arange(n)[:, None]
+    for t in range(steps):
+        emit = y[t][rows, labels]
+        if t == 0:
+            out[0, :, :2] = emit[:, :2]
+            continue
+        paths = out[t - 1].copy()
+        paths[:, 1:] = np.logaddexp(paths[:, 1:], out[t - 1][:, :-1])
+        two = np.full_like(paths, -np.inf)
+        two[:, 2:] = out[t - 1][:, :-2]
+        out[t] = np.logaddexp(paths, np.where(skip, two, -np.inf)) + emit
+    out[np.isneginf(out)] = -1e30  # as the op writes what no path reaches
+    return out.astype(x.dtype)
+
+
+TEXT = Bad(("text", FOUR), TypeError, "str")
+BROADCAST = Bad((ROWS, FOUR), ValueError, r"\(2, 3\).*\(4,\)")
+SAME = {"broadcast": "both have one shape"}
+
+CASES = [
+    OpCase(P.mse_loss, pairs(), dtypes=FLOATING, oracle=loss_of(lambda x, y: (x - y) ** 2), tol=TOL, grad_tol=GRAD_TOL,
+           why=f"{WHY}; others are cast", errors=[BROADCAST]),
+    OpCase(P.l1_loss, pairs(0.5, 2.0, (-2.0, -0.5)), dtypes=FLOATING, oracle=loss_of(lambda x, y: np.abs(x - y)),
+           tol=TOL, grad_tol=GRAD_TOL, why=f"{WHY}; others are cast", errors=[BROADCAST]),
+    OpCase(P.smooth_l1_loss, pairs(beta=3.3, broadcast=False), dtypes=FLOATING, without=SAME,
+           oracle=loss_of(lambda x, y, beta: huber(x, y, beta) / beta), tol=TOL, grad_tol=GRAD_TOL,
+           why=f"{WHY}; others are cast", errors=[TEXT], second=False),
+    OpCase(P.huber_loss, pairs(delta=3.3), dtypes=FLOATING, oracle=loss_of(huber), tol=TOL, grad_tol=GRAD_TOL,
+           why=f"{WHY}; others are cast", errors=[BROADCAST], second=False),
+    OpCase(P.kl_div, pairs(second=(0.1, 0.9)), dtypes=FLOATING, oracle=loss_of(kl), tol=TOL, grad_tol=GRAD_TOL,
+           why=f"{WHY}; others are cast", errors=[Bad((ROWS, FOUR, "mean"), ValueError, r"\(2, 3\)")]),
+    OpCase(P.soft_margin_loss, pairs(), dtypes=FLOATING, tol=TOL, grad_tol=GRAD_TOL, why=f"{WHY}; others are cast",
+           oracle=loss_of(lambda x, y: np.logaddexp(0, -x * y)), errors=[Bad((ROWS, FOUR), ValueError, r"\(2, 3\)")]),
+    OpCase(P.nll_rows, classes, dtypes=FLOATING, oracle=classes_of, grad=(0,), tol=TOL, grad_tol=GRAD_TOL, why=WHY,
+           without=NO_ROWS, errors=[Bad(("text", FOUR, None, 0, "mean", 0.0), TypeError, "str")]),
+    OpCase(P.cross_entropy_with_probabilities, distributions, oracle=distribution_of, tol=TOL, grad_tol=GRAD_TOL,
+           why=WHY, without=NO_ROWS,
+           errors=[Bad((np.ones((2, 3), np.int64), ROWS, None, 1, "mean", 0.0), TypeError, "int64")]),
+    OpCase(P.bce_of, weighted(0.1, 0.9, False), oracle=bce_of, tol=TOL, grad_tol=GRAD_TOL, why=WHY,
+           errors=[Bad((np.ones(3, np.int64), np.ones(3), None, "mean"), TypeError, "int64")]),
+    OpCase(P.bce_with_logits, weighted(-2.0, 2.0, True), oracle=bce_logits_of, tol=TOL, grad_tol=GRAD_TOL, why=WHY,
+           errors=[Bad((np.ones(3, np.int64), np.ones(3), None, None, "mean"), TypeError, "int64")]),
+    OpCase(P.margin_ranking_loss, ranked, oracle=ranked_of, tol=TOL, grad_tol=GRAD_TOL, why=WHY,
+           errors=[Bad((np.ones(3, np.int64), np.ones(3), np.ones(3)), TypeError, "int64")]),
+    OpCase(P.hinge_embedding_loss, hinged, oracle=hinged_of, grad=(0,), tol=TOL, grad_tol=GRAD_TOL, why=WHY,
+           errors=[Bad((np.ones(3, np.int64), np.ones(3)), TypeError, "int64")]),
+    OpCase(P.cosine_margin_rows, cosines, oracle=cosine_of, tol=TOL, grad_tol=GRAD_TOL, why=WHY, without=NO_ROWS,
+           errors=[Bad((np.ones((1, 3), np.int64), np.ones((1, 3))), TypeError, "int64")]),
+    OpCase(P.cosine_margin, cosine_margins, dtypes=FLOATING, oracle=cosine_margin_of, grad=(0, 1), tol=TOL,
+           grad_tol=GRAD_TOL, why=WHY, without=NO_ROWS,
+           errors=[Bad(("text", ROWS, FOUR, 0.0, "mean"), TypeError, "str")]),
+    OpCase(P.triplet_margin_loss, triplets, oracle=triplet_of, tol=TOL, grad_tol=GRAD_TOL, why=WHY, without=NO_ROWS,
+           errors=[Bad((np.ones((1, 3), np.int64), ROWS, ROWS), TypeError, "int64")]),
+    OpCase(P.multi_margin_rows, multi_margins, dtypes=FLOATING, oracle=multi_margin_of, grad=(0,), tol=TOL,
+           grad_tol=GRAD_TOL, why=WHY, without=NO_ROWS,
+           errors=[Bad(("text", FOUR, None, 1, 1.0, "mean"), TypeError, "str")]),
+    OpCase(P.multilabel_margin_rows, labelled, dtypes=FLOATING, grad=(0,), tol=TOL, grad_tol=GRAD_TOL, why=WHY,
+           without=NO_ROWS, errors=[Bad(("text", FOUR, "mean"), TypeError, "str")]),
+    OpCase(P.gaussian_nll_of, likelihoods, oracle=likelihood_of, tol=TOL, grad_tol=GRAD_TOL, why=WHY,
+           errors=[Bad((np.ones(3, np.int64), np.ones(3), np.ones(3), False, 1e-6, "mean"), TypeError, "int64")]),
+    OpCase(P.ctc_alpha, alignments, dtypes=(float32, float64), oracle=alignment_of, grad=False, tol={float32: 1e-4},
+           why="the impossible is -1e30, which halves have not; gradients are tested through ctc_loss", without=NO_ROWS,
+           errors=[Bad(("text", FOUR, FOUR), TypeError, "str")]),
+]
