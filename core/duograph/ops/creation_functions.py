@@ -18,7 +18,7 @@ from .creation import cast, cast_to, iota
 from .creation import fill as fill_by
 from .logic import select_by
 from .methods import tensor_method
-from .movement import reshape_to
+from .movement import dense_strides, reshape_to
 from .shaping import ints_of, spread
 from .table import P
 
@@ -832,3 +832,36 @@ for _name, _dtype_name in {
     "long": "int64", "short": "int16", "byte": "uint8", "bool": "bool",
 }.items():  # fmt: skip
     _converter(_name, _dtype_name)
+
+
+@tensor_method("set_dtype")
+def _tensor_set_dtype(self: Tensor, dtype: Any) -> Tensor:
+    """Every element converted to `dtype`, in place. Returns the tensor."""
+    self._rebind(cast(self, dtype))
+    return self
+
+
+@tensor_method("clone")
+def _tensor_clone(self: Tensor) -> Tensor:
+    """A tensor of the same value; gradients flow through it."""
+    return P.identity(self)
+
+
+@tensor_method("data_sync")
+def _tensor_data_sync(self: Tensor, blocking: bool = True) -> None:
+    """Wait for the values (`asnumpy` does by itself)."""
+    del blocking
+    self.asnumpy()
+
+
+@tensor_method("stride")
+def _tensor_stride(self: Tensor, dim: int | None = None) -> Any:
+    """Elements from one to the next along each axis, or along one."""
+    steps = dense_strides(self.shape)
+    return steps if dim is None else steps[dim]
+
+
+@tensor_method("storage_offset")
+def _tensor_storage_offset(self: Tensor) -> int:
+    """0: every buffer begins with its tensor."""
+    return 0

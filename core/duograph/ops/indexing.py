@@ -468,13 +468,12 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
     key = _key(index)
     if key is not None:
         known: Any
-        if value.__class__ is Tensor:
+        kind = value.__class__
+        known = None
+        if kind is Tensor:
             known = value
-        else:  # the tensor of a number that met this type before
-            try:
-                known = numbers.get((self._type, value.__class__, value))
-            except TypeError:
-                known = None
+        elif kind is float or kind is int or kind is bool:  # its tensor, if it met this type before
+            known = numbers.get((self._type, kind, value))
         if known is not None:
             call = _set_table.get((self._type, known._type, key, False))
             if call is not None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dtype import bool_
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..op import op
 from ..tensor import Tensor
@@ -23,6 +24,7 @@ __all__ = [
     "block_diag", "split", "tensor_split", "hsplit", "vsplit", "dsplit", "chunk", "unstack", "unbind",
     "tile", "repeat_elements", "repeat_interleave", "broadcast_to", "expand", "expand_as",
     "broadcast_tensors", "meshgrid", "narrow", "cartesian_prod", "combinations",
+    "diff",
 ]  # fmt: skip
 
 
@@ -743,3 +745,47 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = np.array(list(choose(range(input.shape[0]), r)), np.int64).reshape(-1, r)
     return P.gather(input, rows, 0)
+
+
+@tensor_method("sum_to_size")
+def _tensor_sum_to_size(self: Tensor, *size: Any) -> Tensor:
+    """Summed over axes so that the shape is `size`, which broadcasts to that of the tensor."""
+    shape = spread("sum_to_size", "size", size)
+    have = self.shape
+    lead = len(have) - len(shape)
+    if lead < 0 or any(n != 1 and n != m for n, m in zip(shape, have[lead:], strict=True)):
+        raise ShapeError(f"sum_to_size: got size {shape} for shape {have}; wanted one that broadcasts to it")
+    axes = tuple(i for i, m in enumerate(have) if i < lead or (shape[i - lead] == 1 and m != 1))
+    return reshape_to(P.reduce_sum(self, axes, False) if axes else self, shape)
+
+
+@tensor_method("diff")
+def diff(x: Tensor, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+    """The n-th differences of neighbours along an axis (`mindspore.ops.diff`).
+
+    Args:
+        x: Tensor of at least one axis.
+        n: how often to take differences.
+        axis: int.
+        prepend, append: Tensors put before and after `x` along the axis first.
+
+    Raises:
+        ValueError: a 0-d tensor, a negative `n`, or an axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.diff(ms.Tensor([1, 4, 9, 16]))
+        Tensor(shape=[3], dtype=Int64, value= [3, 5, 7])
+    """
+    at = _cut_axis("diff", x, axis)
+    if n < 0:
+        raise ArgumentValueError(f"diff: got n={n}; wanted none negative")
+    parts = [p for p in (prepend, x, append) if p is not None]
+    out = concat(parts, at) if len(parts) > 1 else x
+    for _ in range(n):
+        m = out.shape[at]
+        if not m:
+            break
+        after, before = slice_axis(out, at, 1, m), slice_axis(out, at, 0, m - 1)
+        out = P.not_equal(after, before) if out.dtype is bool_ else P.sub(after, before)
+    return out

@@ -495,6 +495,11 @@ CASES = [
         dtypes=ALL, oracle=np.moveaxis,
         errors=[Bad((CUBE, (0, 0), (1, 2)), ValueError, "moveaxis: got source=")],
     ),
+    OpCase(
+        ops.diff, table(("normal", (3, 5)), ("normal", (3, 5), 2, 0), ("empty", (0, 3), 1, 0), ("odd", (7, 11), 3)),
+        dtypes=tuple(d for d in ALL if d.kind in "ifc"), oracle=np.diff,
+        errors=[Bad((NUMBER,), ValueError, "diff: got a 0-d"), Bad((ROWS, -1), ValueError, "diff: got n=-1")],
+    ),
     # ---- padding and blocks
     OpCase(
         P.pad_constant,
