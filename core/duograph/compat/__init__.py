@@ -21,9 +21,8 @@ __all__ = ["PATHS", "RENAMED", "install"]
 
 # module path below the package -> modules below the package that serve its names, first match wins
 PATHS: dict[str, tuple[str, ...]] = {
-    "common.api": ("jit", ""),
+    "common.api": ("",),
     "common.dtype": ("dtype",),
-    "common.mutable": ("jit",),
     "common.parameter": ("parameter",),
     "common.seed": ("random_state",),
     "common.tensor": ("tensor",),
@@ -72,8 +71,6 @@ PATHS: dict[str, tuple[str, ...]] = {
 
 # old name -> present name, in the namespace that a path serves; using one warns once
 RENAMED: dict[str, str] = {
-    "ms_function": "jit",
-    "ms_class": "jit_class",
     "MetaTensor": "Tensor",
     "TensorAdd": "Add",
     "Gelu": "GeLU",
