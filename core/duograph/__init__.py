@@ -33,7 +33,7 @@ _compat.install(__name__)
 # Loaded when first named, so that `import duograph` stays cheap.
 _MODULES = (
     "amp", "common", "communication", "dataset", "log", "nn", "numpy", "runtime", "train", "compat",
-    "autodiff", "backend", "errors", "utils",
+    "autodiff", "backend", "errors",
 )  # fmt: skip
 _NAMES = {
     "Model": "train", "LossMonitor": "train", "TimeMonitor": "train", "Callback": "train",

@@ -1,0 +1,45 @@
+"""Messages of the framework and of programs, through Python's logging (`mindspore.log`).
+
+The logger is ``duograph``; its level is that of the environment variable GLOG_v as in MindSpore (0 debug, 1 info, 2 warning,
+3 error, 4 critical), warnings and above by default.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+
+__all__ = ["debug", "info", "warning", "error", "critical", "get_level", "set_level"]
+
+logger = logging.getLogger("duograph")
+_LEVELS = [logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL]
+
+
+def _from_environment() -> int:
+    text = os.environ.get("GLOG_v", "2")
+    return _LEVELS[int(text)] if text.isdigit() and int(text) < len(_LEVELS) else logging.WARNING
+
+
+logger.setLevel(_from_environment())
+
+debug = logger.debug
+info = logger.info
+warning = logger.warning
+error = logger.error
+critical = logger.critical
+
+
+def get_level() -> str:
+    """The level as MindSpore's digit: ``"0"`` debug to ``"4"`` critical.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.log.get_level()
+        '2'
+    """
+    return str(_LEVELS.index(logger.level)) if logger.level in _LEVELS else str(logger.level)
+
+
+def set_level(level: int) -> None:
+    """Set the level: 0 debug, 1 info, 2 warning, 3 error, 4 critical."""
+    logger.setLevel(_LEVELS[level])
