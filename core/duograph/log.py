@@ -1,7 +1,7 @@
 """Messages of the framework and of programs, through Python's logging (`mindspore.log`).
 
-The logger is ``duograph``; its level is that of the environment variable GLOG_v as in MindSpore (0 debug, 1 info, 2 warning,
-3 error, 4 critical), warnings and above by default.
+The logger is ``duograph``; its level is that of the environment variable GLOG_v as in MindSpore
+(0 debug, 1 info, 2 warning, 3 error, 4 critical), warnings and above by default.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _LEVELS = [logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.
 
 
 def _from_environment() -> int:
-    text = os.environ.get("GLOG_v", "2")
+    text = os.environ.get("GLOG_v", "2")  # noqa: SIM112 (MindSpore's name)
     return _LEVELS[int(text)] if text.isdigit() and int(text) < len(_LEVELS) else logging.WARNING
 
 

@@ -136,8 +136,8 @@ def linspace(
         >>> print(mnp.linspace(0, 1, 5))
         [0.   0.25 0.5  0.75 1.  ]
     """
-    begin = start.asnumpy() if isinstance(start, Tensor) else start
-    end = stop.asnumpy() if isinstance(stop, Tensor) else stop
+    begin: Any = start.asnumpy() if isinstance(start, Tensor) else start
+    end: Any = stop.asnumpy() if isinstance(stop, Tensor) else stop
     values, step = _np.linspace(begin, end, num, endpoint, True, axis=axis)
     made = Tensor(values, _as(dtype) or float32)
     return (made, step) if retstep else made
