@@ -167,7 +167,7 @@ def max_pool_of(x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -
     values, index = np.empty(out, x.dtype), np.empty(out, np.int64)
     size = x.shape[2:]
     for at in np.ndindex(*out):
-        best = None
+        best: Any = None
         for k in np.ndindex(*kernel):
             i = tuple(a * s - low + b * d for a, b, s, (low, _), d in zip(at[2:], k, stride, padding, dilation))
             if all(0 <= a < n for a, n in zip(i, size)):
@@ -282,7 +282,7 @@ def adaptive_max_of(x: Any, output_size: Any) -> Any:
     bins = [_bins(n, o) for n, o in zip(x.shape[2:], output_size)]
     size = x.shape[2:]
     for at in np.ndindex(*shape):
-        best = None
+        best: Any = None
         for i in np.ndindex(*size):
             if all(bins[j][a][0] <= c < bins[j][a][1] for j, (a, c) in enumerate(zip(at[2:], i))):
                 v = x[(*at[:2], *i)]
