@@ -49,16 +49,22 @@ from . import (
     rectifiers,
     recurrent,
     reduction,
+    repeating,
+    rolling,
     rounding,
     scan,
     scattering,
+    segments,
     shaping,
+    slicing,
     softmax_ops,
     sorting,
     special,
     state,
     statistics,
+    tensor_types,
     trigonometry,
+    value_sizes,
 )
 from .creation import cast
 from .methods import install as _install
@@ -114,6 +120,12 @@ FAMILIES = (
     rectifiers,
     inplace_indexing,
     primitives_movement,
+    rolling,
+    repeating,
+    tensor_types,
+    value_sizes,
+    segments,
+    slicing,
 )
 
 for _family in FAMILIES:

@@ -17,10 +17,11 @@ from .axes import axis_of
 from .creation import cast_to, iota
 from .creation_functions import as_index, beside
 from .gather_scatter import from_zero, gather_by, gather_elements_by, normal_indices
-from .joining import broadcast_tensors, stack, unstack
+from .joining import stack, unstack
 from .logic import logical_or, select_by
 from .methods import tensor_method
 from .movement import dense_strides, position_dtype, reshape_to, slice_axis, transpose_by
+from .repeating import broadcast_tensors
 from .table import P
 
 __all__ = [

@@ -22,16 +22,20 @@ from . import (
 from . import (
     diagonals,
     gathering,
+    indexing,
     inplace_indexing,
     joining,
     movement,
     padding,
+    repeating,
+    rolling,
     scattering,
+    segments,
     shaping,
+    slicing,
     sorting,
-)
-from . import (
-    indexing as slicing,
+    tensor_types,
+    value_sizes,
 )
 from .creation import cast
 from .gather_scatter import gather_by
@@ -146,7 +150,7 @@ def _pad_v3(
 
 
 def _cast_scalar(input_x: Any, input_y: Any) -> Any:
-    return creation.scalar_cast(input_x, input_y)
+    return tensor_types.scalar_cast(input_x, input_y)
 
 
 def _flatten(input_x: Tensor) -> Tensor:
@@ -206,7 +210,7 @@ def _index_fill(x: Tensor, dim: Any, index: Any, value: Any) -> Tensor:
 
 
 def _index_put(x1: Tensor, x2: Tensor, indices: Any, accumulate: int) -> Tensor:
-    return slicing.with_item(x1, tuple(indices), x2, bool(accumulate))
+    return indexing.with_item(x1, tuple(indices), x2, bool(accumulate))
 
 
 def _embedding_lookup(input_params: Tensor, input_indices: Any, offset: int) -> Tensor:
@@ -256,8 +260,8 @@ _form("ExpandDims", shaping.expand_dims)
 _form("Squeeze", shaping.squeeze, axis=())
 _form("Transpose", shaping.transpose, "transpose")
 _form("TransposeView", shaping.transpose, "transpose")
-_form("ReverseV2", shaping.reverse, "flip", axis=_REQUIRED)
-_form("Roll", shaping.roll, "roll", shifts=_REQUIRED, dims=None)
+_form("ReverseV2", rolling.reverse, "flip", axis=_REQUIRED)
+_form("Roll", rolling.roll, "roll", shifts=_REQUIRED, dims=None)
 _form("ReverseSequence", gathering.reverse_sequence, seq_dim=_REQUIRED, batch_dim=0)
 _form("Concat", _tensors(joining.concat), "concat", axis=0)
 _form("ParallelConcat", _tensors(joining.concat), "concat")
@@ -265,10 +269,10 @@ _form("Stack", _tensors(joining.stack), axis=0)
 _form("Unstack", _unstack, axis=0, num=None)
 _form("Split", _split, axis=0, output_num=1)
 _form("SplitV", _split_v, size_splits=_REQUIRED, split_dim=_REQUIRED, num_split=_REQUIRED)
-_form("Tile", joining.tile, "tile")
-_form("BroadcastTo", joining.broadcast_to, "broadcast_to", shape=_REQUIRED)
-_form("Expand", joining.expand, "broadcast_to")
-_form("Meshgrid", _tensors(lambda tensors, indexing: joining.meshgrid(*tensors, indexing=indexing)), indexing="xy")
+_form("Tile", repeating.tile, "tile")
+_form("BroadcastTo", repeating.broadcast_to, "broadcast_to", shape=_REQUIRED)
+_form("Expand", repeating.expand, "broadcast_to")
+_form("Meshgrid", _tensors(lambda tensors, indexing: repeating.meshgrid(*tensors, indexing=indexing)), indexing="xy")
 _form("IdentityN", identity_n)
 _form("Slice", slicing.slice)
 _form(
@@ -303,15 +307,15 @@ _form("LogSpace", _log_space, steps=10, base=10, dtype=creation.float32)
 _form("Range", _range, maxlen=1000000)
 _form("TrilIndices", _triangle(creation.tril_indices), row=_REQUIRED, col=_REQUIRED, offset=0, dtype=int32)
 _form("TriuIndices", _triangle(creation.triu_indices), row=_REQUIRED, col=_REQUIRED, offset=0, dtype=int32)
-_form("Shape", creation.shape)
-_form("DynamicShape", lambda x, dtype: creation.dyn_shape(x), dtype=9)
-_form("TensorShape", creation.dyn_shape)
-_form("Size", creation.size)
-_form("Rank", creation.rank)
-_form("DType", creation.dtype)
-_form("TupleToArray", creation.tuple_to_array)
-_form("ScalarToArray", creation.scalar_to_array)
-_form("ScalarToTensor", creation.scalar_to_tensor)
+_form("Shape", tensor_types.shape)
+_form("DynamicShape", lambda x, dtype: tensor_types.dyn_shape(x), dtype=9)
+_form("TensorShape", tensor_types.dyn_shape)
+_form("Size", tensor_types.size)
+_form("Rank", tensor_types.rank)
+_form("DType", tensor_types.dtype)
+_form("TupleToArray", tensor_types.tuple_to_array)
+_form("ScalarToArray", tensor_types.scalar_to_array)
+_form("ScalarToTensor", tensor_types.scalar_to_tensor)
 _form("ScalarCast", _cast_scalar)
 _form("TensorToTuple", lambda x: tuple(x.tolist()))
 _form("Tril", diagonals.tril.function, "tril", diagonal=0)
@@ -346,17 +350,17 @@ _form("InplaceSub", _inplace(scattering.inplace_sub), indices=_REQUIRED)
 _form("InplaceIndexAdd", inplace_indexing.inplace_index_add, axis=_REQUIRED)
 _form("MaskedScatter", scattering.masked_scatter)
 for _mode in ("sum", "max", "min", "prod"):
-    _form(f"UnsortedSegment{_mode.capitalize()}", getattr(scattering, f"unsorted_segment_{_mode}"))
+    _form(f"UnsortedSegment{_mode.capitalize()}", getattr(segments, f"unsorted_segment_{_mode}"))
 _form("Sort", sorting.sort, "sort", axis=-1, descending=False)
 _form("TopK", _top_k, "topk", sorted=True)
 _form("SearchSorted", _searchsorted, "searchsorted", dtype=int64, right=False)
 _form("LowerBound", _lower_bound, "searchsorted", out_type=int32)
 _form("UpperBound", _upper_bound, "searchsorted", out_type=int32)
-_form("Unique", sorting.unique, "unique")
-_form("UniqueConsecutive", sorting.unique_consecutive, return_inverse=False, return_counts=False, dim=None)
-_form("UniqueWithPad", sorting.unique_with_pad)
-_form("MaskedSelect", sorting.masked_select)
-_form("NonZero", sorting.argwhere, "nonzero")
+_form("Unique", value_sizes.unique, "unique")
+_form("UniqueConsecutive", value_sizes.unique_consecutive, return_inverse=False, return_counts=False, dim=None)
+_form("UniqueWithPad", value_sizes.unique_with_pad)
+_form("MaskedSelect", value_sizes.masked_select)
+_form("NonZero", value_sizes.argwhere, "nonzero")
 _form("InvertPermutation", _invert_permutation)
 _form("ListDiff", _list_diff, out_idx=int32)
 _form("UnravelIndex", _unravel_index)

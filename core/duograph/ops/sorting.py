@@ -7,15 +7,14 @@ from typing import Any
 import numpy as np
 
 from ..dtype import BOOL, REAL, bool_, int32, int64
-from ..errors import ArgumentValueError, DTypeError, ShapeError, UnsupportedOpError
+from ..errors import ArgumentValueError, ShapeError
 from ..op import op
 from ..tensor import Tensor
-from ..types import TensorType, broadcast_shapes
+from ..types import TensorType
 from .axes import axis_of
 from .creation import cast_to, fill, iota, zeros_of
 from .creation_functions import as_index, beside
 from .gather_scatter import gather_by, gather_elements_by, scatter_elements_set_by
-from .joining import broadcast_to
 from .logic import logical_and, logical_not, logical_or, select_by
 from .methods import tensor_method
 from .movement import concat_by, flip_by, identity, pad_by, reshape_to, slice_axis
@@ -23,8 +22,7 @@ from .shaping import ints_of, moveaxis
 from .table import P
 
 __all__ = [
-    "sort", "argsort", "msort", "topk", "top_k", "kthvalue", "searchsorted", "bucketize", "unique",
-    "unique_consecutive", "unique_with_pad", "nonzero", "argwhere", "masked_select",
+    "sort", "argsort", "msort", "topk", "top_k", "kthvalue", "searchsorted", "bucketize",
 ]  # fmt: skip
 
 
@@ -400,235 +398,3 @@ def bucketize(input: Tensor, boundaries: Any, *, right: bool = False) -> Tensor:
     if not isinstance(boundaries, Tensor):
         boundaries = Tensor(list(boundaries), input.dtype)
     return searchsorted(boundaries, input, out_int32=True, right=right)
-
-
-# ---- sizes that depend on values -----------------------------------------------------------------------
-
-
-def _needs_values(name: str) -> Any:
-    def infer(*types: TensorType, **attributes: Any) -> Any:
-        raise UnsupportedOpError(
-            f"{name}: the size of its result depends on values, which a graph under construction does "
-            f"not have; call it outside, or use a mask with ops.select"
-        )
-
-    return infer
-
-
-@op(name="nonzero", composite=False, differentiable=False, host=True)
-def nonzero_by(input: Tensor):
-    """Primitive, on the host: indices of the elements that are not 0, as rows of int64."""
-
-
-nonzero_by.infer(_needs_values("nonzero"))
-
-
-@nonzero_by.reference
-def _(x):
-    return np.argwhere(x).astype(np.int64)
-
-
-def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
-    """Where the elements are not zero (`mindspore.ops.nonzero`).
-
-    Args:
-        input: Tensor of any shape and dtype.
-        as_tuple: one 1-d Tensor an axis, else one Tensor with a row an element.
-
-    Returns:
-        Tensor of int64 of shape (number of elements, ndim), or a tuple of Tensors.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.nonzero(ms.Tensor([0, 5, 6]))
-        Tensor(shape=[2, 1], dtype=Int64, value=
-        [[1],
-         [2]])
-    """
-    found = nonzero_by(input)
-    if not as_tuple:
-        return found
-    if not input.shape:
-        return nonzero(reshape_to(input, (1,)), as_tuple=True)
-    count = found.shape[0]
-    return tuple(
-        reshape_to(slice_axis(found, 1, i, i + 1), (count,)) for i in range(len(input.shape))
-    )
-
-
-tensor_method("nonzero")(nonzero)
-
-
-@tensor_method("argwhere")
-def argwhere(input: Tensor) -> Tensor:
-    """Where the elements are not zero, a row an element (`mindspore.ops.argwhere`).
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.argwhere(ms.Tensor([0, 5, 6]))
-        Tensor(shape=[2, 1], dtype=Int64, value=
-        [[1],
-         [2]])
-    """
-    return nonzero_by(input)
-
-
-@tensor_method("masked_select")
-def masked_select(input: Tensor, mask: Tensor) -> Tensor:
-    """The elements where a mask holds, on one axis (`mindspore.ops.masked_select`).
-
-    Args:
-        input: Tensor.
-        mask: Tensor of bool; the shapes broadcast.
-
-    Raises:
-        TypeError: `mask` is not bool.
-        ValueError: the shapes do not broadcast.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.masked_select(ms.Tensor([1, 2, 3]), ms.Tensor([True, False, True]))
-        Tensor(shape=[2], dtype=Int64, value= [1, 3])
-    """
-    if mask.dtype is not bool_:
-        raise DTypeError(f"masked_select: mask has dtype {mask.dtype.name}; wanted bool")
-    shape = broadcast_shapes(input.shape, mask.shape)
-    if shape is None:
-        raise ShapeError(
-            f"masked_select: got shapes {input.shape} and {mask.shape}; wanted ones that broadcast"
-        )
-    wide = broadcast_to(beside(mask, input), shape)
-    where = broadcast_to(beside(input, mask), shape)
-    at = nonzero_by(reshape_to(where, (where.size,)))
-    return gather_by(reshape_to(wide, (wide.size,)), reshape_to(at, (at.size,)), 0)
-
-
-@op(name="unique", composite=False, differentiable=False, host=True)
-def unique_by(input: Tensor, sorted: bool, axis: int | None):
-    """Primitive, on the host: (distinct elements or slices, index of each in them, how often each is there)."""
-
-
-unique_by.infer(_needs_values("unique"))
-
-
-@unique_by.reference
-def _unique(x, sorted, axis):
-    shape = x.shape
-    if x.dtype.kind == "V":  # bfloat16: NumPy cannot sort it
-        values, *rest = _unique(x.astype(np.float32), sorted, axis)
-        return (values.astype(x.dtype), *rest)
-    flat = x.reshape(-1) if axis is None else x
-    values, first, inverse, counts = np.unique(
-        flat, return_index=True, return_inverse=True, return_counts=True, axis=axis
-    )
-    inverse = inverse.reshape(-1)
-    if not sorted:
-        order = np.argsort(first, kind="stable")
-        rank = np.empty_like(order)
-        rank[order] = np.arange(order.size)
-        values = np.take(values, order, 0 if axis is None else axis)
-        inverse, counts = rank[inverse], counts[order]
-    if axis is None:
-        inverse = inverse.reshape(shape)
-    return values, inverse.astype(np.int64), counts.astype(np.int64)
-
-
-def unique(input: Tensor) -> tuple[Tensor, Tensor]:
-    """The distinct elements, and which of them each element is (`mindspore.ops.unique`).
-
-    They come in the order of their first occurrence.
-
-    Returns:
-        (values of one axis, int32 indices of the shape of `input`).
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.unique(ms.Tensor([3, 1, 3]))
-        (Tensor(shape=[2], dtype=Int64, value= [3, 1]), Tensor(shape=[3], dtype=Int32, value= [0, 1, 0]))
-    """
-    values, inverse, _ = unique_by(input, False, None)
-    return values, cast_to(inverse, int32)
-
-
-@tensor_method("unique")
-def _tensor_unique(
-    self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
-    dim: int | None = None,
-) -> Any:  # fmt: skip
-    """The distinct elements, in order; with which of them each element is, and how often each occurs.
-
-    Args:
-        sorted: in ascending order, else in that of the first occurrence.
-        return_inverse, return_counts: return these too (int64).
-        dim: compare the slices of this axis.
-    """
-    axis = None if dim is None else axis_of("unique", dim, len(self.shape))
-    values, inverse, counts = unique_by(self, bool(sorted), axis)
-    if not return_inverse and not return_counts:
-        return values
-    out = (values, inverse) if return_inverse else (values,)
-    return (*out, counts) if return_counts else out
-
-
-@op(name="unique_consecutive", composite=False, differentiable=False, host=True)
-def unique_consecutive_by(input: Tensor, axis: int | None):
-    """Primitive, on the host: as `unique`, of neighbours alone."""
-
-
-unique_consecutive_by.infer(_needs_values("unique_consecutive"))
-
-
-@unique_consecutive_by.reference
-def _(x, axis):
-    shape = x.shape
-    rows = x.reshape(-1, 1) if axis is None else np.moveaxis(x, axis, 0).reshape(x.shape[axis], -1)
-    n = rows.shape[0]
-    new = np.ones(n, bool)
-    if n:
-        new[1:] = (rows[1:] != rows[:-1]).any(1)
-    at = np.flatnonzero(new)
-    inverse = np.cumsum(new) - 1
-    counts = np.diff(np.append(at, n))
-    values = x.reshape(-1)[at] if axis is None else np.take(x, at, axis)
-    if axis is None:
-        inverse = inverse.reshape(shape)
-    return values, inverse.astype(np.int64), counts.astype(np.int64)
-
-
-@tensor_method("unique_consecutive")
-def unique_consecutive(
-    input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
-) -> Any:
-    """The elements without those that equal the one before (`mindspore.ops.unique_consecutive`).
-
-    Args:
-        input: Tensor of any shape.
-        return_inverse, return_counts: return also which of the values each element is, and how often each
-            is there (int64).
-        dim: compare the slices of this axis; default the flattened elements.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.unique_consecutive(ms.Tensor([1, 1, 2, 1]))
-        Tensor(shape=[3], dtype=Int64, value= [1, 2, 1])
-    """
-    axis = None if dim is None else axis_of("unique_consecutive", dim, len(input.shape))
-    values, inverse, counts = unique_consecutive_by(input, axis)
-    if not return_inverse and not return_counts:
-        return values
-    out = (values, inverse) if return_inverse else (values,)
-    return (*out, counts) if return_counts else out
-
-
-@tensor_method("unique_with_pad")
-def unique_with_pad(x: Tensor, pad_num: Any) -> tuple[Tensor, Tensor]:
-    """As `unique`, the values filled up with a number to the size of `x` (`mindspore.ops.unique_with_pad`).
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.unique_with_pad(ms.Tensor([3, 1, 3]), 0)
-        (Tensor(shape=[3], dtype=Int64, value= [3, 1, 0]), Tensor(shape=[3], dtype=Int32, value= [0, 1, 0]))
-    """
-    values, inverse = unique(x)
-    value = pad_num.item() if isinstance(pad_num, Tensor) else pad_num
-    return pad_by(values, (0,), (x.size - values.size,), value), inverse

@@ -1,0 +1,361 @@
+"""Functions that repeat: tile, repeat, broadcast, grids and all combinations."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dtype import bool_
+from ..errors import ArgumentError, ArgumentValueError, ShapeError
+from ..op import op
+from ..tensor import Tensor
+from ..types import broadcast_shapes
+from .joining import _cut_axis, _several, concat, stack
+from .methods import tensor_method
+from .movement import broadcast_by, reshape_to, slice_axis
+from .shaping import atleast_1d, ints_of, spread
+from .table import P
+
+__all__ = [
+    "tile", "repeat_elements", "repeat_interleave", "broadcast_to", "expand", "expand_as",
+    "broadcast_tensors", "meshgrid", "cartesian_prod", "combinations", "diff",
+]  # fmt: skip
+
+
+@tensor_method("tile")
+def _tensor_tile(self: Tensor, *dims: Any, reps: Any = None) -> Tensor:
+    """The tensor repeated as a whole along each axis. See `ops.tile`."""
+    return tile(self, spread("tile", "dims", dims) if reps is None else reps)
+
+
+def tile(input: Tensor, dims: Any) -> Tensor:
+    """The tensor repeated as a whole along each axis (`mindspore.ops.tile`).
+
+    Args:
+        input: Tensor of any shape.
+        dims: how often along each axis; the shorter of `dims` and the shape gets leading ones.
+
+    Raises:
+        ValueError: a negative number.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.tile(ms.Tensor([1, 2]), (2, 2))
+        Tensor(shape=[2, 4], dtype=Int64, value=
+        [[1, 2, 1, 2],
+         [1, 2, 1, 2]])
+    """
+    counts = ints_of("tile", "dims", dims)
+    if min(counts, default=1) < 0:
+        raise ArgumentValueError(f"tile: got dims={counts}; wanted none negative")
+    shape = input.shape
+    counts = (1,) * (len(shape) - len(counts)) + counts
+    shape = (1,) * (len(counts) - len(shape)) + shape
+    if all(c == 1 for c in counts):
+        return input if shape == input.shape else reshape_to(input, shape)
+    return tile_by(input, shape, counts)
+
+
+@op(name="tile")
+def tile_by(input: Tensor, shape: Sequence[int], counts: Sequence[int]):
+    """Composite: `input`, taken as of `shape`, repeated counts[i] times along axis i."""
+    split_shape: list[int] = []
+    wide: list[int] = []
+    for n, c in zip(shape, counts, strict=True):
+        split_shape += [1, n] if c != 1 else [n]
+        wide += [c, n] if c != 1 else [n]
+    out = broadcast_by(reshape_to(input, split_shape), wide)
+    return reshape_to(out, [n * c for n, c in zip(shape, counts, strict=True)])
+
+
+@tensor_method("repeat")
+def _tensor_repeat(self: Tensor, *repeats: Any, axis: Any = None, **other: Any) -> Tensor:
+    """Repeated as a whole along each axis, as `tile`; with `axis`, each slice of it, as `repeat_interleave`."""
+    if other:
+        if set(other) != {"repeats"} or repeats:
+            raise ArgumentError(f"repeat: got the unknown argument {next(iter(other))!r}")
+        repeats = (other["repeats"],)
+    if axis is not None:
+        return repeat_interleave(self, repeats[0] if len(repeats) == 1 else repeats, axis)
+    counts = spread("repeat", "repeats", repeats)
+    if len(counts) < len(self.shape):
+        raise ArgumentValueError(
+            f"repeat: got {counts} for shape {self.shape}; wanted at least one number an axis"
+        )
+    return tile(self, counts)
+
+
+def repeat_elements(x: Tensor, rep: int, axis: int = 0) -> Tensor:
+    """Every slice of an axis `rep` times in a row (`mindspore.ops.repeat_elements`).
+
+    Raises:
+        ValueError: `rep` is negative, or the axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.repeat_elements(ms.Tensor([1, 2]), 2)
+        Tensor(shape=[4], dtype=Int64, value= [1, 1, 2, 2])
+    """
+    return repeat_interleave(x, rep, axis)
+
+
+@tensor_method("repeat_interleave")
+def _tensor_repeat_interleave(
+    self: Tensor, repeats: Any, axis: Any = None, *, dim: Any = None, output_size: Any = None
+) -> Tensor:
+    """Every slice of an axis several times in a row. See `ops.repeat_interleave`."""
+    del output_size
+    return repeat_interleave(self, repeats, axis if dim is None else dim)
+
+
+def repeat_interleave(input: Tensor, repeats: Any, axis: Any = None) -> Tensor:
+    """Every slice of an axis several times in a row (`mindspore.ops.repeat_interleave`).
+
+    Args:
+        input: Tensor of any shape.
+        repeats: int, or a tuple, list or Tensor with one int for each slice.
+        axis: int; None flattens first.
+
+    Raises:
+        ValueError: a negative number, or another number of them than slices.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.repeat_interleave(ms.Tensor([1, 2]), [1, 3])
+        Tensor(shape=[4], dtype=Int64, value= [1, 2, 2, 2])
+    """
+    if axis is None:
+        input, axis = reshape_to(input, (input.size,)), 0
+    at = _cut_axis("repeat_interleave", input, axis)
+    counts = ints_of("repeat_interleave", "repeats", repeats)
+    n = input.shape[at]
+    if min(counts, default=0) < 0 or len(counts) not in (1, n):
+        raise ArgumentValueError(
+            f"repeat_interleave: got repeats={counts} for axis {at} of size {n}; wanted one number, "
+            f"or one a slice, none negative"
+        )
+    if len(counts) == 1:
+        return repeat_by(input, counts[0], at)
+    return P.gather(input, np.repeat(np.arange(n), counts), at)
+
+
+@op(name="repeat_interleave")
+def repeat_by(input: Tensor, repeats: int, axis: int):
+    """Composite: every slice of `axis` `repeats` times in a row."""
+    shape = list(input.shape)
+    n = shape[axis]
+    wide = shape[: axis + 1] + [repeats] + shape[axis + 1 :]
+    out = broadcast_by(reshape_to(input, shape[: axis + 1] + [1] + shape[axis + 1 :]), wide)
+    return reshape_to(out, shape[:axis] + [n * repeats] + shape[axis + 1 :])
+
+
+# ---- broadcast ---------------------------------------------------------------------------------------
+
+
+@tensor_method("broadcast_to", "expand")
+def _tensor_broadcast_to(self: Tensor, *shape: Any) -> Tensor:
+    """Repeated to a shape by NumPy's broadcasting; -1 keeps a size. See `ops.broadcast_to`."""
+    return broadcast_to(self, spread("broadcast_to", "shape", shape))
+
+
+def broadcast_to(input: Tensor, shape: Any) -> Tensor:
+    """Repeated to `shape` by NumPy's broadcasting (`mindspore.ops.broadcast_to`).
+
+    Args:
+        input: Tensor of any shape.
+        shape: ints; -1 keeps the size of that axis.
+
+    Raises:
+        ValueError: the shape of `input` does not broadcast to it.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.broadcast_to(ms.Tensor([1, 2]), (2, -1))
+        Tensor(shape=[2, 2], dtype=Int64, value=
+        [[1, 2],
+         [1, 2]])
+    """
+    wanted = ints_of("broadcast_to", "shape", shape)
+    have = input.shape
+    if wanted == have:
+        return input
+    lead = len(wanted) - len(have)
+    if min(wanted, default=0) < 0:
+        if lead < 0 or any(n < -1 or (n == -1 and i < lead) for i, n in enumerate(wanted)):
+            raise ShapeError(
+                f"broadcast_to: got shape {have} and the wanted shape {wanted}; wanted no negative size "
+                f"but -1, and that only for an axis that is there"
+            )
+        wanted = tuple(have[i - lead] if n == -1 else n for i, n in enumerate(wanted))
+    return broadcast_by(input, wanted)
+
+
+def expand(input_x: Tensor, size: Any) -> Tensor:
+    """`broadcast_to` under its other name (`mindspore.ops.expand`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.expand(ms.Tensor([[1], [2]]), (2, 3)).shape
+        (2, 3)
+    """
+    return broadcast_to(input_x, size)
+
+
+@tensor_method("expand_as")
+def expand_as(input: Tensor, other: Tensor) -> Tensor:
+    """`input` repeated to the shape of `other` (`mindspore.ops.expand_as`).
+
+    Raises:
+        ValueError: it does not broadcast.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.expand_as(ms.Tensor([1, 2]), ms.ops.ones((3, 2))).shape
+        (3, 2)
+    """
+    return broadcast_to(input, other.shape)
+
+
+def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Tensors repeated to the shape that they broadcast to.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+
+    Examples:
+        >>> import duograph as ms
+        >>> [x.shape for x in ms.ops.broadcast_tensors(ms.Tensor([1, 2]), ms.Tensor([[1], [2]]))]
+        [(2, 2), (2, 2)]
+    """
+    parts = _several("broadcast_tensors", tensors)
+    shape = broadcast_shapes(*(x.shape for x in parts))
+    if shape is None:
+        raise ShapeError(
+            f"broadcast_tensors: got shapes {[x.shape for x in parts]}; wanted ones that broadcast"
+        )
+    return tuple(broadcast_to(x, shape) for x in parts)
+
+
+def meshgrid(*inputs: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
+    """Coordinate tensors of a grid, one an input (`mindspore.ops.meshgrid`).
+
+    Args:
+        inputs: 0-d or 1-d Tensors, one by one or as one tuple.
+        indexing: ``"xy"``: the first two axes swapped, as in a picture; ``"ij"``: in the order of the inputs.
+
+    Raises:
+        ValueError: another `indexing`, or a tensor of more than one axis.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.meshgrid(ms.Tensor([1, 2]), ms.Tensor([3, 4, 5]))[0]
+        Tensor(shape=[3, 2], dtype=Int64, value=
+        [[1, 2],
+         [1, 2],
+         [1, 2]])
+    """
+    if len(inputs) == 1 and isinstance(inputs[0], (tuple, list)):
+        inputs = tuple(inputs[0])
+    if indexing not in ("xy", "ij"):
+        raise ArgumentValueError(f"meshgrid: got indexing={indexing!r}; wanted 'xy' or 'ij'")
+    parts = atleast_1d(_several("meshgrid", inputs))
+    if any(len(x.shape) != 1 for x in parts):
+        raise ShapeError(f"meshgrid: got shapes {[x.shape for x in parts]}; wanted at most one axis")
+    order = list(range(len(parts)))
+    if indexing == "xy" and len(parts) > 1:
+        order[0], order[1] = 1, 0
+    shape = [0] * len(parts)
+    for x, at in zip(parts, order, strict=True):
+        shape[at] = x.size
+    out = []
+    for x, at in zip(parts, order, strict=True):
+        lead = [1] * len(parts)
+        lead[at] = x.size
+        out.append(broadcast_to(reshape_to(x, lead), shape))
+    return tuple(out)
+
+
+def cartesian_prod(*inputs: Tensor) -> Tensor:
+    """All combinations of one element of each input, as rows (`mindspore.ops.cartesian_prod`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.cartesian_prod(ms.Tensor([1, 2]), ms.Tensor([3, 4]))
+        Tensor(shape=[4, 2], dtype=Int64, value=
+        [[1, 3],
+         [1, 4],
+         [2, 3],
+         [2, 4]])
+    """
+    if len(inputs) == 1 and isinstance(inputs[0], Tensor):
+        return inputs[0]
+    grids = meshgrid(*inputs, indexing="ij")
+    return stack([reshape_to(g, (g.size,)) for g in grids], -1)
+
+
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """All choices of `r` elements of a 1-d tensor, as rows (`mindspore.ops.combinations`).
+
+    Raises:
+        ValueError: a tensor of another number of axes, or a negative `r`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.combinations(ms.Tensor([1, 2, 3]))
+        Tensor(shape=[3, 2], dtype=Int64, value=
+        [[1, 2],
+         [1, 3],
+         [2, 3]])
+    """
+    if len(input.shape) != 1 or r < 0:
+        raise ArgumentValueError(f"combinations: got shape {input.shape}, r={r}; wanted 1-d and r >= 0")
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    rows = np.array(list(choose(range(input.shape[0]), r)), np.int64).reshape(-1, r)
+    return P.gather(input, rows, 0)
+
+
+@tensor_method("sum_to_size")
+def _tensor_sum_to_size(self: Tensor, *size: Any) -> Tensor:
+    """Summed over axes so that the shape is `size`, which broadcasts to that of the tensor."""
+    shape = spread("sum_to_size", "size", size)
+    have = self.shape
+    lead = len(have) - len(shape)
+    if lead < 0 or any(n != 1 and n != m for n, m in zip(shape, have[lead:], strict=True)):
+        raise ShapeError(f"sum_to_size: got size {shape} for shape {have}; wanted one that broadcasts to it")
+    axes = tuple(i for i, m in enumerate(have) if i < lead or (shape[i - lead] == 1 and m != 1))
+    return reshape_to(P.reduce_sum(self, axes, False) if axes else self, shape)
+
+
+@tensor_method("diff")
+def diff(x: Tensor, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+    """The n-th differences of neighbours along an axis (`mindspore.ops.diff`).
+
+    Args:
+        x: Tensor of at least one axis.
+        n: how often to take differences.
+        axis: int.
+        prepend, append: Tensors put before and after `x` along the axis first.
+
+    Raises:
+        ValueError: a 0-d tensor, a negative `n`, or an axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.diff(ms.Tensor([1, 4, 9, 16]))
+        Tensor(shape=[3], dtype=Int64, value= [3, 5, 7])
+    """
+    at = _cut_axis("diff", x, axis)
+    if n < 0:
+        raise ArgumentValueError(f"diff: got n={n}; wanted none negative")
+    parts = [p for p in (prepend, x, append) if p is not None]
+    out = concat(parts, at) if len(parts) > 1 else x
+    for _ in range(n):
+        m = out.shape[at]
+        if not m:
+            break
+        after, before = slice_axis(out, at, 1, m), slice_axis(out, at, 0, m - 1)
+        out = P.not_equal(after, before) if out.dtype is bool_ else P.sub(after, before)
+    return out

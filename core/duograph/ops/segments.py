@@ -1,0 +1,118 @@
+"""Rows combined by segment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShapeError
+from ..op import op
+from ..tensor import Tensor
+from .creation import fill
+from .creation_functions import as_index
+from .logic import select_by
+from .methods import tensor_method
+from .movement import reshape_to, slice_axis
+from .scattering import scatter_rows
+from .table import P
+
+__all__ = [
+    "unsorted_segment_sum", "unsorted_segment_max", "unsorted_segment_min", "unsorted_segment_prod",
+]  # fmt: skip
+
+
+def _segments(name: str, x: Tensor, segment_ids: Any, num_segments: Any, mode: str, start: Any) -> Tensor:
+    ids = as_index(segment_ids, x)
+    if isinstance(num_segments, Tensor):
+        num_segments = num_segments.item()
+    k = len(ids.shape)
+    if x.shape[:k] != ids.shape or num_segments < 1:
+        raise ShapeError(
+            f"{name}: got shape {x.shape}, segment_ids of shape {ids.shape}, num_segments={num_segments}; wanted "
+            f"equal leading axes and at least one segment"
+        )
+    return segments_by(x, ids, int(num_segments), mode, start)
+
+
+@op(name="unsorted_segment")
+def segments_by(input: Tensor, segment_ids: Tensor, count: int, mode: str, start: Any):
+    """Composite: rows combined by segment; a negative id belongs to none, an empty segment is `start`."""
+    ids = segment_ids
+    rest = input.shape[len(ids.shape) :]
+    m = ids.size
+    # rows of no segment go to an extra one that is cut off
+    flat = reshape_to(ids, (m,))
+    flat = select_by(P.less(flat, 0), count, flat)
+    rows = reshape_to(input, (m, *rest))
+    base = fill((count + 1, *rest), start, input.dtype)
+    out = scatter_rows("unsorted_segment", base, flat, rows, mode)
+    return slice_axis(out, 0, 0, count)
+
+
+def _lowest(x: Tensor, lowest: bool) -> Any:
+    if x.dtype.is_floating:
+        top = 3.3895313892515355e38 if x.dtype.name == "bfloat16" else float(np.finfo(x.dtype.np).max)
+        return -top if lowest else top
+    info = np.iinfo(x.dtype.np)
+    return int(info.min if lowest else info.max)
+
+
+def unsorted_segment_sum(input_x: Tensor, segment_ids: Any, num_segments: int) -> Tensor:
+    """The rows of each segment summed (`mindspore.ops.unsorted_segment_sum`).
+
+    Args:
+        input_x: Tensor.
+        segment_ids: integer Tensor of the leading axes of `input_x`; rows of a negative id belong to none.
+        num_segments: int.
+
+    Returns:
+        Tensor of shape (num_segments,) + the other axes.
+
+    Raises:
+        IndexError: an id past the last segment (on the CPU).
+        ValueError: shapes that do not fit.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.unsorted_segment_sum(ms.Tensor([1.0, 2.0, 3.0]), ms.Tensor([0, 1, 0]), 2)
+        Tensor(shape=[2], dtype=Float32, value= [ 4.00000000e+00,  2.00000000e+00])
+    """
+    return _segments("unsorted_segment_sum", input_x, segment_ids, num_segments, "add", 0)
+
+
+def unsorted_segment_max(x: Tensor, segment_ids: Any, num_segments: int) -> Tensor:
+    """The largest of each segment; the lowest number where it is empty (`mindspore.ops.unsorted_segment_max`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.unsorted_segment_max(ms.Tensor([1.0, 2.0, 3.0]), ms.Tensor([0, 1, 0]), 2)
+        Tensor(shape=[2], dtype=Float32, value= [ 3.00000000e+00,  2.00000000e+00])
+    """
+    return _segments("unsorted_segment_max", x, segment_ids, num_segments, "max", _lowest(x, True))
+
+
+def unsorted_segment_min(x: Tensor, segment_ids: Any, num_segments: int) -> Tensor:
+    """The smallest of each segment; the highest number where it is empty (`mindspore.ops.unsorted_segment_min`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.unsorted_segment_min(ms.Tensor([1.0, 2.0, 3.0]), ms.Tensor([0, 1, 0]), 2)
+        Tensor(shape=[2], dtype=Float32, value= [ 1.00000000e+00,  2.00000000e+00])
+    """
+    return _segments("unsorted_segment_min", x, segment_ids, num_segments, "min", _lowest(x, False))
+
+
+def unsorted_segment_prod(x: Tensor, segment_ids: Any, num_segments: int) -> Tensor:
+    """The product of each segment; 1 where it is empty (`mindspore.ops.unsorted_segment_prod`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.unsorted_segment_prod(ms.Tensor([1.0, 2.0, 3.0]), ms.Tensor([0, 1, 0]), 2)
+        Tensor(shape=[2], dtype=Float32, value= [ 3.00000000e+00,  2.00000000e+00])
+    """
+    return _segments("unsorted_segment_prod", x, segment_ids, num_segments, "mul", 1)
+
+
+for _function in (unsorted_segment_max, unsorted_segment_min, unsorted_segment_prod):
+    tensor_method(_function.__name__)(_function)

@@ -1,0 +1,91 @@
+"""The op forms of slices: slice and strided_slice."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShapeError
+from ..tensor import Tensor
+from .indexing import getitem_by
+from .movement import slice_by
+
+__all__ = ["tensor_slice", "slice", "strided_slice"]
+
+
+def slice(input_x: Tensor, begin: Any, size: Any) -> Tensor:
+    """`size` elements from `begin` on along each axis (`mindspore.ops.slice`).
+
+    Args:
+        input_x: Tensor.
+        begin, size: an int an axis; a size of -1 goes to the end.
+
+    Raises:
+        ValueError: a part outside the tensor.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.slice(ms.Tensor([[1, 2, 3], [4, 5, 6]]), (0, 1), (1, 2))
+        Tensor(shape=[1, 2], dtype=Int64, value=
+        [[2, 3]])
+    """
+    from_ = _ints("slice", "begin", begin)
+    count = _ints("slice", "size", size)
+    shape = input_x.shape
+    if not len(from_) == len(count) == len(shape):
+        raise ShapeError(f"slice: got begin={from_}, size={count} for shape {shape}; wanted one an axis")
+    end = [n if c == -1 else b + c for n, b, c in zip(shape, from_, count, strict=True)]
+    if any(b < 0 or c < -1 or e > n or b > n for n, b, c, e in zip(shape, from_, count, end, strict=True)):
+        raise ShapeError(f"slice: got begin={from_}, size={count} for shape {shape}: not inside")
+    return slice_by(input_x, from_, end, [1] * len(shape))
+
+
+tensor_slice = slice
+
+
+def _ints(name: str, what: str, value: Any) -> tuple[int, ...]:
+    from_ = value.tolist() if isinstance(value, (Tensor, np.ndarray)) else value
+    from_ = (from_,) if isinstance(from_, (int, np.integer)) else from_
+    return tuple(operator.index(v) for v in from_)
+
+
+def strided_slice(
+    input_x: Tensor, begin: Any, end: Any, strides: Any, begin_mask: int = 0, end_mask: int = 0,
+    ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0,
+) -> Tensor:  # fmt: skip
+    """A slice begin:end:stride along each axis, as of Python (`mindspore.ops.strided_slice`).
+
+    Args:
+        input_x: Tensor.
+        begin, end, strides: ints, of one length; axes that they do not reach are whole.
+        begin_mask, end_mask: bit i: item i has no begin (end).
+        ellipsis_mask: bit i: item i stands for as many whole axes as are left.
+        new_axis_mask: bit i: item i is a new axis of size 1.
+        shrink_axis_mask: bit i: item i is the element at its begin, without the axis.
+
+    Raises:
+        ValueError: unequal lengths, a stride of 0, or more than one Ellipsis.
+        IndexError: an element out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.strided_slice(ms.Tensor([1, 2, 3, 4]), (3,), (0,), (-2,))
+        Tensor(shape=[2], dtype=Int64, value= [4, 2])
+    """
+    b, e, s = (_ints("strided_slice", n, v) for n, v in (("begin", begin), ("end", end), ("strides", strides)))
+    if not len(b) == len(e) == len(s):
+        raise ShapeError(f"strided_slice: got begin={b}, end={e}, strides={s}; wanted one length")
+    items: list[Any] = []
+    for i, (first, last, step) in enumerate(zip(b, e, s, strict=True)):
+        bit = 1 << i
+        if ellipsis_mask & bit:
+            items.append(Ellipsis)
+        elif new_axis_mask & bit:
+            items.append(None)
+        elif shrink_axis_mask & bit:
+            items.append(first)
+        else:
+            items.append((None if begin_mask & bit else first, None if end_mask & bit else last, step))
+    return getitem_by((input_x,), tuple(items))

@@ -1,0 +1,284 @@
+"""What a tensor is, and what it is made from: shape, size, dtype, conversions, Python numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dtype import DType, as_dtype, float32, int32, int64
+from ..errors import ArgumentError
+from ..tensor import Tensor
+from .creation import cast
+from .creation_functions import _fit, _number
+from .methods import tensor_method
+from .movement import dense_strides
+from .table import P
+
+__all__ = [
+    "tuple_to_array", "scalar_to_tensor", "scalar_to_array", "scalar_cast", "shape", "shape_",
+    "dyn_shape", "size", "numel", "rank", "dtype", "type_as", "is_tensor", "is_floating_point",
+    "is_complex",
+]  # fmt: skip
+
+
+def tuple_to_array(input_x: Sequence[Any]) -> Tensor:
+    """Numbers as a 1-d tensor: int32 or float32 (`mindspore.ops.tuple_to_array`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.tuple_to_array((1, 2, 3))
+        Tensor(shape=[3], dtype=Int32, value= [1, 2, 3])
+    """
+    made = Tensor(list(input_x))
+    return cast(made, int32) if made.dtype is int64 else made
+
+
+def scalar_to_tensor(input_x: Any, dtype: Any = float32) -> Tensor:
+    """A number as a 0-d tensor (`mindspore.ops.scalar_to_tensor`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.scalar_to_tensor(1, ms.int32)
+        Tensor(shape=[], dtype=Int32, value= 1)
+    """
+    return Tensor(_number("scalar_to_tensor", input_x)[0], dtype)
+
+
+def scalar_to_array(input_x: Any) -> Tensor:
+    """A number as a 0-d tensor of its own dtype (`mindspore.ops.scalar_to_array`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.scalar_to_array(1.5)
+        Tensor(shape=[], dtype=Float32, value= 1.5)
+    """
+    return Tensor(input_x)
+
+
+def scalar_cast(input_x: Any, input_y: Any) -> Any:
+    """A number as a Python number of the kind of a dtype (`mindspore.ops.scalar_cast`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.scalar_cast(1.7, ms.int32)
+        1
+    """
+    return _fit(_number("scalar_cast", input_x)[0], as_dtype(input_y))
+
+
+# ---- the type of a tensor ----------------------------------------------------------------------------
+
+
+def _tensor(name: str, x: Any) -> Tensor:
+    if not isinstance(x, Tensor):
+        raise ArgumentError(f"{name}: got {type(x).__name__}; wanted a Tensor")
+    return x
+
+
+def shape(input_x: Tensor) -> tuple[int, ...]:
+    """The shape as a tuple of ints (`mindspore.ops.shape`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.shape(ms.Tensor([[1, 2]]))
+        (1, 2)
+    """
+    return _tensor("shape", input_x).shape
+
+
+shape_ = shape
+
+
+def dyn_shape(input_x: Tensor) -> Tensor:
+    """The shape as a tensor of int64 (`mindspore.ops.dyn_shape`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.dyn_shape(ms.Tensor([[1, 2]]))
+        Tensor(shape=[2], dtype=Int64, value= [1, 2])
+    """
+    return Tensor(np.array(_tensor("dyn_shape", input_x).shape, np.int64))
+
+
+def size(input_x: Tensor) -> int:
+    """The number of elements (`mindspore.ops.size`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.size(ms.Tensor([[1, 2]]))
+        2
+    """
+    return _tensor("size", input_x).size
+
+
+def numel(input: Tensor) -> int:
+    """The number of elements (`mindspore.ops.numel`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.numel(ms.Tensor([[1, 2]]))
+        2
+    """
+    return _tensor("numel", input).size
+
+
+def rank(input_x: Tensor) -> int:
+    """The number of axes (`mindspore.ops.rank`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.rank(ms.Tensor([[1, 2]]))
+        2
+    """
+    return len(_tensor("rank", input_x).shape)
+
+
+def dtype(x: Tensor) -> DType:
+    """The element type (`mindspore.ops.dtype`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.dtype(ms.Tensor([1.0]))
+        duograph.float32
+    """
+    return _tensor("dtype", x).dtype
+
+
+def is_tensor(obj: Any) -> bool:
+    """Whether `obj` is a Tensor (`mindspore.ops.is_tensor`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.is_tensor(1)
+        False
+    """
+    return isinstance(obj, Tensor)
+
+
+def is_floating_point(input: Tensor) -> bool:
+    """Whether the dtype is a floating one (`mindspore.ops.is_floating_point`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.is_floating_point(ms.Tensor([1.0]))
+        True
+    """
+    return _tensor("is_floating_point", input).dtype.is_floating
+
+
+def is_complex(input: Tensor) -> bool:
+    """Whether the dtype is a complex one (`mindspore.ops.is_complex`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.is_complex(ms.Tensor([1.0]))
+        False
+    """
+    return _tensor("is_complex", input).dtype.is_complex
+
+
+@tensor_method("type_as")
+def type_as(input: Tensor, other: Tensor) -> Tensor:
+    """`input` converted to the dtype of `other` (`mindspore.ops.type_as`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.type_as(ms.Tensor([1]), ms.Tensor([1.0]))
+        Tensor(shape=[1], dtype=Float32, value= [ 1.00000000e+00])
+    """
+    return cast(input, other.dtype)
+
+
+@tensor_method("astype")
+def _tensor_astype(self: Tensor, dtype: Any, copy: bool = True) -> Tensor:
+    """Every element converted to `dtype`. See `ops.cast`."""
+    del copy  # buffers are immutable: sharing one is as good as a copy
+    return cast(self, dtype)
+
+
+@tensor_method("type")
+def _tensor_type(self: Tensor, dtype: Any = None) -> Any:
+    """The name of the dtype, or the tensor converted to another one."""
+    return str(self.dtype) if dtype is None else cast(self, dtype)
+
+
+@tensor_method("to")
+def _tensor_to(
+    self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False,
+    copy: bool = False,
+) -> Tensor:  # fmt: skip
+    """Converted to a dtype, moved to a device, or both: ``x.to(ms.float16)``, ``x.to("CPU")``, ``x.to(other)``."""
+    del non_blocking, copy
+    for value in args:
+        if isinstance(value, Tensor):
+            dtype = value.dtype
+            where = value._type.device
+            device = repr(where) if where is not None else device
+        elif isinstance(value, str) and not _names_dtype(value):
+            device = value
+        elif value is not None and not isinstance(value, bool):
+            dtype = value
+    out = self if dtype is None else cast(self, dtype)
+    own = out._type.device
+    if device is None or (own is not None and repr(own) in (device, f"{device}:0")):
+        return out
+    return out.move_to(device)
+
+
+def _names_dtype(text: str) -> bool:
+    try:
+        as_dtype(text)
+    except TypeError:
+        return False
+    return True
+
+
+def _converter(name: str, dtype_name: str) -> None:
+    def method(self: Tensor) -> Tensor:
+        return cast(self, dtype_name)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"Every element converted to {dtype_name}."
+    globals()[f"_tensor_{name}"] = tensor_method(name)(method)
+
+
+for _name, _dtype_name in {
+    "float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "int": "int32",
+    "long": "int64", "short": "int16", "byte": "uint8", "bool": "bool",
+}.items():  # fmt: skip
+    _converter(_name, _dtype_name)
+
+
+@tensor_method("set_dtype")
+def _tensor_set_dtype(self: Tensor, dtype: Any) -> Tensor:
+    """Every element converted to `dtype`, in place. Returns the tensor."""
+    self._rebind(cast(self, dtype))
+    return self
+
+
+@tensor_method("clone")
+def _tensor_clone(self: Tensor) -> Tensor:
+    """A tensor of the same value; gradients flow through it."""
+    return P.identity(self)
+
+
+@tensor_method("data_sync")
+def _tensor_data_sync(self: Tensor, blocking: bool = True) -> None:
+    """Wait for the values (`asnumpy` does by itself)."""
+    del blocking
+    self.asnumpy()
+
+
+@tensor_method("stride")
+def _tensor_stride(self: Tensor, dim: int | None = None) -> Any:
+    """Elements from one to the next along each axis, or along one."""
+    steps = dense_strides(self.shape)
+    return steps if dim is None else steps[dim]
+
+
+@tensor_method("storage_offset")
+def _tensor_storage_offset(self: Tensor) -> int:
+    """0: every buffer begins with its tensor."""
+    return 0
