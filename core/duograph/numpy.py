@@ -138,7 +138,7 @@ def linspace(
     """
     begin: Any = start.asnumpy() if isinstance(start, Tensor) else start
     end: Any = stop.asnumpy() if isinstance(stop, Tensor) else stop
-    values, step = _np.linspace(begin, end, num, endpoint, True, axis=axis)
+    values, step = _np.linspace(begin, end, num, endpoint=endpoint, retstep=True, axis=axis)
     made = Tensor(values, _as(dtype) or float32)
     return (made, step) if retstep else made
 
