@@ -10,10 +10,10 @@ from __future__ import annotations
 import dataclasses
 import enum
 import os
-import threading
 from collections.abc import Callable
 from typing import Any
 
+from ._locks import new_lock
 from .errors import ArgumentValueError, UnsupportedSyntaxError
 
 __all__ = [

@@ -113,7 +113,12 @@ class Parameter(Tensor):
                     f"Parameter {self.name}: set_data got {value.dtype.name}, which "
                     f"{own.name} cannot hold"
                 )
-            value = Tensor(host_array(value, own))
+            if value._type.level:
+                from .ops.creation import cast_to  # an op family: imported at first use
+
+                value = cast_to(value, own)
+            else:
+                value = Tensor(host_array(value, own))
         if value._type.device is None:
             value = Tensor(value)  # a private copy: host data may change later
         device = self._type.device

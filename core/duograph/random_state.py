@@ -7,12 +7,12 @@ Numbers are a function of (seed, position, index) alone (Salmon et al., "Paralle
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from ._locks import new_lock
 from .dtype import uint8
 from .errors import ArgumentError, ArgumentValueError
 from .tensor import Tensor

@@ -7,15 +7,18 @@ both modes the same.
 
 from __future__ import annotations
 
+import operator
 import threading
+import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ._locks import new_lock
 from ._text import tensor_text
 from .backend import registry
-from .dtype import DType, as_dtype, bool_, complex128, float32, int64
+from .dtype import DType, as_dtype, bool_, complex128, float32, int64, uint64
 from .errors import ArgumentError, ArgumentValueError, DeviceError, DTypeError, ShapeError
 from .types import Device, TensorType
 
@@ -26,7 +29,17 @@ else:
 
 __all__ = ["Tensor", "tensor", "from_numpy", "is_tensor"]
 
-_commit_lock = threading.Lock()
+_commit_lock = new_lock()
+
+
+class _Written(threading.local):
+    """Tensors of this thread that took a recorded value in place, by id; the derivative's end settles them."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[int, weakref.ref[Tensor]] = {}
+
+
+written = _Written()
 
 
 class Tensor(TensorMethods):
@@ -99,7 +112,14 @@ class Tensor(TensorMethods):
             raise ArgumentValueError(
                 "Tensor: got a shape without init; wanted init, such as duograph.common.initializer.One()"
             )
-        self._type = TensorType.of(_shape_tuple(shape), dtype or float32)
+        dims = _shape_tuple(shape)
+        if any(n < 0 for n in dims):
+            raise ArgumentValueError(f"Tensor: got shape={dims}; wanted lengths of at least 0")
+        if not callable(init):  # a name or a number stands for an Initializer
+            from .common.initializer import initializer  # built on Tensor
+
+            init = initializer(init, dims)._init
+        self._type = TensorType.of(dims, dtype or float32)
         self._init = init
         self._buf = None
 
@@ -121,6 +141,7 @@ class Tensor(TensorMethods):
         self._type = other._type
         if other._type.level:
             self._edge = other._edge
+            written.by_id[id(self)] = weakref.ref(self)
         elif hasattr(self, "_edge"):
             del self._edge
         if hasattr(self, "_init"):
@@ -268,6 +289,11 @@ class Tensor(TensorMethods):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         array = self.asnumpy()
         if dtype is not None and array.dtype != dtype:
+            if copy is False:
+                raise ArgumentValueError(
+                    f"__array__: got copy=False and dtype={np.dtype(dtype)} for a tensor of dtype "
+                    f"{self._type.dtype.name}; wanted its own dtype, or a copy"
+                )
             return array.astype(dtype)
         return array.copy() if copy else array
 
@@ -400,9 +426,17 @@ class Tensor(TensorMethods):
 
 
 def _shape_tuple(shape: Any) -> tuple[int, ...]:
-    if isinstance(shape, (int, np.integer)):
-        return (int(shape),)
-    return tuple(int(n) for n in shape)
+    """A shape given as an int or a sequence of ints.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    try:
+        if isinstance(shape, (tuple, list, np.ndarray)):
+            return tuple(operator.index(n) for n in shape)
+        return (operator.index(shape),)
+    except TypeError:
+        raise ArgumentError(f"shape: got {shape!r}; wanted an int or a tuple of ints") from None
 
 
 def _python_number(value: Any) -> Any:
@@ -426,11 +460,11 @@ def host_array(data: Any, dtype: DType | None) -> np.ndarray[Any, Any]:
     elif isinstance(data, np.generic):
         found = np.asarray(data)
     elif isinstance(data, int):
-        return _array_of_int(data, dtype or int64)
+        return _array_of_int(data, dtype)
     elif isinstance(data, float):
-        return np.array(data, (dtype or float32).np)
+        found, dtype = np.array(data, np.float64), dtype or float32
     elif isinstance(data, complex):
-        return np.array(data, (dtype or complex128).np)
+        found, dtype = np.array(data, np.complex128), dtype or complex128
     else:
         found = _array_of_sequence(data)
         if dtype is None:
@@ -448,10 +482,13 @@ def host_array(data: Any, dtype: DType | None) -> np.ndarray[Any, Any]:
         return np.array(found, dtype=target.np, order="C")
 
 
-def _array_of_int(value: int, dtype: DType) -> np.ndarray[Any, Any]:
+def _array_of_int(value: int, dtype: DType | None) -> np.ndarray[Any, Any]:
     """A Python int of any size that an integer dtype of 64 bits can hold; narrower ones wrap around."""
-    wide = np.array(value, np.int64 if -(2**63) <= value < 2**63 else np.uint64)
-    return wide.astype(dtype.np) if dtype.is_integer else np.array(value, dtype.np)
+    if not -(2**63) <= value < 2**64:
+        raise ArgumentValueError(f"Tensor: got {value}; wanted an int of at most 64 bits")
+    natural = int64 if value < 2**63 else uint64
+    dtype = dtype or natural
+    return np.array(value, (natural if dtype.is_integer else dtype).np).astype(dtype.np)
 
 
 def _array_of_sequence(data: Any) -> np.ndarray[Any, Any]:
@@ -527,6 +564,8 @@ def device_of(text: str) -> Device:
     Raises:
         DeviceError: no such backend, or it has no device of that index.
     """
+    if not isinstance(text, str):
+        raise DeviceError(f"device: got {text!r}; wanted the name of one, such as 'CPU' or 'CPU:0'")
     name, _, index = text.partition(":")
     known = registry.check_target(name)
     if index and not index.isdigit():
@@ -582,7 +621,7 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
     """
     if not isinstance(array, np.ndarray):
         raise DTypeError(f"from_numpy: got {type(array).__name__}; wanted a NumPy array")
-    if not array.flags.c_contiguous or not array.flags.writeable:
+    if not array.flags.c_contiguous or not array.flags.writeable or not array.dtype.isnative:
         return Tensor(array)
     return Tensor._make(TensorType.of(array.shape, as_dtype(array.dtype)), array)
 

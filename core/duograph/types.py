@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 
+from ._locks import new_lock
 from .dtype import DType
 
 __all__ = ["TensorType", "Device", "broadcast_shapes", "size_of"]

@@ -13,7 +13,7 @@ CORE = pathlib.Path(__file__).resolve().parents[2] / "core" / "duograph"
 
 # Import order of docs/architecture.md: a module may import at load only from its own row or a row above.
 LAYERS = [
-    ("dtype", "errors", "context"),
+    ("_locks", "dtype", "errors", "context"),
     ("types", "effects", "_text"),
     ("backend",),
     ("op",),

@@ -265,6 +265,40 @@ class TestTape:
 
         close(ms.grad(f)(t(1)), [2])
 
+    def test_assigned_values_let_go_of_the_tape(self) -> None:
+        average, buffer = ms.Parameter(t(0, 0), name="average"), t(0, 0)
+        seen: list[weakref.ref] = []
+
+        def f(x):
+            y = x * x
+            seen.append(weakref.ref(y._edge))
+            ops.assign(average, average * 0.5 + y)
+            buffer[0] = y[0]
+            return (y * average * buffer).sum()
+
+        for want in (6 * 2**5, 6 * 2**5 + 8 * 2**3):  # of x^6, then of x^6 + 2 x^4
+            close(ms.grad(f)(t(2, 3)), [want, 0])
+            gc.collect()
+            assert average._type.level == buffer._type.level == 0
+            assert seen[-1]() is None
+        close(average, [6, 13.5])
+
+    def test_a_running_sum_inside_the_function_keeps_no_tape(self) -> None:
+        total = [t(0)]
+
+        def f(x):
+            y = x * x
+            total[0] = total[0] + y
+            return y
+
+        alive = []
+        for _ in range(20):
+            ms.grad(f)(t(3))
+            gc.collect()
+            alive.append(sum(type(o).__name__ == "Node" for o in gc.get_objects()))
+        assert alive[-1] == alive[1]
+        close(total[0], [180])
+
     def test_result_is_not_recorded(self) -> None:
         value, g = ms.value_and_grad(lambda x: x * x)(t(3))
         assert value._type.level == 0
@@ -363,6 +397,11 @@ class TestErrors:
             (lambda: ms.grad(lambda x: 3)(t(1)), RuntimeError, "without a Tensor"),
             (lambda: ms.grad(lambda x: x, 0, [t(1)])(t(1)), TypeError, "wanted Parameters"),
             (lambda: ms.grad(lambda x: x, has_aux=True)(t(1)), TypeError, "wanted a tuple"),
+            (lambda: ms.grad(lambda x: x, 0, 3), TypeError, "got int among the weights"),
+            (lambda: ms.grad(lambda x: x, sens_param=True)(), TypeError, "cotangent of the result"),
+            (lambda: ms.vjp(lambda x: x, t(1))[1]("a"), TypeError, "got tuple without a Tensor"),
+            (lambda: ms.vjp(lambda x: t(1), 2.0), TypeError, "no Tensor among the inputs"),
+            (lambda: ms.jvp(lambda x: x, t(1), 1.0), TypeError, "direction float"),
             (lambda: ops.GradOperation(get_all=1), TypeError, "get_all=1"),
             (lambda: ops.GradOperation(get_by_list=True)(lambda x: x), TypeError, "ParameterTuple"),
         ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import pickle
 
 import duograph as ms
 import numpy as np
@@ -154,3 +155,8 @@ def test_refusals_name_the_op():
 )
 def test_primitive_classes(make, want):
     np.testing.assert_allclose(make(Tensor([1.0, 2.0])).asnumpy(), want, rtol=1e-5)
+
+
+def test_primitives_are_pickled() -> None:
+    add = pickle.loads(pickle.dumps(ops.Add()))
+    assert add(ms.Tensor([1]), ms.Tensor([2])).asnumpy() == 3

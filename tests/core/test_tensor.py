@@ -6,12 +6,15 @@ Printed forms are those of the real MindSpore 2.10.
 from __future__ import annotations
 
 import copy
+import os
 import pickle
+import threading
 
 import duograph as ms
 import ml_dtypes
 import numpy as np
 import pytest
+from duograph.common.initializer import Initializer, One
 
 T = ms.Tensor
 ROWS_12 = (
@@ -110,7 +113,53 @@ def test_round_trip(dtype, shape) -> None:
     ],
 )
 def test_odd_numpy_inputs(array) -> None:
-    np.testing.assert_array_equal(T(array).asnumpy(), array)
+    """B01: `ms.Tensor(np.array(...).astype(np.float32))`"""
+    for made in (T(array), ms.from_numpy(array)):
+        np.testing.assert_array_equal(made.asnumpy(), array)
+        np.testing.assert_array_equal((made + 1).asnumpy(), array + 1)
+        assert made.asnumpy().dtype.isnative
+    np.testing.assert_array_equal((T(array * 0) + array).asnumpy(), array)
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "want"),
+    [
+        (2**63, None, ms.uint64),
+        (2**64 - 1, None, ms.uint64),
+        (-(2**63), None, ms.int64),
+        (300, ms.uint8, ms.uint8),
+        (1e40, None, ms.float32),
+        (2**70 * 1.0, ms.float16, ms.float16),
+        (True, ms.float32, ms.float32),
+    ],
+)
+def test_numbers_at_the_edge(recwarn, value, dtype, want) -> None:
+    x = T(value, dtype)
+    assert x.dtype is want
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(x.asnumpy(), np.array(value).astype(want.np))
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("init", ["ones", 1, 1.0, One()], ids=repr)
+def test_initial_values(init) -> None:
+    made = T(shape=(2, 3), dtype=ms.float32, init=init)
+    assert made.has_init
+    assert made.asnumpy().tolist() == [[1, 1, 1], [1, 1, 1]]
+
+
+def test_an_initializer_may_use_tensors() -> None:
+    class Own(Initializer):
+        def _initialize(self, arr):
+            arr[...] = (T([1.0, 2.0]) * 2).asnumpy()
+
+    found = []
+    worker = threading.Thread(
+        target=lambda: found.append(T(shape=(2,), dtype=ms.float32, init=Own()) + 1), daemon=True
+    )
+    worker.start()
+    worker.join(20)
+    assert found[0].asnumpy().tolist() == [3, 5]
 
 
 def test_input_is_copied() -> None:
@@ -157,6 +206,12 @@ def test_conversions() -> None:
         (lambda: T([1, 2], shape=(3,)), ValueError, r"shape=\(3,\) and data of shape \(2,\)"),
         (lambda: T(shape=(2,)), ValueError, "without init"),
         (lambda: T([1], dtype="float33"), TypeError, "wanted one of bool"),
+        (lambda: T(2**64), ValueError, "at most 64 bits"),
+        (lambda: T(shape=(2, -3), init="ones"), ValueError, "lengths of at least 0"),
+        (lambda: T(shape="ab", init="ones"), TypeError, "tuple of ints"),
+        (lambda: T(shape=(2,), init="nosuch"), ValueError, "wanted one of"),
+        (lambda: T([1], device=3), RuntimeError, "got 3; wanted the name"),
+        (lambda: np.array(T([1.0]), dtype=int, copy=False), ValueError, "copy=False"),
         (lambda: bool(T([1, 2])), ValueError, "ambiguous"),
         (lambda: bool(T([])), ValueError, "empty tensor"),
         (lambda: float(T([1.0, 2.0])), ValueError, "wanted one element"),
@@ -242,3 +297,30 @@ def test_one_tensor_on_two_threads() -> None:
         for th in threads:
             th.join()
         assert got == [500500.0] * 4
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_child_finds_locks_free() -> None:
+    """A thread that holds a lock of ours while another one forks leaves it free in the child."""
+    from duograph.tensor import _commit_lock
+
+    held, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with _commit_lock:
+            held.set()
+            done.wait(20)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait(20)
+    child = os.fork()
+    if child == 0:
+        worker = threading.Thread(target=lambda: T([1.0]) + 1, daemon=True)
+        worker.start()
+        worker.join(10)
+        os._exit(1 if worker.is_alive() else 0)
+    done.set()
+    holder.join()
+    assert os.waitpid(child, 0)[1] == 0

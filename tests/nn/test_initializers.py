@@ -30,6 +30,7 @@ RANDOM = {
 
 @pytest.mark.parametrize("name", RANDOM)
 def test_random_values(name):
+    """J16: Initializers by string and class"""
     init, deviation, bound = RANDOM[name]
     ms.set_seed(0)
     found = initializer(init, SHAPE).asnumpy()
@@ -52,6 +53,7 @@ CONSTANT = {
 
 @pytest.mark.parametrize("name", CONSTANT)
 def test_constant_values(name):
+    """J16: Initializers by string and class"""
     init, shape, wanted = CONSTANT[name]
     assert initializer(init, shape).asnumpy().tolist() == wanted
 

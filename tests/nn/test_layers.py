@@ -444,6 +444,10 @@ def test_similarity_of_images():
 
 def test_dense():
     """J02: `nn.Dense(in, out, weight_init, bias_init, has_bias, activation)`"""
+    plain = nn.Dense(3, 2, "ones", ms.common.initializer.Constant(5), True, "relu")
+    close(plain(Tensor([[1.0, 2, 3], [-9, 0, 0]])), [[11, 11], [0, 0]])
+    bare = nn.Dense(3, 2, Tensor(np.eye(2, 3), ms.float32), has_bias=False)
+    close(bare(Tensor([1.0, 2, 3])), [1, 2])
     layer = nn.Dense(3, 2, activation="relu")
     x = rand(4, 5, 3)
     close(layer(Tensor(x)), np.maximum(x @ layer.weight.asnumpy().T + layer.bias.asnumpy(), 0))

@@ -8,7 +8,7 @@ from typing import Any
 from ..backend import registry
 from ..errors import ArgumentError, GradientError
 from ..tensor import Tensor, commit
-from .tape import Node, Output, PythonPlan, active
+from .tape import Node, Output, PythonPlan, active, edge_of
 from .transforms import as_result, detached, mapped, ones_of, tensors_of
 
 __all__ = ["custom_gradient", "Hook", "add_hook"]
@@ -55,7 +55,7 @@ def custom_gradient(
         first._type.device,
         name,
     )
-    parents = tuple(x._edge if r else None for x, r in zip(args, recorded, strict=True))
+    parents = tuple(edge_of(x) if r else None for x, r in zip(args, recorded, strict=True))
     node = Node(plan, parents, (), level > 1)
     counter = iter(range(len(outs)))
 

@@ -14,15 +14,16 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from .._locks import new_lock
 from ..errors import GradientError
 from ..ir.graph import Graph, GraphNode
 from ..op import Op
 from ..runtime.lower import lower
-from ..tensor import Tensor
+from ..tensor import Tensor, written
 from ..types import Device, TensorType
 from .linearize import Linearized, linearize
 
-__all__ = ["Node", "Leaf", "Output", "Plan", "GraphPlan", "backward", "depth", "active"]
+__all__ = ["Node", "Leaf", "Output", "Plan", "GraphPlan", "backward", "depth", "active", "edge_of"]
 
 _sequence = itertools.count(1)
 next_sequence = _sequence.__next__
@@ -30,7 +31,9 @@ next_sequence = _sequence.__next__
 # Number of derivatives that are recording in this process. Zero: a tensor that still has a recorded type (its
 # derivative is over) counts as a plain one.
 active = [0]
-_active_lock = threading.Lock()
+# Sequence number at which the first of them began: an older edge belongs to a derivative that is over.
+horizon = [0]
+_active_lock = new_lock()
 
 
 class _Depth(threading.local):
@@ -46,6 +49,8 @@ class recording:
     def __enter__(self) -> int:
         depth.value += 1
         with _active_lock:
+            if not active[0]:
+                horizon[0] = next_sequence()
             active[0] += 1
         return depth.value
 
@@ -53,6 +58,30 @@ class recording:
         depth.value -= 1
         with _active_lock:
             active[0] -= 1
+        if not depth.value and written.by_id:
+            _settle()
+
+
+def _settle() -> None:
+    """Parameters and buffers that took a recorded value keep the value and let go of the tape."""
+    tensors = [ref() for ref in written.by_id.values()]
+    written.by_id.clear()
+    for t in tensors:
+        if t is not None and t._type.level and not getattr(t, "_recording", 0):
+            plain = t._type.on(t._type.device)
+            t._type = plain
+            del t._edge
+
+
+def edge_of(t: Tensor) -> Any:
+    """The edge of a recorded tensor that an op is about to use.
+
+    A tensor left over from a derivative that is over is cut off here: what it came from is not kept alive.
+    """
+    edge = t._edge
+    if edge.seq < horizon[0]:
+        edge = t._edge = Leaf(t._type.on(t._type.device))
+    return edge
 
 
 class Plan(Protocol):

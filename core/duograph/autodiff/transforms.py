@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from ..backend import registry
 from ..errors import ArgumentError, ArgumentValueError, GradientError, ShapeError
 from ..parameter import Parameter
@@ -17,6 +19,7 @@ from .tape import (
     active,
     backward,
     depth,
+    edge_of,
     handle_of,
     next_sequence,
     recording,
@@ -149,7 +152,7 @@ def _start_edge(t: Tensor) -> Any:
             type_.place,
             "alias",
         )
-        return Node(plan, (t._edge,), (), True)
+        return Node(plan, (edge_of(t),), (), True)
     return Leaf(type_.on(type_.device))
 
 
@@ -170,9 +173,9 @@ def _recorded_weights(weights: Sequence[Parameter], level: int) -> Iterator[list
             else:
                 edge = p.__dict__.get("_leaf")
                 if edge is None or edge.type.plain is not old_type.plain:
-                    edge = Leaf(old_type.on(old_type.device))
+                    edge = p.__dict__["_leaf"] = Leaf(old_type.on(old_type.device))
                     edge.hooks = getattr(p, "_hooks", None)
-                    edge = p.__dict__["_leaf"] = edge
+                edge.seq = next_sequence()  # part of this derivative
                 if hasattr(p, "_hooks"):
                     edge.hooks = p._hooks
                 p._recording += 1
@@ -278,7 +281,10 @@ def _weights(weights: Any) -> tuple[list[Parameter], bool]:
         return [], False
     if isinstance(weights, Parameter):
         return [weights], True
-    found = list(weights)
+    try:
+        found = list(weights)
+    except TypeError:
+        found = [weights]  # refused below
     for w in found:
         if not isinstance(w, Parameter):
             raise ArgumentError(
@@ -335,6 +341,11 @@ def value_and_grad(
     def run(*args: Any, **kwargs: Any) -> Any:
         sens = None
         if sens_param:
+            if not args:
+                raise ArgumentError(
+                    "grad: got no arguments with sens_param=True; wanted the cotangent of the "
+                    "result as the last one"
+                )
             *args, sens = args  # type: ignore[assignment]
         for i in positions:
             if i >= len(args):
@@ -377,10 +388,13 @@ def value_and_grad(
 def _seeds(outputs: Sequence[Tensor], sens: Any) -> list[Tensor | None]:
     if sens is None:
         return [None] * len(outputs)
-    given = list(tensors_of(sens)) if not isinstance(sens, (int, float)) else [Tensor(sens)]
+    if isinstance(sens, (int, float, np.ndarray, np.generic)):
+        sens = Tensor(sens)
+    given = list(tensors_of(sens))
     if len(given) != len(outputs):
+        what = f"{len(given)} Tensors as" if given else f"{type(sens).__name__} without a Tensor as"
         raise ArgumentError(
-            f"grad: got {len(given)} cotangents for {len(outputs)} results; wanted one each"
+            f"grad: got {what} cotangents of {len(outputs)} results; wanted one Tensor each"
         )
     seeds: list[Tensor | None] = []
     for s, out in zip(given, outputs, strict=True):
@@ -455,6 +469,8 @@ def vjp(
     _check_callable("vjp", fn)
     params, one_weight = _weights(weights)
     positions = [i for i, x in enumerate(inputs) if any(True for _ in tensors_of(x))]
+    if not positions and weights is None:
+        raise ArgumentError("vjp: got no Tensor among the inputs; wanted at least one, or weights")
     recorded = _record(fn, inputs, {}, positions, params, has_aux)
 
     def pullback(*cotangents: Any) -> Any:
@@ -503,6 +519,10 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> t
             f"jvp: got {len(args)} inputs and {len(directions)} directions; wanted one each"
         )
     for x, d in zip(args, directions, strict=True):
+        if not isinstance(x, Tensor) or not isinstance(d, Tensor):
+            raise ArgumentError(
+                f"jvp: got {type(x).__name__} and its direction {type(d).__name__}; wanted Tensors"
+            )
         if x.shape != d.shape:
             raise ShapeError(
                 f"jvp: got an input of shape {x.shape} and a direction of shape {d.shape}; "

@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import importlib.metadata
 import os
-import threading
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,6 +18,7 @@ from typing import Any
 import pluggy
 
 from .. import context
+from .._locks import new_lock
 from ..errors import BackendUnavailable, DeviceError
 from ..types import Device
 from . import hookspecs
@@ -46,7 +46,7 @@ class Entry:
     origin: str
     backend: Backend | None = None
     problem: str | None = None
-    lock: Any = dataclasses.field(default_factory=threading.RLock)
+    lock: Any = dataclasses.field(default_factory=new_lock)
 
 
 # Take in what else a plugin module brings (ops, rules, decompositions); the op table installs the function.

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..dtype import as_dtype, float32
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
-from ..tensor import Tensor
+from ..tensor import Tensor, _shape_tuple
 from ._stream import Stream
 
 __all__ = [
@@ -110,15 +110,15 @@ def initializer(init: Any, shape: Any = None, dtype: Any = float32) -> Tensor:
         (3, 4)
     """
     if isinstance(init, Tensor):
-        if shape is not None and _shape(shape) != init.shape:
+        if shape is not None and _shape_tuple(shape) != init.shape:
             raise ShapeError(
-                f"initializer: got a Tensor of shape {init.shape} and shape={_shape(shape)}; "
+                f"initializer: got a Tensor of shape {init.shape} and shape={_shape_tuple(shape)}; "
                 f"wanted the same"
             )
         return init
     if shape is None:
         raise ArgumentValueError("initializer: got no shape; wanted an int or a tuple of ints")
-    dims = _shape(shape)
+    dims = _shape_tuple(shape)
     if any(n < 1 for n in dims):
         raise ArgumentValueError(f"initializer: got shape={dims}; wanted lengths of at least 1")
     if isinstance(init, str):
@@ -135,12 +135,6 @@ def initializer(init: Any, shape: Any = None, dtype: Any = float32) -> Tensor:
             f"initializer: got {type(init).__name__}; wanted a Tensor, a name, a number or an Initializer"
         )
     return Tensor(shape=dims, dtype=as_dtype(dtype), init=_Bound(init, Stream()))
-
-
-def _shape(shape: Any) -> tuple[int, ...]:
-    if isinstance(shape, (int, np.integer)):
-        return (int(shape),)
-    return tuple(int(n) for n in shape)
 
 
 def _fans(shape: Sequence[int]) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import context
-from ..autodiff.tape import GraphPlan, Node, Output, OwnResult, active, interpret
+from ..autodiff.tape import GraphPlan, Node, Output, OwnResult, active, edge_of, horizon, interpret
 from ..backend import registry
 from ..dtype import promote_scalar, scalar_dtype
 from ..errors import ArgumentError, DeviceError
@@ -274,7 +274,10 @@ def _recorded_call(
             t = _new(tensor_class)
             t._buf = out
             t._type = out_type
-            t._edge = Node(plan, (a._edge,), pick((buf, out)), False)
+            edge = a._edge
+            if edge.seq < horizon[0]:
+                edge = edge_of(a)
+            t._edge = Node(plan, (edge,), pick((buf, out)), False)
             return t
 
         return unary
@@ -291,12 +294,16 @@ def _recorded_call(
             t = _new(tensor_class)
             t._buf = out
             t._type = out_type
-            t._edge = Node(
-                plan,
-                (a._edge if first else None, b._edge if second else None),
-                pick((x, y, out)),
-                False,
-            )
+            edge = other = None
+            if first:
+                edge = a._edge
+                if edge.seq < horizon[0]:
+                    edge = edge_of(a)
+            if second:
+                other = b._edge
+                if other.seq < horizon[0]:
+                    other = edge_of(b)
+            t._edge = Node(plan, (edge, other), pick((x, y, out)), False)
             return t
 
         return binary
@@ -315,7 +322,7 @@ def _recorded_call(
             found = (found,)
         edges: list[Any] = [None] * len(operands)
         for i in recorded:
-            edges[i] = operands[i]._edge
+            edges[i] = edge_of(operands[i])
         parents = tuple(edges) if here is None else tuple([edges[i] for i in here])
         node = Node(plan, parents, pick((*handles, *found)), False)
         if one:
@@ -367,7 +374,7 @@ def _deep_call(
                 residuals.append(OwnResult(out_types[k], handles[k], None if single else k))
         parents = tuple(
             [
-                x._edge if r else None
+                edge_of(x) if r else None
                 for x, r in zip(operands, recorded, strict=True)
                 if x is not None
             ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import functools
-import threading
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import context, passes
+from .._locks import new_lock
 from ..backend import registry
 from ..backend.protocol import Backend
 from ..errors import UnsupportedOpError
