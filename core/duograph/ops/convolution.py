@@ -14,7 +14,16 @@ from ..tensor import Tensor
 from ..types import TensorType, size_of
 from .axes import tuple_of
 from .table import P
-from .windows import dilated, mode_padding, overlap_add, pad_pairs, padded, window_sizes, windows
+from .windows import (
+    convolution_arguments,
+    dilated,
+    hashable,
+    overlap_add,
+    pad_pairs,
+    padded,
+    window_sizes,
+    windows,
+)
 
 __all__ = [
     "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
@@ -246,12 +255,11 @@ def convolve(
             f"{name}: got input of shape {input.shape} and weight of shape {weight.shape}; wanted "
             f"{n + 2} axes each: (N, C, spatial...) and (O, C / groups, kernel...)"
         )
-    strides = tuple_of(name, "stride", stride, n)
-    dilations = tuple_of(name, "dilation", dilation, n)
-    kernel = weight.shape[2:]
     single = input.ndim == n + 1
     x = P.reshape(input, (1, *input.shape)) if single else input
-    pads = mode_padding(name, pad_mode, padding, x.shape[2:], kernel, strides, dilations)
+    strides, pads, dilations = convolution_arguments(
+        name, hashable(stride), pad_mode, hashable(padding), hashable(dilation), x.shape[2:], weight.shape[2:]
+    )
     if bias is None:
         out = conv(x, weight, strides, pads, dilations, groups)
     else:

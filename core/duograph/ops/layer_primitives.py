@@ -933,7 +933,7 @@ class Dropout(Primitive):
 
     def __call__(self, x: Any) -> Any:
         """(result, mask)."""
-        return random.dropout_mask_by(x, random.take_state(_seed(self.seed0, self.seed1)), 1.0 - self.keep_prob)
+        return random.dropout_mask_by(x, random.take_state(_seed(self.seed0, self.seed1), like=x), 1.0 - self.keep_prob)
 
 
 def _seed(seed: int, seed2: int = 0) -> int | None:

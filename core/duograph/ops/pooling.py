@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from .reduction import _lowest
 from .table import P
 from .windows import (
     coordinates,
+    hashable,
     mode_padding,
     overlap_add,
     pad_pairs,
@@ -371,17 +373,32 @@ def _ceil_padding(
     return tuple(found)
 
 
-def _max(name, x, kernel_size, stride, padding, dilation, return_indices, ceil_mode, n):
-    x, single = _batched(name, x, n)
+@functools.lru_cache(maxsize=4096)
+def _max_arguments(
+    name: str, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, sizes: tuple[int, ...]
+) -> tuple[Any, ...]:
+    """Kernel, stride, padding and dilation per axis, as the primitive takes them."""
+    n = len(sizes)
     kernel = tuple_of(name, "kernel_size", kernel_size, n)
     strides = kernel if stride is None else tuple_of(name, "stride", stride, n)
     dilations = tuple_of(name, "dilation", dilation, n)
     pads = pad_pairs(name, padding, n)
     _half_at_most(name, pads, kernel, dilations)
     if ceil_mode:
-        extra = _ceil_padding(x.shape[2:], kernel, strides, pads, dilations)
+        extra = _ceil_padding(sizes, kernel, strides, pads, dilations)
         pads = tuple((a, b + e) for (a, b), (_, e) in zip(pads, extra, strict=True))
-    values, indices = max_pool(x, kernel, strides, pads, dilations)
+    return kernel, strides, pads, dilations
+
+
+def _max(name, x, kernel_size, stride, padding, dilation, return_indices, ceil_mode, n):
+    x, single = _batched(name, x, n)
+    values, indices = max_pool(
+        x,
+        *_max_arguments(
+            name, hashable(kernel_size), hashable(stride), hashable(padding), hashable(dilation), bool(ceil_mode),
+            x.shape[2:],
+        ),
+    )  # fmt: skip
     values = _unbatched(values, single)
     return (values, _unbatched(indices, single)) if return_indices else values
 

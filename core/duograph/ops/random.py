@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from .. import random_state
+from ..backend import registry
 from ..dtype import as_dtype, float32, int32, int64, uint32
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
-from ..op import op
-from ..tensor import Tensor
+from ..op import op, thread_state
+from ..tensor import Tensor, commit
 from ..types import TensorType, broadcast_shapes, size_of
 from .creation import cast_to
 from .methods import tensor_method
@@ -170,9 +171,21 @@ def permutation(state: Tensor, n: int, dtype: Any):
 # ---- public functions ---------------------------------------------------------------------------
 
 
-def take_state(seed: Any = None, generator: Any = None) -> Tensor:
-    """The state of the next random op, as a Tensor; the random state has moved on."""
-    return Tensor(random_state.next_state(seed, generator))
+_STATE = TensorType.of((4,), uint32)
+
+
+def take_state(seed: Any = None, generator: Any = None, like: Tensor | None = None) -> Tensor:
+    """The state of the next random op, as a Tensor; the random state has moved on.
+
+    Args:
+        seed, generator: as of `random_state.next_state`.
+        like: a tensor beside which the numbers will be made.
+    """
+    made = Tensor._make(_STATE, random_state.next_state(seed, generator))
+    if thread_state.builder is None:
+        device = None if like is None else like._type.device
+        commit(made, device or registry.current_device())
+    return made
 
 
 def _shape(name: str, size: Any) -> tuple[int, ...]:
@@ -355,7 +368,7 @@ def shuffle(x: Tensor, seed: Any = None) -> Tensor:
     """
     if x.ndim == 0:
         return x
-    return P.gather(x, permutation(take_state(seed or None), x.shape[0], int64), 0)
+    return P.gather(x, permutation(take_state(seed or None, like=x), x.shape[0], int64), 0)
 
 
 def standard_normal(shape: Any, seed: Any = None) -> Tensor:
@@ -455,7 +468,7 @@ def bernoulli(input: Tensor, p: Any = 0.5, seed: Any = None) -> Tensor:
     """
     if not isinstance(p, Tensor) and not 0 <= p <= 1:
         raise ArgumentValueError(f"bernoulli: got p={p!r}; wanted a probability, 0 to 1")
-    unit = random_uniform(take_state(seed), input.shape, float32)
+    unit = random_uniform(take_state(seed, like=input), input.shape, float32)
     return cast_to(P.less(unit, p if isinstance(p, Tensor) else P.fill((), float(p), float32)), input.dtype)
 
 
@@ -510,7 +523,7 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = True, seed:
             f"{replacement}; wanted at least 1, and without replacement at most the number of indices"
         )
     x = P.reshape(input, (1, input.shape[0])) if input.ndim == 1 else input
-    found = cast_to(multinomial_by(x, take_state(seed), int(num_samples), bool(replacement)), int32)
+    found = cast_to(multinomial_by(x, take_state(seed, like=x), int(num_samples), bool(replacement)), int32)
     return P.reshape(found, found.shape[1:]) if input.ndim == 1 else found
 
 
@@ -550,7 +563,7 @@ def dropout(
     p = _probability("dropout", p)
     if not training:
         return input
-    return dropout_by(input, take_state(seed), p, input.shape)
+    return dropout_by(input, take_state(seed, like=input), p, input.shape)
 
 
 def _channels(name: str, input: Tensor, p: Any, training: bool, ndims: Sequence[int]) -> Tensor:
@@ -562,7 +575,7 @@ def _channels(name: str, input: Tensor, p: Any, training: bool, ndims: Sequence[
     batched = input.ndim == ndims[-1]
     lead = input.shape[:2] if batched else input.shape[:1]
     shape = (*lead, *[1] * (input.ndim - len(lead)))
-    return dropout_by(input, take_state(), p, shape)
+    return dropout_by(input, take_state(like=input), p, shape)
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:

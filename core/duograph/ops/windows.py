@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -93,6 +94,22 @@ def mode_padding(
         total = max((-(-size // s) - 1) * s + d * (k - 1) + 1 - size, 0)
         out.append((total // 2, total - total // 2))
     return tuple(out)
+
+
+@functools.lru_cache(maxsize=4096)
+def convolution_arguments(
+    name: str, stride: Any, pad_mode: Any, padding: Any, dilation: Any, sizes: tuple[int, ...], kernel: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...], tuple[int, ...]]:
+    """Stride, padding and dilation per axis, as the primitive takes them; kept, for a layer asks for the same again."""
+    n = len(kernel)
+    strides = tuple_of(name, "stride", stride, n)
+    dilations = tuple_of(name, "dilation", dilation, n)
+    return strides, mode_padding(name, pad_mode, padding, sizes, kernel, strides, dilations), dilations
+
+
+def hashable(value: Any) -> Any:
+    """Lists as tuples, so that arguments can be looked up."""
+    return tuple(hashable(v) for v in value) if isinstance(value, (list, tuple)) else value
 
 
 def padded(x: Any, padding: Pairs, value: Any) -> Any:
