@@ -11,6 +11,7 @@ from ..tensor import Tensor
 from . import (
     activation,
     aliases,
+    collective,
     combinations,
     comparison,
     complex_numbers,
@@ -83,6 +84,7 @@ FAMILIES = (
     matrices,
     nn_functions,
     layer_primitives,
+    collective,
     scan,
     ctc,
     loss,

@@ -1,0 +1,128 @@
+"""Primitive classes of communication on one device, of summaries, and the bases of primitives that users write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import ArgumentValueError
+from .primitive import Primitive
+from .table import P
+
+__all__ = [
+    "ReduceOp", "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "ScalarSummary", "TensorSummary",
+    "HistogramSummary", "ImageSummary", "PrimitiveWithInfer", "PrimitiveWithCheck",
+]  # fmt: skip
+
+_WORLD = "hccl_world_group"
+
+
+class ReduceOp:
+    """How `AllReduce` and `ReduceScatter` combine (`mindspore.ops.ReduceOp`)."""
+
+    SUM = "sum"
+    MAX = "max"
+    MIN = "min"
+    PROD = "prod"
+
+
+def _known(name: str, op: Any) -> str:
+    if op not in (ReduceOp.SUM, ReduceOp.MAX, ReduceOp.MIN, ReduceOp.PROD):
+        raise ArgumentValueError(f"{name}: got op={op!r}; wanted 'sum', 'max', 'min' or 'prod'")
+    return op  # type: ignore[no-any-return]
+
+
+class AllReduce(Primitive):
+    """Combine over all devices: with the one there is, the tensor itself.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.AllReduce()(ms.Tensor([1.0])))
+        [1.]
+    """
+
+    def __init__(self, op: str = ReduceOp.SUM, group: str = _WORLD) -> None:
+        super().__init__()
+        self.reduce_op = _known("AllReduce", op)
+        self.group = group
+
+    def __call__(self, input_x: Any) -> Any:
+        """The combined tensor."""
+        return P.identity(input_x)
+
+
+class AllGather(Primitive):
+    """The tensors of all devices, joined along axis 0: with the one there is, the tensor itself."""
+
+    def __init__(self, group: str = _WORLD) -> None:
+        super().__init__()
+        self.group = group
+
+    def __call__(self, input_x: Any) -> Any:
+        """The joined tensor."""
+        return P.identity(input_x)
+
+
+class ReduceScatter(Primitive):
+    """Combine over all devices and take this one's part: with the one there is, the tensor itself."""
+
+    def __init__(self, op: str = ReduceOp.SUM, group: str = _WORLD) -> None:
+        super().__init__()
+        self.reduce_op = _known("ReduceScatter", op)
+        self.group = group
+
+    def __call__(self, input_x: Any) -> Any:
+        """This device's part."""
+        return P.identity(input_x)
+
+
+class Broadcast(Primitive):
+    """The tensors of the root device: `Broadcast(root_rank, group)(tensors)`.
+
+    Raises:
+        ValueError: a root other than 0, the only rank.
+    """
+
+    def __init__(self, root_rank: int, group: str = _WORLD) -> None:
+        super().__init__()
+        if root_rank != 0:
+            raise ArgumentValueError(f"Broadcast: got root_rank={root_rank}; wanted 0, the only rank")
+        self.root_rank = root_rank
+        self.group = group
+
+    def __call__(self, input_x: Any) -> Any:
+        """The root's tensors."""
+        return tuple(P.identity(x) for x in input_x)
+
+
+class _Summary(Primitive):
+    def __call__(self, name: str, value: Any) -> None:
+        """Take the value; nothing is written without a summary recorder."""
+        if not isinstance(name, str) or not name:
+            raise ArgumentValueError(f"{self.name}: got name={name!r}; wanted a non-empty string")
+
+
+class ScalarSummary(_Summary):
+    """`ScalarSummary()(name, value)`: accepted; nothing is recorded."""
+
+
+class TensorSummary(_Summary):
+    """`TensorSummary()(name, value)`: accepted; nothing is recorded."""
+
+
+class HistogramSummary(_Summary):
+    """`HistogramSummary()(name, value)`: accepted; nothing is recorded."""
+
+
+class ImageSummary(_Summary):
+    """`ImageSummary()(name, value)`: accepted; nothing is recorded."""
+
+
+class PrimitiveWithInfer(Primitive):
+    """Base of primitives that users write with `infer_shape` and `infer_dtype` (`mindspore.ops.PrimitiveWithInfer`).
+
+    A subclass computes in `__call__`; shapes and dtypes are those of what it returns.
+    """
+
+
+class PrimitiveWithCheck(Primitive):
+    """Base of primitives that users write with `check_shape` and `check_dtype` (`mindspore.ops.PrimitiveWithCheck`)."""
