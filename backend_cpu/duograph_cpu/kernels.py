@@ -46,9 +46,14 @@ def plan(struct, **fields):
     return ffi.new(f"{struct} *", fields)
 
 
-def call(name, function, constants, types, results, axis=0):
-    """The call `function(constants, *outputs, *operands)`; `axis` is for the message of an IndexError."""
+def call(name, function, constants, types, results, axis=None):
+    """The call `function(constants, *outputs, *operands)`; `axis` is for the message of an IndexError.
+
+    A kernel is not run to compute nothing, unless it has indices to check.
+    """
     makers = [memory.maker(r.nbytes, name) for r in results]
+    if axis is None and not any(r.size for r in results):
+        return _nothing(makers)
     if len(makers) > 1:
 
         def several(*operands):
@@ -89,6 +94,13 @@ def call(name, function, constants, types, results, axis=0):
         return out
 
     return several_operands
+
+
+def _nothing(makers):
+    if len(makers) == 1:
+        make = makers[0]
+        return lambda *operands: make()
+    return lambda *operands: tuple([make() for make in makers])
 
 
 def product(values):

@@ -97,6 +97,8 @@ def test_scan(dtype):
         ((5, 300), 1),
         ((3, 4, 5), 1),
         ((0, 3), 1),
+        ((2, 0, 3), 2),
+        ((2, 3, 0), 1),
     ]:
         x = RNG.integers(0, 3, shape).astype(dtype) if shape else np.ones((), dtype)
         if not shape:
