@@ -18,6 +18,7 @@ from .errors import ArgumentValueError, UnsupportedSyntaxError
 
 __all__ = [
     "GRAPH_MODE", "PYNATIVE_MODE", "STRICT", "COMPATIBLE", "LAX", "ParallelMode", "set_context",
+    "set_deterministic",
     "get_context", "set_auto_parallel_context", "get_auto_parallel_context",
     "reset_auto_parallel_context", "settings",
 ]  # fmt: skip
@@ -148,6 +149,17 @@ def set_context(**kwargs: Any) -> None:
     if moved:
         for call in on_device_change:
             call()
+
+
+def set_deterministic(deterministic: bool) -> None:
+    """Ask for the same bits on every run (`mindspore.set_deterministic`); results never depend on load here anyway.
+
+    Raises:
+        ValueError: not a bool.
+    """
+    if not isinstance(deterministic, bool):
+        raise ArgumentValueError(f"set_deterministic: got {deterministic!r}; wanted True or False")
+    set_context(deterministic="ON" if deterministic else "OFF")
 
 
 def _check(key: str, value: Any) -> Any:
