@@ -53,7 +53,7 @@ def device_source(
     lacks: tuple[str, ...] = (),
     fallback: str = "off",
     count: int = 1,
-    priority: int = 1,
+    priority: int | None = 1,
 ) -> str:
     return DEVICE.format(name=name, lacks=lacks, fallback=fallback, count=count, priority=priority)
 

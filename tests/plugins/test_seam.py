@@ -199,9 +199,11 @@ def test_nothing_is_loaded_by_importing(site):
 def test_the_highest_priority_that_is_available_is_the_default(site, device):
     site.install("low", device("Low", priority=1_000))
     site.install("high", device("High", priority=2_000))
+    site.install("never", device("Never", priority=None))
     ask = "import duograph as ms; print(ms.get_context('device_target'), (ms.Tensor([1.0]) + 1).device)"
     assert site.run(ask) == "High High:0\n"
     assert site.run(ask, DUOGRAPH_DEVICE="Low") == "Low Low:0\n"
+    assert site.run(ask, DUOGRAPH_DEVICE="never") == "Never Never:0\n"
     said = site.run(ask, check=False, DUOGRAPH_DEVICE="Ascend")
     assert "got 'Ascend'" in said
 

@@ -45,14 +45,15 @@ class BackendSpec:
         name: the device_target, such as ``"CPU"``.
         factory: called once, at first use; imports and set-up belong in it, not in the plugin
         module.
-        priority: with no device_target named, the available backend of highest priority is taken.
+        priority: with no device_target named, the available backend of highest priority is taken;
+            None: only when named.
         seam_version: the `SEAM_VERSION` that the plugin was written for.
         aliases: other spellings of the device_target.
     """
 
     name: str
     factory: Callable[[], Backend]
-    priority: int = 0
+    priority: int | None = 0
     seam_version: tuple[int, int] = SEAM_VERSION
     aliases: tuple[str, ...] = ()
 

@@ -266,11 +266,15 @@ def _default_device() -> Device:
         _default = Device(check_target(wanted), context.settings.device_id)
         return _default
     _load()
-    ranked: Sequence[Entry] = sorted(
-        (e for e in _entries.values() if e.spec is not None),
-        key=lambda e: -e.spec.priority if e.spec is not None else 0,
+    ranked = sorted(
+        (
+            (spec.priority, entry)
+            for entry in _entries.values()
+            if (spec := entry.spec) is not None and spec.priority is not None
+        ),
+        key=lambda pair: -pair[0],
     )
-    for entry in ranked:
+    for _, entry in ranked:
         if problem_of(entry) is None:
             _default = Device(entry.name, context.settings.device_id)
             return _default

@@ -34,7 +34,7 @@ def facts() -> list[dict[str, Any]]:
     default = _default()
     for record in found:
         record["default"] = record["name"] == default
-    found.sort(key=lambda r: (not r["default"], r["problem"] is not None, -r.get("priority", 0)))
+    found.sort(key=lambda r: (not r["default"], r["problem"] is not None, -(r.get("priority") or 0)))
     return found
 
 

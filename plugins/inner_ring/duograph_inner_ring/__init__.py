@@ -9,7 +9,7 @@ from duograph.backend.protocol import Backend, BackendSpec
 @hookimpl
 def duograph_backend() -> BackendSpec:
     """The hook through which duograph finds the inner-ring backend."""
-    return BackendSpec("InnerRing", _make, priority=-20)
+    return BackendSpec("InnerRing", _make, priority=None)
 
 
 def _make() -> Backend:

@@ -9,7 +9,7 @@ from duograph.backend.protocol import Backend, BackendSpec
 @hookimpl
 def duograph_backend() -> BackendSpec:
     """The hook through which duograph finds the null backend."""
-    return BackendSpec("Null", _make, priority=-1000)
+    return BackendSpec("Null", _make, priority=None)
 
 
 def _make() -> Backend:

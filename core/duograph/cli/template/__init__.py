@@ -14,10 +14,10 @@ from duograph.backend.protocol import Backend, BackendSpec
 def duograph_backend() -> BackendSpec:
     """The hook through which duograph finds this device."""
     # The name is what users write: set_context(device_target="Template"). With no device_target, the
-    # available device of the highest priority is taken; the CPU has 50, so -5 never wins by itself.
+    # available device of the highest priority is taken; the CPU has 50. None: only when it is named.
     # seam_version is the version of the plugin interface that this was written for; duograph
     # refuses another major version and says which side to upgrade.
-    return BackendSpec("Template", _make, priority=-5, seam_version=(1, 0))
+    return BackendSpec("Template", _make, priority=None, seam_version=(1, 0))
 
 
 def _make() -> Backend:
