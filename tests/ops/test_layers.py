@@ -115,6 +115,24 @@ def test_error(name: str) -> None:
         run()
 
 
+def test_lstm_primitive() -> None:
+    steps, n, size, hidden = 4, 2, 3, 5
+    x = RNG.standard_normal((steps, n, size)).astype(np.float32)
+    h, c = RNG.standard_normal((2, 1, n, hidden)).astype(np.float32)
+    w = RNG.standard_normal(4 * hidden * (size + hidden + 1)).astype(np.float32)
+    out, last_h, last_c, *_ = ops.LSTM(size, hidden, 1, True, False, 0.0)(T(x), T(h), T(c), T(w.reshape(-1, 1, 1)))
+    w_input = w[: 4 * hidden * size].reshape(4 * hidden, size)
+    w_hidden = w[4 * hidden * size : -4 * hidden].reshape(4 * hidden, hidden)
+    one, two = h[0], c[0]
+    for t in range(steps):
+        i, f, g, o = np.split(x[t] @ w_input.T + one @ w_hidden.T + w[-4 * hidden :], 4, 1)
+        two = two / (1 + np.exp(-f)) + np.tanh(g) / (1 + np.exp(-i))
+        one = np.tanh(two) / (1 + np.exp(-o))
+        np.testing.assert_allclose(out.asnumpy()[t], one, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(last_h.asnumpy()[0], one, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(last_c.asnumpy()[0], two, rtol=1e-4, atol=1e-5)
+
+
 # ---- state --------------------------------------------------------------------------------------
 
 

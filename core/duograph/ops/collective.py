@@ -28,7 +28,7 @@ class ReduceOp:
 def _known(name: str, op: Any) -> str:
     if op not in (ReduceOp.SUM, ReduceOp.MAX, ReduceOp.MIN, ReduceOp.PROD):
         raise ArgumentValueError(f"{name}: got op={op!r}; wanted 'sum', 'max', 'min' or 'prod'")
-    return op  # type: ignore[no-any-return]
+    return str(op)
 
 
 class AllReduce(Primitive):

@@ -1,0 +1,121 @@
+"""The LSTM primitive class: layers and directions over the single steps of `recurrent`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import ArgumentError, ArgumentValueError, ShapeError
+from .primitive import Primitive
+from .random import dropout
+from .recurrent import lstm_step
+from .table import P
+
+__all__ = ["LSTM"]
+
+
+class LSTM(Primitive):
+    """`LSTM(input_size, hidden_size, num_layers, has_bias, bidirectional, dropout)(x, h, c, w)`.
+
+    x: (T, N, input_size). h, c: (layers * directions, N, hidden_size). w holds one after the other, for every layer
+    and direction, the input weights (4 * hidden, inputs), then the hidden weights (4 * hidden, hidden), then, with
+    `has_bias`, the sums of both biases (4 * hidden,); gates in the order i, f, g, o.
+
+    Returns (output (T, N, directions * hidden), h, c, reserve, state); the last two are empty here.
+
+    Raises:
+        ValueError: sizes that do not fit; a projection, which is not built yet.
+
+    Examples:
+        >>> import duograph as ms
+        >>> lstm = ms.ops.LSTM(3, 4, 1, False, False, 0.0)
+        >>> x, h, w = ms.ops.ones((5, 2, 3)), ms.ops.zeros((1, 2, 4)), ms.ops.ones((112, 1, 1))
+        >>> [t.shape for t in lstm(x, h, h, w)[:3]]
+        [(5, 2, 4), (1, 2, 4), (1, 2, 4)]
+    """
+
+    def __init__(
+        self, input_size: int, hidden_size: int, num_layers: int, has_bias: bool, bidirectional: bool,
+        dropout: float, proj_size: int = 0,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        for key, value in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise ArgumentError(f"LSTM: got {key}={value!r}; wanted an int")
+            if value < 1:
+                raise ArgumentValueError(f"LSTM: got {key}={value}; wanted at least 1")
+        if proj_size:
+            raise ArgumentValueError(f"LSTM: got proj_size={proj_size}; wanted 0, projections are not built yet")
+        self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
+        self.has_bias, self.bidirectional, self.dropout = has_bias, bidirectional, dropout
+
+    def _weights(self, w: Any) -> list[tuple[Any, Any, Any]]:
+        """(input weights, hidden weights, bias or None) of every layer and direction."""
+        directions = 2 if self.bidirectional else 1
+        hidden = self.hidden_size
+        rows = 4 * hidden
+        shapes = [
+            (rows, self.input_size if layer == 0 else hidden * directions)
+            for layer in range(self.num_layers)
+            for _ in range(directions)
+        ]
+        cells = len(shapes)
+        shapes += [(rows, hidden)] * cells
+        flat: list[tuple[int, ...]] = [*shapes, *([(rows,)] * cells if self.has_bias else [])]
+        sizes = [s[0] * (s[1] if len(s) > 1 else 1) for s in flat]
+        if w.size != sum(sizes):
+            raise ShapeError(f"LSTM: got w of {w.size} elements; wanted {sum(sizes)}")
+        line, at, parts = P.reshape(w, (w.size,)), 0, []
+        for shape, size in zip(flat, sizes, strict=True):
+            parts.append(P.reshape(P.strided_slice(line, (at,), (at + size,), (1,)), shape))
+            at += size
+        biases = parts[2 * cells :] if self.has_bias else [None] * cells
+        return list(zip(parts[:cells], parts[cells : 2 * cells], biases, strict=True))
+
+    def __call__(self, x: Any, h: Any, c: Any, w: Any) -> Any:
+        """(output, h, c, reserve, state)."""
+        directions = 2 if self.bidirectional else 1
+        state = (self.num_layers * directions, x.shape[1] if x.ndim == 3 else -1, self.hidden_size)
+        if x.ndim != 3 or x.shape[2] != self.input_size or h.shape != state or c.shape != state:
+            raise ShapeError(
+                f"LSTM: got x of shape {x.shape}, h of shape {h.shape} and c of shape {c.shape}; wanted "
+                f"(T, N, {self.input_size}) and ({state[0]}, N, {self.hidden_size}) twice"
+            )
+        weights = self._weights(w)
+        last_h, last_c = [], []
+        for layer in range(self.num_layers):
+            outputs = []
+            for direction in range(directions):
+                cell = layer * directions + direction
+                out, one, two = _run(x, _row(h, cell), _row(c, cell), *weights[cell], direction == 1)
+                outputs.append(out)
+                last_h.append(one)
+                last_c.append(two)
+            x = outputs[0] if directions == 1 else P.concat(outputs, 2)
+            if self.dropout and layer + 1 < self.num_layers:
+                x = dropout(x, self.dropout)
+        empty = P.fill((0,), 0, x.dtype)
+        return x, _stacked(last_h), _stacked(last_c), empty, empty
+
+
+def _row(x: Any, i: int) -> Any:
+    n = x.ndim
+    found = P.strided_slice(x, (i, *[0] * (n - 1)), (i + 1, *x.shape[1:]), (1,) * n)
+    return P.reshape(found, x.shape[1:])
+
+
+def _stacked(rows: list[Any]) -> Any:
+    return P.concat([P.reshape(r, (1, *r.shape)) for r in rows], 0)
+
+
+def _run(x: Any, h: Any, c: Any, w_input: Any, w_hidden: Any, bias: Any, reverse: bool) -> tuple[Any, Any, Any]:
+    """One layer in one direction: all outputs, and the last h and c."""
+    steps, n, size = x.shape
+    own = P.matmul(P.reshape(x, (steps * n, size)), w_input, False, True)
+    own = P.reshape(own, (steps, n, w_input.shape[0]))
+    outputs = []
+    for t in reversed(range(steps)) if reverse else range(steps):
+        h, c = lstm_step(_row(own, t), h, c, w_hidden, bias)
+        outputs.append(h)
+    if reverse:
+        outputs.reverse()
+    return _stacked(outputs), h, c
