@@ -37,6 +37,7 @@ class _NoGrad:
 
 
 NO_GRAD = _NoGrad()
+_ABSENT: Any = object()
 
 
 class Builder(Protocol):
@@ -296,10 +297,12 @@ class Op:
 
             call_named = self._call_bound
 
-            def binary_named(*args: Any, **kwargs: Any) -> Any:
-                if len(args) == 2 and not kwargs:
-                    return binary(*args)
-                return call_named(*args, **kwargs)
+            def binary_named(
+                x: Any = _ABSENT, y: Any = _ABSENT, /, *rest: Any, **kwargs: Any
+            ) -> Any:
+                if kwargs or rest or y is _ABSENT:
+                    return call_named(*[a for a in (x, y) if a is not _ABSENT], *rest, **kwargs)
+                return binary(x, y)
 
             self.operator_function: Callable[..., Any] = binary
             return _documented(binary_named, self)
@@ -316,11 +319,12 @@ class Op:
 
             self.operator_function = unary
 
-            def unary_named(*args: Any, **kwargs: Any) -> Any:
-                if len(args) == 1 and not kwargs:
-                    return unary(*args)
-                operands, _ = self.bind(args, kwargs)
-                return unary(operands[0])
+            call_bound = self._call_bound
+
+            def unary_named(x: Any = _ABSENT, /, *rest: Any, **kwargs: Any) -> Any:
+                if kwargs or rest or x is _ABSENT:
+                    return call_bound(*[a for a in (x,) if a is not _ABSENT], *rest, **kwargs)
+                return unary(x)
 
             return _documented(unary_named, self)
 
