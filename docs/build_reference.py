@@ -35,7 +35,8 @@ PAGES = (
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 52rem; margin: 0 auto; padding: 1rem }
-nav { font-size: .9rem; border-bottom: 1px solid #8884; padding-bottom: .5rem; display: flex; flex-wrap: wrap; gap: .25rem 1rem }
+nav { font-size: .9rem; border-bottom: 1px solid #8884; padding-bottom: .5rem }
+nav { display: flex; flex-wrap: wrap; gap: .25rem 1rem }
 ul.names { columns: 4 9rem; list-style: none; padding: 0; font-size: .9rem }
 section { border-top: 1px solid #8884; margin-top: 2rem }
 section section { margin-left: 1.5rem; margin-top: 1rem }
