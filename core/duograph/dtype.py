@@ -160,7 +160,7 @@ def as_dtype(value: Any) -> DType:
     else:
         try:
             found = _BY_NUMPY.get(np.dtype(value).newbyteorder("="))
-        except TypeError:
+        except (TypeError, ValueError):
             found = None
         if found is not None:
             return found

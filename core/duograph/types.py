@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ._locks import new_lock
 from .dtype import DType
+from .errors import ShapeError
 
 __all__ = ["TensorType", "Device", "broadcast_shapes", "size_of"]
 
@@ -69,6 +70,8 @@ class TensorType:
         made = object.__new__(TensorType)
         made.shape, made.dtype, made.device, made.level = shape, dtype, None, 0
         made.size = size_of(shape)
+        if made.size * dtype.itemsize >= 2**63:
+            raise ShapeError(f"shape: got {shape}; wanted less than 2**63 bytes in all")
         made.plain = made
         made._variants = {(None, 0): made}
         with TensorType._lock:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import Any
 
 from .. import op as _op
@@ -71,6 +72,7 @@ from . import (
 from .creation import cast
 from .methods import install as _install
 from .primitive import Primitive, plain_primitives
+from .refusals import refusing
 
 # One family a line; its `__all__` becomes part of duograph.ops.
 FAMILIES = (
@@ -133,7 +135,9 @@ FAMILIES = (
 )
 
 for _family in FAMILIES:
-    globals().update({name: getattr(_family, name) for name in _family.__all__})
+    for _name in _family.__all__:
+        _value = getattr(_family, _name)
+        globals()[_name] = refusing(_value) if isinstance(_value, FunctionType) else _value
 globals().update(plain_primitives())
 # name -> function of every method and operator that Tensor got from the op table
 installed_methods = _install(Tensor, FAMILIES)
