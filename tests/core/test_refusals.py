@@ -19,6 +19,8 @@ X = ms.Tensor(np.ones((2, 3), np.float32))
         (lambda: ops.norm([1, 2]), "norm: got list for 'A'; wanted a Tensor"),
         (lambda: ops.bernoulli(None), "bernoulli: got NoneType for 'input'; wanted a Tensor"),
         (lambda: ops.split(X, 1, "a"), "'a'"),
+        (lambda: ops.svd(X[0]), r"svd: got shape \(3,\); wanted matrices"),
+        (lambda: ops.pinv(X * np.nan), "wanted finite values"),
         (lambda: ops.zeros((2**40, 2**40)), r"wanted less than 2\*\*63 bytes"),
         (lambda: ops.zeros(2**70), r"wanted less than 2\*\*63 bytes"),
     ],

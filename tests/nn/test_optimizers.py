@@ -265,6 +265,7 @@ ERRORS = {
     "too many gradients": (
         lambda: nn.SGD(one(), 0.1)((ms.Tensor([1.0]), ms.Tensor([1.0]))), ValueError, "2 gradients for 1",
     ),
+    "gradient that is no Tensor": (lambda: nn.SGD(one(), 0.1)((1.0,)), TypeError, "float as the gradient of 'x'"),
     "gradient of another shape": (
         lambda: nn.SGD(one(), 0.1)((ms.Tensor([1.0, 2.0]),)), ValueError, r"\(2,\) for 'x' of shape \(1,\)",
     ),

@@ -511,6 +511,17 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     return turned(input, a) * turned(other, b) - turned(input, b) * turned(other, a)
 
 
+def _svd_on_host(name: str, x: Tensor, **options: bool) -> Any:
+    if x.ndim < 2:
+        raise ShapeError(f"{name}: got shape {x.shape}; wanted matrices (..., M, N)")
+    try:
+        return np.linalg.svd(x.asnumpy(), **options)
+    except np.linalg.LinAlgError as error:
+        raise ArgumentValueError(
+            f"{name}: {error}; wanted finite values in the tensor of shape {x.shape}"
+        ) from None
+
+
 def singular_values(x: Tensor) -> Tensor:
     """Singular values of matrices, the largest first; computed on the host.
 
@@ -521,7 +532,7 @@ def singular_values(x: Tensor) -> Tensor:
     """
 
     def forward(t: Tensor) -> Tensor:
-        return Tensor(np.linalg.svd(t.asnumpy(), compute_uv=False))
+        return Tensor(_svd_on_host("singular_values", t, compute_uv=False))
 
     def bprop(t: Tensor, out: Any, dout: Any) -> Any:
         u, _, vh = np.linalg.svd(t.asnumpy(), full_matrices=False)
@@ -544,7 +555,7 @@ def svd(input: Tensor, full_matrices: bool = False, compute_uv: bool = True) -> 
     """
     if not compute_uv:
         return singular_values(input)
-    u, _, vh = np.linalg.svd(input.asnumpy(), full_matrices=full_matrices)
+    u, _, vh = _svd_on_host("svd", input, full_matrices=full_matrices)
     return singular_values(input), Tensor(u), Tensor(np.ascontiguousarray(np.swapaxes(vh, -1, -2)))
 
 

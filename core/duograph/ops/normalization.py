@@ -302,7 +302,7 @@ def move_statistics(x: Any, running_mean: Any, running_var: Any, mean: Any, vari
 def group_norm_by(input: Tensor, weight: Tensor | None, bias: Tensor | None, groups: int, eps: float):
     """Channels in groups, each brought to mean 0 and variance 1 (Wu and He, 2018), times weight plus bias."""
     n = input.shape[0]
-    count = input.size // (n * groups) if n else 0
+    count = input.size // (n * groups) if n and groups else 0
     flat = P.reshape(input, (n, groups, count))
     one, zero = P.fill((count,), 1.0, input.dtype), P.fill((count,), 0.0, input.dtype)
     out = P.reshape(layer_norm_core(flat, one, zero, 2, eps)[0], input.shape)

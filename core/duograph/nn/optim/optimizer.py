@@ -343,6 +343,10 @@ class Optimizer(Cell):
                 f"wanted one each, in the order of optimizer.parameters"
             )
         for p, g in zip(self.parameters, gradients, strict=True):
+            if g is not None and not isinstance(g, Tensor):
+                raise ArgumentError(
+                    f"{owner}: got {type(g).__name__} as the gradient of {p.name!r}; wanted a Tensor"
+                )
             if g is not None and g.shape != p.shape:
                 raise ArgumentValueError(
                     f"{owner}: got a gradient of shape {g.shape} for {p.name!r} of shape {p.shape}; "
