@@ -100,7 +100,7 @@ def _read_environment() -> None:
             raise ArgumentValueError(
                 f"DUOGRAPH_MODE: got {mode!r}; wanted GRAPH or PYNATIVE in the environment"
             )
-        settings.mode = names[mode.upper()]
+        settings.mode = _check("mode", names[mode.upper()])
 
 
 def set_context(**kwargs: Any) -> None:
