@@ -514,8 +514,9 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
 def _svd_on_host(name: str, x: Tensor, **options: bool) -> Any:
     if x.ndim < 2:
         raise ShapeError(f"{name}: got shape {x.shape}; wanted matrices (..., M, N)")
+    svd: Any = np.linalg.svd  # what it returns depends on the options
     try:
-        return np.linalg.svd(x.asnumpy(), **options)
+        return svd(x.asnumpy(), **options)
     except np.linalg.LinAlgError as error:
         raise ArgumentValueError(
             f"{name}: {error}; wanted finite values in the tensor of shape {x.shape}"
