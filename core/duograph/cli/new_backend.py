@@ -33,7 +33,7 @@ packages = ["duograph_template"]
 README = """\
 # duograph-template
 
-The Template device of [duograph](https://pypi.org/project/duograph/).
+The Template device of duograph.
 
 ```
 pip install --editable .
