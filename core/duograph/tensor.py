@@ -236,7 +236,9 @@ class Tensor(TensorMethods):
     def asnumpy(self) -> np.ndarray[Any, Any]:
         """The values as a C-contiguous NumPy array; waits for the device.
 
-        On the CPU the array shares the tensor's memory. bfloat16 comes as `ml_dtypes.bfloat16`.
+        On the CPU the array shares the tensor's memory: writing into it changes the tensor, and
+        whatever else shares the buffer, such as a reshape. Copy it first to be free of that.
+        bfloat16 comes as `ml_dtypes.bfloat16`.
 
         Examples:
             >>> import duograph as ms
