@@ -334,7 +334,8 @@ class Op:
 
         def general(*args: Any, **kwargs: Any) -> Any:
             # all arguments by position, attributes hashable and no floats: they are the key already
-            if len(args) == n and not kwargs:
+            # (a float would find the entry of the int that it equals)
+            if len(args) == n and not kwargs and float not in map(type, args[k:]):
                 try:
                     if k == 1:
                         call = table.get((args[0]._type, *args[1:]))

@@ -160,3 +160,15 @@ def test_primitive_classes(make, want):
 def test_primitives_are_pickled() -> None:
     add = pickle.loads(pickle.dumps(ops.Add()))
     assert add(ms.Tensor([1]), ms.Tensor([2])).asnumpy() == 3
+
+
+def test_a_float_attribute_is_not_the_int_that_it_equals() -> None:
+    """Prepared calls are found by type as well as value: 2.0 may not find what was prepared for 2."""
+    from duograph.op import OPS
+
+    clip = OPS["clip_to"]
+    x = ms.Tensor([1.0, 3.0]) + 0
+    clip(x, 0, 2)
+    before = len(clip.table)
+    clip(x, 0.0, 2.0)
+    assert len(clip.table) == before + 1
