@@ -77,17 +77,17 @@ class Backend:
 
     def devices(self) -> list[DeviceInfo]:
         """The devices, at least one when `available()` is None."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}: has no devices()")
 
     def copy_in(self, array: np.ndarray[Any, Any], device_id: int) -> Handle:
         """A handle to a device copy of a C-contiguous array."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}: has no copy_in()")
 
     def copy_out(
         self, handle: Handle, shape: tuple[int, ...], dtype: np.dtype[Any], device_id: int
     ) -> np.ndarray[Any, Any]:
         """The values as a C-contiguous array; it may share memory with the handle and then keeps it alive."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}: has no copy_out()")
 
     def from_host(self, array: np.ndarray[Any, Any], device_id: int) -> Handle | None:
         """A handle that shares memory with the array and keeps it alive, or None when that cannot be."""
@@ -108,7 +108,7 @@ class Backend:
         The call allocates its outputs; it returns one handle, or a tuple when the op has several
         results. `op.name` names the op, `op.infer_types(types, attributes)` gives its result types.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}: has no prepare()")
 
     def memory_stats(self, device_id: int) -> dict[str, int]:
         """Bytes: `in_use`, `cached`, `peak`, `limit`, and counts, as far as the backend knows them."""
