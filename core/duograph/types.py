@@ -8,7 +8,10 @@ from ._locks import new_lock
 from .dtype import DType
 from .errors import ShapeError
 
-__all__ = ["TensorType", "Device", "broadcast_shapes", "size_of"]
+__all__ = [
+    "TensorType", "HostType", "ValueType", "INT", "FLOAT", "BOOL", "OBJECT", "STACK", "Device",
+    "broadcast_shapes", "size_of",
+]  # fmt: skip
 
 Shape = tuple[int, ...]
 
@@ -119,6 +122,32 @@ class TensorType:
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (self.shape, self.dtype)
+
+
+class HostType:
+    """The type of a graph value that lives on the host: a Python number, any object, or a stack of residuals."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @property
+    def plain(self) -> HostType:
+        return self
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+# Numbers that a program computes with as Python does, whatever else Python runs, and the residuals of loops.
+INT = HostType("int")
+FLOAT = HostType("float")
+BOOL = HostType("bool")
+OBJECT = HostType("object")
+STACK = HostType("stack")
+
+ValueType = TensorType | HostType
 
 
 def _rebuild(shape: Shape, dtype: DType) -> TensorType:

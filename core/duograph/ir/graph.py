@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from ..effects import Effect
 from ..op import Op
-from ..types import TensorType
+from ..types import ValueType
 
-__all__ = ["GraphNode", "Graph", "FrozenArray", "live_nodes"]
+__all__ = ["GraphNode", "Graph", "NamedGraph", "FrozenArray", "live_nodes"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,8 +26,30 @@ class GraphNode:
     single: bool
     span: Any = None
 
+    @property
+    def graphs(self) -> tuple[Graph, ...]:
+        """The sub-graphs that the node runs."""
+        found: list[Graph] = []
+        for value in self.attributes.values():
+            if isinstance(value, Graph):
+                found.append(value)
+            elif isinstance(value, tuple):
+                found += [v for v in value if isinstance(v, Graph)]
+        return tuple(found)
 
-@dataclasses.dataclass
+    @property
+    def effects(self) -> frozenset[Effect]:
+        """Effects of the op, of the sub-graphs, and of the named graph that the node calls."""
+        found = frozenset(self.op.effects)
+        for graph in self.graphs:
+            found |= graph.effects
+        target = self.attributes.get("target")
+        if isinstance(target, NamedGraph):
+            found |= target.effects
+        return found
+
+
+@dataclasses.dataclass(eq=False)
 class Graph:
     """Closed: parameters are values 0 .. n_params - 1, every other value is some node's result.
 
@@ -39,15 +62,45 @@ class Graph:
     """
 
     n_params: int
-    types: list[TensorType]
+    types: list[ValueType]
     nodes: list[GraphNode]
     outputs: tuple[int, ...]
     single: bool
+
+    @property
+    def effects(self) -> frozenset[Effect]:
+        """What running the graph does besides returning values."""
+        found: frozenset[Effect] = frozenset()
+        for node in self.nodes:
+            found |= node.effects
+        return found
 
     def __str__(self) -> str:
         from .text import to_text
 
         return to_text(self)
+
+
+class NamedGraph:
+    """A graph that nodes call by name, so that it may call itself.
+
+    Attributes:
+        name: unique within a program.
+        graph: set when the graph is complete.
+        result_types: of the results; known before the graph is complete.
+        effects: of the whole recursive group; iterated to a fixed point while it is built.
+    """
+
+    __slots__ = ("name", "graph", "result_types", "effects")
+
+    def __init__(self, name: str, result_types: tuple[ValueType, ...]) -> None:
+        self.name = name
+        self.graph: Graph | None = None
+        self.result_types = result_types
+        self.effects: frozenset[Effect] = frozenset()
+
+    def __repr__(self) -> str:
+        return f"@{self.name}"
 
 
 class FrozenArray:
@@ -68,7 +121,7 @@ def live_nodes(nodes: Sequence[GraphNode], wanted: set[int]) -> list[GraphNode]:
     needed = set(wanted)
     kept: list[GraphNode] = []
     for node in reversed(nodes):
-        if node.op.effects or any(r in needed for r in node.results):
+        if node.effects or any(r in needed for r in node.results):
             kept.append(node)
             needed.update(i for i in node.operands if i is not None)
     kept.reverse()

@@ -1,0 +1,285 @@
+"""Structured control flow, calls, residual stacks, and what runs on the host: the ops whose operands may be any value.
+
+Sub-graphs are attributes, and closed: what a branch or a loop body uses, its node passes. A graph value is a
+tensor, or lives on the host (`HostType`): a Python number that the program computes with, any other Python
+object, or a stack. Backends see none of these ops; the executor runs them.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..dtype import DType, bool_, uint32
+from ..effects import IO, Random
+from ..errors import GraphError
+from ..op import op
+from ..tensor import Tensor
+from ..types import BOOL, FLOAT, INT, STACK, HostType, TensorType, ValueType
+from .graph import Graph, NamedGraph
+
+__all__ = [
+    "switch", "while_loop", "call", "custom_call", "stack_new", "stack_push", "stack_pop", "stack_holds", "scalar",
+    "to_host", "to_tensor", "host_call", "HostCall", "random_state", "SCALAR_FUNCTIONS", "scalar_type",
+]  # fmt: skip
+
+
+def _results(graph: Graph) -> tuple[ValueType, ...]:
+    return tuple(graph.types[i] for i in graph.outputs)
+
+
+def _check_parameters(what: str, graph: Graph, types: Sequence[Any]) -> None:
+    wanted = [graph.types[i] for i in range(graph.n_params)]
+    if list(types) != wanted:
+        raise GraphError(f"{what}: got operands {list(types)}; its graph takes {wanted}")
+
+
+# ---- control flow -------------------------------------------------------------------------------
+
+
+@op(composite=False)
+def switch(operands: Sequence[Tensor], branches: Sequence[Any]):
+    """Run one of several graphs: operands are (index, *xs), every branch takes xs.
+
+    The index is a 0-d bool or integer tensor, or a host bool or int; False is branch 0. All branches return
+    values of the same types.
+    """
+
+
+@switch.infer
+def _(types, branches):
+    index, *rest = types
+    scalar_index = isinstance(index, TensorType) and not index.shape and index.dtype.kind in "biu"
+    if index not in (BOOL, INT) and not scalar_index:
+        raise GraphError(f"switch: got an index {index}; wanted a 0-d bool or integer, or a host one")
+    for i, branch in enumerate(branches):
+        _check_parameters(f"switch, branch {i}", branch, rest)
+        if _results(branch) != _results(branches[0]):
+            raise GraphError(
+                f"switch: branch {i} returns {_results(branch)}, branch 0 {_results(branches[0])}"
+            )
+    return _results(branches[0])
+
+
+@op(composite=False)
+def while_loop(operands: Sequence[Tensor], body: Any, n_carry: int):
+    """While the predicate holds, run a graph: operands are (predicate, *carries, *invariants).
+
+    The body takes (*carries, *invariants) and returns (predicate, *carries); the results are the last carries.
+    """
+
+
+@while_loop.infer
+def _(types, body, n_carry):
+    predicate, *rest = types
+    is_bool = predicate is BOOL or predicate is TensorType.of((), bool_)
+    if not is_bool:
+        raise GraphError(f"while_loop: got a predicate {predicate}; wanted a 0-d bool or a host bool")
+    _check_parameters("while_loop", body, rest)
+    wanted = (predicate, *rest[:n_carry])
+    if _results(body) != wanted:
+        raise GraphError(f"while_loop: its body returns {_results(body)}; wanted {wanted}")
+    return tuple(rest[:n_carry])
+
+
+@op(composite=False)
+def call(operands: Sequence[Tensor], target: Any):
+    """Run a named graph (`NamedGraph`); the only edge that can close a loop, as a recursive function does."""
+
+
+@call.infer
+def _(types, target: NamedGraph):
+    if target.graph is not None:
+        _check_parameters(f"call of {target}", target.graph, types)
+    return tuple(target.result_types)
+
+
+@op(composite=False)
+def custom_call(operands: Sequence[Tensor], graph: Any, backward: Any, n_args: int):
+    """Run a graph whose gradient the user wrote.
+
+    `graph` takes the operands; `backward` takes (*operands, *results, *cotangents) and returns the cotangents of
+    the first `n_args` operands. The other operands are values that either of them uses from outside.
+    """
+
+
+@custom_call.infer
+def _(types, graph, backward, n_args):
+    _check_parameters("custom_call", graph, types)
+    results = _results(graph)
+    _check_parameters("custom_call, backward", backward, [*types, *results, *results])
+    if len(backward.outputs) != n_args:
+        raise GraphError(
+            f"custom_call: its backward returns {len(backward.outputs)} cotangents; wanted {n_args}"
+        )
+    return results
+
+
+# ---- residual stacks ----------------------------------------------------------------------------
+
+
+@op(composite=False, differentiable=False)
+def stack_new():
+    """An empty stack."""
+
+
+@stack_new.infer
+def _():
+    return STACK
+
+
+@op(composite=False, differentiable=False)
+def stack_push(operands: Sequence[Tensor]):
+    """A stack with one more frame: operands are (stack, *values). The operand is not changed."""
+
+
+@stack_push.infer
+def _(types):
+    if types[0] is not STACK:
+        raise GraphError(f"stack_push: got {types[0]}; wanted a stack")
+    return STACK
+
+
+@op(composite=False, differentiable=False)
+def stack_pop(operands: Sequence[Tensor], types: Any):
+    """Of (stack,): the stack without its last frame, whether a frame is left below, and the values of the frame.
+
+    `types` are those of the values. Popping an empty stack is an error of the compiler.
+    """
+
+
+@stack_pop.infer
+def _(operands, types):
+    if operands != (STACK,):
+        raise GraphError(f"stack_pop: got {operands}; wanted a stack")
+    return (STACK, BOOL, *types)
+
+
+@op(composite=False, differentiable=False)
+def stack_holds(operands: Sequence[Tensor]):
+    """Whether a stack has a frame: of (stack,), a host bool."""
+
+
+@stack_holds.infer
+def _(operands):
+    if operands != (STACK,):
+        raise GraphError(f"stack_holds: got {operands}; wanted a stack")
+    return BOOL
+
+
+# ---- numbers on the host ------------------------------------------------------------------------
+
+# Python's own functions on numbers: what a compiled program computes with scalars is what Python computes.
+SCALAR_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv,
+    "floordiv": operator.floordiv, "mod": operator.mod, "pow": operator.pow, "neg": operator.neg,
+    "pos": operator.pos, "invert": operator.invert, "abs": abs, "and": operator.and_, "or": operator.or_,
+    "xor": operator.xor, "lshift": operator.lshift, "rshift": operator.rshift, "lt": operator.lt,
+    "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne,
+    "not": operator.not_, "int": int, "float": float, "bool": bool, "round": round,
+}  # fmt: skip
+_ALWAYS = {
+    "lt": BOOL, "le": BOOL, "gt": BOOL, "ge": BOOL, "eq": BOOL, "ne": BOOL, "not": BOOL, "bool": BOOL,
+    "int": INT, "float": FLOAT, "round": INT,
+}  # fmt: skip
+_RANK = {BOOL: 0, INT: 1, FLOAT: 2}
+
+
+def scalar_type(function: str, types: Sequence[Any]) -> HostType:
+    """The type of a Python function of numbers.
+
+    `int ** int` is an int here: Python gives a float for a negative exponent, the executor raises then.
+    """
+    found = _ALWAYS.get(function)
+    if found is not None:
+        return FLOAT if function == "round" and len(types) == 2 and types[0] is FLOAT else found
+    widest = max(types, key=lambda t: _RANK[t])
+    if function == "truediv":
+        return FLOAT
+    if widest is BOOL and function not in ("and", "or", "xor"):
+        return INT
+    return widest
+
+
+@op(composite=False)
+def scalar(operands: Sequence[Tensor], function: str):
+    """A Python function of host numbers, by its name in SCALAR_FUNCTIONS."""
+
+
+@scalar.infer
+def _(types, function):
+    for t in types:
+        if t not in _RANK:
+            raise GraphError(f"scalar {function}: got {t}; wanted host numbers")
+    return scalar_type(function, types)
+
+
+@op(composite=False, differentiable=False)
+def to_host(operands: Sequence[Tensor], kind: Any):
+    """The only element of a tensor as a host number of type `kind`; waits for the device."""
+
+
+@to_host.infer
+def _(types, kind):
+    (x,) = types
+    if not isinstance(x, TensorType) or x.size != 1 or kind not in _RANK:
+        raise GraphError(f"to_host: got {x} for a host {kind}; wanted a tensor of one element")
+    return kind
+
+
+@op(composite=False)
+def to_tensor(operands: Sequence[Tensor], dtype: DType):
+    """A host number as a 0-d tensor; an int wraps around as in a tensor operation with a Python number."""
+
+
+@to_tensor.infer
+def _(types, dtype):
+    if types[0] not in _RANK:
+        raise GraphError(f"to_tensor: got {types[0]}; wanted a host number")
+    return TensorType.of((), dtype)
+
+
+# ---- what only Python can run -------------------------------------------------------------------
+
+
+class HostCall:
+    """A Python function that a graph calls: compared by identity, shown by name."""
+
+    __slots__ = ("function", "name")
+
+    def __init__(self, function: Callable[..., Any], name: str) -> None:
+        self.function = function
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"host.{self.name}"
+
+
+@op(composite=False, effects=[IO()])
+def host_call(operands: Sequence[Tensor], run: HostCall, types: Any):
+    """Run Python at this place of the program order.
+
+    The function gets one argument per operand: an eager Tensor for a tensor, the value itself for a host value. It returns
+    a tuple, one item per entry of `types`: an eager Tensor of that type, or any object for a host type.
+    """
+
+
+@host_call.infer
+def _(operands, run, types):
+    return tuple(types)
+
+
+@op(composite=False, effects=[Random()], differentiable=False)
+def random_state(take: HostCall):
+    """The state of the next random op, uint32 (4,); every run of the node takes one position.
+
+    `take.function()` returns it as an array.
+    """
+
+
+@random_state.infer
+def _(take):
+    return TensorType.of((4,), uint32)
+
+
