@@ -51,6 +51,19 @@ class _ThreadState(threading.local):
 
 
 thread_state = _ThreadState()
+# Not empty while some thread evaluates Python source into a graph: then every call goes through the door,
+# because tensors that a compiled function takes from outside are inputs of its graph, whatever their type.
+staging: list[int] = []
+
+
+def staged_builder() -> Any:
+    """The builder of the Python source that this thread evaluates, or None."""
+    if not staging:
+        return None
+    builder: Any = thread_state.builder
+    return builder if builder is not None and builder.staged else None
+
+
 _eager: list[Builder] = []  # installed by runtime.eager
 
 # 0-d tensors made of the Python numbers that met a tensor of some type: (type, class, value) -> tensor.
@@ -278,6 +291,8 @@ class Op:
         if kinds == ["tensor", "tensor"]:
 
             def binary(x: Any, y: Any) -> Any:
+                if staging:
+                    return door(self, (x, y), {})
                 try:
                     call = table[x._type, y._type]
                 except KeyError:
@@ -309,6 +324,8 @@ class Op:
         if kinds == ["tensor"]:
 
             def unary(x: Any) -> Any:
+                if staging:
+                    return door(self, (x,), {})
                 try:
                     call = table[x._type]
                 except (KeyError, AttributeError):
@@ -335,7 +352,7 @@ class Op:
         def general(*args: Any, **kwargs: Any) -> Any:
             # all arguments by position, attributes hashable and no floats: they are the key already
             # (a float would find the entry of the int that it equals)
-            if len(args) == n and not kwargs and float not in map(type, args[k:]):
+            if len(args) == n and not kwargs and not staging and float not in map(type, args[k:]):
                 try:
                     if k == 1:
                         call = table.get((args[0]._type, *args[1:]))
@@ -354,6 +371,8 @@ class Op:
 
     def _call_bound(self, *args: Any, **kwargs: Any) -> Any:
         operands, attributes = self.bind(args, kwargs)
+        if staging:
+            return door(self, operands, attributes)
         try:
             call = self.table.get(
                 self.key([None if x is None else x._type for x in operands], attributes)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .errors import ArgumentError, ArgumentValueError, ShapeError
+from .op import staged_builder
 from .tensor import Tensor, host_array, materialise
 
 __all__ = ["Parameter", "ParameterTuple"]
@@ -101,6 +102,7 @@ class Parameter(Tensor):
             ValueError: another shape, without `slice_shape`.
         """
         value = data if isinstance(data, Tensor) else Tensor(data)
+        builder = staged_builder()
         if value.shape != self.shape and not slice_shape:
             raise ShapeError(
                 f"Parameter {self.name}: set_data got shape {value.shape}, wanted {self.shape} "
@@ -113,12 +115,15 @@ class Parameter(Tensor):
                     f"Parameter {self.name}: set_data got {value.dtype.name}, which "
                     f"{own.name} cannot hold"
                 )
-            if value._type.level:
+            if value._type.level or builder is not None:
                 from .ops.creation import cast_to  # an op family: imported at first use
 
                 value = cast_to(value, own)
             else:
                 value = Tensor(host_array(value, own))
+        if builder is not None:
+            builder.write_state(self, value)
+            return self
         if value._type.device is None:
             value = Tensor(value)  # a private copy: host data may change later
         device = self._type.device

@@ -15,6 +15,8 @@ import numpy as np
 from ._locks import new_lock
 from .dtype import uint8
 from .errors import ArgumentError, ArgumentValueError
+from .ir.values import NeedsValue
+from .op import staged_builder
 from .tensor import Tensor
 
 __all__ = [
@@ -146,6 +148,8 @@ def next_state(seed: Any = None, generator: Generator | None = None) -> np.ndarr
         seed: an op's own seed: its numbers then depend on it, on `set_seed` if that was called, and on the position.
         generator: default the global one.
     """
+    if staged_builder() is not None:
+        raise NeedsValue("got a random number that is made on the host, while compiling")
     key, position = (generator or default_generator).take()
     if seed is not None:
         own = _checked_seed("seed", seed)

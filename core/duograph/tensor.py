@@ -20,6 +20,7 @@ from ._text import tensor_text
 from .backend import registry
 from .dtype import DType, as_dtype, bool_, complex128, float32, int64, uint64
 from .errors import ArgumentError, ArgumentValueError, DeviceError, DTypeError, ShapeError
+from .op import staged_builder
 from .types import Device, TensorType
 
 if TYPE_CHECKING:
@@ -102,6 +103,9 @@ class Tensor(TensorMethods):
             self._type = TensorType.of(array.shape, as_dtype(array.dtype))
         if device is not None:
             commit(self, device_of(device))
+        builder = staged_builder()
+        if builder is not None:
+            builder.made(self)
 
     def _init_lazy(self, dtype: DType | None, shape: Any, init: Any) -> None:
         if shape is None:
@@ -135,6 +139,10 @@ class Tensor(TensorMethods):
 
     def _rebind(self, other: Tensor) -> None:
         """Take the value of `other`: this name's new buffer, type and edge."""
+        builder = staged_builder()
+        if builder is not None:
+            builder.write_state(self, other)
+            return
         if other._type.device is None:
             materialise(other)
         self._buf = other._buf
@@ -245,6 +253,9 @@ class Tensor(TensorMethods):
             >>> ms.Tensor([1.0, 2.0]).asnumpy()
             array([1., 2.], dtype=float32)
         """
+        builder = staged_builder()
+        if builder is not None:
+            builder.look_at(self)
         type_ = self._type
         if type_.device is None:
             with _commit_lock:

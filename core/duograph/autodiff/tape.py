@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from .._locks import new_lock
 from ..errors import GradientError
 from ..ir.graph import Graph, GraphNode
-from ..op import Op
+from ..op import Op, staging
 from ..runtime.lower import lower
 from ..tensor import Tensor, written
 from ..types import Device, TensorType
@@ -278,7 +278,7 @@ def _constants(node: GraphNode, graph: Graph, device: Device) -> list[Tensor]:
 def call_op(op: Op, operands: tuple[Any, ...], attributes: Any) -> Any:
     """An op on flat operands."""
     types = [None if x is None else x._type for x in operands]
-    call = op.table.get(op.key(types, attributes))
+    call = None if staging else op.table.get(op.key(types, attributes))
     if call is None:
         from ..op import door
 

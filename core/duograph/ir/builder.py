@@ -12,8 +12,10 @@ from ..dtype import DType, promote_scalar, scalar_dtype
 from ..errors import ArgumentError
 from ..op import Op, thread_state
 from ..tensor import Tensor
-from ..types import TensorType
+from ..types import HostType, TensorType, ValueType
+from .control import HostConstant, host_constant, to_tensor
 from .graph import FrozenArray, Graph, GraphNode
+from .values import EXAMPLES, GraphObject, GraphScalar, HostValue, NeedsValue
 
 __all__ = ["GraphTensor", "GraphBuilder", "trace", "expand"]
 
@@ -27,7 +29,7 @@ class GraphTensor(Tensor):
     _id: int
 
     def asnumpy(self) -> Any:
-        raise ArgumentError(
+        raise NeedsValue(
             "asnumpy: got a value of a graph that is being built; it has a shape and a dtype "
             "but no data. A gradient rule or a composite op may not look at values"
         )
@@ -36,10 +38,8 @@ class GraphTensor(Tensor):
 
     def _rebind(self, other: Tensor) -> None:
         """Stand for another value of the graph from now on: what `x[i] = v` and in-place methods do."""
-        value = self._builder.operand(other, None)
-        assert value is not None
-        self._type = value._type
-        self._id = value._id
+        builder: Any = thread_state.builder or self._builder
+        builder.rebind(self, builder.operand(other, None))
 
     def __repr__(self) -> str:
         return f"GraphTensor(%{self._id}: {self._type})"
@@ -53,28 +53,35 @@ class GraphTensor(Tensor):
 class GraphBuilder:
     """Appends nodes to a graph. While it is the thread's current builder every op call reaches it."""
 
+    # whether Python source is being evaluated: then eager tensors are inputs, and their writes values
+    staged = False
+
     def __init__(self) -> None:
-        self.types: list[TensorType] = []
+        self.types: list[ValueType] = []
         self.nodes: list[GraphNode] = []
         self.n_params = 0
         self._constants: dict[Any, int] = {}
+        self.span: Any = None  # of the source that is being evaluated; goes to the nodes
 
     # ---- values -------------------------------------------------------------------------------
 
-    def parameter(self, type_: TensorType) -> GraphTensor:
+    def parameter(self, type_: ValueType) -> Any:
         """The next parameter of the graph; all parameters come before the first node."""
         assert not self.nodes
         self.n_params += 1
         return self._value(type_)
 
-    def _value(self, type_: TensorType) -> GraphTensor:
+    def _value(self, type_: ValueType) -> Any:
         self.types.append(type_)
         return self.tensor(len(self.types) - 1)
 
-    def tensor(self, id_: int) -> GraphTensor:
-        """The graph tensor of a value id."""
+    def tensor(self, id_: int) -> Any:
+        """The graph tensor, or host value, of a value id."""
+        type_ = self.types[id_]
+        if isinstance(type_, HostType):
+            return (GraphScalar if type_ in EXAMPLES else GraphObject)(self, id_, type_)
         made = object.__new__(GraphTensor)
-        made._type = self.types[id_]
+        made._type = type_
         made._builder = self
         made._id = id_
         made._buf = None
@@ -96,6 +103,22 @@ class GraphBuilder:
         array = value.asnumpy() if isinstance(value, Tensor) else np.asarray(value)
         return self.append(constant, (), {"value": FrozenArray(array)})
 
+    def rebind(self, target: GraphTensor, value: GraphTensor) -> None:
+        """Let the name `target` stand for another value."""
+        target._type = value._type
+        target._id = value._id
+        target._builder = value._builder
+
+    def host(self, value: Any) -> Any:
+        """A host value as a value of this graph: a GraphScalar, a GraphObject, or a Python constant."""
+        if isinstance(value, HostValue):
+            if value._builder is not self:
+                raise ArgumentError(
+                    f"graph: got {value!r} of another graph; a value may not leave its graph"
+                )
+            return value
+        return self.append(host_constant, (), {"value": HostConstant(value)})
+
     def operand(self, value: Any, like: DType | None) -> GraphTensor | None:
         """Whatever was given for an operand as a value of this graph; a number takes the dtype `like`, weakly."""
         if value is None:
@@ -106,12 +129,24 @@ class GraphBuilder:
                     f"graph: got {value!r} of another graph; a value may not leave its graph"
                 )
             return value
+        if isinstance(value, GraphScalar):
+            example = EXAMPLES[value._type]
+            dtype = scalar_dtype(example) if like is None else promote_scalar(like, example)
+            return self.append(to_tensor, (self.host(value),), {"dtype": dtype})
         if isinstance(value, (bool, int, float, complex, np.generic)):
             dtype = scalar_dtype(value) if like is None else promote_scalar(like, value)
             return self.constant(value, dtype)
+        if isinstance(value, GraphObject):
+            raise NeedsValue(
+                "got an object that only Python can compute, where a Tensor is needed while compiling"
+            )
         if isinstance(value, (list, tuple)):
             value = Tensor(value)
         return self.constant(value)
+
+    def value(self, value: Any) -> Any:
+        """A graph value for a result: host values stay what they are, the rest become tensors."""
+        return self.host(value) if isinstance(value, HostValue) else self.operand(value, None)
 
     # ---- nodes --------------------------------------------------------------------------------
 
@@ -137,7 +172,7 @@ class GraphBuilder:
         op.check_dtypes(types)
         found = op.result_types(types, attributes)
         single = not isinstance(found, tuple)
-        kinds: tuple[TensorType, ...] = (found,) if isinstance(found, TensorType) else tuple(found)
+        kinds = (found,) if single else tuple(found)
         first = len(self.types)
         self.types.extend(kinds)
         ids = tuple(range(first, first + len(kinds)))
@@ -148,6 +183,7 @@ class GraphBuilder:
                 dict(attributes),
                 ids,
                 single,
+                self.span,
             )
         )
         made = [self.tensor(i) for i in ids]
@@ -170,7 +206,7 @@ class GraphBuilder:
         """The graph that returns `result`, a graph tensor or a tuple of them."""
         single = not isinstance(result, (tuple, list))
         outputs = (result,) if single else tuple(result)
-        ids = tuple(self.operand(x, None)._id for x in outputs)  # type: ignore[union-attr]
+        ids = tuple(self.value(x)._id for x in outputs)
         return Graph(self.n_params, self.types, self.nodes, ids, single)
 
     @contextmanager

@@ -16,12 +16,12 @@ from ..effects import IO, Random
 from ..errors import GraphError
 from ..op import op
 from ..tensor import Tensor
-from ..types import BOOL, FLOAT, INT, STACK, HostType, TensorType, ValueType
+from ..types import BOOL, FLOAT, INT, OBJECT, STACK, HostType, TensorType, ValueType
 from .graph import Graph, NamedGraph
 
 __all__ = [
     "switch", "while_loop", "call", "custom_call", "stack_new", "stack_push", "stack_pop", "stack_holds", "scalar",
-    "to_host", "to_tensor", "host_call", "HostCall", "random_state", "SCALAR_FUNCTIONS", "scalar_type",
+    "to_host", "to_tensor", "host_call", "HostCall", "random_state", "host_constant", "HostConstant", "SCALAR_FUNCTIONS", "scalar_type",
 ]  # fmt: skip
 
 
@@ -213,6 +213,39 @@ def _(types, function):
         if t not in _RANK:
             raise GraphError(f"scalar {function}: got {t}; wanted host numbers")
     return scalar_type(function, types)
+
+
+class HostConstant:
+    """A Python object as an attribute; equal for equal numbers and strings of one class, else by identity."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def _key(self) -> Any:
+        plain = isinstance(self.value, (bool, int, float, str))
+        return (type(self.value), repr(self.value)) if plain else id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, HostConstant) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        return f"host({self.value!r})"
+
+
+@op(composite=False, differentiable=False)
+def host_constant(value: HostConstant):
+    """A Python object that is known while compiling, as a host value."""
+
+
+@host_constant.infer
+def _(value):
+    kinds = {bool: BOOL, int: INT, float: FLOAT}
+    return kinds.get(type(value.value), OBJECT)
 
 
 @op(composite=False, differentiable=False)

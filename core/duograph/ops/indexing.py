@@ -17,7 +17,7 @@ import numpy as np
 from ..dtype import bool_
 from ..errors import ArgumentError, DTypeError, IndexKindError, IndexRangeError, ShapeError
 from ..ir.builder import GraphTensor
-from ..op import numbers, op, thread_state
+from ..op import numbers, op, staging, thread_state
 from ..tensor import Tensor
 from ..types import broadcast_shapes, size_of
 from .creation import cast_to
@@ -434,6 +434,8 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
     """The indexed part, by NumPy's rules."""
     type_ = self._type
     key = _key(index)
+    if staging:
+        return _read(self, index, key)
     if key is not None:
         call = _table.get((type_, key))
         if call is not None:
@@ -450,6 +452,13 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
             except IndexError:
                 _explain(type_.shape, _ONE_ARRAY, [index])
                 raise
+    return _read(self, index, None)
+
+
+def _read(self: Tensor, index: Any, key: Any) -> Tensor:
+    """The indexed part, through the door."""
+    if key is not None:
+        return getitem_by((self,), key)
     items, _ = _parse(index)
     key, arrays = _arrays(self.shape, items)
     try:
@@ -464,7 +473,7 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
 def _setitem(self: Tensor, index: Any, value: Any) -> None:
     """Replace the indexed part, by NumPy's rules: the tensor gets a new buffer."""
     key = _key(index)
-    if key is not None:
+    if key is not None and not staging:
         known: Any
         kind = value.__class__
         known = None

@@ -16,7 +16,9 @@ from .. import random_state
 from ..backend import registry
 from ..dtype import as_dtype, float32, int32, int64, uint32
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
-from ..op import op, thread_state
+from ..ir.control import HostCall
+from ..ir.control import random_state as state_op
+from ..op import op, staged_builder, thread_state
 from ..tensor import Tensor, commit
 from ..types import TensorType, broadcast_shapes, size_of
 from .creation import cast_to
@@ -174,6 +176,11 @@ def permutation(state: Tensor, n: int, dtype: Any):
 _STATE = TensorType.of((4,), uint32)
 
 
+def _taker(seed: Any, generator: Any) -> HostCall:
+    """What a compiled function does for a state, each time it runs."""
+    return HostCall(lambda: random_state.next_state(seed, generator), "take_state")
+
+
 def take_state(seed: Any = None, generator: Any = None, like: Tensor | None = None) -> Tensor:
     """The state of the next random op, as a Tensor; the random state has moved on.
 
@@ -181,6 +188,9 @@ def take_state(seed: Any = None, generator: Any = None, like: Tensor | None = No
         seed, generator: as of `random_state.next_state`.
         like: a tensor beside which the numbers will be made.
     """
+    builder = staged_builder()
+    if builder is not None:
+        return builder.append(state_op, (), {"take": _taker(seed, generator)})
     made = Tensor._make(_STATE, random_state.next_state(seed, generator))
     if thread_state.builder is None:
         device = None if like is None else like._type.device

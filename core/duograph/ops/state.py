@@ -12,6 +12,7 @@ from ..autodiff.custom import add_hook, custom_gradient
 from ..backend import registry
 from ..dtype import as_dtype
 from ..errors import ArgumentError, ArgumentValueError, GradientError, ShapeError
+from ..op import staged_builder
 from ..tensor import Tensor, commit
 from ..types import broadcast_shapes
 from .creation import cast
@@ -42,6 +43,10 @@ def _written(name: str, variable: Any, value: Any) -> Tensor:
             )
         value = P.broadcast_to(value, variable.shape)
     value = cast(value, variable.dtype)
+    builder = staged_builder()
+    if builder is not None:
+        builder.write_state(variable, value)
+        return variable
     device = variable._type.device or registry.current_device()
     if value._type.device is None:
         value = Tensor(value)  # a private copy: host data may change later

@@ -1,0 +1,125 @@
+"""Graph values that live on the host: Python numbers and other objects that are known only when the graph runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ArgumentError
+from ..types import BOOL, FLOAT, INT, HostType, TensorType
+from .control import scalar, to_host
+
+if TYPE_CHECKING:
+    from .builder import GraphBuilder
+
+__all__ = ["GraphScalar", "GraphObject", "NeedsValue", "kind_of", "EXAMPLES"]
+
+# A number of each kind: what promotion asks for.
+EXAMPLES: dict[HostType, Any] = {BOOL: True, INT: 1, FLOAT: 1.0}
+
+
+class NeedsValue(ArgumentError):
+    """Python code that is run while compiling looked at a value that is known only when the graph runs."""
+
+
+def kind_of(value: Any) -> HostType | None:
+    """The host type of a Python number or GraphScalar, else None."""
+    if isinstance(value, GraphScalar):
+        return value._type
+    if isinstance(value, bool):
+        return BOOL
+    if isinstance(value, int):
+        return INT
+    return FLOAT if isinstance(value, float) else None
+
+
+class HostValue:
+    """A value of a graph under construction that is no tensor."""
+
+    __slots__ = ("_builder", "_id", "_type")
+    _builder: GraphBuilder
+    _id: int
+    _type: HostType
+
+    def __init__(self, builder: GraphBuilder, id_: int, type_: HostType) -> None:
+        self._builder = builder
+        self._id = id_
+        self._type = type_
+
+    def _unknown(self, *_: Any) -> Any:
+        raise NeedsValue(
+            f"got a Python {self._type.name} that is known only when the compiled function runs, "
+            f"where a value is needed while compiling"
+        )
+
+    __bool__ = __int__ = __float__ = __index__ = __complex__ = __len__ = _unknown
+    __iter__ = __array__ = __format__ = _unknown
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(%{self._id}: {self._type})"
+
+
+class GraphObject(HostValue):
+    """Any Python object that the graph computes; only the host can use it."""
+
+    __slots__ = ()
+
+
+def _binary(function: str, reflected: bool = False) -> Any:
+    def method(self: GraphScalar, other: Any) -> Any:
+        if kind_of(other) is None:
+            return NotImplemented
+        x, y = (other, self) if reflected else (self, other)
+        return self.apply(function, x, y)
+
+    return method
+
+
+def _unary(function: str) -> Any:
+    return lambda self: self.apply(function, self)
+
+
+class GraphScalar(HostValue):
+    """A Python bool, int or float that is known only when the graph runs; arithmetic on it is Python's."""
+
+    __slots__ = ()
+
+    def apply(self, function: str, *operands: Any) -> GraphScalar:
+        """A Python function of numbers on host values, as a node of the current graph."""
+        from ..op import thread_state
+
+        builder: Any = thread_state.builder or self._builder
+        return builder.append(scalar, tuple(builder.host(v) for v in operands), {"function": function})
+
+    __add__, __radd__ = _binary("add"), _binary("add", True)
+    __sub__, __rsub__ = _binary("sub"), _binary("sub", True)
+    __mul__, __rmul__ = _binary("mul"), _binary("mul", True)
+    __truediv__, __rtruediv__ = _binary("truediv"), _binary("truediv", True)
+    __floordiv__, __rfloordiv__ = _binary("floordiv"), _binary("floordiv", True)
+    __mod__, __rmod__ = _binary("mod"), _binary("mod", True)
+    __pow__, __rpow__ = _binary("pow"), _binary("pow", True)
+    __and__, __rand__ = _binary("and"), _binary("and", True)
+    __or__, __ror__ = _binary("or"), _binary("or", True)
+    __xor__, __rxor__ = _binary("xor"), _binary("xor", True)
+    __lshift__, __rlshift__ = _binary("lshift"), _binary("lshift", True)
+    __rshift__, __rrshift__ = _binary("rshift"), _binary("rshift", True)
+    __lt__, __le__, __gt__, __ge__ = _binary("lt"), _binary("le"), _binary("gt"), _binary("ge")
+    __eq__, __ne__ = _binary("eq"), _binary("ne")
+    __neg__, __pos__, __abs__, __invert__ = _unary("neg"), _unary("pos"), _unary("abs"), _unary("invert")
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __round__(self, digits: Any = None) -> GraphScalar:
+        return self.apply("round", self) if digits is None else self.apply("round", self, digits)
+
+
+def number_of(x: Any, kind: HostType) -> Any:
+    """`int(x)`, `float(x)` or `bool(x)` of a number, GraphScalar or graph tensor of one element."""
+    if isinstance(x, GraphScalar):
+        return x if x._type is kind else x.apply(kind.name, x)
+    if isinstance(getattr(x, "_type", None), TensorType):
+        from ..op import thread_state
+
+        builder: Any = thread_state.builder or x._builder
+        return builder.append(to_host, (builder.operand(x, None),), {"kind": kind})
+    return {BOOL: bool, INT: int, FLOAT: float}[kind](x)
