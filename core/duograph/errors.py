@@ -16,7 +16,9 @@ DuographError
 ├── GradientError (RuntimeError)       no gradient, or a rule that returns the wrong thing
 ├── GraphError (ValueError)            a graph, or the text of one, that is not well formed
 ├── CheckpointError (ValueError)       a file that cannot be loaded as asked
-└── UnsupportedSyntaxError (RuntimeError)  a construct that a compiled function cannot have
+├── UnsupportedSyntaxError (RuntimeError)  a construct that a compiled function cannot have
+├── JoinError (TypeError)              branches, or turns of a loop, that leave different types
+└── CaptureError (RuntimeError)        something a compiled function read as constant has changed
 ```
 
 Each also derives from the built-in that MindSpore raises there, so `except ValueError` in an old
@@ -88,4 +90,31 @@ class CheckpointError(DuographError, ValueError):
 
 
 class UnsupportedSyntaxError(DuographError, RuntimeError):
-    """A construct that a compiled function cannot have."""
+    """A construct that a compiled function cannot have.
+
+    Attributes:
+        construct: its name, that of the class in Python's `ast` where there is one; "" if unknown.
+        remedy: what to write instead.
+    """
+
+    def __init__(self, message: str = "", *, construct: str = "", remedy: str = "") -> None:
+        super().__init__(message)
+        self.construct = construct
+        self.remedy = remedy
+
+
+class JoinError(DuographError, TypeError):
+    """Two branches, or two turns of a loop, leave values of different types under one name."""
+
+    @classmethod
+    def of(cls, what: str, then: str, orelse: str, names: tuple[str, str] = ("else", "if")) -> JoinError:
+        """Of the name, what each branch leaves there, and what the branches are called (else first)."""
+        return cls(
+            f"Cannot join the return values of different branches: {what} is {then} in the {names[1]!r} "
+            f"branch and {orelse} in the {names[0]!r} branch; the condition is a Tensor, wanted one type in "
+            f"both (same shape and dtype: cast one, or give both a value)"
+        )
+
+
+class CaptureError(DuographError, RuntimeError):
+    """Something that a compiled function read as constant has changed, and `stale_captures` is "error"."""

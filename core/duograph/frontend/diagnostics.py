@@ -1,0 +1,276 @@
+"""Errors of compiled code in the user's terms: what failed, the user's own calls, the source line with a caret.
+
+```
+ShapeError: matmul: x is (2, 3) and y is (4, 5); x.shape[-1] must equal y.shape[-2]
+  train.py:31 in train_step
+  model.py:12 in forward
+    return x @ weight
+           ^^^^^^^^^^
+```
+
+An error that duograph raises says this in its message. An error that the user's code raises keeps
+its arguments, because other code may look at them; the place is a note on it (PEP 678).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import sys
+import unicodedata
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from ..errors import DuographError, JoinError, UnsupportedSyntaxError
+from ..types import TensorType
+
+__all__ = ["Span", "located", "is_located", "place_text", "unsupported", "join_error"]
+
+MAX_LINES = 15  # of a whole message
+MAX_PLACE = 10  # of them for the place
+WIDTH = 100  # of a source line; more of it is cut around the caret
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_MARK = "_duograph_located"
+
+E = TypeVar("E", bound=BaseException)
+
+
+@dataclasses.dataclass(frozen=True)
+class Span:
+    """A place in source.
+
+    Attributes:
+        file: as the code object names it: a path, or such as `<stdin>`.
+        line: from 1.
+        column, end_column: in bytes of UTF-8, from 0, as `ast` counts.
+        text: the source line.
+        function: in which it is, "" where that is unknown.
+    """
+
+    file: str
+    line: int
+    column: int
+    end_column: int
+    text: str
+    function: str = ""
+
+    def __str__(self) -> str:
+        """`model.py:12 in forward`; a file below the working directory is named from there."""
+        where = f"{short(self.file)}:{self.line}"
+        return f"{where} in {self.function}" if self.function else where
+
+
+def short(file: str) -> str:
+    """A path as a message shows it."""
+    if not os.path.isabs(file):
+        return file
+    here = os.getcwd().rstrip(os.sep) + os.sep
+    return file[len(here) :] if file.startswith(here) else file
+
+
+def located(error: E, spans: Sequence[Span]) -> E:
+    """Say in an error where it arose.
+
+    Args:
+        error: any exception, raised while compiling or while running compiled code.
+        spans: the calls that led there, outermost first; the last is the place itself. Calls in
+            duograph's own files are left out.
+
+    Returns:
+        the same object: its class, and with it every `except`, stays; a second call adds nothing.
+    """
+    own = [s for s in spans if not s.file.startswith(_PACKAGE)]
+    if not own or is_located(error):
+        return error
+    remedy = getattr(error, "remedy", "") if isinstance(error, UnsupportedSyntaxError) else ""
+    head = _message(error)
+    if remedy and head.endswith(remedy):  # it stands last, after the place
+        head = head[: -len(remedy)].rstrip()
+    tail = ["  " + remedy] if remedy else []
+    room = MAX_LINES - len(tail)
+    rewritten = isinstance(error, DuographError) and _says_its_argument(error)
+    lines = head.splitlines() or [""]
+    place = place_text(own, max(4, min(MAX_PLACE, room - len(lines))))
+    if rewritten:
+        if len(lines) > room - len(place):
+            lines = [*lines[: room - len(place) - 1], "..."]
+        error.args = ("\n".join([*lines, *place, *tail]), *error.args[1:])
+    else:
+        _note(error, "\n".join([*place, *tail]))
+    with contextlib.suppress(Exception):  # a class of the user's that refuses attributes
+        setattr(error, _MARK, True)
+    return error
+
+
+def is_located(error: BaseException) -> bool:
+    """Whether an error says where it arose."""
+    return bool(getattr(error, _MARK, False))
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001  (a user's `__str__` may raise anything)
+        return type(error).__name__
+
+
+def _says_its_argument(error: BaseException) -> bool:
+    """Whether the message is the first argument, so that it can be rewritten."""
+    return bool(error.args) and isinstance(error.args[0], str) and _message(error) == error.args[0]
+
+
+def _note(error: BaseException, text: str) -> None:
+    if sys.version_info >= (3, 11):
+        error.add_note(text)
+        return
+    # Python 3.10 prints no notes: there the traceback shows the place as the cause, if there is none.
+    try:
+        error.__notes__ = [*getattr(error, "__notes__", []), text]
+    except Exception:  # noqa: BLE001  (as above)
+        return
+    if error.__cause__ is None:
+        error.__cause__ = DuographError("in compiled code\n" + text)
+
+
+# ---- the text of a place ------------------------------------------------------------------------
+
+
+def place_text(spans: Sequence[Span], room: int = MAX_PLACE) -> list[str]:
+    """The chain of calls and the source line of the innermost, as at most `room` lines (4 or more)."""
+    calls = [f"  {span}" for span in spans]
+    source = _caret(spans[-1])
+    allowed = room - len(source)
+    if len(calls) > allowed:
+        first = max(allowed - 1, 1) // 2  # of the lines kept, as many from each end
+        last = max(allowed - 1, 1) - first
+        left_out = f"  ... {len(calls) - first - last} more calls"
+        calls = [*calls[:first], left_out, *calls[len(calls) - last :]]
+    return [*calls, *source]
+
+
+def _caret(span: Span) -> list[str]:
+    raw = span.text.rstrip().encode()
+    start = len(raw[: span.column].decode(errors="ignore"))
+    end = len(raw[: span.end_column].decode(errors="ignore"))
+    text = raw.decode().expandtabs(1)
+    if not text.strip():
+        return []
+    indent = len(text) - len(text.lstrip())
+    start = max(start, indent)
+    end = min(max(end, start + 1), max(len(text), start + 1))
+    cut = 0
+    if len(text) - indent > WIDTH:  # a window that begins a little before the caret
+        cut = max(indent, min(start - WIDTH // 4, len(text) - WIDTH))
+        text = text[: cut + WIDTH]
+        end = min(end, len(text))
+    begin = cut or indent
+    return [
+        "    " + text[begin:],
+        "    " + " " * _columns(text[begin:start]) + "^" * max(1, _columns(text[start:end])),
+    ]
+
+
+def _columns(text: str) -> int:
+    """Columns that a text takes in a terminal."""
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+# ---- errors of the front end --------------------------------------------------------------------
+
+
+def unsupported(
+    construct: Any, span: Span | None, remedy: str, why: str = "is not supported inside jit"
+) -> UnsupportedSyntaxError:
+    """A construct that compiled code cannot have.
+
+    Args:
+        construct: a node of a syntax tree, or its name ("Yield"), or a description.
+        span: its place; None where the caller adds the call chain.
+        remedy: what to write instead, one sentence.
+    """
+    name = construct if isinstance(construct, str) else type(construct).__name__
+    kind = _syntax_kind(name)
+    head = f"Unsupported {kind} {name!r}: it {why}" if kind else f"{name} {why}"
+    error = UnsupportedSyntaxError(f"{head}\n  {remedy}", construct=name, remedy=remedy)
+    if span is None:
+        return error
+    error.args = (head,)
+    return located(error, [span])
+
+
+def _syntax_kind(name: str) -> str:
+    import ast
+
+    found = getattr(ast, name, None)
+    if not isinstance(found, type):
+        return ""
+    if issubclass(found, ast.stmt):
+        return "statement"
+    return "expression" if issubclass(found, ast.expr) else ""
+
+
+def join_error(
+    name: str,
+    got_then: Any,
+    got_else: Any,
+    span: Span | None = None,
+    *,
+    then_span: Span | None = None,
+    else_span: Span | None = None,
+    branches: tuple[str, str] = ("if", "else"),
+) -> JoinError:
+    """Two branches that leave different types under one name.
+
+    Args:
+        name: a variable, or such as "the result".
+        got_then, got_else: what each leaves: a `TensorType`, anything with one, or words.
+        span: of the condition; None where the caller adds the call chain.
+        then_span, else_span: where each value comes from.
+        branches: what the two are called.
+    """
+    types = [_type_of(v) for v in (got_then, got_else)]
+    sides = [
+        f"{_described(v, t)} in the {branch!r} branch{f' ({place})' if place else ''}"
+        for v, t, branch, place in zip(
+            (got_then, got_else), types, branches, (then_span, else_span)
+        )
+    ]
+    what = f"variable {name!r}" if name.isidentifier() else name
+    lines = [
+        f"Cannot join the return values of different branches: {what} is {' and '.join(sides)}"
+    ]
+    then, orelse = types
+    advice = "give both branches a value of one type"
+    if then is not None and orelse is not None:
+        reasons = []
+        if then.dtype is not orelse.dtype:
+            reasons.append(f"Type Join Failed: dtype1 = {then.dtype}, dtype2 = {orelse.dtype}")
+            target = name if name.isidentifier() else "value"
+            dtype = repr(then.dtype).replace("duograph.", "ms.")
+            advice = f"cast one of them, such as `{target}.astype({dtype})`"
+        if then.shape != orelse.shape:
+            reasons.append(f"Shape Join Failed: shape1 = {then.shape}, shape2 = {orelse.shape}")
+            if then.size == orelse.size:
+                reshape = f"reshape one, such as `.reshape({then.shape})`"
+            else:
+                reshape = "make both the same shape, such as with `ops.broadcast_to`"
+            advice = reshape if len(reasons) == 1 else f"{advice}, and {reshape}"
+        lines.append("; ".join(reasons))
+    lines.append(f"  The condition is a Tensor, so both branches must leave one type: {advice}")
+    error = JoinError("\n".join(lines))
+    return error if span is None else located(error, [span])
+
+
+def _type_of(value: Any) -> TensorType | None:
+    if isinstance(value, TensorType):
+        return value
+    found = getattr(value, "_type", None)
+    return found if isinstance(found, TensorType) else None
+
+
+def _described(value: Any, type_: TensorType | None) -> str:
+    if type_ is not None:
+        return f"a Tensor of shape {type_.shape} and dtype {type_.dtype}"
+    return value if isinstance(value, str) else f"{type(value).__name__} {value!r}"
