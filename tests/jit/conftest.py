@@ -1,0 +1,65 @@
+"""What the tests of compiled functions share."""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import textwrap
+import warnings
+
+import duograph as ms
+import numpy as np
+import pytest
+from duograph import nn, ops
+from duograph.conformance.parity import Program, disagreement, observe
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def _settings():
+    """Every test leaves the settings as it found them."""
+    before = {k: ms.get_context(k) for k in ("mode", "stale_captures", "jit_level", "jit_syntax_level")}
+    yield
+    ms.set_context(**before)
+
+
+@pytest.fixture
+def load():
+    """Execute a program's source, readable as that of a file, and return its namespace."""
+
+    def run(source: str, **names):
+        text = textwrap.dedent(source)
+        file = f"<test {next(_numbers)}>"
+        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+        space = {"__name__": "__test__", "ms": ms, "nn": nn, "ops": ops, "np": np, **names}
+        exec(compile(text, file, "exec"), space)
+        return space
+
+    return run
+
+
+@pytest.fixture
+def warned():
+    """The warnings raised so far, all of them recorded rather than turned into errors."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        yield found
+
+
+@pytest.fixture
+def agree():
+    """Run a program line by line and compiled; fail where they differ, return what the eager run did.
+
+    The program defines `f`; see `duograph.conformance.parity`. A Cell `f` is run in GRAPH_MODE as well.
+    """
+
+    def run(source: str, *inputs, grad=(), weights="", modes=("jit",), calls=2):
+        program = Program(textwrap.dedent(source), inputs, tuple(grad), weights, calls=calls)
+        want = observe(program, "eager")
+        for mode in modes:
+            text = disagreement(want, observe(program, mode))
+            assert text is None, f"{mode}: {text}\n{program}"
+        return want
+
+    return run

@@ -1,0 +1,378 @@
+"""What a compiled function read from outside and is changed later: what each policy of `stale_captures` does.
+
+N01: torch.compile guards: recompile when a captured value changes
+O03: Stale-capture policy selectable
+D22, D23, D24, D25, D49: attributes, globals, closures, items, defaults, helpers, namespaces, arrays; live parameters
+"""
+
+from __future__ import annotations
+
+import textwrap
+
+import duograph as ms
+import numpy as np
+import pytest
+from duograph import errors
+
+POLICIES = ("warn", "recompile", "error", "ignore")
+OLD, NEW = [6.0, 7.0, 8.0], [2.0, 3.0, 4.0]
+
+# Ways to compile code that adds {read} to x. `net` is the Cell with the attributes below in all of them.
+FORMS = {
+    "function": """
+        @ms.jit
+        def run(x{default}):
+            return x + {read}
+
+        net = Net()
+    """,
+    "method": """
+        class Runner:
+            @ms.jit
+            def compute(self, x{default}):
+                return x + {read}
+
+        net = Net()
+        run = Runner().compute
+    """,
+    "construct": """
+        class Whole(Net):
+            @ms.jit
+            def construct(self, x{default}):
+                return x + {read}
+
+        net = run = Whole()
+    """,
+    "GRAPH_MODE": """
+        ms.set_context(mode=ms.GRAPH_MODE)
+
+        class Whole(Net):
+            def construct(self, x{default}):
+                return x + {read}
+
+        net = run = Whole()
+    """,
+}
+
+HEAD = """
+import types
+
+class Five(nn.Cell):
+    def construct(self):
+        return 5
+
+class One(nn.Cell):
+    def construct(self):
+        return 1
+
+class Net(nn.Cell):
+    level = 5
+
+    def __init__(self):
+        super().__init__()
+        self.value = 5
+        self.options = {"value": 5}
+        self.values = [5]
+        self.weight = ms.Parameter(ms.Tensor([5.0]), name="weight")
+        self.child = Five()
+        self.tensor = ms.Tensor([5.0])
+        self.set_train()
+
+def helper():
+    return 5
+
+VALUE = 5
+DEFAULT = [5]
+config = types.SimpleNamespace(value=5)
+table = np.array([5.0, 5.0, 5.0], np.float32)
+large = np.full(2000, 5.0, np.float32)
+one = ms.Tensor([1.0])
+"""
+
+# thing: (how it is read, how it is changed, what a warning must name)
+CAPTURED = {
+    "module global": ("VALUE", "VALUE = 1", "VALUE"),
+    "attribute": ("{net}.value", "net.value = 1", "value"),
+    "dict item": ("{net}.options['value']", "net.options['value'] = 1", "value"),
+    "list item": ("{net}.values[0]", "net.values[0] = 1", "values"),
+    "closure variable": ("cell", "set_cell(1)", "cell"),
+    "default argument": ("bag[0]", "DEFAULT[0] = 1", "bag"),
+    "helper function": ("helper()", "helper = One().construct", "helper"),
+    "namespace attribute": ("config.value", "config.value = 1", "value"),
+    "array contents": ("table", "table[:] = 1", "table"),
+    "class attribute": ("{net}.level", "type(net).level = 1", "level"),
+}
+# thing: (how it is read, how it is changed); the new value is used whatever the policy
+LIVE = {
+    "training flag": ("(5 if {net}.training else 1)", "net.set_train(False)"),
+    "Parameter.set_data": ("{net}.weight", "net.weight.set_data(one)"),
+    "load_param_into_net": (
+        "{net}.weight",
+        "ms.load_param_into_net(net, {'weight': ms.Parameter(one, name='weight')})",
+    ),
+    "Parameter rebound": ("{net}.weight", "net.weight = ms.Parameter(one, name='weight')"),
+    "child Cell swapped": ("{net}.child()", "net.child = One()"),
+    "Tensor contents": ("{net}.tensor", "net.tensor[:] = 1"),
+    "large array contents": ("ms.Tensor(large)[:3]", "large[:] = 1"),
+}
+
+
+@pytest.fixture
+def program(load):
+    """Compile code that reads `read`; returns it as a call, and a function that executes a change."""
+
+    def make(form: str, read: str):
+        read = read.replace("{net}", "net" if form in ("function", "method") else "self")
+        default = ", bag=DEFAULT" if read.startswith("bag") else ""
+        body = textwrap.dedent(FORMS[form]).format(read=read, default=default)
+        if read == "cell":  # the code stands in a function that has the variable
+            inner = "def make():\n    cell = 5\n" + textwrap.indent(body, "    ") + (
+                "    def set_cell(value):\n        nonlocal cell\n        cell = value\n"
+                "    return run, set_cell\nrun, set_cell = make()\n"
+            )  # fmt: skip
+            body = inner
+        space = load(HEAD + body)
+        x = ms.Tensor([1.0, 2.0, 3.0])
+        return (lambda: space["run"](x).asnumpy().tolist()), (lambda change: exec(change, space))
+
+    return make
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("thing", CAPTURED)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_captured(policy, thing, form, program, warned):
+    read, change, name = CAPTURED[thing]
+    ms.set_context(stale_captures=policy)
+    run, alter = program(form, read)
+    assert run() == run() == OLD
+    alter(change)
+    assert not warned
+    if policy == "error":
+        for _ in range(2):
+            with pytest.raises(errors.CaptureError, match=name) as caught:
+                run()
+            assert isinstance(caught.value, RuntimeError)
+        return
+    assert run() == run() == (NEW if policy == "recompile" else OLD)
+    texts = [str(w.message) for w in warned]
+    if policy != "warn":
+        assert not texts
+        return
+    (text,) = texts
+    assert name in text
+    if thing != "helper function":
+        assert "5" in text and "1" in text
+        assert text.index("5") < text.rindex("1")  # the old value, then the new one
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("thing", LIVE)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_always_right(policy, thing, form, program, warned):
+    read, change = LIVE[thing]
+    ms.set_context(stale_captures=policy)
+    run, alter = program(form, read)
+    assert run() == run() == OLD
+    alter(change)
+    assert run() == run() == NEW
+    assert not warned
+
+
+def test_the_default_is_to_warn():
+    assert ms.get_context("stale_captures") == "warn"
+
+
+def test_another_policy_takes_over_at_once(program, warned):
+    run, alter = program("function", "VALUE")
+    ms.set_context(stale_captures="ignore")
+    assert run() == OLD
+    alter("VALUE = 1")
+    assert run() == OLD
+    ms.set_context(stale_captures="recompile")
+    assert run() == NEW
+    assert not warned
+
+
+def test_a_value_that_comes_back_needs_no_new_graph(program):
+    ms.set_context(stale_captures="recompile")
+    run, alter = program("function", "VALUE")
+    assert run() == OLD
+    alter("VALUE = 1")
+    assert run() == NEW
+    alter("VALUE = 5")
+    assert run() == OLD
+
+
+def test_each_change_is_told_once(program, warned):
+    run, alter = program("function", "VALUE + config.value - 5")
+    assert run() == OLD
+    alter("VALUE = 1")
+    run(), run()
+    assert len(warned) == 1
+    alter("config.value = 77")
+    run(), run()
+    assert len(warned) == 2 and "77" in str(warned[1].message)
+
+
+def test_an_equal_value_is_no_change(program, warned):
+    run, alter = program("function", "VALUE")
+    assert run() == OLD
+    alter("VALUE = 10 // 2")
+    alter("config = types.SimpleNamespace(value=9)")  # was never read
+    assert run() == OLD
+    assert not warned
+
+
+def test_nothing_read_by_a_discarded_branch_counts(program, warned):
+    run, alter = program("function", "(VALUE if True else config.value)")
+    assert run() == OLD
+    alter("config.value = 1")
+    assert run() == OLD
+    assert not warned
+
+
+def test_what_a_helper_reads_counts_too(load, warned):
+    space = load("""
+        DEEP = 5
+
+        def inner():
+            return DEEP
+
+        def outer(x):
+            return x + inner()
+
+        @ms.jit
+        def run(x):
+            return outer(x)
+    """)
+    x = ms.Tensor([1.0, 2.0, 3.0])
+    assert space["run"](x).asnumpy().tolist() == OLD
+    space["DEEP"] = 1
+    ms.set_context(stale_captures="error")
+    with pytest.raises(errors.CaptureError, match="DEEP"):
+        space["run"](x)
+    ms.set_context(stale_captures="recompile")
+    assert space["run"](x).asnumpy().tolist() == NEW
+
+
+def test_a_captured_list_that_grows(load):
+    """A loop over a list from outside is unrolled; a longer list is another loop."""
+    ms.set_context(stale_captures="recompile")
+    space = load("""
+        steps = [1.0, 2.0]
+
+        @ms.jit
+        def run(x):
+            for s in steps:
+                x = x * s
+            return x
+    """)
+    x = ms.Tensor([1.0, 2.0, 3.0])
+    assert space["run"](x).asnumpy().tolist() == [2.0, 4.0, 6.0]
+    space["steps"].append(10.0)
+    assert space["run"](x).asnumpy().tolist() == [20.0, 40.0, 60.0]
+
+
+def test_a_captured_dict_that_grows(load):
+    ms.set_context(stale_captures="recompile")
+    space = load("""
+        factors = {"a": 2.0}
+
+        @ms.jit
+        def run(x):
+            for name, factor in factors.items():
+                x = x * factor
+            return x
+    """)
+    x = ms.Tensor([1.0, 2.0, 3.0])
+    assert space["run"](x).asnumpy().tolist() == [2.0, 4.0, 6.0]
+    space["factors"]["b"] = 3.0
+    assert space["run"](x).asnumpy().tolist() == [6.0, 12.0, 18.0]
+
+
+def test_requires_grad_is_always_looked_at(load, warned):
+    space = load("""
+        weight = ms.Parameter(ms.Tensor([5.0]), name="w")
+
+        @ms.jit
+        def run(x):
+            return ms.grad(lambda v: (v * weight).sum(), None, [weight])(x)[0] if weight.requires_grad else x
+    """)
+    x = ms.Tensor([1.0, 2.0, 3.0])
+    assert space["run"](x).asnumpy().tolist() == [6.0]
+    space["weight"].requires_grad = False
+    assert space["run"](x).asnumpy().tolist() == [1.0, 2.0, 3.0]
+    assert not warned
+
+
+def test_the_gradient_is_that_of_the_values_used(program, load):
+    ms.set_context(stale_captures="recompile")
+    space = load("""
+        VALUE = 5
+
+        @ms.jit
+        def run(x):
+            return x * VALUE
+    """)
+    x = ms.Tensor([1.0, 2.0, 3.0])
+    grad = ms.grad(space["run"])
+    assert grad(x).asnumpy().tolist() == [5.0] * 3
+    space["VALUE"] = 1
+    assert grad(x).asnumpy().tolist() == [1.0] * 3
+
+
+def test_two_objects_have_their_own_captures(load, warned):
+    space = load("""
+        class Net(nn.Cell):
+            def __init__(self, value):
+                super().__init__()
+                self.value = value
+
+            @ms.jit
+            def construct(self, x):
+                return x + self.value
+
+        first, second = Net(5), Net(1)
+    """)
+    x = ms.Tensor([1.0, 2.0, 3.0])
+    for _ in range(2):
+        assert space["first"](x).asnumpy().tolist() == OLD
+        assert space["second"](x).asnumpy().tolist() == NEW
+    assert not warned
+
+
+def test_a_hook_added_later_is_not_dropped(load):
+    """A forward hook that comes after the first compiled call either runs or is refused."""
+    space = load("""
+        class Inner(nn.Cell):
+            def construct(self, x):
+                return x + 5
+
+        inner = Inner()
+
+        @ms.jit
+        def run(x):
+            return inner(x)
+    """)
+    x = ms.Tensor([1.0, 2.0, 3.0])
+    assert space["run"](x).asnumpy().tolist() == OLD
+    handle = space["inner"].register_forward_hook(lambda cell, inputs, output: output - 4)
+    with pytest.raises(errors.UnsupportedSyntaxError, match="hook"):
+        space["run"](x)
+    handle.remove()
+    assert space["run"](x).asnumpy().tolist() == OLD
+
+
+def test_array_contents_in_a_gradient_of_a_large_array(load):
+    space = load("""
+        large = np.full(3000, 2.0, np.float32)
+
+        @ms.jit
+        def run(x):
+            return (x * ms.Tensor(large)).sum()
+    """)
+    x = ms.Tensor(np.ones(3000, np.float32))
+    assert float(space["run"](x)) == 6000
+    space["large"][:] = 3.0
+    assert ms.grad(space["run"])(x).asnumpy().tolist() == [3.0] * 3000
