@@ -49,11 +49,13 @@ _NAMES = {
     "run_check": "installation",
     "constexpr": "ops",
     "initializer": "common.initializer",
+    "jit": "compiler", "ms_function": "compiler", "jit_class": "compiler", "ms_class": "compiler", "JitConfig": "compiler",
+    "mutable": "compiler",
+    "lazy_inline": "compiler", "no_inline": "compiler", "jit_stats": "compiler", "check_parity": "parity",
 }  # fmt: skip
 
 # What waits for the graph compiler: asking for it says so.
-_LATER = {"jit", "ms_function", "jit_class", "ms_class", "JitConfig", "mutable", "export", "load", "lazy_inline",
-          "no_inline", "check_parity", "jit_stats"}  # fmt: skip
+_LATER = {"export", "load"}
 
 
 def __getattr__(name: str) -> Any:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ._locks import new_lock
-from .errors import ArgumentValueError, UnsupportedSyntaxError
+from .errors import ArgumentValueError
 
 __all__ = [
     "GRAPH_MODE", "PYNATIVE_MODE", "STRICT", "COMPATIBLE", "LAX", "ParallelMode", "set_context",
@@ -168,11 +168,6 @@ def _check(key: str, value: Any) -> Any:
             raise ArgumentValueError(
                 f"set_context: got mode={value!r}; wanted {' or '.join(_MODES.values())}"
             )
-        if value == GRAPH_MODE and not graph_mode_available:
-            raise UnsupportedSyntaxError(
-                "set_context: got mode=GRAPH_MODE; this version has no graph compiler yet, "
-                "wanted PYNATIVE_MODE (1). Networks run line by line with the same results"
-            )
         return int(value)
     if key == "device_target":
         if not isinstance(value, str):
@@ -194,10 +189,6 @@ def _check(key: str, value: Any) -> Any:
             f"set_context: got {key}={value!r}; wanted one of {', '.join(map(repr, allowed))}"
         )
     return value
-
-
-# The graph compiler sets this when it is there.
-graph_mode_available = False
 
 
 def get_context(attr_key: str) -> Any:

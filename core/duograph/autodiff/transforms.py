@@ -10,6 +10,7 @@ import numpy as np
 
 from ..backend import registry
 from ..errors import ArgumentError, ArgumentValueError, GradientError, ShapeError
+from ..op import staged_builder
 from ..parameter import Parameter
 from ..tensor import Tensor, commit
 from .tape import (
@@ -206,6 +207,10 @@ def _record(
     has_aux: bool,
 ) -> _Recorded:
     """Run `fn` with the chosen inputs and weights recorded."""
+    builder = staged_builder()
+    if builder is not None:  # inside compiled code the derivative is part of the graph
+        recorded: Any = builder.trace.record(fn, args, kwargs, positions, weights, has_aux)
+        return recorded
     start = next_sequence()
     run = _Recorded(start)
     with recording() as d:

@@ -189,18 +189,24 @@ class GraphBuilder:
         made = [self.tensor(i) for i in ids]
         return made[0] if single else tuple(made)
 
-    def inline(self, graph: Graph, values: Sequence[GraphTensor | None]) -> list[GraphTensor]:
+    def inline(self, graph: Graph, values: Sequence[Any]) -> list[Any]:
         """Append the nodes of another graph on these values; its outputs."""
-        env: dict[int, GraphTensor | None] = dict(enumerate(values))
+        number: dict[int | None, int | None] = {None: None}
+        number.update(enumerate(v._id for v in values))
+        types = self.types
         for node in graph.nodes:
-            out = self.append(
-                node.op,
-                tuple(None if i is None else env[i] for i in node.operands),
-                node.attributes,
+            results = []
+            for i in node.results:
+                number[i] = len(types)
+                results.append(len(types))
+                types.append(graph.types[i])
+            operands = tuple([number[i] for i in node.operands])
+            self.nodes.append(
+                GraphNode(
+                    node.op, operands, node.attributes, tuple(results), node.single, node.span or self.span
+                )
             )
-            for i, v in zip(node.results, (out,) if node.single else out, strict=True):
-                env[i] = v
-        return [self.tensor(env[i]._id) for i in graph.outputs]  # type: ignore[union-attr]
+        return [self.tensor(number[i]) for i in graph.outputs]  # type: ignore[arg-type]
 
     def finish(self, result: Any) -> Graph:
         """The graph that returns `result`, a graph tensor or a tuple of them."""

@@ -8,12 +8,15 @@ The module is as long as the public class is wide: walks over trees, hooks and p
 
 from __future__ import annotations
 
+import importlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from ..context import GRAPH_MODE, PYNATIVE_MODE, settings
 from ..dtype import bfloat16, float16, float32
 from ..errors import ArgumentError, ArgumentValueError
+from ..op import staged_builder, staging
 from ..parameter import Parameter, ParameterTuple
 from ..tensor import Tensor
 from . import _hooks, _tree
@@ -23,6 +26,11 @@ from .recompute import run_again as recompute
 __all__ = ["Cell", "epoch"]
 
 _epoch = 0
+
+
+def _compiler() -> Any:
+    """The graph compiler, which is built on Cells: loaded when a Cell is first compiled."""
+    return importlib.import_module("duograph.compiler")
 
 
 def epoch() -> int:
@@ -111,6 +119,7 @@ class Cell:
     _param_prefix: str
     _inputs: Any
     _jit_config: Any
+    _compiled: Any
     _forward_pre_hooks: OrderedDict[int, Any]
     _forward_hooks: OrderedDict[int, Any]
     _forward_hooks_always: set[int]
@@ -131,6 +140,7 @@ class Cell:
         own["_param_prefix"] = ""
         own["_inputs"] = None
         own["_jit_config"] = None
+        own["_compiled"] = None
         own["_forward_pre_hooks"] = OrderedDict()
         own["_forward_hooks"] = OrderedDict()
         own["_forward_hooks_always"] = set()
@@ -150,13 +160,20 @@ class Cell:
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._plain:
+        if self._plain and not staging and settings.mode == PYNATIVE_MODE:
             return self.construct(*args, **kwargs)
         return self._call_slow(args, kwargs)
 
     def _call_slow(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if "_params" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__}: call super().__init__() first")
+        builder = staged_builder()
+        if builder is not None:
+            return builder.trace.call_cell(self, args, kwargs)
+        if settings.mode == GRAPH_MODE or self._compiled is not None:
+            found = _compiler().graph_call(self, args, kwargs)
+            if found is not NotImplemented:
+                return found
         _tree.check_names(self)
         hooked = bool(
             self._forward_pre_hooks or self._forward_hooks
@@ -165,7 +182,7 @@ class Cell:
         own_bprop = hasattr(type(self), "bprop")
         special = hooked or own_bprop or self._recompute or self._float_type is not None
         if not special:
-            self.__dict__["_plain"] = True
+            self.__dict__["_plain"] = self._compiled is None
             return self.construct(*args, **kwargs)
         run: Callable[..., Any] = self.construct
         if own_bprop:
@@ -540,7 +557,7 @@ class Cell:
         self._plain = False
 
     def set_jit_config(self, jit_config: Any) -> None:
-        """Record options for the compiled form of this Cell.
+        """Set the options of the compiled form of this Cell.
 
         Raises:
             TypeError: no JitConfig.
@@ -550,6 +567,18 @@ class Cell:
                 f"set_jit_config: got {type(jit_config).__name__}; wanted a JitConfig"
             )
         self._jit_config = jit_config
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compile for these arguments without running; calls with matching arguments use that graph in either mode.
+
+        Examples:
+            >>> import duograph as ms
+            >>> net = ms.nn.ReLU()
+            >>> net.compile(ms.Tensor([-1.0, 2.0]))
+            >>> print(net(ms.Tensor([-1.0, 3.0])))
+            [0. 3.]
+        """
+        _compiler().compile_cell(self, args, kwargs)
 
     def set_inputs(self, *inputs: Any, **kwargs: Any) -> None:
         """Record what inputs this Cell will get (None in a shape stands for any length)."""

@@ -1,0 +1,12 @@
+"""Compiled functions: `jit`, its options, its cache, and what can be asked of it."""
+
+from __future__ import annotations
+
+from .function import JitFunction, jit, jit_stats, ms_function
+from .modes import compile_cell, graph_call
+from .options import JitConfig, jit_class, lazy_inline, ms_class, mutable, no_inline
+
+__all__ = [
+    "JitFunction", "jit", "ms_function", "jit_stats", "JitConfig", "jit_class", "ms_class", "mutable", "lazy_inline",
+    "no_inline", "compile_cell", "graph_call",
+]  # fmt: skip

@@ -1,0 +1,121 @@
+"""Arguments of a compiled function: their tensors, and the rest, which is part of the key by value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..tensor import Tensor
+from ..types import BOOL, FLOAT, INT
+from .options import (
+    MutableBool,
+    MutableDict,
+    MutableFloat,
+    MutableInt,
+    MutableList,
+    MutableTuple,
+)
+
+__all__ = ["signature", "entering", "Slots"]
+
+_HOST = {MutableInt: (INT, int), MutableFloat: (FLOAT, float), MutableBool: (BOOL, bool)}
+
+
+class Slots:
+    """What the arguments hold that is read at each call: tensors, numbers marked mutable, and containers."""
+
+    __slots__ = ("leaves", "numbers", "containers")
+
+    def __init__(self) -> None:
+        self.leaves: list[Tensor] = []
+        self.numbers: list[Any] = []
+        self.containers: list[Any] = []
+
+
+def signature(value: Any, slots: Slots, mutable: bool = False) -> Any:
+    """The part of the key that an argument is; its tensors and containers go to `slots`."""
+    kind = value.__class__
+    if isinstance(value, Tensor):
+        slots.leaves.append(value)
+        return value._type if kind is Tensor else (kind, value._type)
+    if kind in _HOST:
+        slots.numbers.append(_HOST[kind][1](value))
+        return _HOST[kind][0]
+    if mutable and kind in (int, float, bool):
+        slots.numbers.append(value)
+        return {int: INT, float: FLOAT, bool: BOOL}[kind]
+    if kind is float:
+        return (kind, repr(value))
+    if kind in (int, bool, str, bytes, type(None), complex):
+        return (kind, value)
+    if isinstance(value, tuple):
+        inner = mutable or kind is MutableTuple
+        return (kind, *[signature(v, slots, inner) for v in value])
+    if kind in (list, MutableList):
+        slots.containers.append(value)
+        inner = mutable or kind is MutableList
+        return (kind, *[signature(v, slots, inner) for v in value])
+    if kind in (dict, MutableDict):
+        slots.containers.append(value)
+        inner = mutable or kind is MutableDict
+        return (kind, *[(k, signature(v, slots, inner)) for k, v in value.items()])
+    if isinstance(value, np.ndarray):
+        return (kind, value.dtype.str, value.shape, value.tobytes())
+    if isinstance(value, np.generic):
+        return (kind, value.dtype.str, value.tobytes())
+    if isinstance(value, slice):
+        return (kind, *[signature(v, slots) for v in (value.start, value.stop, value.step)])
+    if isinstance(value, (set, frozenset)):
+        return (kind, frozenset(value))
+    try:
+        hash(value)
+    except TypeError:
+        return (kind, _Identity(value))
+    return (kind, value)
+
+
+class _Identity:
+    """An object without a hash, by identity."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+class entering:  # noqa: N801  (used as a function)
+    """Rebuilds arguments with graph values in place of what `Slots` holds, in the same order."""
+
+    def __init__(self, tensor: Any, number: Any, container: Any) -> None:
+        self.tensor = tensor
+        self.number = number
+        self.container = container
+
+    def __call__(self, value: Any, mutable: bool = False) -> Any:
+        kind = value.__class__
+        if isinstance(value, Tensor):
+            return self.tensor(value)
+        if kind in _HOST:
+            return self.number(_HOST[kind][0])
+        if mutable and kind in (int, float, bool):
+            return self.number({int: INT, float: FLOAT, bool: BOOL}[kind])
+        if isinstance(value, tuple):
+            items = [self(v, mutable or kind is MutableTuple) for v in value]
+            return kind(*items) if hasattr(value, "_fields") else tuple(items)
+        if kind in (list, MutableList):
+            place = self.container(value)
+            made: Any = place
+            made.extend(self(v, mutable or kind is MutableList) for v in value)
+            return made
+        if kind in (dict, MutableDict):
+            made = self.container(value)
+            made.update({k: self(v, mutable or kind is MutableDict) for k, v in value.items()})
+            return made
+        return value

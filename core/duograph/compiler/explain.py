@@ -1,0 +1,80 @@
+"""What can be asked of a compiled function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .program import Program
+
+__all__ = ["Explanation"]
+
+
+class Explanation:
+    """What one compiled signature reads, writes and captures; `str()` of it is for people.
+
+    Attributes:
+        key: what it was compiled for.
+        captures: (name, value) of what was taken as constant.
+        reads: names of Parameters and tensors from outside whose values are inputs.
+        writes: names of those that are written.
+        effects: such as "io" and "random".
+        reasons: of all compilations of the function, the one field that differed.
+        graph: before optimisation; None when the function runs line by line.
+        line_by_line: why, when it does.
+    """
+
+    def __init__(
+        self, name: str, key: Any, program: Program | None, reason: str, reasons: list[str]
+    ) -> None:
+        self.name = name
+        self.key = key
+        self.line_by_line = reason
+        self.reasons = reasons
+        self.graph = None if program is None else program.graph
+        self.captures: list[tuple[str, Any]] = []
+        self.reads: list[str] = []
+        self.writes: list[str] = []
+        self.effects: list[str] = []
+        self.seconds = 0.0
+        if program is None:
+            return
+        self.seconds = program.seconds
+        self.captures = [(c.label, c.value) for c in program.captures.items.values()]
+        for kind, v in program.inputs:
+            if kind == "state":
+                self.reads.append(_name(v))
+            elif kind in ("attribute", "item", "cell"):
+                self.reads.append(str(v[1]))
+        for kind, v, _ in program.writes:
+            self.writes.append(_name(v) if kind == "state" else f"argument {v}")
+        for node in program.graph.nodes:
+            for effect in node.effects:
+                self.effects.append(type(effect).__name__.lower())
+            run = node.attributes.get("run")
+            if run is not None and run.name.startswith("set "):
+                self.writes.append(run.name[4:])
+        self.effects = sorted(set(self.effects))
+
+    def __str__(self) -> str:
+        lines = [f"{self.name}:"]
+        if self.line_by_line:
+            lines.append(f"  runs line by line: {self.line_by_line}")
+        lines.append(f"  compiled for: {self.key[0]!r}" + (f" {self.key[1]!r}" if self.key[1] else ""))
+        lines.append(f"  compiling took {self.seconds * 1000:.1f} ms")
+        for what, items in (
+            ("reads", self.reads), ("writes", self.writes), ("effects", self.effects),
+            ("captures", [f"{n} = {_short(v)}" for n, v in self.captures]), ("compilations", self.reasons),
+        ):  # fmt: skip
+            lines.append(f"  {what}: " + (", ".join(items) if items else "nothing"))
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def _name(value: Any) -> str:
+    return str(getattr(value, "name", None) or f"a Tensor of shape {value.shape}")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) < 40 else text[:37] + "..."

@@ -1,0 +1,569 @@
+"""`jit`: a function that compiles itself for each signature that it is called with, and keeps what it compiled."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import inspect
+import os
+import threading
+import types
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from ..autodiff.tape import active
+from ..backend import registry
+from ..context import STRICT, settings
+from ..errors import ArgumentError, ArgumentValueError, UnsupportedSyntaxError
+from ..ir.values import NeedsValue
+from ..nn.cell import Cell
+from ..op import generation, staged_builder
+from ..tensor import Tensor, check_index, commit
+from ..types import Device
+from .arguments import Slots, signature
+from .guards import Guard
+from .options import JitConfig
+from .program import Program, compile_program
+
+__all__ = ["JitFunction", "jit", "ms_function", "jit_stats", "CacheInfo", "LIMIT"]
+
+# Signatures that one function keeps for one receiver.
+LIMIT = 128
+
+CacheInfo = collections.namedtuple("CacheInfo", "hits misses maxsize currsize fallbacks seconds")
+
+_all: weakref.WeakSet[JitFunction] = weakref.WeakSet()
+_compiling = threading.RLock()
+_new = object.__new__
+
+
+class _Entry:
+    """A program and its guard; or the news that the function runs line by line for this signature."""
+
+    __slots__ = ("program", "guard", "reason")
+
+    def __init__(self, program: Program | None, guard: Guard | None, reason: str = "") -> None:
+        self.program = program
+        self.guard = guard
+        self.reason = reason
+
+
+class _Cache:
+    """Programs of one function for one receiver. Copies of the receiver start without."""
+
+    def __init__(self) -> None:
+        self.entries: collections.OrderedDict[Any, _Entry] = collections.OrderedDict()
+        self.fast: dict[Any, tuple[Any, Any, Any]] = {}
+        self.settings: Any = None
+
+    def __deepcopy__(self, memo: Any) -> _Cache:
+        return _Cache()
+
+    def __reduce__(self) -> Any:
+        return _Cache, ()
+
+
+class JitFunction:
+    """A compiled function; see `jit`.
+
+    Attributes:
+        function: the function as it was written.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        config: JitConfig,
+        strict: bool | None,
+        input_signature: Any = None,
+        target: Any = None,
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.config = config
+        self._strict = strict
+        self._signature_given = input_signature
+        self._target = target
+        self._own = _Cache()
+        self._fast = self._own.fast
+        self._misses = 0
+        self._hits = 0
+        self._fallbacks = 0
+        self._seconds = 0.0
+        self._reasons: list[str] = []
+        self._name = getattr(function, "__qualname__", type(function).__name__)
+        self._parameters: Any = None
+        _all.add(self)
+
+    # ---- calling ------------------------------------------------------------------------------
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        # the short way: tensors alone, a program without state, and nothing that could have changed
+        if not kwargs:
+            try:
+                found = self._fast.get(tuple([x._type for x in args]))
+            except AttributeError:
+                found = None
+            if found is not None and found[2] is _now[0]:
+                run, type_, _ = found
+                self._hits += 1
+                made = _new(Tensor)
+                made._buf = run(*[x._buf for x in args])[0]
+                made._type = type_
+                return made
+        return self._call(args, kwargs)
+
+    def _staged_call(self, t: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Called while another function is compiled: this one becomes part of that graph."""
+        from ..frontend.calls import call
+
+        if self._target is not None:
+            return call(t, self._target, args, kwargs)
+        return call(t, self.function, args, kwargs)
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        builder = staged_builder()
+        if builder is not None:
+            return self._staged_call(builder.trace, args, kwargs)
+        if _off():
+            return self._line_by_line(args, kwargs)
+        cache, given = self._cache_of(args)
+        slots = Slots()
+        marks = self._marked(given, kwargs)
+        key_args = tuple([signature(a, slots, m) for a, m in zip(given, marks)])
+        key_kwargs = tuple([(k, signature(v, slots)) for k, v in kwargs.items()]) if kwargs else ()
+        device = self._place(slots.leaves)
+        if device is None:
+            device = registry.current_device()
+        if any(x._type.device is None for x in slots.leaves):
+            check_index(device.name, device.index)
+            for x in slots.leaves:
+                commit(x, device)
+            return self._call(args, kwargs)
+        key = (key_args, key_kwargs, device, _context_key(), generation())
+        entry = cache.entries.get(key)
+        for _ in range(4):
+            if entry is None or not self._valid(entry):
+                entry = self._compile(cache, key, args, given, kwargs, device, entry)
+            else:
+                self._hits += 1
+            break
+        assert entry is not None
+        program = entry.program
+        if program is None:
+            return self._line_by_line(args, kwargs)
+        program.hits += 1
+        if active[0] and program.recorded(slots.leaves, slots.numbers, slots.containers):
+            return program.call_recorded(slots.leaves, slots.numbers, slots.containers)
+        result = program.call(slots.leaves, slots.numbers, slots.containers)
+        if program.simple and entry.guard is not None and entry.guard.empty and not kwargs:
+            self._remember(cache, args, program)
+        return result
+
+    def _remember(self, cache: _Cache, args: tuple[Any, ...], program: Program) -> None:
+        if cache is self._own and all(type(x) is Tensor and not x._type.level for x in args):
+            if len(self._fast) >= LIMIT:
+                self._fast.clear()
+            self._fast[tuple([x._type for x in args])] = (program.run, program.tensor_types[0], _now[0])
+
+    def _valid(self, entry: _Entry) -> bool:
+        if entry.guard is not None and not entry.guard.empty and not entry.guard.holds():
+            return False
+        program = entry.program
+        if program is None or not program.state:
+            return True
+        return program.ready() or program.fits()
+
+    def _place(self, leaves: list[Tensor]) -> Device | None:
+        found: Device | None = None
+        for x in leaves:
+            own = x._type.device
+            if own is not None:
+                found = own
+                break
+        return found
+
+    def _marked(self, given: tuple[Any, ...], kwargs: dict[str, Any]) -> list[bool]:
+        if self._signature_given is None:
+            return [False] * len(given)
+        return _check_signature(self._name, self._signature_given, given)
+
+    def _cache_of(self, args: tuple[Any, ...]) -> tuple[_Cache, tuple[Any, ...]]:
+        """Where the programs of this call are kept, and the arguments that are part of the key."""
+        if args and self._is_method():
+            held = getattr(args[0], "__dict__", None)
+            if held is not None and not isinstance(args[0], type):
+                caches = held.get("_jit_caches")
+                if caches is None:
+                    caches = held["_jit_caches"] = _Caches()
+                found = caches.get(self)
+                if found is None:
+                    found = caches[self] = _Cache()
+                return found, args[1:]
+        return self._own, args
+
+    def _is_method(self) -> bool:
+        known = self.__dict__.get("_method")
+        if known is None:
+            name = getattr(self.function, "__qualname__", "")
+            parts = name.split(".")
+            known = len(parts) > 1 and parts[-2] != "<locals>" and self._target is None
+            known = known and isinstance(self.function, types.FunctionType)
+            self._method = known
+        return bool(known)
+
+    # ---- compiling ----------------------------------------------------------------------------
+
+    def strict(self) -> bool:
+        """Whether what only Python can run is refused."""
+        if self._strict is not None:
+            return self._strict
+        if self.config.strict is not None:
+            return self.config.strict
+        own = settings.jit_config
+        if isinstance(own, JitConfig) and own.strict is not None:
+            return own.strict
+        return settings.jit_syntax_level == STRICT
+
+    def _compile(
+        self,
+        cache: _Cache,
+        key: Any,
+        args: tuple[Any, ...],
+        given: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        device: Device,
+        old: _Entry | None,
+    ) -> _Entry:
+        with _compiling:
+            found = cache.entries.get(key)
+            if found is not None and found is not old and self._valid(found):
+                self._hits += 1
+                return found
+            if old is not None and old.guard is not None:
+                self._reasons.append(f"recompiled: {', '.join(old.guard.differing()) or 'its state'} changed")
+            elif cache.entries:
+                self._reasons.append(f"compiled: {_difference(next(reversed(cache.entries)), key)}")
+            strict = self.strict()
+            target = self._target if self._target is not None else self.function
+            call_args = args if self._target is None else given
+            try:
+                program = compile_program(target, call_args, kwargs, strict, device, self._name)
+            except (UnsupportedSyntaxError, NeedsValue) as error:
+                if strict or _must_refuse(error):
+                    raise
+                entry = _Entry(None, None, str(error))
+                self._fallbacks += 1
+                self._reasons.append(f"runs line by line: {error}")
+                warnings.warn(
+                    f"{self._name} runs line by line, not compiled: {error}", RuntimeWarning, stacklevel=4
+                )
+            else:
+                entry = _Entry(program, Guard(program.captures))
+                self._seconds += program.seconds
+                self._misses += 1
+            while len(cache.entries) >= LIMIT:
+                cache.entries.popitem(last=False)
+            cache.entries[key] = entry
+            return entry
+
+    def _line_by_line(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self._target is not None:
+            return NotImplemented
+        plain = [_plain(a) for a in args]
+        return self.function(*plain, **{k: _plain(v) for k, v in kwargs.items()})
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compile for these arguments without running."""
+        cache, given = self._cache_of(args)
+        slots = Slots()
+        key_args = tuple(signature(a, slots) for a in given)
+        key_kwargs = tuple((k, signature(v, slots)) for k, v in kwargs.items())
+        device = self._place(slots.leaves) or registry.current_device()
+        if any(x._type.device is None for x in slots.leaves):
+            for x in slots.leaves:
+                commit(x, device)
+            self.compile(*args, **kwargs)
+            return
+        key = (key_args, key_kwargs, device, _context_key(), generation())
+        if key not in cache.entries:
+            self._compile(cache, key, args, given, kwargs, device, None)
+
+    def has(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether there is a program for these arguments."""
+        cache, given = self._cache_of(args)
+        slots = Slots()
+        key_args = tuple([signature(a, slots) for a in given])
+        key_kwargs = tuple([(k, signature(v, slots)) for k, v in kwargs.items()])
+        device = self._place(slots.leaves) or registry.current_device()
+        for x in slots.leaves:
+            if x._type.device is None:
+                commit(x, device)
+                return self.has(args, kwargs)
+        return (key_args, key_kwargs, device, _context_key(), generation()) in cache.entries
+
+    # ---- questions ----------------------------------------------------------------------------
+
+    def cache_info(self) -> CacheInfo:
+        """Hits, misses (compilations), the bound, programs kept, calls that run line by line, seconds of compiling."""
+        return CacheInfo(
+            self._hits, self._misses, LIMIT, len(self._own.entries), self._fallbacks, self._seconds
+        )
+
+    def clear(self) -> None:
+        """Forget every program of this function (not those kept by receivers of a method)."""
+        self._own.entries.clear()
+        self._fast.clear()
+
+    def explain(self, *args: Any, **kwargs: Any) -> Any:
+        """What a call with these arguments reads, writes, captures and prints, and why it was compiled.
+
+        Compiles the function for these arguments if it was not; does not run it.
+        """
+        from .explain import Explanation
+
+        cache, given = self._cache_of(args)
+        self.compile(*args, **kwargs)
+        slots = Slots()
+        key_args = tuple(signature(a, slots) for a in given)
+        key_kwargs = tuple((k, signature(v, slots)) for k, v in kwargs.items())
+        device = self._place(slots.leaves) or registry.current_device()
+        key = (key_args, key_kwargs, device, _context_key(), generation())
+        entry = cache.entries[key]
+        return Explanation(self._name, key, entry.program, entry.reason, list(self._reasons))
+
+    def graph(self, *args: Any, **kwargs: Any) -> Any:
+        """The graph for these arguments, before optimisation."""
+        return self.explain(*args, **kwargs).graph
+
+    def __repr__(self) -> str:
+        return f"<jit {self._name}>"
+
+    def __deepcopy__(self, memo: Any) -> JitFunction:
+        return self
+
+
+class _Caches(weakref.WeakKeyDictionary[Any, Any]):
+    """Per receiver: the caches of its compiled methods. Copies and pickles of the receiver start without."""
+
+    def __deepcopy__(self, memo: Any) -> _Caches:
+        return _Caches()
+
+    def __copy__(self) -> _Caches:
+        return _Caches()
+
+    def __reduce__(self) -> Any:
+        return _Caches, ()
+
+
+def _plain(value: Any) -> Any:
+    return value
+
+
+def _off() -> bool:
+    return os.environ.get("DUOGRAPH_JIT") == "0" or os.environ.get("MS_JIT") == "0"
+
+
+# A new object whenever something that every compiled function depends on has changed.
+_now: list[Any] = [object()]
+
+
+def _context_key() -> Any:
+    return (settings.device_target, settings.device_id, settings.jit_level, settings.jit_config, settings.jit_syntax_level)
+
+
+def _must_refuse(error: Exception) -> bool:
+    """Errors that running line by line would hide: what the function does is wrong in compiled code at any level."""
+    text = str(error)
+    return any(
+        word in text for word in ("hooks inside jit", "made inside jit", "Parameter: got a Parameter")
+    )
+
+
+def _difference(old: Any, new: Any) -> str:
+    names = ("arguments", "keyword arguments", "device", "context", "gradient rules")
+    for name, a, b in zip(names, old, new):
+        if a != b:
+            if name == "arguments" and len(a) == len(b):
+                for i, (x, y) in enumerate(zip(a, b)):
+                    if x != y:
+                        return f"argument {i} was {x!r} and is {y!r}"
+            return f"{name} were {a!r} and are {b!r}"
+    return "nothing differs"
+
+
+def _check_signature(name: str, wanted: Any, given: tuple[Any, ...]) -> list[bool]:
+    items = wanted if isinstance(wanted, (tuple, list)) else (wanted,)
+    if len(items) != len(given):
+        raise ArgumentValueError(
+            f"{name}: got {len(given)} arguments; its input_signature has {len(items)}"
+        )
+    for i, (want, x) in enumerate(zip(items, given)):
+        if isinstance(want, Tensor) and isinstance(x, Tensor):
+            shape = want.shape
+            fits = len(shape) == len(x.shape) and all(
+                a is None or a == -1 or a == b for a, b in zip(shape, x.shape)
+            )
+            if not fits or want.dtype is not x.dtype:
+                raise ArgumentValueError(
+                    f"{name}: got a Tensor of shape {x.shape} and dtype {x.dtype} for argument {i}; its input_signature "
+                    f"says shape {shape} and dtype {want.dtype}"
+                )
+    return [False] * len(given)
+
+
+# ---- public functions ---------------------------------------------------------------------------
+
+_OPTIONS = {"hash_args", "debug_level", "exc_mode", "exec_mode", "infer_boost", "jit_syntax_level", "combine", "mode"}
+
+
+def jit(
+    function: Any = None,
+    *,
+    capture_mode: str = "ast",
+    jit_level: str = "",
+    dynamic: int = 0,
+    fullgraph: bool = False,
+    backend: str = "",
+    jit_config: JitConfig | None = None,
+    input_signature: Any = None,
+    fn: Any = None,
+    **options: Any,
+) -> Any:
+    """Compile a function, a method or a Cell (`mindspore.jit`); bare, with options, or called on a function.
+
+    Args:
+        function: what to compile. A method is compiled per receiver.
+        capture_mode: "ast"; "bytecode" and "trace" mean the same here.
+        jit_level: "O0", "O1" or "O2"; "" is the default of the backend.
+        dynamic: recorded.
+        fullgraph: refuse what only Python can run, as `jit_syntax_level="STRICT"` does.
+        backend: recorded; the device of the arguments decides.
+        jit_config: options as one object.
+        input_signature: Tensors whose shapes (None is any) and dtypes the arguments must have.
+
+    Returns:
+        A function of the same arguments, with `explain`, `cache_info` and `clear`.
+
+    Raises:
+        TypeError: not a function, or a class.
+        ValueError: an unknown option or value.
+
+    Examples:
+        >>> import duograph as ms
+        >>> @ms.jit
+        ... def mul(x, y):
+        ...     return x * y
+        >>> print(mul(ms.Tensor([1.0, 2.0]), ms.Tensor([3.0, 4.0])))
+        [3. 8.]
+    """
+    function = fn if function is None else function
+    if capture_mode not in ("ast", "bytecode", "trace"):
+        raise ArgumentValueError(
+            f"jit: got capture_mode={capture_mode!r}; wanted 'ast', 'bytecode' or 'trace'"
+        )
+    if not isinstance(fullgraph, bool):
+        raise ArgumentError(f"jit: got fullgraph={fullgraph!r}; wanted True or False")
+    if dynamic not in (0, 1):
+        raise ArgumentValueError(f"jit: got dynamic={dynamic!r}; wanted 0 or 1")
+    if not isinstance(backend, str):
+        raise ArgumentError(f"jit: got backend={backend!r}; wanted a string")
+    for name in options:
+        if name not in _OPTIONS:
+            raise ArgumentValueError(
+                f"jit: got the unknown option {name!r}; the options are capture_mode, jit_level, dynamic, fullgraph, "
+                f"backend, jit_config, input_signature, {', '.join(sorted(_OPTIONS))}"
+            )
+    if jit_config is None:
+        given = {k: options[k] for k in ("jit_syntax_level",) if k in options}
+        config = JitConfig(jit_level=jit_level, **given)
+    elif isinstance(jit_config, JitConfig):
+        config = jit_config
+    else:
+        raise ArgumentError(f"jit: got jit_config={jit_config!r}; wanted a JitConfig")
+    strict = True if fullgraph else None
+
+    def decorate(f: Any) -> Any:
+        return _compiled(f, config, strict, input_signature)
+
+    return decorate if function is None else decorate(function)
+
+
+def _compiled(f: Any, config: JitConfig, strict: bool | None, input_signature: Any) -> Any:
+    if isinstance(f, JitFunction):
+        return f
+    if isinstance(f, type):
+        raise ArgumentError(
+            f"jit: got the class {f.__name__}; wanted a function, a method or a Cell: decorate its methods, or use "
+            f"jit_class"
+        )
+    if isinstance(f, types.MethodType):
+        inner = f.__func__
+        made = inner if isinstance(inner, JitFunction) else JitFunction(inner, config, strict, input_signature)
+        return types.MethodType(made, f.__self__)
+    if isinstance(f, Cell):
+        cell = f
+        made = JitFunction(type(cell).construct, config, strict, input_signature, target=cell)
+        cell.__dict__["_compiled"] = made
+        cell.__dict__["_plain"] = False
+        return cell
+    if isinstance(f, (staticmethod, classmethod)):
+        return type(f)(_compiled(f.__func__, config, strict, input_signature))
+    if not callable(f):
+        raise ArgumentError(f"jit: got {type(f).__name__}; wanted a function, a method or a Cell")
+    if not isinstance(f, types.FunctionType):
+        if isinstance(f, functools.partial) or hasattr(type(f), "__call__") and inspect.isfunction(type(f).__call__):
+            return JitFunction(f, config, strict, input_signature, target=f)
+        raise ArgumentError(
+            f"jit: got {getattr(f, '__name__', type(f).__name__)}, which has no Python source; wanted a Python function"
+        )
+    return JitFunction(f, config, strict, input_signature)
+
+
+def ms_function(
+    fn: Any = None, input_signature: Any = None, hash_args: Any = None, jit_config: Any = None
+) -> Any:
+    """The older name of `jit` (`mindspore.ms_function` of 1.x).
+
+    Examples:
+        >>> import duograph as ms
+        >>> @ms.ms_function
+        ... def add(x, y):
+        ...     return x + y
+        >>> print(add(ms.Tensor([1.0]), ms.Tensor([2.0])))
+        [3.]
+    """
+    del hash_args
+    return jit(fn, input_signature=input_signature, jit_config=jit_config)
+
+
+def jit_stats() -> dict[str, Any]:
+    """Sums over all compiled functions of the process: compilations, hits, functions that run line by line, seconds, and why.
+
+    Examples:
+        >>> import duograph as ms
+        >>> sorted(ms.jit_stats())
+        ['compiles', 'fallbacks', 'functions', 'guards', 'hits', 'reasons', 'seconds']
+    """
+    functions = list(_all)
+    return {
+        "functions": len(functions),
+        "compiles": sum(f._misses for f in functions),
+        "hits": sum(f._hits for f in functions),
+        "fallbacks": sum(f._fallbacks for f in functions),
+        "guards": sum(
+            len(e.program.captures.items)
+            for f in functions
+            for e in f._own.entries.values()
+            if e.program is not None
+        ),
+        "seconds": sum(f._seconds for f in functions),
+        "reasons": {f._name: list(f._reasons) for f in functions if f._reasons},
+    }
+
+

@@ -1,0 +1,107 @@
+"""Whether what a program captured is still so, and what happens when it is not: the policy `stale_captures`."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from .. import context
+from ..errors import CaptureError
+from ..frontend.captures import Capture, Captures, same
+from ..nn import cell as cell_module
+from ..nn.cell import Cell
+
+__all__ = ["Guard"]
+
+KEEP, RECOMPILE = True, False
+
+
+class Guard:
+    """The check of one program's captures before each call.
+
+    Captures from Cells are looked at only when an attribute of some Cell was set since the last check; others are compared
+    by identity, and by value where identity fails.
+    """
+
+    def __init__(self, captures: Captures) -> None:
+        self.cells: list[Capture] = []
+        self.others: list[Capture] = []
+        items: list[tuple[dict[Any, Any], Any, Any]] = []
+        for c in captures.items.values():
+            if isinstance(c.owner, Cell):
+                self.cells.append(c)
+            else:
+                self.others.append(c)
+                if c.kind == "item":
+                    items.append((c.owner, c.name, c.value))
+        self.items = items
+        self.rest = [c for c in self.others if c.kind != "item"]
+        self.epoch = cell_module.epoch()
+        self.known: dict[int, Any] = {}  # captures that were reported, with the value that they had then
+        self.empty = not self.items and not self.rest and not self.cells
+
+    def holds(self) -> bool:
+        """Whether the program may run. Reports what has changed, by the policy in force.
+
+        Raises:
+            CaptureError: something has changed, and the policy is "error".
+        """
+        for owner, name, value in self.items:
+            if owner.get(name) is not value:
+                return self._look()
+        for c in self.rest:
+            now = c.now()
+            if now is not c.value and not same(c.value, now):
+                return self._look()
+        if self.cells and cell_module._epoch != self.epoch:
+            return self._look()
+        return True
+
+    def _look(self) -> bool:
+        changed = []
+        for c in (*self.others, *self.cells):
+            now = c.now()
+            if not same(c.value, now):
+                if c.exact:
+                    return RECOMPILE
+                changed.append((c, now))
+        self.epoch = cell_module.epoch()
+        if not changed:
+            return KEEP
+        policy = context.settings.stale_captures
+        if policy == "ignore":
+            return KEEP
+        if policy == "recompile":
+            return RECOMPILE
+        new = [(c, now) for c, now in changed if not self._reported(c, now)]
+        if policy == "error":
+            c, now = changed[0]
+            raise CaptureError(
+                f"{c.label} was {_shown(c.value)} when the function was compiled and is {_shown(now)} now; compiled "
+                f"code keeps the old value. Pass it as an argument, or set_context(stale_captures='recompile')"
+            )
+        for c, now in new:
+            self.known[id(c)] = now
+            warnings.warn(
+                f"{c.label} was {_shown(c.value)} when the function was compiled and is {_shown(now)} now: compiled "
+                f"code keeps the old value. Pass it as an argument, or set_context(stale_captures='recompile')",
+                RuntimeWarning,
+                stacklevel=5,
+            )
+        return KEEP
+
+    def _reported(self, capture: Capture, now: Any) -> bool:
+        marker = object()
+        seen = self.known.get(id(capture), marker)
+        return seen is not marker and same(seen, now)
+
+    def differing(self) -> list[str]:
+        """Names of the captures that have changed."""
+        return [c.label for c in (*self.others, *self.cells) if not same(c.value, c.now())]
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bytes):
+        return "other contents"
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

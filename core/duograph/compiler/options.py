@@ -1,0 +1,240 @@
+"""Options of compiled functions, and marks that change how a value or a class is compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..context import COMPATIBLE, LAX, STRICT
+from ..errors import ArgumentError, ArgumentValueError
+from ..nn.cell import Cell
+from ..tensor import Tensor
+
+__all__ = [
+    "JitConfig", "jit_class", "ms_class", "mutable", "lazy_inline", "no_inline", "MutableTuple", "MutableList",
+    "MutableDict", "MutableInt", "MutableFloat", "MutableBool", "is_mutable",
+]  # fmt: skip
+
+_LEVELS = ("", "O0", "O1", "O2")
+_EXEC = ("auto", "sink", "no_sink", "")
+_SYNTAX = {"": None, "STRICT": STRICT, "COMPATIBLE": COMPATIBLE, "LAX": LAX}
+
+
+class JitConfig:
+    """Options of a compiled function as one object (`mindspore.JitConfig`).
+
+    Args:
+        jit_level: "O0", "O1", "O2", or "" for the default.
+        exc_mode: "auto", "sink" or "no_sink"; recorded. `exec_mode` is the same option.
+        jit_syntax_level: "STRICT" or "LAX", or the constants of those names.
+        debug_level: "RELEASE" or "DEBUG"; recorded.
+        infer_boost: "on" or "off"; recorded.
+        kwargs: other options; recorded.
+
+    Raises:
+        ValueError: a value outside those.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.JitConfig(jit_level="O0").jit_config_dict["jit_level"]
+        'O0'
+    """
+
+    def __init__(
+        self,
+        jit_level: str = "",
+        exc_mode: str = "auto",
+        jit_syntax_level: Any = "",
+        debug_level: str = "RELEASE",
+        infer_boost: str = "off",
+        **kwargs: Any,
+    ) -> None:
+        exc_mode = kwargs.pop("exec_mode", exc_mode)
+        _one_of("jit_level", jit_level, _LEVELS)
+        _one_of("exec_mode", exc_mode, _EXEC)
+        _one_of("debug_level", debug_level, ("RELEASE", "DEBUG"))
+        _one_of("infer_boost", infer_boost, ("on", "off"))
+        if isinstance(jit_syntax_level, int) and jit_syntax_level in (STRICT, COMPATIBLE, LAX):
+            jit_syntax_level = {STRICT: "STRICT", COMPATIBLE: "COMPATIBLE", LAX: "LAX"}[jit_syntax_level]
+        _one_of("jit_syntax_level", jit_syntax_level, tuple(_SYNTAX))
+        self.jit_config_dict: dict[str, Any] = {
+            "jit_level": jit_level, "exc_mode": exc_mode, "jit_syntax_level": jit_syntax_level,
+            "debug_level": debug_level, "infer_boost": infer_boost, **kwargs,
+        }  # fmt: skip
+
+    @property
+    def jit_level(self) -> str:
+        """The level that was asked for."""
+        return str(self.jit_config_dict["jit_level"])
+
+    @property
+    def strict(self) -> bool | None:
+        """Whether STRICT was asked for; None when nothing was."""
+        level = _SYNTAX[self.jit_config_dict["jit_syntax_level"]]
+        return None if level is None else level == STRICT
+
+    def __repr__(self) -> str:
+        inner = ", ".join(f"{k}={v!r}" for k, v in self.jit_config_dict.items())
+        return f"JitConfig({inner})"
+
+
+def _one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
+    if not isinstance(value, str) or value not in allowed:
+        raise ArgumentValueError(
+            f"JitConfig: got {name}={value!r}; wanted one of {', '.join(repr(a) for a in allowed if a)}"
+        )
+
+
+def jit_class(cls: Any) -> Any:
+    """Mark a plain class as one whose objects compiled code uses (`mindspore.jit_class`).
+
+    Compiled code evaluates methods of any plain class from their source; the mark is kept for scripts that have it.
+
+    Raises:
+        TypeError: `cls` is no class, or is a Cell.
+
+    Examples:
+        >>> import duograph as ms
+        >>> @ms.jit_class
+        ... class Scale:
+        ...     def __init__(self, k):
+        ...         self.k = k
+        ...     def __call__(self, x):
+        ...         return x * self.k
+        >>> scale = Scale(3)
+        >>> print(ms.jit(lambda x: scale(x))(ms.Tensor([1.0])))
+        [3.]
+    """
+    if not isinstance(cls, type):
+        raise ArgumentError(f"jit_class: got {type(cls).__name__}; wanted a class")
+    if issubclass(cls, Cell):
+        raise ArgumentError(
+            f"jit_class: got {cls.__name__}, which is a Cell; Cells are compiled as they are, remove the decorator"
+        )
+    cls.__ms_class__ = True  # type: ignore[attr-defined]
+    return cls
+
+
+ms_class = jit_class
+
+
+class MutableInt(int):
+    """An int that is known only when the compiled function runs."""
+
+
+class MutableFloat(float):
+    """A float that is known only when the compiled function runs."""
+
+
+class MutableTuple(tuple[Any, ...]):
+    """A tuple whose numbers are known only when the compiled function runs."""
+
+    dynamic_len = False
+
+
+class MutableList(list[Any]):
+    """A list whose numbers are known only when the compiled function runs."""
+
+    dynamic_len = False
+
+
+class MutableDict(dict[Any, Any]):
+    """A dict whose numbers are known only when the compiled function runs."""
+
+    dynamic_len = False
+
+
+class MutableBool(int):
+    """A bool that is known only when the compiled function runs; Python allows no subclass of bool."""
+
+    def __repr__(self) -> str:
+        return repr(bool(self))
+
+
+_KINDS = (MutableInt, MutableFloat, MutableTuple, MutableList, MutableDict, MutableBool)
+
+
+def is_mutable(value: Any) -> bool:
+    """Whether `mutable` marked a value."""
+    return isinstance(value, _KINDS)
+
+
+def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
+    """Mark a value as an input of the graph rather than a constant (`mindspore.mutable`).
+
+    Args:
+        input_data: a number, Tensor, or tuple, list or dict of those.
+        dynamic_len: whether the length may differ too; each length is compiled on its own here.
+
+    Raises:
+        TypeError: another kind of value.
+        ValueError: `dynamic_len` for something without a length.
+
+    Examples:
+        >>> import duograph as ms
+        >>> f = ms.jit(lambda x, k: x * k)
+        >>> print(f(ms.Tensor([2.0]), ms.mutable(3)), f(ms.Tensor([2.0]), ms.mutable(4)))
+        [6.] [8.]
+        >>> f.cache_info().misses
+        1
+    """
+    from ..op import staged_builder
+
+    if staged_builder() is not None:
+        return _mutable_inside(input_data)
+    made: Any
+    if isinstance(input_data, Tensor):
+        return input_data
+    if isinstance(input_data, bool):
+        made = MutableBool(input_data)
+    elif isinstance(input_data, int):
+        made = MutableInt(input_data)
+    elif isinstance(input_data, float):
+        made = MutableFloat(input_data)
+    elif isinstance(input_data, tuple):
+        made = MutableTuple(input_data)
+    elif isinstance(input_data, list):
+        made = MutableList(input_data)
+    elif isinstance(input_data, dict):
+        made = MutableDict(input_data)
+    else:
+        raise ArgumentError(
+            f"mutable: got {type(input_data).__name__}; wanted a number, Tensor, tuple, list or dict"
+        )
+    if dynamic_len:
+        if isinstance(input_data, (dict, bool, int, float)):
+            raise ArgumentValueError(
+                f"mutable: got dynamic_len=True for a {type(input_data).__name__}; wanted a tuple or list"
+            )
+        made.dynamic_len = True
+    return made
+
+
+def _mutable_inside(value: Any) -> Any:
+    from ..ir.values import kind_of
+    from ..op import thread_state
+
+    builder: Any = thread_state.builder
+    if isinstance(value, (bool, int, float)):
+        assert kind_of(value) is not None
+        return builder.host(value)
+    if isinstance(value, (tuple, list)):
+        return type(value)(_mutable_inside(v) for v in value)
+    if isinstance(value, dict):
+        return {k: _mutable_inside(v) for k, v in value.items()}
+    return value
+
+
+def lazy_inline(fn: Any = None, attrs: Any = None, policy: Any = None) -> Any:
+    """Mark a Cell's `__init__` so that equal Cells are compiled once (`mindspore.lazy_inline`).
+
+    Every Cell is inlined here: the mark changes nothing and is kept for scripts that have it.
+    """
+    del attrs, policy
+    return fn if fn is not None else lazy_inline
+
+
+def no_inline(fn: Any = None) -> Any:
+    """Mark a function that is not to be inlined (`mindspore.no_inline`); it changes nothing here."""
+    return fn if fn is not None else no_inline
+
+

@@ -1,0 +1,491 @@
+"""A compiled program: the graph of one function for one signature, and how it is run."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from ..autodiff.tape import GraphPlan, Node, Output, active, edge_of
+from ..backend import registry
+from ..errors import ArgumentError, DeviceError, UnsupportedSyntaxError
+from ..frontend import builtin_functions  # noqa: F401  (fills the table of replaced functions)
+from ..frontend.calls import Dead, Function, call
+from ..frontend.diagnostics import located
+from ..frontend.external import seen
+from ..frontend.trace import Restart, Trace
+from ..ir.builder import GraphTensor
+from ..ir.graph import Graph
+from ..ir.values import HostValue
+from ..op import staging, thread_state
+from ..runtime.lower import lower
+from ..tensor import Tensor, commit
+from ..types import OBJECT, Device, HostType, TensorType
+from .arguments import entering
+
+__all__ = ["Program", "compile_program"]
+
+_RESTARTS = 50
+
+
+class ArgumentContainer:
+    """A list or dict among the arguments, for writes to it: an input of the graph once one is needed."""
+
+    def __init__(self, t: Trace, index: int) -> None:
+        self.t = t
+        self.index = index
+        self._value: Any = None
+
+    def value(self) -> Any:
+        if self._value is None:
+            made = self.t.root.parameter(OBJECT)
+            self.t.inputs.append(("container", self.index))
+            self._value = made
+        return self.t.root.tensor(self._value._id)
+
+
+class _Out:
+    """Stands for output `index` of the graph in the result."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+
+class _Argument:
+    """Stands for tensor `index` of the arguments, which the function returns as it is."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+
+class _Container(_Argument):
+    """Stands for container `index` of the arguments."""
+
+
+class _Made:
+    """Stands for an object that the function made: its class, and its attributes."""
+
+    def __init__(self, cls: Any, attributes: dict[str, Any]) -> None:
+        self.cls = cls
+        self.attributes = attributes
+
+
+class Program:
+    """One compiled signature.
+
+    Attributes:
+        graph: before optimisation; what gradients are taken of.
+        inputs: what its parameters are read from: ("arg", i), ("number", i), ("state", tensor), ...
+        writes: per written tensor: ("arg", i) or ("state", tensor), and the output with its value.
+        captures: what was taken as constant, with how to look it up.
+        seconds: that compiling took.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        inputs: list[tuple[str, Any]],
+        template: Any,
+        writes: list[tuple[str, Any, int]],
+        trace: Trace,
+        device: Device,
+        name: str,
+    ) -> None:
+        self.graph = graph
+        self.inputs = inputs
+        self.template = template
+        self.writes = writes
+        self.captures = trace.captures
+        self.effects = graph.effects
+        self.keep = trace.keep
+        self.device = device
+        self.name = name
+        self.state: list[Tensor] = [v for kind, v in inputs if kind == "state"]
+        self.state_types = [t._type.plain.on(device) for t in self.state]
+        self.out_types = [graph.types[i] for i in graph.outputs]
+        self.tensor_types = [
+            t.on(device) if isinstance(t, TensorType) else None for t in self.out_types
+        ]
+        self.seconds = 0.0
+        self.hits = 0
+        self.run = lower(graph, device)
+        self._plans: dict[tuple[bool, ...], Any] = {}
+        kinds = [k for k, _ in inputs]
+        self.simple = (
+            not writes
+            and isinstance(template, _Out)
+            and kinds == ["arg"] * len(kinds)
+            and [v for _, v in inputs] == list(range(len(kinds)))
+            and self.tensor_types[0] is not None
+            and len(graph.outputs) == 1
+        )
+        n_args = sum(k == "arg" for k in kinds)
+        self._plain_order = kinds == ["arg"] * n_args + ["state"] * (len(kinds) - n_args) and [
+            v for k, v in inputs if k == "arg"
+        ] == list(range(n_args))
+
+    # ---- running ------------------------------------------------------------------------------
+
+    def ready(self) -> bool:
+        """Whether the state is as it was compiled for: on the device, unrecorded, of the same types."""
+        return [t._type for t in self.state] == self.state_types
+
+    def fits(self) -> bool:
+        """Whether the state has the shapes and dtypes that it was compiled for; commits what is on no device."""
+        for t, want in zip(self.state, self.state_types, strict=True):
+            if t._type.device is None:
+                commit(t, self.device)
+            if t._type.plain is not want.plain:
+                return False
+            if t._type.device is not self.device:
+                raise DeviceError(
+                    f"{self.name}: got arguments on {self.device} and a Parameter or captured Tensor on "
+                    f"{t._type.device}; wanted all on one device: move one with move_to"
+                )
+        return True
+
+    def call(self, leaves: list[Tensor], numbers: list[Any], containers: list[Any]) -> Any:
+        """Run on arguments that match the signature."""
+        if self._plain_order:
+            handles = [x._buf for x in leaves]
+            handles += [x._buf for x in self.state]
+        else:
+            handles = [self._read(kind, v, leaves, numbers, containers) for kind, v in self.inputs]
+        try:
+            found = self.run(*handles)
+        except Exception as error:
+            _locate(error)
+            raise
+        return self._results(found, leaves, containers, None)
+
+    def _read(self, kind: str, v: Any, leaves: Any, numbers: Any, containers: Any) -> Any:
+        if kind == "arg":
+            return leaves[v]._buf
+        if kind == "state":
+            return v._buf
+        if kind == "number":
+            return numbers[v]
+        if kind == "container":
+            return containers[v]
+        if kind == "array":
+            backend = registry.backend(self.device.name)
+            return backend.copy_in(np.array(v), self.device.index)
+        owner, name = v
+        if kind == "item":
+            return owner[name]
+        return owner.cell_contents if kind == "cell" else getattr(owner, name)
+
+    def _results(self, found: Any, leaves: Any, containers: Any, edges: Any) -> Any:
+        values: list[Any] = []
+        make = Tensor._make
+        for i, (t, h) in enumerate(zip(self.tensor_types, found, strict=True)):
+            values.append(h if t is None else make(t, h) if edges is None else edges(i, t, h))
+        for kind, v, i in self.writes:
+            target = leaves[v] if kind == "arg" else v
+            target._rebind(values[i])
+        return self._rebuilt(self.template, values, leaves, containers)
+
+    def _rebuilt(self, nest: Any, values: Any, leaves: Any, containers: Any) -> Any:
+        kind = nest.__class__
+        if kind is _Out:
+            return values[nest.index]
+        if kind is _Argument:
+            return leaves[nest.index]
+        if kind is _Container:
+            return containers[nest.index]
+        if kind is tuple or hasattr(nest, "_fields"):
+            items = [self._rebuilt(v, values, leaves, containers) for v in nest]
+            return kind(*items) if kind is not tuple else tuple(items)
+        if kind is list:
+            return [self._rebuilt(v, values, leaves, containers) for v in nest]
+        if kind is dict:
+            return {k: self._rebuilt(v, values, leaves, containers) for k, v in nest.items()}
+        if kind is _Made:
+            made = object.__new__(nest.cls)
+            for k, v in nest.attributes.items():
+                made.__dict__[k] = self._rebuilt(v, values, leaves, containers)
+            return made
+        return nest
+
+    # ---- under a derivative -------------------------------------------------------------------
+
+    def recorded(self, leaves: list[Tensor], numbers: list[Any], containers: list[Any]) -> bool:
+        """Whether a tape records an input."""
+        if not active[0]:
+            return False
+        return any(x._type.level for x in leaves) or any(x._type.level for x in self.state)
+
+    def call_recorded(self, leaves: list[Tensor], numbers: list[Any], containers: list[Any]) -> Any:
+        """Run as one node of the tape, with its own compiled backward."""
+        sources: list[Any] = []
+        for kind, v in self.inputs:
+            sources.append(leaves[v] if kind == "arg" else v if kind == "state" else None)
+        level = max(x._type.level for x in sources if x is not None)
+        handles = [
+            self._read(kind, v, leaves, numbers, containers) for kind, v in self.inputs
+        ]
+        if level > 1:
+            return self._call_interpreted(sources, handles, leaves, containers)
+        wanted = tuple(
+            x is not None and x._type.level > 0 and isinstance(x._type, TensorType) for x in sources
+        )
+        plan, kernel, pick = self._plan(wanted)
+        try:
+            found = kernel(*handles)
+        except Exception as error:
+            _locate(error)
+            raise
+        n = len(self.out_types)
+        edges = tuple(edge_of(x) if w else None for x, w in zip(sources, wanted, strict=True))
+        node = Node(plan, edges, pick((*handles, *found)), False)
+
+        def edged(i: int, type_: TensorType, handle: Any) -> Tensor:
+            if not _differentiable(type_):
+                return Tensor._make(type_, handle)
+            made = Tensor._make(type_.on(self.device, 1), handle)
+            made._edge = Output(node, i)
+            return made
+
+        return self._results(found[:n], leaves, containers, edged)
+
+    def _plan(self, wanted: tuple[bool, ...]) -> Any:
+        made = self._plans.get(wanted)
+        if made is None:
+            plan = GraphPlan(self.graph, wanted, self.device, self.name)
+            lin = plan.full
+            kernel = lower(lin.forward, self.device)
+            n = self.graph.n_params
+            positions = {i: n + k for k, i in reversed(list(enumerate(lin.forward.outputs)))}
+            where = [i if i < n else positions[i] for i in lin.residuals]
+            made = (plan, kernel, lambda values: tuple([values[i] for i in where]))
+            self._plans[wanted] = made
+        return made
+
+    def _call_interpreted(self, sources: Any, handles: Any, leaves: Any, containers: Any) -> Any:
+        """Inside a derivative of a derivative every node is recorded in turn."""
+        from .interpret import interpret
+
+        values = []
+        for x, h, i in zip(sources, handles, range(self.graph.n_params), strict=True):
+            if x is not None:
+                made = Tensor._make(x._type, x._buf)
+                if x._type.level:
+                    made._edge = edge_of(x)
+                values.append(made)
+            else:
+                t = self.graph.types[i]
+                values.append(Tensor._make(t.on(self.device), h) if isinstance(t, TensorType) else h)
+        found = interpret(self.graph, values, self.device)
+        for kind, v, i in self.writes:
+            (leaves[v] if kind == "arg" else v)._rebind(found[i])
+        return self._rebuilt(self.template, found, leaves, containers)
+
+
+def _differentiable(type_: TensorType) -> bool:
+    return type_.dtype.kind in "fciub"
+
+
+def _locate(error: Exception) -> None:
+    span = getattr(error, "_duograph_span", None)
+    if span is not None:
+        located(error, [span])
+
+
+# ---- compiling ----------------------------------------------------------------------------------
+
+
+def compile_program(
+    target: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    strict: bool,
+    device: Device,
+    name: str,
+    strict_state: Any = None,
+) -> Program:
+    """Evaluate a call of `target` into a graph, and make it runnable.
+
+    Raises:
+        UnsupportedSyntaxError: something that compiled code cannot have.
+    """
+    start = time.perf_counter()
+    written: set[Any] = set()
+    keep: list[Any] = []
+    for _ in range(_RESTARTS):
+        t = Trace(strict, written)
+        t.keep.append(keep)
+        staging.append(1)
+        before = thread_state.builder
+        thread_state.builder = t.root
+        try:
+            program = _evaluate(t, target, args, kwargs, device, name)
+            program.seconds = time.perf_counter() - start
+            return program
+        except Restart:
+            keep += t.keep
+            continue
+        except RecursionError as error:
+            raise _too_deep(error, t) from None
+        except Exception as error:
+            frames = getattr(error, "_duograph_frames", None)
+            if frames:
+                import dataclasses
+
+                located(error, [dataclasses.replace(s, function=f) for s, f in frames])
+            raise
+        finally:
+            thread_state.builder = before
+            staging.pop()
+    raise UnsupportedSyntaxError(
+        f"{name}: the evaluation started over {_RESTARTS} times because of what it writes; write fewer attributes "
+        f"of different objects"
+    )
+
+
+def _too_deep(error: RecursionError, t: Trace) -> RecursionError:
+    frames = getattr(error, "_duograph_frames", None)
+    if not frames or "depth limit" not in str(error):
+        error = RecursionError(
+            "Exceed function call depth limit: the function calls itself without end, or too deep"
+        )
+    if frames:
+        import dataclasses
+
+        spans = [dataclasses.replace(s, function=f) for s, f in frames]
+        located(error, [*spans[:3], *spans[-3:]])
+    return error
+
+
+def _evaluate(
+    t: Trace, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], device: Device, name: str
+) -> Program:
+    root = t.root
+    leaves: list[Any] = []
+    containers: list[Any] = []
+    count = [0]
+
+    def tensor(value: Tensor) -> Any:
+        made = root.parameter(value._type.plain)
+        t.inputs.append(("arg", len(leaves)))
+        leaves.append((made, made._id))
+        return made
+
+    def number(kind: HostType) -> Any:
+        made = root.parameter(kind)
+        t.inputs.append(("number", count[0]))
+        count[0] += 1
+        return made
+
+    def container(value: Any) -> Any:
+        copy: Any = [] if isinstance(value, list) else {}
+        t.own[id(copy)] = copy
+        t.shadow_of[id(copy)] = ArgumentContainer(t, len(containers))
+        t.keep.append(copy)
+        containers.append(copy)
+        return copy
+
+    enter = entering(tensor, number, container)
+    given = tuple(enter(v) for v in args)
+    named = {k: enter(v) for k, v in kwargs.items()}
+    outputs: list[Any] = []
+    index: dict[int, int] = {}
+
+    def put(value: Any) -> int:
+        found = root.value(value)
+        k = index.get(found._id)
+        if k is None:
+            k = index[found._id] = len(outputs)
+            outputs.append(root.tensor(found._id))
+        return k
+
+    try:
+        result = call(t, target, given, named)
+        template = _template(t, result, put, leaves, containers, 0)
+    except Dead:
+        template = None
+    writes: list[tuple[str, Any, int]] = []
+    for i, (made, first) in enumerate(leaves):
+        if made._id != first:
+            writes.append(("arg", i, put(made)))
+    for slot in t.slots.values():
+        if not slot.fresh and slot.current._id != slot.incoming._id:
+            writes.append(("state", slot.tensor, put(slot.current)))
+    for owner in t.exact_owners.values():
+        for capture in t.captures.items.values():
+            if capture.owner is owner:
+                capture.exact = True
+    graph = root.whole(outputs)
+    for tensor_ in [v for kind, v in t.inputs if kind == "state"]:
+        if tensor_._type.device is None:
+            commit(tensor_, device)
+    thread_state.builder = None
+    staging.pop()
+    try:
+        return Program(graph, t.inputs, template, writes, t, device, name)
+    finally:
+        staging.append(1)
+
+
+_ITERATORS = (zip, map, filter, enumerate, range, reversed)
+
+
+def _template(t: Trace, value: Any, put: Any, leaves: Any, containers: Any, depth: int) -> Any:
+    """The result with its graph values replaced by places to find them."""
+    if isinstance(value, GraphTensor):
+        for i, (made, first) in enumerate(leaves):
+            if value is made or (value._id == first and made._id == first):
+                return _Argument(i)
+        return _Out(put(value))
+    if isinstance(value, HostValue):
+        return _Out(put(value))
+    if isinstance(value, Tensor):
+        slot = t.slots.get(id(value))
+        if id(value) in t.fresh and slot is not None and slot.current is not slot.incoming:
+            return _Out(put(slot.current))
+        if id(value) in t.fresh:
+            return _Out(put(value))  # a fresh buffer at every call
+        return value
+    if isinstance(value, (list, dict, set)):
+        seen(t, value)
+        for i, c in enumerate(containers):
+            if c is value:
+                return _Container(i)
+        outside = t.shadow_of.get(id(value))
+        if outside is not None and not isinstance(outside, ArgumentContainer):
+            return outside
+    if depth > 50:
+        raise ArgumentError("jit: got a result that contains itself; wanted a tree")
+    again = lambda v: _template(t, v, put, leaves, containers, depth + 1)  # noqa: E731
+    if isinstance(value, tuple):
+        items = [again(v) for v in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if type(value) is list:
+        return [again(v) for v in value]
+    if type(value) is dict:
+        return {k: again(v) for k, v in value.items()}
+    if isinstance(value, _ITERATORS):
+        items = [again(v) for v in value]
+        return tuple(items) if isinstance(value, (zip, enumerate, range)) else items
+    if type(value).__name__ in ("list_iterator", "tuple_iterator", "generator", "dict_keys", "dict_values"):
+        items = [again(v) for v in value]
+        return tuple(items) if type(value).__name__ in ("tuple_iterator", "dict_keys", "dict_values") else items
+    if type(value).__name__ == "dict_items":
+        return [again(v) for v in value]
+    if isinstance(value, Function):
+        if value.original is not None:
+            return value.original
+        raise UnsupportedSyntaxError(
+            f"return: got the function {value.__name__}, which the compiled function defines; wanted Tensors and "
+            f"Python values"
+        )
+    if id(value) in t.own and hasattr(value, "__dict__") and not isinstance(value, type):
+        if type(value).__module__ != "builtins" and not isinstance(value, np.ndarray):
+            return _Made(type(value), {k: again(v) for k, v in vars(value).items()})
+    return value
+
+

@@ -1,0 +1,389 @@
+"""What an `if` on a tensor becomes: both branches are evaluated apart, and what they leave behind is joined by a `switch`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from ..dtype import bool_
+from ..errors import JoinError
+from ..ir.builder import GraphTensor
+from ..ir.control import host_call, switch, to_tensor
+from ..ir.values import GraphObject, GraphScalar, HostValue, kind_of
+from ..ops.table import P
+from ..tensor import Tensor
+from ..types import BOOL, FLOAT, INT, OBJECT, HostType
+from .captures import same
+from .host import constant_call
+from .trace import MISSING, Trace
+from .values import NOTHING, Choice, Flow, Undefined
+
+__all__ = ["select", "truth", "negated", "as_flag", "Exports", "describe", "filler"]
+
+_FILL = {INT: 0, FLOAT: 0.0, BOOL: False, OBJECT: None}
+
+
+# ---- truth --------------------------------------------------------------------------------------
+
+
+def truth(t: Trace, value: Any) -> Any:
+    """`bool(value)`: a Python bool when it is known, else a 0-d bool tensor or a host bool."""
+    if value is True or value is False:
+        return value
+    if isinstance(value, Tensor):
+        if not isinstance(value, GraphTensor):
+            if id(value) in t.fresh and id(value) not in t.slots:
+                return bool(value)
+            value = t.builder.bring(t.state_value(value))
+        return one_bool(value)
+    if isinstance(value, GraphScalar):
+        return value if value._type is BOOL else value.apply("bool", value)
+    if isinstance(value, GraphObject):
+        return t.builder.append(
+            host_call,
+            (t.builder.bring(value),),
+            {"run": constant_call(lambda x: (bool(x),), "bool"), "types": (BOOL,)},
+        )[0]
+    return bool(value)
+
+
+def one_bool(x: Any) -> Any:
+    """The truth of a graph tensor of one element, 0-d."""
+    if x.size != 1:
+        from ..errors import ArgumentValueError
+
+        raise ArgumentValueError(
+            f"bool: got a tensor of shape {x.shape}; the truth of several elements is ambiguous, "
+            f"wanted one element (use .any(), .all() or an index)"
+        )
+    if x.shape:
+        x = P.reshape(x, ())
+    return x if x.dtype is bool_ else P.not_equal(x, 0)
+
+
+def negated(flag: Any) -> Any:
+    """`not flag`."""
+    if flag is True or flag is False:
+        return not flag
+    if isinstance(flag, GraphScalar):
+        return flag.apply("not", flag)
+    return P.logical_not(flag)
+
+
+def either(a: Any, b: Any) -> Any:
+    """`a or b` of flags."""
+    if a is True or b is True:
+        return True
+    if a is False:
+        return b
+    if b is False:
+        return a
+    if isinstance(a, GraphScalar) and isinstance(b, GraphScalar):
+        return a.apply("or", a, b)
+    return P.logical_or(as_flag(a), as_flag(b))
+
+
+def as_flag(flag: Any) -> Any:
+    """A flag as a 0-d bool tensor of the current graph."""
+    from ..op import thread_state
+
+    builder: Any = thread_state.builder
+    if isinstance(flag, bool):
+        return builder.constant(flag, bool_)
+    if isinstance(flag, GraphScalar):
+        return builder.append(to_tensor, (builder.host(flag),), {"dtype": bool_})
+    return builder.bring(flag)
+
+
+# ---- joining ------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(eq=False)
+class Placeholder:
+    """Stands for result `index` of the switch that is being made."""
+
+    index: int
+
+
+class Exports:
+    """The values that leave several sub-graphs side by side: one column per sub-graph."""
+
+    def __init__(self, builders: list[Any]) -> None:
+        self.builders = builders
+        self.columns: list[list[Any]] = [[] for _ in builders]
+        self._same: dict[Any, int] = {}
+
+    def put(self, values: list[Any]) -> Placeholder:
+        key = tuple((id(v._builder), v._id) for v in values)
+        found = self._same.get(key)
+        if found is None:
+            found = self._same[key] = len(self.columns[0])
+            for column, v, b in zip(self.columns, values, self.builders, strict=True):
+                column.append(b.tensor(v._id))
+        return Placeholder(found)
+
+
+def filler(builder: Any, type_: Any) -> Any:
+    """A value of a type that nobody will read."""
+    with builder.current():
+        if isinstance(type_, HostType):
+            return builder.host(_FILL.get(type_))
+        return P.fill(type_.shape, False if type_.dtype is bool_ else 0, type_.dtype)
+
+
+def describe(value: Any) -> str:
+    """A value as an error message names it."""
+    if value is MISSING or isinstance(value, Undefined):
+        return "nothing"
+    if isinstance(value, Tensor):
+        return f"a Tensor of shape {value.shape} and dtype {value.dtype}"
+    if isinstance(value, HostValue):
+        return {"object": "an object"}.get(value._type.name, f"a Python {value._type.name}")
+    if isinstance(value, (bool, int, float, str)) or value is None:
+        return f"{type(value).__name__} {value!r}" if value is not None else "None"
+    if isinstance(value, (tuple, list, dict)):
+        return f"a {type(value).__name__} of {len(value)} items"
+    return f"a {type(value).__name__}"
+
+
+class Join:
+    """Joins values of branch 0 (else) and branch 1 (then)."""
+
+    def __init__(self, t: Trace, cond: Any, builders: list[Any], names: tuple[str, str]) -> None:
+        self.t = t
+        self.cond = cond
+        self.exports = Exports(builders)
+        self.names = names
+
+    # values are graph values of the children, of graphs around them, or Python objects
+
+    def pair(self, a: Any, b: Any) -> Any:
+        return self.exports.put([a, b])
+
+    def value(self, a: Any, b: Any, what: str) -> Any:
+        if a is b:
+            return a
+        if isinstance(a, HostValue) and isinstance(b, HostValue) and _equal_id(a, b):
+            return a
+        if isinstance(a, Tensor) and isinstance(b, Tensor):
+            return self._tensors(a, b, what)
+        if a is NOTHING or b is NOTHING:
+            return self.only(b, 1) if a is NOTHING else self.only(a, 0)
+        if a is MISSING or b is MISSING or isinstance(a, Undefined) or isinstance(b, Undefined):
+            return self._undefined(a, b, what)
+        ka, kb = kind_of(a), kind_of(b)
+        if ka is not None and kb is not None and ka is kb:
+            if not isinstance(a, GraphScalar) and not isinstance(b, GraphScalar) and repr(a) == repr(b):
+                return a
+            return self._host(a, b)
+        if type(a) is type(b) and isinstance(a, (tuple, list)) and len(a) == len(b):
+            items = [self.value(x, y, f"{what}[{i}]") for i, (x, y) in enumerate(zip(a, b))]
+            if isinstance(a, list):
+                return items
+            return type(a)(*items) if hasattr(a, "_fields") else tuple(items)
+        if isinstance(a, dict) and isinstance(b, dict) and list(a) == list(b):
+            return {k: self.value(a[k], b[k], f"{what}[{k!r}]") for k in a}
+        if same(a, b):
+            return a
+        if isinstance(a, (set, frozenset)) and a == b:
+            return a
+        if callable(a) and callable(b):
+            return Choice(self.cond, a, b)
+        if not self.t.strict and _hostable(a) and _hostable(b):
+            return self._host(a, b)
+        raise JoinError.of(what, describe(b), describe(a), self.names)
+
+    def _tensors(self, a: Any, b: Any, what: str) -> Any:
+        if isinstance(a, GraphTensor) and isinstance(b, GraphTensor) and _equal_id(a, b):
+            return a
+        if a._type.plain is not b._type.plain:
+            raise JoinError.of(what, describe(b), describe(a), self.names)
+        return self.pair(*[x.operand(v, None) for x, v in zip(self.exports.builders, (a, b))])
+
+    def _host(self, a: Any, b: Any) -> Any:
+        found = []
+        for builder, v in zip(self.exports.builders, (a, b)):
+            with builder.current():
+                found.append(builder.host(v))
+        if found[0]._type is not found[1]._type:  # as objects
+            for k, builder in enumerate(self.exports.builders):
+                with builder.current():
+                    run = constant_call(lambda x: (x,), "object")
+                    found[k] = builder.append(
+                        host_call, (found[k],), {"run": run, "types": (OBJECT,)}
+                    )[0]
+        return self.pair(*found)
+
+    def _undefined(self, a: Any, b: Any, what: str) -> Any:
+        lost, where = (a, self.names[0]) if not _defined(a) else (b, self.names[1])
+        if isinstance(lost, Undefined):
+            return lost
+        return Undefined(what, where)
+
+    def only(self, value: Any, k: int) -> Any:
+        """A value of branch k; nobody reads it when the other one ran."""
+        if isinstance(value, (GraphTensor, HostValue)):
+            builders = self.exports.builders
+            if value._builder is not builders[k]:
+                return value
+            values = [filler(b, value._type) for b in builders]
+            values[k] = value
+            return self.exports.put(values)
+        if isinstance(value, (tuple, list)):
+            items = [self.only(v, k) for v in value]
+            if isinstance(value, list):
+                return items
+            return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+        if isinstance(value, dict):
+            return {n: self.only(v, k) for n, v in value.items()}
+        return value
+
+    def flag(self, a: Any, b: Any) -> Any:
+        """A flag of branch 0 and of branch 1."""
+        if isinstance(a, bool) and isinstance(b, bool):
+            if a is b:
+                return a
+            return self.cond if b else negated(self.cond)
+        values = []
+        for builder, v in zip(self.exports.builders, (a, b)):
+            with builder.current():
+                values.append(as_flag(v))
+        return self.pair(*values)
+
+    def flow(self, a: Flow, b: Flow, what: str) -> Flow:
+        ret = self.flag(a.ret, b.ret)
+        value: Any = None
+        if a.ret is not False and b.ret is not False:
+            value = self.value(a.value, b.value, what)
+        elif a.ret is not False:
+            value = self.only(a.value, 0)
+        elif b.ret is not False:
+            value = self.only(b.value, 1)
+        return Flow(ret, self.flag(a.brk, b.brk), self.flag(a.cont, b.cont), value)
+
+
+def _equal_id(a: Any, b: Any) -> bool:
+    return a._builder is b._builder and a._id == b._id
+
+
+def _defined(value: Any) -> bool:
+    return value is not MISSING and not isinstance(value, Undefined)
+
+
+def _hostable(value: Any) -> bool:
+    return isinstance(value, (bool, int, float, complex, str, bytes, type(None), HostValue))
+
+
+def fill_in(template: Any, results: Any) -> Any:
+    """A joined value with the results of the switch in it."""
+    if isinstance(template, Placeholder):
+        return results[template.index]
+    if isinstance(template, list):
+        return [fill_in(v, results) for v in template]
+    if isinstance(template, tuple):
+        items = [fill_in(v, results) for v in template]
+        return type(template)(*items) if hasattr(template, "_fields") else tuple(items)
+    if isinstance(template, dict):
+        return {k: fill_in(v, results) for k, v in template.items()}
+    if isinstance(template, Flow):
+        return Flow(*(fill_in(v, results) for v in (template.ret, template.brk, template.cont, template.value)))
+    return template
+
+
+def select(
+    t: Trace,
+    cond: Any,
+    then: Callable[[], Any],
+    orelse: Callable[[], Any],
+    what: str,
+    names: tuple[str, str] = ("else", "if"),
+    own: Any = None,
+) -> Any:
+    """Evaluate both branches apart and join their results and what they wrote.
+
+    Args:
+        cond: 0-d bool tensor, or host bool.
+        then, orelse: return a value, or both a `Flow`.
+        what: names the result in messages.
+        own: the variables of the function that evaluates this; a branch that returns from it leaves them behind.
+    """
+    branches = [t.apart(lambda: _reached(orelse)), t.apart(lambda: _reached(then))]
+    builders = [b[0] for b in branches]
+    results = [b[1] for b in branches]
+    changes = [b[2] for b in branches]
+    join = Join(t, cond, builders, names)
+    gone = [isinstance(r, Flow) and r.dead for r in results]
+    left = [isinstance(r, Flow) and r.ret is True for r in results]
+    if all(gone):
+        template: Any = results[0]
+    elif any(gone):
+        k = gone.index(False)
+        r = results[k]
+        if isinstance(r, Flow):
+            template = Flow(*(join.only(v, k) for v in (r.ret, r.brk, r.cont, r.value)))
+        else:
+            template = join.only(r, k)
+    elif isinstance(results[0], Flow):
+        template = join.flow(results[0], results[1], what)
+    else:
+        template = join.value(results[0], results[1], what)
+    written: list[tuple[Any, Any]] = []
+    for key in {**changes[0], **changes[1]}:
+        location = (changes[0].get(key) or changes[1][key])[0]
+        before = _present(location)
+        values = [c[key][1] if key in c else before for c in changes]
+        away = [g or (le and location[0] == "item" and location[1] is own) for g, le in zip(gone, left)]
+        if all(away):
+            continue
+        label = _label(location)
+        if any(away):
+            k = away.index(False)
+            made = join.only(values[k], k)
+        else:
+            made = join.value(values[0], values[1], label)
+        written.append((location, made))
+    found = _append(t, cond, builders, join.exports.columns)
+    for location, made in written:
+        t.put(location, fill_in(made, found))
+    return fill_in(template, found)
+
+
+def _reached(run: Callable[[], Any]) -> Any:
+    """The result of a branch; one that always raises is dead."""
+    from .calls import Dead
+
+    try:
+        return run()
+    except Dead:
+        return Flow(dead=True)
+
+
+def _append(t: Trace, cond: Any, builders: list[Any], columns: list[list[Any]]) -> Any:
+    outer = list(dict.fromkeys(i for b in builders for i in b.outer))
+    if not columns[0] and not any(b.nodes for b in builders):
+        return ()
+    graphs = tuple(b.closed(c, outer) for b, c in zip(builders, columns, strict=True))
+    parent = t.builder
+    if not columns[0] and not any(g.effects for g in graphs):
+        return ()
+    index = parent.bring(cond)
+    operands = (index, *(parent.tensor(i) for i in outer))
+    return parent.append(switch, operands, {"branches": graphs})
+
+
+def _present(location: Any) -> Any:
+    from .trace import read_location
+
+    return read_location(*location)
+
+
+def _label(location: Any) -> str:
+    kind, owner, name = location
+    if kind in ("item", "attribute"):
+        return str(name[1] if isinstance(name, tuple) else name)
+    if kind == "slot":
+        return str(getattr(owner.tensor, "name", "a Tensor"))
+    return {"tensor": "the Tensor", "list": "the list", "dict": "the dict", "set": "the set"}[kind]
+
+

@@ -1,0 +1,440 @@
+"""Built-in functions whose meaning on graph values is not what Python would do with them."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import ArgumentError, UnsupportedSyntaxError
+from ..ir.builder import GraphTensor
+from ..ir.control import to_tensor
+from ..ir.values import GraphObject, GraphScalar, HostValue, NeedsValue, number_of
+from ..ops import print_ as _ops_print
+from ..ops.table import P
+from ..tensor import Tensor
+from ..tensor import tensor as _tensor_function
+from ..types import BOOL, FLOAT, INT
+from .attributes import delete_attribute, get_attribute, set_attribute
+from .branches import either, negated, select, truth
+from .calls import REPLACED, call, native
+from .external import seen
+from .host import depends_on_graph, note_effect, run_on_host
+from .printing import print_values
+from .ranges import GraphRange
+from .trace import Trace
+
+__all__: list[str] = []
+
+_CLASSES = {INT: int, FLOAT: float, BOOL: bool}
+
+
+def replaces(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def enter(function: Callable[..., Any]) -> Callable[..., Any]:
+        for f in functions:
+            REPLACED[f] = function
+        return function
+
+    return enter
+
+
+# ---- numbers ------------------------------------------------------------------------------------
+
+
+def _number(kind: Any) -> Callable[..., Any]:
+    python = _CLASSES[kind]
+
+    def convert(t: Trace, *args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and not kwargs:
+            (x,) = args
+            if isinstance(x, GraphObject):
+                return run_on_host(t, python, (x,), {}, python.__name__, (kind,))
+            if isinstance(x, GraphScalar):
+                return number_of(x, kind)
+            if isinstance(x, Tensor):
+                if not isinstance(x, GraphTensor):
+                    if id(x) in t.fresh and id(x) not in t.slots:
+                        return python(x)
+                    x = t.builder.bring(t.state_value(x))
+                if x.size != 1:
+                    raise ValueError(
+                        f"{python.__name__}: got a tensor of shape {x.shape}; wanted one element"
+                    )
+                return number_of(x, kind)
+            if kind is BOOL and not isinstance(x, (int, float, str)):
+                return truth(t, x)
+        return python(*args, **kwargs)
+
+    return convert
+
+
+replaces(int)(_number(INT))
+replaces(float)(_number(FLOAT))
+replaces(bool)(_number(BOOL))
+
+
+@replaces(range)
+def _range(t: Trace, *args: Any) -> Any:
+    values = []
+    for a in args:
+        if isinstance(a, Tensor) and not isinstance(a, GraphTensor) and id(a) in t.fresh:
+            a = int(a)
+        if isinstance(a, Tensor):
+            a = number_of(a if isinstance(a, GraphTensor) else t.builder.bring(t.state_value(a)), INT)
+        values.append(a)
+    if any(isinstance(a, GraphScalar) for a in values):
+        return GraphRange(*values)
+    if any(isinstance(a, GraphObject) for a in values):
+        return GraphRange(*[run_on_host(t, int, (a,), {}, "int", (INT,)) for a in values])
+    return range(*values)
+
+
+@replaces(round)
+def _round(t: Trace, x: Any, ndigits: Any = None) -> Any:
+    if isinstance(x, Tensor):
+        return P.round(x) if ndigits is None else P.round(x, decimals=ndigits)
+    return native(t, round, (x,) if ndigits is None else (x, ndigits), {})
+
+
+# ---- order and sums -----------------------------------------------------------------------------
+
+
+def _extreme(python: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def find(t: Trace, *args: Any, **kwargs: Any) -> Any:
+        from .statements import iterate
+
+        if kwargs.get("key") is None and not (set(kwargs) - {"key", "default"}):
+            items = list(iterate(t, args[0])) if len(args) == 1 else list(args)
+            if any(isinstance(x, (Tensor, HostValue)) for x in items) and items:
+                best = items[0]
+                for x in items[1:]:
+                    first = (x > best) if python is max else (x < best)
+                    best = _chosen(t, first, x, best, name)
+                return best
+        return native(t, python, tuple(_listed(a) for a in args), kwargs)
+
+    return find
+
+
+def _chosen(t: Trace, first: Any, x: Any, y: Any, name: str) -> Any:
+    cond = truth(t, first)
+    if isinstance(cond, bool):
+        return x if cond else y
+    return select(t, cond, lambda: x, lambda: y, f"the result of {name}")
+
+
+def _listed(value: Any) -> Any:
+    return value
+
+
+replaces(max)(_extreme(max, "max"))
+replaces(min)(_extreme(min, "min"))
+
+
+@replaces(all)
+def _all(t: Trace, items: Any) -> Any:
+    return negated(_any(t, items, negate=True))
+
+
+@replaces(any)
+def _any(t: Trace, items: Any, negate: bool = False) -> Any:
+    from .statements import iterate
+
+    found: Any = False
+    for x in iterate(t, items):
+        flag = truth(t, x)
+        found = either(found, negated(flag) if negate else flag)
+        if found is True:
+            break
+    return found
+
+
+@replaces(sum)
+def _sum(t: Trace, items: Any, start: Any = 0) -> Any:
+    from .statements import iterate
+
+    if isinstance(items, GraphObject):
+        return run_on_host(t, sum, (items, start), {}, "sum")
+    total = start
+    for x in iterate(t, items):
+        total = native(t, _add, (total, x), {})
+    return total
+
+
+def _add(x: Any, y: Any) -> Any:
+    return x + y
+
+
+@replaces(sorted)
+def _sorted(t: Trace, items: Any, **kwargs: Any) -> Any:
+    from .statements import iterate
+
+    listed = list(iterate(t, items))
+    if depends_on_graph(listed) and "key" not in kwargs:
+        return run_on_host(t, sorted, (listed,), kwargs, "sorted")
+    return native(t, sorted, (listed,), kwargs)
+
+
+# ---- classes and attributes ---------------------------------------------------------------------
+
+
+def _class_of(x: Any) -> Any:
+    if isinstance(x, GraphTensor):
+        return Tensor
+    if isinstance(x, GraphScalar):
+        return _CLASSES[x._type]  # type: ignore[index]
+    return type(x)
+
+
+@replaces(isinstance)
+def _isinstance(t: Trace, x: Any, kinds: Any) -> Any:
+    if isinstance(x, GraphObject):
+        return run_on_host(t, isinstance, (x, kinds), {}, "isinstance", (BOOL,))
+    if isinstance(x, GraphScalar):
+        return issubclass(_class_of(x), kinds)
+    if type(x).__name__ == "Function" and kinds is types.FunctionType:
+        return True
+    return isinstance(x, kinds)
+
+
+@replaces(type)
+def _type(t: Trace, x: Any, *rest: Any) -> Any:
+    if rest:
+        raise UnsupportedSyntaxError(
+            "type: got three arguments inside jit; define the class outside the compiled function"
+        )
+    if isinstance(x, GraphObject):
+        return run_on_host(t, type, (x,), {}, "type")
+    return _class_of(x)
+
+
+@replaces(getattr)
+def _getattr(t: Trace, owner: Any, name: Any, *default: Any) -> Any:
+    if not isinstance(name, str):
+        raise TypeError("getattr(): attribute name must be string")
+    if not default:
+        return get_attribute(t, owner, name)
+    try:
+        return get_attribute(t, owner, name)
+    except AttributeError:
+        if not isinstance(owner, (Tensor, HostValue)):
+            t.captures.add("attribute", owner, name, _missing(), f"{type(owner).__name__}.{name}")
+        return default[0]
+
+
+def _missing() -> Any:
+    from .captures import MISSING as ABSENT
+
+    return ABSENT
+
+
+@replaces(hasattr)
+def _hasattr(t: Trace, owner: Any, name: str) -> Any:
+    if isinstance(owner, GraphObject):
+        return run_on_host(t, hasattr, (owner, name), {}, "hasattr", (BOOL,))
+    marker = object()
+    return _getattr(t, owner, name, marker) is not marker
+
+
+@replaces(setattr)
+def _setattr(t: Trace, owner: Any, name: str, value: Any) -> None:
+    set_attribute(t, owner, name, value)
+
+
+@replaces(delattr)
+def _delattr(t: Trace, owner: Any, name: str) -> None:
+    delete_attribute(t, owner, name)
+
+
+@replaces(len)
+def _len(t: Trace, x: Any) -> Any:
+    if isinstance(x, GraphObject):
+        return run_on_host(t, len, (x,), {}, "len", (INT,))
+    seen(t, x)
+    if isinstance(x, Tensor):
+        return x.__len__()
+    method = getattr(type(x), "__len__", None)
+    if isinstance(method, types.FunctionType):
+        return call(t, x.__len__, (), {})
+    return len(x)
+
+
+@replaces(callable)
+def _callable(t: Trace, x: Any) -> bool:
+    return callable(x)
+
+
+# ---- containers ---------------------------------------------------------------------------------
+
+
+def _container(python: Any) -> Callable[..., Any]:
+    def make(t: Trace, *args: Any, **kwargs: Any) -> Any:
+        from .statements import iterate
+
+        if args and isinstance(args[0], GraphObject):
+            return run_on_host(t, python, args, kwargs, python.__name__)
+        if args and python is not dict:
+            made = python(iterate(t, args[0]))
+        elif args and not isinstance(args[0], dict):
+            made = dict(((k, v) for k, v in iterate(t, args[0])), **kwargs)
+        else:
+            if args:
+                seen(t, args[0])
+            made = python(*args, **kwargs)
+        if python is not tuple:
+            t.own[id(made)] = made
+        return made
+
+    return make
+
+
+for _python in (list, tuple, set, frozenset, dict):
+    replaces(_python)(_container(_python))
+
+
+@replaces(reversed)
+def _reversed(t: Trace, items: Any) -> Any:
+    if isinstance(items, Tensor):
+        return iter([items[i] for i in reversed(range(items.shape[0]))])
+    seen(t, items)
+    return reversed(items)
+
+
+@replaces(zip)
+def _zip(t: Trace, *args: Any, **kwargs: Any) -> Any:
+    from .statements import iterate
+
+    return zip(*(_rows(iterate, t, a) for a in args), **kwargs)
+
+
+@replaces(enumerate)
+def _enumerate(t: Trace, items: Any, start: int = 0) -> Any:
+    from .statements import iterate
+
+    return enumerate(_rows(iterate, t, items), start)
+
+
+@replaces(map)
+def _map(t: Trace, function: Any, *args: Any) -> Any:
+    from .statements import iterate
+
+    lists = [list(_rows(iterate, t, a)) for a in args]
+    return iter([call(t, function, row, {}) for row in zip(*lists)])
+
+
+@replaces(filter)
+def _filter(t: Trace, function: Any, items: Any) -> Any:
+    from .statements import iterate
+
+    found = []
+    for x in _rows(iterate, t, items):
+        kept = truth(t, x if function is None else call(t, function, (x,), {}))
+        if not isinstance(kept, bool):
+            raise NeedsValue(
+                "filter: got a condition on a Tensor; the length of the result would be unknown"
+            )
+        if kept:
+            found.append(x)
+    return iter(found)
+
+
+def _rows(iterate: Any, t: Trace, items: Any) -> Any:
+    if isinstance(items, GraphRange):
+        raise NeedsValue("got a range whose length is known only when the compiled function runs")
+    if isinstance(items, Tensor):
+        len(items)
+        return (items[i] for i in range(items.shape[0]))
+    return iterate(t, items)
+
+
+# ---- text and printing --------------------------------------------------------------------------
+
+
+def _text(python: Callable[..., Any]) -> Callable[..., Any]:
+    def make(t: Trace, *args: Any, **kwargs: Any) -> Any:
+        if depends_on_graph(args) or depends_on_graph(kwargs):
+            if t.strict:
+                raise UnsupportedSyntaxError(
+                    f"{python.__name__}: got a Tensor inside jit at STRICT: its text is known only when the function "
+                    f"runs. Use print(x), or jit_syntax_level=LAX"
+                )
+            return run_on_host(t, python, args, kwargs, python.__name__)
+        return native(t, python, args, kwargs)
+
+    return make
+
+
+for _function in (str, repr, format, ascii):
+    replaces(_function)(_text(_function))
+
+
+@replaces(print)
+def _print(t: Trace, *args: Any, **kwargs: Any) -> None:
+    for a in args:
+        seen(t, a)
+    note_effect(t, functools.partial(print_values, **kwargs), args, "print")
+
+
+@replaces(_ops_print)
+def _print_op(t: Trace, *args: Any) -> None:
+    _print(t, *args)
+
+
+# ---- tensors ------------------------------------------------------------------------------------
+
+
+@replaces(Tensor, _tensor_function)
+def _tensor(t: Trace, *args: Any, **kwargs: Any) -> Any:
+    data = args[0] if args else kwargs.get("input_data")
+    if not depends_on_graph(data):
+        if isinstance(data, Tensor):
+            dtype = args[1] if len(args) > 1 else kwargs.get("dtype")
+            return data if dtype is None else data.astype(dtype)
+        return native(t, Tensor, args, kwargs)
+    if isinstance(data, GraphObject):
+        return run_on_host(t, Tensor, args, kwargs, "Tensor")
+    dtype = args[1] if len(args) > 1 else kwargs.get("dtype")
+    return _converted(t, data, dtype)
+
+
+def _converted(t: Trace, data: Any, dtype: Any) -> Any:
+    from ..dtype import as_dtype, float32, promote, scalar_dtype
+    from ..ir.values import EXAMPLES
+
+    wanted = None if dtype is None else as_dtype(dtype)
+    if isinstance(data, Tensor):
+        return data if wanted is None else data.astype(wanted)
+    if isinstance(data, GraphScalar):
+        own = wanted or scalar_dtype(EXAMPLES[data._type])
+        return t.builder.append(to_tensor, (t.builder.host(data),), {"dtype": own})
+    if isinstance(data, (list, tuple)):
+        parts = [_converted(t, x, wanted) if depends_on_graph(x) else Tensor(x) for x in data]
+        if wanted is None:
+            wanted = functools.reduce(promote, [p.dtype for p in parts])
+            if wanted is float32 and not parts:
+                wanted = float32
+        return P.stack([p.astype(wanted) for p in parts])
+    raise ArgumentError(f"Tensor: got {type(data).__name__} inside jit; wanted numbers or Tensors")
+
+
+# ---- what Python alone can do -------------------------------------------------------------------
+
+
+def _python_only(name: str) -> Callable[..., Any]:
+    python = getattr(builtins, name)
+
+    def refuse(t: Trace, *args: Any, **kwargs: Any) -> Any:
+        if t.strict or name in ("locals", "vars", "exec", "eval", "globals", "dir", "__import__", "compile"):
+            raise UnsupportedSyntaxError(
+                f"{name}: the built-in function {name!r} is not supported inside jit; call it outside the compiled function"
+            )
+        return run_on_host(t, python, args, kwargs, name)
+
+    return refuse
+
+
+for _name in ("open", "input", "eval", "exec", "locals", "globals", "vars", "dir", "compile", "__import__"):
+    replaces(getattr(builtins, _name))(_python_only(_name))
+

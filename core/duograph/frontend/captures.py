@@ -1,0 +1,113 @@
+"""What a compiled function read from outside and took as constant, and the check that it is still so."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from ..tensor import Tensor
+
+__all__ = ["Capture", "Captures", "same", "MISSING"]
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+MISSING = _Missing()
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+
+
+@dataclasses.dataclass
+class Capture:
+    """One thing that was read.
+
+    Attributes:
+        kind: "item" of a dict (a global, a dictionary), "index" of a list, "attribute", "cell" (of a closure), "default",
+            "contents" (of a small array or a tensor), "exact": a change of it always compiles again.
+        owner: the object that it was read from.
+        name: key, index or attribute.
+        value: what was read.
+        label: how a user would call it.
+        exact: a change compiles again whatever the policy: the function writes it as well.
+    """
+
+    kind: str
+    owner: Any
+    name: Any
+    value: Any
+    label: str
+    exact: bool = False
+
+    def now(self) -> Any:
+        """What it is now."""
+        kind, owner, name = self.kind, self.owner, self.name
+        if kind == "item":
+            return owner.get(name, MISSING)
+        if kind == "attribute":
+            try:
+                return getattr(owner, name)
+            except AttributeError:
+                return MISSING
+        if kind == "cell":
+            try:
+                return owner.cell_contents
+            except ValueError:
+                return MISSING
+        if kind == "index":
+            try:
+                return owner[name]
+            except (IndexError, KeyError):
+                return MISSING
+        if kind == "length":
+            return len(owner)
+        if kind == "defaults":
+            return owner.__defaults__
+        if kind == "contents":
+            return owner._buf if isinstance(owner, Tensor) else owner.tobytes()
+        assert kind == "keys", kind
+        return tuple(sorted(owner, key=repr)) if isinstance(owner, set) else tuple(owner)
+
+
+def same(old: Any, new: Any) -> bool:
+    """Whether a captured value is what it was: the same object, or an equal plain value of one class."""
+    if old is new:
+        return True
+    if type(old) is not type(new):
+        return False
+    if isinstance(old, _PLAIN):
+        return old == new or (old != old and new != new)
+    if isinstance(old, (tuple, frozenset)):
+        if isinstance(old, frozenset):
+            return old == new
+        return len(old) == len(new) and all(map(same, old, new))
+    if hasattr(old, "__func__"):  # bound methods are made anew at each access
+        return old.__func__ is new.__func__ and old.__self__ is new.__self__
+    if isinstance(old, np.generic):
+        return bool(old == new)
+    return False
+
+
+class Captures:
+    """The captures of one compiled function, in the order of reading."""
+
+    def __init__(self) -> None:
+        self.items: dict[Any, Capture] = {}
+        self.cells: dict[int, Any] = {}  # Cells among the owners
+
+    def add(self, kind: str, owner: Any, name: Any, value: Any, label: str, exact: bool = False) -> None:
+        key = (kind, id(owner), name)
+        found = self.items.get(key)
+        if found is None:
+            self.items[key] = Capture(kind, owner, name, value, label, exact)
+        elif exact:
+            found.exact = True
+
+    def contents(self, owner: Any, label: str = "") -> None:
+        """The data of a small array or of a tensor were looked at while compiling."""
+        value = owner._buf if isinstance(owner, Tensor) else owner.tobytes()
+        what = label or ("a Tensor" if isinstance(owner, Tensor) else "a NumPy array")
+        self.add("contents", owner, None, value, what, exact=isinstance(owner, Tensor))

@@ -1,0 +1,181 @@
+"""Items of tensors, lists, tuples, dicts and objects; lists, dicts and sets change in place."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from ..errors import UnsupportedSyntaxError
+from ..ir.builder import GraphTensor
+from ..ir.values import GraphObject, GraphScalar, NeedsValue, number_of
+from ..tensor import Tensor
+from ..types import INT
+from .branches import select
+from .external import seen
+from .host import depends_on_graph, note_effect, run_on_host
+from .trace import Trace
+
+__all__ = ["get_item", "set_item", "delete_item", "changing", "container_method", "MUTATORS"]
+
+MUTATORS = {
+    "append", "extend", "insert", "pop", "remove", "clear", "reverse", "sort", "update", "setdefault", "popitem",
+    "add", "discard", "__setitem__", "__delitem__", "__iadd__", "difference_update", "intersection_update",
+    "symmetric_difference_update",
+}  # fmt: skip
+# Those that do not look at what is there.
+BLIND = {"append", "extend", "add", "update", "clear", "__setitem__"}
+
+
+def get_item(t: Trace, owner: Any, index: Any) -> Any:
+    """`owner[index]`."""
+    from .calls import call, native
+
+    if isinstance(owner, GraphObject) or _has_object(index):
+        return run_on_host(t, operator.getitem, (owner, index), {}, "getitem")
+    if isinstance(owner, Tensor):
+        return native(t, operator.getitem, (owner, _tensor_index(t, index)), {})
+    seen(t, owner)
+    if isinstance(owner, (list, tuple, str)) and isinstance(index, (Tensor, GraphScalar)):
+        return _picked(t, owner, index)
+    if isinstance(index, slice) and depends_on_graph(index):
+        raise NeedsValue(
+            "slice: got bounds that are known only when the compiled function runs; wanted constants"
+        )
+    own = type(owner)
+    method = getattr(own, "__getitem__", None)
+    if method is not None and hasattr(method, "__code__"):
+        return call(t, owner.__getitem__, (index,), {})
+    if depends_on_graph(index):
+        return run_on_host(t, operator.getitem, (owner, index), {}, "getitem")
+    return owner[index]
+
+
+def _has_object(index: Any) -> bool:
+    if isinstance(index, tuple):
+        return any(map(_has_object, index))
+    if isinstance(index, slice):
+        return any(map(_has_object, (index.start, index.stop, index.step)))
+    return isinstance(index, GraphObject)
+
+
+def _tensor_index(t: Trace, index: Any) -> Any:
+    """An index of a tensor, with host numbers as tensors."""
+    if isinstance(index, GraphScalar):
+        return t.builder.operand(index, None)
+    if isinstance(index, tuple):
+        return tuple(_tensor_index(t, i) for i in index)
+    if isinstance(index, slice) and depends_on_graph(index):
+        raise NeedsValue(
+            "slice: got bounds that are known only when the compiled function runs; the shape of the result would "
+            "be unknown, wanted constants"
+        )
+    return index
+
+
+def _picked(t: Trace, items: Any, index: Any) -> Any:
+    """An item of a tuple or list that a tensor or host number picks."""
+    if isinstance(index, Tensor) and not isinstance(index, GraphTensor):
+        if id(index) in t.fresh:
+            return items[int(index)]
+        index = t.builder.bring(t.state_value(index))
+    n = len(items)
+    i = number_of(index, INT)
+
+    def check(k: int) -> None:
+        if not -n <= k < n:
+            raise IndexError(f"{type(items).__name__} index out of range: got {k}, the length is {n}")
+
+    note_effect(t, check, (i,), "check_index")
+    if n == 0:
+        return None
+
+    def pick(k: int) -> Any:
+        if k == n - 1:
+            return items[k]
+        here = (i == k) | (i == k - n)
+        return select(t, here, lambda: items[k], lambda: pick(k + 1), "the item", ("other item", "item"))
+
+    return pick(0)
+
+
+def set_item(t: Trace, owner: Any, index: Any, value: Any) -> None:
+    """`owner[index] = value`."""
+    from .calls import call, native
+
+    if isinstance(owner, GraphObject):
+        run_on_host(t, operator.setitem, (owner, index, value), {}, "setitem", ())
+    elif isinstance(owner, Tensor):
+        native(t, operator.setitem, (owner, _tensor_index(t, index), value), {})
+    elif isinstance(owner, (list, dict)):
+        if isinstance(index, (Tensor, GraphScalar)) and isinstance(owner, list):
+            _set_picked(t, owner, index, value)
+            return
+        container_method(t, owner, "__setitem__", (index, value), {})
+    elif hasattr(type(owner), "__setitem__") and hasattr(type(owner).__setitem__, "__code__"):
+        call(t, owner.__setitem__, (index, value), {})
+    elif type(owner).__module__ == "numpy":
+        if t.strict:
+            raise UnsupportedSyntaxError(
+                "setitem: got an array of NumPy to write to inside jit at STRICT; wanted a Tensor"
+            )
+        if depends_on_graph(value) or id(owner) not in t.own:
+            run_on_host(t, operator.setitem, (owner, index, value), {}, "setitem", ())
+        else:
+            owner[index] = value
+    else:
+        owner[index] = value
+
+
+def _set_picked(t: Trace, items: list[Any], index: Any, value: Any) -> None:
+    i = number_of(index, INT)
+    n = len(items)
+    for k in range(n):
+        here = (i == k) | (i == k - n)
+        old = items[k]
+        new = select(t, here, lambda: value, lambda old=old: old, f"item {k}", ("other item", "item"))
+        container_method(t, items, "__setitem__", (k, new), {})
+
+
+def delete_item(t: Trace, owner: Any, index: Any) -> None:
+    """`del owner[index]`."""
+    from .calls import call
+
+    if isinstance(owner, GraphObject):
+        run_on_host(t, operator.delitem, (owner, index), {}, "delitem", ())
+    elif isinstance(owner, (list, dict)):
+        container_method(t, owner, "__delitem__", (index,), {})
+    else:
+        call(t, owner.__delitem__, (index,), {})
+
+
+def changing(t: Trace, owner: Any) -> None:
+    """A list, dict or set is about to be changed."""
+    t.touch({list: "list", dict: "dict", set: "set"}.get(type(owner), "list"), owner)
+
+
+def container_method(t: Trace, owner: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A method of a list, dict or set; one from outside changes there too, when the graph runs."""
+    method = getattr(owner, name)
+    if name not in MUTATORS:
+        seen(t, owner)
+        return method(*args, **kwargs)
+    changing(t, owner)
+    outside = t.shadow_of.get(id(owner))
+    if hasattr(outside, "value"):  # one of the arguments
+        note_effect(
+            t, lambda o, a, k: getattr(o, name)(*a, **k), (outside.value(), args, kwargs), f"{type(owner).__name__}.{name}"
+        )
+    elif outside is not None:
+        if name not in BLIND:
+            seen(t, owner)
+        t.exact_owners[id(outside)] = outside
+        t.host_writes = True
+        note_effect(
+            t, lambda a, k: getattr(outside, name)(*a, **k), (args, kwargs), f"{type(owner).__name__}.{name}"
+        )
+    if name == "extend" and isinstance(args[0], Tensor):
+        rows = args[0]
+        return owner.extend(rows[i] for i in range(rows.shape[0]))
+    return method(*args, **kwargs)
+
+

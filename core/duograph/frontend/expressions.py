@@ -1,0 +1,525 @@
+"""Expressions: one function per kind, and the targets of assignments."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import UnsupportedSyntaxError
+from ..ir.builder import GraphTensor
+from ..ir.values import GraphObject, GraphScalar, NeedsValue
+from ..tensor import Tensor
+from .attributes import delete_attribute, get_attribute, set_attribute
+from .branches import negated, select, truth
+from .calls import call, function_of, native
+from .containers import delete_item, get_item, set_item
+from .frames import Frame, load, remove, store
+from .host import depends_on_graph, run_on_host
+from .source import local_names
+from .trace import Trace
+
+__all__ = ["evaluate", "assign", "delete", "evaluate_in_place"]
+
+Run = Callable[[Trace, Frame, Any], Any]
+EXPRESSIONS: dict[type, Run] = {}
+
+
+def expression(*kinds: type) -> Callable[[Run], Run]:
+    def enter(function: Run) -> Run:
+        for kind in kinds:
+            EXPRESSIONS[kind] = function
+        return function
+
+    return enter
+
+
+def evaluate(t: Trace, frame: Frame, node: Any) -> Any:
+    """The value of an expression.
+
+    Raises:
+        UnsupportedSyntaxError: an expression that compiled functions cannot have.
+    """
+    run = EXPRESSIONS.get(type(node))
+    if run is None:
+        name = type(node).__name__
+        raise UnsupportedSyntaxError(
+            f"Unsupported expression {name!r} inside jit. {_REMEDIES.get(name, 'Move it out of the compiled function')}"
+        )
+    return run(t, frame, node)
+
+
+_REMEDIES = {
+    "Yield": "A compiled function cannot be a generator: return a list, or leave the function uncompiled",
+    "YieldFrom": "A compiled function cannot be a generator: return a list, or leave the function uncompiled",
+    "Await": "Wanted a plain function: await outside the compiled function",
+}
+
+
+@expression(ast.Constant)
+def _constant(t: Trace, frame: Frame, node: ast.Constant) -> Any:
+    return node.value
+
+
+@expression(ast.Name)
+def _name(t: Trace, frame: Frame, node: ast.Name) -> Any:
+    return load(t, frame, node.id)
+
+
+@expression(ast.NamedExpr)
+def _walrus(t: Trace, frame: Frame, node: ast.NamedExpr) -> Any:
+    value = evaluate(t, frame, node.value)
+    store(t, frame, node.target.id, value)
+    return value
+
+
+@expression(ast.Attribute)
+def _attribute(t: Trace, frame: Frame, node: ast.Attribute) -> Any:
+    return get_attribute(t, evaluate(t, frame, node.value), mangled(frame, node.attr), node)
+
+
+def mangled(frame: Frame, name: str) -> str:
+    """A private name as Python stores it."""
+    owner = frame.source.class_name
+    if name.startswith("__") and not name.endswith("__") and owner:
+        return f"_{owner.lstrip('_')}{name}"
+    return name
+
+
+@expression(ast.Subscript)
+def _subscript(t: Trace, frame: Frame, node: ast.Subscript) -> Any:
+    value = evaluate(t, frame, node.value)
+    return get_item(t, value, evaluate(t, frame, node.slice))
+
+
+@expression(ast.Slice)
+def _slice(t: Trace, frame: Frame, node: ast.Slice) -> Any:
+    parts = (node.lower, node.upper, node.step)
+    return slice(*[None if p is None else evaluate(t, frame, p) for p in parts])
+
+
+# ---- displays -----------------------------------------------------------------------------------
+
+
+def _items(t: Trace, frame: Frame, nodes: Any) -> list[Any]:
+    from .statements import iterate
+
+    found: list[Any] = []
+    for node in nodes:
+        if isinstance(node, ast.Starred):
+            found.extend(iterate(t, evaluate(t, frame, node.value)))
+        else:
+            found.append(evaluate(t, frame, node))
+    return found
+
+
+@expression(ast.Tuple)
+def _tuple(t: Trace, frame: Frame, node: ast.Tuple) -> Any:
+    return tuple(_items(t, frame, node.elts))
+
+
+@expression(ast.List)
+def _list(t: Trace, frame: Frame, node: ast.List) -> Any:
+    return _made(t, _items(t, frame, node.elts))
+
+
+@expression(ast.Set)
+def _set(t: Trace, frame: Frame, node: ast.Set) -> Any:
+    return _made(t, set(_items(t, frame, node.elts)))
+
+
+@expression(ast.Dict)
+def _dict(t: Trace, frame: Frame, node: ast.Dict) -> Any:
+    made: dict[Any, Any] = {}
+    for k, v in zip(node.keys, node.values, strict=True):
+        if k is None:
+            made.update(evaluate(t, frame, v))
+        else:
+            key = evaluate(t, frame, k)
+            made[key] = evaluate(t, frame, v)
+    return _made(t, made)
+
+
+def _made(t: Trace, value: Any) -> Any:
+    t.own[id(value)] = value
+    return value
+
+
+# ---- operators ----------------------------------------------------------------------------------
+
+_BINARY: dict[type, Callable[..., Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow,
+    ast.MatMult: operator.matmul, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
+}  # fmt: skip
+_IN_PLACE: dict[type, Callable[..., Any]] = {
+    ast.Add: operator.iadd, ast.Sub: operator.isub, ast.Mult: operator.imul, ast.Div: operator.itruediv,
+    ast.FloorDiv: operator.ifloordiv, ast.Mod: operator.imod, ast.Pow: operator.ipow,
+    ast.MatMult: operator.imatmul, ast.BitAnd: operator.iand, ast.BitOr: operator.ior,
+    ast.BitXor: operator.ixor, ast.LShift: operator.ilshift, ast.RShift: operator.irshift,
+}  # fmt: skip
+_UNARY: dict[type, Callable[..., Any]] = {
+    ast.UAdd: operator.pos, ast.USub: operator.neg, ast.Invert: operator.invert,
+}  # fmt: skip
+_COMPARE: dict[type, Callable[..., Any]] = {
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
+    ast.Gt: operator.gt, ast.GtE: operator.ge,
+}  # fmt: skip
+
+
+@expression(ast.BinOp)
+def _binary(t: Trace, frame: Frame, node: ast.BinOp) -> Any:
+    x = evaluate(t, frame, node.left)
+    y = evaluate(t, frame, node.right)
+    return apply(t, _BINARY[type(node.op)], x, y)
+
+
+def apply(t: Trace, function: Callable[..., Any], *operands: Any) -> Any:
+    """An operator on values of any kind."""
+    if any(isinstance(x, GraphObject) for x in operands):
+        return run_on_host(t, function, operands, {}, function.__name__)
+    for x in operands:
+        if type(x) is list and id(x) in t.shadow_of:  # a new list, whatever it was
+            break
+    return native(t, function, operands, {})
+
+
+@expression(ast.UnaryOp)
+def _unary(t: Trace, frame: Frame, node: ast.UnaryOp) -> Any:
+    x = evaluate(t, frame, node.operand)
+    if isinstance(node.op, ast.Not):
+        return negated(truth(t, x))
+    return apply(t, _UNARY[type(node.op)], x)
+
+
+@expression(ast.BoolOp)
+def _bool(t: Trace, frame: Frame, node: ast.BoolOp) -> Any:
+    return _chain(t, frame, node.values, isinstance(node.op, ast.And))
+
+
+def _chain(t: Trace, frame: Frame, nodes: list[Any], conjunction: bool) -> Any:
+    value = evaluate(t, frame, nodes[0])
+    if len(nodes) == 1:
+        return value
+    cond = truth(t, value)
+    if isinstance(cond, bool):
+        return _chain(t, frame, nodes[1:], conjunction) if cond is conjunction else value
+
+    def rest() -> Any:
+        return _chain(t, frame, nodes[1:], conjunction)
+
+    def short() -> Any:
+        return value
+
+    what = "the value of `and`" if conjunction else "the value of `or`"
+    names = ("left", "right") if conjunction else ("right", "left")
+    return select(t, cond, *((rest, short) if conjunction else (short, rest)), what, names)
+
+
+@expression(ast.IfExp)
+def _if_expression(t: Trace, frame: Frame, node: ast.IfExp) -> Any:
+    cond = truth(t, evaluate(t, frame, node.test))
+    if isinstance(cond, bool):
+        return evaluate(t, frame, node.body if cond else node.orelse)
+    return select(
+        t, cond, lambda: evaluate(t, frame, node.body), lambda: evaluate(t, frame, node.orelse), "the value"
+    )
+
+
+@expression(ast.Compare)
+def _compare(t: Trace, frame: Frame, node: ast.Compare) -> Any:
+    left = evaluate(t, frame, node.left)
+    return _comparisons(t, frame, left, list(zip(node.ops, node.comparators, strict=True)))
+
+
+def _comparisons(t: Trace, frame: Frame, left: Any, rest: list[Any]) -> Any:
+    op, node = rest[0]
+    right = evaluate(t, frame, node)
+    found = _compared(t, op, left, right)
+    if len(rest) == 1:
+        return found
+    cond = truth(t, found)
+    if isinstance(cond, bool):
+        return _comparisons(t, frame, right, rest[1:]) if cond else found
+    return select(
+        t, cond, lambda: _comparisons(t, frame, right, rest[1:]), lambda: found, "the comparison"
+    )
+
+
+def _compared(t: Trace, op: Any, x: Any, y: Any) -> Any:
+    if isinstance(op, ast.Is):
+        return _identical(t, x, y)
+    if isinstance(op, ast.IsNot):
+        return negated(_identical(t, x, y))
+    if isinstance(op, (ast.In, ast.NotIn)):
+        found = _contained(t, x, y)
+        return negated(found) if isinstance(op, ast.NotIn) else found
+    return apply(t, _COMPARE[type(op)], x, y)
+
+
+def _identical(t: Trace, x: Any, y: Any) -> Any:
+    for a, b in ((x, y), (y, x)):
+        if isinstance(a, GraphObject):
+            return truth(t, run_on_host(t, operator.is_, (a, b), {}, "is_"))
+        if isinstance(a, GraphScalar) and (b is True or b is False):
+            return a == b if a._type.name == "bool" else False
+    if isinstance(x, GraphTensor) and isinstance(y, GraphTensor):
+        return x is y or (x._builder is y._builder and x._id == y._id)
+    return x is y
+
+
+def _contained(t: Trace, x: Any, y: Any) -> Any:
+    if isinstance(y, GraphObject) or isinstance(x, GraphObject):
+        return truth(t, run_on_host(t, operator.contains, (y, x), {}, "contains"))
+    if isinstance(y, (tuple, list)) and (depends_on_graph(x) or depends_on_graph(y)):
+        found: Any = False
+        from .branches import either
+
+        for item in y:
+            if x is item:
+                return True
+            equal = native(t, operator.eq, (x, item), {})
+            if isinstance(equal, Tensor) and equal.size != 1:
+                equal = equal.all()
+            found = either(found, truth(t, equal))
+            if found is True:
+                return True
+        return found
+    return native(t, operator.contains, (y, x), {})
+
+
+# ---- calls --------------------------------------------------------------------------------------
+
+
+@expression(ast.Call)
+def _call(t: Trace, frame: Frame, node: ast.Call) -> Any:
+    from .spans import span_of
+
+    if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args:
+        return _super(t, frame)
+    function = evaluate(t, frame, node.func)
+    args = _items(t, frame, node.args)
+    kwargs: dict[str, Any] = {}
+    for k in node.keywords:
+        value = evaluate(t, frame, k.value)
+        if k.arg is None:
+            for name, v in dict(value).items():
+                if name in kwargs:
+                    raise TypeError(f"got multiple values for keyword argument {name!r}")
+                kwargs[name] = v
+        else:
+            kwargs[k.arg] = value
+    before = frame.node
+    frame.node = node
+    t.builder.span = span_of(frame.source, node)
+    found = call(t, function, tuple(args), kwargs)
+    frame.node = before
+    return found
+
+
+def _super(t: Trace, frame: Frame) -> Any:
+    outer: Frame | None = frame
+    while outer is not None and "__class__" not in outer.closure:
+        outer = outer.parent
+    if outer is None or outer.first is None:
+        raise RuntimeError("super(): no arguments")
+    return super(outer.closure["__class__"].cell_contents, outer.first)
+
+
+@expression(ast.Lambda)
+def _lambda(t: Trace, frame: Frame, node: ast.Lambda) -> Any:
+    return function_of(t, frame, node)
+
+
+# ---- comprehensions -----------------------------------------------------------------------------
+
+
+@expression(ast.ListComp, ast.GeneratorExp)
+def _list_comprehension(t: Trace, frame: Frame, node: Any) -> Any:
+    found: list[Any] = []
+    _comprehend(t, frame, node, lambda inner: found.append(evaluate(t, inner, node.elt)))
+    return _made(t, found)
+
+
+@expression(ast.SetComp)
+def _set_comprehension(t: Trace, frame: Frame, node: ast.SetComp) -> Any:
+    found: set[Any] = set()
+    _comprehend(t, frame, node, lambda inner: found.add(evaluate(t, inner, node.elt)))
+    return _made(t, found)
+
+
+@expression(ast.DictComp)
+def _dict_comprehension(t: Trace, frame: Frame, node: ast.DictComp) -> Any:
+    found: dict[Any, Any] = {}
+
+    def add(inner: Frame) -> None:
+        key = evaluate(t, inner, node.key)
+        found[key] = evaluate(t, inner, node.value)
+
+    _comprehend(t, frame, node, add)
+    return _made(t, found)
+
+
+def _comprehend(t: Trace, frame: Frame, node: Any, add: Callable[[Frame], None]) -> None:
+    names = getattr(node, "_duograph_names", None)
+    if names is None:
+        names = node._duograph_names = local_names(node)[0]
+    _generators(t, frame.inner(names, len(t.journals)), frame, node.generators, add)
+
+
+def _generators(t: Trace, inner: Frame, source: Frame, generators: Any, add: Any) -> None:
+    from .ranges import GraphRange
+    from .statements import iterate
+
+    first, *rest = generators
+    items = evaluate(t, source, first.iter)
+    if isinstance(items, (GraphRange, GraphScalar, GraphObject)):
+        raise NeedsValue(
+            "comprehension: got a length that is known only when the compiled function runs; wanted a constant"
+        )
+    for item in iterate(t, items):
+        assign(t, inner, first.target, item)
+        kept = True
+        for condition in first.ifs:
+            found = truth(t, evaluate(t, inner, condition))
+            if not isinstance(found, bool):
+                raise NeedsValue(
+                    "comprehension: got a condition on a Tensor; the length of the result would be unknown"
+                )
+            if not found:
+                kept = False
+                break
+        if not kept:
+            continue
+        if rest:
+            _generators(t, inner, inner, rest, add)
+        else:
+            add(inner)
+
+
+# ---- strings ------------------------------------------------------------------------------------
+
+
+@expression(ast.JoinedStr)
+def _joined(t: Trace, frame: Frame, node: ast.JoinedStr) -> Any:
+    parts = [evaluate(t, frame, v) for v in node.values]
+    if any(isinstance(p, GraphObject) for p in parts):
+        return run_on_host(t, lambda *p: "".join(map(str, p)), tuple(parts), {}, "join")
+    return "".join(parts)
+
+
+@expression(ast.FormattedValue)
+def _formatted(t: Trace, frame: Frame, node: ast.FormattedValue) -> Any:
+    value = evaluate(t, frame, node.value)
+    spec = "" if node.format_spec is None else evaluate(t, frame, node.format_spec)
+    convert = {-1: None, 115: str, 114: repr, 97: ascii}[node.conversion]
+
+    def text(v: Any, s: str) -> str:
+        return format(v if convert is None else convert(v), s)
+
+    if depends_on_graph(value) or depends_on_graph(spec):
+        return run_on_host(t, text, (value, spec), {}, "format")
+    return native(t, text, (value, spec), {})
+
+
+@expression(ast.Starred)
+def _starred(t: Trace, frame: Frame, node: ast.Starred) -> Any:
+    return evaluate(t, frame, node.value)
+
+
+# ---- targets ------------------------------------------------------------------------------------
+
+
+def assign(t: Trace, frame: Frame, target: Any, value: Any) -> None:
+    """Assign to a name, an attribute, an item, or a pattern of them."""
+    if isinstance(target, ast.Name):
+        store(t, frame, target.id, value)
+    elif isinstance(target, ast.Attribute):
+        owner = evaluate(t, frame, target.value)
+        set_attribute(t, owner, mangled(frame, target.attr), value)
+    elif isinstance(target, ast.Subscript):
+        owner = evaluate(t, frame, target.value)
+        set_item(t, owner, evaluate(t, frame, target.slice), value)
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        _unpack(t, frame, target.elts, value)
+    else:
+        raise UnsupportedSyntaxError(f"Unsupported target {type(target).__name__!r} inside jit")
+
+
+def _unpack(t: Trace, frame: Frame, targets: list[Any], value: Any) -> None:
+    from .statements import iterate
+
+    if isinstance(value, (GraphObject, GraphScalar)):
+        raise NeedsValue("unpack: got a value that is known only when the compiled function runs")
+    items = list(iterate(t, value))
+    stars = [i for i, x in enumerate(targets) if isinstance(x, ast.Starred)]
+    if not stars:
+        if len(items) > len(targets):
+            raise ValueError(f"too many values to unpack (expected {len(targets)})")
+        if len(items) < len(targets):
+            raise ValueError(
+                f"not enough values to unpack (expected {len(targets)}, got {len(items)})"
+            )
+        for target, item in zip(targets, items, strict=True):
+            assign(t, frame, target, item)
+        return
+    star = stars[0]
+    after = len(targets) - star - 1
+    if len(items) < len(targets) - 1:
+        raise ValueError(
+            f"not enough values to unpack (expected at least {len(targets) - 1}, got {len(items)})"
+        )
+    for target, item in zip(targets[:star], items):
+        assign(t, frame, target, item)
+    assign(t, frame, targets[star].value, _made(t, items[star : len(items) - after]))
+    for target, item in zip(targets[star + 1 :], items[len(items) - after :]):
+        assign(t, frame, target, item)
+
+
+def delete(t: Trace, frame: Frame, target: Any) -> None:
+    """`del target`."""
+    if isinstance(target, ast.Name):
+        remove(t, frame, target.id)
+    elif isinstance(target, ast.Subscript):
+        owner = evaluate(t, frame, target.value)
+        delete_item(t, owner, evaluate(t, frame, target.slice))
+    elif isinstance(target, ast.Attribute):
+        delete_attribute(t, evaluate(t, frame, target.value), mangled(frame, target.attr))
+    else:
+        for x in target.elts:
+            delete(t, frame, x)
+
+
+def evaluate_in_place(t: Trace, frame: Frame, node: ast.AugAssign) -> None:
+    """`target += value`: a tensor, number or tuple is rebound, a list or a set changes in place."""
+    target = node.target
+    if isinstance(target, ast.Name):
+        old = load(t, frame, target.id)
+        store(t, frame, target.id, _augmented(t, node, old, evaluate(t, frame, node.value)))
+    elif isinstance(target, ast.Attribute):
+        owner = evaluate(t, frame, target.value)
+        name = mangled(frame, target.attr)
+        old = get_attribute(t, owner, name, target)
+        set_attribute(t, owner, name, _augmented(t, node, old, evaluate(t, frame, node.value)))
+    else:
+        owner = evaluate(t, frame, target.value)
+        index = evaluate(t, frame, target.slice)
+        old = get_item(t, owner, index)
+        set_item(t, owner, index, _augmented(t, node, old, evaluate(t, frame, node.value)))
+
+
+def _augmented(t: Trace, node: ast.AugAssign, old: Any, value: Any) -> Any:
+    kind = type(node.op)
+    if isinstance(old, list) and kind is ast.Add:
+        call(t, old.extend, (value,), {})
+        return old
+    if isinstance(old, (list, dict, set)):
+        from .containers import changing
+
+        changing(t, old)
+        return _IN_PLACE[kind](old, value)
+    if isinstance(old, Tensor) or not hasattr(type(old), f"__i{_BINARY[kind].__name__.strip('_')}__"):
+        return apply(t, _BINARY[kind], old, value)
+    return apply(t, _IN_PLACE[kind], old, value)

@@ -1,0 +1,174 @@
+"""Graph nodes that run Python: what they are given, and what they give back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..ir.builder import GraphTensor
+from ..ir.control import HostCall, host_call
+from ..ir.values import HostValue
+from ..tensor import Tensor
+from ..types import OBJECT
+from .trace import Trace
+
+__all__ = ["constant_call", "leaves", "rebuilt", "run_on_host", "depends_on_graph", "note_effect"]
+
+_calls: dict[Any, HostCall] = {}
+
+
+def constant_call(function: Callable[..., Any], name: str) -> HostCall:
+    """A HostCall."""
+    return HostCall(function, name)
+
+
+class Leaf:
+    """Stands for operand `index` in a nest of arguments."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+
+def leaves(t: Trace, value: Any, found: list[Any]) -> Any:
+    """The nest with its graph values replaced by Leafs; they go to `found`.
+
+    Eager tensors from outside are graph values here: the function may have written them.
+    """
+    if isinstance(value, (GraphTensor, HostValue)):
+        found.append(t.builder.bring(value))
+        return Leaf(len(found) - 1)
+    if isinstance(value, Tensor):
+        slot = t.slots.get(id(value))
+        if slot is None or slot.current is slot.incoming:
+            return value  # the object itself: the host sees what it holds then
+        found.append(t.builder.bring(slot.current))
+        return Leaf(len(found) - 1)
+    if type(value) in (tuple, list) or hasattr(value, "_fields"):
+        items = [leaves(t, v, found) for v in value]
+        if isinstance(value, list):
+            return items
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if type(value) is dict:
+        return {k: leaves(t, v, found) for k, v in value.items()}
+    if type(value) is slice:
+        return slice(*[leaves(t, v, found) for v in (value.start, value.stop, value.step)])
+    return value
+
+
+def rebuilt(nest: Any, values: Any) -> Any:
+    """A nest with its Leafs replaced."""
+    if isinstance(nest, Leaf):
+        return values[nest.index]
+    if type(nest) in (tuple, list) or hasattr(nest, "_fields"):
+        items = [rebuilt(v, values) for v in nest]
+        if isinstance(nest, list):
+            return items
+        return type(nest)(*items) if hasattr(nest, "_fields") else tuple(items)
+    if type(nest) is dict:
+        return {k: rebuilt(v, values) for k, v in nest.items()}
+    if type(nest) is slice:
+        return slice(*[rebuilt(v, values) for v in (nest.start, nest.stop, nest.step)])
+    return nest
+
+
+def depends_on_graph(value: Any) -> bool:
+    """Whether a nest holds a value that is known only when the graph runs."""
+    if isinstance(value, (GraphTensor, HostValue)):
+        return True
+    if isinstance(value, (tuple, list, set, frozenset)):
+        return any(map(depends_on_graph, value))
+    if isinstance(value, dict):
+        return any(map(depends_on_graph, value.values()))
+    if isinstance(value, slice):
+        return any(map(depends_on_graph, (value.start, value.stop, value.step)))
+    return False
+
+
+def host_types(values: list[Any]) -> tuple[Any, ...]:
+    return tuple(v._type for v in values)
+
+
+def run_on_host(
+    t: Trace,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    name: str,
+    types: tuple[Any, ...] = (OBJECT,),
+) -> Any:
+    """A node that calls `function` when the graph runs, at this place of the program order.
+
+    Writes before it are made first, and what it may have written is read again after it.
+
+    Returns:
+        the results as graph values: one, or a tuple for several types, None for none.
+    """
+    found: list[Any] = []
+    nest = leaves(t, (args, kwargs), found)
+    commits = commit_writes(t, found)
+    span = t.builder.span
+
+    def run(*values: Any) -> tuple[Any, ...]:
+        for target, index in commits:
+            target._rebind(values[index])
+        given, named = rebuilt(nest, values)
+        try:
+            result = function(*given, **named)
+        except Exception as error:
+            _place(error, span)
+            raise
+        if not types:
+            return ()
+        return (result,) if len(types) == 1 else tuple(result)
+
+    out = t.builder.append(
+        host_call, tuple(found), {"run": HostCall(run, name), "types": tuple(types)}
+    )
+    if not types:
+        return None
+    return out[0] if len(types) == 1 else out
+
+
+def commit_writes(t: Trace, found: list[Any]) -> list[tuple[Tensor, int]]:
+    """Let the host see what was written so far: pairs of a tensor from outside and the operand with its value."""
+    commits = []
+    for slot in t.slots.values():
+        if not slot.fresh and slot.current is not slot.incoming:
+            found.append(t.builder.bring(slot.current))
+            commits.append((slot.tensor, len(found) - 1))
+    return commits
+
+
+def note_effect(
+    t: Trace, function: Callable[..., Any], args: tuple[Any, ...], name: str, commit: bool = False
+) -> None:
+    """A node without results that runs Python: a print, a write to an object outside, a raise."""
+    found: list[Any] = []
+    nest = leaves(t, args, found)
+    commits = commit_writes(t, found) if commit else []
+    span = t.builder.span
+
+    def run(*values: Any) -> tuple[Any, ...]:
+        for target, index in commits:
+            target._rebind(values[index])
+        try:
+            function(*rebuilt(nest, values))
+        except Exception as error:
+            _place(error, span)
+            raise
+        return ()
+
+    t.builder.append(host_call, tuple(found), {"run": HostCall(run, name), "types": ()})
+
+
+def _place(error: Exception, span: Any) -> None:
+    """Remember where in the user's source an error arose, unless it says so already."""
+    if span is not None and not hasattr(error, "_duograph_span"):
+        try:
+            error._duograph_span = span  # type: ignore[attr-defined]
+        except AttributeError:  # an exception class with slots
+            pass
+
+

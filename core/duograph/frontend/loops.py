@@ -1,0 +1,264 @@
+"""What a loop whose condition is a tensor becomes: a `while_loop` that carries what a turn writes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import JoinError
+from ..ir.control import while_loop
+from ..ir.values import GraphScalar, HostValue, kind_of
+from ..tensor import Tensor
+from ..types import TensorType
+from .branches import _label, as_flag, describe, filler
+from .builder import StagedBuilder
+from .captures import same
+from .trace import MISSING, Trace, read_location, write_location
+from .values import NOTHING, Maybe, Undefined
+
+__all__ = ["graph_loop"]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Graph:
+    """A leaf that is carried, of this type."""
+
+    type: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class _Late:
+    """A name that only the loop binds; its kind."""
+
+    kind: Any
+
+
+class _Constant:
+    """A leaf that the loop does not change."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def _kind(old: Any, new: Any, what: str) -> Any:
+    """What is carried under a name that holds `old` before a turn and `new` after it."""
+    if old is MISSING or old is NOTHING or isinstance(old, (Undefined, Maybe)):
+        if _nothing(new):
+            return _Constant(old)
+        new = new.value if isinstance(new, Maybe) else new
+        return _Late(_kind(new, new, what))
+    if isinstance(old, Tensor) and isinstance(new, Tensor):
+        if old._type.plain is not new._type.plain:
+            raise _changed(what, old, new)
+        return _Graph(old._type.plain)
+    a, b = kind_of(old), kind_of(new)
+    if a is not None and b is not None:
+        if a is not b:
+            raise _changed(what, old, new)
+        known = not isinstance(old, GraphScalar) and not isinstance(new, GraphScalar)
+        return _Constant(old) if known and repr(old) == repr(new) else _Graph(a)
+    if isinstance(old, HostValue) and isinstance(new, HostValue) and old._type is new._type:
+        return _Graph(old._type)
+    if type(old) is type(new) and isinstance(old, (tuple, list)):
+        if len(old) != len(new):
+            raise _changed(what, old, new)
+        items = [_kind(x, y, f"{what}[{i}]") for i, (x, y) in enumerate(zip(old, new))]
+        if isinstance(old, list):
+            return items
+        return type(old)(*items) if hasattr(old, "_fields") else tuple(items)
+    if isinstance(old, dict) and isinstance(new, dict):
+        if list(old) != list(new):
+            raise _changed(what, old, new)
+        return {k: _kind(old[k], new[k], f"{what}[{k!r}]") for k in old}
+    if same(old, new):
+        return _Constant(old)
+    raise _changed(what, old, new)
+
+
+def _nothing(value: Any) -> bool:
+    return value is MISSING or value is NOTHING or isinstance(value, Undefined)
+
+
+def _changed(what: str, old: Any, new: Any) -> JoinError:
+    return JoinError(
+        f"Cannot join the return values of different branches: {what} is {describe(old)} before a turn of "
+        f"the loop and {describe(new)} after it; the condition of the loop is a Tensor, wanted the same "
+        f"type, shape and length at every turn (give it that type before the loop)"
+    )
+
+
+def _entering(kind: Any, builder: StagedBuilder) -> Any:
+    """The value of a name at the start of a turn, with new parameters for what is carried."""
+    if isinstance(kind, _Graph):
+        return builder.parameter(kind.type)
+    if isinstance(kind, _Late):
+        _entering(kind.kind, builder)
+        return MISSING
+    if isinstance(kind, _Constant):
+        return kind.value
+    if isinstance(kind, dict):
+        return {k: _entering(v, builder) for k, v in kind.items()}
+    items = [_entering(v, builder) for v in kind]
+    if isinstance(kind, list):
+        return items
+    return type(kind)(*items) if hasattr(kind, "_fields") else tuple(items)
+
+
+def _leaving(kind: Any, value: Any, builder: Any, out: list[Any]) -> None:
+    """The carried leaves of a value, as values of `builder`."""
+    if isinstance(kind, _Graph):
+        if isinstance(kind.type, TensorType):
+            out.append(builder.operand(value, None))
+        else:
+            out.append(builder.host(value))
+    elif isinstance(kind, _Late):
+        if _nothing(value):
+            _fill(kind.kind, builder, out)
+        else:
+            _leaving(kind.kind, value.value if isinstance(value, Maybe) else value, builder, out)
+    elif isinstance(kind, dict):
+        for k, v in kind.items():
+            _leaving(v, value[k], builder, out)
+    elif not isinstance(kind, _Constant):
+        for k, v in zip(kind, value):
+            _leaving(k, v, builder, out)
+
+
+def _fill(kind: Any, builder: Any, out: list[Any]) -> None:
+    if isinstance(kind, _Graph):
+        out.append(filler(builder, kind.type))
+    elif isinstance(kind, dict):
+        for v in kind.values():
+            _fill(v, builder, out)
+    elif isinstance(kind, (tuple, list)):
+        for v in kind:
+            _fill(v, builder, out)
+
+
+def _after(kind: Any, results: Any, name: str, ran: Any) -> Any:
+    """The value of a name after the loop."""
+    if isinstance(kind, _Graph):
+        return next(results)
+    if isinstance(kind, _Late):
+        value = _after(kind.kind, results, name, ran)
+        return value if ran is True else Maybe(name, value, ran)
+    if isinstance(kind, _Constant):
+        return kind.value
+    if isinstance(kind, dict):
+        return {k: _after(v, results, name, ran) for k, v in kind.items()}
+    items = [_after(v, results, name, ran) for v in kind]
+    if isinstance(kind, list):
+        return items
+    return type(kind)(*items) if hasattr(kind, "_fields") else tuple(items)
+
+
+def _alike(a: Any, b: Any) -> bool:
+    if isinstance(a, _Constant) and isinstance(b, _Constant):
+        return same(a.value, b.value)
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(_alike(a[k], b[k]) for k in a)
+    if isinstance(a, (tuple, list)):
+        return len(a) == len(b) and all(map(_alike, a, b))
+    if isinstance(a, _Late):
+        return _alike(a.kind, b.kind)
+    return bool(a == b)
+
+
+def graph_loop(t: Trace, predicate: Any, step: Callable[[], Any], ran: Any) -> None:
+    """Run `step` while the predicate holds.
+
+    Args:
+        predicate: a bool of the graph: whether there is a first turn.
+        step: evaluates one turn, returns whether there is another: a bool of the graph, or a Python one.
+        ran: whether names that only the loop binds are bound after it: True, or a bool of the graph.
+    """
+    _, _, changes = t.apart(step)
+    locations = {key: location for key, (location, _) in changes.items()}
+    before = {key: read_location(*location) for key, location in locations.items()}
+    kinds = {
+        key: _kind(before[key], changes[key][1], _label(locations[key])) for key in locations
+    }
+    for _ in range(8):
+        child = StagedBuilder(t, t.builder)
+        t.journals.append({})
+        try:
+            with child.current():
+                for key, location in locations.items():
+                    t.put(location, _entering(kinds[key], child))
+                following = step()
+                journal = t.journals[-1]
+                ends = {key: read_location(*location) for key, (location, _) in journal.items()}
+        finally:
+            journal = t.journals.pop()
+            for location, old in reversed(list(journal.values())):
+                write_location(*location, old)
+        stable = True
+        for key, (location, _) in journal.items():
+            if key not in locations:
+                locations[key] = location
+                before[key] = read_location(*location)
+                kinds[key] = _kind(before[key], ends[key], _label(location))
+                stable = False
+            else:
+                wider = _wider(kinds[key], before[key], ends[key], _label(location))
+                if not _alike(wider, kinds[key]):
+                    kinds[key] = wider
+                    stable = False
+        if stable:
+            break
+    else:
+        raise JoinError(
+            "Cannot join the return values of different branches: a loop whose condition is a Tensor "
+            "changes the types of its variables at every turn; wanted fixed types"
+        )
+    outputs: list[Any] = []
+    with child.current():
+        for key in locations:
+            _leaving(kinds[key], ends[key], child, outputs)
+        host = isinstance(predicate, GraphScalar) and isinstance(following, (bool, GraphScalar))
+        last = child.host(following) if host else as_flag(following)
+    parent = t.builder
+    first = parent.host(predicate) if host else as_flag(predicate)
+    inits: list[Any] = []
+    for key in locations:
+        _leaving(kinds[key], before[key], parent, inits)
+    outer = list(child.outer)
+    body = child.closed([last, *outputs], outer)
+    operands = (first, *inits, *(parent.tensor(i) for i in outer))
+    found = parent.append(while_loop, operands, {"body": body, "n_carry": len(inits)})
+    results = iter(found)
+    for key, location in locations.items():
+        t.put(location, _after(kinds[key], results, _label(location), ran))
+
+
+def _wider(kind: Any, old: Any, new: Any, what: str) -> Any:
+    """The kind that also holds `new`, which a turn that started from `kind` ended with."""
+    if isinstance(kind, _Late):
+        if _nothing(new):
+            return kind
+        new = new.value if isinstance(new, Maybe) else new
+        return _Late(_wider(kind.kind, new, new, what))
+    if isinstance(kind, _Graph):
+        if isinstance(new, (Tensor, HostValue)):
+            if new._type.plain is kind.type:
+                return kind
+        elif kind_of(new) is kind.type:
+            return kind
+        raise _changed(what, old, new)
+    if isinstance(kind, _Constant):
+        return _kind(old, new, what)
+    if isinstance(kind, dict):
+        if not isinstance(new, dict) or list(new) != list(kind):
+            raise _changed(what, old, new)
+        return {k: _wider(kind[k], old[k], new[k], f"{what}[{k!r}]") for k in kind}
+    if type(new) is not type(kind) or len(new) != len(kind):
+        raise _changed(what, old, new)
+    items = [_wider(k, o, n, what) for k, o, n in zip(kind, old, new)]
+    if isinstance(kind, list):
+        return items
+    return type(kind)(*items) if hasattr(kind, "_fields") else tuple(items)
+
+

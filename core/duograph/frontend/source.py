@@ -1,0 +1,230 @@
+"""The syntax tree of a function, found in its file, a notebook cell or whatever else `linecache` knows."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+import textwrap
+from types import CodeType, FunctionType
+from typing import Any
+
+from ..errors import UnsupportedSyntaxError
+
+__all__ = ["Source", "source_of", "local_names"]
+
+FunctionNode = ast.FunctionDef | ast.Lambda | ast.AsyncFunctionDef
+
+
+class Source:
+    """A function as syntax.
+
+    Attributes:
+        node: FunctionDef or Lambda.
+        file: file name, for messages.
+        lines: the lines of the file.
+        class_name: of the class that defines the method, for private names.
+    """
+
+    __slots__ = ("node", "file", "lines", "class_name", "name", "locals", "globals", "nonlocals", "body")
+
+    def __init__(self, node: Any, file: str, lines: list[str], class_name: str) -> None:
+        self.node = node
+        self.file = file
+        self.lines = lines
+        self.class_name = class_name
+        self.name: str = getattr(node, "name", "<lambda>")
+        self.locals, self.globals, self.nonlocals = local_names(node)
+        body = node.body
+        if isinstance(node, ast.Lambda):
+            made = ast.Return(value=body)
+            body = [ast.copy_location(made, body)]
+        self.body: list[ast.stmt] = body
+
+    def inner(self, node: Any) -> Source:
+        """A function that this one defines."""
+        found: Source | None = getattr(node, "_duograph_source", None)
+        if found is None:
+            found = node._duograph_source = Source(node, self.file, self.lines, self.class_name)
+        return found
+
+
+_by_code: dict[CodeType, Source] = {}
+_files: dict[str, tuple[Any, dict[tuple[int, str], list[Any]]]] = {}
+
+
+def source_of(function: FunctionType) -> Source:
+    """The source of a Python function.
+
+    Raises:
+        UnsupportedSyntaxError: there is none to be found.
+    """
+    code = function.__code__
+    found = _by_code.get(code)
+    if found is None:
+        if len(_by_code) > 4096:
+            _by_code.clear()
+        found = _by_code[code] = _find(function, code)
+    return found
+
+
+def _find(function: FunctionType, code: CodeType) -> Source:
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    if not lines:
+        raise _missing(function, code)
+    try:
+        nodes = _index(code.co_filename, lines)
+    except SyntaxError:
+        nodes = _index_block(function, code)
+    found = nodes.get((code.co_firstlineno, code.co_name), [])
+    if not found:
+        raise _missing(function, code)
+    node = found[0] if len(found) == 1 else _closest(found, code)
+    parts = function.__qualname__.split(".")
+    class_name = parts[-2] if len(parts) > 1 and parts[-2] != "<locals>" else ""
+    return Source(node, code.co_filename, lines, class_name)
+
+
+def _missing(function: FunctionType, code: CodeType) -> UnsupportedSyntaxError:
+    return UnsupportedSyntaxError(
+        f"jit: got {function.__qualname__}, whose source cannot be found (it was compiled from "
+        f"{code.co_filename!r}); wanted a function from a file, a notebook or a shell that keeps its "
+        f"source in `linecache`. Put the function into a file"
+    )
+
+
+def _index(file: str, lines: list[str]) -> dict[tuple[int, str], list[Any]]:
+    """Every function of a file, by first line (of a decorator, if any) and name."""
+    text = "".join(lines)
+    kept = _files.get(file)
+    if kept is not None and kept[0] == text:
+        return kept[1]
+    nodes: dict[tuple[int, str], list[Any]] = {}
+    _collect(ast.parse(text), nodes)
+    _files[file] = (text, nodes)
+    return nodes
+
+
+def _collect(tree: ast.AST, nodes: dict[tuple[int, str], list[Any]]) -> None:
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+            nodes.setdefault((first, node.name), []).append(node)
+        elif isinstance(node, ast.Lambda):
+            nodes.setdefault((node.lineno, "<lambda>"), []).append(node)
+
+
+def _index_block(function: FunctionType, code: CodeType) -> dict[tuple[int, str], list[Any]]:
+    """A file that does not parse as a whole, such as a notebook cell with magics: the function's block alone."""
+    try:
+        block, first = inspect.getsourcelines(function)
+        tree = ast.parse(textwrap.dedent("".join(block)))
+    except (OSError, SyntaxError):
+        raise _missing(function, code) from None
+    ast.increment_lineno(tree, first - 1)
+    nodes: dict[tuple[int, str], list[Any]] = {}
+    _collect(tree, nodes)
+    return nodes
+
+
+def _closest(nodes: list[Any], code: CodeType) -> Any:
+    """Of several functions that begin on one line (lambdas), the one that holds the code's instructions."""
+    if hasattr(code, "co_positions"):
+        places = [
+            (p[0], p[2]) for p in code.co_positions() if p[0] is not None and p[2] is not None
+        ]
+        for node in sorted(nodes, key=lambda n: n.end_col_offset - n.col_offset):
+            body = node.body if isinstance(node, ast.Lambda) else node
+            start, end = (body.lineno, body.col_offset), (body.end_lineno, body.end_col_offset)
+            if any(start <= p < end for p in places[1:]) and all(
+                start <= p <= end for p in places[1:] if p[1] > 0
+            ):
+                return node
+    arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    for node in nodes:
+        a = node.args
+        names = tuple(x.arg for x in (*a.posonlyargs, *a.args, *a.kwonlyargs))
+        if names == arguments:
+            return node
+    return nodes[0]
+
+
+class _Names(ast.NodeVisitor):
+    """Names that a function's own block binds."""
+
+    def __init__(self) -> None:
+        self.bound: set[str] = set()
+        self.globals: set[str] = set()
+        self.nonlocals: set[str] = set()
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if not isinstance(node.ctx, ast.Load):
+            self.bound.add(node.id)
+
+    def visit_FunctionDef(self, node: Any) -> None:
+        self.bound.add(node.name)
+        for x in (*node.decorator_list, *node.args.defaults, *node.args.kw_defaults):
+            if x is not None:
+                self.visit(x)
+
+    visit_AsyncFunctionDef = visit_FunctionDef
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        self.bound.add(node.name)
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        for x in (*node.args.defaults, *node.args.kw_defaults):
+            if x is not None:
+                self.visit(x)
+
+    def _comprehension(self, node: Any) -> None:
+        # its targets are its own; a walrus inside binds here
+        for x in ast.walk(node):
+            if isinstance(x, ast.NamedExpr):
+                self.bound.add(x.target.id)
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
+
+    def visit_Global(self, node: ast.Global) -> None:
+        self.globals.update(node.names)
+
+    def visit_Nonlocal(self, node: ast.Nonlocal) -> None:
+        self.nonlocals.update(node.names)
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
+        if node.name:
+            self.bound.add(node.name)
+        self.generic_visit(node)
+
+    def visit_Import(self, node: Any) -> None:
+        for a in node.names:
+            self.bound.add((a.asname or a.name).split(".")[0])
+
+    visit_ImportFrom = visit_Import
+
+    def _match_name(self, node: Any) -> None:
+        name = getattr(node, "name", None) or getattr(node, "rest", None)
+        if name:
+            self.bound.add(name)
+        self.generic_visit(node)
+
+    visit_MatchAs = visit_MatchStar = visit_MatchMapping = _match_name
+
+
+def local_names(node: Any) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """Names that a function (or comprehension) binds, declares global, and declares nonlocal."""
+    names = _Names()
+    if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+        for g in node.generators:
+            for x in ast.walk(g.target):
+                if isinstance(x, ast.Name):
+                    names.bound.add(x.id)
+        return frozenset(names.bound), frozenset(), frozenset()
+    a = node.args
+    arguments = [*a.posonlyargs, *a.args, *a.kwonlyargs]
+    arguments += [x for x in (a.vararg, a.kwarg) if x is not None]
+    names.bound.update(x.arg for x in arguments)
+    for statement in [node.body] if isinstance(node, ast.Lambda) else node.body:
+        names.visit(statement)
+    outside = names.globals | names.nonlocals
+    return frozenset(names.bound - outside), frozenset(names.globals), frozenset(names.nonlocals)

@@ -1,0 +1,558 @@
+"""Statements: one function per kind."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from ..errors import DuographError, JoinError, UnsupportedSyntaxError
+from ..ir.values import GraphObject, GraphScalar, NeedsValue
+from ..tensor import Tensor
+from .branches import as_flag, either, negated, select, truth
+from .calls import Dead, call, enter_context, function_of, raise_now
+from .expressions import assign, delete, evaluate, evaluate_in_place
+from .frames import Frame, store
+from .loops import graph_loop
+from .ranges import GraphRange
+from .spans import span_of
+from .trace import Restart, Trace
+from .values import NORMAL, NOTHING, Flow, Maybe
+
+__all__ = ["run_block"]
+
+Run = Callable[[Trace, Frame, Any], Flow]
+STATEMENTS: dict[type, Run] = {}
+# A loop that is unrolled for this many turns is likely to be endless.
+UNROLL_LIMIT = 200_000
+
+
+def statement(*kinds: type) -> Callable[[Run], Run]:
+    def enter(function: Run) -> Run:
+        for kind in kinds:
+            STATEMENTS[kind] = function
+        return function
+
+    return enter
+
+
+def run_block(t: Trace, frame: Frame, body: Sequence[ast.stmt]) -> Flow:
+    """Evaluate statements in order, until one ends the block."""
+    for i, node in enumerate(body):
+        frame.node = node
+        t.builder.span = span_of(frame.source, node)
+        run = STATEMENTS.get(type(node))
+        if run is None:
+            raise refused(type(node).__name__, _REMEDIES.get(type(node).__name__, ""))
+        try:
+            flow = run(t, frame, node)
+        except Dead:
+            return Flow(dead=True)
+        if flow.normal:
+            continue
+        rest = body[i + 1 :]
+        if flow.certain or not rest:
+            return flow
+        return _rest(t, frame, flow, lambda: run_block(t, frame, rest))
+    return NORMAL
+
+
+def _rest(t: Trace, frame: Frame, flow: Flow, run: Callable[[], Flow]) -> Flow:
+    """Go on only where `flow`, of which not all is known, went through."""
+    stopped = either(either(flow.ret, flow.brk), flow.cont)
+    return select(
+        t, stopped, lambda: _settled(flow), run, "the result", ("fall-through", "return"), frame.vars
+    )
+
+
+def _settled(flow: Flow) -> Flow:
+    """`flow` where it is known that it did not go through: a single flag is certain then."""
+    flags = [flow.ret is not False, flow.brk is not False, flow.cont is not False]
+    if sum(flags) == 1:
+        return Flow(*flags, flow.value)
+    return flow
+
+
+def refused(construct: str, remedy: str = "") -> UnsupportedSyntaxError:
+    text = f"Unsupported statement {construct!r} inside jit"
+    return UnsupportedSyntaxError(f"{text}. {remedy}" if remedy else text)
+
+
+_REMEDIES = {
+    "AsyncFunctionDef": "Wanted a plain function: define it outside and call it line by line",
+    "AsyncFor": "Wanted a plain `for`",
+    "AsyncWith": "Wanted a plain `with`",
+    "ClassDef": "Define the class outside the compiled function",
+    "TryStar": "Wanted a plain `try`",
+}
+
+
+# ---- simple statements --------------------------------------------------------------------------
+
+
+@statement(ast.Expr)
+def _expression(t: Trace, frame: Frame, node: ast.Expr) -> Flow:
+    if not isinstance(node.value, ast.Constant):  # a docstring
+        evaluate(t, frame, node.value)
+    return NORMAL
+
+
+@statement(ast.Pass, ast.Global, ast.Nonlocal)
+def _nothing(t: Trace, frame: Frame, node: ast.stmt) -> Flow:
+    return NORMAL
+
+
+@statement(ast.Assign)
+def _assign(t: Trace, frame: Frame, node: ast.Assign) -> Flow:
+    value = evaluate(t, frame, node.value)
+    for target in node.targets:
+        assign(t, frame, target, value)
+    return NORMAL
+
+
+@statement(ast.AnnAssign)
+def _annotated(t: Trace, frame: Frame, node: ast.AnnAssign) -> Flow:
+    if node.value is not None:
+        assign(t, frame, node.target, evaluate(t, frame, node.value))
+    return NORMAL
+
+
+@statement(ast.AugAssign)
+def _augmented(t: Trace, frame: Frame, node: ast.AugAssign) -> Flow:
+    evaluate_in_place(t, frame, node)
+    return NORMAL
+
+
+@statement(ast.Delete)
+def _delete(t: Trace, frame: Frame, node: ast.Delete) -> Flow:
+    for target in node.targets:
+        delete(t, frame, target)
+    return NORMAL
+
+
+@statement(ast.FunctionDef)
+def _define(t: Trace, frame: Frame, node: ast.FunctionDef) -> Flow:
+    made: Any = function_of(t, frame, node)
+    for decorator in reversed(node.decorator_list):
+        made = call(t, evaluate(t, frame, decorator), (made,), {})
+    store(t, frame, node.name, made)
+    return NORMAL
+
+
+@statement(ast.Return)
+def _return(t: Trace, frame: Frame, node: ast.Return) -> Flow:
+    return Flow(ret=True, value=None if node.value is None else evaluate(t, frame, node.value))
+
+
+@statement(ast.Break)
+def _break(t: Trace, frame: Frame, node: ast.Break) -> Flow:
+    return Flow(brk=True)
+
+
+@statement(ast.Continue)
+def _continue(t: Trace, frame: Frame, node: ast.Continue) -> Flow:
+    return Flow(cont=True)
+
+
+@statement(ast.Import)
+def _import(t: Trace, frame: Frame, node: ast.Import) -> Flow:
+    import importlib
+
+    for a in node.names:
+        module = importlib.import_module(a.name)
+        if a.asname is None:
+            module = importlib.import_module(a.name.split(".")[0])
+        store(t, frame, (a.asname or a.name).split(".")[0], module)
+    return NORMAL
+
+
+@statement(ast.ImportFrom)
+def _import_from(t: Trace, frame: Frame, node: ast.ImportFrom) -> Flow:
+    import importlib
+
+    package = frame.globals.get("__package__")
+    module = importlib.import_module("." * node.level + (node.module or ""), package)
+    for a in node.names:
+        if a.name == "*":
+            raise refused("import *", "Name what is imported")
+        if hasattr(module, a.name):
+            value = getattr(module, a.name)
+        else:
+            try:
+                value = importlib.import_module(f"{module.__name__}.{a.name}")
+            except ModuleNotFoundError:
+                raise ImportError(
+                    f"cannot import name {a.name!r} from {module.__name__!r}"
+                ) from None
+        store(t, frame, a.asname or a.name, value)
+    return NORMAL
+
+
+@statement(ast.Assert)
+def _assert(t: Trace, frame: Frame, node: ast.Assert) -> Flow:
+    cond = truth(t, evaluate(t, frame, node.test))
+
+    def fail() -> Flow:
+        arguments = () if node.msg is None else (evaluate(t, frame, node.msg),)
+        return raise_now(t, AssertionError, arguments)
+
+    if cond is True:
+        return NORMAL
+    if cond is False:
+        return fail()
+    return select(t, cond, lambda: NORMAL, fail, "assert", own=frame.vars)
+
+
+@statement(ast.Raise)
+def _raise(t: Trace, frame: Frame, node: ast.Raise) -> Flow:
+    if node.exc is None:
+        current = frame.vars.get("*error")
+        if current is None:
+            raise RuntimeError("No active exception to reraise")
+        raise current
+    error = node.exc
+    if isinstance(error, ast.Call):  # its arguments may be values of the graph
+        kind = evaluate(t, frame, error.func)
+        if isinstance(kind, type) and issubclass(kind, BaseException):
+            arguments = tuple(evaluate(t, frame, a) for a in error.args)
+            return raise_now(t, kind, arguments)
+    return raise_now(t, evaluate(t, frame, error), None)
+
+
+# ---- conditions ---------------------------------------------------------------------------------
+
+
+@statement(ast.If)
+def _if(t: Trace, frame: Frame, node: ast.If) -> Flow:
+    cond = truth(t, evaluate(t, frame, node.test))
+    if cond is True:
+        return run_block(t, frame, node.body)
+    if cond is False:
+        return run_block(t, frame, node.orelse)
+    return select(
+        t,
+        cond,
+        lambda: run_block(t, frame, node.body),
+        lambda: run_block(t, frame, node.orelse),
+        "the result",
+        own=frame.vars,
+    )
+
+
+@statement(ast.With)
+def _with(t: Trace, frame: Frame, node: ast.With) -> Flow:
+    return _with_items(t, frame, node, 0)
+
+
+def _with_items(t: Trace, frame: Frame, node: ast.With, i: int) -> Flow:
+    if i == len(node.items):
+        return run_block(t, frame, node.body)
+    item = node.items[i]
+    leave, value = enter_context(t, evaluate(t, frame, item.context_expr))
+    if item.optional_vars is not None:
+        assign(t, frame, item.optional_vars, value)
+    try:
+        flow = _with_items(t, frame, node, i + 1)
+    except (Restart, NeedsValue, DuographError):
+        raise
+    except Exception as error:
+        if leave(type(error), error, None) is True:
+            return NORMAL
+        raise
+    leave(None, None, None)
+    return flow
+
+
+@statement(ast.Try)
+def _try(t: Trace, frame: Frame, node: ast.Try) -> Flow:
+    flow = _guarded(t, frame, node) if node.handlers else run_block(t, frame, [*node.body, *node.orelse])
+    if not node.finalbody:
+        return flow
+    return _finally(t, frame, node, flow)
+
+
+def _finally(t: Trace, frame: Frame, node: ast.Try, flow: Flow) -> Flow:
+    if flow.dead:
+        return flow  # the error is raised when the graph runs; see _guarded
+    last = run_block(t, frame, node.finalbody)
+    return flow if last.normal else last
+
+
+def _guarded(t: Trace, frame: Frame, node: ast.Try) -> Flow:
+    """A `try` with handlers: an error that arises while compiling is handled there and then."""
+    nodes = len(t.builder.nodes)
+    depth = len(t.journals)
+    t.tries.append(depth)
+    try:
+        flow = run_block(t, frame, node.body)
+    except (Restart, NeedsValue, UnsupportedSyntaxError, JoinError):
+        t.tries.pop()
+        raise
+    except Exception as error:
+        t.tries.pop()
+        if len(t.journals) != depth:
+            raise
+        for handler in node.handlers:
+            if handler.type is not None:
+                kinds = evaluate(t, frame, handler.type)
+                if not isinstance(error, kinds):
+                    continue
+            if handler.name:
+                store(t, frame, handler.name, error)
+            frame.vars["*error"] = error
+            try:
+                return run_block(t, frame, handler.body)
+            finally:
+                frame.vars.pop("*error", None)
+        raise
+    t.tries.pop()
+    if any("raise" in str(n.attributes.get("run", "")) for n in _with_graphs(t.builder.nodes[nodes:])):
+        raise refused(
+            "Try", "An error that depends on a Tensor cannot be caught in compiled code: move the `try` outside"
+        )
+    if flow.normal and node.orelse:
+        return run_block(t, frame, node.orelse)
+    return flow
+
+
+def _with_graphs(nodes: Iterable[Any]) -> Iterable[Any]:
+    for n in nodes:
+        yield n
+        for g in n.graphs:
+            yield from _with_graphs(g.nodes)
+
+
+# ---- loops --------------------------------------------------------------------------------------
+
+
+class _LoopState:
+    """How a loop stands, as places that branches and loops can write: broke, returned, with what."""
+
+    def __init__(self) -> None:
+        self.vars: dict[str, Any] = {"brk": False, "ret": False, "value": NOTHING}
+
+    def note(self, t: Trace, flow: Flow) -> None:
+        """A turn ended with `flow`."""
+        t.set_item(self.vars, "brk", flow.brk)
+        t.set_item(self.vars, "ret", flow.ret)
+        t.set_item(self.vars, "value", flow.value if flow.ret is not False else NOTHING)
+
+    @property
+    def stopped(self) -> Any:
+        return either(self.vars["brk"], self.vars["ret"])
+
+
+@statement(ast.While)
+def _while(t: Trace, frame: Frame, node: ast.While) -> Flow:
+    state = _LoopState()
+    first = True
+    for _ in range(UNROLL_LIMIT):
+        cond = truth(t, evaluate(t, frame, node.test))
+        if cond is False:
+            return run_block(t, frame, node.orelse)
+        if cond is not True:
+            return _graph_while(t, frame, node, state, cond, cond if first else True)
+        flow = run_block(t, frame, node.body)
+        first = False
+        if flow.dead or flow.ret is True:
+            return flow
+        if flow.brk is True:
+            return NORMAL
+        if flow.ret is not False or flow.brk is not False:
+            state.note(t, flow)
+            going = negated(state.stopped)
+            cond = _next(t, frame, node, going)
+            return _graph_while(t, frame, node, state, cond, True)
+    raise UnsupportedSyntaxError(
+        f"while: the loop was unrolled for {UNROLL_LIMIT} turns while compiling and goes on; wanted a condition "
+        f"that becomes false, or one that depends on a Tensor"
+    )
+
+
+def _next(t: Trace, frame: Frame, node: ast.While, going: Any) -> Any:
+    """Whether there is another turn, where the last one did not stop the loop for certain."""
+    if going is True:
+        return truth(t, evaluate(t, frame, node.test))
+
+    return _both(t, going, lambda: truth(t, evaluate(t, frame, node.test)))
+
+
+def _both(t: Trace, flag: Any, test: Callable[[], Any]) -> Any:
+    """`flag and test()`."""
+    return select(t, flag, lambda: as_flag(test()), lambda: as_flag(False), "the condition")
+
+
+def _graph_while(
+    t: Trace, frame: Frame, node: ast.While, state: _LoopState, cond: Any, ran: Any
+) -> Flow:
+    def step() -> Any:
+        flow = run_block(t, frame, node.body)
+        if flow.dead:
+            return False
+        state.note(t, flow)
+        going = negated(state.stopped)
+        if going is False:
+            return False
+        return _next(t, frame, node, going)
+
+    graph_loop(t, cond, step, ran)
+    return _end(t, frame, node.orelse, state)
+
+
+def _end(t: Trace, frame: Frame, orelse: Sequence[ast.stmt], state: _LoopState) -> Flow:
+    """After a loop of the graph: its `else`, and the return that happened in it."""
+    brk, ret = state.vars["brk"], state.vars["ret"]
+    value = state.vars["value"]
+    value = value.value if isinstance(value, Maybe) else value
+    flow = Flow(ret=ret, value=None if value is NOTHING else value)
+    if not orelse:
+        return flow
+    stopped = either(brk, ret)
+    if stopped is False:
+        return run_block(t, frame, orelse)
+    if stopped is True:
+        return flow
+    return select(
+        t,
+        stopped,
+        lambda: flow if ret is not False else NORMAL,
+        lambda: run_block(t, frame, orelse),
+        "the result",
+        ("loop else", "loop"),
+        frame.vars,
+    )
+
+
+@statement(ast.For)
+def _for(t: Trace, frame: Frame, node: ast.For) -> Flow:
+    items = evaluate(t, frame, node.iter)
+    if isinstance(items, GraphRange):
+        return _graph_for(t, frame, node, items)
+    if isinstance(items, (GraphScalar, GraphObject)):
+        raise NeedsValue(f"for: got {items!r} to iterate over; wanted something known while compiling")
+    if isinstance(items, Tensor):
+        rows = items
+        if not rows.shape:
+            iter(rows)  # raises
+        items = (rows[i] for i in range(rows.shape[0]))
+    return _unrolled(t, frame, node, iterate(t, items))
+
+
+def iterate(t: Trace, items: Any) -> Any:
+    """An iterator over an object of the evaluation."""
+    kind = type(items)
+    found = getattr(kind, "__iter__", None)
+    if found is not None and hasattr(found, "__code__") and not kind.__module__.startswith("duograph"):
+        items = call(t, getattr(items, "__iter__"), (), {})
+        if hasattr(type(items), "__next__") and hasattr(type(items).__next__, "__code__"):
+            return _staged_iterator(t, items)
+    return iter(items)
+
+
+def _staged_iterator(t: Trace, items: Any) -> Any:
+    while True:
+        try:
+            yield call(t, getattr(items, "__next__"), (), {})
+        except StopIteration:
+            return
+
+
+def _unrolled(t: Trace, frame: Frame, node: ast.For, items: Any) -> Flow:
+    state = _LoopState()
+    uncertain = False
+    for count, item in enumerate(items):
+        if count > UNROLL_LIMIT:
+            raise UnsupportedSyntaxError(
+                f"for: the loop was unrolled for {UNROLL_LIMIT} turns while compiling and goes on"
+            )
+
+        def turn(item: Any = item) -> Flow:
+            frame.node = node
+            t.builder.span = span_of(frame.source, node)
+            assign(t, frame, node.target, item)
+            flow = run_block(t, frame, node.body)
+            return flow
+
+        if not uncertain:
+            flow = turn()
+            if flow.dead or flow.ret is True:
+                return flow
+            if flow.brk is True:
+                return NORMAL
+            if flow.ret is not False or flow.brk is not False:
+                uncertain = True
+                state.note(t, flow)
+            continue
+
+        def guarded() -> Flow:
+            flow = turn()
+            if not flow.dead:
+                state.note(t, Flow(flow.ret, flow.brk, False, flow.value))
+            return Flow(dead=flow.dead)
+
+        select(t, negated(state.stopped), guarded, lambda: NORMAL, "the result")
+    if not uncertain:
+        return run_block(t, frame, node.orelse)
+    return _end(t, frame, node.orelse, state)
+
+
+def _graph_for(t: Trace, frame: Frame, node: ast.For, items: GraphRange) -> Flow:
+    """`for i in range(n)` with an n that is known only when the graph runs."""
+    state = _LoopState()
+    counter = {"next": items.start}
+
+    def turn() -> Any:
+        assign(t, frame, node.target, counter["next"])
+        t.set_item(counter, "next", counter["next"] + items.step)
+        flow = run_block(t, frame, node.body)
+        if flow.dead:
+            return False
+        state.note(t, flow)
+        return negated(state.stopped)
+
+    def step() -> Any:
+        going = turn()
+        if going is False:
+            return False
+        more = items.holds(counter["next"])
+        return more if going is True else _both(t, going, lambda: more)
+
+    first = items.holds(counter["next"])
+    graph_loop(t, first, step, first)
+    return _end(t, frame, node.orelse, state)
+
+
+# ---- match --------------------------------------------------------------------------------------
+
+
+def _match(t: Trace, frame: Frame, node: Any) -> Flow:
+    from .patterns import matches
+
+    subject = evaluate(t, frame, node.subject)
+    return _cases(t, frame, subject, node.cases, matches)
+
+
+def _cases(t: Trace, frame: Frame, subject: Any, cases: Sequence[Any], matches: Any) -> Flow:
+    if not cases:
+        return NORMAL
+    case = cases[0]
+    found = matches(t, frame, subject, case.pattern)
+    if found is True and case.guard is not None:
+        found = truth(t, evaluate(t, frame, case.guard))
+    if found is True:
+        return run_block(t, frame, case.body)
+    if found is False:
+        return _cases(t, frame, subject, cases[1:], matches)
+    return select(
+        t,
+        found,
+        lambda: run_block(t, frame, case.body),
+        lambda: _cases(t, frame, subject, cases[1:], matches),
+        "the result",
+        ("next case", "case"),
+        frame.vars,
+    )
+
+
+STATEMENTS[ast.Match] = _match
+

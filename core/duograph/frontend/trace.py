@@ -1,0 +1,264 @@
+"""One evaluation of a function's source: what it reads from outside, what it writes, and how a branch is undone."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..ir.builder import GraphTensor
+from ..ir.values import NeedsValue
+from ..op import thread_state
+from ..parameter import Parameter
+from ..tensor import Tensor
+from .builder import StagedBuilder
+from .captures import Captures
+
+__all__ = ["Trace", "Slot", "MISSING", "Restart"]
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+MISSING = _Missing()  # no such item
+# Arrays of at most this many bytes are captured by value; the contents of larger ones are read at every call.
+ARRAY_LIMIT = 4096
+
+
+class Restart(Exception):
+    """The evaluation starts over: something that was read as a constant turned out to be written."""
+
+
+@dataclasses.dataclass(eq=False)
+class Slot:
+    """The value of an eager tensor in the function: as it came in, and as it is now."""
+
+    tensor: Tensor
+    incoming: Any
+    current: Any
+    fresh: bool
+
+
+class Trace:
+    """State of one evaluation.
+
+    Attributes:
+        root: builder of the function's own graph.
+        strict: whether what only Python can run is refused.
+        inputs: what the parameters of the root graph are read from, in order: (kind, object).
+        captures: what was read from outside and taken as constant.
+        journals: per open branch, the locations written in it and what they held before.
+    """
+
+    def __init__(self, strict: bool, written: set[Any]) -> None:
+        self.root = StagedBuilder(self, None)
+        self.strict = strict
+        self.inputs: list[tuple[str, Any]] = []
+        self.slots: dict[int, Slot] = {}
+        self.fresh: dict[int, Tensor] = {}
+        self.live_arrays: dict[int, np.ndarray[Any, Any]] = {}
+        self.captures = Captures()
+        self.journals: list[dict[Any, tuple[Any, Any]]] = [{}]
+        # locations outside that the function writes, found by an earlier evaluation: (id of owner, name)
+        self.written = written
+        self.read: dict[Any, Any] = {}
+        self.overlay: dict[Any, Any] = {}  # what was written to them so far
+        self.scalars: dict[Any, Any] = {}  # numbers among them, as inputs
+        self.own: dict[int, Any] = {}  # objects made while compiling, which nobody else has seen
+        self.shadows: dict[int, tuple[Any, Any]] = {}  # containers from outside, and their copies here
+        self.shadow_of: dict[int, Any] = {}
+        self.unseen: dict[int, str] = {}  # copies whose items nobody has looked at, with their names
+        self.exact_owners: dict[int, Any] = {}  # containers from outside that the function changes
+        self.frames: list[Any] = []  # of the user's functions that are being evaluated
+        self.tries: list[int] = []  # open `try` blocks with handlers: how many branches were open there
+        self.keep: list[Any] = []  # objects whose id is a key somewhere
+        self.host_writes = False
+        self.notes: list[str] = []
+        self.in_gradient = 0
+
+    @property
+    def builder(self) -> StagedBuilder:
+        found: Any = thread_state.builder
+        return found
+
+    def record(self, *args: Any) -> Any:
+        """See `gradients.record`."""
+        from .gradients import record
+
+        return record(self, *args)
+
+    def call_cell(self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A Cell that code of ours calls while compiling."""
+        from .calls import call_cell
+
+        return call_cell(self, cell, args, kwargs)
+
+    def has_effects(self) -> bool:
+        """Whether anything happens when the graph runs besides computing its results."""
+        return self.host_writes or any(n.effects for n in self.root.nodes) or any(
+            s.current is not s.incoming for s in self.slots.values()
+        )
+
+    # ---- locations ----------------------------------------------------------------------------
+
+    def touch(self, kind: str, owner: Any, name: Any = None) -> None:
+        """A location is about to be written: remember what it holds, once per open branch."""
+        journal = self.journals[-1]
+        key = (kind, id(owner), name)
+        if key not in journal:
+            journal[key] = ((kind, owner, name), read_location(kind, owner, name))
+
+    def put(self, location: Any, value: Any) -> None:
+        """Write a location, remembering what it held."""
+        kind, owner, name = location
+        self.touch(kind, owner, name)
+        write_location(kind, owner, name, value)
+
+    def set_item(self, owner: dict[Any, Any], name: Any, value: Any) -> None:
+        """Bind a name."""
+        self.touch("item", owner, name)
+        owner[name] = value
+
+    def apart(self, run: Callable[[], Any]) -> tuple[StagedBuilder, Any, dict[Any, tuple[Any, Any]]]:
+        """Run a branch in a graph of its own, then take back what it wrote.
+
+        Returns:
+            its builder, its result, and per location that it wrote (location, value at the end).
+        """
+        child = StagedBuilder(self, self.builder)
+        self.journals.append({})
+        try:
+            with child.current():
+                result = run()
+        finally:
+            journal = self.journals.pop()
+            changes = {
+                key: (location, read_location(*location)) for key, (location, _) in journal.items()
+            }
+            for location, before in reversed(list(journal.values())):
+                write_location(*location, before)
+        return child, result, changes
+
+    # ---- tensors from outside -----------------------------------------------------------------
+
+    def slot(self, tensor: Tensor) -> Slot:
+        found = self.slots.get(id(tensor))
+        if found is None:
+            fresh = id(tensor) in self.fresh
+            if fresh:
+                with self.root.current():
+                    incoming = self.root.constant(tensor)
+            else:
+                if tensor._type.level:
+                    # a derivative outside records it; the compiled function is one node for that tape
+                    type_ = tensor._type.plain
+                else:
+                    type_ = tensor._type.plain
+                incoming = self.root.parameter(type_)
+                self.inputs.append(("state", tensor))
+            incoming = self.root.tensor(incoming._id)
+            found = self.slots[id(tensor)] = Slot(tensor, incoming, incoming, fresh)
+        return found
+
+    def state_value(self, tensor: Tensor) -> Any:
+        """The present value of an eager tensor."""
+        return self.slot(tensor).current
+
+    def write_slot(self, tensor: Tensor, value: Any) -> None:
+        slot = self.slot(tensor)
+        self.touch("slot", slot)
+        slot.current = value._builder.tensor(value._id)
+
+    def array_value(self, array: np.ndarray[Any, Any]) -> Any:
+        """A large array from outside, as an input."""
+        key = ("array", id(array))
+        found = self.scalars.get(key)
+        if found is None:
+            made = Tensor(np.empty((0,), np.float32))  # not noted as fresh: only its type is of use
+            del made
+            from ..dtype import as_dtype
+            from ..types import TensorType
+
+            found = self.root.parameter(TensorType.of(array.shape, as_dtype(array.dtype)))
+            self.inputs.append(("array", array))
+            self.scalars[key] = found
+        return self.root.tensor(found._id)
+
+    def look_at(self, tensor: Tensor) -> None:
+        """The data of an eager tensor is wanted while compiling.
+
+        Raises:
+            NeedsValue: it is known only when the function runs.
+        """
+        slot = self.slots.get(id(tensor))
+        if id(tensor) in self.fresh and (slot is None or slot.current is slot.incoming):
+            return
+        if isinstance(tensor, Parameter) or (slot is not None and slot.current is not slot.incoming):
+            raise NeedsValue(
+                "got the data of a Parameter (or of a Tensor that the function writes), which is "
+                "known only when the compiled function runs"
+            )
+        self.captures.contents(tensor)
+
+    # ---- host values --------------------------------------------------------------------------
+
+    def number_input(self, kind: str, owner: Any, name: Any, value: Any) -> Any:
+        """A number that is read from outside at each call, because the function writes it."""
+        from ..ir.values import kind_of
+
+        key = (kind, id(owner), name)
+        found = self.scalars.get(key)
+        if found is None:
+            type_ = kind_of(value)
+            assert type_ is not None
+            found = self.root.parameter(type_)
+            self.inputs.append((kind, (owner, name)))
+            self.scalars[key] = found
+        return self.root.tensor(found._id)
+
+
+def read_location(kind: str, owner: Any, name: Any) -> Any:
+    if kind == "item":
+        return owner.get(name, MISSING)
+    if kind == "list":
+        return list(owner)
+    if kind == "dict":
+        return dict(owner)
+    if kind == "set":
+        return set(owner)
+    if kind == "attribute":
+        return getattr(owner, "__dict__", {}).get(name, MISSING)
+    if kind == "tensor":
+        return owner._builder.tensor(owner._id)
+    assert kind == "slot", kind
+    return owner.current
+
+
+def write_location(kind: str, owner: Any, name: Any, value: Any) -> None:
+    if kind == "item":
+        if value is MISSING:
+            owner.pop(name, None)
+        else:
+            owner[name] = value
+    elif kind == "list":
+        owner[:] = value
+    elif kind in ("dict", "set"):
+        owner.clear()
+        owner.update(value)
+    elif kind == "attribute":
+        if value is MISSING:
+            owner.__dict__.pop(name, None)
+        else:
+            owner.__dict__[name] = value
+    elif kind == "tensor":
+        assert isinstance(owner, GraphTensor), owner
+        if not isinstance(value, GraphTensor):
+            raise ArgumentError(f"got {value!r} for a tensor")
+        owner._builder, owner._id, owner._type = value._builder, value._id, value._type
+    else:
+        owner.current = value
