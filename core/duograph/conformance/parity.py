@@ -13,6 +13,7 @@ import itertools
 import linecache
 import re
 import textwrap
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -103,10 +104,13 @@ def settings_for(mode: str, level: str | None) -> Iterator[None]:
             stale_captures="recompile",
             **({} if level is None else {"jit_level": level}),
         )
-    try:
-        yield
-    finally:
-        ms.set_context(**before)
+    with warnings.catch_warnings():
+        # a function that falls back to Python would agree with itself
+        warnings.filterwarnings("error", ".*runs line by line")
+        try:
+            yield
+        finally:
+            ms.set_context(**before)
 
 
 def _tensors(inputs: Sequence[Any]) -> list[Any]:
