@@ -59,6 +59,7 @@ class Settings:
     debug: bool = _field(False, allowed=(True, False))
     host_fallback: str = _field("backend", allowed=("backend", "off", "warn", "on"))
     stale_captures: str = _field("warn", allowed=("warn", "recompile", "error", "ignore"))
+    jit: bool = _field(True, allowed=(True, False))
     jit_level: str = _field("", keyed=True, allowed=("", "O0", "O1", "O2"))
     jit_config: Any = _field(None, keyed=True)
     jit_syntax_level: int = _field(LAX, keyed=True, allowed=(STRICT, COMPATIBLE, LAX))
@@ -81,6 +82,8 @@ _RECORDED: dict[str, Any] = {
 }  # fmt: skip
 
 settings = Settings()
+# A new object whenever a setting is written: what was found out under the old settings is to be looked at again.
+settings_version: list[object] = [object()]
 _recorded = dict(_RECORDED)
 _lock = new_lock()
 _FIELDS = {f.name: f for f in dataclasses.fields(Settings)}
@@ -101,6 +104,8 @@ def _read_environment() -> None:
                 f"DUOGRAPH_MODE: got {mode!r}; wanted GRAPH or PYNATIVE in the environment"
             )
         settings.mode = _check("mode", names[mode.upper()])
+    # MindSpore's name of the switch is known too
+    settings.jit = "0" not in (os.environ.get("DUOGRAPH_JIT"), os.environ.get("MS_JIT"))
 
 
 def set_context(**kwargs: Any) -> None:
@@ -115,6 +120,7 @@ def set_context(**kwargs: Any) -> None:
         debug: check the shapes and dtypes that gradient rules return.
         host_fallback: what an op without a kernel does: ``"backend"`` (as the backend declares), ``"off"``, ``"warn"``,
             ``"on"``.
+        jit: False runs every compiled function line by line, so that breakpoints work everywhere.
         stale_captures, jit_level, jit_config, jit_syntax_level: options of compiled functions.
 
     Options of MindSpore that mean nothing here (``save_graphs`` and its like) are recorded and can
@@ -145,6 +151,7 @@ def set_context(**kwargs: Any) -> None:
         )
         for key, value in checked.items():
             setattr(settings, key, value)
+        settings_version[0] = object()
         _recorded.update({k: v for k, v in kwargs.items() if k in _RECORDED})
     if moved:
         for call in on_device_change:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from .context import settings_version
 from .dtype import DType, promote
 from .errors import ArgumentError, DTypeError, UnsupportedOpError
 from .types import TensorType
@@ -88,6 +89,7 @@ def drop_tables() -> None:
 def rules_changed() -> None:
     """Rules of some op were replaced: everything made from rules is made anew."""
     _generation[0] += 1
+    settings_version[0] = object()
     for known in OPS.values():
         known.table.clear()
         known.expanded.clear()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 import functools
 import inspect
-import os
 import threading
 import types
 import warnings
@@ -15,11 +14,11 @@ from typing import Any
 
 from ..autodiff.tape import active
 from ..backend import registry
-from ..context import STRICT, settings
+from ..context import STRICT, settings, settings_version
 from ..errors import ArgumentError, ArgumentValueError, UnsupportedSyntaxError
 from ..ir.values import NeedsValue
 from ..nn.cell import Cell
-from ..op import generation, staged_builder
+from ..op import generation, staged_builder, staging
 from ..tensor import Tensor, check_index, commit
 from ..types import Device
 from .arguments import Slots, signature
@@ -55,8 +54,9 @@ class _Cache:
 
     def __init__(self) -> None:
         self.entries: collections.OrderedDict[Any, _Entry] = collections.OrderedDict()
+        # by the types of the arguments alone, when these are all tensors: see JitFunction
         self.fast: dict[Any, tuple[Any, Any, Any]] = {}
-        self.settings: Any = None
+        self.quick: dict[Any, tuple[Any, Any]] = {}
 
     def __deepcopy__(self, memo: Any) -> _Cache:
         return _Cache()
@@ -104,18 +104,27 @@ class JitFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         # the short way: tensors alone, a program without state, and nothing that could have changed
-        if not kwargs:
+        if not kwargs and not staging:
             try:
-                found = self._fast.get(tuple([x._type for x in args]))
-            except AttributeError:
-                found = None
-            if found is not None and found[2] is _now[0]:
-                run, type_, _ = found
-                self._hits += 1
-                made = _new(Tensor)
-                made._buf = run(*[x._buf for x in args])[0]
-                made._type = type_
-                return made
+                if len(args) == 2:
+                    x, y = args
+                    run, type_, now = self._fast[x._type, y._type]
+                    if now is settings_version[0]:
+                        self._hits += 1
+                        made = _new(Tensor)
+                        made._buf = run(x._buf, y._buf)
+                        made._type = type_
+                        return made
+                else:
+                    run, type_, now = self._fast[tuple([x._type for x in args])]
+                    if now is settings_version[0]:
+                        self._hits += 1
+                        made = _new(Tensor)
+                        made._buf = run(*[x._buf for x in args])
+                        made._type = type_
+                        return made
+            except (AttributeError, KeyError, TypeError):
+                pass
         return self._call(args, kwargs)
 
     def _staged_call(self, t: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -130,9 +139,20 @@ class JitFunction:
         builder = staged_builder()
         if builder is not None:
             return self._staged_call(builder.trace, args, kwargs)
-        if _off():
-            return self._line_by_line(args, kwargs)
         cache, given = self._cache_of(args)
+        if not kwargs:
+            try:
+                quick = cache.quick.get(tuple([x._type for x in given]))
+            except AttributeError:
+                quick = None
+            if quick is not None and quick[1] is settings_version[0] and not active[0]:
+                program, guard = quick[0].program, quick[0].guard
+                if program is not None and guard.holds() and program.ready():
+                    self._hits += 1
+                    program.hits += 1
+                    return program.call(given, (), ())
+        if not settings.jit:
+            return self._line_by_line(args, kwargs)
         slots = Slots()
         marks = self._marked(given, kwargs)
         key_args = tuple([signature(a, slots, m) for a, m in zip(given, marks)])
@@ -161,6 +181,10 @@ class JitFunction:
         if active[0] and program.recorded(slots.leaves, slots.numbers, slots.containers):
             return program.call_recorded(slots.leaves, slots.numbers, slots.containers)
         result = program.call(slots.leaves, slots.numbers, slots.containers)
+        if not kwargs and self._signature_given is None and all(type(x) is Tensor for x in given):
+            if len(cache.quick) >= LIMIT:
+                cache.quick.clear()
+            cache.quick[tuple([x._type for x in given])] = (entry, settings_version[0])
         if program.simple and entry.guard is not None and entry.guard.empty and not kwargs:
             self._remember(cache, args, program)
         return result
@@ -169,7 +193,8 @@ class JitFunction:
         if cache is self._own and all(type(x) is Tensor and not x._type.level for x in args):
             if len(self._fast) >= LIMIT:
                 self._fast.clear()
-            self._fast[tuple([x._type for x in args])] = (program.run, program.tensor_types[0], _now[0])
+            run = program.run_single()
+            self._fast[tuple([x._type for x in args])] = (run, program.tensor_types[0], settings_version[0])
 
     def _valid(self, entry: _Entry) -> bool:
         if entry.guard is not None and not entry.guard.empty and not entry.guard.holds():
@@ -269,6 +294,7 @@ class JitFunction:
                 self._misses += 1
             while len(cache.entries) >= LIMIT:
                 cache.entries.popitem(last=False)
+            cache.quick.clear()
             cache.entries[key] = entry
             return entry
 
@@ -318,6 +344,7 @@ class JitFunction:
     def clear(self) -> None:
         """Forget every program of this function (not those kept by receivers of a method)."""
         self._own.entries.clear()
+        self._own.quick.clear()
         self._fast.clear()
 
     def explain(self, *args: Any, **kwargs: Any) -> Any:
@@ -363,14 +390,6 @@ class _Caches(weakref.WeakKeyDictionary[Any, Any]):
 
 def _plain(value: Any) -> Any:
     return value
-
-
-def _off() -> bool:
-    return os.environ.get("DUOGRAPH_JIT") == "0" or os.environ.get("MS_JIT") == "0"
-
-
-# A new object whenever something that every compiled function depends on has changed.
-_now: list[Any] = [object()]
 
 
 def _context_key() -> Any:

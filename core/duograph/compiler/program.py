@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from typing import Any
 
@@ -130,6 +131,11 @@ class Program:
         ] == list(range(n_args))
 
     # ---- running ------------------------------------------------------------------------------
+
+    def run_single(self) -> Any:
+        """As `run`, for a program of one result: its handle rather than a tuple of one."""
+        graph = dataclasses.replace(self.graph, single=True)
+        return lower(graph, self.device)
 
     def ready(self) -> bool:
         """Whether the state is as it was compiled for: on the device, unrecorded, of the same types."""
@@ -334,8 +340,6 @@ def compile_program(
         except Exception as error:
             frames = getattr(error, "_duograph_frames", None)
             if frames:
-                import dataclasses
-
                 located(error, [dataclasses.replace(s, function=f) for s, f in frames])
             raise
         finally:
@@ -354,8 +358,6 @@ def _too_deep(error: RecursionError, t: Trace) -> RecursionError:
             "Exceed function call depth limit: the function calls itself without end, or too deep"
         )
     if frames:
-        import dataclasses
-
         spans = [dataclasses.replace(s, function=f) for s, f in frames]
         located(error, [*spans[:3], *spans[-3:]])
     return error

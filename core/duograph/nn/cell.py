@@ -26,11 +26,14 @@ from .recompute import run_again as recompute
 __all__ = ["Cell", "epoch"]
 
 _epoch = 0
+_compilers: list[Any] = []
 
 
 def _compiler() -> Any:
     """The graph compiler, which is built on Cells: loaded when a Cell is first compiled."""
-    return importlib.import_module("duograph.compiler")
+    if not _compilers:
+        _compilers.append(importlib.import_module("duograph.compiler"))
+    return _compilers[0]
 
 
 def epoch() -> int:
@@ -167,9 +170,10 @@ class Cell:
     def _call_slow(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if "_params" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__}: call super().__init__() first")
-        builder = staged_builder()
-        if builder is not None:
-            return builder.trace.call_cell(self, args, kwargs)
+        if staging:
+            builder = staged_builder()
+            if builder is not None:
+                return builder.trace.call_cell(self, args, kwargs)
         if settings.mode == GRAPH_MODE or self._compiled is not None:
             found = _compiler().graph_call(self, args, kwargs)
             if found is not NotImplemented:
