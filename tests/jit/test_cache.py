@@ -589,7 +589,7 @@ def test_sources():
 
 
 def test_a_function_made_by_exec(load, warned):
-    """With source that `linecache` finds it is compiled, as in a notebook; without any it runs line by line and says so."""
+    """With source that `linecache` finds it is compiled, as in a notebook; without, it is run line by line."""
     source = "@ms.jit\ndef f(x):\n    if x.sum() > 0:\n        return x * 7\n    return x\n"
     known = load(source)["f"]
     assert known(t(1)).asnumpy().tolist() == [7]
@@ -607,7 +607,7 @@ def test_a_function_made_by_exec(load, warned):
 
 @pytest.mark.parametrize("way", ["-c", "stdin", "interactive"])
 def test_sources_without_a_file(way):
-    """Code given with -c, on standard input, and typed at the prompt gives right results; Python 3.13 keeps its source."""
+    """Code given with -c, on standard input, and typed at the prompt; Python keeps its source from 3.13 on."""
     program = textwrap.dedent("""
         import duograph as ms
         @ms.jit
