@@ -40,6 +40,7 @@ class StagedBuilder(GraphBuilder):
         self.params: list[int] = []
         self.outer: dict[int, int] = {}
         self._inner: dict[tuple[int, int], int] = {}
+        self._made: dict[int, int] = {}
         self._alive: list[Any] = []  # builders whose id is a key above
         if parent is not None:
             self.span = parent.span
@@ -64,9 +65,11 @@ class StagedBuilder(GraphBuilder):
                     f"got {value!r}, which was computed inside a branch or a loop that has ended"
                 )
             outer = self.parent.bring(value)
-            found = self._inner[key] = self._value(outer._type)._id
+            found = self.outer.get(outer._id)
+            if found is None:
+                found = self.outer[outer._id] = self._value(outer._type)._id
+            self._inner[key] = found
             self._alive.append(builder)
-            self.outer[outer._id] = found
         return self.tensor(found)
 
     def host(self, value: Any) -> Any:
@@ -78,10 +81,19 @@ class StagedBuilder(GraphBuilder):
         if isinstance(value, GraphTensor):
             return self.bring(value)
         if isinstance(value, Tensor):
+            if id(value) in self.trace.fresh and id(value) not in self.trace.slots:
+                return self._fresh(value)
             return self.bring(self.trace.state_value(value))
         if isinstance(value, np.ndarray) and id(value) in self.trace.live_arrays:
             return self.bring(self.trace.array_value(value))
         return super().operand(value, like)
+
+    def _fresh(self, value: Tensor) -> Any:
+        """A tensor that was made while compiling, as a constant of this graph."""
+        found = self._made.get(id(value))
+        if found is None:
+            found = self._made[id(value)] = self.constant(value)._id
+        return self.tensor(found)
 
     # ---- state --------------------------------------------------------------------------------
 
@@ -104,6 +116,25 @@ class StagedBuilder(GraphBuilder):
     def made(self, value: Tensor) -> None:
         """An eager tensor was made while compiling: it is a constant."""
         self.trace.fresh[id(value)] = value
+
+    # ---- taking back --------------------------------------------------------------------------
+
+    def mark(self) -> Any:
+        """How far the graph is."""
+        return len(self.nodes), len(self.types), dict(self._constants)
+
+    def rewind(self, mark: Any) -> None:
+        """Forget what was added since `mark`."""
+        n_nodes, n_types, constants = mark
+        del self.nodes[n_nodes:]
+        del self.types[n_types:]
+        self._constants = constants
+        self._made = {k: i for k, i in self._made.items() if i < n_types}
+        self._inner = {k: i for k, i in self._inner.items() if i < n_types}
+        self.outer = {o: i for o, i in self.outer.items() if i < n_types}
+        if self.parent is None:
+            self.trace.forget_inputs(n_types)
+        self.params = [p for p in self.params if p < n_types]
 
     # ---- sub-graphs ---------------------------------------------------------------------------
 

@@ -167,8 +167,7 @@ def enter(t: Trace, f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         RecursionError: CALL_DEPTH calls inside each other.
         TypeError: wrong arguments.
     """
-    from .recursion import guard
-    from .statements import run_block
+    from .recursion import Recursive, guard, leave, named_call
 
     if len(t.frames) >= CALL_DEPTH:
         raise RecursionError(
@@ -177,13 +176,35 @@ def enter(t: Trace, f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     again = guard(t, f, args, kwargs)
     if again is not None:
         return again()
+    record = t.calls[f.source.node][-1]
+    mark = t.builder.mark()
+    try:
+        return _entered(t, f, args, kwargs)
+    except Recursive as found:
+        if found.record is not record:
+            raise
+        t.builder.rewind(mark)
+        t.calls[f.source.node].remove(record)
+        try:
+            return named_call(t, f, args, kwargs, lambda a, k: _entered(t, f, a, k))
+        finally:
+            t.calls[f.source.node].append(record)
+    finally:
+        leave(t, f)
+
+
+def _entered(t: Trace, f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Evaluate the body of a function."""
+    from .recursion import Recursive
+    from .statements import run_block
+
     frame = Frame(f, len(t.journals))
     _bind(f, frame, args, kwargs)
     t.frames.append(frame)
     span = t.builder.span
     try:
         flow = run_block(t, frame, f.source.body)
-    except (Restart, Dead):
+    except (Restart, Dead, Recursive):
         t.frames.pop()
         raise
     except Exception as error:
@@ -489,9 +510,7 @@ def native(t: Trace, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
     for x in args:
         if type(x) in (list, dict, set):
             seen(t, x)
-    builder = t.builder
-    n_nodes, n_types = len(builder.nodes), len(builder.types)
-    constants = dict(builder._constants)
+    mark = t.builder.mark()
     t.journals.append({})
     try:
         found = f(*args, **kwargs)
@@ -499,29 +518,13 @@ def native(t: Trace, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
         _undo(t)
         if t.strict:
             raise UnsupportedSyntaxError(f"{_name(f)}: {error}") from None
-        del builder.nodes[n_nodes:]
-        del builder.types[n_types:]
-        builder._constants = constants
-        for key in [k for k, i in builder._inner.items() if i >= n_types]:
-            i = builder._inner.pop(key)
-            builder.outer = {o: k for o, k in builder.outer.items() if k != i}
-        if builder.parent is None:
-            _forget_inputs(t, builder, n_types)
+        t.builder.rewind(mark)
         return run_on_host(t, f, args, kwargs, _name(f))
     except BaseException:
         _keep(t)
         raise
     _keep(t)
     return found
-
-
-def _forget_inputs(t: Trace, builder: Any, n_types: int) -> None:
-    """Inputs that the call that was taken back had asked for."""
-    kept = [i for i, p in enumerate(builder.params) if p < n_types]
-    builder.params = [builder.params[i] for i in kept]
-    t.inputs = [t.inputs[i] for i in kept]
-    t.slots = {k: s for k, s in t.slots.items() if s.incoming._id < n_types}
-    t.scalars = {k: s for k, s in t.scalars.items() if s._id < n_types}
 
 
 def _undo(t: Trace) -> None:

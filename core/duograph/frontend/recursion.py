@@ -1,18 +1,224 @@
-"""Functions that call themselves under a condition on a tensor: a named graph that calls itself."""
+"""Functions that call themselves under a condition on a tensor: a named graph that calls itself.
+
+A call is recursive in this sense when the same function is being evaluated already with arguments of the same types and equal
+constants: unrolling it would never end. The outer call starts over as a named graph. The type of its result comes from the
+branch that ends without a recursive call; a second evaluation knows it.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
+from ..autodiff.transforms import mapped
+from ..errors import UnsupportedSyntaxError
+from ..ir.builder import GraphTensor
+from ..ir.control import call as call_op
+from ..ir.graph import NamedGraph
+from ..ir.values import HostValue
+from .branches import Exports, Join, fill_in
+from .builder import StagedBuilder
 from .frames import Function
-from .trace import Trace
+from .trace import Trace, read_location, write_location
 
-__all__ = ["guard"]
+__all__ = ["guard", "leave"]
+
+_numbers = itertools.count()
+
+
+class Recursive(Exception):  # noqa: N818  (no error: it unwinds to the call that starts over)
+    """The call of `record` turned out to be recursive."""
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+
+
+class Record:
+    """A call that is being evaluated.
+
+    Attributes:
+        key: function and arguments.
+        target: its named graph, when it is known to be recursive.
+        shape: its result with places for the results of the graph; None while that is unknown.
+        captured: values of the graph around that the named graph uses, as its own parameters.
+        pending: a recursive call was met while the result was unknown.
+    """
+
+    def __init__(self, key: Any) -> None:
+        self.key = key
+        self.target: NamedGraph | None = None
+        self.shape: Any = None
+        self.known = False
+        self.captured: list[Any] = []
+        self.pending = False
+
+
+def _key(value: Any) -> Any:
+    if isinstance(value, (GraphTensor, HostValue)):
+        return value._type
+    if isinstance(value, (tuple, list)):
+        return (type(value), *map(_key, value))
+    if isinstance(value, dict):
+        return (dict, *[(k, _key(v)) for k, v in value.items()])
+    if isinstance(value, (int, float, str, bool, type(None))):
+        return (type(value), repr(value))
+    return (type(value), id(value))
 
 
 def guard(
     t: Trace, f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Callable[[], Any] | None:
-    """How to make the call when it closes a loop of calls, else None."""
+    """How to make the call when it closes a loop of calls, else None; then `leave` ends it."""
+    node = f.source.node
+    records = t.calls.setdefault(node, [])
+    if not records:
+        records.append(Record(None if f.parent is None else id(f.parent)))
+        records[-1].key = (_key(args), _key(kwargs), id(f.parent))
+        return None
+    key = (_key(args), _key(kwargs), id(f.parent))
+    for record in records:
+        if record.key == key:
+            if record.target is None:
+                raise Recursive(record)
+            return lambda: _again(t, record, args, kwargs)
+    records.append(Record(key))
     return None
+
+
+def leave(t: Trace, f: Function) -> None:
+    """A call that `guard` let through has ended."""
+    t.calls[f.source.node].pop()
+
+
+def _leaves(args: Any, kwargs: Any) -> list[Any]:
+    found: list[Any] = []
+
+    def walk(value: Any) -> None:
+        if isinstance(value, (GraphTensor, HostValue)):
+            found.append(value)
+        elif isinstance(value, (tuple, list)):
+            for v in value:
+                walk(v)
+        elif isinstance(value, dict):
+            for v in value.values():
+                walk(v)
+
+    walk(args)
+    walk(kwargs)
+    return found
+
+
+def _again(t: Trace, record: Record, args: Any, kwargs: Any) -> Any:
+    """A recursive call: a node that calls the named graph."""
+    from .calls import Dead
+
+    if not record.known:
+        record.pending = True
+        raise Dead  # the other branch says what the type of the result is
+    assert record.target is not None
+    builder = t.builder
+    operands = [builder.bring(v) for v in (*_leaves(args, kwargs), *record.captured)]
+    found = builder.append(call_op, tuple(operands), {"target": record.target})
+    return fill_in(record.shape, found)
+
+
+def named_call(
+    t: Trace, f: Function, args: tuple[Any, ...], kwargs: dict[str, Any], run: Callable[..., Any]
+) -> Any:
+    """Evaluate a recursive call as a named graph, and call it.
+
+    Args:
+        run: evaluates the body for given arguments.
+
+    Raises:
+        RecursionError: no branch ends without a recursive call.
+    """
+    from .calls import Dead
+
+    parent = t.builder
+    key = (_key(args), _key(kwargs), id(f.parent))
+    record = Record(key)
+    record.target = NamedGraph(f"{f.__name__}_{next(_numbers)}", ())
+    outer: list[int] = []
+    records = t.calls.setdefault(f.source.node, [])
+    for _ in range(12):
+        child = StagedBuilder(t, parent)
+        record.pending = False
+        records.append(record)
+        t.journals.append({})
+        try:
+            with child.current():
+                given, named = _entered(child, args), _entered(child, kwargs)
+                record.captured = [child.bring(parent.tensor(i)) for i in outer]
+                try:
+                    result = run(given, named)
+                except Dead:
+                    raise RecursionError(
+                        f"{f.__name__}: There isn't any branch that can be evaluated: every branch calls "
+                        f"{f.__name__} again; wanted one that ends"
+                    ) from None
+        finally:
+            records.pop()
+            journal = t.journals.pop()
+            ends = {k: (loc, read_location(*loc)) for k, (loc, _) in journal.items()}
+            for location, before in reversed(list(journal.values())):
+                write_location(*location, before)
+        _refuse_writes(t, f, ends)
+        join = Join(t, None, [child], ("", ""))
+        join.exports = exports = Exports([child])
+        with child.current():
+            brought = mapped(result, lambda x: child.tensor(child.operand(x, None)._id))
+        shape = join.only(_hosted(child, brought), 0)
+        outputs = exports.columns[0]
+        types = tuple(v._type for v in outputs)
+        settled = record.known and types == record.target.result_types and list(child.outer) == outer
+        record.shape, record.known = shape, True
+        record.target.result_types = types
+        new = list(child.outer)
+        if settled:
+            record.target.graph = child.closed(outputs, outer)
+            record.target.effects = record.target.graph.effects
+            break
+        outer = new
+    else:
+        raise UnsupportedSyntaxError(
+            f"{f.__name__}: the types of its result differ at every recursive call; wanted one type"
+        )
+    operands = [*map(parent.bring, _leaves(args, kwargs)), *(parent.tensor(i) for i in outer)]
+    found = parent.append(call_op, tuple(operands), {"target": record.target})
+    return fill_in(record.shape, found)
+
+
+def _hosted(child: StagedBuilder, value: Any) -> Any:
+    """The result with host values of other graphs as values of the child's."""
+    if isinstance(value, HostValue):
+        return child.bring(value)
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return tuple(_hosted(child, v) for v in value)
+    if type(value) is list:
+        return [_hosted(child, v) for v in value]
+    return value
+
+
+def _entered(child: StagedBuilder, value: Any) -> Any:
+    if isinstance(value, (GraphTensor, HostValue)):
+        return child.parameter(value._type)
+    if isinstance(value, tuple):
+        items = [_entered(child, v) for v in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if type(value) is list:
+        return [_entered(child, v) for v in value]
+    if type(value) is dict:
+        return {k: _entered(child, v) for k, v in value.items()}
+    return value
+
+
+def _refuse_writes(t: Trace, f: Function, ends: dict[Any, Any]) -> None:
+    around = {id(fr.vars) for fr in t.frames} | {id(t.overlay)}
+    for (kind, owner, _), _ in ends.values():
+        if kind == "slot" or (kind == "item" and id(owner) in around):
+            raise UnsupportedSyntaxError(
+                f"{f.__name__}: got a function that calls itself under a condition on a Tensor and writes a Parameter, "
+                f"an attribute or a variable outside; return the value instead"
+            )

@@ -15,6 +15,7 @@ from .expressions import assign, delete, evaluate, evaluate_in_place
 from .frames import Frame, store
 from .loops import graph_loop
 from .ranges import GraphRange
+from .recursion import Recursive
 from .spans import span_of
 from .trace import Restart, Trace
 from .values import NORMAL, NOTHING, Flow, Maybe
@@ -253,7 +254,7 @@ def _with_items(t: Trace, frame: Frame, node: ast.With, i: int) -> Flow:
         assign(t, frame, item.optional_vars, value)
     try:
         flow = _with_items(t, frame, node, i + 1)
-    except (Restart, NeedsValue, DuographError):
+    except (Restart, NeedsValue, Recursive, DuographError):
         raise
     except Exception as error:
         if leave(type(error), error, None) is True:
@@ -285,7 +286,7 @@ def _guarded(t: Trace, frame: Frame, node: ast.Try) -> Flow:
     t.tries.append(depth)
     try:
         flow = run_block(t, frame, node.body)
-    except (Restart, NeedsValue, UnsupportedSyntaxError, JoinError):
+    except (Restart, NeedsValue, Recursive, UnsupportedSyntaxError, JoinError):
         t.tries.pop()
         raise
     except Exception as error:

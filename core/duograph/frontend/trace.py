@@ -75,6 +75,7 @@ class Trace:
         self.unseen: dict[int, str] = {}  # copies whose items nobody has looked at, with their names
         self.exact_owners: dict[int, Any] = {}  # containers from outside that the function changes
         self.frames: list[Any] = []  # of the user's functions that are being evaluated
+        self.calls: dict[Any, list[Any]] = {}  # per function: its calls that are being evaluated
         self.tries: list[int] = []  # open `try` blocks with handlers: how many branches were open there
         self.keep: list[Any] = []  # objects whose id is a key somewhere
         self.host_writes = False
@@ -204,6 +205,13 @@ class Trace:
                 "known only when the compiled function runs"
             )
         self.captures.contents(tensor)
+
+    def forget_inputs(self, n_types: int) -> None:
+        """Inputs of the root graph whose parameters are taken back."""
+        kept = [i for i, p in enumerate(self.root.params) if p < n_types]
+        self.inputs = [self.inputs[i] for i in kept]
+        self.slots = {k: s for k, s in self.slots.items() if s.incoming._id < n_types}
+        self.scalars = {k: s for k, s in self.scalars.items() if s._id < n_types}
 
     # ---- host values --------------------------------------------------------------------------
 
