@@ -459,7 +459,7 @@ class Op:
 
     def result_types(
         self, types: tuple[TensorType | None, ...], attributes: Mapping[str, Any]
-    ) -> TensorType | tuple[TensorType, ...]:
+    ) -> Any:
         """Types of the results for promoted, plain operand types: one type, or a tuple."""
         if self.infer_rule is not None:
             return self.infer_rule(*self.arguments(types), **attributes)

@@ -90,7 +90,7 @@ class _Identity:
         return id(self.value)
 
 
-class entering:  # noqa: N801  (used as a function)
+class entering:
     """Rebuilds arguments with graph values in place of what `Slots` holds, in the same order."""
 
     def __init__(self, tensor: Any, number: Any, container: Any) -> None:

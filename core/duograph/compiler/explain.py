@@ -59,7 +59,9 @@ class Explanation:
         lines = [f"{self.name}:"]
         if self.line_by_line:
             lines.append(f"  runs line by line: {self.line_by_line}")
-        lines.append(f"  compiled for: {self.key[0]!r}" + (f" {self.key[1]!r}" if self.key[1] else ""))
+        lines.append(
+            f"  compiled for: {self.key[0]!r}" + (f" {self.key[1]!r}" if self.key[1] else "")
+        )
         lines.append(f"  compiling took {self.seconds * 1000:.1f} ms")
         for what, items in (
             ("reads", self.reads), ("writes", self.writes), ("effects", self.effects),

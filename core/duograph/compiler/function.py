@@ -194,7 +194,11 @@ class JitFunction:
             if len(self._fast) >= LIMIT:
                 self._fast.clear()
             run = program.run_single()
-            self._fast[tuple([x._type for x in args])] = (run, program.tensor_types[0], settings_version[0])
+            self._fast[tuple([x._type for x in args])] = (
+                run,
+                program.tensor_types[0],
+                settings_version[0],
+            )
 
     def _valid(self, entry: _Entry) -> bool:
         if entry.guard is not None and not entry.guard.empty and not entry.guard.holds():
@@ -271,7 +275,9 @@ class JitFunction:
                 self._hits += 1
                 return found
             if old is not None and old.guard is not None:
-                self._reasons.append(f"recompiled: {', '.join(old.guard.differing()) or 'its state'} changed")
+                self._reasons.append(
+                    f"recompiled: {', '.join(old.guard.differing()) or 'its state'} changed"
+                )
             elif cache.entries:
                 self._reasons.append(f"compiled: {_difference(next(reversed(cache.entries)), key)}")
             strict = self.strict()
@@ -286,7 +292,9 @@ class JitFunction:
                 self._fallbacks += 1
                 self._reasons.append(f"runs line by line: {error}")
                 warnings.warn(
-                    f"{self._name} runs line by line, not compiled: {error}", RuntimeWarning, stacklevel=4
+                    f"{self._name} runs line by line, not compiled: {error}",
+                    RuntimeWarning,
+                    stacklevel=4,
                 )
             else:
                 entry = _Entry(program, Guard(program.captures))
@@ -393,14 +401,21 @@ def _plain(value: Any) -> Any:
 
 
 def _context_key() -> Any:
-    return (settings.device_target, settings.device_id, settings.jit_level, settings.jit_config, settings.jit_syntax_level)
+    return (
+        settings.device_target,
+        settings.device_id,
+        settings.jit_level,
+        settings.jit_config,
+        settings.jit_syntax_level,
+    )
 
 
 def _must_refuse(error: Exception) -> bool:
     """Errors that running line by line would hide: what the function does is wrong in compiled code at any level."""
     text = str(error)
     return any(
-        word in text for word in ("hooks inside jit", "made inside jit", "Parameter: got a Parameter")
+        word in text
+        for word in ("hooks inside jit", "made inside jit", "Parameter: got a Parameter")
     )
 
 
@@ -430,15 +445,24 @@ def _check_signature(name: str, wanted: Any, given: tuple[Any, ...]) -> list[boo
             )
             if not fits or want.dtype is not x.dtype:
                 raise ArgumentValueError(
-                    f"{name}: got a Tensor of shape {x.shape} and dtype {x.dtype} for argument {i}; its input_signature "
-                    f"says shape {shape} and dtype {want.dtype}"
+                    f"{name}: got a Tensor of shape {x.shape} and dtype {x.dtype} for argument {i}; its "
+                    f"input_signature says shape {shape} and dtype {want.dtype}"
                 )
     return [False] * len(given)
 
 
 # ---- public functions ---------------------------------------------------------------------------
 
-_OPTIONS = {"hash_args", "debug_level", "exc_mode", "exec_mode", "infer_boost", "jit_syntax_level", "combine", "mode"}
+_OPTIONS = {
+    "hash_args",
+    "debug_level",
+    "exc_mode",
+    "exec_mode",
+    "infer_boost",
+    "jit_syntax_level",
+    "combine",
+    "mode",
+}
 
 
 def jit(
@@ -523,7 +547,11 @@ def _compiled(f: Any, config: JitConfig, strict: bool | None, input_signature: A
         )
     if isinstance(f, types.MethodType):
         inner = f.__func__
-        made = inner if isinstance(inner, JitFunction) else JitFunction(inner, config, strict, input_signature)
+        made = (
+            inner
+            if isinstance(inner, JitFunction)
+            else JitFunction(inner, config, strict, input_signature)
+        )
         return types.MethodType(made, f.__self__)
     if isinstance(f, Cell):
         cell = f
@@ -536,7 +564,8 @@ def _compiled(f: Any, config: JitConfig, strict: bool | None, input_signature: A
     if not callable(f):
         raise ArgumentError(f"jit: got {type(f).__name__}; wanted a function, a method or a Cell")
     if not isinstance(f, types.FunctionType):
-        if isinstance(f, functools.partial) or hasattr(type(f), "__call__") and inspect.isfunction(type(f).__call__):
+        method = getattr(type(f), "__call__", None)  # noqa: B004  (the function itself is wanted)
+        if isinstance(f, functools.partial) or inspect.isfunction(method):
             return JitFunction(f, config, strict, input_signature, target=f)
         raise ArgumentError(
             f"jit: got {getattr(f, '__name__', type(f).__name__)}, which has no Python source; wanted a Python function"
@@ -562,7 +591,7 @@ def ms_function(
 
 
 def jit_stats() -> dict[str, Any]:
-    """Sums over all compiled functions of the process: compilations, hits, functions that run line by line, seconds, and why.
+    """Sums over all compiled functions: compilations, hits, functions that run line by line, seconds, and why.
 
     Examples:
         >>> import duograph as ms
@@ -584,5 +613,3 @@ def jit_stats() -> dict[str, Any]:
         "seconds": sum(f._seconds for f in functions),
         "reasons": {f._name: list(f._reasons) for f in functions if f._reasons},
     }
-
-

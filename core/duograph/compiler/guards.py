@@ -19,8 +19,8 @@ KEEP, RECOMPILE = True, False
 class Guard:
     """The check of one program's captures before each call.
 
-    Captures from Cells are looked at only when an attribute of some Cell was set since the last check; others are compared
-    by identity, and by value where identity fails.
+    Captures from Cells are looked at only when an attribute of some Cell was set since the last check; others are
+    compared by identity, and by value where identity fails.
     """
 
     def __init__(self, captures: Captures) -> None:
@@ -37,7 +37,9 @@ class Guard:
         self.items = items
         self.rest = [c for c in self.others if c.kind != "item"]
         self.epoch = cell_module.epoch()
-        self.known: dict[int, Any] = {}  # captures that were reported, with the value that they had then
+        self.known: dict[
+            int, Any
+        ] = {}  # captures that were reported, with the value that they had then
         self.empty = not self.items and not self.rest and not self.cells
 
     def holds(self) -> bool:

@@ -21,7 +21,7 @@ def _function(cell: Cell) -> JitFunction:
             config = cell._jit_config if isinstance(cell._jit_config, JitConfig) else JitConfig()
             found = _CellFunction(type(cell).construct, config, None, target=cell)
             cell.__dict__["_graph"] = found
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 class _CellFunction(JitFunction):
@@ -50,4 +50,3 @@ def compile_cell(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> N
     function.compile(*args, **kwargs)
     cell.__dict__["_compiled"] = function
     cell.__dict__["_plain"] = False
-

@@ -54,7 +54,9 @@ class JitConfig:
         _one_of("debug_level", debug_level, ("RELEASE", "DEBUG"))
         _one_of("infer_boost", infer_boost, ("on", "off"))
         if isinstance(jit_syntax_level, int) and jit_syntax_level in (STRICT, COMPATIBLE, LAX):
-            jit_syntax_level = {STRICT: "STRICT", COMPATIBLE: "COMPATIBLE", LAX: "LAX"}[jit_syntax_level]
+            jit_syntax_level = {STRICT: "STRICT", COMPATIBLE: "COMPATIBLE", LAX: "LAX"}[
+                jit_syntax_level
+            ]
         _one_of("jit_syntax_level", jit_syntax_level, tuple(_SYNTAX))
         self.jit_config_dict: dict[str, Any] = {
             "jit_level": jit_level, "exc_mode": exc_mode, "jit_syntax_level": jit_syntax_level,
@@ -236,5 +238,3 @@ def lazy_inline(fn: Any = None, attrs: Any = None, policy: Any = None) -> Any:
 def no_inline(fn: Any = None) -> Any:
     """Mark a function that is not to be inlined (`mindspore.no_inline`); it changes nothing here."""
     return fn if fn is not None else no_inline
-
-

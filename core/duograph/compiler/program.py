@@ -232,9 +232,7 @@ class Program:
         for kind, v in self.inputs:
             sources.append(leaves[v] if kind == "arg" else v if kind == "state" else None)
         level = max(x._type.level for x in sources if x is not None)
-        handles = [
-            self._read(kind, v, leaves, numbers, containers) for kind, v in self.inputs
-        ]
+        handles = [self._read(kind, v, leaves, numbers, containers) for kind, v in self.inputs]
         if level > 1:
             return self._call_interpreted(sources, handles, leaves, containers)
         wanted = tuple(
@@ -285,7 +283,9 @@ class Program:
                 values.append(made)
             else:
                 t = self.graph.types[i]
-                values.append(Tensor._make(t.on(self.device), h) if isinstance(t, TensorType) else h)
+                values.append(
+                    Tensor._make(t.on(self.device), h) if isinstance(t, TensorType) else h
+                )
         found = interpret(self.graph, values, self.device)
         for kind, v, i in self.writes:
             (leaves[v] if kind == "arg" else v)._rebind(found[i])
@@ -462,7 +462,10 @@ def _template(t: Trace, value: Any, put: Any, leaves: Any, containers: Any, dept
             return outside
     if depth > 50:
         raise ArgumentError("jit: got a result that contains itself; wanted a tree")
-    again = lambda v: _template(t, v, put, leaves, containers, depth + 1)  # noqa: E731
+
+    def again(v: Any) -> Any:
+        return _template(t, v, put, leaves, containers, depth + 1)
+
     if isinstance(value, tuple):
         items = [again(v) for v in value]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
@@ -473,9 +476,19 @@ def _template(t: Trace, value: Any, put: Any, leaves: Any, containers: Any, dept
     if isinstance(value, _ITERATORS):
         items = [again(v) for v in value]
         return tuple(items) if isinstance(value, (zip, enumerate, range)) else items
-    if type(value).__name__ in ("list_iterator", "tuple_iterator", "generator", "dict_keys", "dict_values"):
+    if type(value).__name__ in (
+        "list_iterator",
+        "tuple_iterator",
+        "generator",
+        "dict_keys",
+        "dict_values",
+    ):
         items = [again(v) for v in value]
-        return tuple(items) if type(value).__name__ in ("tuple_iterator", "dict_keys", "dict_values") else items
+        return (
+            tuple(items)
+            if type(value).__name__ in ("tuple_iterator", "dict_keys", "dict_values")
+            else items
+        )
     if type(value).__name__ == "dict_items":
         return [again(v) for v in value]
     if isinstance(value, Function):
@@ -485,9 +498,7 @@ def _template(t: Trace, value: Any, put: Any, leaves: Any, containers: Any, dept
             f"return: got the function {value.__name__}, which the compiled function defines; wanted Tensors and "
             f"Python values"
         )
-    if id(value) in t.own and hasattr(value, "__dict__") and not isinstance(value, type):
-        if type(value).__module__ != "builtins" and not isinstance(value, np.ndarray):
-            return _Made(type(value), {k: again(v) for k, v in vars(value).items()})
+    plain = isinstance(value, (type, np.ndarray)) or type(value).__module__ == "builtins"
+    if id(value) in t.own and hasattr(value, "__dict__") and not plain:
+        return _Made(type(value), {k: again(v) for k, v in vars(value).items()})
     return value
-
-

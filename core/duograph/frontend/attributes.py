@@ -54,7 +54,11 @@ def get_attribute(t: Trace, owner: Any, name: str, node: Any = None) -> Any:
     if _staged_property(owner, name):
         return _of_class(t, owner, name)
     value = _native(owner, name)
-    if callable(value) or is_framework(type(owner).__module__) or isinstance(owner, (list, dict, set, tuple, str)):
+    if (
+        callable(value)
+        or is_framework(type(owner).__module__)
+        or isinstance(owner, (list, dict, set, tuple, str))
+    ):
         return value
     for cls in type(owner).__mro__:  # a class attribute, or a slot
         if name in cls.__dict__:
@@ -177,5 +181,3 @@ def delete_attribute(t: Trace, owner: Any, name: str) -> None:
         f"Delete: got the attribute {name!r} of {type(owner).__name__}, an object from outside, inside jit; "
         f"move the `del` out of the compiled function"
     )
-
-

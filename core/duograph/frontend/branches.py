@@ -1,4 +1,4 @@
-"""What an `if` on a tensor becomes: both branches are evaluated apart, and what they leave behind is joined by a `switch`."""
+"""An `if` on a tensor: both branches are evaluated apart, and what they leave behind is joined by a `switch`."""
 
 from __future__ import annotations
 
@@ -174,7 +174,11 @@ class Join:
             return self._undefined(a, b, what)
         ka, kb = kind_of(a), kind_of(b)
         if ka is not None and kb is not None and ka is kb:
-            if not isinstance(a, GraphScalar) and not isinstance(b, GraphScalar) and repr(a) == repr(b):
+            if (
+                not isinstance(a, GraphScalar)
+                and not isinstance(b, GraphScalar)
+                and repr(a) == repr(b)
+            ):
                 return a
             return self._host(a, b)
         if type(a) is type(b) and isinstance(a, (tuple, list)) and len(a) == len(b):
@@ -287,7 +291,12 @@ def fill_in(template: Any, results: Any) -> Any:
     if isinstance(template, dict):
         return {k: fill_in(v, results) for k, v in template.items()}
     if isinstance(template, Flow):
-        return Flow(*(fill_in(v, results) for v in (template.ret, template.brk, template.cont, template.value)))
+        return Flow(
+            *(
+                fill_in(v, results)
+                for v in (template.ret, template.brk, template.cont, template.value)
+            )
+        )
     return template
 
 
@@ -333,7 +342,9 @@ def select(
         location = (changes[0].get(key) or changes[1][key])[0]
         before = _present(location)
         values = [c[key][1] if key in c else before for c in changes]
-        away = [g or (le and location[0] == "item" and location[1] is own) for g, le in zip(gone, left)]
+        away = [
+            g or (le and location[0] == "item" and location[1] is own) for g, le in zip(gone, left)
+        ]
         if all(away):
             continue
         label = _label(location)
@@ -385,5 +396,3 @@ def _label(location: Any) -> str:
     if kind == "slot":
         return str(getattr(owner.tensor, "name", "a Tensor"))
     return {"tensor": "the Tensor", "list": "the list", "dict": "the dict", "set": "the set"}[kind]
-
-

@@ -82,7 +82,9 @@ def _range(t: Trace, *args: Any) -> Any:
         if isinstance(a, Tensor) and not isinstance(a, GraphTensor) and id(a) in t.fresh:
             a = int(a)
         if isinstance(a, Tensor):
-            a = number_of(a if isinstance(a, GraphTensor) else t.builder.bring(t.state_value(a)), INT)
+            a = number_of(
+                a if isinstance(a, GraphTensor) else t.builder.bring(t.state_value(a)), INT
+            )
         values.append(a)
     if any(isinstance(a, GraphScalar) for a in values):
         return GraphRange(*values)
@@ -184,7 +186,7 @@ def _class_of(x: Any) -> Any:
     if isinstance(x, GraphTensor):
         return Tensor
     if isinstance(x, GraphScalar):
-        return _CLASSES[x._type]  # type: ignore[index]
+        return _CLASSES[x._type]
     return type(x)
 
 
@@ -426,15 +428,34 @@ def _python_only(name: str) -> Callable[..., Any]:
     python = getattr(builtins, name)
 
     def refuse(t: Trace, *args: Any, **kwargs: Any) -> Any:
-        if t.strict or name in ("locals", "vars", "exec", "eval", "globals", "dir", "__import__", "compile"):
+        if t.strict or name in (
+            "locals",
+            "vars",
+            "exec",
+            "eval",
+            "globals",
+            "dir",
+            "__import__",
+            "compile",
+        ):
             raise UnsupportedSyntaxError(
-                f"{name}: the built-in function {name!r} is not supported inside jit; call it outside the compiled function"
+                f"{name}: the built-in function {name!r} is not supported inside jit; call it outside"
             )
         return run_on_host(t, python, args, kwargs, name)
 
     return refuse
 
 
-for _name in ("open", "input", "eval", "exec", "locals", "globals", "vars", "dir", "compile", "__import__"):
+for _name in (
+    "open",
+    "input",
+    "eval",
+    "exec",
+    "locals",
+    "globals",
+    "vars",
+    "dir",
+    "compile",
+    "__import__",
+):
     replaces(getattr(builtins, _name))(_python_only(_name))
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import types
@@ -25,7 +26,16 @@ from .source import source_of
 from .trace import Restart, Trace
 from .values import Choice, Flow
 
-__all__ = ["call", "call_now", "native", "function_of", "raise_now", "enter_context", "Dead", "CALL_DEPTH"]
+__all__ = [
+    "call",
+    "call_now",
+    "native",
+    "function_of",
+    "raise_now",
+    "enter_context",
+    "Dead",
+    "CALL_DEPTH",
+]
 
 # Calls of the user's functions inside each other.
 CALL_DEPTH = 1000
@@ -67,7 +77,9 @@ def call(t: Trace, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     if isinstance(f, GraphObject):
         return run_on_host(t, _apply, (f, args, kwargs), {}, "call")
     if isinstance(f, (GraphScalar, Tensor)):
-        raise TypeError(f"{'Tensor' if isinstance(f, Tensor) else f._type.name!r} object is not callable")
+        raise TypeError(
+            f"{'Tensor' if isinstance(f, Tensor) else f._type.name!r} object is not callable"
+        )
     if isinstance(f, functools.partial):
         return call(t, f.func, (*f.args, *args), {**f.keywords, **kwargs})
     if isinstance(f, Cell):
@@ -77,7 +89,7 @@ def call(t: Trace, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
         return staged(t, args, kwargs)
     if isinstance(f, (types.BuiltinFunctionType, types.MethodWrapperType)):
         return _call_builtin(t, f, args, kwargs)
-    method = getattr(kind, "__call__", None)
+    method = getattr(kind, "__call__", None)  # noqa: B004  (the function itself is wanted)
     if isinstance(f, Op) or is_framework(kind.__module__):
         if interpreted(kind.__module__) and isinstance(method, types.FunctionType):
             return _call_function(t, method, (f, *args), kwargs)
@@ -220,12 +232,10 @@ def _entered(t: Trace, f: Function, args: tuple[Any, ...], kwargs: dict[str, Any
 def _note_frames(t: Trace, error: Exception) -> None:
     from .spans import span_of
 
-    try:
+    with contextlib.suppress(AttributeError):  # an exception class with slots
         error._duograph_frames = [  # type: ignore[attr-defined]
             (span_of(fr.source, fr.node), fr.source.name) for fr in t.frames
         ]
-    except AttributeError:
-        pass
 
 
 def _returned(flow: Flow, f: Function) -> Any:
@@ -247,14 +257,13 @@ def _bind(f: Function, frame: Frame, args: tuple[Any, ...], kwargs: dict[str, An
     names = frame.vars
     given = dict(zip(positional, args))
     names.update(given)
-    if len(args) > len(positional):
-        if a.vararg is None:
-            least = len(positional) - len(f.defaults)
-            wanted = str(len(positional)) if not f.defaults else f"from {least} to {len(positional)}"
-            raise TypeError(
-                f"{f.__name__}() takes {wanted} positional argument{'s' if wanted != '1' else ''} but "
-                f"{len(args)} {'was' if len(args) == 1 else 'were'} given"
-            )
+    if len(args) > len(positional) and a.vararg is None:
+        least = len(positional) - len(f.defaults)
+        wanted = f"from {least} to {len(positional)}" if f.defaults else str(len(positional))
+        raise TypeError(
+            f"{f.__name__}() takes {wanted} positional argument{'s' if wanted != '1' else ''} but "
+            f"{len(args)} {'was' if len(args) == 1 else 'were'} given"
+        )
     if a.vararg is not None:
         names[a.vararg.arg] = tuple(args[len(positional) :])
     only_positional = {x.arg for x in a.posonlyargs}
@@ -331,10 +340,18 @@ def _tensor_to_host(t: Trace, x: Any, name: str, args: Any, kwargs: Any) -> Any:
             f"In JIT strict mode a Tensor has no {name!r}: its data are known only when the function runs. "
             f"Compute with the Tensor, move the call out, or use jit_syntax_level=LAX"
         )
-    if name == "item" and not args and not kwargs and value.size == 1 and value.dtype.kind in "biuf":
+    if (
+        name == "item"
+        and not args
+        and not kwargs
+        and value.size == 1
+        and value.dtype.kind in "biuf"
+    ):
         kind = {"b": BOOL, "f": FLOAT}.get(value.dtype.kind, INT)
         return number_of(value, kind)
-    return run_on_host(t, lambda v, a, k: getattr(v, name)(*a, **k), (value, args, kwargs), {}, name)
+    return run_on_host(
+        t, lambda v, a, k: getattr(v, name)(*a, **k), (value, args, kwargs), {}, name
+    )
 
 
 def _construct(t: Trace, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -351,10 +368,10 @@ def _construct(t: Trace, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
             return native(t, cls, args, kwargs)
         return _foreign(t, cls, args, kwargs)
     init = cls.__init__
-    if type(cls) is not type or cls.__new__ is not object.__new__:
+    if type(cls) is not type or getattr(cls, "__new__") is not object.__new__:  # noqa: B009
         made = native(t, cls, args, kwargs)  # an enum, a named tuple, a metaclass: Python's way
     elif isinstance(init, types.FunctionType) and not hasattr(cls, "__dataclass_fields__"):
-        made = cls.__new__(cls)
+        made = object.__new__(cls)
         t.own[id(made)] = made
         _call_function(t, init, (made, *args), kwargs)
         return made
@@ -412,7 +429,12 @@ def call_cell(t: Trace, cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any
     own = cell.__dict__
     if "_params" not in own:
         raise AttributeError(f"{type(cell).__name__}: call super().__init__() first")
-    if cell._forward_pre_hooks or cell._forward_hooks or cell._backward_hooks or cell._backward_pre_hooks:
+    if (
+        cell._forward_pre_hooks
+        or cell._forward_hooks
+        or cell._backward_hooks
+        or cell._backward_pre_hooks
+    ):
         raise UnsupportedSyntaxError(
             f"{type(cell).__name__}: got a Cell with hooks inside jit; a compiled function has no place where a hook "
             f"could run. Remove the hooks, or run the Cell line by line (PYNATIVE_MODE, without jit)"
@@ -478,7 +500,17 @@ def _foreign(t: Trace, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
             t.own[id(found)] = found
         return found
     module = getattr(f, "__module__", None)
-    if module in ("operator", "_operator", "functools", "itertools", "builtins", None, "copy", "collections", "math"):
+    if module in (
+        "operator",
+        "_operator",
+        "functools",
+        "itertools",
+        "builtins",
+        None,
+        "copy",
+        "collections",
+        "math",
+    ):
         try:
             return native(t, f, args, kwargs)
         except TypeError:
@@ -496,8 +528,8 @@ def _name(f: Any) -> str:
 def _refused(f: Any, why: str) -> UnsupportedSyntaxError:
     module = getattr(f, "__module__", "") or ""
     return UnsupportedSyntaxError(
-        f"Illegal type in the graph: {module}.{_name(f)} is a function of Python that a compiled function cannot call at "
-        f"STRICT: {why}. Use ops of duograph, move the call out of the compiled function, or use jit_syntax_level=LAX"
+        f"Illegal type in the graph: {module}.{_name(f)} is a function of Python that a compiled function cannot call "
+        f"at STRICT: {why}. Use ops of duograph, move the call out of the function, or use jit_syntax_level=LAX"
     )
 
 
@@ -531,7 +563,7 @@ def _undo(t: Trace) -> None:
     from .trace import write_location
 
     for location, before in reversed(list(t.journals.pop().values())):
-        write_location(*location, before)
+        write_location(location, before)
 
 
 def _keep(t: Trace) -> None:
@@ -573,5 +605,3 @@ def enter_context(t: Trace, manager: Any) -> tuple[Callable[..., Any], Any]:
         )
     leave = functools.partial(call, t, manager.__exit__)
     return lambda *a: leave(a, {}), call(t, manager.__enter__, (), {})
-
-

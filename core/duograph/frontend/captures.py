@@ -26,8 +26,8 @@ class Capture:
     """One thing that was read.
 
     Attributes:
-        kind: "item" of a dict (a global, a dictionary), "index" of a list, "attribute", "cell" (of a closure), "default",
-            "contents" (of a small array or a tensor), "exact": a change of it always compiles again.
+        kind: "item" of a dict (a global, a dictionary), "index" of a list, "attribute", "cell" (of a closure),
+            "defaults", "contents" (of a small array or a tensor), "exact": a change of it always compiles again.
         owner: the object that it was read from.
         name: key, index or attribute.
         value: what was read.
@@ -98,7 +98,9 @@ class Captures:
         self.items: dict[Any, Capture] = {}
         self.cells: dict[int, Any] = {}  # Cells among the owners
 
-    def add(self, kind: str, owner: Any, name: Any, value: Any, label: str, exact: bool = False) -> None:
+    def add(
+        self, kind: str, owner: Any, name: Any, value: Any, label: str, exact: bool = False
+    ) -> None:
         key = (kind, id(owner), name)
         found = self.items.get(key)
         if found is None:

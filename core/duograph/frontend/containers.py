@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import Any
 
@@ -83,7 +84,9 @@ def _picked(t: Trace, items: Any, index: Any) -> Any:
 
     def check(k: int) -> None:
         if not -n <= k < n:
-            raise IndexError(f"{type(items).__name__} index out of range: got {k}, the length is {n}")
+            raise IndexError(
+                f"{type(items).__name__} index out of range: got {k}, the length is {n}"
+            )
 
     note_effect(t, check, (i,), "check_index")
     if n == 0:
@@ -93,7 +96,9 @@ def _picked(t: Trace, items: Any, index: Any) -> Any:
         if k == n - 1:
             return items[k]
         here = (i == k) | (i == k - n)
-        return select(t, here, lambda: items[k], lambda: pick(k + 1), "the item", ("other item", "item"))
+        return select(
+            t, here, lambda: items[k], lambda: pick(k + 1), "the item", ("other item", "item")
+        )
 
     return pick(0)
 
@@ -132,8 +137,19 @@ def _set_picked(t: Trace, items: list[Any], index: Any, value: Any) -> None:
     for k in range(n):
         here = (i == k) | (i == k - n)
         old = items[k]
-        new = select(t, here, lambda: value, lambda old=old: old, f"item {k}", ("other item", "item"))
+        new = select(
+            t,
+            here,
+            lambda: value,
+            functools.partial(_same, old),
+            f"item {k}",
+            ("other item", "item"),
+        )
         container_method(t, items, "__setitem__", (k, new), {})
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def delete_item(t: Trace, owner: Any, index: Any) -> None:
@@ -150,20 +166,26 @@ def delete_item(t: Trace, owner: Any, index: Any) -> None:
 
 def changing(t: Trace, owner: Any) -> None:
     """A list, dict or set is about to be changed."""
-    t.touch({list: "list", dict: "dict", set: "set"}.get(type(owner), "list"), owner)
+    kind = "dict" if isinstance(owner, dict) else "set" if isinstance(owner, set) else "list"
+    t.touch(kind, owner)
 
 
-def container_method(t: Trace, owner: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def container_method(
+    t: Trace, owner: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     """A method of a list, dict or set; one from outside changes there too, when the graph runs."""
     method = getattr(owner, name)
     if name not in MUTATORS:
         seen(t, owner)
         return method(*args, **kwargs)
     changing(t, owner)
-    outside = t.shadow_of.get(id(owner))
+    outside: Any = t.shadow_of.get(id(owner))
     if hasattr(outside, "value"):  # one of the arguments
         note_effect(
-            t, lambda o, a, k: getattr(o, name)(*a, **k), (outside.value(), args, kwargs), f"{type(owner).__name__}.{name}"
+            t,
+            lambda o, a, k: getattr(o, name)(*a, **k),
+            (outside.value(), args, kwargs),
+            f"{type(owner).__name__}.{name}",
         )
     elif outside is not None:
         if name not in BLIND:
@@ -171,11 +193,12 @@ def container_method(t: Trace, owner: Any, name: str, args: tuple[Any, ...], kwa
         t.exact_owners[id(outside)] = outside
         t.host_writes = True
         note_effect(
-            t, lambda a, k: getattr(outside, name)(*a, **k), (args, kwargs), f"{type(owner).__name__}.{name}"
+            t,
+            lambda a, k: getattr(outside, name)(*a, **k),
+            (args, kwargs),
+            f"{type(owner).__name__}.{name}",
         )
     if name == "extend" and isinstance(args[0], Tensor):
         rows = args[0]
         return owner.extend(rows[i] for i in range(rows.shape[0]))
     return method(*args, **kwargs)
-
-

@@ -224,7 +224,11 @@ def _if_expression(t: Trace, frame: Frame, node: ast.IfExp) -> Any:
     if isinstance(cond, bool):
         return evaluate(t, frame, node.body if cond else node.orelse)
     return select(
-        t, cond, lambda: evaluate(t, frame, node.body), lambda: evaluate(t, frame, node.orelse), "the value"
+        t,
+        cond,
+        lambda: evaluate(t, frame, node.body),
+        lambda: evaluate(t, frame, node.orelse),
+        "the value",
     )
 
 
@@ -520,6 +524,8 @@ def _augmented(t: Trace, node: ast.AugAssign, old: Any, value: Any) -> Any:
 
         changing(t, old)
         return _IN_PLACE[kind](old, value)
-    if isinstance(old, Tensor) or not hasattr(type(old), f"__i{_BINARY[kind].__name__.strip('_')}__"):
+    if isinstance(old, Tensor) or not hasattr(
+        type(old), f"__i{_BINARY[kind].__name__.strip('_')}__"
+    ):
         return apply(t, _BINARY[kind], old, value)
     return apply(t, _IN_PLACE[kind], old, value)

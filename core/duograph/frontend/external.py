@@ -1,4 +1,4 @@
-"""Objects from outside as the evaluation sees them: lists, dicts and sets are copied, so that compiling changes nothing."""
+"""Objects from outside as the evaluation sees them: lists, dicts and sets are copied: compiling changes nothing."""
 
 from __future__ import annotations
 

@@ -61,7 +61,18 @@ class Frame:
         node: the statement or call that is being evaluated.
     """
 
-    __slots__ = ("function", "source", "vars", "parent", "globals", "closure", "depth", "node", "locals", "first")
+    __slots__ = (
+        "function",
+        "source",
+        "vars",
+        "parent",
+        "globals",
+        "closure",
+        "depth",
+        "node",
+        "locals",
+        "first",
+    )
 
     def __init__(self, function: Function, depth: int, source: Any = None) -> None:
         self.function = function
@@ -199,8 +210,9 @@ def write_outside(t: Trace, kind: str, owner: Any, name: Any, value: Any, label:
 def store(t: Trace, frame: Frame, name: str, value: Any) -> None:
     """Bind a name."""
     source = frame.source
+    target: Frame | None
     if name in frame.locals:
-        target: Frame | None = frame
+        target = frame
     elif name in source.globals:
         write_outside(t, "item", frame.globals, name, value, name)
         return
@@ -219,6 +231,7 @@ def store(t: Trace, frame: Frame, name: str, value: Any) -> None:
                 raise NameError(f"no binding for nonlocal '{name}' found")
             write_outside(t, "cell", cell, None, value, name)
             return
+    assert target is not None
     if len(t.journals) > target.depth:
         t.set_item(target.vars, name, value)
     else:

@@ -1,4 +1,4 @@
-"""Derivatives inside compiled code: the function becomes a closed graph, and both halves of its derivative go in here."""
+"""Derivatives inside compiled code: the function becomes a closed graph, both halves of its derivative go in here."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from .trace import Trace, read_location, write_location
 __all__ = ["record", "call_with_bprop", "GraphRecorded"]
 
 
-def _apart(t: Trace, child: StagedBuilder, run: Callable[[], Any]) -> tuple[Any, list[tuple[Any, Any]]]:
+def _apart(
+    t: Trace, child: StagedBuilder, run: Callable[[], Any]
+) -> tuple[Any, list[tuple[Any, Any]]]:
     """Run in the graph of `child`, take back what was written: the result, and (location, value) pairs."""
     t.journals.append({})
     try:
@@ -31,7 +33,7 @@ def _apart(t: Trace, child: StagedBuilder, run: Callable[[], Any]) -> tuple[Any,
         journal = t.journals.pop()
         ends = [(location, read_location(*location)) for location, _ in journal.values()]
         for location, before in reversed(list(journal.values())):
-            write_location(*location, before)
+            write_location(location, before)
     return result, ends
 
 
@@ -69,7 +71,8 @@ class GraphRecorded:
         found = builder.inline(self.lin.backward, [*residuals, *given])
         by_leaf = dict(zip(self.lin.wrt, found, strict=True))
         return [
-            by_leaf[i] if i in by_leaf else zeros_of(type_) for i, type_ in enumerate(self.leaf_types)
+            by_leaf[i] if i in by_leaf else zeros_of(type_)
+            for i, type_ in enumerate(self.leaf_types)
         ]
 
 
@@ -134,7 +137,11 @@ def record(
     shape = join.only(_brought(child, result), 0)
     written = []
     for location, value in ends:
-        if location[0] == "slot" and value._builder is child and value._id == inner.get(id(location[1])):
+        if (
+            location[0] == "slot"
+            and value._builder is child
+            and value._id == inner.get(id(location[1]))
+        ):
             continue  # a weight that was not written
         written.append((location, join.only(value, 0)))
     outer = list(child.outer)
@@ -206,7 +213,12 @@ def call_with_bprop(t: Trace, cell: Any, args: tuple[Any, ...], kwargs: dict[str
 
 
 def _gradients(
-    t: Trace, backward: StagedBuilder, cell: Any, args: Sequence[Any], places: Sequence[int], found: Any
+    t: Trace,
+    backward: StagedBuilder,
+    cell: Any,
+    args: Sequence[Any],
+    places: Sequence[int],
+    found: Any,
 ) -> list[Any]:
     name = type(cell).__name__
     items = list(found) if isinstance(found, (tuple, list)) else [found]
@@ -219,7 +231,7 @@ def _gradients(
     grads = []
     with backward.current():
         for i, g in zip(places, items, strict=True):
-            want = t.builder.types[backward.params[places.index(i)]]
+            want: Any = backward.types[backward.params[places.index(i)]]
             if g is None:
                 g = zeros_of(want)
             elif isinstance(g, (int, float)):
@@ -232,5 +244,3 @@ def _gradients(
             g = g if g.dtype is want.dtype else g.astype(want.dtype)
             grads.append(backward.operand(g, None))
     return grads
-
-

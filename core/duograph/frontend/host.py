@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -166,9 +167,5 @@ def note_effect(
 def _place(error: Exception, span: Any) -> None:
     """Remember where in the user's source an error arose, unless it says so already."""
     if span is not None and not hasattr(error, "_duograph_span"):
-        try:
+        with contextlib.suppress(AttributeError):  # an exception class with slots
             error._duograph_span = span  # type: ignore[attr-defined]
-        except AttributeError:  # an exception class with slots
-            pass
-
-

@@ -1,4 +1,4 @@
-"""Whose code it is: ours runs while compiling as it stands, the user's is evaluated, other libraries' is Python's alone."""
+"""Whose code it is: ours runs while compiling, the user's is evaluated, other libraries' is Python's alone."""
 
 from __future__ import annotations
 

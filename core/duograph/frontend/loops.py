@@ -178,9 +178,7 @@ def graph_loop(t: Trace, predicate: Any, step: Callable[[], Any], ran: Any) -> N
     _, _, changes = t.apart(step)
     locations = {key: location for key, (location, _) in changes.items()}
     before = {key: read_location(*location) for key, location in locations.items()}
-    kinds = {
-        key: _kind(before[key], changes[key][1], _label(locations[key])) for key in locations
-    }
+    kinds = {key: _kind(before[key], changes[key][1], _label(locations[key])) for key in locations}
     for _ in range(8):
         child = StagedBuilder(t, t.builder)
         t.journals.append({})
@@ -194,7 +192,7 @@ def graph_loop(t: Trace, predicate: Any, step: Callable[[], Any], ran: Any) -> N
         finally:
             journal = t.journals.pop()
             for location, old in reversed(list(journal.values())):
-                write_location(*location, old)
+                write_location(location, old)
         stable = True
         for key, (location, _) in journal.items():
             if key not in locations:
@@ -260,5 +258,3 @@ def _wider(kind: Any, old: Any, new: Any, what: str) -> Any:
     if isinstance(kind, list):
         return items
     return type(kind)(*items) if hasattr(kind, "_fields") else tuple(items)
-
-

@@ -35,7 +35,9 @@ def matches(t: Trace, frame: Frame, subject: Any, pattern: Any) -> Any:
         for p in pattern.patterns:
             found = matches(t, frame, subject, p)
             if not isinstance(found, bool):
-                raise UnsupportedSyntaxError("Match: got alternatives on a Tensor inside jit; use `if`")
+                raise UnsupportedSyntaxError(
+                    "Match: got alternatives on a Tensor inside jit; use `if`"
+                )
             if found:
                 return True
         return False
@@ -47,19 +49,25 @@ def matches(t: Trace, frame: Frame, subject: Any, pattern: Any) -> Any:
         keys = [evaluate(t, frame, k) for k in pattern.keys]
         if any(k not in subject for k in keys):
             return False
-        if not all(_known(matches(t, frame, subject[k], p)) for k, p in zip(keys, pattern.patterns)):
+        if not all(
+            _known(matches(t, frame, subject[k], p)) for k, p in zip(keys, pattern.patterns)
+        ):
             return False
         if pattern.rest is not None:
             store(t, frame, pattern.rest, {k: v for k, v in subject.items() if k not in keys})
         return True
     if isinstance(pattern, ast.MatchClass):
         return _class(t, frame, subject, pattern)
-    raise UnsupportedSyntaxError(f"Unsupported pattern {type(pattern).__name__!r} inside jit; use `if`")
+    raise UnsupportedSyntaxError(
+        f"Unsupported pattern {type(pattern).__name__!r} inside jit; use `if`"
+    )
 
 
 def _known(found: Any) -> bool:
     if not isinstance(found, bool):
-        raise UnsupportedSyntaxError("Match: got a value on a Tensor inside a larger pattern; use `if`")
+        raise UnsupportedSyntaxError(
+            "Match: got a value on a Tensor inside a larger pattern; use `if`"
+        )
     return found
 
 

@@ -1,12 +1,13 @@
 """Functions that call themselves under a condition on a tensor: a named graph that calls itself.
 
-A call is recursive in this sense when the same function is being evaluated already with arguments of the same types and equal
-constants: unrolling it would never end. The outer call starts over as a named graph. The type of its result comes from the
-branch that ends without a recursive call; a second evaluation knows it.
+A call is recursive in this sense when the same function is being evaluated already with arguments of the same
+types and equal constants: unrolling it would never end. The outer call starts over as a named graph. The type of its
+result comes from the branch that ends without a recursive call; a second evaluation knows it.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -27,7 +28,7 @@ __all__ = ["guard", "leave"]
 _numbers = itertools.count()
 
 
-class Recursive(Exception):  # noqa: N818  (no error: it unwinds to the call that starts over)
+class Recursive(Exception):
     """The call of `record` turned out to be recursive."""
 
     def __init__(self, record: Record) -> None:
@@ -163,16 +164,18 @@ def named_call(
             journal = t.journals.pop()
             ends = {k: (loc, read_location(*loc)) for k, (loc, _) in journal.items()}
             for location, before in reversed(list(journal.values())):
-                write_location(*location, before)
+                write_location(location, before)
         _refuse_writes(t, f, ends)
         join = Join(t, None, [child], ("", ""))
         join.exports = exports = Exports([child])
         with child.current():
-            brought = mapped(result, lambda x: child.tensor(child.operand(x, None)._id))
+            brought = mapped(result, functools.partial(_own, child))
         shape = join.only(_hosted(child, brought), 0)
         outputs = exports.columns[0]
         types = tuple(v._type for v in outputs)
-        settled = record.known and types == record.target.result_types and list(child.outer) == outer
+        settled = (
+            record.known and types == record.target.result_types and list(child.outer) == outer
+        )
         record.shape, record.known = shape, True
         record.target.result_types = types
         new = list(child.outer)
@@ -188,6 +191,10 @@ def named_call(
     operands = [*map(parent.bring, _leaves(args, kwargs)), *(parent.tensor(i) for i in outer)]
     found = parent.append(call_op, tuple(operands), {"target": record.target})
     return fill_in(record.shape, found)
+
+
+def _own(child: StagedBuilder, x: Any) -> Any:
+    return child.tensor(child.operand(x, None)._id)
 
 
 def _hosted(child: StagedBuilder, value: Any) -> Any:

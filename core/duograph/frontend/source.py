@@ -26,7 +26,17 @@ class Source:
         class_name: of the class that defines the method, for private names.
     """
 
-    __slots__ = ("node", "file", "lines", "class_name", "name", "locals", "globals", "nonlocals", "body")
+    __slots__ = (
+        "node",
+        "file",
+        "lines",
+        "class_name",
+        "name",
+        "locals",
+        "globals",
+        "nonlocals",
+        "body",
+    )
 
     def __init__(self, node: Any, file: str, lines: list[str], class_name: str) -> None:
         self.node = node

@@ -19,5 +19,7 @@ def span_of(source: Source, node: Any) -> Span:
         end = getattr(node, "end_col_offset", None)
         if getattr(node, "end_lineno", line) != line or end is None:
             end = len(text)
-        found = node._duograph_span = Span(source.file, line, getattr(node, "col_offset", 0), end, text)
+        found = node._duograph_span = Span(
+            source.file, line, getattr(node, "col_offset", 0), end, text
+        )
     return found

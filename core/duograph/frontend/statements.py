@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -54,7 +55,7 @@ def run_block(t: Trace, frame: Frame, body: Sequence[ast.stmt]) -> Flow:
         rest = body[i + 1 :]
         if flow.certain or not rest:
             return flow
-        return _rest(t, frame, flow, lambda: run_block(t, frame, rest))
+        return _rest(t, frame, flow, functools.partial(run_block, t, frame, rest))
     return NORMAL
 
 
@@ -62,7 +63,13 @@ def _rest(t: Trace, frame: Frame, flow: Flow, run: Callable[[], Flow]) -> Flow:
     """Go on only where `flow`, of which not all is known, went through."""
     stopped = either(either(flow.ret, flow.brk), flow.cont)
     return select(
-        t, stopped, lambda: _settled(flow), run, "the result", ("fall-through", "return"), frame.vars
+        t,
+        stopped,
+        lambda: _settled(flow),
+        run,
+        "the result",
+        ("fall-through", "return"),
+        frame.vars,
     )
 
 
@@ -70,7 +77,8 @@ def _settled(flow: Flow) -> Flow:
     """`flow` where it is known that it did not go through: a single flag is certain then."""
     flags = [flow.ret is not False, flow.brk is not False, flow.cont is not False]
     if sum(flags) == 1:
-        return Flow(*flags, flow.value)
+        ret, brk, cont = flags
+        return Flow(ret, brk, cont, flow.value)
     return flow
 
 
@@ -266,7 +274,11 @@ def _with_items(t: Trace, frame: Frame, node: ast.With, i: int) -> Flow:
 
 @statement(ast.Try)
 def _try(t: Trace, frame: Frame, node: ast.Try) -> Flow:
-    flow = _guarded(t, frame, node) if node.handlers else run_block(t, frame, [*node.body, *node.orelse])
+    flow = (
+        _guarded(t, frame, node)
+        if node.handlers
+        else run_block(t, frame, [*node.body, *node.orelse])
+    )
     if not node.finalbody:
         return flow
     return _finally(t, frame, node, flow)
@@ -307,9 +319,12 @@ def _guarded(t: Trace, frame: Frame, node: ast.Try) -> Flow:
                 frame.vars.pop("*error", None)
         raise
     t.tries.pop()
-    if any("raise" in str(n.attributes.get("run", "")) for n in _with_graphs(t.builder.nodes[nodes:])):
+    if any(
+        "raise" in str(n.attributes.get("run", "")) for n in _with_graphs(t.builder.nodes[nodes:])
+    ):
         raise refused(
-            "Try", "An error that depends on a Tensor cannot be caught in compiled code: move the `try` outside"
+            "Try",
+            "An error that depends on a Tensor cannot be caught in compiled code: move the `try` outside",
         )
     if flow.normal and node.orelse:
         return run_block(t, frame, node.orelse)
@@ -430,7 +445,9 @@ def _for(t: Trace, frame: Frame, node: ast.For) -> Flow:
     if isinstance(items, GraphRange):
         return _graph_for(t, frame, node, items)
     if isinstance(items, (GraphScalar, GraphObject)):
-        raise NeedsValue(f"for: got {items!r} to iterate over; wanted something known while compiling")
+        raise NeedsValue(
+            f"for: got {items!r} to iterate over; wanted something known while compiling"
+        )
     if isinstance(items, Tensor):
         rows = items
         if not rows.shape:
@@ -443,8 +460,12 @@ def iterate(t: Trace, items: Any) -> Any:
     """An iterator over an object of the evaluation."""
     kind = type(items)
     found = getattr(kind, "__iter__", None)
-    if found is not None and hasattr(found, "__code__") and not kind.__module__.startswith("duograph"):
-        items = call(t, getattr(items, "__iter__"), (), {})
+    if (
+        found is not None
+        and hasattr(found, "__code__")
+        and not kind.__module__.startswith("duograph")
+    ):
+        items = call(t, items.__iter__, (), {})
         if hasattr(type(items), "__next__") and hasattr(type(items).__next__, "__code__"):
             return _staged_iterator(t, items)
     return iter(items)
@@ -453,7 +474,7 @@ def iterate(t: Trace, items: Any) -> Any:
 def _staged_iterator(t: Trace, items: Any) -> Any:
     while True:
         try:
-            yield call(t, getattr(items, "__next__"), (), {})
+            yield call(t, items.__next__, (), {})
         except StopIteration:
             return
 
@@ -556,4 +577,3 @@ def _cases(t: Trace, frame: Frame, subject: Any, cases: Sequence[Any], matches: 
 
 
 STATEMENTS[ast.Match] = _match
-

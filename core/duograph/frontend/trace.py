@@ -70,13 +70,19 @@ class Trace:
         self.overlay: dict[Any, Any] = {}  # what was written to them so far
         self.scalars: dict[Any, Any] = {}  # numbers among them, as inputs
         self.own: dict[int, Any] = {}  # objects made while compiling, which nobody else has seen
-        self.shadows: dict[int, tuple[Any, Any]] = {}  # containers from outside, and their copies here
+        self.shadows: dict[
+            int, tuple[Any, Any]
+        ] = {}  # containers from outside, and their copies here
         self.shadow_of: dict[int, Any] = {}
-        self.unseen: dict[int, str] = {}  # copies whose items nobody has looked at, with their names
+        self.unseen: dict[
+            int, str
+        ] = {}  # copies whose items nobody has looked at, with their names
         self.exact_owners: dict[int, Any] = {}  # containers from outside that the function changes
         self.frames: list[Any] = []  # of the user's functions that are being evaluated
         self.calls: dict[Any, list[Any]] = {}  # per function: its calls that are being evaluated
-        self.tries: list[int] = []  # open `try` blocks with handlers: how many branches were open there
+        self.tries: list[
+            int
+        ] = []  # open `try` blocks with handlers: how many branches were open there
         self.keep: list[Any] = []  # objects whose id is a key somewhere
         self.host_writes = False
         self.notes: list[str] = []
@@ -101,8 +107,10 @@ class Trace:
 
     def has_effects(self) -> bool:
         """Whether anything happens when the graph runs besides computing its results."""
-        return self.host_writes or any(n.effects for n in self.root.nodes) or any(
-            s.current is not s.incoming for s in self.slots.values()
+        return (
+            self.host_writes
+            or any(n.effects for n in self.root.nodes)
+            or any(s.current is not s.incoming for s in self.slots.values())
         )
 
     # ---- locations ----------------------------------------------------------------------------
@@ -118,14 +126,16 @@ class Trace:
         """Write a location, remembering what it held."""
         kind, owner, name = location
         self.touch(kind, owner, name)
-        write_location(kind, owner, name, value)
+        write_location(location, value)
 
     def set_item(self, owner: dict[Any, Any], name: Any, value: Any) -> None:
         """Bind a name."""
         self.touch("item", owner, name)
         owner[name] = value
 
-    def apart(self, run: Callable[[], Any]) -> tuple[StagedBuilder, Any, dict[Any, tuple[Any, Any]]]:
+    def apart(
+        self, run: Callable[[], Any]
+    ) -> tuple[StagedBuilder, Any, dict[Any, tuple[Any, Any]]]:
         """Run a branch in a graph of its own, then take back what it wrote.
 
         Returns:
@@ -142,7 +152,7 @@ class Trace:
                 key: (location, read_location(*location)) for key, (location, _) in journal.items()
             }
             for location, before in reversed(list(journal.values())):
-                write_location(*location, before)
+                write_location(location, before)
         return child, result, changes
 
     # ---- tensors from outside -----------------------------------------------------------------
@@ -199,7 +209,9 @@ class Trace:
         slot = self.slots.get(id(tensor))
         if id(tensor) in self.fresh and (slot is None or slot.current is slot.incoming):
             return
-        if isinstance(tensor, Parameter) or (slot is not None and slot.current is not slot.incoming):
+        if isinstance(tensor, Parameter) or (
+            slot is not None and slot.current is not slot.incoming
+        ):
             raise NeedsValue(
                 "got the data of a Parameter (or of a Tensor that the function writes), which is "
                 "known only when the compiled function runs"
@@ -247,7 +259,8 @@ def read_location(kind: str, owner: Any, name: Any) -> Any:
     return owner.current
 
 
-def write_location(kind: str, owner: Any, name: Any, value: Any) -> None:
+def write_location(location: Any, value: Any) -> None:
+    kind, owner, name = location
     if kind == "item":
         if value is MISSING:
             owner.pop(name, None)
