@@ -42,8 +42,8 @@ def returned_dtypes(x):
 
 
 @wrong(TypeError, JOIN + "(?s:.*)Float32(?s:.*)None", F(2), eager=False)
-def tensor_or_nothing(x):
-    if x.sum() > 0:  # <- here
+def tensor_or_nothing(x):  # <- here
+    if x.sum() > 0:
         return x
 
 

@@ -44,6 +44,7 @@ class Wrong:
         line: that the message must point at, None for none.
         under: the text that the caret must mark, "" for any part of the line.
         calls: lines of the calls that lead there.
+        falls_back: at LAX it is no mistake: it runs line by line, and a warning says the same.
         seconds: in which the message must be there.
     """
 
@@ -59,6 +60,7 @@ class Wrong:
     line: int | None
     under: str
     calls: tuple[int, ...]
+    falls_back: bool
     seconds: float
 
     def arguments(self) -> tuple[Any, ...]:
@@ -111,9 +113,12 @@ def wrong(
     made: bool = False,
     levels: tuple[str, ...] = BOTH,
     eager: bool = True,
+    falls_back: bool = False,
     seconds: float = 20.0,
 ) -> Callable[[Any], Any]:
     """Enter the decorated function, or what the decorated factory makes, as a wrong program."""
+    if falls_back:
+        levels, eager = ("STRICT",), False
 
     def enter(function: Any) -> Any:
         lines, first = inspect.getsourcelines(function)
@@ -130,7 +135,8 @@ def wrong(
         WRONG.append(
             Wrong(
                 name, group, function if made else lambda: function, args, error, match, levels,
-                eager, inspect.getsourcefile(function) or "", here, under, tuple(calls), seconds,
+                eager, inspect.getsourcefile(function) or "", here, under, tuple(calls),
+                falls_back, seconds,
             )
         )  # fmt: skip
         return function
