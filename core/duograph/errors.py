@@ -118,3 +118,7 @@ class JoinError(DuographError, TypeError):
 
 class CaptureError(DuographError, RuntimeError):
     """Something that a compiled function read as constant has changed, and `stale_captures` is "error"."""
+
+
+class StrictAttributeError(UnsupportedSyntaxError, AttributeError):
+    """A method that gives the data of a Tensor to Python, in code compiled at STRICT."""

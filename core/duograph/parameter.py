@@ -13,6 +13,9 @@ from .tensor import Tensor, host_array, materialise
 
 __all__ = ["Parameter", "ParameterTuple"]
 
+# Called when a flag of a Parameter is set; nn installs the count of changes that compiled code looks at.
+flag_changed: list[Any] = [lambda: None]
+
 
 class Parameter(Tensor):
     """A named Tensor that a Cell owns (`mindspore.Parameter`).
@@ -85,6 +88,7 @@ class Parameter(Tensor):
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
         self._requires_grad = _flag("requires_grad", value)
+        flag_changed[0]()
 
     def requires_grad_(self, requires_grad: bool = True) -> Parameter:
         """Set `requires_grad`; returns the Parameter."""

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..backend import registry
-from ..errors import ArgumentError, GradientError
+from ..errors import ArgumentError, GradientError, UnsupportedSyntaxError
+from ..op import staged_builder
 from ..tensor import Tensor, commit
 from .tape import Node, Output, PythonPlan, active, edge_of
 from .transforms import as_result, detached, mapped, ones_of, tensors_of
@@ -112,6 +113,11 @@ def add_hook(t: Tensor, function: Callable[..., Any]) -> Hook:
     if not callable(function):
         raise ArgumentError(
             f"register_hook: got {type(function).__name__}; wanted a function of the gradient"
+        )
+    if staged_builder() is not None:
+        raise UnsupportedSyntaxError(
+            "register_hook: got a hook inside jit; a compiled function has no place where a hook could run. "
+            "Register it outside, or run the function line by line"
         )
     edge = getattr(t, "_edge", None) if t._type.level else None
     if edge is not None:

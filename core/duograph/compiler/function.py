@@ -415,7 +415,12 @@ def _must_refuse(error: Exception) -> bool:
     text = str(error)
     return any(
         word in text
-        for word in ("hooks inside jit", "made inside jit", "Parameter: got a Parameter")
+        for word in (
+            "hooks inside jit",
+            "a hook inside jit",
+            "made inside jit",
+            "Parameter: got a Parameter",
+        )
     )
 
 

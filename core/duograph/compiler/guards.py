@@ -5,11 +5,14 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import numpy as np
+
 from .. import context
 from ..errors import CaptureError
 from ..frontend.captures import Capture, Captures, same
-from ..nn import cell as cell_module
+from ..nn._epoch import count
 from ..nn.cell import Cell
+from ..parameter import Parameter
 
 __all__ = ["Guard"]
 
@@ -28,7 +31,7 @@ class Guard:
         self.others: list[Capture] = []
         items: list[tuple[dict[Any, Any], Any, Any]] = []
         for c in captures.items.values():
-            if isinstance(c.owner, Cell):
+            if isinstance(c.owner, (Cell, Parameter)):
                 self.cells.append(c)
             else:
                 self.others.append(c)
@@ -36,7 +39,7 @@ class Guard:
                     items.append((c.owner, c.name, c.value))
         self.items = items
         self.rest = [c for c in self.others if c.kind != "item"]
-        self.epoch = cell_module.epoch()
+        self.epoch = count[0]
         self.known: dict[
             int, Any
         ] = {}  # captures that were reported, with the value that they had then
@@ -55,7 +58,7 @@ class Guard:
             now = c.now()
             if now is not c.value and not same(c.value, now):
                 return self._look()
-        if self.cells and cell_module._epoch != self.epoch:
+        if self.cells and count[0] != self.epoch:
             return self._look()
         return True
 
@@ -67,22 +70,20 @@ class Guard:
                 if c.exact:
                     return RECOMPILE
                 changed.append((c, now))
-        self.epoch = cell_module.epoch()
-        if not changed:
-            return KEEP
         policy = context.settings.stale_captures
-        if policy == "ignore":
-            return KEEP
-        if policy == "recompile":
+        if changed and policy == "recompile":
             return RECOMPILE
-        new = [(c, now) for c, now in changed if not self._reported(c, now)]
+        if not changed or policy == "ignore":
+            self.epoch = count[0]
+            return KEEP
         if policy == "error":
             c, now = changed[0]
             raise CaptureError(
                 f"{c.label} was {_shown(c.value)} when the function was compiled and is {_shown(now)} now; compiled "
                 f"code keeps the old value. Pass it as an argument, or set_context(stale_captures='recompile')"
             )
-        for c, now in new:
+        self.epoch = count[0]
+        for c, now in [(c, now) for c, now in changed if not self._reported(c, now)]:
             self.known[id(c)] = now
             warnings.warn(
                 f"{c.label} was {_shown(c.value)} when the function was compiled and is {_shown(now)} now: compiled "
@@ -103,7 +104,5 @@ class Guard:
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, bytes):
-        return "other contents"
-    text = repr(value)
+    text = repr(value.tolist() if isinstance(value, np.ndarray) else value)
     return text if len(text) <= 80 else text[:77] + "..."

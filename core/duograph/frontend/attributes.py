@@ -6,7 +6,7 @@ import ast
 import types
 from typing import Any
 
-from ..errors import ArgumentError, UnsupportedSyntaxError
+from ..errors import ArgumentError, StrictAttributeError, UnsupportedSyntaxError
 from ..ir.builder import GraphTensor
 from ..ir.values import GraphObject, GraphScalar, HostValue
 from ..nn.cell import Cell
@@ -29,6 +29,10 @@ def get_attribute(t: Trace, owner: Any, name: str, node: Any = None) -> Any:
     if isinstance(owner, (GraphTensor, HostValue)):
         return _of_graph_value(t, owner, name)
     if isinstance(owner, Tensor):
+        if name == "requires_grad" and isinstance(owner, Parameter):
+            t.captures.add(
+                "attribute", owner, name, owner.requires_grad, f"{owner.name}.{name}", True
+            )
         return getattr(owner, name)
     if isinstance(owner, types.ModuleType):
         value = _native(owner, name)
@@ -103,7 +107,7 @@ def _of_graph_value(t: Trace, owner: Any, name: str) -> Any:
             raise AttributeError(f"{owner._type.name!r} object has no attribute {name!r}")
         return run_on_host(t, getattr, (owner, name), {}, "getattr")
     if name in HOST_METHODS and t.strict:
-        raise AttributeError(
+        raise StrictAttributeError(
             f"In JIT strict mode a Tensor has no {name!r}: its data are known only when the function runs. "
             f"Compute with the Tensor, move the call out, or use jit_syntax_level=LAX"
         )

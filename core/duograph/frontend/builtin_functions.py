@@ -8,6 +8,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..errors import ArgumentError, UnsupportedSyntaxError
 from ..ir.builder import GraphTensor
 from ..ir.control import to_tensor
@@ -390,6 +392,8 @@ def _print_op(t: Trace, *args: Any) -> None:
 @replaces(Tensor, _tensor_function)
 def _tensor(t: Trace, *args: Any, **kwargs: Any) -> Any:
     data = args[0] if args else kwargs.get("input_data")
+    if isinstance(data, np.ndarray) and id(data) in t.live_arrays:
+        data = t.array_value(data)
     if not depends_on_graph(data):
         if isinstance(data, Tensor):
             dtype = args[1] if len(args) > 1 else kwargs.get("dtype")
@@ -424,20 +428,17 @@ def _converted(t: Trace, data: Any, dtype: Any) -> Any:
 # ---- what Python alone can do -------------------------------------------------------------------
 
 
+# Those that belong to the frame that calls them, or stop the program: they cannot wait until the graph runs.
+_REFUSED = {
+    "breakpoint", "locals", "vars", "exec", "eval", "globals", "dir", "__import__", "compile",
+}  # fmt: skip
+
+
 def _python_only(name: str) -> Callable[..., Any]:
     python = getattr(builtins, name)
 
     def refuse(t: Trace, *args: Any, **kwargs: Any) -> Any:
-        if t.strict or name in (
-            "locals",
-            "vars",
-            "exec",
-            "eval",
-            "globals",
-            "dir",
-            "__import__",
-            "compile",
-        ):
+        if t.strict or name in _REFUSED:
             raise UnsupportedSyntaxError(
                 f"{name}: the built-in function {name!r} is not supported inside jit; call it outside"
             )
@@ -446,16 +447,5 @@ def _python_only(name: str) -> Callable[..., Any]:
     return refuse
 
 
-for _name in (
-    "open",
-    "input",
-    "eval",
-    "exec",
-    "locals",
-    "globals",
-    "vars",
-    "dir",
-    "compile",
-    "__import__",
-):
+for _name in ("open", "input", *_REFUSED):
     replaces(getattr(builtins, _name))(_python_only(_name))

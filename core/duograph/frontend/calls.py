@@ -9,7 +9,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import JoinError, UnsupportedSyntaxError
+from ..errors import JoinError, StrictAttributeError, UnsupportedSyntaxError
 from ..ir.values import GraphObject, GraphScalar, HostValue, NeedsValue
 from ..nn import _tree
 from ..nn.cell import Cell
@@ -17,6 +17,7 @@ from ..op import Op, thread_state
 from ..parameter import Parameter
 from ..tensor import Tensor
 from .branches import describe, select
+from .captures import has_hooks
 from .containers import container_method
 from .external import seen
 from .frames import Frame, Function
@@ -146,7 +147,10 @@ def python_function(t: Trace, f: Any) -> Function:
         t.captures.add("defaults", f, None, f.__defaults__, f"defaults of {f.__name__}")
     from .external import taken
 
-    defaults = tuple(taken(t, v, f"default of {f.__name__}") for v in f.__defaults__ or ())
+    given = f.__defaults__ or ()
+    code = f.__code__
+    names = code.co_varnames[code.co_argcount - len(given) : code.co_argcount]
+    defaults = tuple(taken(t, v, name) for v, name in zip(given, names, strict=True))
     return Function(
         source_of(f),
         defaults,
@@ -313,8 +317,18 @@ def _call_method(t: Trace, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 
         if function.__name__ in HOST_METHODS:
             return _tensor_to_host(t, owner, function.__name__, args, kwargs)
-    if isinstance(owner, Cell) and isinstance(owner, Cell):
+    if isinstance(owner, Cell):
         watch(t, owner)
+        if function.__name__ in ("trainable_params", "untrainable_params"):
+            for p in owner.get_parameters():
+                t.captures.add(
+                    "attribute",
+                    p,
+                    "requires_grad",
+                    p.requires_grad,
+                    f"{p.name}.requires_grad",
+                    True,
+                )
     if isinstance(function, types.FunctionType):
         return _call_function(t, function, (owner, *args), kwargs)
     replaced = getattr(function, "_staged_call", None)
@@ -336,7 +350,7 @@ def _tensor_to_host(t: Trace, x: Any, name: str, args: Any, kwargs: Any) -> Any:
     else:
         value = x
     if t.strict:
-        raise AttributeError(
+        raise StrictAttributeError(
             f"In JIT strict mode a Tensor has no {name!r}: its data are known only when the function runs. "
             f"Compute with the Tensor, move the call out, or use jit_syntax_level=LAX"
         )
@@ -429,12 +443,8 @@ def call_cell(t: Trace, cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any
     own = cell.__dict__
     if "_params" not in own:
         raise AttributeError(f"{type(cell).__name__}: call super().__init__() first")
-    if (
-        cell._forward_pre_hooks
-        or cell._forward_hooks
-        or cell._backward_hooks
-        or cell._backward_pre_hooks
-    ):
+    t.captures.add("hooks", cell, None, False, f"hooks of {type(cell).__name__}", exact=True)
+    if has_hooks(cell):
         raise UnsupportedSyntaxError(
             f"{type(cell).__name__}: got a Cell with hooks inside jit; a compiled function has no place where a hook "
             f"could run. Remove the hooks, or run the Cell line by line (PYNATIVE_MODE, without jit)"
@@ -579,7 +589,7 @@ def _keep(t: Trace) -> None:
 
 def raise_now(t: Trace, error: Any, arguments: tuple[Any, ...] | None) -> Flow:
     """`raise error(*arguments)`: now when nothing depends on a tensor, else when the graph runs."""
-    unconditional = len(t.journals) == 1 or (t.tries and t.tries[-1] == len(t.journals))
+    unconditional = t.conditions == (t.tries[-1] if t.tries else 0)
     known = arguments is None or not depends_on_graph(arguments)
     if unconditional and known and (t.tries or not t.has_effects()):
         raise error if arguments is None else error(*arguments)

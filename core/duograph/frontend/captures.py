@@ -9,7 +9,7 @@ import numpy as np
 
 from ..tensor import Tensor
 
-__all__ = ["Capture", "Captures", "same", "MISSING"]
+__all__ = ["Capture", "Captures", "same", "has_hooks", "MISSING"]
 
 
 class _Missing:
@@ -67,7 +67,9 @@ class Capture:
         if kind == "defaults":
             return owner.__defaults__
         if kind == "contents":
-            return owner._buf if isinstance(owner, Tensor) else owner.tobytes()
+            return owner._buf if isinstance(owner, Tensor) else owner
+        if kind == "hooks":
+            return has_hooks(owner)
         assert kind == "keys", kind
         return tuple(sorted(owner, key=repr)) if isinstance(owner, set) else tuple(owner)
 
@@ -86,9 +88,22 @@ def same(old: Any, new: Any) -> bool:
         return len(old) == len(new) and all(map(same, old, new))
     if hasattr(old, "__func__"):  # bound methods are made anew at each access
         return old.__func__ is new.__func__ and old.__self__ is new.__self__
+    if isinstance(old, np.ndarray):
+        alike = old.dtype == new.dtype and old.shape == new.shape
+        return alike and old.tobytes() == new.tobytes()
     if isinstance(old, np.generic):
         return bool(old == new)
     return False
+
+
+def has_hooks(cell: Any) -> bool:
+    """Whether a Cell has hooks of any kind."""
+    return bool(
+        cell._forward_pre_hooks
+        or cell._forward_hooks
+        or cell._backward_hooks
+        or cell._backward_pre_hooks
+    )
 
 
 class Captures:
@@ -110,6 +125,6 @@ class Captures:
 
     def contents(self, owner: Any, label: str = "") -> None:
         """The data of a small array or of a tensor were looked at while compiling."""
-        value = owner._buf if isinstance(owner, Tensor) else owner.tobytes()
+        value = owner._buf if isinstance(owner, Tensor) else np.array(owner)
         what = label or ("a Tensor" if isinstance(owner, Tensor) else "a NumPy array")
         self.add("contents", owner, None, value, what, exact=isinstance(owner, Tensor))

@@ -15,7 +15,7 @@ from ..parameter import Parameter
 from ..tensor import Tensor
 from .branches import Exports, Join, fill_in
 from .builder import StagedBuilder
-from .calls import call
+from .calls import Dead, call
 from .trace import Trace, read_location, write_location
 
 __all__ = ["record", "call_with_bprop", "GraphRecorded"]
@@ -113,7 +113,12 @@ def record(
         return call(t, fn, tuple(given), kwargs)
 
     inner: dict[int, int] = {}
-    result, ends = _apart(t, child, run)
+    try:
+        result, ends = _apart(t, child, run)
+    except Dead:  # it raises when the graph runs; what it does before that stays
+        whole = child.closed([], list(child.outer))
+        parent.inline(whole, [*incoming, *(parent.tensor(i) for i in child.outer)])
+        raise
     main = result
     if has_aux:
         if not isinstance(result, tuple) or len(result) < 2:

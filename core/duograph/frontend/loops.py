@@ -182,6 +182,7 @@ def graph_loop(t: Trace, predicate: Any, step: Callable[[], Any], ran: Any) -> N
     for _ in range(8):
         child = StagedBuilder(t, t.builder)
         t.journals.append({})
+        t.conditions += 1
         try:
             with child.current():
                 for key, location in locations.items():
@@ -190,6 +191,7 @@ def graph_loop(t: Trace, predicate: Any, step: Callable[[], Any], ran: Any) -> N
                 journal = t.journals[-1]
                 ends = {key: read_location(*location) for key, (location, _) in journal.items()}
         finally:
+            t.conditions -= 1
             journal = t.journals.pop()
             for location, old in reversed(list(journal.values())):
                 write_location(location, old)

@@ -148,6 +148,7 @@ def named_call(
         record.pending = False
         records.append(record)
         t.journals.append({})
+        t.conditions += 1
         try:
             with child.current():
                 given, named = _entered(child, args), _entered(child, kwargs)
@@ -160,6 +161,7 @@ def named_call(
                         f"{f.__name__} again; wanted one that ends"
                     ) from None
         finally:
+            t.conditions -= 1
             records.pop()
             journal = t.journals.pop()
             ends = {k: (loc, read_location(*loc)) for k, (loc, _) in journal.items()}

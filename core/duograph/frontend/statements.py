@@ -294,7 +294,7 @@ def _finally(t: Trace, frame: Frame, node: ast.Try, flow: Flow) -> Flow:
 def _guarded(t: Trace, frame: Frame, node: ast.Try) -> Flow:
     """A `try` with handlers: an error that arises while compiling is handled there and then."""
     nodes = len(t.builder.nodes)
-    depth = len(t.journals)
+    depth = t.conditions
     t.tries.append(depth)
     try:
         flow = run_block(t, frame, node.body)
@@ -303,7 +303,7 @@ def _guarded(t: Trace, frame: Frame, node: ast.Try) -> Flow:
         raise
     except Exception as error:
         t.tries.pop()
-        if len(t.journals) != depth:
+        if t.conditions != depth:
             raise
         for handler in node.handlers:
             if handler.type is not None:

@@ -86,7 +86,7 @@ class Trace:
         self.keep: list[Any] = []  # objects whose id is a key somewhere
         self.host_writes = False
         self.notes: list[str] = []
-        self.in_gradient = 0
+        self.conditions = 0  # open branches and loops on values of the graph
 
     @property
     def builder(self) -> StagedBuilder:
@@ -143,10 +143,12 @@ class Trace:
         """
         child = StagedBuilder(self, self.builder)
         self.journals.append({})
+        self.conditions += 1
         try:
             with child.current():
                 result = run()
         finally:
+            self.conditions -= 1
             journal = self.journals.pop()
             changes = {
                 key: (location, read_location(*location)) for key, (location, _) in journal.items()
@@ -165,12 +167,7 @@ class Trace:
                 with self.root.current():
                     incoming = self.root.constant(tensor)
             else:
-                if tensor._type.level:
-                    # a derivative outside records it; the compiled function is one node for that tape
-                    type_ = tensor._type.plain
-                else:
-                    type_ = tensor._type.plain
-                incoming = self.root.parameter(type_)
+                incoming = self.root.parameter(tensor._type.plain)
                 self.inputs.append(("state", tensor))
             incoming = self.root.tensor(incoming._id)
             found = self.slots[id(tensor)] = Slot(tensor, incoming, incoming, fresh)
@@ -190,8 +187,6 @@ class Trace:
         key = ("array", id(array))
         found = self.scalars.get(key)
         if found is None:
-            made = Tensor(np.empty((0,), np.float32))  # not noted as fresh: only its type is of use
-            del made
             from ..dtype import as_dtype
             from ..types import TensorType
 

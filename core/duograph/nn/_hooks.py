@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..autodiff.custom import custom_gradient
 from ..tensor import Tensor
+from . import _epoch
 
 if TYPE_CHECKING:
     from .cell import Cell
@@ -42,6 +43,7 @@ class HookHandle:
 
     def remove(self) -> None:
         """Take the hook out; doing it twice does nothing."""
+        _epoch.moved()
         self._hooks.pop(self.handle_id, None)
 
     def __enter__(self) -> HookHandle:
@@ -54,6 +56,7 @@ class HookHandle:
 def add_hook(hooks: Hooks, entry: Any, prepend: bool = False) -> HookHandle:
     """Put `entry` into `hooks`, last or first."""
     handle = HookHandle(hooks)
+    _epoch.moved()
     if prepend:
         rest = dict(hooks)
         hooks.clear()

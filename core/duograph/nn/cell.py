@@ -13,19 +13,19 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from .. import parameter as parameter_module
 from ..context import GRAPH_MODE, PYNATIVE_MODE, settings
 from ..dtype import bfloat16, float16, float32
 from ..errors import ArgumentError, ArgumentValueError
 from ..op import staged_builder, staging
 from ..parameter import Parameter, ParameterTuple
 from ..tensor import Tensor
-from . import _hooks, _tree
+from . import _epoch, _hooks, _tree
 from ._hooks import HookHandle
 from .recompute import run_again as recompute
 
 __all__ = ["Cell", "epoch"]
 
-_epoch = 0
 _compilers: list[Any] = []
 
 
@@ -38,12 +38,10 @@ def _compiler() -> Any:
 
 def epoch() -> int:
     """How often any attribute of any Cell was set: what was read from Cells is still right while this stands."""
-    return _epoch
+    return _epoch.count[0]
 
 
-def _moved() -> None:
-    global _epoch
-    _epoch += 1
+parameter_module.flag_changed[0] = _epoch.moved
 
 
 class _Members(OrderedDict[str, Any]):
@@ -64,12 +62,12 @@ class _Members(OrderedDict[str, Any]):
         super().__setitem__(name, value)
         self._owner.__dict__[name] = value
         self._owner.__dict__["_plain"] = False
-        _moved()
+        _epoch.moved()
 
     def __delitem__(self, name: str) -> None:
         super().__delitem__(name)
         self._owner.__dict__.pop(name, None)
-        _moved()
+        _epoch.moved()
 
     def add_unnamed(self, name: str, value: Any) -> None:
         """Keep an item that is no attribute: one of a ParameterTuple."""
@@ -217,7 +215,7 @@ class Cell:
     # ---- attributes -----------------------------------------------------------------------------
 
     def __setattr__(self, name: str, value: Any) -> None:
-        _moved()
+        _epoch.moved()
         own = self.__dict__
         if isinstance(value, Parameter):
             self._members("_params")
@@ -283,7 +281,7 @@ class Cell:
             )
 
     def __delattr__(self, name: str) -> None:
-        _moved()
+        _epoch.moved()
         for kind in ("_params", "_cells", "_buffers"):
             members = self.__dict__.get(kind)
             if members is not None and name in members:

@@ -11,7 +11,13 @@ import numpy as np
 from ..autodiff.custom import add_hook, custom_gradient
 from ..backend import registry
 from ..dtype import as_dtype
-from ..errors import ArgumentError, ArgumentValueError, GradientError, ShapeError
+from ..errors import (
+    ArgumentError,
+    ArgumentValueError,
+    GradientError,
+    ShapeError,
+    UnsupportedSyntaxError,
+)
 from ..op import staged_builder
 from ..tensor import Tensor, commit
 from ..types import broadcast_shapes
@@ -236,6 +242,15 @@ def _hooked(args: tuple[Any, ...], on_gradient: Callable[..., Any], name: str) -
     return custom_gradient(forward, bprop, args, name)
 
 
+def refuse_when_compiled(name: str) -> None:
+    """Raise UnsupportedSyntaxError while Python source is being compiled: hooks run line by line only."""
+    if staged_builder() is not None:
+        raise UnsupportedSyntaxError(
+            f"{name}: got a hook inside jit; a compiled function has no place where a hook could run. Remove it, or "
+            f"run the function line by line"
+        )
+
+
 class HookBackward(Primitive):
     """Identity whose gradient is shown to a function (`mindspore.ops.HookBackward`).
 
@@ -262,6 +277,7 @@ class HookBackward(Primitive):
 
     def __call__(self, *inputs: Any) -> Any:
         """The inputs."""
+        refuse_when_compiled("HookBackward")
 
         def run(douts: tuple[Any, ...]) -> Any:
             found = self.hook_fn(douts)
