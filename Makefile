@@ -5,6 +5,7 @@
 #   make test      what a change must pass (< 15 min)   make lint    ruff and mypy
 #   make test-all  the same without shortcuts           make setup   only install
 #   make bench     ratios against other frameworks      make clean   remove .venv and what was built
+#   make fuzz N=2000 DEVICE=CPU SEED=1    random programs, compiled against line by line
 
 PYTHON ?= python3
 # `make test` takes each device as far as the word after the colon says; `make test-all` all of them in full.
@@ -26,7 +27,7 @@ PLUGINS := $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
 CLEAN_COPY = rm -rf build/clean && mkdir -p build/clean && tar -cf - --exclude=__pycache__ --exclude='*.so' \
   core backend_cpu backend_opencl backend_cuda pyproject.toml setup.py LICENSE README.md | tar -xf - -C build/clean
 
-.PHONY: setup demo test test-all bench docs lint unit wheel-test clean clean-bench
+.PHONY: setup demo test test-all fuzz bench docs lint unit wheel-test clean clean-bench
 .DELETE_ON_ERROR:
 
 setup: .venv/.plugins
@@ -53,6 +54,13 @@ full-%: setup
 
 quick-%: setup
 	$(BIN)/pytest --pyargs duograph.conformance --device $* --quick
+
+N ?= 2000
+DEVICE ?= CPU
+SEED ?= 0
+
+fuzz: setup
+	$(BIN)/pytest --pyargs duograph.conformance --device $(DEVICE) -k test_parity -s --fuzz $(N) --fuzz-seed $(SEED)
 
 # As a user gets it: a wheel, installed away from the sources, with an outsider's plugin beside it.
 wheel-test: setup

@@ -53,7 +53,7 @@ class Problem:
 
         args = substitute(self.sample.args, tensor)
         kwargs = substitute(dict(self.sample.kwargs), tensor)
-        found = list(_tensors(self.case.function(*args, **kwargs)))
+        found = _tensors(self.case.function(*args, **kwargs))
         return tuple(t for t in found if t.dtype.kind in "fc")
 
     def results(self, inputs: Sequence[Array]) -> list[Array]:
@@ -104,12 +104,13 @@ class Problem:
         return found
 
 
-def _tensors(value: Any) -> Any:
+def _tensors(value: Any) -> list[Tensor]:
+    """The tensors of a nested result, in order; no generator, so that this can be compiled."""
     if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for v in value:
-            yield from _tensors(v)
+        return [value]
+    if isinstance(value, (list, tuple)):
+        return [t for v in value for t in _tensors(v)]
+    return []
 
 
 def _dot(a: Sequence[Array], b: Sequence[Array]) -> float:

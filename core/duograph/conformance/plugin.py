@@ -53,6 +53,12 @@ def pytest_load_initial_conftests(
     group.addoption(
         "--conformance-json", metavar="FILE", help="write every result, comparable between releases"
     )
+    group.addoption(
+        "--fuzz", metavar="N", type=int, help="how many random programs test_parity runs (60; 6 with --quick)"
+    )
+    group.addoption(
+        "--fuzz-seed", metavar="SEED", type=int, help="which random programs those are (0)"
+    )
     early_config.stash[ASKED] = True
 
 
@@ -79,6 +85,8 @@ def session_of(config: pytest.Config) -> Session:
             for required in filter(None, os.environ.get("DUOGRAPH_REQUIRE", "").split(",")):
                 registry.check_target(required.strip())
             found = Session(_option(config, "--device"), bool(_option(config, "--quick")))
+            found.fuzz = _option(config, "--fuzz") or 0
+            found.fuzz_seed = _option(config, "--fuzz-seed") or 0
         except DeviceError as error:
             raise pytest.UsageError(f"--device: {error}") from None
         config.stash[SESSION] = found

@@ -35,6 +35,8 @@ class Session:
         self.device = device_of(name) if name else registry.current_device()
         self.name = self.device.name
         self.quick = quick
+        self.fuzz = 0  # random programs to run; 0: as many as fit a run of the suite
+        self.fuzz_seed = 0
         oracle.install()
         self.backend = registry.backend(self.name)
         self.dtypes: tuple[DType, ...] = tuple(self.backend.dtypes)

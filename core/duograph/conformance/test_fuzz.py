@@ -1,4 +1,4 @@
-"""Random small programs: values and gradients of the device against those of the oracle."""
+"""Random programs: straight lines against the oracle, and whole functions compiled against line by line."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
 
 import duograph as ms
 from duograph import ops
@@ -13,6 +15,9 @@ from duograph.ops.table import P
 
 from .check import difference
 from .oracle import on_oracle
+from .parity import Program as Source
+from .parity import disagreement, observe
+from .programs import programs as sources
 from .session import Session, over
 from .tolerance import Tolerance
 
@@ -77,9 +82,9 @@ class Program:
                  enumerate(self.lines)]  # fmt: skip
         return "\n  ".join(lines)
 
-    def results(self) -> list[Array]:
+    def results(self, function: Callable[..., Any] | None = None) -> list[Array]:
         """The value and both gradients."""
-        value, pull = ms.vjp(self, *[ms.Tensor(a) for a in self.inputs])
+        value, pull = ms.vjp(function or self, *[ms.Tensor(a) for a in self.inputs])
         found = pull(ms.Tensor(np.ones(value.shape, np.float32)))
         return [value.asnumpy(), *[g.asnumpy() for g in found]]
 
@@ -96,3 +101,52 @@ def test_fuzz(program):
     for what, a, b in zip(("value", "gradient of v0", "gradient of v1"), got, want, strict=True):
         text = difference(a, b, Tolerance(2e-4, 2e-4))
         assert text is None, f"{what}\n{text}\n  {program}"
+
+
+@over(programs)
+def test_fuzz_compiled(program):
+    """The straight lines, compiled without code generation: the same bits as line by line, gradients too."""
+    ms.set_context(jit_level="O0")
+    try:
+        compiled = ms.jit(program.__call__)
+        want, got = program.results(), program.results(compiled)
+        again = program.results(compiled)
+    finally:
+        ms.set_context(jit_level="")
+    for what, a, b, c in zip(("value", "gradient of v0", "gradient of v1"), want, got, again, strict=True):
+        assert a.tobytes() == b.tobytes() == c.tobytes(), f"{what} differs\n  {program}"
+
+
+def test_parity(session):
+    """Random source text, compiled and line by line: results, gradients, prints, exceptions, states, bit for bit.
+
+    I05: Compare eager with compiled on the same device. `--fuzz N` runs N programs, `--fuzz-seed` others. The smallest
+    program that fails is printed.
+    """
+    count = session.fuzz or (6 if session.quick else 60)
+
+    @seed(session.fuzz_seed)
+    @settings(
+        max_examples=count,
+        deadline=None,
+        database=None,
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+        phases=(Phase.generate, Phase.shrink),
+    )
+    @given(sources())
+    def check(program: Source) -> None:
+        last[:] = [program, disagreement(observe(program, "eager"), observe(program, "jit"))]
+        assert last[1] is None
+
+    last: list[Any] = []
+    print(f"{count} programs, --fuzz-seed {session.fuzz_seed}")  # noqa: T201 (shown with -s, and on failure)
+    try:
+        check()
+    except AssertionError:
+        program, text = last
+        pytest.fail(
+            f"--fuzz-seed {session.fuzz_seed}: compiled, line by line first, this differs in\n  {text}\n"
+            f"inputs: {[a.tolist() for a in program.inputs]}\n{program.source}",
+            pytrace=False,
+        )

@@ -1,0 +1,174 @@
+"""Every case × dtype compiled without code generation: the same bits as line by line, gradients and errors too."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import warnings
+
+import pytest
+
+import duograph as ms
+
+from ..dtype import as_dtype
+from ..errors import DTypeError, UnsupportedOpError
+from ..tensor import Tensor
+from .case import OpCase, Sample
+from .check import arrays_of, call_text, fail_with, indented, place, results_of, substitute
+from .gradient import Problem
+from .parity import difference_of
+from .session import Session, over
+
+
+@contextlib.contextmanager
+def _compiling():
+    """Level O0, and a function that would run line by line is an error."""
+    before = ms.get_context("jit_level")
+    ms.set_context(jit_level="O0")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", ".*runs line by line")
+        try:
+            yield
+        finally:
+            ms.set_context(jit_level=before)
+
+
+def _compiled(case: OpCase):
+    """The case as one compiled function; its arrays are inputs of the graph, the rest is constant."""
+    function = case.function
+
+    def call(args, kwargs):
+        return function(*args, **kwargs)
+
+    return ms.jit(call)
+
+
+def _made(sample: Sample):
+    """The sample's arguments as Tensors."""
+
+    def tensor(array):
+        return place(array, sample.kind)
+
+    return substitute(sample.args, tensor), substitute(dict(sample.kwargs), tensor)
+
+
+@over(Session.forward)
+def test_graph(case, dtype, session):
+    """I05: Compare eager with compiled on the same device: bit for bit where no code is generated."""
+    found: list[str] = []
+    ran = 0
+    for sample in case.made(dtype):
+        ms.set_seed(9)
+        try:
+            args, kwargs = _made(sample)
+            want = results_of(case.function(*args, **kwargs))
+        except (UnsupportedOpError, DTypeError):
+            continue  # test_forward judges what the device refuses
+        ran += 1
+        ms.set_seed(9)
+        with _compiling():
+            try:
+                args, kwargs = _made(sample)
+                got = results_of(_compiled(case)(args, kwargs))
+            except Exception as error:  # noqa: BLE001 (whatever a compiled call raises is a finding)
+                found.append(f"{call_text(case, sample)}\n  {type(error).__name__}: {error}")
+                continue
+        text = difference_of(want, got, "line by line and compiled")
+        if text is not None:
+            found.append(f"{call_text(case, sample)}\n{indented(text)}")
+    if not ran:
+        pytest.skip(f"every call needs something that {session.name} does not have")
+    fail_with(found)
+
+
+@over(Session.gradient)
+def test_graph_gradient(case, dtype, session):
+    """The gradient of a compiled function, and a gradient that is compiled: both have the bits of the eager one."""
+    found: list[str] = []
+    samples = [s for s in case.made(dtype) if s.grad and s.kind not in ("nan", "empty")]
+    for sample in samples[:1] if session.quick else samples:
+        problem = Problem(case, sample)
+        if not problem.inputs:
+            continue
+        try:
+            want = problem.gradients()
+        except (UnsupportedOpError, DTypeError):
+            continue
+        for where, gradients in (("outside", _from_outside), ("inside", _from_inside)):
+            with _compiling():
+                try:
+                    got = gradients(problem)
+                except Exception as error:  # noqa: BLE001 (whatever a compiled call raises is a finding)
+                    found.append(
+                        f"gradient from {where} of {call_text(case, sample)}\n  {type(error).__name__}: {error}"
+                    )
+                    continue
+            text = difference_of(want, got, "line by line and compiled")
+            if text is not None:
+                found.append(
+                    f"gradient from {where} of {call_text(case, sample)}\n{indented(text)}"
+                )
+    fail_with(found)
+
+
+def _tensors(problem: Problem):
+    seeds = problem.seeds
+    assert seeds is not None
+    return [Tensor(a) for a in problem.inputs], [Tensor(s) for s in seeds]
+
+
+def _arrays(found):
+    return [t.asnumpy() for t in (found if isinstance(found, tuple) else (found,))]
+
+
+def _from_outside(problem: Problem):
+    inputs, seeds = _tensors(problem)
+    function = problem.function
+    _, pull = ms.vjp(ms.jit(lambda *xs: function(*xs)), *inputs)
+    return _arrays(pull(*seeds))
+
+
+def _from_inside(problem: Problem):
+    inputs, seeds = _tensors(problem)
+    function = problem.function
+
+    def gradient(xs, cotangents):
+        _, pull = ms.vjp(function, *xs)
+        return pull(*cotangents)
+
+    return _arrays(ms.jit(gradient)(inputs, seeds))
+
+
+@over(Session.errors)
+def test_graph_errors(case, session):
+    """A call that must fail fails with the same exception and words when it is compiled."""
+    found = []
+    for bad in case.errors:
+        used = {as_dtype(a.dtype) for a in arrays_of([list(bad.args), dict(bad.kwargs)])}
+        if not used <= set(session.dtypes):
+            continue
+        sample = Sample(bad.args, bad.kwargs)
+        args, kwargs = substitute(bad.args, Tensor), substitute(dict(bad.kwargs), Tensor)
+        try:
+            results_of(case.function(*args, **kwargs))
+        except bad.exception:
+            pass
+        except Exception:  # noqa: BLE001 (test_errors judges what line-by-line code raises)
+            continue
+        else:
+            continue
+        with _compiling():
+            try:
+                results_of(_compiled(case)(args, kwargs))
+            except bad.exception as error:
+                if not re.search(bad.pattern, str(error), re.DOTALL):
+                    found.append(
+                        f"{call_text(case, sample)}\n  said      {error}\n  expected  {bad.pattern}"
+                    )
+            except Exception as error:  # noqa: BLE001 (the wrong exception is the finding)
+                found.append(
+                    f"{call_text(case, sample)}\n  raised    {type(error).__name__}: {error}"
+                )
+            else:
+                found.append(f"{call_text(case, sample)}\n  returned a result when compiled")
+    fail_with(found)
