@@ -1,24 +1,34 @@
 """From a graph to its derivative: a forward graph that also returns residuals, and a backward graph.
 
-The bprop rules are traced onto the end of the forward nodes; what the live part of the backward
-uses of the forward are the residuals. So a shape that a rule asks for costs nothing, and a rule
-that uses only its output keeps only its output.
+The nodes are copied first, structured ones (`structured.py`) with what their backward will need; then the bprop
+rules are traced behind them, in reverse order. What the live part of the backward uses of the forward are the
+residuals. So a shape that a rule asks for costs nothing, and a rule that uses only its output keeps only its output.
+
+Sums of cotangents are formed in the order in which the eager tape forms them: nodes in reverse program order,
+operands of one call in order, and a composite op as one call, whose own sums are complete before they are added.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import context
 from ..errors import GradientError, ShapeError
 from ..ir.builder import GraphBuilder, GraphTensor, expand
 from ..ir.graph import Graph, GraphNode, live_nodes
-from ..op import NO_GRAD, Op
-from ..types import TensorType
+from ..ir.values import number_of
+from ..op import NO_GRAD, OPS, Op
+from ..types import HostType, TensorType, ValueType
+from .activity import expandable, has_cotangent, passes_on
+from .host_rules import RULES, full, nothing
+from .structured import PLANS, Session
 
 __all__ = ["Linearized", "linearize"]
+
+# Ops that make a value of constants at no cost: with their operands made again rather than kept for the backward.
+_CHEAP = frozenset({"reshape", "broadcast_to", "cast", "to_tensor", "scalar"})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +39,7 @@ class Linearized:
         forward: parameters -> (results of the graph..., extra residuals...).
         n_results: how many results the graph itself has.
         residuals: for each residual of the backward, its value id in `forward`.
-        backward: (residuals..., cotangents present...) -> cotangents.
+        backward: (residuals..., cotangents present..., cotangents seeded...) -> cotangents.
         wrt: for each output of `backward`, the parameter it belongs to.
         keys: names of the residuals that two linearizations of one graph share.
     """
@@ -42,97 +52,329 @@ class Linearized:
     keys: tuple[int, ...]
 
 
-def linearize(graph: Graph, wanted: Sequence[bool], present: Sequence[bool]) -> Linearized:
+def linearize(
+    graph: Graph,
+    wanted: Sequence[bool],
+    present: Sequence[bool],
+    seeded: Sequence[bool] | None = None,
+) -> Linearized:
     """Differentiate `graph` with respect to the `wanted` parameters.
 
     Args:
         wanted: per parameter, whether its cotangent is asked for.
         present: per result, whether a cotangent will be given (else it is zero).
+        seeded: per parameter, whether a cotangent is given to which its own is added; such a
+        parameter is wanted.
 
     Raises:
         GradientError: an op on the way has no rule, or a rule returned something of the wrong kind.
     """
-    builder = GraphBuilder()
-    params = [builder.parameter(graph.types[i]) for i in range(graph.n_params)]
-    # cotangents come in as parameters too, so that ids stay in one numbering
-    seeds = [builder.parameter(graph.types[i]) for i in graph.outputs]
-    active = {p._id for p, w in zip(params, wanted, strict=True) if w}
-    with builder.current():
-        outputs = _forward(builder, graph, params, active)
-        n_forward = len(builder.nodes)
-        cotangents: dict[int, GraphTensor] = {}
-        for out, seed, given in zip(outputs, seeds, present, strict=True):
-            if given:
-                _accumulate(cotangents, out._id, seed)
-        for node in reversed(builder.nodes[:n_forward]):
-            _backward_node(builder, node, active, cotangents)
-    wrt = tuple(i for i, p in enumerate(params) if wanted[i] and p._id in cotangents)
-    grads = [cotangents[params[i]._id] for i in wrt]
-    return _split(builder, graph, n_forward, outputs, seeds, present, grads, wrt)
+    session = Session(Joint)
+    joint = Joint(graph, wanted, session)
+    found = joint.halves(present, (False,) * graph.n_params if seeded is None else seeded)
+    session.finish()
+    return found
 
 
-def _forward(
-    builder: GraphBuilder, graph: Graph, params: list[GraphTensor], active: set[int]
-) -> list[GraphTensor]:
-    """Copy the nodes, expanding composites without a rule that lie on the way of a cotangent."""
-    env: dict[int, GraphTensor] = dict(enumerate(params))
+class Joint:
+    """A graph that is being differentiated: its nodes as they will run forward, and which values are active.
+
+    Attributes:
+        builder: holds the forward nodes; every backward is traced onto a copy.
+        active: ids of the values that depend on a wanted parameter.
+        alias: the names under which a composite op knows its operands, each with the operand's id.
+        plans: of structured nodes, by position.
+    """
+
+    def __init__(self, graph: Graph, wanted: Sequence[bool], session: Session) -> None:
+        self.graph = graph
+        self.wanted = tuple(wanted)
+        self.session = session
+        self.builder = builder = GraphBuilder()
+        for i in range(graph.n_params):
+            builder.parameter(graph.types[i])
+        self.active = {
+            i for i, w in enumerate(self.wanted) if w and has_cotangent(graph.types[i])
+        }
+        self.alias: dict[int, int] = {}
+        self.plans: dict[int, Any] = {}
+        self._halves: dict[Any, Linearized] = {}
+        self.outputs = self._copied(graph, range(graph.n_params), None)
+
+    # ---- forward --------------------------------------------------------------------------------
+
+    def add(
+        self, op: Op, operands: tuple[int | None, ...], attributes: Mapping[str, Any],
+        types: Sequence[ValueType], single: bool, span: Any,
+    ) -> tuple[int, ...]:  # fmt: skip
+        """Append a node whose types are known."""
+        builder = self.builder
+        first = len(builder.types)
+        builder.types.extend(types)
+        results = tuple(range(first, first + len(types)))
+        builder.nodes.append(GraphNode(op, operands, attributes, results, single, span))
+        return results
+
+    def _copied(self, graph: Graph, params: Sequence[int], span: Any) -> list[int]:
+        """Append the nodes of `graph` on these values, composites on the way of a cotangent by their bodies."""
+        env: dict[Any, Any] = dict(enumerate(params))
+        env[None] = None
+        active, types = self.active, graph.types
+        for node in graph.nodes:
+            operands = tuple([env[i] for i in node.operands])
+            own = node.span or span
+            made: Sequence[int] | None = None
+            on_the_way = not active.isdisjoint(operands)
+            op = node.op
+            if on_the_way:
+                plan = PLANS.get(op.name)
+                if plan is not None:
+                    made = plan(self, node, operands, own)
+                elif expandable(op):
+                    made = self._expanded(node, operands, own)
+            if made is None:
+                kinds = [types[r] for r in node.results]
+                made = self.add(op, operands, node.attributes, kinds, node.single, own)
+                if on_the_way and passes_on(op):
+                    active.update(m for m, t in zip(made, kinds) if has_cotangent(t))
+            env.update(zip(node.results, made))
+        return [env[i] for i in graph.outputs]
+
+    def _expanded(self, node: GraphNode, operands: tuple[int | None, ...], span: Any) -> list[int]:
+        """The body of a composite, fed so that its cotangents are summed apart and then added in operand order."""
+        builder_types = self.builder.types
+        types: tuple[Any, ...] = tuple(None if i is None else builder_types[i] for i in operands)
+        inner = expand(node.op, types, node.attributes)
+        values = [i for i in operands if i is not None]
+        uses = _uses(inner)
+        fed = list(values)
+        for k in reversed(range(len(values))):
+            v = values[k]
+            if v in self.active and (uses[k] > 1 or values.count(v) > 1):
+                (fed[k],) = self.add(OPS["identity"], (v,), {}, (builder_types[v],), True, span)
+                self.alias[fed[k]] = self.alias.get(v, v)
+                self.active.add(fed[k])
+        return self._copied(inner, fed, span)
+
+    # ---- backward -------------------------------------------------------------------------------
+
+    def halves(self, present: Sequence[bool], seeded: Sequence[bool]) -> Linearized:
+        """The two halves for these cotangents."""
+        key = (tuple(present), tuple(seeded))
+        found = self._halves.get(key)
+        if found is None:
+            found = self._halves[key] = Sweep(self, *key).halves()
+        return found
+
+    def everything(self) -> Linearized:
+        """The halves that keep the most residuals: every result that can have a cotangent has one."""
+        present = [has_cotangent(self.graph.types[i]) for i in self.graph.outputs]
+        return self.halves(present, (False,) * self.graph.n_params)
+
+
+def _uses(graph: Graph) -> list[int]:
+    """How often each parameter is used; one that is returned as it is counts twice."""
+    n = graph.n_params
+    uses = [0] * n
     for node in graph.nodes:
-        values = tuple(None if i is None else env[i] for i in node.operands)
-        on_the_way = any(v is not None and v._id in active for v in values)
-        op = node.op
-        if on_the_way and op.bprop_rule is None and op.body is not None and op.differentiable:
-            types = tuple(None if v is None else v._type for v in values)
-            inner = expand(op, types, node.attributes)
-            made = _forward(builder, inner, [v for v in values if v is not None], active)
+        for i in node.operands:
+            if i is not None and i < n:
+                uses[i] += 1
+    for i in graph.outputs:
+        if i < n:
+            uses[i] += 2
+    return uses
+
+
+class Sweep:
+    """One walk from the results' cotangents back to those of the parameters.
+
+    Attributes:
+        builder: the forward nodes, the parameters for cotangents, and the backward nodes.
+        cotangents: by value id, as far as they are summed.
+    """
+
+    def __init__(
+        self, joint: Joint, present: tuple[bool, ...], seeded: tuple[bool, ...]
+    ) -> None:
+        self.joint = joint
+        self.present = present
+        self.seeded = seeded
+        self.active = joint.active
+        self.cotangents: dict[int, Any] = {}
+        self.builder = builder = GraphBuilder()
+        builder.types = list(joint.builder.types)
+        builder.nodes = list(joint.builder.nodes)
+        builder.n_params = joint.graph.n_params
+
+    def value(self, id_: int) -> Any:
+        """A value of the forward."""
+        return self.builder.tensor(self.joint.alias.get(id_, id_))
+
+    def accumulate(self, id_: int, value: Any) -> None:
+        """Add to the cotangent of a value."""
+        have = self.cotangents.get(id_)
+        if have is None:
+            self.cotangents[id_] = value
+        elif isinstance(value._type, HostType) and value._type.name == "stack":
+            raise GradientError(
+                "a derivative of a loop is used twice inside a higher derivative; "
+                "wanted one use: compute the loop once per derivative"
+            )
         else:
-            out = builder.append(op, values, node.attributes)
-            made = [out] if node.single else list(out)
-            if on_the_way and op.differentiable:
-                active.update(m._id for m in made)
-        env.update(zip(node.results, made, strict=True))
-    return [env[i] for i in graph.outputs]
+            self.cotangents[id_] = have + value
 
+    def halves(self) -> Linearized:
+        joint, builder = self.joint, self.builder
+        types = builder.types
+        n_forward = len(builder.nodes)
+        seeds = [builder._value(types[i]) for i, p in zip(joint.outputs, self.present) if p]
+        own = [builder._value(types[i]) for i, s in enumerate(self.seeded) if s]
+        with builder.current():
+            self.cotangents.update(zip([i for i, s in enumerate(self.seeded) if s], own))
+            for out, seed in zip([i for i, p in zip(joint.outputs, self.present) if p], seeds):
+                self.accumulate(out, seed)
+            cotangents, plans = self.cotangents, joint.plans
+            for k in range(n_forward - 1, -1, -1):
+                node = builder.nodes[k]
+                for r in node.results:
+                    if r in cotangents:
+                        builder.span = node.span
+                        plan = plans.get(k)
+                        if plan is not None:
+                            plan.backward(self, node)
+                        else:
+                            self._node(node)
+                        break
+        wrt = tuple(i for i, w in enumerate(joint.wanted) if w and i in cotangents)
+        grads = [cotangents[i]._id for i in wrt]
+        return self._split(n_forward, [v._id for v in (*seeds, *own)], grads, wrt)
 
-def _accumulate(cotangents: dict[int, GraphTensor], id_: int, value: GraphTensor) -> None:
-    have = cotangents.get(id_)
-    cotangents[id_] = value if have is None else have + value
-
-
-def _backward_node(
-    builder: GraphBuilder,
-    node: GraphNode,
-    active: set[int],
-    cotangents: dict[int, GraphTensor],
-) -> None:
-    douts = [cotangents.get(i) for i in node.results]
-    if all(d is None for d in douts) or not any(r in active for r in node.results):
-        return
-    needed = [i is not None and i in active for i in node.operands]
-    if not any(needed):
-        return
-    op = node.op
-    if op.bprop_rule is None:
-        raise GradientError(
-            f"{op.name}: has no gradient rule; register one with "
-            f"bprop_getters.register, or wrap the operand in ops.stop_gradient"
+    def _node(self, node: GraphNode) -> None:
+        """Through the bprop rule of one call."""
+        active, cotangents, builder = self.active, self.cotangents, self.builder
+        if active.isdisjoint(node.results) or active.isdisjoint(node.operands):
+            return
+        if node.results[0] in self.joint.alias:
+            (operand,) = node.operands
+            assert operand is not None
+            self.accumulate(operand, cotangents[node.results[0]])
+            return
+        op = node.op
+        getter = op.bprop_rule or RULES.get(op.name)
+        if getter is None:
+            raise GradientError(
+                f"{op.name}: has no gradient rule; register one with "
+                f"bprop_getters.register, or wrap the operand in ops.stop_gradient"
+            )
+        filled = [
+            cotangents[i] if i in cotangents else missing(builder.types[i]) for i in node.results
+        ]
+        values = [None if i is None else self.value(i) for i in node.operands]
+        outs = [builder.tensor(i) for i in node.results]
+        found = getter(node.attributes)(
+            *op.arguments(values),
+            outs[0] if node.single else tuple(outs),
+            filled[0] if node.single else tuple(filled),
         )
-    from ..ops.creation import zeros_of
+        for operand, grad in zip(node.operands, checked(op, values, found), strict=True):
+            if operand in active and grad is not NO_GRAD and grad is not None:
+                assert operand is not None
+                self.accumulate(operand, _fitted(builder, op, operand, grad))
 
-    filled = [
-        d if d is not None else zeros_of(builder.types[i])
-        for d, i in zip(douts, node.results, strict=True)
+    def _split(
+        self, n_forward: int, seeds: list[int], grads: list[int], wrt: tuple[int, ...]
+    ) -> Linearized:
+        """Cut the joint graph in two at `n_forward`; what crosses the cut are the residuals."""
+        builder, graph, alias = self.builder, self.joint.graph, self.joint.alias
+        types, n_params = builder.types, graph.n_params
+        n_defined = len(self.joint.builder.types)  # ids below it are the forward's
+        nodes = [
+            n for n in builder.nodes[:n_forward] if not n.results or n.results[0] not in alias
+        ]
+        backward = live_nodes(builder.nodes[n_forward:], set(grads))
+        used: dict[int, None] = {}
+        for node in backward:
+            for i in node.operands:
+                if i is not None and i < n_defined:
+                    used[alias.get(i, i)] = None
+        used.update((i, None) for i in grads if i < n_defined)
+        makers = _constants(nodes, alias)
+        remade: dict[int, GraphNode] = {}  # by first result
+        residuals: list[int] = []
+        for i in used:
+            if i in makers:
+                _remake(i, makers, alias, remade)
+            else:
+                residuals.append(i)
+        back, _ = _renumbered(
+            types,
+            [*residuals, *seeds],
+            [*(remade[i] for i in sorted(remade)), *backward],
+            grads,
+            False,
+            alias,
+        )
+        out_ids = [alias.get(i, i) for i in self.joint.outputs]
+        known = set(out_ids)
+        extra = [i for i in residuals if i >= n_params and i not in known]
+        forward, numbering = _renumbered(
+            types,
+            list(range(n_params)),
+            live_nodes(_resolved(nodes, alias), {*out_ids, *extra}),
+            [*out_ids, *extra],
+            graph.single and not extra,
+            alias,
+        )
+        return Linearized(
+            forward,
+            len(out_ids),
+            tuple([numbering[i] for i in residuals]),
+            back,
+            wrt,
+            tuple(residuals),
+        )
+
+
+def _resolved(nodes: list[GraphNode], alias: Mapping[int, int]) -> list[GraphNode]:
+    """The nodes with operands under their own names."""
+    if not alias:
+        return nodes
+    return [
+        dataclasses.replace(n, operands=tuple(alias.get(i, i) for i in n.operands))  # type: ignore[arg-type]
+        if not alias.keys().isdisjoint(n.operands)
+        else n
+        for n in nodes
     ]
-    values = [None if i is None else builder.tensor(i) for i in node.operands]
-    outs = [builder.tensor(i) for i in node.results]
-    rule = op.bprop_rule(node.attributes)
-    found = rule(
-        *op.arguments(values),
-        outs[0] if node.single else tuple(outs),
-        filled[0] if node.single else tuple(filled),
-    )
-    for operand, need, grad in zip(node.operands, needed, checked(op, values, found), strict=True):
-        if need and grad is not NO_GRAD and grad is not None:
-            _accumulate(cotangents, operand, _fitted(builder, op, operand, grad))  # type: ignore[arg-type]
+
+
+def _constants(nodes: Sequence[GraphNode], alias: Mapping[int, int]) -> dict[int, GraphNode]:
+    """What makes the values that are known while compiling, and cheap."""
+    makers: dict[int, GraphNode] = {}
+    for node in nodes:
+        if node.operands:
+            if node.op.name not in _CHEAP or any(i not in makers for i in node.operands):
+                continue
+        elif node.op.effects:
+            continue
+        for r in node.results:
+            makers[r] = node
+    return makers
+
+
+def _remake(
+    i: int, makers: dict[int, GraphNode], alias: Mapping[int, int], into: dict[int, GraphNode]
+) -> None:
+    node = makers[i]
+    into[node.results[0]] = node
+    for operand in node.operands:
+        assert operand is not None
+        _remake(operand, makers, alias, into)
+
+
+def missing(type_: ValueType) -> Any:
+    """The cotangent of a result that nothing uses, for a rule that wants one."""
+    return full(type_, 0) if isinstance(type_, TensorType) else nothing(type_)
 
 
 def checked(op: Op, operands: Sequence[Any], found: Any) -> tuple[Any, ...]:
@@ -158,11 +400,13 @@ def checked(op: Op, operands: Sequence[Any], found: Any) -> tuple[Any, ...]:
     return tuple(found[: len(operands)])
 
 
-def _fitted(builder: GraphBuilder, op: Op, operand: int, grad: Any) -> GraphTensor:
+def _fitted(builder: GraphBuilder, op: Op, operand: int, grad: Any) -> Any:
     """The gradient as a value of the operand's type; another shape is an error, another dtype is cast."""
-    want: TensorType = builder.types[operand]
+    want: ValueType = builder.types[operand]
+    if isinstance(want, HostType):
+        return builder.host(grad if want.name == "stack" else number_of(grad, want))
     value = builder.operand(grad, want.dtype)
-    assert value is not None
+    assert isinstance(value, GraphTensor)
     if value._type.shape != want.shape:
         raise GradientShapeError(
             f"{op.name}: its bprop returned a gradient of shape {value._type.shape} for an "
@@ -184,94 +428,29 @@ class GradientShapeError(GradientError, ShapeError):
     """A rule returned a gradient of another shape than the operand's."""
 
 
-def _split(
-    builder: GraphBuilder,
-    graph: Graph,
-    n_forward: int,
-    outputs: list[GraphTensor],
-    seeds: list[GraphTensor],
-    present: Sequence[bool],
-    grads: list[GraphTensor],
-    wrt: tuple[int, ...],
-) -> Linearized:
-    """Cut the joint graph in two at `n_forward`; what crosses the cut are the residuals."""
-    types = builder.types
-    n_params = graph.n_params
-    seed_ids = [s._id for s in seeds]
-    defined_forward = set(range(n_params))
-    for node in builder.nodes[:n_forward]:
-        defined_forward.update(node.results)
-    backward = live_nodes(builder.nodes[n_forward:], {g._id for g in grads})
-    # constants that the rules share with the forward are made again rather than kept as residuals
-    makers = {r: n for n in builder.nodes[:n_forward] if not n.operands for r in n.results}
-    used: list[int] = []
-    remade: list[GraphNode] = []
-    for node in backward:
-        for i in node.operands:
-            if i is not None and i in defined_forward:
-                used.append(i)
-    used += [g._id for g in grads if g._id in defined_forward]
-    residuals: list[int] = []
-    for i in dict.fromkeys(used):
-        maker = makers.get(i)
-        if maker is None:
-            residuals.append(i)
-        elif maker not in remade:
-            remade.append(maker)
-    back = _renumber(
-        types,
-        [*residuals, *(s for s, p in zip(seed_ids, present, strict=True) if p)],
-        [*remade, *backward],
-        [g._id for g in grads],
-        single=False,
-    )
-    out_ids = [o._id for o in outputs]
-    extra = [i for i in residuals if i >= n_params and i not in out_ids]
-    forward_nodes = live_nodes(builder.nodes[:n_forward], {*out_ids, *extra})
-    forward, numbering = _renumbered(
-        types,
-        list(range(n_params)),
-        forward_nodes,
-        [*out_ids, *extra],
-        single=graph.single and not extra,
-    )
-    return Linearized(
-        forward, len(out_ids), tuple(numbering[i] for i in residuals), back, wrt, tuple(residuals)
-    )
-
-
-def _renumber(
-    types: list[TensorType],
-    params: list[int],
-    nodes: list[GraphNode],
-    outputs: list[int],
-    single: bool,
-) -> Graph:
-    return _renumbered(types, params, nodes, outputs, single)[0]
-
-
 def _renumbered(
-    types: list[TensorType],
+    types: list[ValueType],
     params: list[int],
     nodes: list[GraphNode],
     outputs: list[int],
     single: bool,
-) -> tuple[Graph, dict[int, int]]:
+    alias: Mapping[int, int],
+) -> tuple[Graph, dict[Any, Any]]:
     """A graph of its own numbering made of some nodes of another one."""
-    number: dict[int, int] = {}
-    kinds: list[TensorType] = []
-
-    def define(i: int) -> int:
-        number[i] = len(kinds)
-        kinds.append(types[i])
-        return number[i]
-
-    for i in params:
-        define(i)
+    number: dict[Any, Any] = {i: k for k, i in enumerate(params)}
+    number[None] = None
+    kinds = [types[i] for i in params]
     made: list[GraphNode] = []
     for node in nodes:
-        operands = tuple(None if i is None else number[i] for i in node.operands)
-        results = tuple(define(i) for i in node.results)
-        made.append(dataclasses.replace(node, operands=operands, results=results))
-    out = tuple(number[i] for i in outputs)
+        if alias:
+            operands = tuple([number[alias.get(i, i)] for i in node.operands])  # type: ignore[arg-type]
+        else:
+            operands = tuple([number[i] for i in node.operands])
+        first = len(kinds)
+        for r in node.results:
+            number[r] = len(kinds)
+            kinds.append(types[r])
+        results = tuple(range(first, len(kinds)))
+        made.append(GraphNode(node.op, operands, node.attributes, results, node.single, node.span))
+    out = tuple([number[alias.get(i, i)] for i in outputs])
     return Graph(len(params), kinds, made, out, single), number

@@ -1,0 +1,103 @@
+"""Which results of a graph a derivative can flow through, given the parameters that it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..ir.builder import expand
+from ..ir.graph import Graph, GraphNode, NamedGraph
+from ..op import Op
+from ..types import FLOAT, STACK, TensorType, ValueType
+
+__all__ = ["Activity", "has_cotangent", "expandable", "passes_on", "STACK_OPS"]
+
+# Ops of residual stacks that have a derivative: a loop's derivative is differentiated through them.
+STACK_OPS = frozenset({"stack_push", "stack_pop"})
+# What Python computes outside of the graph has no derivative.
+_OPAQUE = frozenset({"host_call", "stack_new", "stack_holds"})
+
+
+def has_cotangent(type_: ValueType) -> bool:
+    """Whether a value of this type may have a cotangent: tensors, host floats, and stacks of them."""
+    return isinstance(type_, TensorType) or type_ is FLOAT or type_ is STACK
+
+
+def expandable(op: Op) -> bool:
+    """Whether an op is differentiated through the ops of its body."""
+    return op.bprop_rule is None and op.body is not None and op.differentiable
+
+
+def passes_on(op: Op) -> bool:
+    """Whether results of the op may depend on its operands differentiably."""
+    return (op.differentiable and op.name not in _OPAQUE) or op.name in STACK_OPS
+
+
+class Activity:
+    """Answers for graphs within one linearization; loops and recursive calls are iterated to a fixed point."""
+
+    def __init__(self) -> None:
+        self._graphs: dict[tuple[Graph, tuple[bool, ...]], tuple[bool, ...]] = {}
+        self._named: dict[tuple[NamedGraph, tuple[bool, ...]], tuple[bool, ...]] = {}
+
+    def results(self, graph: Graph, wanted: Sequence[bool]) -> tuple[bool, ...]:
+        """Per result of the graph, whether it depends on a wanted parameter."""
+        key = (graph, tuple(wanted))
+        found = self._graphs.get(key)
+        if found is None:
+            active = {i for i, w in enumerate(wanted) if w}
+            for node in graph.nodes:
+                if any(i in active for i in node.operands):
+                    flags = self._node(graph, node, [i in active for i in node.operands])
+                    active.update(
+                        r for r, f in zip(node.results, flags) if f and has_cotangent(graph.types[r])
+                    )
+            found = self._graphs[key] = tuple(i in active for i in graph.outputs)
+        return found
+
+    def carries(self, body: Graph, n_carry: int, wanted: Sequence[bool]) -> tuple[bool, ...]:
+        """Per parameter of a loop body, whether it is active in some turn."""
+        flags = list(wanted)
+        while True:
+            found = self.results(body, flags)[1:]
+            joined = [a or b for a, b in zip(flags[:n_carry], found)]
+            if joined == flags[:n_carry]:
+                return tuple(flags)
+            flags[:n_carry] = joined
+
+    def called(self, target: NamedGraph, wanted: Sequence[bool]) -> tuple[bool, ...]:
+        """Per result of a named graph, whether it depends on a wanted parameter."""
+        key = (target, tuple(wanted))
+        found = self._named.get(key)
+        if found is not None:
+            return found
+        assert target.graph is not None, target
+        guess = (False,) * len(target.result_types)
+        before = self._graphs
+        while True:
+            self._named[key] = guess
+            self._graphs = {}  # what was found with the last guess does not hold
+            found = self.results(target.graph, wanted)
+            if found == guess:
+                self._graphs = {**before, **self._graphs}
+                return found
+            guess = found
+
+    def _node(self, graph: Graph, node: GraphNode, operands: Sequence[bool]) -> Sequence[bool]:
+        name, attributes = node.op.name, node.attributes
+        if name == "switch":
+            every = [self.results(b, operands[1:]) for b in attributes["branches"]]
+            return [any(flags) for flags in zip(*every)]
+        if name == "while_loop":
+            n = attributes["n_carry"]
+            return self.carries(attributes["body"], n, operands[1:])[:n]
+        if name == "call":
+            return self.called(attributes["target"], operands)
+        if name == "custom_call":
+            return [any(operands[: attributes["n_args"]])] * len(node.results)
+        if expandable(node.op):
+            types: tuple[Any, ...] = tuple(None if i is None else graph.types[i] for i in node.operands)
+            inner = expand(node.op, types, attributes)
+            given = [a for a, i in zip(operands, node.operands) if i is not None]
+            return self.results(inner, given)
+        return [passes_on(node.op)] * len(node.results)

@@ -1,0 +1,122 @@
+"""Graphs for tests: written with a builder, and run node by node as the executor must run them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from duograph.autodiff.tape import call_op
+from duograph.ir.builder import GraphBuilder
+from duograph.ir.control import (
+    SCALAR_FUNCTIONS,
+    HostConstant,
+    call,
+    host_constant,
+    switch,
+    while_loop,
+)
+from duograph.ir.graph import Graph, NamedGraph
+from duograph.op import thread_state
+from duograph.tensor import Tensor
+from duograph.types import BOOL, FLOAT, INT
+
+
+def here() -> Any:
+    """The builder of the graph that is being written."""
+    return thread_state.builder
+
+
+def write(types: Sequence[Any], function: Callable[..., Any]) -> Graph:
+    """The graph of a function of graph values; it returns a tuple."""
+    builder = GraphBuilder()
+    values = [builder.parameter(t) for t in types]
+    with builder.current():
+        found = function(*values)
+        return builder.finish(tuple(found) if isinstance(found, (tuple, list)) else (found,))
+
+
+def _types(values: Sequence[Any]) -> list[Any]:
+    return [v._type for v in values]
+
+
+def branch(index: Any, values: Sequence[Any], *functions: Callable[..., Any]) -> Any:
+    """A switch on `index` over functions of the values."""
+    branches = tuple(write(_types(values), f) for f in functions)
+    return here().append(switch, (index, *values), {"branches": branches})
+
+
+def loop(
+    predicate: Any, carries: Sequence[Any], invariants: Sequence[Any], body: Callable[..., Any]
+) -> Any:
+    """A loop; the body returns (predicate, *carries)."""
+    graph = write(_types([*carries, *invariants]), body)
+    return here().append(
+        while_loop, (predicate, *carries, *invariants), {"body": graph, "n_carry": len(carries)}
+    )
+
+
+def invoke(target: NamedGraph, *values: Any) -> Any:
+    return here().append(call, values, {"target": target})
+
+
+def host(value: Any) -> Any:
+    return here().append(host_constant, (), {"value": HostConstant(value)})
+
+
+def number(value: Any, dtype: Any) -> Any:
+    return here().constant(value, dtype)
+
+
+def run(graph: Graph, values: Sequence[Any]) -> tuple[Any, ...]:
+    """Run a graph on eager tensors and host values. Under `grad` this is what the tape sees of the program."""
+    assert len(values) == graph.n_params
+    env: dict[int | None, Any] = {None: None, **dict(enumerate(values))}
+    for node in graph.nodes:
+        out = _node(node, graph, [env[i] for i in node.operands])
+        if node.single:
+            env[node.results[0]] = out
+        else:
+            env.update(zip(node.results, out, strict=True))
+    return tuple(env[i] for i in graph.outputs)
+
+
+def _plain(x: Any) -> Any:
+    return x.asnumpy().item() if isinstance(x, Tensor) else x
+
+
+def _node(node: Any, graph: Graph, operands: list[Any]) -> Any:
+    name, attributes = node.op.name, node.attributes
+    if name == "switch":
+        return run(attributes["branches"][int(_plain(operands[0]))], operands[1:])
+    if name == "while_loop":
+        going, n = operands[0], attributes["n_carry"]
+        carries, invariants = operands[1 : n + 1], operands[n + 1 :]
+        while _plain(going):
+            going, *carries = run(attributes["body"], [*carries, *invariants])
+        return tuple(carries)
+    if name == "call":
+        return run(attributes["target"].graph, operands)
+    if name == "custom_call":
+        return run(attributes["graph"], operands)
+    if name == "stack_new":
+        return ()
+    if name == "stack_push":
+        return (operands[0], tuple(operands[1:]))
+    if name == "stack_pop":
+        rest, frame = operands[0]
+        assert len(frame) == len(attributes["types"])
+        return (rest, rest != (), *frame)
+    if name == "stack_holds":
+        return operands[0] != ()
+    if name == "scalar":
+        return SCALAR_FUNCTIONS[attributes["function"]](*operands)
+    if name == "to_host":
+        return {BOOL: bool, INT: int, FLOAT: float}[attributes["kind"]](_plain(operands[0]))
+    if name == "to_tensor":
+        return Tensor(np.array(operands[0]).astype(attributes["dtype"].np))
+    if name == "host_constant":
+        return attributes["value"].value
+    if name == "host_call":
+        return attributes["run"].function(*operands)
+    return call_op(node.op, tuple(operands), attributes)
