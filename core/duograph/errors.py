@@ -15,6 +15,7 @@ DuographError
 ├── DeviceMemoryError (MemoryError, RuntimeError)  out of device memory
 ├── GradientError (RuntimeError)       no gradient, or a rule that returns the wrong thing
 ├── GraphError (ValueError)            a graph, or the text of one, that is not well formed
+├── RecursionDepthError (RecursionError) calls of compiled functions inside each other without end
 ├── CheckpointError (ValueError)       a file that cannot be loaded as asked
 ├── UnsupportedSyntaxError (RuntimeError)  a construct that a compiled function cannot have
 ├── JoinError (TypeError)              branches, or turns of a loop, that leave different types
@@ -122,3 +123,7 @@ class CaptureError(DuographError, RuntimeError):
 
 class StrictAttributeError(UnsupportedSyntaxError, AttributeError):
     """A method that gives the data of a Tensor to Python, in code compiled at STRICT."""
+
+
+class RecursionDepthError(DuographError, RecursionError):
+    """Compiled functions that call themselves without end, or too deep."""

@@ -91,13 +91,14 @@ class NamedGraph:
         effects: of the whole recursive group; iterated to a fixed point while it is built.
     """
 
-    __slots__ = ("name", "graph", "result_types", "effects")
+    __slots__ = ("name", "graph", "result_types", "effects", "lowered")
 
     def __init__(self, name: str, result_types: tuple[ValueType, ...]) -> None:
         self.name = name
         self.graph: Graph | None = None
         self.result_types = result_types
         self.effects: frozenset[Effect] = frozenset()
+        self.lowered: dict[Any, Any] = {}  # per device, made by the runtime at the first call
 
     def __repr__(self) -> str:
         return f"@{self.name}"

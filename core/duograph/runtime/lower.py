@@ -19,6 +19,7 @@ from ..ir.builder import expand
 from ..ir.graph import FrozenArray, Graph, GraphNode, live_nodes
 from ..op import Op
 from ..types import Device, TensorType
+from .control import control_call
 from .executor import Step, link
 
 __all__ = ["lower", "host_call", "fallback_counts"]
@@ -42,6 +43,7 @@ class _Lowering:
         self.backend = registry.backend(device.name)
         self.steps: list[Step] = []
         self.constants: dict[int, Any] = {}
+        self.host: set[int] = set()  # slots of constants that are Python objects
         self.n_slots = 0
 
     def slot(self) -> int:
@@ -72,6 +74,16 @@ class _Lowering:
             frozen: FrozenArray = node.attributes["value"]
             self.constants[slot] = self.backend.copy_in(frozen.array, self.device.index)
             return [slot]
+        if op.name == "host_constant":
+            slot = self.slot()
+            self.constants[slot] = node.attributes["value"].value
+            self.host.add(slot)
+            return [slot]
+        call = control_call(self.backend, op.name, types, node.attributes, self.device, lower_closed)
+        if call is not None:
+            slots = [self.slot() for _ in node.results]
+            self.steps.append(Step(call, tuple(operands), tuple(slots), node.single))
+            return slots
         call = kernel(self.backend, op, types, node.attributes, self.device)
         if call is None and (op.body is not None or op.decompose_rule is not None):
             inner = passes.run(expand(op, types, node.attributes))
@@ -93,12 +105,17 @@ class _Lowering:
 
 def lower(graph: Graph, device: Device) -> Callable[..., Any]:
     """A callable from parameter handles to result handle(s) of this graph on `device`."""
-    graph = passes.run(graph)
+    return lower_closed(passes.run(graph), device)
+
+
+def lower_closed(graph: Graph, device: Device) -> Callable[..., Any]:
+    """`lower` for a graph whose passes have run, as part of the graph around it."""
     work = _Lowering(device)
     slots = [work.slot() for _ in range(graph.n_params)]
     outputs = work.graph(graph, slots, set(graph.outputs), True)
     for position, i in enumerate(outputs):
-        if i in work.constants:  # a result may not share its buffer with a constant that lives on
+        # a result may not share its buffer with a constant that lives on
+        if i in work.constants and i not in work.host:
             slot = work.slot()
             type_ = graph.types[graph.outputs[position]]
             fresh = functools.partial(_copy, work.backend, device, type_, work.constants[i])
