@@ -1,0 +1,568 @@
+# ruff: noqa
+"""Programs about branches, returns, exceptions, assertions, `with` and `match` (section 8, the statements that choose)."""
+
+import contextlib
+
+import duograph as ms
+import numpy as np
+from duograph import Parameter, Tensor, nn, ops
+
+from frontend.corpus import b, case, f, i
+
+
+@case("8.1", "S", [(f(1), "relu"), (f(1), "swish")], raises=(None, ValueError))
+def raise_on_constant(x, kind):
+    if kind == "relu":
+        return ops.relu(x)
+    raise ValueError(f"unknown activation {kind}")
+
+
+@case("8.1", "S", [(f(1),), (f(-1),), (f(2),)], raises=(None, ValueError, None))
+def raise_on_tensor(x):
+    if x < 0:
+        raise ValueError("x must not be negative")
+    return ops.sqrt(x)
+
+
+@case("8.1", "S", [(f(1),), (f(-1),), (f(-100),)], raises=(None, IndexError, KeyError))
+def raise_in_elif(x):
+    if x > 0:
+        y = x * 2
+    elif x > -10:
+        raise IndexError("small")
+    else:
+        raise KeyError("large")
+    return y
+
+
+@case("8.1", "S", [(f(1),), (f(-1),)], raises=(None, ValueError))
+def raise_with_tensor_argument(x):
+    if x < 0:
+        raise ValueError("x is", x)
+    return x
+
+
+@case("8.1", "S", [(f(3),), (f(30),)], raises=(None, RuntimeError))
+def raise_in_a_tensor_loop(x):
+    n = x * 0
+    while n < x:
+        if n > 10:
+            raise RuntimeError("too many steps")
+        n = n + 1
+    return n
+
+
+@case("8.1", "S", [(f(1),), (f(-1),)], raises=(None, NotImplementedError))
+def raise_in_a_helper(x):
+    def check(v):
+        if v < 0:
+            raise NotImplementedError
+        return v + 1
+
+    return check(x) * 2
+
+
+class WrongScale(Exception):
+    """An exception of the user's own."""
+
+
+@case("8.1", "L", [(f(1),), (f(-1),)], raises=(None, WrongScale))
+def raise_own_exception(x):
+    if x < 0:
+        raise WrongScale("scale")
+    return x
+
+
+@case.factory("8.1", "S", [(f(1),), (f(-1),), (f(1),)], raises=(None, ValueError, None))
+def raise_commits_earlier_writes():
+    p = Parameter(Tensor(np.array(0, np.float32)), name="p")
+
+    def step(x):
+        ops.assign_add(p, x)
+        if x < 0:
+            raise ValueError("negative")
+        ops.assign_add(p, x * 10)
+        return p + 0
+
+    return step, p
+
+
+@case("8.1", "L", [(3,), (-3,)], raises=(None, ValueError))
+def raise_from(n):
+    if n < 0:
+        raise ValueError("bad") from None
+    return n
+
+
+@case("8.2", "S", [(f(1, 2), 2), (f(1, 2), 3)], raises=(None, AssertionError))
+def assert_on_constant(x, n):
+    assert x.shape[0] == n, f"wanted {n} elements"
+    return x * n
+
+
+@case("8.2", "S", [(f(1),), (f(-1),), (f(2),)], raises=(None, AssertionError, None))
+def assert_on_tensor(x):
+    assert x > 0, "x must be positive"
+    return x * 2
+
+
+@case("8.2", "S", [(f(1),), (f(-1),)], raises=(None, AssertionError))
+def assert_without_message(x):
+    y = x + 1
+    assert y > 0
+    return y
+
+
+@case("8.3", "S", [(f(1),), (f(-1),)])
+def pass_statements(x):
+    pass
+    if x > 0:
+        pass
+    else:
+        x = -x
+    for _ in range(2):
+        pass
+    return x
+
+
+@case("8.4", "S", [(f(3),), (f(0.5),), (f(-3),)])
+def early_returns(x):
+    if x > 1:
+        return x * 10
+    if x > 0:
+        return x * 100
+    y = x - 1
+    return y
+
+
+@case("8.4", "S", [(f(3), f(1)), (f(3), f(-1)), (f(-3), f(1)), (f(-3), f(-1))])
+def early_return_in_nested_branches(x, y):
+    z = x + y
+    if x > 0:
+        if y > 0:
+            return z * 2
+        z = z + 100
+    elif y > 0:
+        z = z - 100
+    else:
+        return z * 3
+    return z
+
+
+@case("8.4", "S", [(f(1), True), (f(1), False)])
+def return_on_constant(x, training):
+    if not training:
+        return x
+    x = x * 2
+    return x, x + 1
+
+
+@case("8.4", "S", [(f(1),), (f(-1),)])
+def return_tuples_of_same_structure(x):
+    if x > 0:
+        return x, (x + 1, 3)
+    return -x, (x, 4)
+
+
+@case("8.4", "S", [(f(1),), (f(-1),)])
+def return_in_both_branches_with_code_after(x):
+    if x > 0:
+        return x
+    else:
+        return -x
+    return x * 1000
+
+
+@case("8.6", "S", [(f(1),), (f(-1),), (f(0),)], grad=0)
+def if_else(x):
+    if x > 0:
+        y = x * 2
+    else:
+        y = x * 3
+    return y + 1
+
+
+@case("8.6", "S", [(f(20),), (f(7),), (f(2),), (f(-2),)], grad=0)
+def if_elif_else(x):
+    if x > 10:
+        y = x * 2
+    elif x > 5:
+        y = x * x
+    elif x > 0:
+        y = x + 3
+    else:
+        y = -x
+    return y
+
+
+@case("8.6", "S", [(f(1),), (f(-1),)])
+def if_without_else(x):
+    y = x
+    if x < 0:
+        y = -x
+    return y
+
+
+@case("8.6", "S", [(f(1, 2),), (f(-3, 2),)], grad=0)
+def condition_from_reduction(x):
+    if x.sum() > 0:
+        x = x * 2
+    else:
+        x = x - 1
+    if (x > 1).any():
+        x = x + 10
+    return x
+
+
+@case("8.6", "S", [(f(1), b(True)), (f(1), b(False))])
+def condition_is_bool_tensor(x, flag):
+    if flag:
+        x = x + 1
+    return x if not flag else x * 2
+
+
+@case("8.6", "S", [(f(1),), (f(0),), (f(-1),)])
+def condition_is_number_tensor(x):
+    if x:
+        return x * 10
+    return x + 5
+
+
+@case("8.6", "S", [(f([3]),), (f([-3]),)])
+def condition_of_one_element_vector(x):
+    if x > 0:
+        return x * 10
+    return x + 5
+
+
+@case("8.6", "S", [(f(1), [1]), (f(1), []), (f(1), {}), (f(1), "s"), (f(1), None), (f(1), 0)])
+def condition_is_constant_of_any_kind(x, v):
+    if v:
+        return x * 2
+    return x * 3
+
+
+@case("8.6", "S", [(f(1),), (f(-1),)], grad=0)
+def ternary(x):
+    y = x * 2 if x > 0 else x * 3
+    return y + (1 if x > 0 else 2)
+
+
+@case("8.6", "S", [(f(15),), (f(5),), (f(-5),)])
+def nested_ternary(x):
+    return x * 2 if x > 10 else (x * 3 if x > 0 else -x)
+
+
+@case("8.6", "S", [(f(1), 1), (f(-1), 1), (f(1), 2)])
+def ternary_in_arguments(x, n):
+    return ops.add(x if x > 0 else -x, 1 if n == 1 else 5), [x if n == 1 else n][0]
+
+
+@case("8.6", "S", [(f(1), f(2)), (f(-1), f(2)), (f(1), f(-2)), (f(-1), f(-2))], grad=(0, 1))
+def nested_ifs(x, y):
+    if x > 0:
+        if y > 0:
+            z = x * y
+        else:
+            z = x - y
+    else:
+        z = x
+        if y > 0:
+            z = z + y
+            w = z * 2
+        else:
+            w = z * 3
+        z = w
+    return z
+
+
+@case("8.6", "S", [(f(1),), (f(-1),)])
+def several_names_assigned(x):
+    a, c, n = x, x, 0
+    if x > 0:
+        a, c = c + 1, a + 2
+        n = 5
+    else:
+        a = a - 1
+        n = 7
+    return a, c, n
+
+
+@case("8.6", "S", [(f(1),), (f(-1),)])
+def numbers_chosen_by_tensor(x):
+    if x > 0:
+        n, r, flag = 3, 0.5, True
+    else:
+        n, r, flag = 4, 0.25, False
+    return x * n + r, n, r, flag, n + 1
+
+
+@case("8.6", "S", [(f(1),), (f(-1),)])
+def strings_chosen_by_tensor(x):
+    if x > 0:
+        name = "positive"
+    else:
+        name = "negative"
+    return name, x
+
+
+@case("8.6", "S", [(f(1, 2, 3),), (f(-1, 2, 3),)])
+def number_chosen_by_tensor_used_as_index(x):
+    if x[0] > 0:
+        n = 1
+    else:
+        n = 2
+    return x[n] * n
+
+
+@case("8.6", "S", [(f(1),), (f(-1),)])
+def tuples_chosen_by_tensor(x):
+    if x > 0:
+        pair = (x, [x * 2, 1])
+    else:
+        pair = (x + 1, [x, 2])
+    a, (c, n) = pair
+    return a + c, n
+
+
+@case("8.6", "S", [(f(1),), (f(-1),)])
+def dicts_chosen_by_tensor(x):
+    if x > 0:
+        d = {"a": x, "n": 1}
+    else:
+        d = {"a": x * 2, "n": 2}
+    return d["a"] * d["n"]
+
+
+@case("8.6", "S", [(f(1),), (f(-1),)])
+def functions_chosen_by_tensor(x):
+    if x > 0:
+        act = ops.exp
+    else:
+        act = ops.abs
+    return act(x)
+
+
+@case("8.6", "S", [(f(1),), (f(-1),)])
+def same_constant_in_both_branches(x):
+    if x > 0:
+        shape, y = (1, 1), x + 1
+    else:
+        shape, y = (1, 1), x + 2
+    return y.reshape(shape)
+
+
+@case("8.6", "S", [(f(1, 2),), (f(-1, 2),)], refused=(TypeError, "(?s)y"))
+def joined_shapes_differ(x):
+    if x[0] > 0:
+        y = x
+    else:
+        y = x.sum()
+    return y + 1
+
+
+@case("8.7", "S", [(f(1),), (f(-1),)], raises=(None, UnboundLocalError))
+def name_set_in_one_branch(x):
+    if x > 0:
+        y = x * 2
+    return y
+
+
+@case("8.7", "S", [(f(1),), (f(-1),)])
+def name_set_in_one_branch_unused_later(x):
+    z = x
+    if x > 0:
+        tmp = x * 2
+        z = tmp + 1
+    return z
+
+
+@case("8.7", "S", [(f(1), 1), (f(1), 0)], raises=(None, UnboundLocalError))
+def name_set_under_constant(x, n):
+    if n:
+        y = x * 2
+    return y
+
+
+@case("8.8", "S", [(f(1, 2), "sum"), (f(1, 2), "all"), (f(1, 2), "none")])
+def dead_branch_removed(x, mode):
+    if mode == "sum":
+        y = x.sum()
+    elif mode == "all":
+        y = (x, "text")
+    else:
+        y = None
+    return y
+
+
+@case("8.8", "S", [(f(1, 2),), (f([[1, 2], [3, 4]]),)])
+def branch_on_shape(x):
+    if x.ndim == 2:
+        x = x[0]
+    elif len(x.shape) > 2:
+        raise ValueError("too many dimensions")
+    return x.shape[0] * x
+
+
+@case.factory("8.8", "S", [(f(1, 2),), (f(3, 4),)])
+def branch_on_training_flag():
+    class Net(nn.Cell):
+        def construct(self, x):
+            if self.training:
+                return x * 2
+            return x
+
+    net = Net()
+    net.set_train()
+    return net
+
+
+@case("8.24", "S", [(f(1),), (f(2),)])
+def annotated_assignments(x: Tensor) -> Tensor:
+    n: int = 3
+    y: Tensor = x * n
+    unused: float
+    return y
+
+
+@case("8.25", "L", [(f(1, 2),), (f(3, 4),)])
+def typing_comment(x):
+    a = x.asnumpy() * 2
+    y = ms.Tensor(a, ms.float32)  # @jit.typing: () -> tensor_type[float32]
+    return y + x
+
+
+class Scope:
+    """A context manager."""
+
+    def __init__(self, log):
+        self.log = log
+
+    def __enter__(self):
+        self.log.append("in")
+        return 3
+
+    def __exit__(self, *error):
+        self.log.append("out")
+        return False
+
+
+@case("8.21", "L", [(f(1),), (f(2),)])
+def with_statement(x):
+    log = []
+    with Scope(log) as n:
+        x = x * n
+        log.append("body")
+    return x, log
+
+
+@case("8.21", "L", [(f(1),), (f(2),)])
+def with_statement_returning_inside(x):
+    log = []
+    with Scope(log) as n, Scope(log):
+        return x * n, log
+
+
+@case.factory("8.21", "S", [(f(1),), (f(2),)])
+def with_a_cell():
+    class Scaled(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.k = 4
+
+        def __enter__(self):
+            return self.k
+
+        def __exit__(self, exc_type, exc_value, trace):
+            return None
+
+        def construct(self, x):
+            return x * self.k
+
+    class Net(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.scaled = Scaled()
+
+        def construct(self, x):
+            with self.scaled as k:
+                x = self.scaled(x) + k
+            return x
+
+    return Net()
+
+
+@case("8.21", "L", [(f(1),), (f(2),)])
+def with_null_context(x):
+    with contextlib.nullcontext(5) as n:
+        y = x + n
+    return y
+
+
+@case("15.7", "L", [(f(1),), (f(2),)])
+def try_finally(x):
+    done = []
+    try:
+        y = x * 2
+    finally:
+        done.append("closed")
+    return y, done
+
+
+@case("15.7", "L", [(f(1), {"a": 2}), (f(1), {})])
+def try_except_on_constants(x, d):
+    try:
+        n = d["a"]
+    except KeyError as error:
+        n = 7
+        text = str(error)
+    else:
+        text = "found"
+    finally:
+        x = x + 1
+    return x * n, text
+
+
+@case("15.7", "L", [(f(1),), (f(-1),)], raises=(None, ValueError))
+def finally_runs_when_raising(x):
+    log = []
+    try:
+        if x < 0:
+            raise ValueError("negative")
+        y = x * 2
+    finally:
+        log.append(1)
+    return y, log
+
+
+@case("15.7", "L", [(f(1),), (f(2),)])
+def return_inside_try(x):
+    try:
+        return x * 2
+    finally:
+        pass
+
+
+@case("15.10", "L", [(f(2), "add"), (f(2), ("mul", 3)), (f(2), {"op": "neg"}), (f(2), 0)])
+def match_on_constants(x, op):
+    match op:
+        case "add" | "plus":
+            return x + 1
+        case ("mul", n) if n > 1:
+            return x * n
+        case {"op": "neg"}:
+            return -x
+        case _:
+            return x
+
+
+@case("15.10", "L", [(f(1, 2),), (f([[1, 2], [3, 4]]),), (f(1),)])
+def match_on_shape(x):
+    match x.shape:
+        case ():
+            y = x + 100
+        case (n,):
+            y = x.sum() * n
+        case (n, m):
+            y = x.sum() * n * m
+    return y
