@@ -208,7 +208,7 @@ class Sweep:
         builder.n_params = joint.graph.n_params
 
     def value(self, id_: int) -> Any:
-        """A value of the forward."""
+        """A value of the forward, for a rule to keep: under its first name."""
         return self.builder.tensor(self.joint.alias.get(id_, id_))
 
     def accumulate(self, id_: int, value: Any) -> None:
@@ -286,25 +286,23 @@ class Sweep:
         self, n_forward: int, seeds: list[int], grads: list[int], wrt: tuple[int, ...]
     ) -> Linearized:
         """Cut the joint graph in two at `n_forward`; what crosses the cut are the residuals."""
-        builder, graph, alias = self.builder, self.joint.graph, self.joint.alias
+        builder, graph = self.builder, self.joint.graph
         types, n_params = builder.types, graph.n_params
         n_defined = len(self.joint.builder.types)  # ids below it are the forward's
-        nodes = [
-            n for n in builder.nodes[:n_forward] if not n.results or n.results[0] not in alias
-        ]
+        nodes = builder.nodes[:n_forward]
         backward = live_nodes(builder.nodes[n_forward:], set(grads))
         used: dict[int, None] = {}
         for node in backward:
             for i in node.operands:
                 if i is not None and i < n_defined:
-                    used[alias.get(i, i)] = None
+                    used[i] = None
         used.update((i, None) for i in grads if i < n_defined)
-        makers = _constants(nodes, alias)
+        makers = _constants(nodes)
         remade: dict[int, GraphNode] = {}  # by first result
         residuals: list[int] = []
         for i in used:
             if i in makers:
-                _remake(i, makers, alias, remade)
+                _remake(i, makers, remade)
             else:
                 residuals.append(i)
         back, _ = _renumbered(
@@ -313,18 +311,16 @@ class Sweep:
             [*(remade[i] for i in sorted(remade)), *backward],
             grads,
             False,
-            alias,
         )
-        out_ids = [alias.get(i, i) for i in self.joint.outputs]
+        out_ids = self.joint.outputs
         known = set(out_ids)
         extra = [i for i in residuals if i >= n_params and i not in known]
         forward, numbering = _renumbered(
             types,
             list(range(n_params)),
-            live_nodes(_resolved(nodes, alias), {*out_ids, *extra}),
+            live_nodes(nodes, {*out_ids, *extra}),
             [*out_ids, *extra],
             graph.single and not extra,
-            alias,
         )
         return Linearized(
             forward,
@@ -336,19 +332,7 @@ class Sweep:
         )
 
 
-def _resolved(nodes: list[GraphNode], alias: Mapping[int, int]) -> list[GraphNode]:
-    """The nodes with operands under their own names."""
-    if not alias:
-        return nodes
-    return [
-        dataclasses.replace(n, operands=tuple(alias.get(i, i) for i in n.operands))  # type: ignore[arg-type]
-        if not alias.keys().isdisjoint(n.operands)
-        else n
-        for n in nodes
-    ]
-
-
-def _constants(nodes: Sequence[GraphNode], alias: Mapping[int, int]) -> dict[int, GraphNode]:
+def _constants(nodes: Sequence[GraphNode]) -> dict[int, GraphNode]:
     """What makes the values that are known while compiling, and cheap."""
     makers: dict[int, GraphNode] = {}
     for node in nodes:
@@ -363,13 +347,13 @@ def _constants(nodes: Sequence[GraphNode], alias: Mapping[int, int]) -> dict[int
 
 
 def _remake(
-    i: int, makers: dict[int, GraphNode], alias: Mapping[int, int], into: dict[int, GraphNode]
+    i: int, makers: dict[int, GraphNode], into: dict[int, GraphNode]
 ) -> None:
     node = makers[i]
     into[node.results[0]] = node
     for operand in node.operands:
         assert operand is not None
-        _remake(operand, makers, alias, into)
+        _remake(operand, makers, into)
 
 
 def missing(type_: ValueType) -> Any:
@@ -434,7 +418,6 @@ def _renumbered(
     nodes: list[GraphNode],
     outputs: list[int],
     single: bool,
-    alias: Mapping[int, int],
 ) -> tuple[Graph, dict[Any, Any]]:
     """A graph of its own numbering made of some nodes of another one."""
     number: dict[Any, Any] = {i: k for k, i in enumerate(params)}
@@ -442,15 +425,12 @@ def _renumbered(
     kinds = [types[i] for i in params]
     made: list[GraphNode] = []
     for node in nodes:
-        if alias:
-            operands = tuple([number[alias.get(i, i)] for i in node.operands])  # type: ignore[arg-type]
-        else:
-            operands = tuple([number[i] for i in node.operands])
+        operands = tuple([number[i] for i in node.operands])
         first = len(kinds)
         for r in node.results:
             number[r] = len(kinds)
             kinds.append(types[r])
         results = tuple(range(first, len(kinds)))
         made.append(GraphNode(node.op, operands, node.attributes, results, node.single, node.span))
-    out = tuple([number[alias.get(i, i)] for i in outputs])
+    out = tuple([number[i] for i in outputs])
     return Graph(len(params), kinds, made, out, single), number

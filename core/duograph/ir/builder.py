@@ -158,7 +158,8 @@ class GraphBuilder:
         if target is not None:
             from ..ops.creation import cast_to
 
-            for i in range(op.promote_from, len(values)):
+            # the last operand first: walked backwards, the casts give up their cotangents in operand order
+            for i in reversed(range(op.promote_from, len(values))):
                 v = values[i]
                 if v is not None and v._type.dtype is not target:
                     values[i] = self.append(cast_to, (v,), {"dtype": target})

@@ -171,13 +171,43 @@ def _prepare(
 
 
 def _interpreted(graph: Graph, device: Device) -> Callable[..., Any]:
-    """A composite op by op, each recorded in turn."""
+    """A composite op by op, each recorded in turn.
+
+    Operands go in under names of their own, so that their cotangents are summed inside before they are added, in
+    operand order, to what is there: as when the composite is one node.
+    """
 
     def call(*operands: Any) -> Any:
-        found = interpret(graph, [x for x in operands if x is not None], device)
+        values = [x for x in operands if x is not None]
+        for k in reversed(range(len(values))):
+            if values[k]._type.level:
+                values[k] = _renamed(values[k])
+        found = interpret(graph, values, device)
         return found[0] if graph.single else found
 
     return call
+
+
+class _Rename:
+    """Plan of the name under which a composite knows an operand: cotangents pass as they are."""
+
+    n_results = 1
+    fast: Callable[..., Any] | None = None
+    fast_index: int | None = None
+    fast_wrt: tuple[int, ...] = ()
+
+    def __init__(self, type_: TensorType) -> None:
+        self.result_types: tuple[TensorType, ...] = (type_.plain,)
+        self.device = type_.place
+
+    def run(self, node: Node, cotangents: Sequence[Any], create_graph: bool) -> Sequence[Any]:
+        return cotangents
+
+
+def _renamed(t: Tensor) -> Tensor:
+    made = Tensor._make(t._type, t._buf)
+    made._edge = Node(_Rename(t._type), (edge_of(t),), (), True)
+    return made
 
 
 def _present(types: Sequence[TensorType | None]) -> tuple[int, ...] | None:
@@ -394,7 +424,10 @@ def _as_is(t: Tensor) -> Tensor:
     """A second name for the tensor's present value, which later writes to `t` do not change."""
     made = Tensor._make(t._type, t._buf)
     if t._type.level:
-        made._edge = t._edge
+        edge = t._edge
+        while edge.__class__ is Node and edge.plan.__class__ is _Rename:
+            (edge,) = edge.parents
+        made._edge = edge
     return made
 
 
@@ -402,10 +435,11 @@ def _promoting_call(op: Op, target: Any, attributes: dict[str, Any]) -> Callable
     from ..ops.creation import cast_to
 
     def call(*operands: Any) -> Any:
-        cast = [
-            x if x is None or i < op.promote_from or x._type.dtype is target else cast_to(x, target)
-            for i, x in enumerate(operands)
-        ]
+        cast = list(operands)
+        for i in reversed(range(op.promote_from, len(cast))):  # as GraphBuilder.apply
+            x = cast[i]
+            if x is not None and x._type.dtype is not target:
+                cast[i] = cast_to(x, target)
         return (
             op.function(*op.arguments(cast), **attributes)
             if not op.variadic
