@@ -1,7 +1,9 @@
 """The form of the syntax corpus: small programs, each tied to a row of the list of accepted syntax.
 
-A program is a function, or a factory that makes a fresh callable with the state around it, and the arguments of several calls. Its oracle is Python itself:
-the same calls made line by line. Compiled calls must give the same results, exceptions, arguments and state afterwards, the second time from the cache too.
+A program is a function, or a factory that makes a fresh callable with the state around it, and the
+arguments of several calls. Its oracle is Python itself: the same calls made line by line. Compiled
+calls must give the same results, exceptions, arguments and state afterwards, the second time from
+the cache too.
 """
 
 from __future__ import annotations
@@ -17,7 +19,6 @@ from typing import Any
 import duograph as ms
 import numpy as np
 from duograph import nn
-
 from frontend.syntax_rows import ROWS
 
 CASES: list[Case] = []
@@ -28,7 +29,7 @@ OPTIONS = {"jit_level": "O0"}
 
 @dataclass(frozen=True)
 class Case:
-    """One program. A call is a tuple of arguments, or a function that makes one; arrays become Tensors, fresh for each call."""
+    """One program. A call is a tuple of arguments, or makes one; arrays become Tensors, fresh for each."""
 
     row: str
     name: str
@@ -36,10 +37,19 @@ class Case:
     fn: Callable[..., Any]
     calls: Sequence[Any]
     make: bool = False  # `fn` is a factory: of a callable, or of a callable and state to compare
-    raises: type[Exception] | Sequence[type[Exception] | None] | None = None  # of all calls, or call by call
-    refused: tuple[type[Exception], str] | None = None  # the compiled calls are refused: type and pattern
-    compiled: tuple[Callable[[Any], Any], str] | None = None  # what compiled code returns instead, and why
+    raises: type[Exception] | Sequence[type[Exception] | None] | None = (
+        None  # of all calls, or call by call
+    )
+    refused: tuple[type[Exception], str] | None = (
+        None  # the compiled calls are refused: type and pattern
+    )
+    compiled: tuple[Callable[[Any], Any], str] | None = (
+        None  # what compiled code returns instead, and why
+    )
     prints: bool = False  # what it prints is compared
+    line_by_line: bool = (
+        False  # at the extended level the function may run uncompiled, with a warning
+    )
     want: Sequence[Any] | None = None  # what Python means, where ops could be wrong in both modes
     grad: int | tuple[int, ...] | None = None
     grad_close: bool = False  # sums of cotangents may be ordered differently
@@ -139,7 +149,11 @@ def run(case: Case, target: Any, state: Any, index: int) -> Outcome:
     with contextlib.redirect_stdout(text):
         try:
             result = target(*arguments)
-            shown = describe(result)
+            if isinstance(result, Iterator):
+                result = list(result)
+                shown = ("iterator", describe(result))
+            else:
+                shown = describe(result)
         except Exception as caught:  # noqa: BLE001  (compared by the caller)
             error, shown = caught, None
     return Outcome(result, error, shown, describe((arguments, state)), tokens(text.getvalue()))
@@ -163,8 +177,6 @@ def describe(value: Any) -> Any:
         return (type(value).__name__, tuple(sorted(map(repr, value))))
     if isinstance(value, (bool, int, str, bytes, complex, type(None), np.generic, range, slice)):
         return (type(value).__name__, repr(value))
-    if isinstance(value, Iterator):
-        return ("iterator", tuple(describe(v) for v in value))
     if isinstance(value, nn.Cell):
         plain = {k: v for k, v in vars(value).items() if not k.startswith("_")}
         return ("Cell", describe(plain), describe([p.asnumpy() for p in value.get_parameters()]))
@@ -177,13 +189,15 @@ def describe(value: Any) -> Any:
 
 
 def tokens(text: str) -> list[str]:
-    """The words and numbers of a printed text: compiled code lays Tensors out differently, but shows the same ones in the same order."""
+    """The words and numbers of a printed text, whose layout of Tensors is another in compiled code."""
     text = re.sub(r"Tensor\(shape=\[[^\]]*\], dtype=\w+, value=", " ", text)
     found = re.findall(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+)|[A-Za-z_]\w*", text)
     return [repr(float(w)) if re.match(r"[-+.\d]", w) else w for w in found]
 
 
-def gradient_of(function: Callable[..., Any], positions: int | tuple[int, ...]) -> Callable[..., Any]:
+def gradient_of(
+    function: Callable[..., Any], positions: int | tuple[int, ...]
+) -> Callable[..., Any]:
     """A plain function that asks for gradients, to be called as it is or compiled."""
 
     def gradient(*arguments: Any) -> Any:

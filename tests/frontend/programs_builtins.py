@@ -135,7 +135,7 @@ def max_and_min(l, x, y):
 
 @case("9.13", "S", [(f(3, 1, 2),), (f(-3, -1, -2),)])
 def max_of_tensor_elements(x):
-    return max(x), min(x), max([v * 2 for v in x]), max(x[0], 0)
+    return max(x), min(x), max([v * 2 for v in x]), max(x[0], x[1] * 2)
 
 
 @case("9.13", "S", [(["bb", "a", "ccc"],)])

@@ -524,7 +524,7 @@ def source_from_exec():
     return names["typed"]
 
 
-@case.factory("15.11", "L", [(f(1),), (f(-2),)])
+@case.factory("15.11", "L", [(f(1),), (f(-2),)], line_by_line=True)
 def source_unknown():
     names = {}
     exec("def typed(x):\n    return x * 2 if x > 0 else x - 1\n", names)

@@ -138,7 +138,11 @@ def train_step_by_hand():
 
 @case.factory("10.2", "S", [(f([[1, 2]]), f([[1]])), (f([[3, -4]]), f([[0]])), (f([[1, 2]]), f([[1]]))])
 def train_step_with_adam():
-    net = nn.SequentialCell([nn.Dense(2, 3, weight_init="ones"), nn.ReLU(), nn.Dense(3, 1, weight_init="ones")])
+    net = nn.SequentialCell(
+        nn.Dense(2, 3, weight_init="ones", bias_init="zeros"),
+        nn.ReLU(),
+        nn.Dense(3, 1, weight_init="ones", bias_init="zeros"),
+    )
     optimizer = nn.Adam(net.trainable_params(), learning_rate=0.01)
 
     def forward(x, y):

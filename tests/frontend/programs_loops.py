@@ -183,13 +183,13 @@ def loop_variable_stays(x):
 
 @case("8.9", "S", [(f(1, 2, 3), f(2)), (f(4, 5, 6), f(-2))])
 def branch_on_tensor_inside_for(xs, limit):
-    big, small = 0, 0
+    big = small = limit * 0
     for v in xs:
         if v > limit:
             big = big + v
         else:
             small = small + v * 2
-    return big + limit * 0, small + limit * 0
+    return big, small
 
 
 @case.factory("8.9", "S", [(f(1, 2),), (f(-3, 4),)])

@@ -198,7 +198,7 @@ def attributes_of_nested_objects():
     return step, state
 
 
-@case("13.3", "L", [(f(1), 2), (f(3), 4)])
+@case("13.3", "L", [(f(1), 2), (f(3), 4)], line_by_line=True)
 def generator_function_inside(x, n):
     def count(m):
         for k in range(m):
@@ -210,7 +210,7 @@ def generator_function_inside(x, n):
     return total
 
 
-@case("13.3", "L", [(f(1),), (f(2),)])
+@case("13.3", "L", [(f(1),), (f(2),)], line_by_line=True)
 def class_defined_inside(x):
     class Local:
         k = 3

@@ -297,7 +297,7 @@ def numbers_chosen_by_tensor(x):
     return x * n + r, n, r, flag, n + 1
 
 
-@case("8.6", "S", [(f(1),), (f(-1),)])
+@case("8.6", "L", [(f(1),), (f(-1),)])
 def strings_chosen_by_tensor(x):
     if x > 0:
         name = "positive"
@@ -361,7 +361,7 @@ def joined_shapes_differ(x):
     return y + 1
 
 
-@case("8.7", "S", [(f(1),), (f(-1),)], raises=(None, UnboundLocalError))
+@case("8.7", "S", [(f(1),), (f(-1),)], raises=(None, UnboundLocalError), refused=(UnboundLocalError, "'y'"))
 def name_set_in_one_branch(x):
     if x > 0:
         y = x * 2
