@@ -11,10 +11,9 @@ import dataclasses
 import io
 import itertools
 import linecache
-import re
 import textwrap
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,8 +22,9 @@ import duograph as ms
 from duograph import nn, ops
 
 from ..tensor import Tensor
+from .compare import difference_of, plain, same_words, words
 
-__all__ = ["Observation", "Program", "MODES", "observe", "disagreement", "difference_of", "plain", "eager_jit"]
+__all__ = ["Observation", "Program", "MODES", "observe", "disagreement", "eager_jit"]
 
 # How a program is run: nothing compiled; what `@jit` marks; outermost Cells (GRAPH_MODE).
 MODES = ("eager", "jit", "graph mode")
@@ -216,88 +216,6 @@ def _called(
     return seen
 
 
-# ---- values -----------------------------------------------------------------------------------------
-
-
-def plain(value: Any) -> Any:
-    """A value as arrays and Python objects; Tensors are told from arrays."""
-    if isinstance(value, Tensor):
-        return ("Tensor", value.asnumpy().copy())
-    if isinstance(value, np.ndarray):
-        return ("array", value.copy())
-    if isinstance(value, list):
-        return [plain(v) for v in value]
-    if isinstance(value, tuple):
-        return tuple(plain(v) for v in value)
-    if isinstance(value, Mapping):
-        return {k: plain(v) for k, v in value.items()}
-    return value
-
-
-_WRAPPED = re.compile(r"Tensor\(shape=\[[^\]]*\], dtype=\w+, value=\s*(.*?)\)", re.DOTALL)
-_WORD = re.compile(r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\binf\b|\bnan\b)|\w+", re.IGNORECASE)
-
-
-def words(text: str) -> list[str]:
-    """What was printed, without layout: compiled code prints each argument on a line of its own."""
-    text = _WRAPPED.sub(r"\1", text)
-    return [{"True": "1", "False": "0"}.get(w, w) for w in _WORD.findall(text)]
-
-
-def _same_word(a: str, b: str) -> bool:
-    if a == b:
-        return True
-    try:
-        x, y = float(a), float(b)
-    except ValueError:
-        return False
-    return bool(np.isclose(x, y, rtol=2e-5, atol=1e-6, equal_nan=True))  # a 0-d value prints 6 digits
-
-
-def difference_of(a: Any, b: Any, where: str = "") -> str | None:
-    """The first place where two `plain` values differ, with both values; bits are compared, NaN equals NaN."""
-    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        return _array_difference(a, b, where)
-    if type(a) is not type(b):
-        return f"{where}: {a!r} ({type(a).__name__}) and {b!r} ({type(b).__name__})"
-    if isinstance(a, (list, tuple)):
-        if len(a) != len(b):
-            return f"{where}: {len(a)} items and {len(b)}: {a!r} and {b!r}"
-        marked = isinstance(a, tuple) and len(a) == 2 and a[0] in ("Tensor", "array") \
-            and isinstance(a[1], np.ndarray)  # fmt: skip
-        pairs = enumerate(zip(a, b))
-        return next(
-            (t for i, (x, y) in pairs if (t := difference_of(x, y, where if marked else f"{where}[{i}]"))), None
-        )
-    if isinstance(a, dict):
-        if list(a) != list(b):
-            return f"{where}: keys {list(a)} and {list(b)}"
-        return next((t for k in a if (t := difference_of(a[k], b[k], f"{where}[{k!r}]"))), None)
-    if isinstance(a, float):
-        return None if a == b or (a != a and b != b) else f"{where}: {a!r} and {b!r}"
-    try:
-        equal = bool(a == b)
-    except (TypeError, ValueError):
-        equal = a is b
-    if equal or type(a).__eq__ is object.__eq__:  # type: ignore[comparison-overlap]
-        return None  # objects that know no equality: one class is all that can be asked
-    return f"{where}: {a!r} and {b!r}"
-
-
-def _array_difference(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], where: str) -> str | None:
-    if a.dtype != b.dtype or a.shape != b.shape:
-        return f"{where}: {a.dtype}{list(a.shape)} and {b.dtype}{list(b.shape)}"
-    if a.tobytes() == b.tobytes():
-        return None
-    same = (a == b) & (np.signbit(a) == np.signbit(b)) if a.dtype.kind == "f" else a == b
-    if a.dtype.kind in "fc":
-        same = same | (np.isnan(a) & np.isnan(b))
-    if same.all():
-        return None
-    at = tuple(int(i) for i in np.argwhere(~same)[0]) if a.shape else ()
-    return f"{where}: {int((~same).sum())} of {a.size} differ, first at {list(at)}: {a[at]!r} and {b[at]!r}"
-
-
 def disagreement(want: Sequence[Observation], got: Sequence[Observation]) -> str | None:
     """The first thing in which two runs differ, eager first, or None."""
     for a, b in zip(want, got, strict=True):
@@ -321,6 +239,6 @@ def _observation_difference(a: Observation, b: Observation) -> str | None:
     text = difference_of(a.result, b.result, "the result")
     if text is not None:
         return text
-    if len(a.printed) != len(b.printed) or not all(map(_same_word, a.printed, b.printed)):
+    if not same_words(a.printed, b.printed):
         return f"prints {' '.join(a.printed)!r}\n  and    {' '.join(b.printed)!r}"
     return difference_of(a.state, b.state, "afterwards ")

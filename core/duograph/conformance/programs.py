@@ -7,6 +7,8 @@ that are assigned; prints, exceptions, random numbers, helper functions, lists a
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -60,6 +62,10 @@ class Writer:
     def pick(self, *of: str) -> str:
         return self.draw(st.sampled_from(of))
 
+    def maybe(self) -> bool:
+        found: bool = self.draw(st.booleans())
+        return found
+
     def put(self, indent: int, text: str) -> None:
         self.lines.append("    " * indent + text)
 
@@ -79,7 +85,7 @@ class Writer:
             left, right = self.atom(names, depth), self.atom(names, depth)
             return f"({self.pick(*BINARY).format(a=left, b=right)})"
         if kind == 8:
-            if self.helpers and self.draw(st.booleans()):
+            if self.helpers and self.maybe():
                 return f"{self.pick(*self.helpers)}({self.pick(*names)}, {self.pick(*names)})"
             return self.pick("(net.w * {})", "(net.b + {})", "(net.last + {})", "({} * net.n)").format(
                 self.pick(*names)
@@ -136,7 +142,7 @@ class Writer:
         if self.raises and indent > 1:
             extra.append(self.fail)
         kinds = [*simple, *nested, *nested, *extra, *leaving]
-        made = self.draw(st.sampled_from(kinds))
+        made: Any = kinds[self.draw(st.integers(0, len(kinds) - 1))]
         return bool(made(indent, names, numbers, loop, inside))
 
     def assign(self, indent: int, names: list[str], numbers: list[str], loop: str, inside: bool) -> None:
@@ -236,8 +242,8 @@ class Writer:
     def branch(self, indent: int, names: list[str], numbers: list[str], loop: str, inside: bool) -> bool:
         self.put(indent, f"if {self.condition(names, numbers)}:")
         left = self.block(indent + 1, names, numbers, loop, True)
-        if self.draw(st.booleans()):
-            if self.budget > 0 and self.draw(st.booleans()):
+        if self.maybe():
+            if self.budget > 0 and self.maybe():
                 self.put(indent, f"elif {self.condition(names, numbers)}:")
                 left = self.block(indent + 1, names, numbers, loop, True) and left
             self.put(indent, "else:")
@@ -246,7 +252,7 @@ class Writer:
 
     def for_loop(self, indent: int, names: list[str], numbers: list[str], loop: str, inside: bool) -> None:
         i = self.fresh("i")
-        if self.draw(st.booleans()):
+        if self.maybe():
             self.put(indent, f"for {i} in range({self.draw(st.integers(0, 4))}):")
             inner, counters = names, [*numbers, i]
         else:
@@ -254,7 +260,7 @@ class Writer:
             self.put(indent, f"for {i}, {t} in enumerate(({self.pick(*names)}, {self.pick(*names)})):")
             inner, counters = [*names, t], [*numbers, i]
         self.block(indent + 1, inner, counters, "for", inside)
-        if self.draw(st.booleans()) and self.budget > 0:
+        if self.maybe() and self.budget > 0:
             self.put(indent, "else:")
             self.block(indent + 1, names, numbers, loop, inside)
 
@@ -264,7 +270,7 @@ class Writer:
         start, step = ("0", "1") if tensor == 0 else ("Tensor(0)", "1")
         self.put(indent, f"{k} = {start}")
         limit = self.draw(st.integers(0, 4))
-        more = f" and {self.pick(*names)}.sum() < 4" if self.draw(st.booleans()) else ""
+        more = f" and {self.pick(*names)}.sum() < 4" if self.maybe() else ""
         self.put(indent, f"while {k} < {limit}{more}:")
         self.put(indent + 1, f"{k} = {k} + {step}")
         inside = inside or tensor > 0 or bool(more)

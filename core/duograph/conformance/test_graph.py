@@ -15,8 +15,8 @@ from ..errors import DTypeError, UnsupportedOpError
 from ..tensor import Tensor
 from .case import OpCase, Sample
 from .check import arrays_of, call_text, fail_with, indented, place, results_of, substitute
+from .compare import difference_of
 from .gradient import Problem
-from .parity import difference_of
 from .session import Session, over
 
 
