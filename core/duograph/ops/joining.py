@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
-from ..op import op
+from ..op import op, staging
 from ..tensor import Tensor
 from .axes import axis_of
 from .methods import tensor_method
@@ -59,7 +59,7 @@ def concat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
         [[1, 2],
          [3, 4]])
     """
-    if axis.__class__ is int and (tensors.__class__ is tuple or tensors.__class__ is list):
+    if axis.__class__ is int and not staging and (tensors.__class__ is tuple or tensors.__class__ is list):
         try:  # only normal axes are in the table
             call = _joined.get((*[x._type for x in tensors], axis))
         except AttributeError:
@@ -107,7 +107,7 @@ def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
         [[1, 3],
          [2, 4]])
     """
-    if axis.__class__ is int and (tensors.__class__ is tuple or tensors.__class__ is list):
+    if axis.__class__ is int and not staging and (tensors.__class__ is tuple or tensors.__class__ is list):
         try:
             call = _stacked.get((*[x._type for x in tensors], axis))
         except AttributeError:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..dtype import DType, int32, int64
 from ..errors import ShapeError
-from ..op import op
+from ..op import op, staging
 from ..tensor import Tensor
 from ..types import TensorType, broadcast_shapes, size_of
 from .broadcasting import unbroadcast
@@ -94,7 +94,7 @@ def reshape(input: Tensor, shape: Sequence[int] | int) -> Tensor:
         [[1, 2],
          [3, 4]])
     """
-    if shape.__class__ is tuple:
+    if shape.__class__ is tuple and not staging:
         call = _reshaped.get((input._type, shape))  # only resolved shapes are in there
         if call is not None:
             return call(input)
