@@ -1,8 +1,9 @@
-"""What `print` in a compiled function writes: each value on a line of its own, tensors in full."""
+"""What `print` in a compiled function writes: MindSpore's graph format, each value on a line of its own."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,21 +18,24 @@ def graph_text(value: Any) -> str:
     """One value as a compiled function prints it."""
     if isinstance(value, Tensor):
         return _tensor_text(value)
-    if isinstance(value, tuple):
-        inner = ", ".join(graph_text(v) for v in value)
-        return f"({inner},)" if len(value) == 1 else f"({inner})"
-    if isinstance(value, list):
-        return f"[{', '.join(graph_text(v) for v in value)}]"
+    if isinstance(value, bool):
+        return str(int(value))
     return str(value)
 
 
 def _tensor_text(value: Tensor) -> str:
     array = value.asnumpy()
-    head = f"Tensor(shape={list(array.shape)}, dtype={value.dtype}, value="
+    dtype = value.dtype
     if array.ndim == 0:
-        return f"{head}{_element(array[()], value.dtype).strip()})"
-    texts = [_element(v, value.dtype) for v in array.reshape(-1)]
+        if dtype.kind == "f":
+            return f"{float(array):g}"
+        return str(int(array)) if dtype.kind == "b" else str(array)
+    head = f"Tensor(shape={list(array.shape)}, dtype={dtype}, value="
+    texts = [_element(v, dtype) for v in array.reshape(-1)]
+    # numbers that are not finite take the width of those that are
+    least = {"float16": 11, "float32": 15, "float64": 15}.get(dtype.name, 0)
     width = max((len(s) for s in texts), default=0)
+    width = max(width, least) if texts else 0
     rows = np.array([s.rjust(width) for s in texts], dtype=object).reshape(array.shape)
     body = _nest(rows, 0)
     return f"{head}{body})" if array.ndim == 1 else f"{head}\n{body})"
@@ -40,14 +44,29 @@ def _tensor_text(value: Tensor) -> str:
 def _nest(rows: Any, depth: int) -> str:
     if rows.ndim == 1:
         return f"[{' '.join(rows)}]"
-    gap = "\n" * (rows.ndim - 1) + " " * (depth + 1)
+    gap = "\n" + " " * (depth + 1)
     return "[" + gap.join(_nest(r, depth + 1) for r in rows) + "]"
+
+
+def _lines(value: Any) -> Iterator[Any]:
+    """The values that stand on lines of their own: a sequence with Tensors is taken apart."""
+    if isinstance(value, (tuple, list)) and _has_tensor(value):
+        for v in value:
+            yield from _lines(v)
+    else:
+        yield value
+
+
+def _has_tensor(value: Any) -> bool:
+    if isinstance(value, (tuple, list)):
+        return any(map(_has_tensor, value))
+    return isinstance(value, Tensor)
 
 
 def print_values(
     *values: Any, file: Any = None, flush: bool = False, end: Any = None, sep: Any = None
 ) -> None:
-    """Write values, one a line, as MindSpore's compiled `print` does."""
-    del sep
-    text = "\n".join(v.rstrip(" ") if isinstance(v, str) else graph_text(v) for v in values)
+    """Write values, one a line, as MindSpore's compiled `print` does; `sep` and `end` mean what they do in Python."""
+    texts = [graph_text(line) for v in values for line in _lines(v)]
+    text = ("\n" if sep is None else sep).join(texts)
     print(text, file=file or sys.stdout, flush=flush, end="\n" if end is None else end)

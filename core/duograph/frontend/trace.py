@@ -99,6 +99,13 @@ class Trace:
 
         return record(self, *args)
 
+    def print_later(self, values: tuple[Any, ...]) -> None:
+        """`ops.print_` in code of ours that runs while compiling."""
+        from .host import note_effect
+        from .printing import print_values
+
+        note_effect(self, print_values, values, "print")
+
     def call_cell(self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A Cell that code of ours calls while compiling."""
         from .calls import call_cell

@@ -162,6 +162,10 @@ def print_(*input_x: Any) -> None:
         x:
         Tensor(shape=[], dtype=Int64, value= 1)
     """
+    builder = staged_builder()
+    if builder is not None:
+        builder.trace.print_later(input_x)
+        return
     for x in input_x:
         text = repr(x) if isinstance(x, Tensor) else str(x)
         sys.stdout.write(text + "\n")
