@@ -19,7 +19,7 @@ from .compiler.arguments import Slots, signature
 from .compiler.function import JitFunction
 from .compiler.interpret import interpret
 from .compiler.program import Program, compile_program
-from .conformance.compare import difference_of, plain, same_words, words
+from .conformance.compare import difference_of, plain, same_words, unplaced, words
 from .conformance.tolerance import forward_tolerance
 from .dtype import as_dtype
 from .frontend.diagnostics import Span, place_text
@@ -405,7 +405,9 @@ def _difference(a: _Outcome, b: _Outcome) -> str | None:
     if a.error is not None and b.error is not None:
         if type(a.error) is not type(b.error):
             return f"raises {type(a.error).__name__} and {type(b.error).__name__}: {b.error}"
-        text = difference_of(plain(a.error.args), plain(b.error.args), "the exception's arguments")
+        text = difference_of(
+            plain(a.error.args), unplaced(plain(b.error.args)), "the exception's arguments"
+        )
         if text is not None:
             return text
     if not same_words(a.printed, b.printed):

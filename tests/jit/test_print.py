@@ -19,7 +19,7 @@ VECTOR = "Tensor(shape=[3], dtype=Float32, value=[-4.01971531e+00 -5.79053342e-0
 PRINTED = {
     "x": VECTOR,
     "'label:', x": f"label:\n{VECTOR}",
-    "'matmul: ', x": f"matmul: \n{VECTOR}",
+    "'matmul: ', x": f"matmul:\n{VECTOR}",  # as the seed document shows it; MindSpore keeps the space
     "x, x": f"{VECTOR}\n{VECTOR}",
     "'x:', x, '\\ny:', x": f"x:\n{VECTOR}\n\ny:\n{VECTOR}",
     "'label'": "label",
@@ -123,12 +123,12 @@ def test_the_same_in_graph_mode(load, capsys):
     """)
     wanted = """\
     compiled
-    matmul: 
+    matmul:
     Tensor(shape=[3], dtype=Float32, value=[ 3.00000000e+00  3.00000000e+00  3.00000000e+00])
-    add bias: 
+    add bias:
     Tensor(shape=[3], dtype=Float32, value=[ 3.50000000e+00  3.50000000e+00  3.50000000e+00])
     out:  [3.5 3.5 3.5]
-    """  # noqa: W291
+    """
     assert capsys.readouterr().out == textwrap.dedent(wanted)
 
 

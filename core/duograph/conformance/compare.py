@@ -10,7 +10,9 @@ import numpy as np
 
 from ..tensor import Tensor
 
-__all__ = ["plain", "difference_of", "words", "same_words"]
+__all__ = ["plain", "difference_of", "words", "same_words", "unplaced"]
+
+_PLACE = re.compile(r"\n  \S+:\d+ in ")
 
 
 def plain(value: Any) -> Any:
@@ -36,6 +38,13 @@ def words(text: str) -> list[str]:
     """What was printed, without layout: compiled code prints each argument on a line of its own."""
     text = _WRAPPED.sub(r"\1", text)
     return [{"True": "1", "False": "0"}.get(w, w) for w in _WORD.findall(text)]
+
+
+def unplaced(arguments: Any) -> Any:
+    """The arguments of an exception without the place in the source that compiled code adds to a message."""
+    if not arguments or not isinstance(arguments[0], str):
+        return arguments
+    return (_PLACE.split(arguments[0])[0], *arguments[1:])
 
 
 def same_words(a: Sequence[str], b: Sequence[str]) -> bool:

@@ -22,7 +22,7 @@ import duograph as ms
 from duograph import nn, ops
 
 from ..tensor import Tensor
-from .compare import difference_of, plain, same_words, words
+from .compare import difference_of, plain, same_words, unplaced, words
 
 __all__ = ["Observation", "Program", "MODES", "observe", "disagreement", "eager_jit"]
 
@@ -233,7 +233,7 @@ def _observation_difference(a: Observation, b: Observation) -> str | None:
     if a.error is not None:
         if a.error[0].__qualname__ != b.error[0].__qualname__:  # each run has classes of its own
             return f"raises {a.error[0].__name__}: {a.error[2]}\n  and {b.error[0].__name__}: {b.error[2]}"
-        text = difference_of(a.error[1], b.error[1], "the exception's arguments")
+        text = difference_of(a.error[1], unplaced(b.error[1]), "the exception's arguments")
         if text is not None:
             return text
     text = difference_of(a.result, b.result, "the result")
