@@ -38,7 +38,8 @@ def signature(value: Any, slots: Slots, mutable: bool = False) -> Any:
     kind = value.__class__
     if isinstance(value, Tensor):
         slots.leaves.append(value)
-        return value._type if kind is Tensor else (kind, value._type)
+        type_ = value._type
+        return type_ if not type_.level else type_.on(type_.device)
     if kind in _HOST:
         slots.numbers.append(_HOST[kind][1](value))
         return _HOST[kind][0]

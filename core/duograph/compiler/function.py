@@ -30,6 +30,8 @@ __all__ = ["JitFunction", "jit", "ms_function", "jit_stats", "CacheInfo", "LIMIT
 
 # Signatures that one function keeps for one receiver.
 LIMIT = 128
+# Programs of one signature that differ in what they captured: a training flag, say.
+VARIANTS = 8
 
 CacheInfo = collections.namedtuple("CacheInfo", "hits misses maxsize currsize fallbacks seconds")
 
@@ -53,7 +55,7 @@ class _Cache:
     """Programs of one function for one receiver. Copies of the receiver start without."""
 
     def __init__(self) -> None:
-        self.entries: collections.OrderedDict[Any, _Entry] = collections.OrderedDict()
+        self.entries: collections.OrderedDict[Any, list[_Entry]] = collections.OrderedDict()
         # by the types of the arguments alone, when these are all tensors: see JitFunction
         self.fast: dict[Any, tuple[Any, Any, Any]] = {}
         self.quick: dict[Any, tuple[Any, Any]] = {}
@@ -166,14 +168,11 @@ class JitFunction:
                 commit(x, device)
             return self._call(args, kwargs)
         key = (key_args, key_kwargs, device, _context_key(), generation())
-        entry = cache.entries.get(key)
-        for _ in range(4):
-            if entry is None or not self._valid(entry):
-                entry = self._compile(cache, key, args, given, kwargs, device, entry)
-            else:
-                self._hits += 1
-            break
-        assert entry is not None
+        entry = self._found(cache, key)
+        if entry is None:
+            entry = self._compile(cache, key, args, given, kwargs, device)
+        else:
+            self._hits += 1
         program = entry.program
         if program is None:
             return self._line_by_line(args, kwargs)
@@ -199,6 +198,13 @@ class JitFunction:
                 program.tensor_types[0],
                 settings_version[0],
             )
+
+    def _found(self, cache: _Cache, key: Any) -> _Entry | None:
+        """The program for a key whose captures are still what they were."""
+        for entry in cache.entries.get(key, ()):
+            if self._valid(entry):
+                return entry
+        return None
 
     def _valid(self, entry: _Entry) -> bool:
         if entry.guard is not None and not entry.guard.empty and not entry.guard.holds():
@@ -267,16 +273,16 @@ class JitFunction:
         given: tuple[Any, ...],
         kwargs: dict[str, Any],
         device: Device,
-        old: _Entry | None,
     ) -> _Entry:
         with _compiling:
-            found = cache.entries.get(key)
-            if found is not None and found is not old and self._valid(found):
+            found = self._found(cache, key)  # another thread may have been faster
+            if found is not None:
                 self._hits += 1
                 return found
-            if old is not None and old.guard is not None:
+            known = cache.entries.get(key)
+            if known and known[-1].guard is not None:
                 self._reasons.append(
-                    f"recompiled: {', '.join(old.guard.differing()) or 'its state'} changed"
+                    f"recompiled: {', '.join(known[-1].guard.differing()) or 'its state'} changed"
                 )
             elif cache.entries:
                 self._reasons.append(f"compiled: {_difference(next(reversed(cache.entries)), key)}")
@@ -303,7 +309,9 @@ class JitFunction:
             while len(cache.entries) >= LIMIT:
                 cache.entries.popitem(last=False)
             cache.quick.clear()
-            cache.entries[key] = entry
+            entries = cache.entries.setdefault(key, [])
+            del entries[: max(0, len(entries) + 1 - VARIANTS)]
+            entries.append(entry)
             return entry
 
     def _line_by_line(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -325,8 +333,8 @@ class JitFunction:
             self.compile(*args, **kwargs)
             return
         key = (key_args, key_kwargs, device, _context_key(), generation())
-        if key not in cache.entries:
-            self._compile(cache, key, args, given, kwargs, device, None)
+        if self._found(cache, key) is None:
+            self._compile(cache, key, args, given, kwargs, device)
 
     def has(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether there is a program for these arguments."""
@@ -369,7 +377,7 @@ class JitFunction:
         key_kwargs = tuple((k, signature(v, slots)) for k, v in kwargs.items())
         device = self._place(slots.leaves) or registry.current_device()
         key = (key_args, key_kwargs, device, _context_key(), generation())
-        entry = cache.entries[key]
+        entry = cache.entries[key][-1]
         return Explanation(self._name, key, entry.program, entry.reason, list(self._reasons))
 
     def graph(self, *args: Any, **kwargs: Any) -> Any:
@@ -612,7 +620,8 @@ def jit_stats() -> dict[str, Any]:
         "guards": sum(
             len(e.program.captures.items)
             for f in functions
-            for e in f._own.entries.values()
+            for entries in f._own.entries.values()
+            for e in entries
             if e.program is not None
         ),
         "seconds": sum(f._seconds for f in functions),

@@ -183,8 +183,14 @@ class Program:
             return backend.copy_in(np.array(v), self.device.index)
         owner, name = v
         if kind == "item":
-            return owner[name]
-        return owner.cell_contents if kind == "cell" else getattr(owner, name)
+            held = owner[name]
+        else:
+            held = owner.cell_contents if kind == "cell" else getattr(owner, name)
+        if not isinstance(held, Tensor):
+            return held
+        if held._type.device is None:
+            commit(held, self.device)
+        return held._buf
 
     def _results(self, found: Any, leaves: Any, containers: Any, edges: Any) -> Any:
         values: list[Any] = []

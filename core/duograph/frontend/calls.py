@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import functools
 import inspect
@@ -24,6 +25,7 @@ from .frames import Frame, Function
 from .host import depends_on_graph, note_effect, run_on_host
 from .libraries import interpreted, is_framework, is_host, is_impure
 from .source import source_of
+from .spans import span_of
 from .trace import Restart, Trace
 from .values import Choice, Flow
 
@@ -128,11 +130,17 @@ def _call_function(t: Trace, f: Any, args: tuple[Any, ...], kwargs: dict[str, An
 
 
 def _generator(t: Trace, f: Any, args: Any, kwargs: Any) -> Any:
-    if depends_on_graph(args) or depends_on_graph(kwargs):
-        raise UnsupportedSyntaxError(
+    if depends_on_graph(args) or depends_on_graph(kwargs) or not t.frames:
+        error = UnsupportedSyntaxError(
             f"Unsupported expression 'Yield' inside jit: {f.__qualname__} is a generator. "
             f"Return a list, or call it outside the compiled function"
         )
+        _note_frames(t, error)
+        source = source_of(f)
+        kinds = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
+        place = next((n for n in ast.walk(source.node) if isinstance(n, kinds)), source.node)
+        error._duograph_frames.append((span_of(source, place), source.name))  # type: ignore[attr-defined]
+        raise error
     return native(t, f, args, kwargs)
 
 
@@ -234,8 +242,6 @@ def _entered(t: Trace, f: Function, args: tuple[Any, ...], kwargs: dict[str, Any
 
 
 def _note_frames(t: Trace, error: Exception) -> None:
-    from .spans import span_of
-
     with contextlib.suppress(AttributeError):  # an exception class with slots
         error._duograph_frames = [  # type: ignore[attr-defined]
             (span_of(fr.source, fr.node), fr.source.name) for fr in t.frames

@@ -68,6 +68,9 @@ class Capture:
             return owner.__defaults__
         if kind == "contents":
             return owner._buf if isinstance(owner, Tensor) else owner
+        if kind == "type":
+            held = Capture(*owner, None, "").now()
+            return held._type.plain if isinstance(held, Tensor) else type(held)
         if kind == "hooks":
             return has_hooks(owner)
         assert kind == "keys", kind
@@ -116,7 +119,7 @@ class Captures:
     def add(
         self, kind: str, owner: Any, name: Any, value: Any, label: str, exact: bool = False
     ) -> None:
-        key = (kind, id(owner), name)
+        key = (kind, id(owner) if kind != "type" else (owner[0], id(owner[1]), owner[2]), name)
         found = self.items.get(key)
         if found is None:
             self.items[key] = Capture(kind, owner, name, value, label, exact)

@@ -7,6 +7,7 @@ from types import CellType
 from typing import Any
 
 from ..ir.values import kind_of
+from ..tensor import Tensor
 from .external import taken
 from .host import note_effect
 from .source import Source
@@ -176,7 +177,11 @@ def _outside(t: Trace, kind: str, owner: Any, name: Any, value: Any, label: str)
     place = (kind, id(owner), name)
     if place in t.written:
         if kind_of(value) is not None:
+            t.captures.add("type", (kind, owner, name), None, type(value), label, exact=True)
             return t.number_input(kind, owner, name, value)
+        if type(value) is Tensor:
+            t.captures.add("type", (kind, owner, name), None, value._type.plain, label, exact=True)
+            return t.tensor_input(kind, owner, name, value)
         t.captures.add(kind, owner, name, value, label, exact=True)
     else:
         t.captures.add(kind, owner, name, value, label)
@@ -197,6 +202,14 @@ def write_outside(t: Trace, kind: str, owner: Any, name: Any, value: Any, label:
         t.keep.append(owner)
         raise Restart(label)
     t.keep.append(owner)
+    if t.conditions and place not in t.overlay:
+        # under a condition: what is there now is what the other branch leaves
+        present = _present(kind, owner, name)
+        if present is not MISSING:
+            if place not in t.written:
+                t.written.add(place)
+                raise Restart(label)
+            t.overlay[place] = _outside(t, kind, owner, name, present, label)
     t.set_item(t.overlay, place, value)
     t.host_writes = True
     if kind == "item":
@@ -205,6 +218,17 @@ def write_outside(t: Trace, kind: str, owner: Any, name: Any, value: Any, label:
         note_effect(t, lambda v: setattr(owner, "cell_contents", v), (value,), f"set {label}")
     else:
         note_effect(t, lambda v: setattr(owner, name, v), (value,), f"set {label}")
+
+
+def _present(kind: str, owner: Any, name: Any) -> Any:
+    if kind == "item":
+        return owner.get(name, MISSING)
+    if kind == "cell":
+        try:
+            return owner.cell_contents
+        except ValueError:
+            return MISSING
+    return getattr(owner, name, MISSING)
 
 
 def store(t: Trace, frame: Frame, name: str, value: Any) -> None:

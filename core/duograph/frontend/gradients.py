@@ -185,8 +185,8 @@ def call_with_bprop(t: Trace, cell: Any, args: tuple[Any, ...], kwargs: dict[str
     join = Join(t, None, [forward], ("", ""))
     join.exports = exports = Exports([forward])
     with forward.current():
-        outs = [forward.tensor(forward.operand(x, None)._id) for x in tensors_of(result)]
-    exports.columns[0].extend(outs)
+        own = [forward.operand(x, None) for x in tensors_of(result)]
+    outs = [exports.put([x]).index for x in own]
     shape = join.only(_brought(forward, result), 0)
     written = [(location, join.only(value, 0)) for location, value in ends]
     backward = StagedBuilder(t, parent)
@@ -197,8 +197,8 @@ def call_with_bprop(t: Trace, cell: Any, args: tuple[Any, ...], kwargs: dict[str
     for i, v in zip(places, inner, strict=True):
         given[i] = v
     several = isinstance(result, (tuple, list))
-    out: Any = tuple(results[: len(outs)]) if several else results[0]
-    dout: Any = tuple(douts[: len(outs)]) if several else douts[0]
+    out: Any = tuple(results[i] for i in outs) if several else results[0]
+    dout: Any = tuple(douts[i] for i in outs) if several else douts[0]
     found, _ = _apart(t, backward, lambda: call(t, cell.bprop, (*given, out, dout), {}))
     grads = _gradients(t, backward, cell, args, places, found)
     outer = list(dict.fromkeys([*forward.outer, *backward.outer]))

@@ -18,6 +18,8 @@ def graph_text(value: Any) -> str:
     """One value as a compiled function prints it."""
     if isinstance(value, Tensor):
         return _tensor_text(value)
+    if isinstance(value, str):
+        return value.rstrip(" ")  # a label stands on a line of its own
     if isinstance(value, bool):
         return str(int(value))
     return str(value)

@@ -13,6 +13,7 @@ from ..tensor import Tensor
 from .branches import as_flag, either, negated, select, truth
 from .calls import Dead, call, enter_context, function_of, raise_now
 from .expressions import assign, delete, evaluate, evaluate_in_place
+from .external import seen
 from .frames import Frame, store
 from .loops import graph_loop
 from .ranges import GraphRange
@@ -458,6 +459,7 @@ def _for(t: Trace, frame: Frame, node: ast.For) -> Flow:
 
 def iterate(t: Trace, items: Any) -> Any:
     """An iterator over an object of the evaluation."""
+    seen(t, items)
     kind = type(items)
     found = getattr(kind, "__iter__", None)
     if (

@@ -229,6 +229,16 @@ class Trace:
 
     # ---- host values --------------------------------------------------------------------------
 
+    def tensor_input(self, kind: str, owner: Any, name: Any, value: Tensor) -> Any:
+        """A Tensor that is read from a place outside at each call, because the function puts others there."""
+        key = (kind, id(owner), name)
+        found = self.scalars.get(key)
+        if found is None:
+            found = self.root.parameter(value._type.plain)
+            self.inputs.append((kind, (owner, name)))
+            self.scalars[key] = found
+        return self.root.tensor(found._id)
+
     def number_input(self, kind: str, owner: Any, name: Any, value: Any) -> Any:
         """A number that is read from outside at each call, because the function writes it."""
         from ..ir.values import kind_of
