@@ -564,9 +564,15 @@ def native(t: Trace, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
         found = f(*args, **kwargs)
     except NeedsValue as error:
         _undo(t)
-        if t.strict:
+        ours = isinstance(f, (types.FunctionType, types.MethodType)) and is_framework(f.__module__)
+        if t.strict and not ours:
             raise UnsupportedSyntaxError(f"{_name(f)}: {error}") from None
         t.builder.rewind(mark)
+        function = getattr(f, "__func__", f)
+        if isinstance(function, types.FunctionType) and is_framework(function.__module__):
+            # ours after all depends on values: its source is evaluated, as the user's is
+            given = (f.__self__, *args) if isinstance(f, types.MethodType) else args
+            return enter(t, python_function(t, function), given, kwargs)
         return run_on_host(t, f, args, kwargs, _name(f))
     except BaseException:
         _keep(t)

@@ -99,6 +99,12 @@ class Trace:
 
         return record(self, *args)
 
+    def check_later(self, check: Callable[..., None], values: tuple[Any, ...], name: str) -> None:
+        """A check of values, in code of ours, that may raise when the graph runs."""
+        from .host import note_effect
+
+        note_effect(self, check, values, name, commit=True)
+
     def print_later(self, values: tuple[Any, ...]) -> None:
         """`ops.print_` in code of ours that runs while compiling."""
         from .host import note_effect

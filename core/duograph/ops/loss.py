@@ -10,9 +10,10 @@ from typing import Any
 from ..dtype import FLOATING, int32
 from ..errors import ArgumentValueError, DTypeError, ProbabilityError, ShapeError
 from ..ir.builder import GraphTensor
-from ..op import op
+from ..op import op, staged_builder
 from ..tensor import Tensor
 from .linalg import widened
+from .movement import stop_gradient
 from .table import P
 
 __all__ = [
@@ -348,16 +349,25 @@ def binary_cross_entropy(
 
 def _check_probabilities(name: str, x: Any) -> None:
     """Values outside [0, 1] have no cross entropy; found on the host when there are values."""
-    if isinstance(x, GraphTensor) or x.size == 0:
+    builder = staged_builder()
+    if x.size == 0 or (builder is None and isinstance(x, GraphTensor)):
         return
     axes = tuple(range(x.ndim))
+    x = stop_gradient(x)
     low, high = P.reduce_min(x, axes, False), P.reduce_max(x, axes, False)
-    for bound in (float(low), float(high)):
-        if bound < 0.0 or bound > 1.0:
-            raise ProbabilityError(
-                f"{name}: got the value {bound:g}; wanted probabilities in [0, 1]: apply sigmoid "
-                f"first, or use binary_cross_entropy_with_logits (nn.BCEWithLogitsLoss)"
-            )
+
+    def check(*bounds: Any) -> None:
+        for bound in map(float, bounds):
+            if bound < 0.0 or bound > 1.0:
+                raise ProbabilityError(
+                    f"{name}: got the value {bound:g}; wanted probabilities in [0, 1]: apply sigmoid "
+                    f"first, or use binary_cross_entropy_with_logits (nn.BCEWithLogitsLoss)"
+                )
+
+    if builder is None:
+        check(low, high)
+    else:  # compiled: whenever the function runs
+        builder.trace.check_later(check, (low, high), "check_probabilities")
 
 
 @op(dtypes=FLOATING)
