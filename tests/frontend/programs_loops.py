@@ -503,3 +503,93 @@ def range_of_tensor_indexes(n, x):
     for k in range(n):
         total = total + x[k]
     return total
+
+
+def count_down(v):
+    n = v * 0
+    while v > 0:
+        v = v - 2
+        n = n + 1
+    return n
+
+
+@case("8.12", "S", [(f(3),), (f(6),)])
+def helper_with_a_loop_inside_a_loop(x):
+    total = x * 0
+    while x > 0:
+        total = total + count_down(x)
+        x = x - 1
+    return total
+
+
+@case("8.12", "S", [(f(3),), (f(6),)])
+def containers_made_in_every_turn(x):
+    total = x * 0
+    while x > 0:
+        parts = []
+        parts.append(x)
+        parts.append(x * 2)
+        options = {"k": 1}
+        options["k"] = parts[1]
+        total = total + parts[0] * options["k"]
+        x = x - 1
+    return total
+
+
+@case("8.12", "S", [(f(3), f(1, 2)), (f(6), f(1, 2))])
+def tensors_written_in_every_turn(x, v):
+    total = v * 0
+    while x > 0:
+        w = v * x
+        w[0] = 1
+        c = Tensor([0.0, 0.0], ms.float32)
+        c[1] = x
+        total = total + w + c
+        x = x - 1
+    return total
+
+
+@case("8.12", "S", [(i(3), f(1, 2, 3, 4)), (i(0), f(1, 2, 3, 4))])
+def tensor_from_before_written_in_a_loop(n, x):
+    y = x * 1
+    z = y
+    k = n * 0
+    while k < n:
+        y[k] = k * 10
+        k = k + 1
+    return y, z
+
+
+@case("8.12", "S", [(f(3),), (f(0),)])
+def range_of_tensor_inside_a_loop(x):
+    total = x * 0
+    while x > 0:
+        for k in range(x.astype(ms.int32)):
+            total = total + k
+        x = x - 1
+    return total
+
+
+@case("8.12", "S", [(f(3),), (f(-1),)])
+def inner_functions_in_a_loop(x):
+    total = x * 0
+    while x > 0:
+
+        def scaled(v, by=2):
+            w = v * by
+            w = w + 1
+            return w
+
+        total = total + scaled(x) + (lambda v: v * x)(total)
+        x = x - 1
+    return total
+
+
+@case("8.12", "S", [(f(3),), (f(-1),)])
+def list_from_before_changed_in_a_loop(x):
+    last = [x, x]
+    while x > 0:
+        last[0] = last[1]
+        last[1] = x
+        x = x - 1
+    return last

@@ -566,3 +566,95 @@ def match_on_shape(x):
         case (n, m):
             y = x.sum() * n * m
     return y
+
+
+@case("8.6", "S", [(f(1, 2),), (f(-1, 2),)], grad=0)
+def in_place_in_a_branch(x):
+    y = x * 1
+    if x[0] > 0:
+        y[0] = x[1] * 5
+    else:
+        y[1] = x[0] * x[0]
+    return y
+
+
+@case("8.6", "S", [(f(1, 2),), (f(-1, 2),)], grad=0)
+def in_place_in_a_branch_then_return(x):
+    y = x * 1
+    if x[0] > 0:
+        y[0] = x[1] * 5
+        return y
+    return x * x
+
+
+@case("8.6", "S", [(f(1, 2),), (f(-1, 2),)])
+def in_place_on_an_alias_in_a_branch(x):
+    y = x * 1
+    z = x * 2
+    if x[0] > 0:
+        z = y
+        y[0] = 100
+    return z, y
+
+
+@case("8.6", "S", [(f(1, 2),), (f(-1, 2),)])
+def fresh_tensor_written_in_a_branch(x):
+    w = ops.zeros((2,), ms.float32)
+    if x[0] > 0:
+        w = Tensor([7.0, 8.0], ms.float32)
+        w[0] = x[1]
+    else:
+        w[1] = x[1]
+    return w + x
+
+
+@case("8.6", "S", [(f(1),), (f(-1),)])
+def truth_of_constants_mixed_with_tensors(x):
+    on, empty = True, []
+    if on and x > 0 and not empty:
+        return x * 2
+    if empty or x < -5 or not on:
+        return x * 3
+    return x * 4 if (x > 0 or on) and not (empty and x > 0) else x * 5
+
+
+@case("8.6", "S", [(f(1), f(1)), (f(1), f(-1)), (f(-1), f(1))])
+def condition_with_calls(x, y):
+    def positive(v):
+        return v > 0
+
+    if positive(x) and positive(y):
+        return x + y
+    elif all([positive(x), not positive(y)]):
+        return x - y
+    return x * y
+
+
+@case("8.6", "L", [(f(1),), (f(-1),)])
+def walrus_in_a_condition_chain(x):
+    if x > 0 and (y := x * 2) > 1:
+        return y
+    return x
+
+
+@case("8.6", "S", [(f(1),), (f(-1),)])
+def list_grows_equally(x):
+    l = [x]
+    if x > 0:
+        l.append(x * 2)
+        l[0] = x * 3
+    else:
+        l.append(x * 4)
+    return l
+
+
+@case("8.6", "S", [(f(1),), (f(-1),)])
+def attribute_of_a_local_object_under_condition(x):
+    class_like = {"y": x}
+    pair = [class_like, x]
+    if x > 0:
+        pair[0]["y"] = x * 2
+        class_like["z"] = x
+    else:
+        class_like["z"] = x * 5
+    return pair[0]["y"] + class_like["z"]
