@@ -64,11 +64,7 @@ def get_attribute(t: Trace, owner: Any, name: str, node: Any = None) -> Any:
         or isinstance(owner, (list, dict, set, tuple, str))
     ):
         return value
-    for cls in type(owner).__mro__:  # a class attribute, or a slot
-        if name in cls.__dict__:
-            if not isinstance(cls.__dict__[name], (types.MemberDescriptorType, property)):
-                return _read(t, cls, name, value, node)
-            break
+    # a class attribute, or a slot: the object is what is asked again, it may get an attribute of its own
     return _read(t, owner, name, value, node)
 
 

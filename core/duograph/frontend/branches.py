@@ -166,6 +166,8 @@ class Join:
             return a
         if isinstance(a, HostValue) and isinstance(b, HostValue) and _equal_id(a, b):
             return a
+        if what in ("*brk", "*ret"):  # flags of a loop: host bools and tensors mix
+            return self.flag(a, b)
         if isinstance(a, Tensor) and isinstance(b, Tensor):
             return self._tensors(a, b, what)
         if a is NOTHING or b is NOTHING:
@@ -291,12 +293,8 @@ def fill_in(template: Any, results: Any) -> Any:
     if isinstance(template, dict):
         return {k: fill_in(v, results) for k, v in template.items()}
     if isinstance(template, Flow):
-        return Flow(
-            *(
-                fill_in(v, results)
-                for v in (template.ret, template.brk, template.cont, template.value)
-            )
-        )
+        parts = (template.ret, template.brk, template.cont, template.value)
+        return Flow(*(fill_in(v, results) for v in parts), dead=template.dead)
     return template
 
 

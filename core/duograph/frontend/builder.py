@@ -37,6 +37,8 @@ class StagedBuilder(GraphBuilder):
         super().__init__()
         self.trace = trace
         self.parent = parent
+        # of branches, this one included; tensors made in it are not known outside
+        self.depth = len(trace.journals) + (parent is not None)
         self.params: list[int] = []
         self.outer: dict[int, int] = {}
         self._inner: dict[tuple[int, int], int] = {}

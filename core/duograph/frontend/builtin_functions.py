@@ -139,11 +139,19 @@ replaces(min)(_extreme(min, "min"))
 
 @replaces(all)
 def _all(t: Trace, items: Any) -> Any:
-    return negated(_any(t, items, negate=True))
+    from .expressions import as_bool
+
+    return as_bool(t, negated(_some(t, items, negate=True)))
 
 
 @replaces(any)
-def _any(t: Trace, items: Any, negate: bool = False) -> Any:
+def _any(t: Trace, items: Any) -> Any:
+    from .expressions import as_bool
+
+    return as_bool(t, _some(t, items, negate=False))
+
+
+def _some(t: Trace, items: Any, negate: bool) -> Any:
     from .statements import iterate
 
     found: Any = False
@@ -288,7 +296,7 @@ def _container(python: Any) -> Callable[..., Any]:
                 seen(t, args[0])
             made = python(*args, **kwargs)
         if python is not tuple:
-            t.own[id(made)] = made
+            t.note_own(made)
         return made
 
     return make
@@ -421,7 +429,7 @@ def _converted(t: Trace, data: Any, dtype: Any) -> Any:
             wanted = functools.reduce(promote, [p.dtype for p in parts])
             if wanted is float32 and not parts:
                 wanted = float32
-        return P.stack([p.astype(wanted) for p in parts])
+        return P.stack([p.astype(wanted) for p in parts], 0)
     raise ArgumentError(f"Tensor: got {type(data).__name__} inside jit; wanted numbers or Tensors")
 
 

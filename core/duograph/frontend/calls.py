@@ -392,12 +392,12 @@ def _construct(t: Trace, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
         made = native(t, cls, args, kwargs)  # an enum, a named tuple, a metaclass: Python's way
     elif isinstance(init, types.FunctionType) and not hasattr(cls, "__dataclass_fields__"):
         made = object.__new__(cls)
-        t.own[id(made)] = made
+        t.note_own(made)
         _call_function(t, init, (made, *args), kwargs)
         return made
     else:
         made = native(t, cls, args, kwargs)
-    t.own[id(made)] = made
+    t.note_own(made)
     return made
 
 
@@ -419,7 +419,7 @@ def _make_cell(t: Trace, cls: Any, args: Any, kwargs: Any) -> Any:
             f"{cls.__name__}: got a layer with Parameters ({own.name}) made inside jit; make it outside, in "
             f"__init__ or before the function, and call it inside"
         )
-    t.own[id(made)] = made
+    t.note_own(made)
     t.keep.append(made)
     return made
 
@@ -513,7 +513,7 @@ def _foreign(t: Trace, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     if not depends_on_graph(args) and not depends_on_graph(kwargs):
         found = native(t, f, args, kwargs)
         if not isinstance(found, (int, float, str, bool, type(None))):
-            t.own[id(found)] = found
+            t.note_own(found)
         return found
     module = getattr(f, "__module__", None)
     if module in (

@@ -9,10 +9,11 @@ from typing import Any
 
 from ..errors import UnsupportedSyntaxError
 from ..ir.builder import GraphTensor
-from ..ir.values import GraphObject, GraphScalar, NeedsValue
+from ..ir.values import GraphObject, GraphScalar, NeedsValue, number_of
 from ..tensor import Tensor
+from ..types import BOOL
 from .attributes import delete_attribute, get_attribute, set_attribute
-from .branches import negated, select, truth
+from .branches import as_flag, negated, select, truth
 from .calls import call, function_of, native
 from .containers import delete_item, get_item, set_item
 from .frames import Frame, load, remove, store
@@ -20,7 +21,7 @@ from .host import depends_on_graph, run_on_host
 from .source import local_names
 from .trace import Trace
 
-__all__ = ["evaluate", "assign", "delete", "evaluate_in_place"]
+__all__ = ["evaluate", "condition", "as_bool", "assign", "delete", "evaluate_in_place"]
 
 Run = Callable[[Trace, Frame, Any], Any]
 EXPRESSIONS: dict[type, Run] = {}
@@ -142,8 +143,7 @@ def _dict(t: Trace, frame: Frame, node: ast.Dict) -> Any:
 
 
 def _made(t: Trace, value: Any) -> Any:
-    t.own[id(value)] = value
-    return value
+    return t.note_own(value)
 
 
 # ---- operators ----------------------------------------------------------------------------------
@@ -186,11 +186,61 @@ def apply(t: Trace, function: Callable[..., Any], *operands: Any) -> Any:
     return native(t, function, operands, {})
 
 
+def condition(t: Trace, frame: Frame, node: Any) -> Any:
+    """The truth of an expression, where only that is wanted: a Python bool, or a bool of the graph."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return negated(condition(t, frame, node.operand))
+    if isinstance(node, ast.BoolOp):
+        return _conditions(t, frame, node.values, isinstance(node.op, ast.And))
+    if isinstance(node, ast.Compare) and len(node.ops) > 1:
+        left = evaluate(t, frame, node.left)
+        return _chained(t, frame, left, list(zip(node.ops, node.comparators, strict=True)))
+    return truth(t, evaluate(t, frame, node))
+
+
+def _conditions(t: Trace, frame: Frame, nodes: list[Any], conjunction: bool) -> Any:
+    first = condition(t, frame, nodes[0])
+    if len(nodes) == 1:
+        return first
+    if isinstance(first, bool):
+        return _conditions(t, frame, nodes[1:], conjunction) if first is conjunction else first
+
+    def rest() -> Any:
+        return as_flag(_conditions(t, frame, nodes[1:], conjunction))
+
+    def short() -> Any:
+        return as_flag(not conjunction)
+
+    return select(t, first, *((rest, short) if conjunction else (short, rest)), "the condition")
+
+
+def _chained(t: Trace, frame: Frame, left: Any, rest: list[Any]) -> Any:
+    op, node = rest[0]
+    right = evaluate(t, frame, node)
+    first = truth(t, _compared(t, op, left, right))
+    if len(rest) == 1 or first is False:
+        return first
+    if first is True:
+        return _chained(t, frame, right, rest[1:])
+    return select(
+        t,
+        first,
+        lambda: as_flag(_chained(t, frame, right, rest[1:])),
+        lambda: as_flag(False),
+        "the condition",
+    )
+
+
+def as_bool(t: Trace, flag: Any) -> Any:
+    """A truth value as Python's operators give it: a bool, never a Tensor."""
+    return number_of(flag, BOOL) if isinstance(flag, GraphTensor) else flag
+
+
 @expression(ast.UnaryOp)
 def _unary(t: Trace, frame: Frame, node: ast.UnaryOp) -> Any:
-    x = evaluate(t, frame, node.operand)
     if isinstance(node.op, ast.Not):
-        return negated(truth(t, x))
+        return as_bool(t, negated(condition(t, frame, node.operand)))
+    x = evaluate(t, frame, node.operand)
     return apply(t, _UNARY[type(node.op)], x)
 
 
@@ -220,7 +270,7 @@ def _chain(t: Trace, frame: Frame, nodes: list[Any], conjunction: bool) -> Any:
 
 @expression(ast.IfExp)
 def _if_expression(t: Trace, frame: Frame, node: ast.IfExp) -> Any:
-    cond = truth(t, evaluate(t, frame, node.test))
+    cond = condition(t, frame, node.test)
     if isinstance(cond, bool):
         return evaluate(t, frame, node.body if cond else node.orelse)
     return select(
@@ -259,7 +309,7 @@ def _compared(t: Trace, op: Any, x: Any, y: Any) -> Any:
         return negated(_identical(t, x, y))
     if isinstance(op, (ast.In, ast.NotIn)):
         found = _contained(t, x, y)
-        return negated(found) if isinstance(op, ast.NotIn) else found
+        return as_bool(t, negated(found) if isinstance(op, ast.NotIn) else found)
     return apply(t, _COMPARE[type(op)], x, y)
 
 

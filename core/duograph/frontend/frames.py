@@ -11,7 +11,7 @@ from ..tensor import Tensor
 from .external import taken
 from .host import note_effect
 from .source import Source
-from .trace import MISSING, Restart, Trace
+from .trace import MISSING, Local, Restart, Trace
 from .values import Maybe, Undefined
 
 __all__ = ["Frame", "Function", "load", "store", "remove"]
@@ -78,7 +78,7 @@ class Frame:
     def __init__(self, function: Function, depth: int, source: Any = None) -> None:
         self.function = function
         self.source = function.source
-        self.vars: dict[str, Any] = {}
+        self.vars = Local(depth)
         self.parent = function.parent
         self.globals = function.globals
         self.closure = function.closure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from ..tensor import Tensor
 from .branches import Exports, Join, fill_in
 from .builder import StagedBuilder
 from .calls import Dead, call
-from .trace import Trace, read_location, write_location
+from .trace import Trace
 
 __all__ = ["record", "call_with_bprop", "GraphRecorded"]
 
@@ -24,17 +25,17 @@ __all__ = ["record", "call_with_bprop", "GraphRecorded"]
 def _apart(
     t: Trace, child: StagedBuilder, run: Callable[[], Any]
 ) -> tuple[Any, list[tuple[Any, Any]]]:
-    """Run in the graph of `child`, take back what was written: the result, and (location, value) pairs."""
-    t.journals.append({})
-    try:
-        with child.current():
-            result = run()
-    finally:
-        journal = t.journals.pop()
-        ends = [(location, read_location(*location)) for location, _ in journal.values()]
-        for location, before in reversed(list(journal.values())):
-            write_location(location, before)
-    return result, ends
+    """Run in the graph of `child`, take back what was written: the result, and (location, value) pairs.
+
+    The result is what its tensors hold at the end: those that the function writes are taken back with the rest.
+    """
+    own = functools.partial(_own, child)
+    result, changes = t.undone(child, lambda: mapped(run(), own))
+    return result, list(changes.values())
+
+
+def _own(child: StagedBuilder, x: Any) -> Any:
+    return child.tensor(child.operand(x, None)._id)
 
 
 class GraphRecorded:
@@ -139,7 +140,7 @@ def record(
     join.exports = exports = Exports([child])
     for x in outputs:
         exports.columns[0].append(x)
-    shape = join.only(_brought(child, result), 0)
+    shape = join.only(result, 0)
     written = []
     for location, value in ends:
         if (
@@ -166,12 +167,6 @@ def record(
     )
 
 
-def _brought(child: StagedBuilder, result: Any) -> Any:
-    """The result with its tensors as values of the child's graph."""
-    with child.current():
-        return mapped(result, lambda x: child.tensor(child.operand(x, None)._id))
-
-
 def call_with_bprop(t: Trace, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A Cell with its own `bprop`: one node with both graphs."""
     parent = t.builder
@@ -187,7 +182,7 @@ def call_with_bprop(t: Trace, cell: Any, args: tuple[Any, ...], kwargs: dict[str
     with forward.current():
         own = [forward.operand(x, None) for x in tensors_of(result)]
     outs = [exports.put([x]).index for x in own]
-    shape = join.only(_brought(forward, result), 0)
+    shape = join.only(result, 0)
     written = [(location, join.only(value, 0)) for location, value in ends]
     backward = StagedBuilder(t, parent)
     inner = [backward.parameter(v._type) for v in values]

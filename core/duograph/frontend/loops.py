@@ -14,7 +14,7 @@ from ..types import TensorType
 from .branches import _label, as_flag, describe, filler
 from .builder import StagedBuilder
 from .captures import same
-from .trace import MISSING, Trace, read_location, write_location
+from .trace import MISSING, Trace, read_location
 from .values import NOTHING, Maybe, Undefined
 
 __all__ = ["graph_loop"]
@@ -48,6 +48,8 @@ def _kind(old: Any, new: Any, what: str) -> Any:
             return _Constant(old)
         new = new.value if isinstance(new, Maybe) else new
         return _Late(_kind(new, new, what))
+    if what in ("*brk", "*ret") and isinstance(new, Tensor):
+        return _Graph(new._type.plain)  # a flag that was a constant
     if isinstance(old, Tensor) and isinstance(new, Tensor):
         if old._type.plain is not new._type.plain:
             raise _changed(what, old, new)
@@ -109,7 +111,8 @@ def _leaving(kind: Any, value: Any, builder: Any, out: list[Any]) -> None:
     """The carried leaves of a value, as values of `builder`."""
     if isinstance(kind, _Graph):
         if isinstance(kind.type, TensorType):
-            out.append(builder.operand(value, None))
+            known = not isinstance(value, (bool, GraphScalar))
+            out.append(builder.operand(value, None) if known else as_flag(value))
         else:
             out.append(builder.host(value))
     elif isinstance(kind, _Late):
@@ -181,22 +184,20 @@ def graph_loop(t: Trace, predicate: Any, step: Callable[[], Any], ran: Any) -> N
     kinds = {key: _kind(before[key], changes[key][1], _label(locations[key])) for key in locations}
     for _ in range(8):
         child = StagedBuilder(t, t.builder)
-        t.journals.append({})
+
+        def turn(child: StagedBuilder = child) -> Any:
+            for key, location in locations.items():
+                t.put(location, _entering(kinds[key], child))
+            return step()
+
         t.conditions += 1
         try:
-            with child.current():
-                for key, location in locations.items():
-                    t.put(location, _entering(kinds[key], child))
-                following = step()
-                journal = t.journals[-1]
-                ends = {key: read_location(*location) for key, (location, _) in journal.items()}
+            following, written = t.undone(child, turn)
         finally:
             t.conditions -= 1
-            journal = t.journals.pop()
-            for location, old in reversed(list(journal.values())):
-                write_location(location, old)
+        ends = {key: value for key, (_, value) in written.items()}
         stable = True
-        for key, (location, _) in journal.items():
+        for key, (location, _) in written.items():
             if key not in locations:
                 locations[key] = location
                 before[key] = read_location(*location)
@@ -242,6 +243,8 @@ def _wider(kind: Any, old: Any, new: Any, what: str) -> Any:
         new = new.value if isinstance(new, Maybe) else new
         return _Late(_wider(kind.kind, new, new, what))
     if isinstance(kind, _Graph):
+        if what in ("*brk", "*ret") and kind_of(new) is not None:
+            return kind
         if isinstance(new, (Tensor, HostValue)):
             if new._type.plain is kind.type:
                 return kind

@@ -21,7 +21,7 @@ from ..ir.values import HostValue
 from .branches import Exports, Join, fill_in
 from .builder import StagedBuilder
 from .frames import Function
-from .trace import Trace, read_location, write_location
+from .trace import Trace
 
 __all__ = ["guard", "leave"]
 
@@ -147,26 +147,24 @@ def named_call(
         child = StagedBuilder(t, parent)
         record.pending = False
         records.append(record)
-        t.journals.append({})
+
+        def body(child: StagedBuilder = child, outer: list[int] = outer) -> Any:
+            given, named = _entered(child, args), _entered(child, kwargs)
+            record.captured = [child.bring(parent.tensor(i)) for i in outer]
+            try:
+                return run(given, named)
+            except Dead:
+                raise RecursionError(
+                    f"{f.__name__}: There isn't any branch that can be evaluated: every branch calls "
+                    f"{f.__name__} again; wanted one that ends"
+                ) from None
+
         t.conditions += 1
         try:
-            with child.current():
-                given, named = _entered(child, args), _entered(child, kwargs)
-                record.captured = [child.bring(parent.tensor(i)) for i in outer]
-                try:
-                    result = run(given, named)
-                except Dead:
-                    raise RecursionError(
-                        f"{f.__name__}: There isn't any branch that can be evaluated: every branch calls "
-                        f"{f.__name__} again; wanted one that ends"
-                    ) from None
+            result, ends = t.undone(child, body)
         finally:
             t.conditions -= 1
             records.pop()
-            journal = t.journals.pop()
-            ends = {k: (loc, read_location(*loc)) for k, (loc, _) in journal.items()}
-            for location, before in reversed(list(journal.values())):
-                write_location(location, before)
         _refuse_writes(t, f, ends)
         join = Join(t, None, [child], ("", ""))
         join.exports = exports = Exports([child])
@@ -224,10 +222,8 @@ def _entered(child: StagedBuilder, value: Any) -> Any:
 
 
 def _refuse_writes(t: Trace, f: Function, ends: dict[Any, Any]) -> None:
-    around = {id(fr.vars) for fr in t.frames} | {id(t.overlay)}
-    for (kind, owner, _), _ in ends.values():
-        if kind == "slot" or (kind == "item" and id(owner) in around):
-            raise UnsupportedSyntaxError(
-                f"{f.__name__}: got a function that calls itself under a condition on a Tensor and writes a Parameter, "
-                f"an attribute or a variable outside; return the value instead"
-            )
+    if ends:
+        raise UnsupportedSyntaxError(
+            f"{f.__name__}: got a function that calls itself under a condition on a Tensor and writes a Parameter, "
+            f"an attribute or a variable outside; return the value instead"
+        )

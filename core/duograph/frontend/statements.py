@@ -12,14 +12,14 @@ from ..ir.values import GraphObject, GraphScalar, NeedsValue
 from ..tensor import Tensor
 from .branches import as_flag, either, negated, select, truth
 from .calls import Dead, call, enter_context, function_of, raise_now
-from .expressions import assign, delete, evaluate, evaluate_in_place
+from .expressions import assign, condition, delete, evaluate, evaluate_in_place
 from .external import seen
 from .frames import Frame, store
 from .loops import graph_loop
 from .ranges import GraphRange
 from .recursion import Recursive
 from .spans import span_of
-from .trace import Restart, Trace
+from .trace import Local, Restart, Trace
 from .values import NORMAL, NOTHING, Flow, Maybe
 
 __all__ = ["run_block"]
@@ -200,7 +200,7 @@ def _import_from(t: Trace, frame: Frame, node: ast.ImportFrom) -> Flow:
 
 @statement(ast.Assert)
 def _assert(t: Trace, frame: Frame, node: ast.Assert) -> Flow:
-    cond = truth(t, evaluate(t, frame, node.test))
+    cond = condition(t, frame, node.test)
 
     def fail() -> Flow:
         arguments = () if node.msg is None else (evaluate(t, frame, node.msg),)
@@ -234,7 +234,7 @@ def _raise(t: Trace, frame: Frame, node: ast.Raise) -> Flow:
 
 @statement(ast.If)
 def _if(t: Trace, frame: Frame, node: ast.If) -> Flow:
-    cond = truth(t, evaluate(t, frame, node.test))
+    cond = condition(t, frame, node.test)
     if cond is True:
         return run_block(t, frame, node.body)
     if cond is False:
@@ -345,26 +345,27 @@ def _with_graphs(nodes: Iterable[Any]) -> Iterable[Any]:
 class _LoopState:
     """How a loop stands, as places that branches and loops can write: broke, returned, with what."""
 
-    def __init__(self) -> None:
-        self.vars: dict[str, Any] = {"brk": False, "ret": False, "value": NOTHING}
+    def __init__(self, t: Trace) -> None:
+        self.vars = Local(len(t.journals))
+        self.vars.update({"*brk": False, "*ret": False, "*value": NOTHING})
 
     def note(self, t: Trace, flow: Flow) -> None:
         """A turn ended with `flow`."""
-        t.set_item(self.vars, "brk", flow.brk)
-        t.set_item(self.vars, "ret", flow.ret)
-        t.set_item(self.vars, "value", flow.value if flow.ret is not False else NOTHING)
+        t.set_item(self.vars, "*brk", flow.brk)
+        t.set_item(self.vars, "*ret", flow.ret)
+        t.set_item(self.vars, "*value", flow.value if flow.ret is not False else NOTHING)
 
     @property
     def stopped(self) -> Any:
-        return either(self.vars["brk"], self.vars["ret"])
+        return either(self.vars["*brk"], self.vars["*ret"])
 
 
 @statement(ast.While)
 def _while(t: Trace, frame: Frame, node: ast.While) -> Flow:
-    state = _LoopState()
+    state = _LoopState(t)
     first = True
     for _ in range(UNROLL_LIMIT):
-        cond = truth(t, evaluate(t, frame, node.test))
+        cond = condition(t, frame, node.test)
         if cond is False:
             return run_block(t, frame, node.orelse)
         if cond is not True:
@@ -389,9 +390,9 @@ def _while(t: Trace, frame: Frame, node: ast.While) -> Flow:
 def _next(t: Trace, frame: Frame, node: ast.While, going: Any) -> Any:
     """Whether there is another turn, where the last one did not stop the loop for certain."""
     if going is True:
-        return truth(t, evaluate(t, frame, node.test))
+        return condition(t, frame, node.test)
 
-    return _both(t, going, lambda: truth(t, evaluate(t, frame, node.test)))
+    return _both(t, going, lambda: condition(t, frame, node.test))
 
 
 def _both(t: Trace, flag: Any, test: Callable[[], Any]) -> Any:
@@ -418,8 +419,8 @@ def _graph_while(
 
 def _end(t: Trace, frame: Frame, orelse: Sequence[ast.stmt], state: _LoopState) -> Flow:
     """After a loop of the graph: its `else`, and the return that happened in it."""
-    brk, ret = state.vars["brk"], state.vars["ret"]
-    value = state.vars["value"]
+    brk, ret = state.vars["*brk"], state.vars["*ret"]
+    value = state.vars["*value"]
     value = value.value if isinstance(value, Maybe) else value
     flow = Flow(ret=ret, value=None if value is NOTHING else value)
     if not orelse:
@@ -429,10 +430,12 @@ def _end(t: Trace, frame: Frame, orelse: Sequence[ast.stmt], state: _LoopState) 
         return run_block(t, frame, orelse)
     if stopped is True:
         return flow
+    # when it cannot have been a `break`, a loop that stopped has returned
+    left = Flow(ret=True, value=flow.value) if brk is False else flow
     return select(
         t,
         stopped,
-        lambda: flow if ret is not False else NORMAL,
+        lambda: left if ret is not False else NORMAL,
         lambda: run_block(t, frame, orelse),
         "the result",
         ("loop else", "loop"),
@@ -482,7 +485,7 @@ def _staged_iterator(t: Trace, items: Any) -> Any:
 
 
 def _unrolled(t: Trace, frame: Frame, node: ast.For, items: Any) -> Flow:
-    state = _LoopState()
+    state = _LoopState(t)
     uncertain = False
     for count, item in enumerate(items):
         if count > UNROLL_LIMIT:
@@ -522,8 +525,9 @@ def _unrolled(t: Trace, frame: Frame, node: ast.For, items: Any) -> Flow:
 
 def _graph_for(t: Trace, frame: Frame, node: ast.For, items: GraphRange) -> Flow:
     """`for i in range(n)` with an n that is known only when the graph runs."""
-    state = _LoopState()
-    counter = {"next": items.start}
+    state = _LoopState(t)
+    counter = Local(len(t.journals))
+    counter["next"] = items.start
 
     def turn() -> Any:
         assign(t, frame, node.target, counter["next"])

@@ -16,8 +16,9 @@ from ..parameter import Parameter
 from ..tensor import Tensor
 from .builder import StagedBuilder
 from .captures import Captures
+from .values import Flow
 
-__all__ = ["Trace", "Slot", "MISSING", "Restart"]
+__all__ = ["Trace", "Slot", "Local", "MISSING", "Restart"]
 
 
 class _Missing:
@@ -28,6 +29,14 @@ class _Missing:
 MISSING = _Missing()  # no such item
 # Arrays of at most this many bytes are captured by value; the contents of larger ones are read at every call.
 ARRAY_LIMIT = 4096
+
+
+class Local(dict[str, Any]):
+    """Names of a call or a loop, and how many branches were open when it began."""
+
+    def __init__(self, depth: int) -> None:
+        super().__init__()
+        self.depth = depth
 
 
 class Restart(Exception):
@@ -56,7 +65,6 @@ class Trace:
     """
 
     def __init__(self, strict: bool, written: set[Any]) -> None:
-        self.root = StagedBuilder(self, None)
         self.strict = strict
         self.inputs: list[tuple[str, Any]] = []
         self.slots: dict[int, Slot] = {}
@@ -64,11 +72,13 @@ class Trace:
         self.live_arrays: dict[int, np.ndarray[Any, Any]] = {}
         self.captures = Captures()
         self.journals: list[dict[Any, tuple[Any, Any]]] = [{}]
+        self.root = StagedBuilder(self, None)
         # locations outside that the function writes, found by an earlier evaluation: (id of owner, name)
         self.written = written
         self.read: dict[Any, Any] = {}
         self.overlay: dict[Any, Any] = {}  # what was written to them so far
         self.scalars: dict[Any, Any] = {}  # numbers among them, as inputs
+        self.born: dict[int, int] = {}  # of those: how many branches were open
         self.own: dict[int, Any] = {}  # objects made while compiling, which nobody else has seen
         self.shadows: dict[
             int, tuple[Any, Any]
@@ -128,6 +138,21 @@ class Trace:
 
     # ---- locations ----------------------------------------------------------------------------
 
+    def note_own(self, value: Any) -> Any:
+        """An object was made while compiling: nobody outside has it."""
+        self.own[id(value)] = value
+        self.born[id(value)] = len(self.journals)
+        return value
+
+    def inside(self, location: Any, before: Any, depth: int) -> bool:
+        """Whether a location was made within a branch that began when `depth` branches were open."""
+        kind, owner, _ = location
+        if isinstance(owner, Local):
+            return owner.depth > depth
+        if kind == "tensor":
+            return bool(before._builder.depth > depth)
+        return self.born.get(id(owner), 0) > depth
+
     def touch(self, kind: str, owner: Any, name: Any = None) -> None:
         """A location is about to be written: remember what it holds, once per open branch."""
         journal = self.journals[-1]
@@ -155,20 +180,38 @@ class Trace:
             its builder, its result, and per location that it wrote (location, value at the end).
         """
         child = StagedBuilder(self, self.builder)
-        self.journals.append({})
         self.conditions += 1
         try:
-            with child.current():
-                result = run()
+            result, changes = self.undone(child, run)
         finally:
             self.conditions -= 1
-            journal = self.journals.pop()
-            changes = {
-                key: (location, read_location(*location)) for key, (location, _) in journal.items()
-            }
-            for location, before in reversed(list(journal.values())):
-                write_location(location, before)
         return child, result, changes
+
+    def undone(
+        self, child: StagedBuilder, run: Callable[[], Any]
+    ) -> tuple[Any, dict[Any, tuple[Any, Any]]]:
+        """Run with `child` as the builder, then take back what was written to what was there before.
+
+        Returns:
+            the result, and per location (location, value at the end).
+        """
+        depth = len(self.journals)
+        self.journals.append({})
+        result: Any = None
+        try:
+            with child.current():
+                result = settled(run())
+        finally:
+            journal = self.journals.pop()
+            kept = [
+                (key, location, before)
+                for key, (location, before) in journal.items()
+                if not self.inside(location, before, depth)
+            ]
+            changes = {key: (location, read_location(*location)) for key, location, _ in kept}
+            for _, location, before in reversed(kept):
+                write_location(location, before)
+        return result, changes
 
     # ---- tensors from outside -----------------------------------------------------------------
 
@@ -258,6 +301,17 @@ class Trace:
             self.inputs.append((kind, (owner, name)))
             self.scalars[key] = found
         return self.root.tensor(found._id)
+
+
+def settled(value: Any) -> Any:
+    """A result whose tensors no longer change when names are taken back."""
+    if isinstance(value, GraphTensor):
+        return value._builder.tensor(value._id)
+    if type(value) is tuple:
+        return tuple([settled(v) for v in value])
+    if isinstance(value, Flow):
+        return dataclasses.replace(value, value=settled(value.value))
+    return value
 
 
 def read_location(kind: str, owner: Any, name: Any) -> Any:
