@@ -376,3 +376,29 @@ def test_array_contents_in_a_gradient_of_a_large_array(load):
     assert float(space["run"](x)) == 6000
     space["large"][:] = 3.0
     assert ms.grad(space["run"])(x).asnumpy().tolist() == [3.0] * 3000
+
+
+def test_an_attribute_that_hides_one_of_the_class(load):
+    """The class attribute was read; then the object gets an attribute of that name."""
+    ms.set_context(stale_captures="recompile")
+    space = load("""
+        class Net(nn.Cell):
+            value = 5
+
+            @ms.jit
+            def construct(self, x):
+                return x + self.value
+
+        class Plain:
+            value = 5
+
+            @ms.jit
+            def run(self, x):
+                return x + self.value
+
+        net, plain = Net(), Plain()
+    """)
+    x = ms.Tensor([1.0, 2.0, 3.0])
+    assert space["net"](x).asnumpy().tolist() == space["plain"].run(x).asnumpy().tolist() == OLD
+    space["net"].value = space["plain"].value = 1
+    assert space["net"](x).asnumpy().tolist() == space["plain"].run(x).asnumpy().tolist() == NEW

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from typing import Any
 
@@ -31,7 +32,8 @@ class Guard:
         self.others: list[Capture] = []
         items: list[tuple[dict[Any, Any], Any, Any]] = []
         for c in captures.items.values():
-            if isinstance(c.owner, (Cell, Parameter)):
+            # an attribute of the class can be set behind the back of the Cell that was asked for it
+            if isinstance(c.owner, (Cell, Parameter)) and not _of_class(c):
                 self.cells.append(c)
             else:
                 self.others.append(c)
@@ -101,6 +103,14 @@ class Guard:
     def differing(self) -> list[str]:
         """Names of the captures that have changed."""
         return [c.label for c in (*self.others, *self.cells) if not same(c.value, c.now())]
+
+
+def _of_class(capture: Capture) -> bool:
+    """Whether what was read is plain data of the owner's class."""
+    if capture.kind != "attribute" or capture.name in vars(capture.owner):
+        return False
+    found = inspect.getattr_static(type(capture.owner), capture.name, None)
+    return found is not None and not hasattr(found, "__get__")
 
 
 def _shown(value: Any) -> str:

@@ -12,7 +12,7 @@ from ..tensor import Tensor
 
 __all__ = ["plain", "difference_of", "words", "same_words", "unplaced"]
 
-_PLACE = re.compile(r"\n  \S+:\d+ in ")
+_PLACE = re.compile(r"\n  [^\n]+:\d+( in |$)", re.MULTILINE)
 
 
 def plain(value: Any) -> Any:
@@ -62,10 +62,13 @@ def _same_word(a: str, b: str) -> bool:
     return bool(np.isclose(x, y, rtol=2e-5, atol=1e-6, equal_nan=True))  # a 0-d value prints 6 digits
 
 
-def difference_of(a: Any, b: Any, where: str = "") -> str | None:
-    """The first place where two `plain` values differ, with both values; bits are compared, NaN equals NaN."""
+def difference_of(a: Any, b: Any, where: str = "", signed: bool = True) -> str | None:
+    """The first place where two `plain` values differ, with both values; bits are compared, NaN equals NaN.
+
+    `signed=False` takes -0.0 for 0.0: the cotangent that a branch not taken leaves may be either.
+    """
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        return _array_difference(a, b, where)
+        return _array_difference(a, b, where, signed)
     if type(a) is not type(b):
         return f"{where}: {a!r} ({type(a).__name__}) and {b!r} ({type(b).__name__})"
     if isinstance(a, (list, tuple)):
@@ -75,12 +78,17 @@ def difference_of(a: Any, b: Any, where: str = "") -> str | None:
             and isinstance(a[1], np.ndarray)  # fmt: skip
         pairs = enumerate(zip(a, b))
         return next(
-            (t for i, (x, y) in pairs if (t := difference_of(x, y, where if marked else f"{where}[{i}]"))), None
+            (
+                t
+                for i, (x, y) in pairs
+                if (t := difference_of(x, y, where if marked else f"{where}[{i}]", signed))
+            ),
+            None,
         )
     if isinstance(a, dict):
         if list(a) != list(b):
             return f"{where}: keys {list(a)} and {list(b)}"
-        return next((t for k in a if (t := difference_of(a[k], b[k], f"{where}[{k!r}]"))), None)
+        return next((t for k in a if (t := difference_of(a[k], b[k], f"{where}[{k!r}]", signed))), None)
     if isinstance(a, float):
         return None if a == b or (a != a and b != b) else f"{where}: {a!r} and {b!r}"
     try:
@@ -92,12 +100,16 @@ def difference_of(a: Any, b: Any, where: str = "") -> str | None:
     return f"{where}: {a!r} and {b!r}"
 
 
-def _array_difference(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], where: str) -> str | None:
+def _array_difference(
+    a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], where: str, signed: bool
+) -> str | None:
     if a.dtype != b.dtype or a.shape != b.shape:
         return f"{where}: {a.dtype}{list(a.shape)} and {b.dtype}{list(b.shape)}"
     if a.tobytes() == b.tobytes():
         return None
-    same = (a == b) & (np.signbit(a) == np.signbit(b)) if a.dtype.kind == "f" else a == b
+    same = a == b
+    if a.dtype.kind == "f" and signed:
+        same = same & (np.signbit(a) == np.signbit(b))
     if a.dtype.kind in "fc":
         same = same | (np.isnan(a) & np.isnan(b))
     if same.all():
