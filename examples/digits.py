@@ -19,7 +19,7 @@ from duograph import nn, ops
 from sklearn.datasets import load_digits
 from tqdm import tqdm
 
-MODES = {"pynative": ms.PYNATIVE_MODE, "graph": ms.GRAPH_MODE}
+MODES = {"pynative": ms.PYNATIVE_MODE, "graph": ms.GRAPH_MODE, "jit": ms.PYNATIVE_MODE}
 
 
 class Net(nn.Cell):
@@ -71,6 +71,14 @@ def train(
         return loss_fn(logits, y), logits
 
     grad_fn = ms.value_and_grad(forward, None, optimizer.parameters, has_aux=True)
+
+    def train_step(x, y):
+        (loss, logits), grads = grad_fn(x, y)
+        optimizer(grads)
+        return loss, logits
+
+    if args.mode == "jit":  # forward, backward and update as one compiled graph
+        train_step = ms.jit(train_step)
     shuffle = np.random.default_rng(args.seed)
     losses: list[float] = []
     net.set_train()
@@ -82,8 +90,7 @@ def train(
             for step in range(steps):
                 rows = order[step * args.batch : (step + 1) * args.batch]
                 x, y = ms.Tensor(images[rows]), ms.Tensor(labels[rows])
-                (loss, logits), grads = grad_fn(x, y)
-                optimizer(grads)
+                loss, logits = train_step(x, y)
                 losses.append(float(loss))
                 right += int((logits.argmax(axis=1).asnumpy() == labels[rows]).sum())
                 bar.set_description(f"epoch {epoch + 1}/{args.epochs}", refresh=False)
@@ -158,7 +165,7 @@ def main() -> None:
     """Parse, train, test, write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", help="an installed device; see `duograph devices`")
-    parser.add_argument("--mode", choices=MODES, default="pynative")
+    parser.add_argument("--mode", choices=MODES, default="pynative", help="jit compiles the whole step")
     parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--seed", type=int, default=1)
