@@ -339,7 +339,7 @@ def select(
     for key in {**changes[0], **changes[1]}:
         location = (changes[0].get(key) or changes[1][key])[0]
         before = _present(location)
-        values = [c[key][1] if key in c else before for c in changes]
+        values = [c[key][1] if key in c else t.settled(c, before) for c in changes]
         away = [
             g or (le and location[0] == "item" and location[1] is own) for g, le in zip(gone, left)
         ]

@@ -38,7 +38,7 @@ class StagedBuilder(GraphBuilder):
         self.trace = trace
         self.parent = parent
         # of branches, this one included; tensors made in it are not known outside
-        self.depth = len(trace.journals) + (parent is not None)
+        self.depth: int = 0 if parent is None else parent.depth + 1
         self.params: list[int] = []
         self.outer: dict[int, int] = {}
         self._inner: dict[tuple[int, int], int] = {}
@@ -118,6 +118,7 @@ class StagedBuilder(GraphBuilder):
     def made(self, value: Tensor) -> None:
         """An eager tensor was made while compiling: it is a constant."""
         self.trace.fresh[id(value)] = value
+        self.trace.born[id(value)] = self.depth
 
     # ---- taking back --------------------------------------------------------------------------
 

@@ -222,7 +222,7 @@ def _entered(t: Trace, f: Function, args: tuple[Any, ...], kwargs: dict[str, Any
     from .recursion import Recursive
     from .statements import run_block
 
-    frame = Frame(f, len(t.journals))
+    frame = Frame(f, t.builder.depth)
     _bind(f, frame, args, kwargs)
     t.frames.append(frame)
     span = t.builder.span

@@ -420,7 +420,7 @@ def _comprehend(t: Trace, frame: Frame, node: Any, add: Callable[[Frame], None])
     names = getattr(node, "_duograph_names", None)
     if names is None:
         names = node._duograph_names = local_names(node)[0]
-    _generators(t, frame.inner(names, len(t.journals)), frame, node.generators, add)
+    _generators(t, frame.inner(names, t.builder.depth), frame, node.generators, add)
 
 
 def _generators(t: Trace, inner: Frame, source: Frame, generators: Any, add: Any) -> None:

@@ -58,7 +58,7 @@ class Frame:
     Attributes:
         source: the function's.
         vars: its local names that are bound.
-        depth: how many branches were open when it began; names bound at that depth need no journal.
+        depth: of the graph in which it began.
         node: the statement or call that is being evaluated.
     """
 
@@ -256,10 +256,7 @@ def store(t: Trace, frame: Frame, name: str, value: Any) -> None:
             write_outside(t, "cell", cell, None, value, name)
             return
     assert target is not None
-    if len(t.journals) > target.depth:
-        t.set_item(target.vars, name, value)
-    else:
-        target.vars[name] = value
+    t.set_item(target.vars, name, value)
 
 
 def remove(t: Trace, frame: Frame, name: str) -> None:

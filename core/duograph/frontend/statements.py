@@ -346,7 +346,7 @@ class _LoopState:
     """How a loop stands, as places that branches and loops can write: broke, returned, with what."""
 
     def __init__(self, t: Trace) -> None:
-        self.vars = Local(len(t.journals))
+        self.vars = Local(t.builder.depth)
         self.vars.update({"*brk": False, "*ret": False, "*value": NOTHING})
 
     def note(self, t: Trace, flow: Flow) -> None:
@@ -526,7 +526,7 @@ def _unrolled(t: Trace, frame: Frame, node: ast.For, items: Any) -> Flow:
 def _graph_for(t: Trace, frame: Frame, node: ast.For, items: GraphRange) -> Flow:
     """`for i in range(n)` with an n that is known only when the graph runs."""
     state = _LoopState(t)
-    counter = Local(len(t.journals))
+    counter = Local(t.builder.depth)
     counter["next"] = items.start
 
     def turn() -> Any:

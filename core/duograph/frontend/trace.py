@@ -141,17 +141,17 @@ class Trace:
     def note_own(self, value: Any) -> Any:
         """An object was made while compiling: nobody outside has it."""
         self.own[id(value)] = value
-        self.born[id(value)] = len(self.journals)
+        self.born[id(value)] = self.builder.depth
         return value
 
     def inside(self, location: Any, before: Any, depth: int) -> bool:
-        """Whether a location was made within a branch that began when `depth` branches were open."""
+        """Whether a location was made in the graph of this depth, or in one inside it."""
         kind, owner, _ = location
         if isinstance(owner, Local):
-            return owner.depth > depth
+            return owner.depth >= depth
         if kind == "tensor":
-            return bool(before._builder.depth > depth)
-        return self.born.get(id(owner), 0) > depth
+            return bool(before._builder.depth >= depth)
+        return self.born.get(id(owner), 0) >= depth
 
     def touch(self, kind: str, owner: Any, name: Any = None) -> None:
         """A location is about to be written: remember what it holds, once per open branch."""
@@ -195,23 +195,49 @@ class Trace:
         Returns:
             the result, and per location (location, value at the end).
         """
-        depth = len(self.journals)
         self.journals.append({})
         result: Any = None
+        changes: dict[Any, tuple[Any, Any]] = {}
         try:
             with child.current():
-                result = settled(run())
+                result = run()
+                for key, (location, before) in self.journals[-1].items():
+                    if not self.inside(location, before, child.depth):
+                        changes[key] = (location, read_location(*location))
+                result = self.settled(changes, result)
+                for key, (location, value) in changes.items():
+                    changes[key] = (location, self.settled(changes, value))
         finally:
-            journal = self.journals.pop()
-            kept = [
-                (key, location, before)
-                for key, (location, before) in journal.items()
-                if not self.inside(location, before, depth)
-            ]
-            changes = {key: (location, read_location(*location)) for key, location, _ in kept}
-            for _, location, before in reversed(kept):
-                write_location(location, before)
+            for location, before in reversed(list(self.journals.pop().values())):
+                if not self.inside(location, before, child.depth):
+                    write_location(location, before)
         return result, changes
+
+    def settled(self, changes: dict[Any, tuple[Any, Any]], value: Any) -> Any:
+        """What a value is where a branch with these changes ends: a tensor that it wrote in place is what it became."""
+        if isinstance(value, GraphTensor):
+            found = changes.get(("tensor", id(value), None))
+            return value if found is None else found[1]
+        if isinstance(value, Tensor):
+            slot = self.slots.get(id(value))
+            if slot is None:
+                return value
+            found = changes.get(("slot", id(slot), None))
+            if found is None and slot.fresh and slot.current is not slot.incoming:
+                return self.builder.bring(slot.current)  # made and written in the branch
+            return value if found is None else found[1]
+        if isinstance(value, Flow):
+            return dataclasses.replace(value, value=self.settled(changes, value.value))
+        if type(value) is dict:
+            return {k: self.settled(changes, v) for k, v in value.items()}
+        if type(value) in (tuple, list) or hasattr(value, "_fields"):
+            items = [self.settled(changes, v) for v in value]
+            if all(a is b for a, b in zip(items, value)):
+                return value
+            if isinstance(value, list):
+                return items
+            return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+        return value
 
     # ---- tensors from outside -----------------------------------------------------------------
 
@@ -227,6 +253,7 @@ class Trace:
                 self.inputs.append(("state", tensor))
             incoming = self.root.tensor(incoming._id)
             found = self.slots[id(tensor)] = Slot(tensor, incoming, incoming, fresh)
+            self.born[id(found)] = self.born.get(id(tensor), 0) if fresh else 0
         return found
 
     def state_value(self, tensor: Tensor) -> Any:
@@ -301,17 +328,6 @@ class Trace:
             self.inputs.append((kind, (owner, name)))
             self.scalars[key] = found
         return self.root.tensor(found._id)
-
-
-def settled(value: Any) -> Any:
-    """A result whose tensors no longer change when names are taken back."""
-    if isinstance(value, GraphTensor):
-        return value._builder.tensor(value._id)
-    if type(value) is tuple:
-        return tuple([settled(v) for v in value])
-    if isinstance(value, Flow):
-        return dataclasses.replace(value, value=settled(value.value))
-    return value
 
 
 def read_location(kind: str, owner: Any, name: Any) -> Any:
