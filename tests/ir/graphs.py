@@ -120,3 +120,34 @@ def _node(node: Any, graph: Graph, operands: list[Any]) -> Any:
     if name == "host_call":
         return attributes["run"].function(*operands)
     return call_op(node.op, tuple(operands), attributes)
+
+
+# ---- text ---------------------------------------------------------------------------------------
+
+
+def show(graph: Graph) -> str:
+    """The graph, and those inside it, as indented text; values are numbered in the order of their definition."""
+    return "\n".join(_lines(graph, "graph"))
+
+
+def _lines(graph: Graph, title: str) -> list[str]:
+    names: dict[int | None, str] = {i: f"%{i}" for i in range(graph.n_params)}
+    names[None] = "none"
+    lines = [f"{title}({', '.join(f'{names[i]}: {graph.types[i]}' for i in range(graph.n_params))})"]
+    for node in graph.nodes:
+        args = [names[i] for i in node.operands]
+        inner: list[str] = []
+        for key, value in node.attributes.items():
+            if isinstance(value, Graph):
+                inner += _lines(value, key)
+            elif isinstance(value, tuple) and value and isinstance(value[0], Graph):
+                for k, g in enumerate(value):
+                    inner += _lines(g, str(k))
+            else:
+                args.append(f"{key}={value!r}")
+        for r in node.results:
+            names[r] = f"%{len(names) - 1}"
+        left = ", ".join(names[r] for r in node.results)
+        lines.append(f"  {left} = {node.op.name}({', '.join(args)})")
+        lines += [f"    {line}" for line in inner]
+    return [*lines, f"  return {', '.join(names[i] for i in graph.outputs)}"]

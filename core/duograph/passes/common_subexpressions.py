@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 from ..ir.graph import FrozenArray, Graph, GraphNode
+from .subgraphs import HOLDERS, Done, has_effects, mapped
 
 __all__ = ["merge_common_subexpressions"]
 
@@ -19,27 +20,42 @@ def merge_common_subexpressions(graph: Graph) -> Graph:
       %3 = add(%1, %2) : float32[3]              %3 = add(%1, %1) : float32[3]
     ```
     """
-    same: dict[int, int] = {}
+    return _merged(graph, {}, {})
+
+
+def _merged(graph: Graph, done: Done, effects: dict[Graph, bool]) -> Graph:
+    same: dict[int | None, int] = {}
     seen: dict[Any, GraphNode] = {}
     kept: list[GraphNode] = []
     for node in graph.nodes:
-        operands = tuple(None if i is None else same.get(i, i) for i in node.operands)
-        key = _key(node, operands)
-        first = None if node.op.effects else seen.get(key)
-        if first is not None:
-            same.update(zip(node.results, first.results, strict=True))
-            continue
-        if operands != node.operands:
+        operands = node.operands
+        if same and not same.keys().isdisjoint(operands):
+            operands = tuple([None if i is None else same.get(i, i) for i in operands])
+        holder = node.op.name in HOLDERS
+        if not (has_effects(node, effects) if holder else node.op.effects):
+            key = (node.op, operands, *map(_key, node.attributes.items()))
+            first = seen.setdefault(key, node)
+            if first is not node:
+                same.update(zip(node.results, first.results))
+                continue
+        if holder:
+            attributes = mapped(
+                node.attributes, lambda inner: _merged(inner, done, effects), done
+            )
+            node = dataclasses.replace(node, operands=operands, attributes=attributes)
+        elif operands is not node.operands:
             node = dataclasses.replace(node, operands=operands)
-        seen[key] = node
         kept.append(node)
-    outputs = tuple(same.get(i, i) for i in graph.outputs)
-    return dataclasses.replace(graph, nodes=kept, outputs=outputs)
+    outputs = tuple([same.get(i, i) for i in graph.outputs])
+    return Graph(graph.n_params, graph.types, kept, outputs, graph.single)
 
 
-def _key(node: GraphNode, operands: tuple[int | None, ...]) -> Any:
-    attributes = tuple(
-        (k, id(v) if isinstance(v, FrozenArray) else v, repr(v) if isinstance(v, float) else None)
-        for k, v in node.attributes.items()
-    )
-    return node.op, operands, attributes
+def _key(item: tuple[str, Any]) -> Any:
+    """An attribute as part of a key: 1.0 is not 1, and 0.0 not -0.0."""
+    value = item[1]
+    kind = value.__class__
+    if kind is float or kind is complex:
+        return kind, repr(value)
+    if kind is tuple and not any(isinstance(v, Graph) for v in value):
+        return tuple([_key(("", v)) for v in value])
+    return kind, id(value) if kind is FrozenArray else value

@@ -1,10 +1,16 @@
-"""Removes nodes that no result needs. Nodes with effects stay."""
+"""Removes nodes that no result needs, and of control flow the results, carries and operands that nobody needs.
+
+Nodes with effects stay.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from ..ir.graph import Graph, live_nodes
+from ..ir.graph import Graph, GraphNode
+from .subgraphs import HOLDERS, Done, has_effects, mapped, renumbered
 
 __all__ = ["remove_dead_code"]
 
@@ -20,4 +26,93 @@ def remove_dead_code(graph: Graph) -> Graph:
     }
     ```
     """
-    return dataclasses.replace(graph, nodes=live_nodes(graph.nodes, set(graph.outputs)))
+    return _Removal().whole(graph)
+
+
+class _Removal:
+    """One run of the pass.
+
+    Attributes:
+        done: what was made of graphs that keep their parameters and results.
+        cut: of graphs that lose some, by the outputs that are needed: live nodes and parameters.
+    """
+
+    def __init__(self) -> None:
+        self.done: Done = {}
+        self.cut: dict[Any, tuple[list[GraphNode], frozenset[int]]] = {}
+        self.made: dict[Any, Graph] = {}
+        self.effects: dict[Graph, bool] = {}
+
+    def whole(self, graph: Graph) -> Graph:
+        """The graph with all its parameters and results."""
+        nodes, _ = self.live(graph, graph.outputs)
+        return Graph(graph.n_params, graph.types, nodes, graph.outputs, graph.single)
+
+    def live(self, graph: Graph, wanted: Iterable[int]) -> tuple[list[GraphNode], frozenset[int]]:
+        """The nodes that these values need, in order, and the parameters that are used."""
+        key = (graph, tuple(wanted))
+        found = self.cut.get(key)
+        if found is None:
+            needed: set[int | None] = set(key[1])
+            kept: list[GraphNode] = []
+            for node in reversed(graph.nodes):
+                if not needed.isdisjoint(node.results) or has_effects(node, self.effects):
+                    if node.op.name in HOLDERS:
+                        node = self.reduced(node, needed)
+                    kept.append(node)
+                    needed.update(node.operands)
+            kept.reverse()
+            used = frozenset(i for i in range(graph.n_params) if i in needed)
+            found = self.cut[key] = (kept, used)
+        return found
+
+    def reduced(self, node: GraphNode, needed: set[int | None]) -> GraphNode:
+        """A node that runs graphs, without what nobody needs."""
+        wanted = [k for k, r in enumerate(node.results) if r in needed]
+        if node.op.name == "switch":
+            return self._switch(node, wanted)
+        if node.op.name == "while_loop":
+            return self._while(node, wanted)
+        attributes = mapped(node.attributes, self.whole, self.done)
+        return dataclasses.replace(node, attributes=attributes)
+
+    def _part(
+        self, graph: Graph, params: Sequence[int], outputs: Sequence[int]
+    ) -> Graph:
+        """The graph with these parameters and outputs alone."""
+        key = (graph, tuple(params), tuple(outputs))
+        found = self.made.get(key)
+        if found is None:
+            nodes, _ = self.live(graph, outputs)
+            found = self.made[key] = renumbered(graph, list(params), nodes, list(outputs))
+        return found
+
+    def _switch(self, node: GraphNode, wanted: list[int]) -> GraphNode:
+        branches: tuple[Graph, ...] = node.attributes["branches"]
+        used: set[int] = set()
+        for b in branches:
+            used |= self.live(b, [b.outputs[k] for k in wanted])[1]
+        params = sorted(used)
+        made = tuple([self._part(b, params, [b.outputs[k] for k in wanted]) for b in branches])
+        operands = (node.operands[0], *(node.operands[i + 1] for i in params))
+        results = tuple([node.results[k] for k in wanted])
+        return GraphNode(node.op, operands, {"branches": made}, results, False, node.span)
+
+    def _while(self, node: GraphNode, wanted: list[int]) -> GraphNode:
+        body: Graph = node.attributes["body"]
+        n: int = node.attributes["n_carry"]
+        carries = set(wanted)
+        while True:  # a carry is needed by a result, or by what the next turn computes for one
+            outputs = [body.outputs[0], *(body.outputs[k + 1] for k in sorted(carries))]
+            _, used = self.live(body, outputs)
+            more = {i for i in used if i < n} - carries
+            if not more:
+                break
+            carries |= more
+        kept = sorted(carries)
+        params = [*kept, *(i for i in sorted(used) if i >= n)]
+        made = self._part(body, params, outputs)
+        operands = (node.operands[0], *(node.operands[i + 1] for i in params))
+        results = tuple([node.results[k] for k in kept])
+        attributes = {"body": made, "n_carry": len(kept)}
+        return GraphNode(node.op, operands, attributes, results, False, node.span)

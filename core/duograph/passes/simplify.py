@@ -5,90 +5,21 @@ Every rule keeps the value bit for bit: there is no x + 0.0 -> x here (-0.0 + 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..dtype import DType
-from ..ir.builder import GraphBuilder, GraphTensor
-from ..ir.graph import Graph, GraphNode
+from ..ir.builder import GraphTensor
+from ..ir.graph import Graph
+from .rewriting import RULES, Context, Rule, again, operand, rewrite, rule
 
 __all__ = ["simplify", "RULES"]
 
 
-class Context:
-    """The graph being rewritten: which node made a value of the new graph."""
-
-    def __init__(self) -> None:
-        self.builder = GraphBuilder()
-        self.maker: dict[int, GraphNode] = {}
-
-    def made_by(self, x: GraphTensor, op: str) -> GraphNode | None:
-        """The node that made `x`, if it is a call of that op."""
-        node = self.maker.get(x._id)
-        return node if node is not None and node.op.name == op else None
-
-    def number(self, x: GraphTensor) -> Any:
-        """The value of `x` when it is the same number everywhere, else None."""
-        node = self.made_by(x, "fill")
-        return None if node is None else node.attributes["value"]
-
-
-Rule = Callable[[Context, tuple[Any, ...], dict[str, Any]], Any]
-RULES: dict[str, list[Rule]] = {}
-
-
-def rule(*ops: str) -> Callable[[Rule], Rule]:
-    """Enter a rewrite under the ops it looks at. It returns the value that stands for the call, or None."""
-
-    def enter(function: Rule) -> Rule:
-        for name in ops:
-            RULES.setdefault(name, []).append(function)
-        return function
-
-    return enter
-
-
 def simplify(graph: Graph) -> Graph:
-    """Rebuild the graph, each call through the rules of its op until none fits."""
-    context = Context()
-    builder = context.builder
-    env: dict[int, GraphTensor | None] = {
-        i: builder.parameter(graph.types[i]) for i in range(graph.n_params)
-    }
-    for node in graph.nodes:
-        operands = tuple(None if i is None else env[i] for i in node.operands)
-        found = _apply(context, node, operands)
-        made = (found,) if node.single else found
-        env.update(zip(node.results, made, strict=True))
-    outputs = tuple(env[i] for i in graph.outputs)
-    return builder.finish(outputs[0] if graph.single else outputs)
-
-
-def _apply(context: Context, node: GraphNode, operands: tuple[Any, ...]) -> Any:
-    for rewrite in RULES.get(node.op.name, ()):
-        found = rewrite(context, operands, dict(node.attributes))
-        if found is not None:
-            return found
-    out = context.builder.append(node.op, operands, node.attributes)
-    made = context.builder.nodes[-1]
-    for i in made.results:
-        context.maker[i] = made
-    return out
-
-
-def _again(context: Context, node: GraphNode, operands: tuple[Any, ...], **attributes: Any) -> Any:
-    """The op of `node` with other operands and attributes, through the rules."""
-    from dataclasses import replace
-
-    return _apply(context, replace(node, attributes={**node.attributes, **attributes}), operands)
-
-
-def _operand(context: Context, node: GraphNode, k: int = 0) -> GraphTensor:
-    i = node.operands[k]
-    assert i is not None
-    return context.builder.tensor(i)
+    """Rebuild the graph, each call through the rules of its op: those here, in `inline.py` and in `folding.py`."""
+    return rewrite(graph, {})
 
 
 # ---- calls that do nothing ----------------------------------------------------------------------
@@ -109,14 +40,14 @@ def _cast(context: Context, operands: tuple[Any, ...], attributes: dict[str, Any
         return x
     inner = context.made_by(x, "cast")
     if inner is not None:
-        source = _operand(context, inner)
+        source = operand(context, inner)
         if source.dtype is dtype and _holds(x.dtype, dtype):
             return source
     number = context.made_by(x, "fill")
     if number is not None:
         with np.errstate(all="ignore"):
             value = np.array(number.attributes["value"], x.dtype.np).astype(dtype.np).item()
-        return _again(context, number, (), value=value, dtype=dtype)
+        return again(context, number, (), value=value, dtype=dtype)
     return None
 
 
@@ -137,7 +68,7 @@ def _reshape(context: Context, operands: tuple[Any, ...], attributes: dict[str, 
         return x
     inner = context.made_by(x, "reshape")
     if inner is not None:
-        return _again(context, inner, (_operand(context, inner),), shape=attributes["shape"])
+        return again(context, inner, (operand(context, inner),), shape=attributes["shape"])
     return None
 
 
@@ -152,7 +83,7 @@ def _transpose(context: Context, operands: tuple[Any, ...], attributes: dict[str
     if inner is not None:
         first = inner.attributes["perm"]
         composed = tuple(first[i] for i in perm)
-        return _again(context, inner, (_operand(context, inner),), perm=composed)
+        return again(context, inner, (operand(context, inner),), perm=composed)
     return None
 
 
@@ -165,7 +96,7 @@ def _broadcast(context: Context, operands: tuple[Any, ...], attributes: dict[str
         return x
     number = context.made_by(x, "fill")
     if number is not None:
-        return _again(context, number, (), shape=shape)
+        return again(context, number, (), shape=shape)
     return None
 
 
@@ -188,7 +119,7 @@ def _concat(context: Context, operands: tuple[Any, ...], attributes: dict[str, A
 def _neg(context: Context, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
     """neg(neg(x)) -> x"""
     inner = context.made_by(operands[0], "neg")
-    return None if inner is None else _operand(context, inner)
+    return None if inner is None else operand(context, inner)
 
 
 def _is(context: Context, x: GraphTensor, value: float) -> bool:
@@ -213,6 +144,25 @@ def _div(context: Context, operands: tuple[Any, ...], attributes: dict[str, Any]
     """x / 1 -> x, where the shape stays"""
     x, y = operands
     return x if x.shape == _shape(x, y) and _is(context, y, 1) else None
+
+
+@rule("add")
+def _add(context: Context, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
+    """x + -0.0 -> x, and -0.0 + x, where the shape stays; exact, unlike x + 0.0. Of integers also x + 0 -> x"""
+    x, y = operands
+    out = _shape(x, y)
+    for a, b in ((x, y), (y, x)):
+        if a.shape == out and _is_nothing(context, b):
+            return a
+    return None
+
+
+def _is_nothing(context: Context, x: GraphTensor) -> bool:
+    """Whether adding `x` changes no bit: a complex one would."""
+    number = context.number(x)
+    if number is None or number != 0 or x.dtype.kind not in "fiu":
+        return False
+    return x.dtype.kind != "f" or str(number).startswith("-")
 
 
 @rule("sub")
@@ -251,7 +201,7 @@ def _fold(name: str) -> Rule:
                 np.array(a.attributes["value"], x.dtype.np),
                 np.array(b.attributes["value"], y.dtype.np),
             )
-        return _again(context, a, (), value=float(value))
+        return again(context, a, (), value=float(value))
 
     fold.__doc__ = f"{name}(number, number) -> number"
     return fold

@@ -1,0 +1,80 @@
+"""How a pass reaches the graphs that nodes hold: every graph once, wherever it occurs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..ir.graph import Graph, GraphNode, NamedGraph
+
+__all__ = ["HOLDERS", "Done", "mapped", "has_effects", "renumbered"]
+
+# Ops whose attributes are graphs.
+HOLDERS = frozenset({"switch", "while_loop", "call", "custom_call"})
+
+# What a pass made of the graphs that it has seen.
+Done = dict[Any, Any]
+
+
+def mapped(
+    attributes: Mapping[str, Any], step: Callable[[Graph], Graph], done: Done
+) -> Mapping[str, Any]:
+    """The attributes with `step` applied to every graph in them. Named graphs are made anew: others may hold them."""
+    return {k: _value(v, step, done) for k, v in attributes.items()}
+
+
+def _value(value: Any, step: Callable[[Graph], Graph], done: Done) -> Any:
+    if isinstance(value, Graph):
+        found = done.get(value)
+        if found is None:
+            found = done[value] = step(value)
+        return found
+    if isinstance(value, NamedGraph):
+        if value in done or value.graph is None:
+            return done.get(value, value)
+        made = done[value] = NamedGraph(value.name, value.result_types)
+        made.effects = value.effects
+        made.graph = step(value.graph)
+        return made
+    if value.__class__ is tuple and value and isinstance(value[0], Graph):
+        return tuple([_value(v, step, done) for v in value])
+    return value
+
+
+def has_effects(node: GraphNode, known: dict[Graph, bool]) -> bool:
+    """Whether running the node does anything besides returning values; `known` remembers it of graphs."""
+    if node.op.name not in HOLDERS:
+        return bool(node.op.effects)
+    target = node.attributes.get("target")
+    if isinstance(target, NamedGraph):
+        return bool(target.effects)
+    for graph in node.graphs:
+        found = known.get(graph)
+        if found is None:
+            found = known[graph] = any(has_effects(n, known) for n in graph.nodes)
+        if found:
+            return True
+    return False
+
+
+def renumbered(
+    graph: Graph, params: list[int], nodes: list[GraphNode], outputs: list[int]
+) -> Graph:
+    """Some nodes of a graph, and some of its parameters, as a graph of its own numbering."""
+    number: dict[Any, Any] = {i: k for k, i in enumerate(params)}
+    number[None] = None
+    types = [graph.types[i] for i in params]
+    made: list[GraphNode] = []
+    for node in nodes:
+        first = len(types)
+        operands = tuple([number[i] for i in node.operands])
+        for r in node.results:
+            number[r] = len(types)
+            types.append(graph.types[r])
+        results = tuple(range(first, len(types)))
+        if operands != node.operands or results != node.results:
+            node = GraphNode(
+                node.op, operands, node.attributes, results, node.single, node.span
+            )
+        made.append(node)
+    return Graph(len(params), types, made, tuple([number[i] for i in outputs]), graph.single)
