@@ -593,3 +593,21 @@ def list_from_before_changed_in_a_loop(x):
         last[1] = x
         x = x - 1
     return last
+
+
+@case("8.7", "S", [(f(1), f(1)), (f(1), f(9)), (f(-1), f(1))], raises=(None, UnboundLocalError, None))
+def name_bound_by_a_loop_in_a_branch(x, y):
+    if x > 0:
+        while y < 3:
+            z = y
+            y = y + 1
+    else:
+        z = x
+    return z
+
+
+@case("8.7", "S", [(i(3),), (i(0),)], raises=(None, UnboundLocalError))
+def loop_variable_after_a_loop_of_tensor_length(n):
+    for k in range(n):
+        pass
+    return k

@@ -17,7 +17,7 @@ from ..types import BOOL, FLOAT, INT, OBJECT, HostType
 from .captures import same
 from .host import constant_call
 from .trace import MISSING, Trace
-from .values import NOTHING, Choice, Flow, Undefined
+from .values import NOTHING, Choice, Flow, Maybe, Undefined
 
 __all__ = ["select", "truth", "negated", "as_flag", "Exports", "describe", "filler"]
 
@@ -150,7 +150,10 @@ def describe(value: Any) -> str:
 class Join:
     """Joins values of branch 0 (else) and branch 1 (then)."""
 
-    def __init__(self, t: Trace, cond: Any, builders: list[Any], names: tuple[str, str]) -> None:
+    def __init__(
+        self, t: Trace, cond: Any, builders: list[Any], names: tuple[str, str], late: bool = False
+    ) -> None:
+        self.late = late  # whether a name that only one branch binds may be read after it
         self.t = t
         self.cond = cond
         self.exports = Exports(builders)
@@ -172,8 +175,10 @@ class Join:
             return self._tensors(a, b, what)
         if a is NOTHING or b is NOTHING:
             return self.only(b, 1) if a is NOTHING else self.only(a, 0)
-        if a is MISSING or b is MISSING or isinstance(a, Undefined) or isinstance(b, Undefined):
-            return self._undefined(a, b, what)
+        if isinstance(a, Maybe) or isinstance(b, Maybe):
+            return self._maybe(a, b, what)
+        if not _defined(a) or not _defined(b):
+            return self._maybe(a, b, what) if self.late else self._undefined(a, b, what)
         ka, kb = kind_of(a), kind_of(b)
         if ka is not None and kb is not None and ka is kb:
             if (
@@ -226,6 +231,19 @@ class Join:
         if isinstance(lost, Undefined):
             return lost
         return Undefined(what, where)
+
+    def _maybe(self, a: Any, b: Any, what: str) -> Any:
+        """A name that may not be bound: reading it checks that when the graph runs."""
+        if not _defined(a) and not _defined(b):
+            return self._undefined(a, b, what)
+        bound = [x.bound if isinstance(x, Maybe) else _defined(x) for x in (a, b)]
+        values = [x.value if isinstance(x, Maybe) else x for x in (a, b)]
+        if all(map(_defined, values)):
+            value = self.value(values[0], values[1], what)
+        else:
+            k = 1 if _defined(values[1]) else 0
+            value = self.only(values[k], k)
+        return Maybe(what, value, self.flag(bound[0], bound[1]))
 
     def only(self, value: Any, k: int) -> Any:
         """A value of branch k; nobody reads it when the other one ran."""
@@ -292,6 +310,9 @@ def fill_in(template: Any, results: Any) -> Any:
         return type(template)(*items) if hasattr(template, "_fields") else tuple(items)
     if isinstance(template, dict):
         return {k: fill_in(v, results) for k, v in template.items()}
+    if isinstance(template, Maybe):
+        value, bound = fill_in(template.value, results), fill_in(template.bound, results)
+        return Maybe(template.name, value, bound)
     if isinstance(template, Flow):
         parts = (template.ret, template.brk, template.cont, template.value)
         return Flow(*(fill_in(v, results) for v in parts), dead=template.dead)
@@ -306,6 +327,7 @@ def select(
     what: str,
     names: tuple[str, str] = ("else", "if"),
     own: Any = None,
+    late: bool = False,
 ) -> Any:
     """Evaluate both branches apart and join their results and what they wrote.
 
@@ -314,12 +336,13 @@ def select(
         then, orelse: return a value, or both a `Flow`.
         what: names the result in messages.
         own: the variables of the function that evaluates this; a branch that returns from it leaves them behind.
+        late: reading a name that one branch binds is checked when the graph runs (a walrus in an expression).
     """
     branches = [t.apart(lambda: _reached(orelse)), t.apart(lambda: _reached(then))]
     builders = [b[0] for b in branches]
     results = [b[1] for b in branches]
     changes = [b[2] for b in branches]
-    join = Join(t, cond, builders, names)
+    join = Join(t, cond, builders, names, late)
     gone = [isinstance(r, Flow) and r.dead for r in results]
     left = [isinstance(r, Flow) and r.ret is True for r in results]
     if all(gone):

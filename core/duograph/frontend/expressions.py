@@ -211,7 +211,8 @@ def _conditions(t: Trace, frame: Frame, nodes: list[Any], conjunction: bool) -> 
     def short() -> Any:
         return as_flag(not conjunction)
 
-    return select(t, first, *((rest, short) if conjunction else (short, rest)), "the condition")
+    then, orelse = (rest, short) if conjunction else (short, rest)
+    return select(t, first, then, orelse, "the condition", late=True)
 
 
 def _chained(t: Trace, frame: Frame, left: Any, rest: list[Any]) -> Any:
@@ -228,6 +229,7 @@ def _chained(t: Trace, frame: Frame, left: Any, rest: list[Any]) -> Any:
         lambda: as_flag(_chained(t, frame, right, rest[1:])),
         lambda: as_flag(False),
         "the condition",
+        late=True,
     )
 
 
@@ -265,7 +267,8 @@ def _chain(t: Trace, frame: Frame, nodes: list[Any], conjunction: bool) -> Any:
 
     what = "the value of `and`" if conjunction else "the value of `or`"
     names = ("left", "right") if conjunction else ("right", "left")
-    return select(t, cond, *((rest, short) if conjunction else (short, rest)), what, names)
+    then, orelse = (rest, short) if conjunction else (short, rest)
+    return select(t, cond, then, orelse, what, names, late=True)
 
 
 @expression(ast.IfExp)

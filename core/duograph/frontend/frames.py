@@ -128,8 +128,8 @@ def _unbound(t: Trace, frame: Frame, name: str, value: Any) -> Any:
         def check(bound: Any) -> None:
             if not bound:
                 raise UnboundLocalError(
-                    f"local variable '{where}' referenced before assignment: only a loop binds it, and the "
-                    f"loop did not run"
+                    f"local variable '{where}' referenced before assignment: what binds it, a loop or a part of a "
+                    f"condition, did not run"
                 )
 
         note_effect(t, check, (value.bound,), "check_bound")

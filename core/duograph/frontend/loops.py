@@ -14,6 +14,8 @@ from ..types import TensorType
 from .branches import _label, as_flag, describe, filler
 from .builder import StagedBuilder
 from .captures import same
+from .frames import Function
+from .host import depends_on_graph
 from .trace import MISSING, Trace, read_location
 from .values import NOTHING, Maybe, Undefined
 
@@ -158,7 +160,7 @@ def _after(kind: Any, results: Any, name: str, ran: Any) -> Any:
 
 def _alike(a: Any, b: Any) -> bool:
     if isinstance(a, _Constant) and isinstance(b, _Constant):
-        return same(a.value, b.value)
+        return same(a.value, b.value) or _same_function(a.value, b.value)
     if type(a) is not type(b):
         return False
     if isinstance(a, dict):
@@ -168,6 +170,17 @@ def _alike(a: Any, b: Any) -> bool:
     if isinstance(a, _Late):
         return _alike(a.kind, b.kind)
     return bool(a == b)
+
+
+def _same_function(a: Any, b: Any) -> bool:
+    """Whether both are what one `def` or `lambda` gives, at different turns."""
+    return (
+        isinstance(a, Function)
+        and isinstance(b, Function)
+        and a.source.node is b.source.node
+        and a.parent is b.parent
+        and not depends_on_graph((a.defaults, a.kw_defaults, b.defaults, b.kw_defaults))
+    )
 
 
 def graph_loop(t: Trace, predicate: Any, step: Callable[[], Any], ran: Any) -> None:

@@ -72,7 +72,7 @@ class Choice:
 
 
 class Maybe:
-    """A name that a loop binds which may not have run: reading it checks that when the graph runs."""
+    """A name bound by something that may not have run: reading it checks that when the graph runs."""
 
     def __init__(self, name: str, value: Any, bound: Any) -> None:
         self.name = name
