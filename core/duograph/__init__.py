@@ -49,9 +49,9 @@ _NAMES = {
     "run_check": "installation",
     "constexpr": "ops",
     "initializer": "common.initializer",
-    "jit": "compiler", "ms_function": "compiler", "jit_class": "compiler", "ms_class": "compiler", "JitConfig": "compiler",
-    "mutable": "compiler",
-    "lazy_inline": "compiler", "no_inline": "compiler", "jit_stats": "compiler", "check_parity": "parity",
+    "jit": "compiler", "ms_function": "compiler", "jit_class": "compiler", "ms_class": "compiler",
+    "JitConfig": "compiler", "mutable": "compiler", "lazy_inline": "compiler", "no_inline": "compiler",
+    "jit_stats": "compiler", "check_parity": "parity",
 }  # fmt: skip
 
 # What waits for the graph compiler: asking for it says so.

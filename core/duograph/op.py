@@ -49,6 +49,7 @@ class Builder(Protocol):
 
 class _ThreadState(threading.local):
     builder: Builder | None = None
+    call_depth: int = 0  # of named graphs that call each other
 
 
 thread_state = _ThreadState()
@@ -161,6 +162,7 @@ class Op:
         is_composite: True when the defining function has a body made of ops.
         differentiable: False when no operand ever has a gradient (comparisons, argmax).
         host: True when the size of the result depends on values; runs on the host.
+        graph_only: True for what only graphs have (control flow, host values): no name in `ops`, no backend.
     """
 
     def __init__(
@@ -180,6 +182,7 @@ class Op:
         differentiable: bool = True,
         host: bool = False,
         elementwise: bool = False,
+        graph_only: bool = False,
     ) -> None:
         self.name = name
         self.__name__ = name
@@ -200,6 +203,7 @@ class Op:
         self.differentiable = differentiable
         self.host = host
         self.elementwise = elementwise
+        self.graph_only = graph_only
         self.is_composite = composite
         self.body: Callable[..., Any] | None = function if composite else None
         self.table: dict[Any, Callable[..., Any]] = {}
@@ -561,7 +565,7 @@ def op(
         promote: ``"common"`` casts operands to their common dtype first, ``"float"`` also makes
         integers float32.
         promote_from: index of the first operand that takes part (1 for select).
-        effects, differentiable, host, elementwise: see `Op`.
+        effects, differentiable, host, elementwise, graph_only: see `Op`.
 
     Raises:
         ValueError: an op of that name exists.

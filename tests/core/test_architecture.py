@@ -21,13 +21,14 @@ LAYERS = [
     ("tensor", "parameter"),
     ("ir",),
     ("random_state",),
-    ("passes", "frontend"),
+    ("passes",),
     ("autodiff", "runtime"),
     ("ops",),
-    ("common", "jit"),
+    ("common",),
     ("nn", "dataset", "amp", "communication"),
+    ("frontend", "compiler"),
     ("train",),
-    ("compat", "cli", "conformance", "numpy", "log", "utils", "installation", "check_parity"),
+    ("compat", "cli", "conformance", "numpy", "log", "utils", "installation", "parity"),
 ]
 RANK = {name: i for i, row in enumerate(LAYERS) for name in row}
 VENDORS = {"cffi", "pyopencl", "cuda", "torch", "jax", "mindspore", "cupy", "duograph_cpu",

@@ -145,7 +145,7 @@ class GraphPlan:
         self.device = device
         self.name = name
         self.n_results = len(graph.outputs)
-        self.result_types = tuple(graph.types[i] for i in graph.outputs)
+        self.result_types: tuple[Any, ...] = tuple(graph.types[i] for i in graph.outputs)
         # all cotangents present decides the residuals: any fewer need no more of them
         full = tuple(True for _ in graph.outputs)
         self.full = linearize(graph, wanted, full)
@@ -204,7 +204,7 @@ class GraphPlan:
     def _through_door(
         self, node: Node, lin: Linearized, residuals: Sequence[Any], given: Sequence[Any]
     ) -> Sequence[Any]:
-        types = [lin.forward.types[i] for i in lin.residuals]
+        types: list[Any] = [lin.forward.types[i] for i in lin.residuals]
         values = []
         for r, t in zip(residuals, types, strict=True):
             if isinstance(r, OwnResult):
@@ -262,7 +262,7 @@ def _constants(node: GraphNode, graph: Graph, device: Device) -> list[Tensor]:
     """The results of a node without operands, made on a device."""
     key = (node.op, node.op.key((), node.attributes), device)
     call = _makers.get(key)
-    types = [graph.types[i] for i in node.results]
+    types: list[Any] = [graph.types[i] for i in node.results]
     if call is None:
         ids = tuple(range(len(types)))
         alone = dataclasses.replace(node, results=ids)

@@ -314,8 +314,11 @@ def fill_in(template: Any, results: Any) -> Any:
         value, bound = fill_in(template.value, results), fill_in(template.bound, results)
         return Maybe(template.name, value, bound)
     if isinstance(template, Flow):
-        parts = (template.ret, template.brk, template.cont, template.value)
-        return Flow(*(fill_in(v, results) for v in parts), dead=template.dead)
+        ret, brk, cont, value = (
+            fill_in(v, results)
+            for v in (template.ret, template.brk, template.cont, template.value)
+        )
+        return Flow(ret, brk, cont, value, template.dead)
     return template
 
 

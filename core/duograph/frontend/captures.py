@@ -69,7 +69,8 @@ class Capture:
         if kind == "contents":
             return owner._buf if isinstance(owner, Tensor) else owner
         if kind == "type":
-            held = Capture(*owner, None, "").now()
+            where, inside, key = owner
+            held = Capture(where, inside, key, None, "").now()
             return held._type.plain if isinstance(held, Tensor) else type(held)
         if kind == "hooks":
             return has_hooks(owner)

@@ -142,6 +142,10 @@ class GraphBuilder:
             )
         if isinstance(value, (list, tuple)):
             value = Tensor(value)
+        elif not isinstance(value, (Tensor, np.ndarray)):
+            raise ArgumentError(
+                f"got {type(value).__name__} for an operand; wanted a Tensor or a number"
+            )
         return self.constant(value)
 
     def value(self, value: Any) -> Any:
@@ -153,7 +157,14 @@ class GraphBuilder:
     def apply(self, op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
         first = op.promote_from  # operands before it, such as a condition, lend numbers no dtype
         like = next((x._type.dtype for x in operands[first:] if isinstance(x, Tensor)), None)
-        values = [self.operand(x, like if i >= first else None) for i, x in enumerate(operands)]
+        try:
+            values = [self.operand(x, like if i >= first else None) for i, x in enumerate(operands)]
+        except ArgumentError as error:
+            raise ArgumentError(f"{op.name}: {error}") from None
+        if None in values and not op.has_optional:
+            raise ArgumentError(
+                f"{op.name}: got NoneType for an operand; wanted a Tensor or a number"
+            )
         target = op.promoted_dtype([None if v is None else v._type for v in values])
         if target is not None:
             from ..ops.creation import cast_to

@@ -20,8 +20,9 @@ from ..types import BOOL, FLOAT, INT, OBJECT, STACK, HostType, TensorType, Value
 from .graph import Graph, NamedGraph
 
 __all__ = [
-    "switch", "while_loop", "call", "custom_call", "stack_new", "stack_push", "stack_pop", "stack_holds", "scalar",
-    "to_host", "to_tensor", "host_call", "HostCall", "random_state", "host_constant", "HostConstant", "SCALAR_FUNCTIONS", "scalar_type",
+    "switch", "while_loop", "call", "custom_call", "stack_new", "stack_push", "stack_pop", "stack_holds",
+    "scalar", "to_host", "to_tensor", "host_call", "HostCall", "random_state", "host_constant", "HostConstant",
+    "SCALAR_FUNCTIONS", "scalar_type",
 ]  # fmt: skip
 
 
@@ -38,7 +39,7 @@ def _check_parameters(what: str, graph: Graph, types: Sequence[Any]) -> None:
 # ---- control flow -------------------------------------------------------------------------------
 
 
-@op(composite=False)
+@op(composite=False, graph_only=True)
 def switch(operands: Sequence[Tensor], branches: Sequence[Any]):
     """Run one of several graphs: operands are (index, *xs), every branch takes xs.
 
@@ -62,7 +63,7 @@ def _(types, branches):
     return _results(branches[0])
 
 
-@op(composite=False)
+@op(composite=False, graph_only=True)
 def while_loop(operands: Sequence[Tensor], body: Any, n_carry: int):
     """While the predicate holds, run a graph: operands are (predicate, *carries, *invariants).
 
@@ -83,7 +84,7 @@ def _(types, body, n_carry):
     return tuple(rest[:n_carry])
 
 
-@op(composite=False)
+@op(composite=False, graph_only=True)
 def call(operands: Sequence[Tensor], target: Any):
     """Run a named graph (`NamedGraph`); the only edge that can close a loop, as a recursive function does."""
 
@@ -95,7 +96,7 @@ def _(types, target: NamedGraph):
     return tuple(target.result_types)
 
 
-@op(composite=False)
+@op(composite=False, graph_only=True)
 def custom_call(operands: Sequence[Tensor], graph: Any, backward: Any, n_args: int):
     """Run a graph whose gradient the user wrote.
 
@@ -119,7 +120,7 @@ def _(types, graph, backward, n_args):
 # ---- residual stacks ----------------------------------------------------------------------------
 
 
-@op(composite=False, differentiable=False)
+@op(composite=False, graph_only=True, differentiable=False)
 def stack_new():
     """An empty stack."""
 
@@ -129,7 +130,7 @@ def _():
     return STACK
 
 
-@op(composite=False, differentiable=False)
+@op(composite=False, graph_only=True, differentiable=False)
 def stack_push(operands: Sequence[Tensor]):
     """A stack with one more frame: operands are (stack, *values). The operand is not changed."""
 
@@ -141,7 +142,7 @@ def _(types):
     return STACK
 
 
-@op(composite=False, differentiable=False)
+@op(composite=False, graph_only=True, differentiable=False)
 def stack_pop(operands: Sequence[Tensor], types: Any):
     """Of (stack,): the stack without its last frame, whether a frame is left below, and the values of the frame.
 
@@ -156,7 +157,7 @@ def _(operands, types):
     return (STACK, BOOL, *types)
 
 
-@op(composite=False, differentiable=False)
+@op(composite=False, graph_only=True, differentiable=False)
 def stack_holds(operands: Sequence[Tensor]):
     """Whether a stack has a frame: of (stack,), a host bool."""
 
@@ -202,7 +203,7 @@ def scalar_type(function: str, types: Sequence[Any]) -> HostType:
     return widest
 
 
-@op(composite=False)
+@op(composite=False, graph_only=True)
 def scalar(operands: Sequence[Tensor], function: str):
     """A Python function of host numbers, by its name in SCALAR_FUNCTIONS."""
 
@@ -237,7 +238,7 @@ class HostConstant:
         return f"host({self.value!r})"
 
 
-@op(composite=False, differentiable=False)
+@op(composite=False, graph_only=True, differentiable=False)
 def host_constant(value: HostConstant):
     """A Python object that is known while compiling, as a host value."""
 
@@ -248,7 +249,7 @@ def _(value):
     return kinds.get(type(value.value), OBJECT)
 
 
-@op(composite=False, differentiable=False)
+@op(composite=False, graph_only=True, differentiable=False)
 def to_host(operands: Sequence[Tensor], kind: Any):
     """The only element of a tensor as a host number of type `kind`; waits for the device."""
 
@@ -261,7 +262,7 @@ def _(types, kind):
     return kind
 
 
-@op(composite=False)
+@op(composite=False, graph_only=True)
 def to_tensor(operands: Sequence[Tensor], dtype: DType):
     """A host number as a 0-d tensor; an int wraps around as in a tensor operation with a Python number."""
 
@@ -289,12 +290,12 @@ class HostCall:
         return f"host.{self.name}"
 
 
-@op(composite=False, effects=[IO()])
+@op(composite=False, graph_only=True, effects=[IO()])
 def host_call(operands: Sequence[Tensor], run: HostCall, types: Any):
     """Run Python at this place of the program order.
 
-    The function gets one argument per operand: an eager Tensor for a tensor, the value itself for a host value. It returns
-    a tuple, one item per entry of `types`: an eager Tensor of that type, or any object for a host type.
+    The function gets one argument per operand: an eager Tensor for a tensor, the value itself for a host value. It
+    returns a tuple, one item per entry of `types`: an eager Tensor of that type, or any object for a host type.
     """
 
 
@@ -303,7 +304,7 @@ def _(operands, run, types):
     return tuple(types)
 
 
-@op(composite=False, effects=[Random()], differentiable=False)
+@op(composite=False, graph_only=True, effects=[Random()], differentiable=False)
 def random_state(take: HostCall):
     """The state of the next random op, uint32 (4,); every run of the node takes one position.
 

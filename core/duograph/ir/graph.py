@@ -78,7 +78,7 @@ class Graph:
     def __str__(self) -> str:
         from .text import to_text
 
-        return to_text(self)
+        return to_text(self, whole=False)
 
 
 class NamedGraph:

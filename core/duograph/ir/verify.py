@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..errors import DuographError, GraphError
-from .graph import Graph, GraphNode
+from ..types import TensorType
+from .graph import Graph, GraphNode, NamedGraph
 from .text import node_text
 
 __all__ = ["verify"]
@@ -13,11 +16,20 @@ def verify(graph: Graph) -> Graph:
     """Return the graph if it is well formed.
 
     Checked: values are defined once and before their use; each node has the operands and attributes of its
-    op, already promoted; recorded result types are those that the op's `infer` gives; outputs exist.
+    op, already promoted; recorded result types are those that the op's `infer` gives; outputs exist; sub-graphs and
+    the named graphs that are called are well formed too, and closed.
 
     Raises:
         GraphError: naming the node, with its neighbours.
     """
+    _verify(graph, set())
+    return graph
+
+
+def _verify(graph: Graph, seen: set[int]) -> None:
+    if id(graph) in seen:
+        return
+    seen.add(id(graph))
     defined = set(range(graph.n_params))
     for k, node in enumerate(graph.nodes):
         problem = _problem(graph, node, defined)
@@ -28,12 +40,28 @@ def verify(graph: Graph) -> Graph:
             ]
             raise GraphError(f"{node.op.name}: {problem}\n" + "\n".join(near))
         defined.update(node.results)
+        for inner in node.graphs:
+            _verify(inner, seen)
+        target = node.attributes.get("target")
+        if isinstance(target, NamedGraph):
+            _verify_named(target, seen)
     for i in graph.outputs:
         if i not in defined:
             raise GraphError(f"graph: output %{i} is not defined")
     if graph.single and len(graph.outputs) != 1:
         raise GraphError(f"graph: says one result and returns {len(graph.outputs)}")
-    return graph
+
+
+def _verify_named(target: NamedGraph, seen: set[int]) -> None:
+    if target.graph is None:
+        raise GraphError(f"call: {target} has no graph")
+    have = tuple(target.graph.types[i] for i in target.graph.outputs)
+    if have != tuple(target.result_types):
+        raise GraphError(f"call: {target} returns {have}, recorded as {tuple(target.result_types)}")
+    _verify(target.graph, seen)
+    if not target.graph.effects <= target.effects:
+        missing = sorted(type(e).__name__ for e in target.graph.effects - target.effects)
+        raise GraphError(f"call: the effects {missing} of {target} are not recorded")
 
 
 def _problem(graph: Graph, node: GraphNode, defined: set[int]) -> str | None:
@@ -48,7 +76,9 @@ def _problem(graph: Graph, node: GraphNode, defined: set[int]) -> str | None:
         return f"got {len(node.operands)} operands, wanted {op.n_operands}"
     if set(node.attributes) != set(op.attribute_names):
         return f"got attributes {sorted(node.attributes)}, wanted {sorted(op.attribute_names)}"
-    types = tuple(None if i is None else graph.types[i] for i in node.operands)
+    types: tuple[Any, ...] = tuple(None if i is None else graph.types[i] for i in node.operands)
+    if op.promote is not None and any(t is not None and not isinstance(t, TensorType) for t in types):
+        return f"an operand of {list(types)} lives on the host; wanted tensors"
     target = op.promoted_dtype(types)
     if target is not None:
         for t in types[op.promote_from :]:

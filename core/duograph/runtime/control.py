@@ -107,17 +107,17 @@ def _call(backend: Backend, types: Any, attributes: Any, device: Device, lower: 
         program = target.lowered.get(key)
         if program is None:  # at the first call: the graph may call itself
             program = target.lowered[key] = lower(target.graph, device)
-        depth = getattr(thread_state, "call_depth", 0)
+        depth = thread_state.call_depth
         if depth >= CALL_DEPTH:
             raise RecursionDepthError(
                 f"Exceed function call depth limit {CALL_DEPTH}: {target.name} calls itself too deep; wanted a loop, "
                 f"or a condition that ends the recursion"
             )
-        thread_state.call_depth = depth + 1  # type: ignore[attr-defined]
+        thread_state.call_depth = depth + 1
         try:
             return program(*xs)
         finally:
-            thread_state.call_depth = depth  # type: ignore[attr-defined]
+            thread_state.call_depth = depth
 
     return run
 

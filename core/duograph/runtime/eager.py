@@ -210,6 +210,13 @@ def _renamed(t: Tensor) -> Tensor:
     return made
 
 
+def _type(graph: Graph, i: int) -> TensorType:
+    """The type of a value of an op's graph: always a tensor's."""
+    found = graph.types[i]
+    assert isinstance(found, TensorType)
+    return found
+
+
 def _present(types: Sequence[TensorType | None]) -> tuple[int, ...] | None:
     """Indices of operands that are there, or None when all are."""
     if None not in types:
@@ -221,7 +228,7 @@ def _plain_call(
     graph: Graph, types: Sequence[TensorType | None], device: Device
 ) -> Callable[..., Any]:
     kernel = lower(graph, device)
-    out_types = tuple(graph.types[i].on(device) for i in graph.outputs)
+    out_types = tuple(_type(graph, i).on(device) for i in graph.outputs)
     here = _present(types)
     tensor_class = Tensor
     if graph.single:
@@ -289,7 +296,7 @@ def _recorded_call(
     single = graph.single and lin.forward.single
     positions = {i: n_params + k for k, i in reversed(list(enumerate(lin.forward.outputs)))}
     pick = _pick([i if i < n_params else positions[i] for i in lin.residuals])
-    out_types = tuple(graph.types[i].on(device, 1) for i in graph.outputs)
+    out_types = tuple(_type(graph, i).on(device, 1) for i in graph.outputs)
     here = _present(types)
     tensor_class = Tensor
     levels = [t.level for t in types if t is not None]
@@ -385,7 +392,7 @@ def _deep_call(
     kernel = lower(graph, device)
     n_params = graph.n_params
     where = {i: k for k, i in enumerate(lin.forward.outputs)}
-    out_types = tuple(graph.types[i].on(device, 2) for i in graph.outputs)
+    out_types = tuple(_type(graph, i).on(device, 2) for i in graph.outputs)
     single = graph.single
     recorded = [t is not None and t.level > 0 for t in types]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import functools
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -67,8 +67,9 @@ class _Lowering:
         operands = [-1 if i is None else env[i] for i in node.operands]
         if op.name in ALIASES:
             return [operands[0]]
-        types = tuple(None if i is None else graph.types[i] for i in node.operands)
-        results = tuple(graph.types[i] for i in node.results)
+        kinds: Sequence[Any] = graph.types
+        types = tuple([None if i is None else kinds[i] for i in node.operands])
+        results = tuple([kinds[i] for i in node.results])
         if op.name == "constant":
             slot = self.slot()
             frozen: FrozenArray = node.attributes["value"]
@@ -117,7 +118,7 @@ def lower_closed(graph: Graph, device: Device) -> Callable[..., Any]:
         # a result may not share its buffer with a constant that lives on
         if i in work.constants and i not in work.host:
             slot = work.slot()
-            type_ = graph.types[graph.outputs[position]]
+            type_: Any = graph.types[graph.outputs[position]]
             fresh = functools.partial(_copy, work.backend, device, type_, work.constants[i])
             work.steps.append(Step(fresh, (), (slot,), True))
             outputs[position] = slot
