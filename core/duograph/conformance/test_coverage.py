@@ -15,7 +15,9 @@ INTERNAL = {
 
 def _own_ops() -> dict[str, Op]:
     return {
-        n: o for n, o in OPS.items() if o.__module__.startswith("duograph.") and n not in INTERNAL
+        n: o
+        for n, o in OPS.items()
+        if o.__module__.startswith("duograph.") and n not in INTERNAL and not o.graph_only
     }
 
 

@@ -1,67 +1,100 @@
-"""The verifier: re-derives every type from the op's rules and compares it with what the graph says."""
+"""The verifier: re-derives every type and effect from the op's rules and compares them with what the graph says."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..errors import DuographError, GraphError
-from ..types import TensorType
+from ..types import HostType
 from .graph import Graph, GraphNode, NamedGraph
 from .text import node_text
 
 __all__ = ["verify"]
 
+# Nodes before and after the one that is wrong.
+_NEAR = 2
+
 
 def verify(graph: Graph) -> Graph:
     """Return the graph if it is well formed.
 
-    Checked: values are defined once and before their use; each node has the operands and attributes of its
-    op, already promoted; recorded result types are those that the op's `infer` gives; outputs exist; sub-graphs and
-    the named graphs that are called are well formed too, and closed.
+    Checked: values are defined once and before their use, in the graph that uses them; each node has the operands and
+    attributes of its op, already promoted; recorded result types are those that the op's `infer` gives; outputs
+    exist. The same for the graphs inside nodes and for named graphs, whose signature and effects are those
+    that they declare.
 
     Raises:
         GraphError: naming the node, with its neighbours.
     """
-    _verify(graph, set())
+    _Verifier().graph(graph, "")
     return graph
 
 
-def _verify(graph: Graph, seen: set[int]) -> None:
-    if id(graph) in seen:
-        return
-    seen.add(id(graph))
-    defined = set(range(graph.n_params))
-    for k, node in enumerate(graph.nodes):
-        problem = _problem(graph, node, defined)
-        if problem is not None:
-            near = [
-                ("> " if j == k else "  ") + node_text(graph, graph.nodes[j])
-                for j in range(max(0, k - 2), min(len(graph.nodes), k + 3))
-            ]
-            raise GraphError(f"{node.op.name}: {problem}\n" + "\n".join(near))
-        defined.update(node.results)
-        for inner in node.graphs:
-            _verify(inner, seen)
-        target = node.attributes.get("target")
-        if isinstance(target, NamedGraph):
-            _verify_named(target, seen)
-    for i in graph.outputs:
-        if i not in defined:
-            raise GraphError(f"graph: output %{i} is not defined")
-    if graph.single and len(graph.outputs) != 1:
-        raise GraphError(f"graph: says one result and returns {len(graph.outputs)}")
+class _Verifier:
+    """Verifies each graph once, however often it is used."""
+
+    def __init__(self) -> None:
+        self.done: set[int] = set()
+
+    def graph(self, graph: Graph, place: str) -> None:
+        if id(graph) in self.done:
+            return
+        self.done.add(id(graph))
+        if not 0 <= graph.n_params <= len(graph.types):
+            raise GraphError(
+                f"graph: got {graph.n_params} parameters and {len(graph.types)} types{place}"
+            )
+        defined = set(range(graph.n_params))
+        for k, node in enumerate(graph.nodes):
+            problem = _problem(graph, node, defined)
+            if problem is not None:
+                raise GraphError(f"{node.op.name}: {problem}{place}\n{_near(graph, k)}")
+            defined.update(node.results)
+            inside = f"\nin a graph of\n{_near(graph, k)}{place}"
+            for inner in node.graphs:
+                self.graph(inner, inside)
+            for value in node.attributes.values():
+                if isinstance(value, NamedGraph):
+                    self.named(value, inside)
+        for i in graph.outputs:
+            if i not in defined:
+                raise GraphError(f"graph: output %{i} is not defined{place}")
+        if graph.single and len(graph.outputs) != 1:
+            raise GraphError(f"graph: says one result and returns {len(graph.outputs)}{place}")
+
+    def named(self, target: NamedGraph, place: str) -> None:
+        graph = target.graph
+        if graph is None:
+            raise GraphError(f"{target}: is called and was never finished{place}")
+        if id(graph) in self.done:
+            return
+        found = tuple(
+            graph.types[i] if 0 <= i < len(graph.types) else None for i in graph.outputs
+        )
+        if found != tuple(target.result_types):
+            raise GraphError(
+                f"{target}: declares results {list(target.result_types)}, its graph returns "
+                f"{list(found)}{place}"
+            )
+        self.graph(graph, place)
+        # a recursive call has the effects that the target declares, so that this is the fixed point
+        hidden = graph.effects - target.effects
+        if hidden:
+            raise GraphError(
+                f"{target}: its graph has effects that it does not declare: "
+                f"{', '.join(sorted(repr(e) for e in hidden))}{place}"
+            )
 
 
-def _verify_named(target: NamedGraph, seen: set[int]) -> None:
-    if target.graph is None:
-        raise GraphError(f"call: {target} has no graph")
-    have = tuple(target.graph.types[i] for i in target.graph.outputs)
-    if have != tuple(target.result_types):
-        raise GraphError(f"call: {target} returns {have}, recorded as {tuple(target.result_types)}")
-    _verify(target.graph, seen)
-    if not target.graph.effects <= target.effects:
-        missing = sorted(type(e).__name__ for e in target.graph.effects - target.effects)
-        raise GraphError(f"call: the effects {missing} of {target} are not recorded")
+def _near(graph: Graph, k: int) -> str:
+    """The lines around a node, which is marked."""
+    return "\n".join(
+        ("> " if j == k else "  ") + _line(graph, graph.nodes[j])
+        for j in range(max(0, k - _NEAR), min(len(graph.nodes), k + _NEAR + 1))
+    )
+
+
+def _line(graph: Graph, node: GraphNode) -> str:
+    known = all(0 <= i < len(graph.types) for i in node.results)
+    return node_text(graph, node) if known else f"{node.results} = {node.op.name}{node.operands}"
 
 
 def _problem(graph: Graph, node: GraphNode, defined: set[int]) -> str | None:
@@ -72,24 +105,32 @@ def _problem(graph: Graph, node: GraphNode, defined: set[int]) -> str | None:
     for i in node.results:
         if i in defined:
             return f"result %{i} is defined twice"
+        if not 0 <= i < len(graph.types):
+            return f"result %{i} has no type"
     if not op.variadic and len(node.operands) != op.n_operands:
         return f"got {len(node.operands)} operands, wanted {op.n_operands}"
     if set(node.attributes) != set(op.attribute_names):
         return f"got attributes {sorted(node.attributes)}, wanted {sorted(op.attribute_names)}"
-    types: tuple[Any, ...] = tuple(None if i is None else graph.types[i] for i in node.operands)
-    if op.promote is not None and any(t is not None and not isinstance(t, TensorType) for t in types):
-        return f"an operand of {list(types)} lives on the host; wanted tensors"
-    target = op.promoted_dtype(types)
-    if target is not None:
-        for t in types[op.promote_from :]:
-            if t is not None and t.dtype is not target:
-                return f"an operand has dtype {t.dtype.name}, wanted {target.name} after promotion"
+    types = tuple(None if i is None else graph.types[i] for i in node.operands)
+    if not op.graph_only:
+        for i, t in zip(node.operands, types, strict=True):
+            if isinstance(t, HostType):
+                return f"operand %{i} is a host {t}, wanted a tensor; to_tensor makes one of a number"
     try:
-        op.check_dtypes(types)
-        found = op.infer_types(types, node.attributes)
-    except DuographError as error:
+        target = op.promoted_dtype(types)  # type: ignore[arg-type]
+        if target is not None:
+            for t in types[op.promote_from :]:
+                if t is not None and t.dtype is not target:  # type: ignore[union-attr]
+                    return f"an operand has dtype {t.dtype.name}, wanted {target.name} after promotion"  # type: ignore[union-attr]
+        op.check_dtypes(types)  # type: ignore[arg-type]
+        found = op.result_types(types, node.attributes)  # type: ignore[arg-type]
+    except (DuographError, AttributeError, TypeError, ValueError, IndexError) as error:
         return str(error)
+    single = not isinstance(found, tuple)
+    if single is not node.single:
+        return f"says {'one result' if node.single else 'a tuple'}, its rule gives {found}"
     have = tuple(graph.types[i] for i in node.results)
-    if found != have:
-        return f"results are recorded as {list(have)}, its rule gives {list(found)}"
+    kinds = (found,) if single else tuple(found)
+    if kinds != have:
+        return f"results are recorded as {list(have)}, its rule gives {list(kinds)}"
     return None

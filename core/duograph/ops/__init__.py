@@ -150,7 +150,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'duograph.ops' has no attribute {name!r}")
     _registry.entries()  # loads the plugins
     found: Any = _op.OPS.get(name)
-    if found is None:
+    if found is None or found.graph_only:
         from .. import compat  # above the ops; old names alone need it
 
         found = compat.renamed(name, __name__, globals().get)

@@ -1,0 +1,331 @@
+"""Reads the text of a graph; `ir.text` says what it looks like."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..dtype import as_dtype
+from ..effects import IO, Effect, Random, Reads, Writes
+from ..errors import GraphError
+from ..op import OPS
+from ..types import BOOL, FLOAT, INT, OBJECT, STACK, TensorType, ValueType
+from .control import HostCall, HostConstant
+from .graph import FrozenArray, Graph, GraphNode, NamedGraph
+
+__all__ = ["parse"]
+
+_NUMBERS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
+_HOST_TYPES = {t.name: t for t in (INT, FLOAT, BOOL, OBJECT, STACK)}
+# Attributes that hold types: in them `bool` is the host type and not the dtype.
+_TYPE_ATTRIBUTES = {"types", "kind"}
+_HEAD = re.compile(r"graph\(([^()]*)\)(.*)")
+_BLOCK = re.compile(r"(\w+)(?:\[(\d+)\])? = (graph\(.*)")
+_NAMED = re.compile(r"(@[\w.]+) = (.*)")
+_NODE = re.compile(r"(?:(%.*?) = )?(\w+)\((.*)\)")
+_TYPE = re.compile(r"(\w+)\[([\d, ]*)\]")
+
+
+class _Shown:
+    """A Python object of a graph that was read from text: its text alone."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def _outside(text: str) -> Iterator[tuple[int, str, int]]:
+    """(index, character, depth of brackets before it) of every character outside strings."""
+    depth = 0
+    quote = ""
+    escaped = False
+    for i, c in enumerate(text):
+        if quote:
+            if escaped:
+                escaped = False
+            elif c == "\\":
+                escaped = True
+            elif c == quote:
+                quote = ""
+        elif c in "'\"":
+            quote = c
+        else:
+            yield i, c, depth
+            if c in "([{":
+                depth += 1
+            elif c in ")]}":
+                depth -= 1
+
+
+def _split(text: str) -> list[str]:
+    """The items of a comma-separated list; commas inside brackets and strings do not count."""
+    cuts = [-1, *(i for i, c, depth in _outside(text) if c == "," and depth == 0), len(text)]
+    items = [text[a + 1 : b].strip() for a, b in zip(cuts, cuts[1:])]
+    return items if items[-1] else items[:-1]
+
+
+def _strip(line: str) -> str:
+    """A line without the comment at its end."""
+    for i, c, _ in _outside(line):
+        if c == "#":
+            return line[:i].strip()
+    return line.strip()
+
+
+def _type(text: str) -> ValueType:
+    text = text.strip()
+    if text in _HOST_TYPES:
+        return _HOST_TYPES[text]
+    found = _TYPE.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is no type; wanted one such as float32[2, 3], or a host type such as int")
+    shape = tuple(int(n) for n in found[2].split(",") if n.strip())
+    return TensorType.of(shape, as_dtype(found[1]))
+
+
+def _effect(text: str) -> Effect:
+    name, _, operand = text.rstrip(")").partition("(")
+    plain: dict[str, Any] = {"io": IO, "random": Random}
+    named: dict[str, Any] = {"reads": Reads, "writes": Writes}
+    if name in plain and not operand:
+        made: Effect = plain[name]()
+    elif name in named and operand:
+        made = named[name](operand)
+    else:
+        raise ValueError(f"there is no effect {text!r}; wanted io, random, reads(operand) or writes(operand)")
+    return made
+
+
+def _tail(text: str) -> tuple[list[ValueType], frozenset[Effect]]:
+    """The types and effects of ` : type, type ! effect`."""
+    kinds, _, effects = text.partition("!")
+    kinds = kinds.strip()
+    if kinds and not kinds.startswith(":"):
+        raise ValueError(f"got {kinds!r}; wanted `: type`")
+    types = [_type(k) for k in _split(kinds[1:])]
+    return types, frozenset(_effect(e) for e in _split(effects))
+
+
+class _Reader:
+    """A text being read line by line.
+
+    Attributes:
+        place: number and text of the line that was read last; errors name it.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.lines = [(i, _strip(line), line) for i, line in enumerate(text.splitlines(), 1)]
+        self.lines = [found for found in self.lines if found[1]]
+        self.at = 0
+        self.place = (0, "")
+        self.named: dict[str, NamedGraph] = {}
+        self.defined: set[str] = set()
+
+    def next(self, wanted: str) -> str:
+        if self.at == len(self.lines):
+            raise ValueError(f"the text ends here; wanted {wanted}")
+        number, line, whole = self.lines[self.at]
+        self.at += 1
+        self.place = (number, whole)
+        return line
+
+    def target(self, name: str) -> NamedGraph:
+        found = self.named.get(name)
+        if found is None:
+            found = self.named[name] = NamedGraph(name[1:], ())
+        return found
+
+    def program(self) -> Graph:
+        """The main graph, and the named graphs after it."""
+        line = self.next("`graph(%0: type, ...) {`")
+        made, _ = self.graph(line)
+        while self.at < len(self.lines):
+            line = self.next("a named graph")
+            found = _NAMED.fullmatch(line)
+            if found is None:
+                raise ValueError("wanted `@name = graph(%0: type, ...) : type {`, or the end of the text")
+            name, rest = found.groups()
+            if name in self.defined:
+                raise ValueError(f"{name} is defined twice")
+            self.defined.add(name)
+            target = self.target(name)
+            if rest.startswith("unfinished"):
+                types, effects = _tail(rest[len("unfinished") :])
+            else:
+                target.graph, (types, effects) = self.graph(rest)
+            target.result_types, target.effects = tuple(types), effects
+        for name in self.named:
+            if name not in self.defined:
+                raise ValueError(f"{name} is called and not defined")
+        return made
+
+    def graph(self, line: str) -> tuple[Graph, tuple[list[ValueType], frozenset[Effect]]]:
+        """A graph whose first line was read: the graph, and the types and effects of that line."""
+        head = _HEAD.fullmatch(line.removesuffix("{").strip())
+        if head is None or not line.endswith("{"):
+            raise ValueError("wanted `graph(%0: type, ...) {`")
+        scope = _Scope(self)
+        for item in _split(head[1]):
+            name, _, kind = item.partition(":")
+            scope.define(name.strip(), _type(kind))
+        n_params = len(scope.types)
+        tail = _tail(head[2])
+        nodes: list[GraphNode] = []
+        while True:
+            line = self.next("a node, or `return`")
+            if line == "}":
+                raise ValueError("wanted `return` before the closing brace")
+            if line == "return" or line.startswith("return "):
+                break
+            nodes.append(scope.node(line))
+        listed = line[len("return") :].strip()
+        outputs = tuple(scope.use(n) for n in _split(listed))
+        single = len(outputs) == 1 and not listed.endswith(",")
+        if self.next("the closing brace") != "}":
+            raise ValueError("wanted the closing brace after `return`")
+        return Graph(n_params, scope.types, nodes, outputs, single), tail
+
+
+class _Scope:
+    """The values of one graph by name."""
+
+    def __init__(self, reader: _Reader) -> None:
+        self.reader = reader
+        self.names: dict[str, int] = {}
+        self.types: list[ValueType] = []
+
+    def define(self, name: str, type_: ValueType) -> int:
+        if name in self.names:
+            raise ValueError(f"{name} is defined twice")
+        self.names[name] = len(self.types)
+        self.types.append(type_)
+        return self.names[name]
+
+    def use(self, name: str) -> int:
+        if name not in self.names:
+            raise ValueError(f"{name} is used before it is defined")
+        return self.names[name]
+
+    def node(self, line: str) -> GraphNode:
+        has_blocks = line.endswith("{")
+        line = line.removesuffix("{").strip()
+        # the operands end with the first bracket that closes them all; effects may have brackets too
+        end = next((i for i, c, depth in _outside(line) if c == ")" and depth == 1), 0)
+        found = _NODE.fullmatch(line[: end + 1])
+        if found is None:
+            raise ValueError("wanted `%n = op(operands, attribute=value) : type`")
+        left, op_name, inside = found.groups()
+        tail = line[end + 1 :]
+        op = OPS.get(op_name)
+        if op is None:
+            raise ValueError(f"there is no op {op_name!r}")
+        operands: list[int | None] = []
+        given: dict[str, Any] = {}
+        for item in _split(inside):
+            if item == "none":
+                operands.append(None)
+            elif item.startswith("%"):
+                operands.append(self.use(item))
+            else:
+                key, _, value = item.partition("=")
+                given[key] = self.value(value, key in _TYPE_ATTRIBUTES and op.graph_only)
+        result_types, _ = _tail(tail)
+        left = left or ""
+        result_names = _split(left)
+        if len(result_names) != len(result_types):
+            raise ValueError(f"{len(result_names)} results and {len(result_types)} types")
+        if has_blocks:
+            given.update(self.blocks())
+        attributes = {k: given.pop(k) for k in op.attribute_names if k in given}
+        results = tuple(self.define(n, t) for n, t in zip(result_names, result_types, strict=True))
+        single = len(results) == 1 and not left.rstrip().endswith(",")
+        return GraphNode(op, tuple(operands), {**attributes, **given}, results, single)
+
+    def blocks(self) -> dict[str, Any]:
+        """The graphs inside a node, to its closing brace."""
+        made: dict[str, Any] = {}
+        while True:
+            line = self.reader.next("a graph inside the node, or the closing brace")
+            if line == "}":
+                return {k: tuple(v) if isinstance(v, list) else v for k, v in made.items()}
+            found = _BLOCK.fullmatch(line)
+            if found is None:
+                raise ValueError("wanted `attribute = graph(%0: type, ...) {`")
+            name, index, rest = found.groups()
+            if index is None:
+                made[name], _ = self.reader.graph(rest)
+            else:
+                several = made.setdefault(name, [])
+                if int(index) != len(several):
+                    raise ValueError(f"got {name}[{index}]; wanted {name}[{len(several)}]")
+                several.append(self.reader.graph(rest)[0])
+
+    def value(self, text: str, is_type: bool = False) -> Any:
+        """The value of an attribute."""
+        if text[:1] in "([":
+            items = _split(text[1:-1])
+            if text[0] == "(" and len(items) == 1 and not text[1:-1].rstrip().endswith(","):
+                return complex(text[1:-1])
+            values = [self.value(v, is_type) for v in items]
+            return tuple(values) if text[0] == "(" else values
+        if is_type:
+            return _type(text)
+        if text in _NUMBERS:
+            return _NUMBERS[text]
+        if text.startswith("array("):
+            name, shape, values = _split(text[len("array(") : -1])
+            if values == "...":
+                raise ValueError("the elements of an array were left out; wanted to_text(graph)")
+            dtype = as_dtype(name)
+            data = np.array(self.value(values), dtype.np)
+            return FrozenArray(data.reshape(ast.literal_eval(shape)))
+        if text.startswith("@"):
+            return self.reader.target(text)
+        if text.startswith("host("):
+            return HostConstant(_host_value(text[len("host(") : -1]))
+        if text.startswith("host."):
+            return _unknown_call(text[len("host.") :])
+        if text.isidentifier() and text not in ("True", "False", "None"):
+            return as_dtype(text)
+        try:
+            return ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            return complex(text)
+
+
+def _host_value(text: str) -> Any:
+    if text in _NUMBERS:
+        return _NUMBERS[text]
+    return _Shown(text) if text.startswith("<of ") else ast.literal_eval(text)
+
+
+def _unknown_call(name: str) -> HostCall:
+    def refuse(*_: Any) -> Any:
+        raise GraphError(
+            f"host.{name}: the graph was read from text, which holds no Python functions; "
+            f"wanted the graph that was compiled"
+        )
+
+    return HostCall(refuse, name)
+
+
+def parse(text: str) -> Graph:
+    """The graph that a text describes.
+
+    Raises:
+        GraphError: the text is no graph; the message names the line.
+    """
+    reader = _Reader(text)
+    if len(reader.lines) < 3:
+        raise GraphError("graph text: got less than a head, a return and a brace")
+    try:
+        return reader.program()
+    except (ValueError, TypeError, KeyError, SyntaxError) as error:
+        number, line = reader.place
+        raise GraphError(f"graph text, line {number}: {error}\n  {line.strip()}") from None
