@@ -81,6 +81,7 @@ docs: setup
 bench: .venv-bench/.duograph .venv-mindspore/.peers
 	.venv-bench/bin/python benchmarks/eager.py --mindspore .venv-mindspore/bin/python \
 	  --out benchmarks/results/eager.md $(ARGS)
+	.venv-bench/bin/python benchmarks/compiled.py --out benchmarks/results/compiled.md
 
 # ---- the environment -------------------------------------------------------------------------------
 
