@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -66,7 +67,7 @@ def _outside(text: str) -> Iterator[tuple[int, str, int]]:
 def _split(text: str) -> list[str]:
     """The items of a comma-separated list; commas inside brackets and strings do not count."""
     cuts = [-1, *(i for i, c, depth in _outside(text) if c == "," and depth == 0), len(text)]
-    items = [text[a + 1 : b].strip() for a, b in zip(cuts, cuts[1:])]
+    items = [text[a + 1 : b].strip() for a, b in itertools.pairwise(cuts)]
     return items if items[-1] else items[:-1]
 
 
@@ -272,8 +273,8 @@ class _Scope:
             items = _split(text[1:-1])
             if text[0] == "(" and len(items) == 1 and not text[1:-1].rstrip().endswith(","):
                 return complex(text[1:-1])
-            values = [self.value(v, is_type) for v in items]
-            return tuple(values) if text[0] == "(" else values
+            inner = [self.value(v, is_type) for v in items]
+            return tuple(inner) if text[0] == "(" else inner
         if is_type:
             return _type(text)
         if text in _NUMBERS:

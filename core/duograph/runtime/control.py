@@ -6,14 +6,18 @@ calls it.
 
 from __future__ import annotations
 
+import dataclasses
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from .._locks import new_lock
 from ..backend.protocol import Backend
-from ..errors import GraphError, RecursionDepthError
+from ..errors import ArgumentValueError, GraphError, RecursionDepthError
 from ..ir.control import SCALAR_FUNCTIONS
+from ..ir.graph import Graph
 from ..op import thread_state
 from ..tensor import Tensor, commit
 from ..types import BOOL, FLOAT, INT, Device, HostType, TensorType
@@ -25,6 +29,11 @@ Make = Callable[[Backend, tuple[Any, ...], Mapping[str, Any], Device, Lower], Ca
 
 # Calls of named graphs inside each other.
 CALL_DEPTH = 1000
+# Python frames that one of them may take: two for the call, two for each switch or loop around the next one.
+FRAMES = 16
+# Python's limit before the first call, then an item for each call that runs; see _outermost.
+_limits: list[int] = []
+_lock = new_lock()
 _PYTHON: dict[HostType, Callable[[Any], Any]] = {INT: int, FLOAT: float, BOOL: bool}
 _TABLE: dict[str, Make] = {}
 
@@ -63,10 +72,15 @@ def _number(backend: Backend, type_: Any, device: Device) -> Callable[[Any], int
     return read
 
 
+def _closed(lower: Lower, graph: Graph, device: Device) -> Callable[..., Any]:
+    """A sub-graph lowered so that it returns a tuple, as the ops that run it do."""
+    return lower(dataclasses.replace(graph, single=False) if graph.single else graph, device)
+
+
 @_runs("switch")
 def _switch(backend: Backend, types: Any, attributes: Any, device: Device, lower: Lower) -> Any:
     read = _number(backend, types[0], device)
-    branches = [lower(g, device) for g in attributes["branches"]]
+    branches = [_closed(lower, g, device) for g in attributes["branches"]]
     last = len(branches) - 1
     if last == 1:
         other, then = branches
@@ -85,7 +99,7 @@ def _switch(backend: Backend, types: Any, attributes: Any, device: Device, lower
 @_runs("while_loop")
 def _while(backend: Backend, types: Any, attributes: Any, device: Device, lower: Lower) -> Any:
     read = _number(backend, types[0], device)
-    body = lower(attributes["body"], device)
+    body = _closed(lower, attributes["body"], device)
     n = attributes["n_carry"]
 
     def run(predicate: Any, *xs: Any) -> Any:
@@ -106,13 +120,12 @@ def _call(backend: Backend, types: Any, attributes: Any, device: Device, lower: 
     def run(*xs: Any) -> Any:
         program = target.lowered.get(key)
         if program is None:  # at the first call: the graph may call itself
-            program = target.lowered[key] = lower(target.graph, device)
+            program = target.lowered[key] = _closed(lower, target.graph, device)
         depth = thread_state.call_depth
+        if depth == 0:
+            return _outermost(target.name, program, xs)
         if depth >= CALL_DEPTH:
-            raise RecursionDepthError(
-                f"Exceed function call depth limit {CALL_DEPTH}: {target.name} calls itself too deep; wanted a loop, "
-                f"or a condition that ends the recursion"
-            )
+            raise _too_deep(target.name)
         thread_state.call_depth = depth + 1
         try:
             return program(*xs)
@@ -122,9 +135,38 @@ def _call(backend: Backend, types: Any, attributes: Any, device: Device, lower: 
     return run
 
 
+def _too_deep(name: str) -> RecursionDepthError:
+    return RecursionDepthError(
+        f"Exceed function call depth limit {CALL_DEPTH}: {name} calls itself too deep; wanted a loop, "
+        f"or a condition that ends the recursion"
+    )
+
+
+def _outermost(name: str, program: Callable[..., Any], xs: Any) -> Any:
+    """A call that is in no other: Python's own limit is raised meanwhile, since one call takes several frames."""
+    with _lock:
+        if not _limits:
+            _limits.append(sys.getrecursionlimit())
+            sys.setrecursionlimit(_limits[0] + FRAMES * CALL_DEPTH)
+        _limits.append(0)
+    thread_state.call_depth = 1
+    try:
+        return program(*xs)
+    except RecursionError as error:
+        if isinstance(error, RecursionDepthError):
+            raise
+        raise _too_deep(name) from None
+    finally:
+        thread_state.call_depth = 0
+        with _lock:
+            _limits.pop()
+            if len(_limits) == 1:  # no thread is in a call any more
+                sys.setrecursionlimit(_limits.pop())
+
+
 @_runs("custom_call")
 def _custom(backend: Backend, types: Any, attributes: Any, device: Device, lower: Lower) -> Any:
-    return lower(attributes["graph"], device)
+    return _closed(lower, attributes["graph"], device)
 
 
 # ---- stacks: linked lists (below, values), the empty one is None --------------------------------
@@ -159,7 +201,19 @@ def _stack_holds(backend: Backend, types: Any, attributes: Any, device: Device, 
 
 @_runs("scalar")
 def _scalar(backend: Backend, types: Any, attributes: Any, device: Device, lower: Lower) -> Any:
+    if attributes["function"] == "pow" and FLOAT not in types:
+        return _integer_power
     return SCALAR_FUNCTIONS[attributes["function"]]
+
+
+def _integer_power(x: int, y: int) -> int:
+    """The type was fixed while compiling: a float would be another program."""
+    if y < 0:
+        raise ArgumentValueError(
+            f"{x} ** {y}: got a negative exponent for a host int, which makes a float of it in Python; "
+            f"wanted float(x) ** y"
+        )
+    return x**y
 
 
 @_runs("host_constant")
