@@ -373,3 +373,137 @@ def jit_class_attribute_set():
         return counter.step(x) + counter.step(x)
 
     return run, vars(counter)
+
+
+class Interval:
+    """A user's class with most operators, some of which branch on Tensors."""
+
+    def __init__(self, low, high):
+        self.low, self.high = low, high
+
+    def __add__(self, other):
+        if isinstance(other, Interval):
+            return Interval(self.low + other.low, self.high + other.high)
+        return Interval(self.low + other, self.high + other)
+
+    __radd__ = __add__
+
+    def __neg__(self):
+        return Interval(-self.high, -self.low)
+
+    def __sub__(self, other):
+        return NotImplemented
+
+    def __iadd__(self, other):
+        self.low = self.low + other
+        return self
+
+    def __contains__(self, x):
+        return self.low <= x and x <= self.high
+
+    def __lt__(self, other):
+        return self.high < other.low
+
+    def __eq__(self, other):
+        return self.low == other.low
+
+    def __bool__(self):
+        return bool(self.low < self.high)
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, n):
+        if n == 0:
+            return self.low
+        if n == 1:
+            return self.high
+        raise IndexError(n)
+
+    def __iter__(self):
+        return iter((self.low, self.high))
+
+    def __call__(self, x):
+        if x < self.low:
+            return self.low
+        return x
+
+
+@case("13.3", "L", [(f(1), f(3)), (f(-1), f(-3))])
+def operators_of_a_user_class(x, y):
+    p = Interval(x, y)
+    q = -(p + Interval(1.0, 2.0)) + 2.0
+    r = 5.0 + q
+    r += 3.0
+    a, c = r
+    return q.low, q.high, a, c, r[0], len(r), p < r, p == q, [v for v in q], q(y)
+
+
+@case("13.3", "L", [(f(1), f(3)), (f(-1), f(-3))])
+def truth_of_a_user_class(x, y):
+    p = Interval(x, y)
+    if p:
+        x = x + 10
+    if 2.0 in p and not (9.0 in p):
+        x = x + 100
+    while p:
+        p += 1.0
+    return x, p.low
+
+
+@case("13.3", "L", [(f(1), f(3))], raises=TypeError)
+def operator_that_a_user_class_lacks(x, y):
+    return Interval(x, y) - 1
+
+
+@case("13.1", "L", [(f(1),), (f(-1),)], line_by_line=True)
+def array_written_under_a_condition(x):
+    table = np.zeros(2, np.float32)
+    if x > 0:
+        table[0] = 5
+    return x * Tensor(table)
+
+
+@case("13.1", "L", [(f(1, 2),), (f(-1, 3),)], line_by_line=True)
+def array_written_with_a_variable(x):
+    table = np.zeros(2)
+    table[1] = float(x[0])
+    return table.sum(), table
+
+
+@case("13.1", "L", [(f(1, 2),), (f(-1, 3),)])
+def arrays_computed_and_changed(x):
+    grid = np.linspace(0, 1, 3)
+    grid[1:] *= 2
+    view = grid[1:]
+    view[0] = 7
+    grid += 1
+    mask = grid > 1
+    return x + float(grid[0]), grid, mask.any(), grid.reshape(3, 1).shape, np.where(mask, grid, 0)
+
+
+@case("13.1", "L", [(f(1, 2),), (f(-1, 3),)])
+def arrays_in_a_loop(x):
+    weights = np.zeros(3, np.float32)
+    for n in range(3):
+        weights[n] = n * 0.5
+    return ops.concat([x, Tensor(weights)])
+
+
+@case("13.1", "L", [(Plain(np.array([1.0, 2.0])), f(1)), (Plain(np.array([3.0, 4.0])), f(2))], line_by_line=True)
+def array_argument_written(a, x):
+    a[0] = 9
+    a += 1
+    a.sort()
+    return x + float(a[0]), a.sum()
+
+
+@case.factory("13.1", "L", [(f(1),), (f(2),)], line_by_line=True)
+def captured_array_written():
+    log = np.zeros(3)
+
+    def note(x):
+        log[1:] += 1
+        return x * log.sum()
+
+    return note, log

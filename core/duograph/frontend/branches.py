@@ -45,6 +45,13 @@ def truth(t: Trace, value: Any) -> Any:
             (t.builder.bring(value),),
             {"run": constant_call(lambda x: (bool(x),), "bool"), "types": (BOOL,)},
         )[0]
+    if type(value).__module__ != "builtins":
+        from .calls import call
+        from .overloads import user_method
+
+        for name in ("__bool__", "__len__"):
+            if user_method(value, name) is not None:
+                return truth(t, call(t, getattr(value, name), (), {}))
     return bool(value)
 
 
@@ -315,8 +322,7 @@ def fill_in(template: Any, results: Any) -> Any:
         return Maybe(template.name, value, bound)
     if isinstance(template, Flow):
         ret, brk, cont, value = (
-            fill_in(v, results)
-            for v in (template.ret, template.brk, template.cont, template.value)
+            fill_in(v, results) for v in (template.ret, template.brk, template.cont, template.value)
         )
         return Flow(ret, brk, cont, value, template.dead)
     return template

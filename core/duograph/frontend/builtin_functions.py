@@ -333,7 +333,8 @@ def _map(t: Trace, function: Any, *args: Any) -> Any:
     from .statements import iterate
 
     lists = [list(_rows(iterate, t, a)) for a in args]
-    return iter([call(t, function, row, {}) for row in zip(*lists)])
+    found = [call(t, function, row, {}) for row in zip(*lists)]
+    return iter(tuple(found) if all(isinstance(a, tuple) for a in args) else found)
 
 
 @replaces(filter)

@@ -10,6 +10,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..errors import JoinError, StrictAttributeError, UnsupportedSyntaxError
 from ..ir.values import GraphObject, GraphScalar, HostValue, NeedsValue
 from ..nn import _tree
@@ -19,7 +21,7 @@ from ..parameter import Parameter
 from ..tensor import Tensor
 from .branches import describe, select
 from .captures import has_hooks
-from .containers import container_method
+from .containers import ARRAY_MUTATORS, changing_array, container_method
 from .external import seen
 from .frames import Frame, Function
 from .host import depends_on_graph, note_effect, run_on_host
@@ -191,7 +193,7 @@ def enter(t: Trace, f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         RecursionError: CALL_DEPTH calls inside each other.
         TypeError: wrong arguments.
     """
-    from .recursion import Recursive, guard, leave, named_call
+    from .recursion import Recursive, guard, leave, named_call, with_numbers
 
     if len(t.frames) >= CALL_DEPTH:
         raise RecursionError(
@@ -208,6 +210,8 @@ def enter(t: Trace, f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         if found.record is not record:
             raise
         t.builder.rewind(mark)
+        if found.numbers:
+            args, kwargs = with_numbers(t, args), with_numbers(t, kwargs)
         t.calls[f.source.node].remove(record)
         try:
             return named_call(t, f, args, kwargs, lambda a, k: _entered(t, f, a, k))
@@ -501,6 +505,8 @@ def _call_builtin(t: Trace, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any
     owner = getattr(f, "__self__", None)
     if isinstance(owner, (list, dict, set)):
         return container_method(t, owner, f.__name__, args, kwargs)
+    if isinstance(owner, np.ndarray) and f.__name__ in ARRAY_MUTATORS:
+        changing_array(t, owner, f.__name__)
     return _foreign(t, f, args, kwargs)
 
 
@@ -513,7 +519,7 @@ def _foreign(t: Trace, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     if not depends_on_graph(args) and not depends_on_graph(kwargs):
         found = native(t, f, args, kwargs)
         if not isinstance(found, (int, float, str, bool, type(None))):
-            t.note_own(found)
+            t.note_own(found, (*args, *kwargs.values(), getattr(f, "__self__", None)))
         return found
     module = getattr(f, "__module__", None)
     if module in (

@@ -6,6 +6,8 @@ import functools
 import operator
 from typing import Any
 
+import numpy as np
+
 from ..errors import UnsupportedSyntaxError
 from ..ir.builder import GraphTensor
 from ..ir.values import GraphObject, GraphScalar, NeedsValue, number_of
@@ -48,7 +50,10 @@ def get_item(t: Trace, owner: Any, index: Any) -> Any:
         return call(t, owner.__getitem__, (index,), {})
     if depends_on_graph(index):
         return run_on_host(t, operator.getitem, (owner, index), {}, "getitem")
-    return owner[index]
+    found = owner[index]
+    if isinstance(found, np.ndarray):
+        t.note_own(found, (owner,))
+    return found
 
 
 def _has_object(index: Any) -> bool:
@@ -119,14 +124,13 @@ def set_item(t: Trace, owner: Any, index: Any, value: Any) -> None:
     elif hasattr(type(owner), "__setitem__") and hasattr(type(owner).__setitem__, "__code__"):
         call(t, owner.__setitem__, (index, value), {})
     elif type(owner).__module__ == "numpy":
-        if t.strict:
+        changing_array(t, owner, "setitem")
+        if depends_on_graph(value) or depends_on_graph(index):
             raise UnsupportedSyntaxError(
-                "setitem: got an array of NumPy to write to inside jit at STRICT; wanted a Tensor"
+                "setitem: got a value that is known only when the function runs for an item of an array of NumPy "
+                "inside jit; wanted a Tensor instead of the array"
             )
-        if depends_on_graph(value) or id(owner) not in t.own:
-            run_on_host(t, operator.setitem, (owner, index, value), {}, "setitem", ())
-        else:
-            owner[index] = value
+        owner[index] = value
     else:
         owner[index] = value
 
@@ -168,6 +172,28 @@ def changing(t: Trace, owner: Any) -> None:
     """A list, dict or set is about to be changed."""
     kind = "dict" if isinstance(owner, dict) else "set" if isinstance(owner, set) else "list"
     t.touch(kind, owner)
+
+
+# Methods of an array that change it.
+ARRAY_MUTATORS = {"fill", "sort", "partition", "put", "itemset", "resize", "setfield", "setflags"}
+
+
+def changing_array(t: Trace, owner: Any, what: str) -> None:
+    """An array of NumPy is about to be changed while compiling: it must be ours, and changed in any case.
+
+    Raises:
+        UnsupportedSyntaxError: it came from outside, or is changed under a condition on a tensor: what was
+            computed from it while compiling would not follow.
+    """
+    if t.strict:
+        raise UnsupportedSyntaxError(
+            f"{what}: got an array of NumPy to write to inside jit at STRICT; wanted a Tensor"
+        )
+    if id(owner) not in t.own or t.born[id(owner)] != t.builder.depth:
+        raise UnsupportedSyntaxError(
+            f"{what}: got an array of NumPy inside jit that comes from outside, or that is written to under a "
+            f"condition on a Tensor; wanted a Tensor"
+        )
 
 
 def container_method(

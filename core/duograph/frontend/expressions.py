@@ -7,6 +7,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..errors import UnsupportedSyntaxError
 from ..ir.builder import GraphTensor
 from ..ir.values import GraphObject, GraphScalar, NeedsValue, number_of
@@ -15,9 +17,10 @@ from ..types import BOOL
 from .attributes import delete_attribute, get_attribute, set_attribute
 from .branches import as_flag, negated, select, truth
 from .calls import call, function_of, native
-from .containers import delete_item, get_item, set_item
+from .containers import changing_array, delete_item, get_item, set_item
 from .frames import Frame, load, remove, store
 from .host import depends_on_graph, run_on_host
+from .overloads import overloaded, user_method
 from .source import local_names
 from .trace import Trace
 
@@ -180,10 +183,12 @@ def apply(t: Trace, function: Callable[..., Any], *operands: Any) -> Any:
     """An operator on values of any kind."""
     if any(isinstance(x, GraphObject) for x in operands):
         return run_on_host(t, function, operands, {}, function.__name__)
-    for x in operands:
-        if type(x) is list and id(x) in t.shadow_of:  # a new list, whatever it was
-            break
-    return native(t, function, operands, {})
+    found = overloaded(t, function, operands)
+    if found is NotImplemented:
+        found = native(t, function, operands, {})
+    if isinstance(found, np.ndarray):
+        t.note_own(found, operands)
+    return found
 
 
 def condition(t: Trace, frame: Frame, node: Any) -> Any:
@@ -344,6 +349,8 @@ def _contained(t: Trace, x: Any, y: Any) -> Any:
             if found is True:
                 return True
         return found
+    if user_method(y, "__contains__") is not None:
+        return truth(t, call(t, y.__contains__, (x,), {}))
     return native(t, operator.contains, (y, x), {})
 
 
@@ -572,6 +579,8 @@ def _augmented(t: Trace, node: ast.AugAssign, old: Any, value: Any) -> Any:
     if isinstance(old, list) and kind is ast.Add:
         call(t, old.extend, (value,), {})
         return old
+    if isinstance(old, np.ndarray) and not depends_on_graph(value):
+        changing_array(t, old, _IN_PLACE[kind].__name__)
     if isinstance(old, (list, dict, set)):
         from .containers import changing
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -138,10 +138,19 @@ class Trace:
 
     # ---- locations ----------------------------------------------------------------------------
 
-    def note_own(self, value: Any) -> Any:
-        """An object was made while compiling: nobody outside has it."""
+    def note_own(self, value: Any, sources: Iterable[Any] = ()) -> Any:
+        """An object was made while compiling: nobody outside has it, or it is a view of one of `sources`."""
+        depth = self.builder.depth
+        if isinstance(value, np.ndarray):
+            base = _base(value)
+            if id(base) in self.own:
+                depth = self.born[id(base)]
+            elif any(_base(x) is base for x in sources):
+                return value
+            self.own[id(base)] = base
+            self.born[id(base)] = depth
         self.own[id(value)] = value
-        self.born[id(value)] = self.builder.depth
+        self.born[id(value)] = depth
         return value
 
     def inside(self, location: Any, before: Any, depth: int) -> bool:
@@ -328,6 +337,13 @@ class Trace:
             self.inputs.append((kind, (owner, name)))
             self.scalars[key] = found
         return self.root.tensor(found._id)
+
+
+def _base(value: Any) -> Any:
+    """The array whose memory an array shows."""
+    while isinstance(value, np.ndarray) and value.base is not None:
+        value = value.base
+    return value
 
 
 def read_location(kind: str, owner: Any, name: Any) -> Any:
