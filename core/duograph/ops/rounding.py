@@ -212,6 +212,12 @@ def _tensor_round(self: Tensor, decimals: int = 0) -> Tensor:
     return round(self, decimals=decimals)
 
 
+@tensor_method("__round__")
+def _tensor_dunder_round(self: Tensor, decimals: int | None = None) -> Tensor:
+    """`round(x)` and `round(x, decimals)` of Python: halves to even, the dtype stays."""
+    return round(self, decimals=decimals or 0)
+
+
 rint = round_half_even
 
 
