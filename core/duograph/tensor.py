@@ -112,6 +112,12 @@ class Tensor(TensorMethods):
             raise ArgumentValueError(
                 "Tensor: got no input_data; wanted data, or shape, dtype and init"
             )
+        if init is None and isinstance(shape, (tuple, list)) and any(n is None or n == -1 for n in shape):
+            # a placeholder, for `input_signature` and `set_inputs`: None is any length
+            self._type = TensorType.of((0,) * len(shape), dtype or float32)
+            self._init = Placeholder(tuple(None if n == -1 else n for n in shape))
+            self._buf = None
+            return
         if init is None:
             raise ArgumentValueError(
                 "Tensor: got a shape without init; wanted init, such as duograph.common.initializer.One()"
@@ -358,6 +364,11 @@ class Tensor(TensorMethods):
             )
         return _python_number(self.asnumpy().reshape(())[()])
 
+    def __round__(self, ndigits: int | None = None) -> Tensor:
+        from .ops.rounding import round  # an op family: imported at first use
+
+        return round(self) if ndigits is None else round(self, decimals=ndigits)
+
     def __len__(self) -> int:
         if not self._type.shape:
             raise ArgumentError("len: got a 0-d tensor; wanted at least one axis")
@@ -436,6 +447,22 @@ class Tensor(TensorMethods):
     def value(self) -> Tensor:
         """The tensor itself (`Parameter.value` gives the value of a parameter)."""
         return self
+
+
+class Placeholder:
+    """Stands for the values of a tensor that only says which shapes are meant; None is any length."""
+
+    def __init__(self, shape: tuple[int | None, ...]) -> None:
+        self.shape = shape
+
+    def __call__(self, array: Any) -> Any:
+        raise ArgumentValueError(
+            f"Tensor: got a placeholder of shape {self.shape} where values are wanted; it is for input_signature "
+            f"and set_inputs only"
+        )
+
+    def __repr__(self) -> str:
+        return f"placeholder of shape {self.shape}"
 
 
 def _shape_tuple(shape: Any) -> tuple[int, ...]:

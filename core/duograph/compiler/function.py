@@ -19,7 +19,7 @@ from ..errors import ArgumentError, ArgumentValueError, UnsupportedSyntaxError
 from ..ir.values import NeedsValue
 from ..nn.cell import Cell
 from ..op import generation, staged_builder, staging
-from ..tensor import Tensor, check_index, commit
+from ..tensor import Placeholder, Tensor, check_index, commit
 from ..types import Device
 from .arguments import Slots, signature
 from .guards import Guard
@@ -452,7 +452,8 @@ def _check_signature(name: str, wanted: Any, given: tuple[Any, ...]) -> list[boo
         )
     for i, (want, x) in enumerate(zip(items, given)):
         if isinstance(want, Tensor) and isinstance(x, Tensor):
-            shape = want.shape
+            placeholder = getattr(want, "_init", None)
+            shape = placeholder.shape if isinstance(placeholder, Placeholder) else want.shape
             fits = len(shape) == len(x.shape) and all(
                 a is None or a == -1 or a == b for a, b in zip(shape, x.shape)
             )

@@ -1,8 +1,10 @@
 """Functions that call themselves under a condition on a tensor: a named graph that calls itself.
 
 A call is recursive in this sense when the same function is being evaluated already with arguments of the same
-types and equal constants: unrolling it would never end. The outer call starts over as a named graph. The type of its
-result comes from the branch that ends without a recursive call; a second evaluation knows it.
+types and equal constants: unrolling it would never end. (A number that differs from call to call, such as a depth,
+becomes one that is known when the graph runs, once the calls are SAME_BUT_NUMBERS deep.) The outer call starts over
+as a named graph. The type of its result comes from the branch that ends without a recursive call; a second
+evaluation knows it.
 """
 
 from __future__ import annotations
@@ -17,22 +19,24 @@ from ..errors import UnsupportedSyntaxError
 from ..ir.builder import GraphTensor
 from ..ir.control import call as call_op
 from ..ir.graph import NamedGraph
-from ..ir.values import HostValue
+from ..ir.values import HostValue, kind_of
 from .branches import Exports, Join, fill_in
 from .builder import StagedBuilder
 from .frames import Function
 from .trace import Trace
 
-__all__ = ["guard", "leave"]
+__all__ = ["Recursive", "guard", "leave", "named_call", "with_numbers"]
 
 _numbers = itertools.count()
+SAME_BUT_NUMBERS = 8
 
 
 class Recursive(Exception):
-    """The call of `record` turned out to be recursive."""
+    """The call of `record` turned out to be recursive; `numbers`: its numbers are to be values of the graph."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: Record, numbers: bool = False) -> None:
         self.record = record
+        self.numbers = numbers
 
 
 class Record:
@@ -46,8 +50,10 @@ class Record:
         pending: a recursive call was met while the result was unknown.
     """
 
-    def __init__(self, key: Any) -> None:
+    def __init__(self, key: Any, loose: Any = None, conditions: int = 0) -> None:
         self.key = key
+        self.loose = loose
+        self.conditions = conditions
         self.target: NamedGraph | None = None
         self.shape: Any = None
         self.known = False
@@ -55,13 +61,16 @@ class Record:
         self.pending = False
 
 
-def _key(value: Any) -> Any:
+def _key(value: Any, loose: bool = False) -> Any:
+    """What tells calls apart; `loose` leaves the values of numbers out."""
     if isinstance(value, (GraphTensor, HostValue)):
         return value._type
     if isinstance(value, (tuple, list)):
-        return (type(value), *map(_key, value))
+        return (type(value), *[_key(v, loose) for v in value])
     if isinstance(value, dict):
-        return (dict, *[(k, _key(v)) for k, v in value.items()])
+        return (dict, *[(k, _key(v, loose)) for k, v in value.items()])
+    if loose and kind_of(value) is not None:
+        return kind_of(value)
     if isinstance(value, (int, float, str, bool, type(None))):
         return (type(value), repr(value))
     return (type(value), id(value))
@@ -73,18 +82,29 @@ def guard(
     """How to make the call when it closes a loop of calls, else None; then `leave` ends it."""
     node = f.source.node
     records = t.calls.setdefault(node, [])
-    if not records:
-        records.append(Record(None if f.parent is None else id(f.parent)))
-        records[-1].key = (_key(args), _key(kwargs), id(f.parent))
-        return None
     key = (_key(args), _key(kwargs), id(f.parent))
     for record in records:
         if record.key == key:
             if record.target is None:
                 raise Recursive(record)
             return lambda: _again(t, record, args, kwargs)
-    records.append(Record(key))
+    loose = (_key(args, True), _key(kwargs, True), id(f.parent))
+    same = [r for r in records if r.loose == loose and r.target is None]
+    if len(same) >= SAME_BUT_NUMBERS and t.conditions > same[0].conditions:
+        raise Recursive(same[0], numbers=True)
+    records.append(Record(key, loose, t.conditions))
     return None
+
+
+def with_numbers(t: Trace, value: Any) -> Any:
+    """Arguments with their numbers as values of the graph."""
+    if kind_of(value) is not None:
+        return t.builder.host(value)
+    if type(value) in (tuple, list):
+        return type(value)(with_numbers(t, v) for v in value)
+    if type(value) is dict:
+        return {k: with_numbers(t, v) for k, v in value.items()}
+    return value
 
 
 def leave(t: Trace, f: Function) -> None:

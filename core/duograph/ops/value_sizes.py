@@ -8,7 +8,8 @@ import numpy as np
 
 from ..dtype import bool_, int32
 from ..errors import DTypeError, ShapeError, UnsupportedOpError
-from ..op import op
+from ..ir.values import NeedsValue
+from ..op import op, staged_builder
 from ..tensor import Tensor
 from ..types import TensorType, broadcast_shapes
 from .axes import axis_of
@@ -26,6 +27,11 @@ __all__ = [
 
 def _needs_values(name: str) -> Any:
     def infer(*types: TensorType, **attributes: Any) -> Any:
+        if staged_builder() is not None:  # Python runs it when the graph runs
+            raise NeedsValue(
+                f"{name}: the size of its result is known only when the compiled function runs; use a mask "
+                f"with ops.select"
+            )
         raise UnsupportedOpError(
             f"{name}: the size of its result depends on values, which a graph under construction does "
             f"not have; call it outside, or use a mask with ops.select"
