@@ -20,9 +20,10 @@ from ..ir.builder import GraphBuilder, GraphTensor, expand
 from ..ir.graph import Graph, GraphNode, live_nodes
 from ..ir.values import number_of
 from ..op import NO_GRAD, OPS, Op
-from ..types import HostType, TensorType, ValueType
+from ..types import BOOL, HostType, TensorType, ValueType
 from .activity import expandable, has_cotangent, passes_on
 from .host_rules import RULES, full, nothing
+from .presence import ABSENT, GARBAGE, PRESENT, Cotangent, added, either, settled
 from .structured import PLANS, Session
 
 __all__ = ["Linearized", "linearize"]
@@ -42,6 +43,7 @@ class Linearized:
         backward: (residuals..., cotangents present..., cotangents seeded...) -> cotangents.
         wrt: for each output of `backward`, the parameter it belongs to.
         keys: names of the residuals that two linearizations of one graph share.
+        statuses: inside of a derivative, for each of `wrt` whether it is there in every run; see `presence.py`.
     """
 
     forward: Graph
@@ -50,6 +52,7 @@ class Linearized:
     backward: Graph
     wrt: tuple[int, ...]
     keys: tuple[int, ...]
+    statuses: tuple[int, ...] = ()
 
 
 def linearize(
@@ -71,7 +74,8 @@ def linearize(
     """
     session = Session(Joint)
     joint = Joint(graph, wanted, session)
-    found = joint.halves(present, (False,) * graph.n_params if seeded is None else seeded)
+    seeds = (False,) * graph.n_params if seeded is None else seeded
+    found = joint.halves(tuple(map(int, present)), tuple(map(int, seeds)), True)
     session.finish()
     return found
 
@@ -158,9 +162,11 @@ class Joint:
 
     # ---- backward -------------------------------------------------------------------------------
 
-    def halves(self, present: Sequence[bool], seeded: Sequence[bool]) -> Linearized:
-        """The two halves for these cotangents."""
-        key = (tuple(present), tuple(seeded))
+    def halves(
+        self, present: Sequence[int], seeded: Sequence[int], outermost: bool = False
+    ) -> Linearized:
+        """The two halves for cotangents of these statuses."""
+        key = (tuple(present), tuple(seeded), outermost)
         found = self._halves.get(key)
         if found is None:
             found = self._halves[key] = Sweep(self, *key).halves()
@@ -168,8 +174,8 @@ class Joint:
 
     def everything(self) -> Linearized:
         """The halves that keep the most residuals: every result that can have a cotangent has one."""
-        present = [has_cotangent(self.graph.types[i]) for i in self.graph.outputs]
-        return self.halves(present, (False,) * self.graph.n_params)
+        present = [int(has_cotangent(self.graph.types[i])) for i in self.graph.outputs]
+        return self.halves(present, (ABSENT,) * self.graph.n_params)
 
 
 def _uses(graph: Graph) -> list[int]:
@@ -192,16 +198,20 @@ class Sweep:
     Attributes:
         builder: the forward nodes, the parameters for cotangents, and the backward nodes.
         cotangents: by value id, as far as they are summed.
+        statuses, flags: of the cotangents; a flag only where the status asks for one.
     """
 
     def __init__(
-        self, joint: Joint, present: tuple[bool, ...], seeded: tuple[bool, ...]
+        self, joint: Joint, present: tuple[int, ...], seeded: tuple[int, ...], outermost: bool
     ) -> None:
         self.joint = joint
         self.present = present
         self.seeded = seeded
+        self.outermost = outermost
         self.active = joint.active
         self.cotangents: dict[int, Any] = {}
+        self.statuses: dict[int, int] = {}
+        self.flags: dict[int, Any] = {}
         self.builder = builder = GraphBuilder()
         builder.types = list(joint.builder.types)
         builder.nodes = list(joint.builder.nodes)
@@ -211,29 +221,45 @@ class Sweep:
         """A value of the forward, for a rule to keep: under its first name."""
         return self.builder.tensor(self.joint.alias.get(id_, id_))
 
-    def accumulate(self, id_: int, value: Any) -> None:
-        """Add to the cotangent of a value."""
-        have = self.cotangents.get(id_)
-        if have is None:
-            self.cotangents[id_] = value
-        elif isinstance(value._type, HostType) and value._type.name == "stack":
-            raise GradientError(
-                "a derivative of a loop is used twice inside a higher derivative; "
-                "wanted one use: compute the loop once per derivative"
-            )
+    def cotangent(self, id_: int) -> Cotangent:
+        """The cotangent of a value that has one."""
+        return Cotangent(self.cotangents[id_], self.statuses[id_], self.flags.get(id_))
+
+    def status(self, id_: int | None) -> int:
+        """Whether a value has a cotangent."""
+        return self.statuses.get(id_, ABSENT)  # type: ignore[arg-type]
+
+    def put(self, id_: int, new: Cotangent) -> None:
+        """Replace the cotangent of a value."""
+        self.cotangents[id_] = new.value
+        self.statuses[id_] = new.status
+        if new.status > PRESENT:
+            self.flags[id_] = new.flag
         else:
-            self.cotangents[id_] = have + value
+            self.flags.pop(id_, None)
+
+    def accumulate(self, id_: int, new: Cotangent) -> None:
+        """Add to the cotangent of a value."""
+        if id_ in self.cotangents:
+            new = added(self.cotangent(id_), new)
+        self.put(id_, new)
 
     def halves(self) -> Linearized:
         joint, builder = self.joint, self.builder
         types = builder.types
         n_forward = len(builder.nodes)
-        seeds = [builder._value(types[i]) for i, p in zip(joint.outputs, self.present) if p]
-        own = [builder._value(types[i]) for i, s in enumerate(self.seeded) if s]
+        given = [(i, s) for i, s in enumerate(self.seeded) if s]
+        n_own = len(given)
+        given += [(i, s) for i, s in zip(joint.outputs, self.present) if s]
+        values = [builder._value(types[i]) for i, _ in (*given[n_own:], *given[:n_own])]
+        values = values[len(given) - n_own :] + values[: len(given) - n_own]
+        flags = [builder._value(BOOL) if s > PRESENT else None for _, s in given]
+        order = [*range(n_own, len(given)), *range(n_own)]
+        inputs = [values[k]._id for k in order]
+        inputs += [flags[k]._id for k in order if flags[k] is not None]
         with builder.current():
-            self.cotangents.update(zip([i for i, s in enumerate(self.seeded) if s], own))
-            for out, seed in zip([i for i, p in zip(joint.outputs, self.present) if p], seeds):
-                self.accumulate(out, seed)
+            for (i, s), value, flag in zip(given, values, flags):
+                self.accumulate(i, Cotangent(value, s, flag))
             cotangents, plans = self.cotangents, joint.plans
             for k in range(n_forward - 1, -1, -1):
                 node = builder.nodes[k]
@@ -246,9 +272,13 @@ class Sweep:
                         else:
                             self._node(node)
                         break
-        wrt = tuple(i for i, w in enumerate(joint.wanted) if w and i in cotangents)
-        grads = [cotangents[i]._id for i in wrt]
-        return self._split(n_forward, [v._id for v in (*seeds, *own)], grads, wrt)
+            wrt = tuple([i for i, w in enumerate(joint.wanted) if w and i in cotangents])
+            found = [self.cotangent(i) for i in wrt]
+            if self.outermost:
+                found = [Cotangent(settled(c), PRESENT) for c in found]
+        outputs = [c.value._id for c in found]
+        outputs += [c.flag._id for c in found if c.status > PRESENT]
+        return self._split(n_forward, inputs, outputs, wrt, tuple([c.status for c in found]))
 
     def _node(self, node: GraphNode) -> None:
         """Through the bprop rule of one call."""
@@ -258,7 +288,7 @@ class Sweep:
         if node.results[0] in self.joint.alias:
             (operand,) = node.operands
             assert operand is not None
-            self.accumulate(operand, cotangents[node.results[0]])
+            self.accumulate(operand, self.cotangent(node.results[0]))
             return
         op = node.op
         getter = op.bprop_rule or RULES.get(op.name)
@@ -272,6 +302,7 @@ class Sweep:
         ]
         values = [None if i is None else self.value(i) for i in node.operands]
         outs = [builder.tensor(i) for i in node.results]
+        status, flag = self.joined(node.results)
         found = getter(node.attributes)(
             *op.arguments(values),
             outs[0] if node.single else tuple(outs),
@@ -280,10 +311,23 @@ class Sweep:
         for operand, grad in zip(node.operands, checked(op, values, found), strict=True):
             if operand in active and grad is not NO_GRAD and grad is not None:
                 assert operand is not None
-                self.accumulate(operand, _fitted(builder, op, operand, grad))
+                value = _fitted(builder, op, operand, grad)
+                self.accumulate(operand, Cotangent(value, status, flag))
+
+    def joined(self, results: Sequence[int]) -> tuple[int, Any]:
+        """Status and flag of what a rule makes of the cotangents of these results."""
+        given = [self.cotangent(r) for r in results if r in self.cotangents]
+        if any(c.status == PRESENT for c in given):
+            return PRESENT, None
+        return GARBAGE, either([c.flag for c in given])
 
     def _split(
-        self, n_forward: int, seeds: list[int], grads: list[int], wrt: tuple[int, ...]
+        self,
+        n_forward: int,
+        seeds: list[int],
+        grads: list[int],
+        wrt: tuple[int, ...],
+        statuses: tuple[int, ...],
     ) -> Linearized:
         """Cut the joint graph in two at `n_forward`; what crosses the cut are the residuals."""
         builder, graph = self.builder, self.joint.graph
@@ -329,6 +373,7 @@ class Sweep:
             back,
             wrt,
             tuple(residuals),
+            statuses,
         )
 
 

@@ -21,19 +21,31 @@ from ..ir.control import (
     while_loop,
 )
 from ..ir.graph import Graph, GraphNode
-from ..op import thread_state
-from ..types import INT, STACK, ValueType
+from ..types import BOOL, INT, STACK, ValueType
 from .activity import has_cotangent
 from .host_rules import nothing
-from .structured import Ids, reopened, rewired, spliced
+from .presence import (
+    ABSENT,
+    GARBAGE,
+    NEUTRAL,
+    PRESENT,
+    Cotangent,
+    added,
+    chosen,
+    flag_of,
+)
+from .structured import Ids, answering, reopened, rewired, spliced
 
 if TYPE_CHECKING:
     from .linearize import Joint, Linearized, Sweep
 
 __all__ = ["plan_while"]
 
-# More choices than this are joined into one that has every cotangent.
-_LIMIT = 8
+# More choices than this are joined into one in which every cotangent has a flag.
+_LIMIT = 4
+
+# Per carry the status of its cotangent.
+Choice = tuple[int, ...]
 
 
 class WhilePlan:
@@ -70,42 +82,39 @@ class WhilePlan:
 
     def backward(self, sweep: Sweep, node: GraphNode) -> None:
         """Append the backward loop."""
-        start = frozenset(
-            k
-            for k in range(self.n_carry)
-            if self.wanted[k] and node.results[k] in sweep.cotangents
+        start = tuple(
+            [sweep.status(r) if w else ABSENT for r, w in zip(node.results, self.wanted[: self.n_carry])]
         )
-        if start:
+        if any(start):
             _Backward(self, sweep, node, start).append()
 
-    def halves(self, carries: frozenset[int], seeded: Sequence[bool]) -> Linearized:
-        """The body's halves when these carries have a cotangent."""
-        return self.joint.halves((False, *(k in carries for k in range(self.n_carry))), seeded)
+    def halves(self, choice: Choice, seeded: Sequence[int]) -> Linearized:
+        """The body's halves when the carries have cotangents of these statuses."""
+        return self.joint.halves((ABSENT, *choice), seeded)
 
 
 class _Backward:
     """One backward loop.
 
     Attributes:
-        masks: the choices of carries with a cotangent; `after[s]` is the choice that follows choice s.
-        carried: the carries that ever have one.
+        choices: the statuses of the carries' cotangents, turn by turn; `after[s]` follows choice s.
+        carried: the carries that ever have one; `unsure` those among them that come with a flag.
         running: invariants that collect cotangents over the turns.
         seeded: carries whose operand has a cotangent already: the first turn, the last one to be gone back
         through, adds to it.
+        seeds: statuses with which a turn takes up what running and seeded ones have by then.
     """
 
-    def __init__(
-        self, plan: WhilePlan, sweep: Sweep, node: GraphNode, start: frozenset[int]
-    ) -> None:
+    def __init__(self, plan: WhilePlan, sweep: Sweep, node: GraphNode, start: Choice) -> None:
         self.plan, self.sweep, self.node = plan, sweep, node
         n, operands = plan.n_carry, plan.operands
         self.types: list[ValueType] = plan.joint.graph.types
-        self.start = start
-        self.masks, self.after = _choices(plan, start)
-        self.carried = sorted(frozenset().union(*self.masks))
+        self.choices, self.after = _choices(plan, start)
+        self.carried = [k for k in range(n) if any(c[k] for c in self.choices)]
+        nothing_yet = (ABSENT,) * len(operands)
         reached: set[int] = set()
-        for mask in self.masks:
-            reached.update(plan.halves(mask, (False,) * len(operands)).wrt)
+        for choice in self.choices:
+            reached.update(plan.halves(choice, nothing_yet).wrt)
         self.running = [k for k in range(n, len(operands)) if k in reached]
         taken = {operands[k] for k in self.running}
         self.seeded: list[int] = []
@@ -114,73 +123,120 @@ class _Backward:
             if i in sweep.cotangents and i in sweep.active and i not in taken:
                 taken.add(i)
                 self.seeded.append(k)
-        starts = {*self.running, *self.seeded}
-        seeds = [k in starts for k in range(len(operands))]
-        self.halves = [plan.halves(mask, seeds) for mask in self.masks]
+        self.seeds = self._settle_seeds()
+        self.halves = [plan.halves(choice, self.seeds) for choice in self.choices]
+        self.unsure = [
+            k
+            for k in self.carried
+            if k in self.seeded or any(c[k] != PRESENT for c in self.choices)
+        ]
+        self.doubtful = [k for k in self.running if self.seeds[k] != PRESENT]
         where = dict(zip(plan.full.keys, plan.full.residuals))
         self.residuals = [[where[k] for k in h.keys] for h in self.halves]
         # invariants that the bodies' backward graphs read
         self.outer = list(
-            dict.fromkeys(
-                i for own in self.residuals for i in own if n <= i < len(operands)
-            )
+            dict.fromkeys(i for own in self.residuals for i in own if n <= i < len(operands))
         )
+
+    def _settle_seeds(self) -> list[int]:
+        sweep, operands = self.sweep, self.plan.operands
+        seeds = [ABSENT] * len(operands)
+        for k in self.running:
+            seeds[k] = sweep.status(operands[k]) or NEUTRAL
+        for k in self.seeded:  # before the first turn it is not there
+            seeds[k] = max(sweep.status(operands[k]), NEUTRAL)
+        while True:
+            worse = {
+                i
+                for choice in self.choices
+                for i, s in zip(*_statuses(self.plan.halves(choice, seeds)))
+                if s == GARBAGE and i in self.running and seeds[i] == NEUTRAL
+            }
+            if not worse:
+                return seeds
+            for i in worse:
+                seeds[i] = GARBAGE
 
     def append(self) -> None:
         """Append the loop, and set the cotangents of the operands."""
-        sweep, plan, start = self.sweep, self.plan, self.start
-        builder, operands, node = sweep.builder, plan.operands, self.node
-        cotangents = sweep.cotangents
-        stack = builder.tensor(node.results[plan.n_carry])
+        sweep, plan = self.sweep, self.plan
+        builder, operands, results = sweep.builder, plan.operands, self.node.results
+        stack = builder.tensor(results[plan.n_carry])
         holds = builder.append(stack_holds, (stack,), {})
-        several = len(self.masks) > 1
-        douts = [
-            cotangents[node.results[k]] if k in start else nothing(self.types[k])
-            for k in self.carried
+        start = {
+            k: sweep.cotangent(results[k]) for k in self.carried if results[k] in sweep.cotangents
+        }
+        before = {
+            k: sweep.cotangent(operands[k])
+            for k in (*self.running, *self.seeded)
+            if operands[k] in sweep.cotangents
+        }
+        carries = [
+            stack,
+            *([builder.host(0)] if len(self.choices) > 1 else []),
+            *(start[k].value if k in start else nothing(self.types[k]) for k in self.carried),
+            *(before[k].value if k in before else nothing(self.types[k]) for k in self.running),
+            *(flag_of(start.get(k)) for k in self.unsure),
+            *(flag_of(before.get(k)) for k in self.doubtful),
         ]
-        runs = [
-            cotangents[operands[k]] if operands[k] in cotangents else nothing(self.types[k])
-            for k in self.running
+        rest = [
+            *(sweep.value(operands[i]) for i in self.outer),
+            *(before[k].value for k in self.seeded),
+            *(flag_of(before[k]) for k in self.seeded),
         ]
-        haves = [cotangents[operands[k]] for k in self.seeded]
-        carries = [stack, *([builder.host(0)] if several else []), *douts, *runs]
-        outer = [sweep.value(operands[i]) for i in self.outer]
-        body = self._body()
-        found = builder.append(
+        made = builder.append(
             while_loop,
-            (holds, *carries, *outer, *haves),
-            {"body": body, "n_carry": len(carries)},
+            (holds, *carries, *rest),
+            {"body": self._body(), "n_carry": len(carries)},
         )
-        values = found[2 if several else 1 :]
-        for k, value in zip(self.running, values[len(self.carried) :]):
-            cotangents[operands[k]] = value
-        for k, value in zip(self.carried, values):
-            i = operands[k]
-            if i not in sweep.active:
+        values = iter(made[2 if len(self.choices) > 1 else 1 :])
+        found = {k: next(values) for k in (*self.carried, *self.running)}
+        flags = {k: next(values) for k in (*self.unsure, *self.doubtful)}
+        for k in self.running:
+            status = self.seeds[k]
+            sweep.put(operands[k], Cotangent(found[k], status, flags.get(k)))
+        for k in self.carried:
+            if operands[k] not in sweep.active:
                 continue
+            status = PRESENT
+            if k in self.unsure:
+                every = [c[k] for c in self.choices]
+                status = GARBAGE if GARBAGE in every or k in self.seeded else NEUTRAL
+            new = Cotangent(found[k], status, flags.get(k))
             if k in self.seeded:
-                cotangents[i] = _unless(holds, cotangents[i], value, k in start)
+                idle = added(before[k], start[k]) if k in start else before[k]
+                sweep.put(operands[k], _either_way(holds, idle, new))
             else:
-                sweep.accumulate(i, value)
+                sweep.accumulate(operands[k], new)
 
     def _body(self) -> Graph:
         builder = GraphBuilder()
-        several = len(self.masks) > 1
+        several = len(self.choices) > 1
+        types = self.types
         stack = builder.parameter(STACK)
         state = [builder.parameter(INT)] if several else []
-        types = self.types
-        douts = [builder.parameter(types[k]) for k in self.carried]
+        given = [builder.parameter(types[k]) for k in self.carried]
         runs = [builder.parameter(types[k]) for k in self.running]
+        given_flags = [builder.parameter(BOOL) for _ in self.unsure]
+        run_flags = [builder.parameter(BOOL) for _ in self.doubtful]
         outer = [builder.parameter(types[i]) for i in self.outer]
         haves = [builder.parameter(types[k]) for k in self.seeded]
+        have_flags = [builder.parameter(BOOL) for _ in self.seeded]
         with builder.current():
             rest, left, *frame = builder.append(
                 stack_pop, (stack,), {"types": self.plan.frame_types}
             )
-            seeds = [_choose(left, have) for have in haves]
-            values = [*frame, *outer, *douts, *seeds, *runs]
+            seeds, seed_flags = [], []
+            if haves:
+                last = left.apply("not", left)
+                for have, flag in zip(haves, have_flags):
+                    seeds.append(chosen(last, (have,), lambda x: nothing(x._type), lambda x: x))
+                    seed_flags.append(last.apply("and", last, flag))
+            values = [
+                *frame, *outer, *given, *seeds, *runs, *given_flags, *seed_flags, *run_flags,
+            ]  # fmt: skip
             kinds = [v._type for v in values]
-            steps = [self._step(s, kinds) for s in range(len(self.masks))]
+            steps = [self._step(s, kinds) for s in range(len(self.choices))]
             if several:
                 found = builder.append(switch, (*state, *values), {"branches": tuple(steps)})
             else:
@@ -188,85 +244,81 @@ class _Backward:
             return builder.finish((left, rest, *found))
 
     def _step(self, s: int, kinds: list[ValueType]) -> Graph:
-        """One turn back for choice `s`: (frame, outer, cotangents, seeds, running) -> (choice, cotangents, running)."""
-        plan, halves, mask = self.plan, self.halves[s], self.masks[s]
+        """One turn back for choice `s`: takes the values in the order of `_body`, returns the carries but the stack."""
+        plan, halves, choice = self.plan, self.halves[s], self.choices[s]
         place = {i: k for k, i in enumerate((*plan.kept, *self.outer))}
-        base = len(place)
-        dout_at = {k: base + j for j, k in enumerate(self.carried)}
-        seed_at = {k: base + len(dout_at) + j for j, k in enumerate((*self.seeded, *self.running))}
+        order = [
+            *(("given", k) for k in self.carried),
+            *(("seed", k) for k in (*self.seeded, *self.running)),
+            *(("given flag", k) for k in self.unsure),
+            *(("seed flag", k) for k in (*self.seeded, *self.doubtful)),
+        ]
+        at = {name: len(place) + j for j, name in enumerate(order)}
+        present = [k for k, status in enumerate(choice) if status]
+        started = [k for k, status in enumerate(self.seeds) if status]
         places = [
             *(place[i] for i in self.residuals[s]),
-            *(dout_at[k] for k in sorted(mask)),
-            *(seed_at[k] for k in sorted(seed_at)),
+            *(at["given", k] for k in present),
+            *(at["seed", k] for k in started),
+            *(at["given flag", k] for k in present if choice[k] > PRESENT),
+            *(at["seed flag", k] for k in started if self.seeds[k] > PRESENT),
         ]
         graph = rewired(halves.backward, kinds, places)
-        known = dict(zip(halves.wrt, graph.outputs))
+        both = [*self.carried, *self.running]
+        graph = answering(graph, halves, both, [*self.unsure, *self.doubtful], self.types)
+        if len(self.choices) == 1:
+            return graph
         builder = reopened(graph)
         with builder.current():
-            outputs = [builder.host(self.after[s])._id] if len(self.masks) > 1 else []
-            outputs += [
-                known[k] if k in known else nothing(self.types[k])._id
-                for k in (*self.carried, *self.running)
-            ]
-        return Graph(builder.n_params, builder.types, builder.nodes, tuple(outputs), False)
+            state = builder.host(self.after[s])._id
+        return Graph(
+            builder.n_params, builder.types, builder.nodes, (state, *graph.outputs), False
+        )
 
 
-def _choices(
-    plan: WhilePlan, start: frozenset[int]
-) -> tuple[list[frozenset[int]], list[int]]:
-    """Which carries have a cotangent, turn by turn from the last one, until the choices repeat."""
-    seeded = (False,) * len(plan.operands)
-    masks, after = [start], []
+def _statuses(halves: Linearized) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return halves.wrt, halves.statuses
+
+
+def _choices(plan: WhilePlan, start: Choice) -> tuple[list[Choice], list[int]]:
+    """The carries' cotangents, turn by turn from the last one, until the choices repeat."""
+    choices, after = [start], []
     while True:
-        found = plan.halves(masks[-1], seeded).wrt
-        following = frozenset(k for k in found if k < plan.n_carry)
-        if following in masks:
-            after.append(masks.index(following))
-            return masks, after
-        after.append(len(masks))
-        masks.append(following)
-        if len(masks) > _LIMIT:
-            return _joined(plan, start, seeded)
+        following = _following(plan, choices[-1])
+        if following in choices:
+            after.append(choices.index(following))
+            return choices, after
+        after.append(len(choices))
+        choices.append(following)
+        if len(choices) > _LIMIT:
+            return [_joined(plan, start)], [0]
 
 
-def _joined(
-    plan: WhilePlan, start: frozenset[int], seeded: Sequence[bool]
-) -> tuple[list[frozenset[int]], list[int]]:
-    """One choice that holds at every turn."""
-    mask = start
+def _following(plan: WhilePlan, choice: Choice) -> Choice:
+    found = plan.halves(choice, (ABSENT,) * len(plan.operands))
+    known = dict(zip(*_statuses(found)))
+    return tuple([known.get(k, ABSENT) for k in range(plan.n_carry)])
+
+
+def _joined(plan: WhilePlan, start: Choice) -> Choice:
+    """One choice that holds at every turn: every cotangent that there ever is may be there."""
+    choice = tuple([GARBAGE if s else ABSENT for s in start])
     while True:
-        found = mask | {k for k in plan.halves(mask, seeded).wrt if k < plan.n_carry}
-        if found == mask:
-            return [mask], [0]
-        mask = found
+        found = tuple(
+            [GARBAGE if a or b else ABSENT for a, b in zip(choice, _following(plan, choice))]
+        )
+        if found == choice:
+            return choice
+        choice = found
 
 
-def _choose(left: Any, have: Any) -> Any:
-    """What the turn adds to: nothing yet while turns are left, then what was there before the loop."""
-    builder: Any = thread_state.builder
-    branches = []
-    for k in (0, 1):
-        inner = GraphBuilder()
-        own = inner.parameter(have._type)
-        with inner.current():
-            branches.append(inner.finish((nothing(have._type) if k else own,)))
-    (found,) = builder.append(switch, (left, have), {"branches": tuple(branches)})
-    return found
-
-
-def _unless(ran: Any, have: Any, value: Any, used: bool) -> Any:
+def _either_way(ran: Any, idle: Cotangent, new: Cotangent) -> Cotangent:
     """The operand's cotangent: of a loop that did not run, the result is the operand itself."""
-    builder: Any = thread_state.builder
-    branches = []
-    for k in (0, 1):
-        inner = GraphBuilder()
-        before, found = inner.parameter(have._type), inner.parameter(value._type)
-        with inner.current():
-            if not k:
-                found = before + found if used else before
-            branches.append(inner.finish((found,)))
-    (made,) = builder.append(switch, (ran, have, value), {"branches": tuple(branches)})
-    return made
+    value = chosen(ran, (idle.value, new.value), lambda a, b: a, lambda a, b: b)
+    if idle.status == PRESENT:  # then the first turn has added to what was there
+        return Cotangent(value)
+    flags = (flag_of(idle), flag_of(new))
+    return Cotangent(value, GARBAGE, chosen(ran, flags, lambda a, b: a, lambda a, b: b))
 
 
 def plan_while(joint: Joint, node: GraphNode, operands: Ids, span: Any) -> Sequence[int] | None:

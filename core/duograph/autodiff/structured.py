@@ -25,6 +25,7 @@ from ..op import thread_state
 from ..types import BOOL, INT, OBJECT, STACK, HostType, ValueType
 from .activity import Activity, has_cotangent
 from .host_rules import full, nothing
+from .presence import ABSENT, GARBAGE, NEUTRAL, PRESENT, Cotangent
 
 if TYPE_CHECKING:
     from .linearize import Joint, Linearized, Sweep
@@ -179,46 +180,67 @@ class SwitchPlan:
 
     def backward(self, sweep: Sweep, node: GraphNode) -> None:
         """Append the switch of the branches' backward graphs."""
-        builder, cotangents = sweep.builder, sweep.cotangents
+        builder = sweep.builder
         results = node.results[: self.n_results]
-        present = [r in cotangents and r in sweep.active for r in results]
+        present = [sweep.status(r) if r in sweep.active else ABSENT for r in results]
         if not any(present):
             return
-        seeded = [w and i in cotangents for i, w in zip(self.operands, self.wanted)]
+        seeded = [sweep.status(i) if w else ABSENT for i, w in zip(self.operands, self.wanted)]
         halves = [j.halves(present, seeded) for j in self.joints]
         wrt = sorted({i for h in halves for i in h.wrt})
         if not wrt:
             return
-        douts = [cotangents[r] for r, p in zip(results, present) if p]
-        haves = [cotangents[i] for i, s in zip(self.operands, seeded) if s]
+        # in some runs only, where one branch has none
+        status: dict[int, int] = {}
+        for i in wrt:
+            found = [dict(zip(h.wrt, h.statuses)).get(i, ABSENT) for h in halves]
+            same = min(found) == max(found) == PRESENT
+            status[i] = PRESENT if same else GARBAGE if GARBAGE in found else NEUTRAL
+        flagged = [i for i in wrt if status[i] != PRESENT]
         sources: list[list[int]] = []
         for lin, h, places in zip(self.full, halves, self.places):
             where = dict(zip(lin.keys, lin.residuals))
             sources.append([self._source(lin, places, where[k], node) for k in h.keys])
         union = {i: n for n, i in enumerate(dict.fromkeys(i for s in sources for i in s))}
-        values = [*(sweep.value(i) for i in union), *douts, *haves]
+        values = [*(sweep.value(i) for i in union), *inputs(sweep, [*results, *self.operands], [*present, *seeded])]
         kinds = [v._type for v in values]
         rest = range(len(union), len(values))
+        types = self.joints[0].graph.types
         branches = tuple(
-            _backward_branch(rewired(h.backward, kinds, [*(union[i] for i in own), *rest]), h, wrt, self.joints[0])
+            answering(rewired(h.backward, kinds, [*(union[i] for i in own), *rest]), h, wrt, flagged, types)
             for h, own in zip(halves, sources)
         )
-        found = builder.append(switch, (sweep.value(self.index), *values), {"branches": branches})
-        for i, value in zip(wrt, found):
-            cotangents[self.operands[i]] = value
+        made = builder.append(switch, (sweep.value(self.index), *values), {"branches": branches})
+        flags = dict(zip(flagged, made[len(wrt) :]))
+        for i, value in zip(wrt, made):
+            sweep.put(self.operands[i], Cotangent(value, status[i], flags.get(i)))
 
 
-def _backward_branch(graph: Graph, halves: Linearized, wrt: Sequence[int], joint: Joint) -> Graph:
-    """The graph returning a cotangent for every parameter of `wrt`."""
-    known = dict(zip(halves.wrt, graph.outputs))
-    if len(known) == len(wrt):
+def inputs(sweep: Sweep, ids: Sequence[int], statuses: Sequence[int]) -> list[Any]:
+    """What a backward graph for cotangents of these statuses takes: the cotangents, then the flags."""
+    given = [sweep.cotangent(i) for i, s in zip(ids, statuses) if s]
+    return [*(c.value for c in given), *(c.flag for c in given if c.status > PRESENT)]
+
+
+def answering(
+    graph: Graph, halves: Linearized, wrt: Sequence[int], flagged: Sequence[int], types: Sequence[ValueType]
+) -> Graph:
+    """The graph returning a cotangent for every parameter of `wrt`, then a flag for each of `flagged`."""
+    known, flags = answers(halves, graph.outputs)
+    if not flagged and len(known) == len(wrt):
         return graph
     builder = reopened(graph)
     with builder.current():
-        outputs = [
-            known[i] if i in known else nothing(joint.graph.types[i])._id for i in wrt
-        ]
+        outputs = [known[i] if i in known else nothing(types[i])._id for i in wrt]
+        outputs += [flags[i] if i in flags else builder.host(i in known)._id for i in flagged]
     return Graph(builder.n_params, builder.types, builder.nodes, tuple(outputs), False)
+
+
+def answers(halves: Linearized, outputs: Sequence[Any]) -> tuple[dict[int, Any], dict[int, Any]]:
+    """What a backward graph returned: cotangents by parameter, and the flags of those that have one."""
+    known = dict(zip(halves.wrt, outputs))
+    flagged = [i for i, s in zip(halves.wrt, halves.statuses) if s > PRESENT]
+    return known, dict(zip(flagged, outputs[len(halves.wrt) :]))
 
 
 def _unique(graph: Graph, operands: Sequence[int]) -> tuple[Graph, list[int]]:
@@ -289,44 +311,53 @@ class RecursivePair:
         outputs = (*lin.forward.outputs[: lin.n_results], stack._id)
         self.forward.graph = Graph(builder.n_params, builder.types, builder.nodes, outputs, False)
 
-    def backward(self, present: tuple[bool, ...], seeded: tuple[bool, ...]) -> NamedGraph:
-        """(stack, cotangents present..., cotangents seeded...) -> cotangents of the wanted parameters."""
+    def backward(self, present: tuple[int, ...], seeded: tuple[int, ...]) -> NamedGraph:
+        """(stack, cotangents..., seeds..., their flags...) -> cotangents of the wanted parameters, flags of some."""
         found = self._backwards.get((present, seeded))
         if found is None:
             graph = self.target.graph
             assert graph is not None
             name = f"{self.name}_backward_{_bits(present)}_{_bits(seeded)}"
-            types = tuple(graph.types[i] for i, w in enumerate(self.wanted) if w)
-            found = self._backwards[present, seeded] = NamedGraph(name, types)
+            types = [graph.types[i] for i in self.places] + [BOOL] * len(self.flagged(seeded))
+            found = self._backwards[present, seeded] = NamedGraph(name, tuple(types))
             self.session.pending.append(lambda: self._complete(found, present, seeded))
         return found
 
+    @property
+    def places(self) -> list[int]:
+        """The wanted parameters."""
+        return [i for i, w in enumerate(self.wanted) if w]
+
+    def flagged(self, seeded: Sequence[int]) -> list[int]:
+        """Parameters whose cotangent comes with a flag: what a function that calls itself reaches differs by run."""
+        return [i for i in self.places if seeded[i] != PRESENT]
+
     def _complete(
-        self, named: NamedGraph, present: tuple[bool, ...], seeded: tuple[bool, ...]
+        self, named: NamedGraph, present: tuple[int, ...], seeded: tuple[int, ...]
     ) -> None:
         halves = self.joint.halves(present, seeded)
         types = self.joint.graph.types
         builder = GraphBuilder()
         stack = builder.parameter(STACK)
-        given = [builder.parameter(types[i]) for i, p in zip(self.joint.graph.outputs, present) if p]
-        given += [builder.parameter(types[i]) for i, s in enumerate(seeded) if s]
+        taken = [*zip(self.joint.graph.outputs, present), *enumerate(seeded)]
+        given = [builder.parameter(types[i]) for i, s in taken if s]
+        given += [builder.parameter(BOOL) for _, s in taken if s > PRESENT]
         frame_types = tuple(self.full.forward.types[i] for i in self.full.residuals)
         with builder.current():
             _, _, *frame = builder.append(stack_pop, (stack,), {"types": frame_types})
             where = dict(zip(self.full.keys, frame))
             found = spliced(builder, halves.backward, [*(where[k] for k in halves.keys), *given])
-            known = dict(zip(halves.wrt, found))
-            outputs = [
-                known[i] if i in known else nothing(types[i])
-                for i, w in enumerate(self.wanted)
-                if w
+            known, flags = answers(halves, found)
+            outputs = [known[i] if i in known else nothing(types[i]) for i in self.places]
+            outputs += [
+                flags[i] if i in flags else builder.host(i in known) for i in self.flagged(seeded)
             ]
             named.graph = builder.finish(tuple(outputs))
         named.effects = named.graph.effects
 
 
-def _bits(flags: Sequence[bool]) -> str:
-    return "".join("01"[f] for f in flags)
+def _bits(flags: Sequence[int]) -> str:
+    return "".join("0123"[f] for f in flags)
 
 
 class CallPlan:
@@ -338,31 +369,31 @@ class CallPlan:
 
     def backward(self, sweep: Sweep, node: GraphNode) -> None:
         """Append the call of the backward."""
-        pair, cotangents = self.pair, sweep.cotangents
+        pair = self.pair
         *results, stack = node.results
-        present = tuple([r in cotangents and r in sweep.active for r in results])
+        present = tuple([sweep.status(r) if r in sweep.active else ABSENT for r in results])
         if not any(present):
             return
         first = {i: k for k, i in reversed(list(enumerate(self.operands)))}
         seeded = tuple(
             [
-                w and i in cotangents and first[i] == k
+                sweep.status(i) if w and first[i] == k else ABSENT
                 for k, (i, w) in enumerate(zip(self.operands, pair.wanted))
             ]
         )
-        douts = [cotangents[r] for r, p in zip(results, present) if p]
-        haves = [cotangents[i] for i, s in zip(self.operands, seeded) if s]
+        given = inputs(sweep, [*results, *self.operands], [*present, *seeded])
         target = pair.backward(present, seeded)
         found = sweep.builder.append(
-            call, (sweep.builder.tensor(stack), *douts, *haves), {"target": target}
+            call, (sweep.builder.tensor(stack), *given), {"target": target}
         )
-        places = [k for k, w in enumerate(pair.wanted) if w]
-        for k, value in zip(places, found):
+        flags = dict(zip(pair.flagged(seeded), found[len(pair.places) :]))
+        for k, value in zip(pair.places, found):
             i = self.operands[k]
+            made = Cotangent(value, GARBAGE, flags[k]) if k in flags else Cotangent(value)
             if first[i] == k:  # its own cotangent went in
-                cotangents[i] = value
+                sweep.put(i, made)
             else:
-                sweep.accumulate(i, value)
+                sweep.accumulate(i, made)
 
 
 def _recursive(target: NamedGraph) -> bool:
@@ -426,10 +457,11 @@ class CustomPlan:
             for r in node.results
         ]
         values = [sweep.value(i) for i in (*node.operands, *node.results)]  # type: ignore[arg-type]
+        status, flag = sweep.joined(node.results)
         found = spliced(sweep.builder, node.attributes["backward"], [*values, *douts])
         for i, value in zip(node.operands, found):
             if i is not None and i in sweep.active:
-                sweep.accumulate(i, value)
+                sweep.accumulate(i, Cotangent(value, status, flag))
 
 
 def plan_custom(joint: Joint, node: GraphNode, operands: Ids, span: Any) -> Sequence[int] | None:
