@@ -111,7 +111,8 @@ class JitFunction:
                 if len(args) == 2:
                     x, y = args
                     run, type_, now = self._fast[x._type, y._type]
-                    if now is settings_version[0]:
+                    # a Parameter of that type has a program of its own
+                    if now is settings_version[0] and x.__class__ is y.__class__ is Tensor:
                         self._hits += 1
                         made = _new(Tensor)
                         made._buf = run(x._buf, y._buf)
@@ -119,7 +120,7 @@ class JitFunction:
                         return made
                 else:
                     run, type_, now = self._fast[tuple([x._type for x in args])]
-                    if now is settings_version[0]:
+                    if now is settings_version[0] and _plain_tensors(args):
                         self._hits += 1
                         made = _new(Tensor)
                         made._buf = run(*[x._buf for x in args])
@@ -147,7 +148,12 @@ class JitFunction:
                 quick = cache.quick.get(tuple([x._type for x in given]))
             except AttributeError:
                 quick = None
-            if quick is not None and quick[1] is settings_version[0] and not active[0]:
+            if (
+                quick is not None
+                and quick[1] is settings_version[0]
+                and not active[0]
+                and _plain_tensors(given)
+            ):
                 program, guard = quick[0].program, quick[0].guard
                 if program is not None and guard.holds() and program.ready():
                     self._hits += 1
@@ -402,6 +408,14 @@ class _Caches(weakref.WeakKeyDictionary[Any, Any]):
 
     def __reduce__(self) -> Any:
         return _Caches, ()
+
+
+def _plain_tensors(args: tuple[Any, ...]) -> bool:
+    """Whether no argument is a Parameter."""
+    for x in args:  # noqa: SIM110 (a generator costs more than the call)
+        if x.__class__ is not Tensor:
+            return False
+    return True
 
 
 def _plain(value: Any) -> Any:
