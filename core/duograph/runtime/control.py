@@ -15,6 +15,7 @@ import numpy as np
 
 from .._locks import new_lock
 from ..backend.protocol import Backend
+from ..dtype import DType, float32, float64
 from ..errors import ArgumentValueError, GraphError, RecursionDepthError
 from ..ir.control import SCALAR_FUNCTIONS
 from ..ir.graph import Graph
@@ -238,16 +239,29 @@ def _to_host(backend: Backend, types: Any, attributes: Any, device: Device, lowe
 def _to_tensor(backend: Backend, types: Any, attributes: Any, device: Device, lower: Lower) -> Any:
     dtype = attributes["dtype"]
     bits = (1 << (8 * dtype.itemsize)) - 1
+    np_dtype, index, copy_in = dtype.np, device.index, backend.copy_in
+    # what NumPy takes as it is; an int for a float dtype is rounded once from int64, as in an op
+    kind = int if dtype.is_integer else float
+    low, high = _plain_range(dtype)
 
     def run(value: Any) -> Any:
-        if dtype.is_integer and isinstance(value, int):  # wraps around, as with a Python number in an op
-            array = np.array(int(value) & bits, np.uint64).astype(dtype.np)
+        if value.__class__ is kind and low <= value <= high:
+            array = np.array(value, np_dtype)
+        elif dtype.is_integer and isinstance(value, int):  # wraps, as a Python number in an op does
+            array = np.array(int(value) & bits, np.uint64).astype(np_dtype)
         else:
             with np.errstate(all="ignore"):
-                array = np.array(value).astype(dtype.np)
-        return backend.copy_in(array, device.index)
+                array = np.array(value).astype(np_dtype)
+        return copy_in(array, index)
 
     return run
+
+
+def _plain_range(dtype: DType) -> tuple[float, float]:
+    if dtype.is_integer:
+        info = np.iinfo(dtype.np)
+        return int(info.min), int(info.max)
+    return (-3e38, 3e38) if dtype in (float32, float64) else (1.0, 0.0)
 
 
 @_runs("host_call")

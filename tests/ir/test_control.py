@@ -1,0 +1,600 @@
+"""Graphs with control flow, calls and host values: run on backends, verified, and as text."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from duograph.backend import registry
+from duograph.dtype import bool_, float32, float64, int8, int32, int64, uint8
+from duograph.effects import IO, Random
+from duograph.errors import ArgumentValueError, DuographError, GraphError
+from duograph.ir.control import (
+    HostCall,
+    custom_call,
+    host_call,
+    random_state,
+    stack_holds,
+    stack_new,
+    stack_pop,
+    stack_push,
+    to_host,
+    to_tensor,
+)
+from duograph.ir.graph import Graph, GraphNode, NamedGraph
+from duograph.ir.text import parse, to_text
+from duograph.ir.verify import verify
+from duograph.op import OPS, thread_state
+from duograph.ops.table import P
+from duograph.runtime.control import CALL_DEPTH
+from duograph.runtime.lower import lower
+from duograph.tensor import Tensor
+from duograph.types import BOOL, FLOAT, INT, OBJECT, STACK, Device, TensorType
+from ir.graphs import branch, here, host, invoke, loop, number, write
+
+V = TensorType.of((3,), float32)
+N = TensorType.of((), int32)
+FLAG = TensorType.of((), bool_)
+X = np.array([1.0, 2.0, 3.0], np.float32)
+
+backends = pytest.mark.parametrize("name", ["CPU", "Reference"])
+
+
+def execute(graph: Graph, values: Sequence[Any], name: str = "Reference") -> tuple[Any, ...]:
+    """Arrays in and out, host values as they are; the graph is verified, and read back from its text."""
+    verify(graph)
+    device, backend = Device(name, 0), registry.backend(name)
+    given = [
+        backend.copy_in(np.ascontiguousarray(v), 0) if isinstance(graph.types[i], TensorType) else v
+        for i, v in enumerate(values)
+    ]
+    found = lower(graph, device)(*given)
+    out = []
+    for handle, i in zip((found,) if graph.single else found, graph.outputs, strict=True):
+        t = graph.types[i]
+        out.append(
+            backend.copy_out(handle, t.shape, t.dtype.np, 0).copy()
+            if isinstance(t, TensorType)
+            else handle
+        )
+    return tuple(out)
+
+
+def again(graph: Graph) -> Graph:
+    """The graph after a round trip through text, which must not change it."""
+    text = to_text(graph)
+    found = verify(parse(text))
+    assert to_text(found) == text
+    return found
+
+
+def compare(graph: Graph, values: Sequence[Any], wanted: Sequence[Any], name: str) -> None:
+    for each in (graph, again(graph)):
+        found = execute(each, values, name)
+        assert len(found) == len(wanted)
+        for f, w in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(f, w)
+            assert isinstance(f, np.ndarray) or type(f) is type(w)
+
+
+def append(op: Any, values: Sequence[Any] = (), **attributes: Any) -> Any:
+    return here().append(op, tuple(values), attributes)
+
+
+# ---- programs that run ----------------------------------------------------------------------------
+
+
+def pick(c: Any, x: Any) -> Any:
+    return branch(c, [x], lambda x: P.add(x, x), lambda x: P.mul(x, x), lambda x: x)
+
+
+def powers(n: Any) -> Any:
+    """2 ** n by doubling, on tensors."""
+    start = [number(0, int32), number(1, int32)]
+    return loop(
+        P.less(start[0], n),
+        start,
+        [n],
+        lambda i, x, n: (P.less(P.add(i, 1), n), P.add(i, 1), P.add(x, x)),
+    )[1]
+
+
+def host_powers(n: Any) -> Any:
+    return loop(
+        host(0) < n,
+        [host(0), host(1)],
+        [n],
+        lambda i, x, n: (i + 1 < n, i + 1, x * 2),
+    )[1]
+
+
+def reverse(x: Any) -> Any:
+    """Push two frames and read the last; then the first, from the stack that was left."""
+    one = append(stack_push, [append(stack_new), x])
+    two = append(stack_push, [one, P.add(x, 1.0)])
+    rest, more, last = append(stack_pop, [two], types=(V,))
+    empty, none, first = append(stack_pop, [rest], types=(V,))
+    _, _, same = append(stack_pop, [one], types=(V,))  # the push did not change it
+    holds = [append(stack_holds, [s]) for s in (empty, one)]
+    return [last, more, first, none, same, *holds]
+
+
+PROGRAMS: dict[str, tuple[Sequence[Any], Callable[..., Any], Sequence[Any], Sequence[Any]]] = {
+    "switch on a tensor": ([FLAG, V], lambda c, x: branch(c, [x], P.exp, P.neg), [True, X], [-X]),
+    "switch on a false tensor": ([FLAG, V], lambda c, x: branch(c, [x], P.abs, P.neg), [False, X], [X]),
+    "switch on a host bool": ([BOOL, V], lambda c, x: branch(c, [x], P.abs, P.neg), [True, X], [-X]),
+    "switch of three, 0": ([N, V], pick, [np.int32(0), X], [X + X]),
+    "switch of three, 1": ([N, V], pick, [np.int32(1), X], [X * X]),
+    "switch of three, 2": ([INT, V], pick, [2, X], [X]),
+    "switch past its end takes the last": ([INT, V], pick, [7, X], [X]),
+    "switch that returns nothing": ([BOOL], lambda c: branch(c, [], lambda: [], lambda: []), [True], []),
+    "switch of host values": (
+        [BOOL, INT],
+        lambda c, n: branch(c, [n], lambda n: n + 1, lambda n: n * 2),
+        [True, 5],
+        [10],
+    ),
+    "loop on tensors": ([N], powers, [np.int32(10)], [np.int32(1024)]),
+    "loop that does not run": ([N], powers, [np.int32(0)], [np.int32(1)]),
+    "loop on host numbers": ([INT], host_powers, [100], [2**100]),
+    "loop without carries": (
+        [BOOL],
+        lambda c: loop(c, [], [], lambda: [host(False)]),
+        [True],
+        [],
+    ),
+    "loop in a branch in a loop": (
+        [INT],
+        lambda n: loop(
+            host(0) < n,
+            [host(0), host(0)],
+            [n],
+            lambda i, s, n: (
+                i + 1 < n,
+                i + 1,
+                branch(i < 2, [i, s], lambda i, s: s + host_powers(i), lambda i, s: s - i)[0],
+            ),
+        )[1],
+        [4],
+        [4 + 8 - 0 - 1],
+    ),
+    "stacks": ([V], reverse, [X], [X + 1, True, X, False, X, False, True]),
+    "own backward": (
+        [V],
+        lambda x: append(
+            custom_call,
+            [x],
+            graph=write([V], lambda x: P.mul(x, x)),
+            backward=write([V, V, V], lambda x, y, g: g),
+            n_args=1,
+        ),
+        [X],
+        [X * X],
+    ),
+    "parameters as results": ([V, INT], lambda x, n: [n, x, x], [X, 3], [3, X, X]),
+    "constants as results": ([], lambda: [host(2.5), host("a"), number(1, int32)], [], [2.5, "a", np.int32(1)]),
+}  # fmt: skip
+
+
+@backends
+@pytest.mark.parametrize("title", PROGRAMS)
+def test_programs(title: str, name: str) -> None:
+    types, function, values, wanted = PROGRAMS[title]
+    compare(write(types, function), values, wanted, name)
+
+
+HOST: dict[str, tuple[Callable[..., Any], Any]] = {
+    "arithmetic": (lambda i, f, b: i + f * b - i / 2, 7 + 0.5 - 3.5),
+    "floor and remainder": (lambda i, f, b: -i // 2 + i % 3, -4 + 1),
+    "power": (lambda i, f, b: i**3, 343),
+    "power of a float": (lambda i, f, b: f**-1, 2.0),
+    "bools are ints": (lambda i, f, b: b + b, 2),
+    "logic of bools": (lambda i, f, b: b & (i > 3), True),
+    "bits": (lambda i, f, b: (i << 70 | 1) ^ 1, 7 << 70),
+    "round": (lambda i, f, b: round(f * 5), 2),
+    "round to digits": (lambda i, f, b: round(f * 0.3, 1), round(0.15, 1)),
+    "abs, neg, invert": (lambda i, f, b: abs(-i) + ~i, -1),
+}
+
+
+@pytest.mark.parametrize("title", HOST)
+def test_host_numbers_are_pythons(title: str) -> None:
+    function, wanted = HOST[title]
+    graph = write([INT, FLOAT, BOOL], function)
+    for each in (graph, again(graph)):
+        (found,) = execute(each, [7, 0.5, True])
+        assert found == wanted
+        assert type(found) is type(wanted)
+
+
+CROSSINGS = [
+    (3, INT, int8, 3), (300, INT, int8, 44), (-1, INT, uint8, 255), (2**70 + 5, INT, int64, 5),
+    (True, BOOL, int32, 1), (2.75, FLOAT, float32, 2.75), (1e300, FLOAT, float32, math.inf),
+    (-0.0, FLOAT, float64, -0.0), (2**24 + 1, INT, float32, 2.0**24), (2, INT, bool_, True),
+    (math.nan, FLOAT, float32, math.nan),
+]  # fmt: skip
+
+
+@backends
+@pytest.mark.parametrize(("value", "kind", "dtype", "wanted"), CROSSINGS)
+def test_numbers_become_tensors(value: Any, kind: Any, dtype: Any, wanted: Any, name: str) -> None:
+    graph = write([kind], lambda n: append(to_tensor, [n], dtype=dtype))
+    compare(graph, [value], [np.array(wanted, dtype.np)], name)
+
+
+@backends
+@pytest.mark.parametrize("kind", [INT, FLOAT, BOOL])
+@pytest.mark.parametrize("shape", [(), (1, 1)])
+def test_tensors_become_numbers(kind: Any, shape: tuple[int, ...], name: str) -> None:
+    graph = write([TensorType.of(shape, int64)], lambda x: append(to_host, [x], kind=kind))
+    wanted = {INT: 2**40, FLOAT: 2.0**40, BOOL: True}[kind]
+    compare(graph, [np.full(shape, 2**40)], [wanted], name)
+
+
+def test_an_int_stays_an_int() -> None:
+    graph = write([INT], lambda n: host(2) ** n)
+    assert execute(graph, [3]) == (8,)
+    with pytest.raises(ArgumentValueError, match="negative exponent"):
+        execute(graph, [-1])
+
+
+# ---- calls ----------------------------------------------------------------------------------------
+
+
+def countdown() -> NamedGraph:
+    """Calls itself n times."""
+    made = NamedGraph("countdown", (N,))
+    made.graph = write(
+        [N],
+        lambda n: branch(P.less(n, 1), [n], lambda n: invoke(made, P.sub(n, 1))[0], lambda n: n),
+    )
+    return made
+
+
+@backends
+def test_a_call_of_itself(name: str) -> None:
+    graph = write([N], lambda n: invoke(countdown(), n))
+    compare(graph, [np.int32(20)], [np.int32(0)], name)
+
+
+def test_two_graphs_call_each_other() -> None:
+    even, odd = NamedGraph("parity", (BOOL,)), NamedGraph("parity", (BOOL,))
+    for own, other, at_zero in ((even, odd, True), (odd, even, False)):
+        own.graph = write(
+            [INT],
+            lambda n, other=other, at_zero=at_zero: branch(
+                n > 0, [n], lambda n: host(at_zero), lambda n: invoke(other, n - 1)[0]
+            ),
+        )
+    graph = write([INT], lambda n: invoke(even, n))
+    assert "@parity.2 = graph" in str(graph)  # two of one name are told apart
+    for n in (6, 7):
+        compare(graph, [n], [n % 2 == 0], "Reference")
+
+
+def test_the_depth_of_calls_has_a_limit() -> None:
+    graph = write([N], lambda n: invoke(countdown(), n))
+    found: list[Any] = []
+
+    def deep() -> None:
+        found.append(execute(graph, [np.int32(CALL_DEPTH - 10)]))
+        with pytest.raises(RecursionError, match="Exceed function call depth limit 1000") as raised:
+            execute(graph, [np.int32(CALL_DEPTH + 10)])
+        assert isinstance(raised.value, DuographError)
+        found.append(execute(graph, [np.int32(3)]))  # an error leaves the count where it was
+
+    deep()
+    thread = threading.Thread(target=deep)
+    thread.start()
+    thread.join()
+    assert [int(x) for (x,) in found] == [0, 0, 0, 0]
+
+
+# ---- what Python runs -----------------------------------------------------------------------------
+
+
+def calling(function: Callable[..., Any], types: Sequence[Any]) -> Graph:
+    run = HostCall(function, "own")
+    return write([V, OBJECT], lambda x, o: append(host_call, [x, o], run=run, types=tuple(types)))
+
+
+@backends
+def test_host_calls_get_tensors_and_objects(name: str) -> None:
+    seen: list[Any] = []
+
+    def own(x: Any, o: Any) -> Any:
+        seen.append((x.asnumpy().copy(), o, thread_state.builder, x.device))
+        return Tensor(np.float32([5, 6, 7])), x, (o, 1)
+
+    with write_builder():
+        found = execute(calling(own, [V, V, OBJECT]), [X, "o"], name)
+    np.testing.assert_array_equal(found[0], [5, 6, 7])
+    np.testing.assert_array_equal(found[1], X)
+    assert found[2] == ("o", 1)
+    ((array, o, builder, _),) = seen
+    np.testing.assert_array_equal(array, X)
+    assert (o, builder) == ("o", None)
+
+
+def write_builder() -> Any:
+    from duograph.ir.builder import GraphBuilder
+
+    return GraphBuilder().current()
+
+
+@pytest.mark.parametrize(
+    ("result", "pattern"),
+    [
+        (1.0, "returned float; wanted a Tensor"),
+        (Tensor(np.zeros(3)), r"returned a Tensor float64\[3\].*wanted float32\[3\]"),
+        (Tensor(np.zeros(4, np.float32)), r"returned a Tensor float32\[4\]"),
+    ],
+)
+def test_host_calls_return_what_they_declare(result: Any, pattern: str) -> None:
+    with pytest.raises(GraphError, match=pattern):
+        execute(calling(lambda x, o: (result,), [V]), [X, None])
+
+
+def test_host_calls_run_in_order_and_always() -> None:
+    seen: list[int] = []
+    run = HostCall(lambda n: seen.append(n) or (), "note")
+    note = lambda n: append(host_call, [n], run=run, types=())  # noqa: E731
+    graph = write(
+        [INT],
+        lambda n: (
+            note(n),
+            loop(host(0) < n, [host(0)], [n], lambda i, n: (note(i), (i + 1 < n, i + 1))[1]),
+            n,
+        )[-1],
+    )
+    assert graph.effects == {IO()}
+    assert execute(graph, [3]) == (3,)
+    assert seen == [3, 0, 1, 2]
+
+
+def test_random_states_are_taken_when_they_run() -> None:
+    states = iter(np.arange(20, dtype=np.uint32).reshape(5, 4))
+    take = HostCall(lambda: next(states), "take")
+    graph = write(
+        [BOOL], lambda c: [append(random_state, take=take), append(random_state, take=take)]
+    )
+    assert graph.effects == {Random()}
+    first, second = execute(graph, [True])
+    assert (first.tolist(), second.tolist()) == ([0, 1, 2, 3], [4, 5, 6, 7])
+    assert execute(graph, [True])[0].tolist() == [8, 9, 10, 11]
+
+
+# ---- text -----------------------------------------------------------------------------------------
+
+
+class Span:
+    file, line, text = "/home/user/model.py", 12, "y = net(x)  # ! {"
+
+
+def test_text_for_people() -> None:
+    walk = NamedGraph("walk", (V,))
+    walk.graph = write([V], lambda x: x)
+    show = HostCall(lambda x: (), "print")
+
+    def program(c: Any, x: Any) -> Any:
+        here().span = Span
+        y = P.add(x, x)
+        here().span = None
+        return branch(
+            c,
+            [y],
+            lambda x: x,
+            lambda x: (append(host_call, [x], run=show, types=()), invoke(walk, x))[1],
+        )
+
+    graph = write([BOOL, V], program)
+    assert (
+        str(graph)
+        == """\
+graph(%0: bool, %1: float32[3]) {
+  %2 = add(%1, %1) : float32[3]  # model.py:12
+  %3, = switch(%0, %2) : float32[3] ! io {
+    branches[0] = graph(%0: float32[3]) {
+      return %0,
+    }
+    branches[1] = graph(%0: float32[3]) {
+      host_call(%0, run=host.print, types=()) ! io
+      %1, = call(%0, target=@walk) : float32[3]
+      return %1,
+    }
+  }
+  return %3,
+}
+@walk = graph(%0: float32[3]) : float32[3] {
+  return %0,
+}"""
+    )
+    found = again_without_spans(graph)
+    with pytest.raises(GraphError, match=r"host.print: the graph was read from text"):
+        execute(found, [True, X])
+
+
+def again_without_spans(graph: Graph) -> Graph:
+    found = verify(parse(to_text(graph)))
+    assert to_text(found) == to_text(graph).replace("  # model.py:12", "")
+    return found
+
+
+def test_large_arrays_are_left_out_of_str_alone() -> None:
+    graph = write([], lambda: number(np.arange(40, dtype=np.int32), None))
+    assert "..." in str(graph)
+    assert "..." not in to_text(graph)
+    compare(graph, [], [np.arange(40, dtype=np.int32)], "Reference")
+    with pytest.raises(GraphError, match="elements of an array were left out"):
+        parse(str(graph))
+
+
+CONSTANTS = [
+    0,
+    -1,
+    True,
+    2.5,
+    math.inf,
+    -math.inf,
+    "a, b) # { \\' \" \\",
+    "",
+    None,
+    (1, "x", (2.0,)),
+    1 + 2j,
+]
+
+
+@pytest.mark.parametrize("value", CONSTANTS)
+def test_constants_as_text(value: Any) -> None:
+    graph = again(write([], lambda: host(value)))
+    (found,) = execute(graph, [])
+    assert found == value
+    assert type(found) is type(value)
+
+
+def test_objects_are_shown_by_their_class() -> None:
+    graph = write([], lambda: host({1: object()}))
+    assert "host(<of dict>)" in str(graph)
+    again(again(graph))
+
+
+BAD_TEXT = [
+    ("%1 = nothing(%0) : int32[]", "there is no op 'nothing'"),
+    ("%1 = neg(%7) : int32[]", "%7 is used before it is defined"),
+    ("%1 = neg(%0) : int31[]", "int31"),
+    ("%1 = neg(%0) : integer", "is no type"),
+    ("%1, %2 = neg(%0) : int32[]", "2 results and 1 types"),
+    ("%1 = neg(%0 : int32[]", "wanted `%n = op"),
+    ("%0 = neg(%0) : int32[]", "%0 is defined twice"),
+    ("%1, = call(%0, target=@f) : int32[]", "@f is called and not defined"),
+    ("%1, = while_loop(%0, n_carry=1) : int32[] {\nbody = graph(%0: int32[]) {\n}", "wanted `return`"),
+    ("%1, = switch(%0) : int32[] {\nbranches[1] = graph() {\n}\n}", r"wanted branches\[0\]"),
+    ("%1, = switch(%0) : int32[] {", "the text ends here|wanted `attribute"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "pattern"), BAD_TEXT)
+def test_text_that_is_no_graph(line: str, pattern: str) -> None:
+    with pytest.raises(GraphError, match=rf"(?s)graph text, line \d+: .*({pattern})"):
+        parse(f"graph(%0: int32[]) {{\n{line}\n  return %0\n}}")
+
+
+# ---- the verifier ---------------------------------------------------------------------------------
+
+
+def by_hand(types: Sequence[Any], n_params: int, *nodes: GraphNode, outputs: Any = ()) -> Graph:
+    return Graph(n_params, list(types), list(nodes), tuple(outputs), False)
+
+
+def node(
+    name: str, operands: Any, results: Any, single: bool = False, **attributes: Any
+) -> GraphNode:
+    return GraphNode(OPS[name], tuple(operands), attributes, tuple(results), single)
+
+
+EMPTY = by_hand([V], 1, outputs=[0])
+OUTSIDE = by_hand([V, V], 1, node("neg", [5], [1], True), outputs=[1])
+OTHER = by_hand([N], 1, outputs=[0])
+NARROW = by_hand([V, N], 1, node("neg", [0], [1], True), outputs=[1])
+
+
+def named(result: Any, graph: Graph | None, effects: Any = ()) -> NamedGraph:
+    made = NamedGraph("f", (result,))
+    made.graph, made.effects = graph, frozenset(effects)
+    return made
+
+
+NOISY = by_hand(
+    [V], 1, node("host_call", [0], [], run=HostCall(print, "print"), types=()), outputs=[0]
+)
+
+WRONG: dict[str, tuple[Graph, str]] = {
+    "branches of different types": (
+        by_hand([BOOL, V, V], 2, node("switch", [0, 1], [2], branches=(EMPTY, by_hand([V], 1)))),
+        "branch 1 returns",
+    ),
+    "operands that no branch takes": (
+        by_hand([BOOL, V, V], 2, node("switch", [0, 1], [2], branches=(EMPTY, OTHER))),
+        "switch, branch 1: got operands",
+    ),
+    "a float as index": (
+        by_hand([FLOAT, V, V], 2, node("switch", [0, 1], [2], branches=(EMPTY, EMPTY))),
+        "got an index float",
+    ),
+    "a vector as predicate": (
+        by_hand([V, V, V], 2, node("while_loop", [0, 1], [2], body=EMPTY, n_carry=1)),
+        "got a predicate",
+    ),
+    "a body without predicate": (
+        by_hand([BOOL, V, V], 2, node("while_loop", [0, 1], [2], body=EMPTY, n_carry=1)),
+        "its body returns",
+    ),
+    "a value from outside": (
+        by_hand([BOOL, V, V], 2, node("switch", [0, 1], [2], branches=(EMPTY, OUTSIDE))),
+        r"neg: operand %5 is used before.*\n(?s:.*)in a graph of\n> .*switch",
+    ),
+    "a wrong type inside": (
+        by_hand([BOOL, V, N], 2, node("switch", [0, 1], [2], branches=(NARROW, NARROW))),
+        "results are recorded as",
+    ),
+    "a host number for a tensor": (
+        by_hand([INT, V], 1, node("neg", [0], [1], True)),
+        "operand %0 is a host int",
+    ),
+    "a bare result of an op that returns tuples": (
+        by_hand([BOOL, V, V], 2, node("switch", [0, 1], [2], True, branches=(EMPTY, EMPTY))),
+        "says one result",
+    ),
+    "a call of what was never finished": (
+        by_hand([V, V], 1, node("call", [0], [1], target=named(V, None))),
+        "@f: is called and was never finished",
+    ),
+    "a call with other operands": (
+        by_hand([N, V], 1, node("call", [0], [1], target=named(V, EMPTY))),
+        "call of @f: got operands",
+    ),
+    "a named graph with other results": (
+        by_hand([V, N], 1, node("call", [0], [1], target=named(N, EMPTY))),
+        "@f: declares results",
+    ),
+    "a named graph with more effects": (
+        by_hand([V, V], 1, node("call", [0], [1], target=named(V, NOISY))),
+        "effects that it does not declare: IO",
+    ),
+    "a frame of no stack": (
+        by_hand([V, STACK], 1, node("stack_push", [0], [1], True)),
+        "wanted a stack",
+    ),
+    "arithmetic of objects": (
+        by_hand([OBJECT, INT], 1, node("scalar", [0, 0], [1], True, function="add")),
+        "wanted host numbers",
+    ),
+    "a vector as a number": (
+        by_hand([V, INT], 1, node("to_host", [0], [1], True, kind=INT)),
+        "wanted a tensor of one element",
+    ),
+}
+
+
+@pytest.mark.parametrize("title", WRONG)
+def test_verifier_finds(title: str) -> None:
+    graph, pattern = WRONG[title]
+    with pytest.raises(GraphError, match=pattern):
+        verify(graph)
+
+
+def test_verifier_takes_the_declared_effects() -> None:
+    verify(by_hand([V, V], 1, node("call", [0], [1], target=named(V, NOISY, [IO()])), outputs=[1]))
+
+
+def test_ops_of_graphs_are_no_functions() -> None:
+    import duograph.ops as ops
+
+    for name in ("switch", "while_loop", "call", "to_host", "host_constant"):
+        assert OPS[name].graph_only
+        with pytest.raises(AttributeError, match="has no attribute"):
+            getattr(ops, name)
