@@ -95,26 +95,25 @@ class UnsupportedSyntaxError(DuographError, RuntimeError):
 
     Attributes:
         construct: its name, that of the class in Python's `ast` where there is one; "" if unknown.
-        remedy: what to write instead.
+        remedy: what to write instead; the last line of the message.
     """
 
     def __init__(self, message: str = "", *, construct: str = "", remedy: str = "") -> None:
-        super().__init__(message)
+        super().__init__(f"{message}\n  {remedy}" if remedy else message)
         self.construct = construct
         self.remedy = remedy
 
 
 class JoinError(DuographError, TypeError):
-    """Two branches, or two turns of a loop, leave values of different types under one name."""
+    """Two branches, or two turns of a loop, leave values of different types under one name.
 
-    @classmethod
-    def of(cls, what: str, then: str, orelse: str, names: tuple[str, str] = ("else", "if")) -> JoinError:
-        """Of the name, what each branch leaves there, and what the branches are called (else first)."""
-        return cls(
-            f"Cannot join the return values of different branches: {what} is {then} in the {names[1]!r} "
-            f"branch and {orelse} in the {names[0]!r} branch; the condition is a Tensor, wanted one type in "
-            f"both (same shape and dtype: cast one, or give both a value)"
-        )
+    Attributes:
+        name: the variable, or such as "the result".
+        sides: what each side leaves, as the message says it.
+    """
+
+    name: str = ""
+    sides: tuple[str, ...] = ()
 
 
 class CaptureError(DuographError, RuntimeError):

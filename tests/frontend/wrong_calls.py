@@ -337,8 +337,8 @@ def endless_recursion_on_a_number():
 
 @wrong(RuntimeError, r"(?i)recursi|call depth|branch that can be evaluated", F(2), eager=False, made=True, seconds=30)
 def endless_recursion_on_a_tensor():
-    def program(x):
-        return program(x + 1)  # <- here
+    def program(x):  # <- here
+        return program(x + 1)
 
     return program
 

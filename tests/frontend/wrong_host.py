@@ -10,7 +10,7 @@ import duograph as ms
 import numpy as np
 from duograph import nn, ops
 
-from frontend.wrong_programs import F, right, wrong
+from frontend.wrong_programs import F, I, right, wrong
 
 STRICT = ("STRICT",)
 LAX = ("LAX",)
@@ -80,6 +80,91 @@ def math_of_a_tensor(x):
     return math.sin(x.sum())  # <- here: math.sin(x.sum())
 
 
+# ---- what must be known while compiling ---------------------------------------------------------
+
+UNKNOWN = (TypeError, RuntimeError)
+
+
+@wrong(UNKNOWN, r"known only when", F(6), I(), levels=STRICT, eager=False)
+def shape_from_a_tensor(x, n):
+    return ops.zeros(int(n))  # <- here
+
+
+@wrong(UNKNOWN, r"known only when", F(6), I(), levels=STRICT, eager=False)
+def slice_up_to_a_tensor(x, n):
+    return x[: int(n)]  # <- here
+
+
+@wrong(UNKNOWN, r"known only when", F(6), I(), levels=STRICT, eager=False)
+def comprehension_over_a_tensor_range(x, n):
+    return [x * i for i in range(n)]  # <- here
+
+
+@wrong(UNKNOWN, r"length of the result would be unknown", F(6), levels=STRICT, eager=False)
+def comprehension_filtered_by_a_tensor(x):
+    return [x * i for i in range(3) if x.sum() > i]  # <- here
+
+
+@wrong(UNKNOWN, r"length of the result would be unknown", F(6), levels=STRICT, eager=False)
+def filter_by_a_tensor(x):
+    return list(filter(lambda i: x.sum() > i, [1, 2, 3]))  # <- here
+
+
+@wrong(UNKNOWN, r"(?i)text is known only when|known only when", F(2), levels=STRICT, eager=False)
+def text_of_a_tensor(x):
+    return str(x)  # <- here: str(x)
+
+
+@wrong(KeyError, r"3.0", F(2))
+def key_of_a_tensor(x):
+    return {1.0: x, 2.0: -x}[float(x.sum())]  # <- here
+
+
+# ---- writing what is not a Parameter ------------------------------------------------------------
+
+
+@wrong(RuntimeError, r"setattr: got an assignment to the attribute 'count' of Net", F(2), levels=STRICT, eager=False, made=True)
+def attribute_of_self():
+    class Net(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.count = 0
+
+        def construct(self, x):
+            self.count = self.count + 1  # <- here
+            return x * self.count
+
+    return Net()
+
+
+@wrong(RuntimeError, r"setattr: got an assignment to the attribute 'last' of Box", F(2), levels=STRICT, eager=False, made=True)
+def attribute_of_a_global_object():
+    class Box:
+        last = None
+
+    box = Box()
+
+    def program(x):
+        box.last = x  # <- here
+        return x
+
+    return program
+
+
+@wrong(ValueError, r"'w'", F(2), made=True)
+def two_parameters_of_one_name():
+    class Net(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.a = ms.Parameter(F(2), name="w")
+            self.b = ms.Parameter(F(2), name="w")
+
+        def construct(self, x):
+            return x * self.a * self.b
+
+    return Net()
+
+
 # ---- at LAX, Python runs it; what goes wrong there still leads to the line ----------------------
 
 
@@ -130,6 +215,11 @@ def numpy_that_works(x):
 @right(F(2), levels=LAX)
 def items_as_numbers(x):
     return x * x.sum().item() + x.tolist()[0]
+
+
+@right(F(6), I(), levels=LAX)
+def number_from_a_key(x, n):
+    return x * int(n) + {1: 2, 2: 3}[int(n)]
 
 
 @right(F(2))

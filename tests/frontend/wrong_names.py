@@ -208,14 +208,14 @@ def bound_by_a_while_that_did_not_run(x):
     while x.sum() > 0:
         y = x
         x = x - 1
-    return y  # <- here: y
+    return y  # <- here
 
 
 @wrong(UnboundLocalError, r"'y'.*", F(2), np.zeros((), np.int32))
 def bound_by_a_range_that_did_not_run(x, n):
     for i in range(n):
         y = x + i
-    return y  # <- here: y
+    return y  # <- here
 
 
 @right(F(2))

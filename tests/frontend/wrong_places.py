@@ -70,7 +70,7 @@ def several_elements_in_and(x):
 
 @wrong(ValueError, r"bool: got a tensor of shape \(2, 3\).*wanted one element", F(2, 3))
 def several_elements_in_not(x):
-    return not x  # <- here: not x
+    return not x  # <- here: x
 
 
 @right(*XY)
@@ -385,7 +385,8 @@ def loss_of_other_shapes():
 
 @right(F(2, 3), made=True)
 def layers_that_follow():
-    return nn.SequentialCell(nn.Dense(3, 4, weight_init="ones"), nn.Dense(4, 6, weight_init="ones"))
+    first = nn.Dense(3, 4, weight_init="ones", bias_init="zeros")
+    return nn.SequentialCell(first, nn.Dense(4, 6, weight_init="ones", bias_init="zeros"))
 
 
 @right(F(2, 3), F(3, 5), made=True)

@@ -247,7 +247,7 @@ def loss_in_a_branch(x, y):
 @wrong(ZeroDivisionError, r"by zero", I(2))
 def division_by_a_number_of_a_tensor(x):
     n = int(x[0]) - 1
-    return 7 // n  # <- here: 7 // n
+    return 7 // n  # <- here
 
 
 @wrong(IndexError, r"index out of range", F(2), np.array(5, np.int32))
@@ -258,7 +258,7 @@ def tuple_by_a_tensor_out_of_range(x, i):
 @wrong(ZeroDivisionError, r"by zero", 3)
 def division_by_a_mutable_number(n):
     m = ms.mutable(n)
-    return 7 / (m - 3)  # <- here: 7 / (m - 3)
+    return 7 / (m - 3)  # <- here
 
 
 @wrong(IndexError, r"index out of range", 3)

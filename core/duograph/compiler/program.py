@@ -15,6 +15,7 @@ from ..frontend import builtin_functions  # noqa: F401  (fills the table of repl
 from ..frontend.calls import Dead, Function, call
 from ..frontend.diagnostics import located
 from ..frontend.external import seen
+from ..frontend.spans import chain_of
 from ..frontend.trace import Restart, Trace
 from ..ir.builder import GraphTensor
 from ..ir.graph import Graph
@@ -303,9 +304,9 @@ def _differentiable(type_: TensorType) -> bool:
 
 
 def _locate(error: Exception) -> None:
-    span = getattr(error, "_duograph_span", None)
-    if span is not None:
-        located(error, [span])
+    place = getattr(error, "_duograph_place", None)
+    if place is not None:
+        located(error, place)
 
 
 # ---- compiling ----------------------------------------------------------------------------------
@@ -342,31 +343,27 @@ def compile_program(
             keep += t.keep
             continue
         except RecursionError as error:
-            raise _too_deep(error, t) from None
+            raise _too_deep(error) from None
         except Exception as error:
-            frames = getattr(error, "_duograph_frames", None)
-            if frames:
-                located(error, [dataclasses.replace(s, function=f) for s, f in frames])
+            located(error, chain_of(error))
             raise
         finally:
             thread_state.builder = before
             staging.pop()
     raise UnsupportedSyntaxError(
-        f"{name}: the evaluation started over {_RESTARTS} times because of what it writes; write fewer attributes "
-        f"of different objects"
+        f"{name}: the evaluation started over {_RESTARTS} times because of what it writes",
+        construct="setattr",
+        remedy="Write fewer attributes of different objects",
     )
 
 
-def _too_deep(error: RecursionError, t: Trace) -> RecursionError:
-    frames = getattr(error, "_duograph_frames", None)
-    if not frames or "depth limit" not in str(error):
+def _too_deep(error: RecursionError) -> RecursionError:
+    chain = chain_of(error)
+    if "maximum recursion depth" in str(error):  # Python's own
         error = RecursionError(
             "Exceed function call depth limit: the function calls itself without end, or too deep"
         )
-    if frames:
-        spans = [dataclasses.replace(s, function=f) for s, f in frames]
-        located(error, [*spans[:3], *spans[-3:]])
-    return error
+    return located(error, chain)
 
 
 def _evaluate(
@@ -502,7 +499,9 @@ def _template(t: Trace, value: Any, put: Any, leaves: Any, containers: Any, dept
             return value.original
         raise UnsupportedSyntaxError(
             f"return: got the function {value.__name__}, which the compiled function defines; wanted Tensors and "
-            f"Python values"
+            f"Python values",
+            construct="Return",
+            remedy="Define the function outside the compiled one",
         )
     plain = isinstance(value, (type, np.ndarray)) or type(value).__module__ == "builtins"
     if id(value) in t.own and hasattr(value, "__dict__") and not plain:

@@ -104,10 +104,16 @@ def _of_graph_value(t: Trace, owner: Any, name: str) -> Any:
         return run_on_host(t, getattr, (owner, name), {}, "getattr")
     if name in HOST_METHODS and t.strict:
         raise StrictAttributeError(
-            f"In JIT strict mode a Tensor has no {name!r}: its data are known only when the function runs. "
-            f"Compute with the Tensor, move the call out, or use jit_syntax_level=LAX"
+            f"In JIT strict mode a Tensor has no {name!r}: its data are known only when the function runs",
+            construct=name,
+            remedy="Compute with the Tensor, move the call out, or use jit_syntax_level=LAX",
         )
-    return getattr(owner, name)
+    try:
+        return getattr(owner, name)
+    except AttributeError as error:
+        if "'GraphTensor' object" not in str(error):
+            raise
+        raise AttributeError(f"'Tensor' object has no attribute {name!r}") from None
 
 
 def set_attribute(t: Trace, owner: Any, name: str, value: Any) -> None:
@@ -144,13 +150,15 @@ def set_attribute(t: Trace, owner: Any, name: str, value: Any) -> None:
         return
     if t.strict:
         raise UnsupportedSyntaxError(
-            f"setattr: got an assignment to the attribute {name!r} of {type(owner).__name__} inside jit at STRICT; "
-            f"the attribute should be a Parameter made in __init__, or use jit_syntax_level=LAX"
+            f"setattr: got an assignment to the attribute {name!r} of {type(owner).__name__} inside jit at STRICT",
+            construct="setattr",
+            remedy="The attribute should be a Parameter made in __init__, or use jit_syntax_level=LAX",
         )
     if isinstance(value, (Parameter, Cell)) and isinstance(owner, Cell):
         raise UnsupportedSyntaxError(
-            f"setattr: got a {type(value).__name__} for {type(owner).__name__}.{name} inside jit; "
-            f"make Parameters and Cells in __init__"
+            f"setattr: got a {type(value).__name__} for {type(owner).__name__}.{name} inside jit",
+            construct="setattr",
+            remedy="Make Parameters and Cells in __init__",
         )
     label = f"{type(owner).__name__}.{name}"
     write_outside(t, "attribute", owner, name, value, label)
@@ -163,7 +171,11 @@ def _write_parameter(owner: Cell, name: str, value: Any) -> None:
             f"to write into the Parameter that is there"
         )
     if value is None:
-        raise UnsupportedSyntaxError(f"setattr: got None for the Parameter {name!r} inside jit")
+        raise UnsupportedSyntaxError(
+            f"setattr: got None for the Parameter {name!r} inside jit",
+            construct="setattr",
+            remedy="Assign a Tensor, or take the Parameter away outside the compiled function",
+        )
     present = owner._params[name]
     if not isinstance(value, Tensor):
         value = Tensor(value)
@@ -178,6 +190,7 @@ def delete_attribute(t: Trace, owner: Any, name: str) -> None:
         owner.__dict__.pop(name)
         return
     raise UnsupportedSyntaxError(
-        f"Delete: got the attribute {name!r} of {type(owner).__name__}, an object from outside, inside jit; "
-        f"move the `del` out of the compiled function"
+        f"Delete: got the attribute {name!r} of {type(owner).__name__}, an object from outside, inside jit",
+        construct="Delete",
+        remedy="Move the `del` out of the compiled function",
     )

@@ -15,11 +15,12 @@ from ..ops.table import P
 from ..tensor import Tensor
 from ..types import BOOL, FLOAT, INT, OBJECT, HostType
 from .captures import same
+from .diagnostics import join_error
 from .host import constant_call
 from .trace import MISSING, Trace
 from .values import NOTHING, Choice, Flow, Maybe, Undefined
 
-__all__ = ["select", "truth", "negated", "as_flag", "Exports", "describe", "filler"]
+__all__ = ["select", "truth", "negated", "as_flag", "Exports", "describe", "side", "filler"]
 
 _FILL = {INT: 0, FLOAT: 0.0, BOOL: False, OBJECT: None}
 
@@ -154,6 +155,11 @@ def describe(value: Any) -> str:
     return f"a {type(value).__name__}"
 
 
+def side(value: Any) -> Any:
+    """What `join_error` is told about a value."""
+    return value if isinstance(value, Tensor) else describe(value)
+
+
 class Join:
     """Joins values of branch 0 (else) and branch 1 (then)."""
 
@@ -206,17 +212,23 @@ class Join:
             return a
         if isinstance(a, (set, frozenset)) and a == b:
             return a
-        if callable(a) and callable(b):
+        if all(callable(v) or isinstance(v, Choice) for v in (a, b)):
             return Choice(self.cond, a, b)
         if not self.t.strict and _hostable(a) and _hostable(b):
             return self._host(a, b)
-        raise JoinError.of(what, describe(b), describe(a), self.names)
+        raise self._refused(a, b, what)
+
+    def _refused(self, a: Any, b: Any, what: str) -> JoinError:
+        where = (f"in the {self.names[1]!r} branch", f"in the {self.names[0]!r} branch")
+        if self.names == ("fall-through", "return"):
+            where = ("where it returns", "in what follows")
+        return join_error(what, side(b), side(a), where=where)
 
     def _tensors(self, a: Any, b: Any, what: str) -> Any:
         if isinstance(a, GraphTensor) and isinstance(b, GraphTensor) and _equal_id(a, b):
             return a
         if a._type.plain is not b._type.plain:
-            raise JoinError.of(what, describe(b), describe(a), self.names)
+            raise self._refused(a, b, what)
         return self.pair(*[x.operand(v, None) for x, v in zip(self.exports.builders, (a, b))])
 
     def _host(self, a: Any, b: Any) -> Any:
@@ -377,7 +389,7 @@ def select(
         ]
         if all(away):
             continue
-        label = _label(location)
+        label = label_of(t, location)
         if any(away):
             k = away.index(False)
             made = join.only(values[k], k)
@@ -419,10 +431,14 @@ def _present(location: Any) -> Any:
     return read_location(*location)
 
 
-def _label(location: Any) -> str:
+def label_of(t: Trace, location: Any) -> str:
+    """A location as a message names it."""
     kind, owner, name = location
     if kind in ("item", "attribute"):
         return str(name[1] if isinstance(name, tuple) else name)
     if kind == "slot":
         return str(getattr(owner.tensor, "name", "a Tensor"))
+    for variable, value in t.frames[-1].vars.items() if t.frames else ():
+        if value is owner:
+            return str(variable)
     return {"tensor": "the Tensor", "list": "the list", "dict": "the dict", "set": "the set"}[kind]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError, UnsupportedSyntaxError
+from ..errors import ArgumentError, ArgumentValueError, UnsupportedSyntaxError
 from ..ir.builder import GraphTensor
 from ..ir.control import to_tensor
 from ..ir.values import GraphObject, GraphScalar, HostValue, NeedsValue, number_of
@@ -61,8 +61,9 @@ def _number(kind: Any) -> Callable[..., Any]:
                         return python(x)
                     x = t.builder.bring(t.state_value(x))
                 if x.size != 1:
-                    raise ValueError(
-                        f"{python.__name__}: got a tensor of shape {x.shape}; wanted one element"
+                    raise ArgumentValueError(
+                        f"{python.__name__}: got a tensor of shape {x.shape}; the truth or value of several elements "
+                        f"is ambiguous, wanted one element (use .any(), .all() or an index)"
                     )
                 return number_of(x, kind)
             if kind is BOOL and not isinstance(x, (int, float, str)):
@@ -215,7 +216,9 @@ def _isinstance(t: Trace, x: Any, kinds: Any) -> Any:
 def _type(t: Trace, x: Any, *rest: Any) -> Any:
     if rest:
         raise UnsupportedSyntaxError(
-            "type: got three arguments inside jit; define the class outside the compiled function"
+            "type: got three arguments inside jit",
+            construct="type",
+            remedy="Define the class outside the compiled function",
         )
     if isinstance(x, GraphObject):
         return run_on_host(t, type, (x,), {}, "type")
@@ -371,7 +374,9 @@ def _text(python: Callable[..., Any]) -> Callable[..., Any]:
             if t.strict:
                 raise UnsupportedSyntaxError(
                     f"{python.__name__}: got a Tensor inside jit at STRICT: its text is known only when the function "
-                    f"runs. Use print(x), or jit_syntax_level=LAX"
+                    f"runs",
+                    construct=python.__name__,
+                    remedy="Use print(x), or jit_syntax_level=LAX",
                 )
             return run_on_host(t, python, args, kwargs, python.__name__)
         return native(t, python, args, kwargs)
@@ -449,11 +454,18 @@ def _python_only(name: str) -> Callable[..., Any]:
     def refuse(t: Trace, *args: Any, **kwargs: Any) -> Any:
         if t.strict or name in _REFUSED:
             raise UnsupportedSyntaxError(
-                f"{name}: the built-in function {name!r} is not supported inside jit; call it outside"
+                f"{name}: the built-in function {name!r} is not supported inside jit",
+                construct=name,
+                remedy="Call it outside the compiled function, or use jit_syntax_level=LAX",
             )
         return run_on_host(t, python, args, kwargs, name)
 
     return refuse
+
+
+@replaces(id)
+def _id(t: Trace, x: Any) -> Any:
+    return _python_only("id")(t, x) if depends_on_graph(x) else id(x)
 
 
 for _name in ("open", "input", *_REFUSED):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 import functools
 import inspect
 import types
@@ -12,23 +11,25 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import JoinError, StrictAttributeError, UnsupportedSyntaxError
+from ..errors import StrictAttributeError, UnsupportedSyntaxError
 from ..ir.values import GraphObject, GraphScalar, HostValue, NeedsValue
 from ..nn import _tree
 from ..nn.cell import Cell
 from ..op import Op, thread_state
+from ..ops.state import HookBackward
 from ..parameter import Parameter
 from ..tensor import Tensor
 from .branches import describe, select
 from .captures import has_hooks
 from .containers import ARRAY_MUTATORS, changing_array, container_method
+from .diagnostics import join_error, unsupported
 from .external import seen
 from .frames import Frame, Function
 from .host import depends_on_graph, note_effect, run_on_host
 from .libraries import interpreted, is_framework, is_host, is_impure
 from .source import source_of
-from .spans import span_of
-from .trace import Restart, Trace
+from .spans import begin_at, note_place
+from .trace import Trace
 from .values import Choice, Flow
 
 __all__ = [
@@ -96,6 +97,8 @@ def call(t: Trace, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
         return _call_builtin(t, f, args, kwargs)
     method = getattr(kind, "__call__", None)  # noqa: B004  (the function itself is wanted)
     if isinstance(f, Op) or is_framework(kind.__module__):
+        if isinstance(f, HookBackward):
+            raise _no_hook("HookBackward")
         if interpreted(kind.__module__) and isinstance(method, types.FunctionType):
             return _call_function(t, method, (f, *args), kwargs)
         return native(t, f, args, kwargs)
@@ -132,18 +135,18 @@ def _call_function(t: Trace, f: Any, args: tuple[Any, ...], kwargs: dict[str, An
 
 
 def _generator(t: Trace, f: Any, args: Any, kwargs: Any) -> Any:
-    if depends_on_graph(args) or depends_on_graph(kwargs) or not t.frames:
-        error = UnsupportedSyntaxError(
-            f"Unsupported expression 'Yield' inside jit: {f.__qualname__} is a generator. "
-            f"Return a list, or call it outside the compiled function"
-        )
-        _note_frames(t, error)
-        source = source_of(f)
-        kinds = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
-        place = next((n for n in ast.walk(source.node) if isinstance(n, kinds)), source.node)
-        error._duograph_frames.append((span_of(source, place), source.name))  # type: ignore[attr-defined]
-        raise error
-    return native(t, f, args, kwargs)
+    if t.frames and not depends_on_graph(args) and not depends_on_graph(kwargs):
+        return native(t, f, args, kwargs)
+    source = source_of(f)
+    node = source.node
+    if isinstance(node, ast.FunctionDef):
+        remedy = "Return a list, or call it outside the compiled function"
+        node = next(n for n in ast.walk(node) if isinstance(n, (ast.Yield, ast.YieldFrom)))
+    else:
+        remedy = "Wanted a plain function: await outside the compiled function"
+    error = unsupported(node, None, remedy)
+    begin_at(t, error, source, node)
+    raise error
 
 
 def python_function(t: Trace, f: Any) -> Function:
@@ -223,7 +226,6 @@ def enter(t: Trace, f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 def _entered(t: Trace, f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Evaluate the body of a function."""
-    from .recursion import Recursive
     from .statements import run_block
 
     frame = Frame(f, t.builder.depth)
@@ -232,24 +234,14 @@ def _entered(t: Trace, f: Function, args: tuple[Any, ...], kwargs: dict[str, Any
     span = t.builder.span
     try:
         flow = run_block(t, frame, f.source.body)
-    except (Restart, Dead, Recursive):
-        t.frames.pop()
-        raise
+        found = _returned(flow, f)
     except Exception as error:
-        if getattr(error, "_duograph_frames", None) is None:
-            _note_frames(t, error)
-        t.frames.pop()
+        note_place(t, error, frame, f.source.node)
         raise
-    t.frames.pop()
+    finally:
+        t.frames.pop()
     t.builder.span = span
-    return _returned(flow, f)
-
-
-def _note_frames(t: Trace, error: Exception) -> None:
-    with contextlib.suppress(AttributeError):  # an exception class with slots
-        error._duograph_frames = [  # type: ignore[attr-defined]
-            (span_of(fr.source, fr.node), fr.source.name) for fr in t.frames
-        ]
+    return found
 
 
 def _returned(flow: Flow, f: Function) -> Any:
@@ -259,8 +251,11 @@ def _returned(flow: Flow, f: Function) -> Any:
         return None
     if flow.ret is True or flow.value is None:
         return flow.value
-    raise JoinError.of(
-        f"the result of {f.__name__}", describe(flow.value), "None", ("no return", "return")
+    raise join_error(
+        "the result",
+        flow.value if isinstance(flow.value, Tensor) else describe(flow.value),
+        "None",
+        where=("where it returns", "where it ends without `return`"),
     )
 
 
@@ -290,6 +285,12 @@ def _bind(f: Function, frame: Frame, args: tuple[Any, ...], kwargs: dict[str, An
             names[k] = v
         elif a.kwarg is not None:
             extra[k] = v
+        elif k in only_positional:
+            misplaced = [x for x in positional if x in only_positional and x in kwargs]
+            raise TypeError(
+                f"{f.__name__}() got some positional-only arguments passed as keyword arguments: "
+                f"'{', '.join(misplaced)}'"
+            )
         else:
             raise TypeError(f"{f.__name__}() got an unexpected keyword argument {k!r}")
     if a.kwarg is not None:
@@ -327,7 +328,11 @@ def _call_method(t: Trace, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 
         if function.__name__ in HOST_METHODS:
             return _tensor_to_host(t, owner, function.__name__, args, kwargs)
+        if function.__name__ == "register_hook":
+            raise _no_hook("register_hook")
     if isinstance(owner, Cell):
+        if function.__name__.startswith("register_") and is_framework(function.__module__):
+            raise _no_hook(function.__name__)
         watch(t, owner)
         if function.__name__ in ("trainable_params", "untrainable_params"):
             for p in owner.get_parameters():
@@ -361,8 +366,9 @@ def _tensor_to_host(t: Trace, x: Any, name: str, args: Any, kwargs: Any) -> Any:
         value = x
     if t.strict:
         raise StrictAttributeError(
-            f"In JIT strict mode a Tensor has no {name!r}: its data are known only when the function runs. "
-            f"Compute with the Tensor, move the call out, or use jit_syntax_level=LAX"
+            f"In JIT strict mode a Tensor has no {name!r}: its data are known only when the function runs",
+            construct=name,
+            remedy="Compute with the Tensor, move the call out, or use jit_syntax_level=LAX",
         )
     if (
         name == "item"
@@ -378,10 +384,20 @@ def _tensor_to_host(t: Trace, x: Any, name: str, args: Any, kwargs: Any) -> Any:
     )
 
 
+def _no_hook(construct: str) -> UnsupportedSyntaxError:
+    return UnsupportedSyntaxError(
+        f"{construct}: hooks inside jit are not supported: a compiled function has no place where one could run",
+        construct=construct,
+        remedy="Use it outside the compiled function, or run the function line by line",
+    )
+
+
 def _construct(t: Trace, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if issubclass(cls, Parameter):
         raise UnsupportedSyntaxError(
-            "Parameter: got a Parameter made inside jit; make it in __init__, outside the compiled function"
+            "Parameter: got a Parameter made inside jit",
+            construct="Parameter",
+            remedy="Make it in __init__, outside the compiled function",
         )
     if issubclass(cls, Cell):
         return _make_cell(t, cls, args, kwargs)
@@ -408,8 +424,9 @@ def _construct(t: Trace, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 def _make_cell(t: Trace, cls: Any, args: Any, kwargs: Any) -> Any:
     if depends_on_graph(args) or depends_on_graph(kwargs):
         raise UnsupportedSyntaxError(
-            f"{cls.__name__}: got an argument that is known only when the compiled function runs; make the Cell in "
-            f"__init__, outside the compiled function"
+            f"{cls.__name__}: got an argument that is known only when the compiled function runs",
+            construct=cls.__name__,
+            remedy="Make the Cell in __init__, outside the compiled function",
         )
     before = thread_state.builder
     thread_state.builder = None
@@ -420,8 +437,9 @@ def _make_cell(t: Trace, cls: Any, args: Any, kwargs: Any) -> Any:
     own = next(made.get_parameters(), None)
     if own is not None:
         raise UnsupportedSyntaxError(
-            f"{cls.__name__}: got a layer with Parameters ({own.name}) made inside jit; make it outside, in "
-            f"__init__ or before the function, and call it inside"
+            f"{cls.__name__}: got a layer with Parameters ({own.name}) made inside jit",
+            construct=cls.__name__,
+            remedy="Make it outside, in __init__ or before the function, and call it inside",
         )
     t.note_own(made)
     t.keep.append(made)
@@ -456,8 +474,10 @@ def call_cell(t: Trace, cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any
     t.captures.add("hooks", cell, None, False, f"hooks of {type(cell).__name__}", exact=True)
     if has_hooks(cell):
         raise UnsupportedSyntaxError(
-            f"{type(cell).__name__}: got a Cell with hooks inside jit; a compiled function has no place where a hook "
-            f"could run. Remove the hooks, or run the Cell line by line (PYNATIVE_MODE, without jit)"
+            f"{type(cell).__name__}: got a Cell with hooks inside jit; a compiled function has no place where a "
+            f"hook could run",
+            construct="hook",
+            remedy="Remove the hooks, or run the Cell line by line (PYNATIVE_MODE, without jit)",
         )
     _tree.check_names(cell)
     watch(t, cell)
@@ -548,10 +568,12 @@ def _name(f: Any) -> str:
 
 
 def _refused(f: Any, why: str) -> UnsupportedSyntaxError:
-    module = getattr(f, "__module__", "") or ""
+    name = ".".join(filter(None, (getattr(f, "__module__", None), _name(f))))
     return UnsupportedSyntaxError(
-        f"Illegal type in the graph: {module}.{_name(f)} is a function of Python that a compiled function cannot call "
-        f"at STRICT: {why}. Use ops of duograph, move the call out of the function, or use jit_syntax_level=LAX"
+        f"Illegal type in the graph: {name} is a function of Python that a compiled function cannot call "
+        f"at STRICT: {why}",
+        construct=_name(f),
+        remedy="Use ops of duograph, move the call out of the compiled function, or use jit_syntax_level=LAX",
     )
 
 
@@ -568,11 +590,19 @@ def native(t: Trace, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
     t.journals.append({})
     try:
         found = f(*args, **kwargs)
-    except NeedsValue as error:
+    except (NeedsValue, TypeError, ValueError) as error:
+        if not _looked_at_a_value(error):
+            _keep(t)
+            raise
         _undo(t)
         ours = isinstance(f, (types.FunctionType, types.MethodType)) and is_framework(f.__module__)
         if t.strict and not ours:
-            raise UnsupportedSyntaxError(f"{_name(f)}: {error}") from None
+            why = str(error) if isinstance(error, NeedsValue) else UNKNOWN_NUMBER
+            raise UnsupportedSyntaxError(
+                f"{_name(f)}: {why}",
+                construct=_name(f),
+                remedy="Compute it with Tensors, move the call out of the compiled function, or use LAX",
+            ) from None
         t.builder.rewind(mark)
         function = getattr(f, "__func__", f)
         if isinstance(function, types.FunctionType) and is_framework(function.__module__):
@@ -585,6 +615,14 @@ def native(t: Trace, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
         raise
     _keep(t)
     return found
+
+
+UNKNOWN_NUMBER = "got a number that is known only when the compiled function runs, where one is needed while compiling"
+
+
+def _looked_at_a_value(error: Exception) -> bool:
+    """Whether a call failed because a number is known only when the graph runs."""
+    return isinstance(error, NeedsValue) or "GraphScalar(" in str(error)
 
 
 def _undo(t: Trace) -> None:
@@ -624,12 +662,15 @@ def enter_context(t: Trace, manager: Any) -> tuple[Callable[..., Any], Any]:
     kind = type(manager)
     for name in ("__enter__", "__exit__"):
         if not hasattr(kind, name):
+            shown = "Tensor" if isinstance(manager, Tensor) else kind.__name__
             raise TypeError(
-                f"{kind.__name__!r} object does not support the context manager protocol (no {name})"
+                f"{shown!r} object does not support the context manager protocol (no {name})"
             )
     if is_impure(manager):
         raise UnsupportedSyntaxError(
-            f"with: got a {kind.__name__} inside jit, which only Python can use; move the `with` out of the function"
+            f"with: got a {kind.__name__} inside jit, which only Python can use",
+            construct="With",
+            remedy="Move the `with` out of the compiled function",
         )
     leave = functools.partial(call, t, manager.__exit__)
     return lambda *a: leave(a, {}), call(t, manager.__enter__, (), {})

@@ -128,7 +128,9 @@ def set_item(t: Trace, owner: Any, index: Any, value: Any) -> None:
         if depends_on_graph(value) or depends_on_graph(index):
             raise UnsupportedSyntaxError(
                 "setitem: got a value that is known only when the function runs for an item of an array of NumPy "
-                "inside jit; wanted a Tensor instead of the array"
+                "inside jit",
+                construct="setitem",
+                remedy="Use a Tensor instead of the array",
             )
         owner[index] = value
     else:

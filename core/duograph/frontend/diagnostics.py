@@ -14,6 +14,7 @@ its arguments, because other code may look at them; the place is a note on it (P
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import dataclasses
 import os
@@ -25,7 +26,10 @@ from typing import Any, TypeVar
 from ..errors import DuographError, JoinError, UnsupportedSyntaxError
 from ..types import TensorType
 
-__all__ = ["Span", "located", "is_located", "place_text", "unsupported", "join_error"]
+__all__ = [
+    "Span", "located", "is_located", "place_text", "unsupported", "join_error", "add_lines", "code_end", "is_internal",
+    "IN_BRANCHES", "AROUND_A_TURN",
+]  # fmt: skip
 
 MAX_LINES = 15  # of a whole message
 MAX_PLACE = 10  # of them for the place
@@ -81,7 +85,7 @@ def located(error: E, spans: Sequence[Span]) -> E:
     Returns:
         the same object: its class, and with it every `except`, stays; a second call adds nothing.
     """
-    own = [s for s in spans if not s.file.startswith(_PACKAGE)]
+    own = [s for s in spans if not is_internal(s.file)]
     if not own or is_located(error):
         return error
     remedy = getattr(error, "remedy", "") if isinstance(error, UnsupportedSyntaxError) else ""
@@ -102,6 +106,11 @@ def located(error: E, spans: Sequence[Span]) -> E:
     with contextlib.suppress(Exception):  # a class of the user's that refuses attributes
         setattr(error, _MARK, True)
     return error
+
+
+def is_internal(file: str) -> bool:
+    """Whether a file is one of duograph's own."""
+    return file.startswith(_PACKAGE)
 
 
 def is_located(error: BaseException) -> bool:
@@ -151,10 +160,10 @@ def place_text(spans: Sequence[Span], room: int = MAX_PLACE) -> list[str]:
 
 
 def _caret(span: Span) -> list[str]:
-    raw = span.text.rstrip().encode()
+    raw = span.text.encode()
     start = len(raw[: span.column].decode(errors="ignore"))
     end = len(raw[: span.end_column].decode(errors="ignore"))
-    text = raw.decode().expandtabs(1)
+    text = span.text.rstrip().expandtabs(1)
     if not text.strip():
         return []
     indent = len(text) - len(text.lstrip())
@@ -193,16 +202,11 @@ def unsupported(
     name = construct if isinstance(construct, str) else type(construct).__name__
     kind = _syntax_kind(name)
     head = f"Unsupported {kind} {name!r}: it {why}" if kind else f"{name} {why}"
-    error = UnsupportedSyntaxError(f"{head}\n  {remedy}", construct=name, remedy=remedy)
-    if span is None:
-        return error
-    error.args = (head,)
-    return located(error, [span])
+    error = UnsupportedSyntaxError(head, construct=name, remedy=remedy)
+    return error if span is None else located(error, [span])
 
 
 def _syntax_kind(name: str) -> str:
-    import ast
-
     found = getattr(ast, name, None)
     if not isinstance(found, type):
         return ""
@@ -211,56 +215,103 @@ def _syntax_kind(name: str) -> str:
     return "expression" if issubclass(found, ast.expr) else ""
 
 
+IN_BRANCHES = ("in the 'if' branch", "in the 'else' branch")
+AROUND_A_TURN = ("before a turn of the loop", "after it")
+
+
 def join_error(
     name: str,
     got_then: Any,
     got_else: Any,
     span: Span | None = None,
     *,
-    then_span: Span | None = None,
-    else_span: Span | None = None,
-    branches: tuple[str, str] = ("if", "else"),
+    where: tuple[str, str] = IN_BRANCHES,
 ) -> JoinError:
-    """Two branches that leave different types under one name.
+    """Two branches, or two turns of a loop, that leave different types under one name.
 
     Args:
         name: a variable, or such as "the result".
         got_then, got_else: what each leaves: a `TensorType`, anything with one, or words.
         span: of the condition; None where the caller adds the call chain.
-        then_span, else_span: where each value comes from.
-        branches: what the two are called.
+        where: says of each side which one it is.
     """
-    types = [_type_of(v) for v in (got_then, got_else)]
-    sides = [
-        f"{_described(v, t)} in the {branch!r} branch{f' ({place})' if place else ''}"
-        for v, t, branch, place in zip(
-            (got_then, got_else), types, branches, (then_span, else_span)
-        )
-    ]
+    then, orelse = _type_of(got_then), _type_of(got_else)
+    sides = (
+        f"{_described(got_then, then)} {where[0]}",
+        f"{_described(got_else, orelse)} {where[1]}",
+    )
     what = f"variable {name!r}" if name.isidentifier() else name
     lines = [
-        f"Cannot join the return values of different branches: {what} is {' and '.join(sides)}"
+        f"Cannot join the return values of different branches: {what} is {sides[0]} and {sides[1]}"
     ]
-    then, orelse = types
-    advice = "give both branches a value of one type"
+    in_loop = where is AROUND_A_TURN
+    advice = "give both a value of one type"
     if then is not None and orelse is not None:
-        reasons = []
-        if then.dtype is not orelse.dtype:
-            reasons.append(f"Type Join Failed: dtype1 = {then.dtype}, dtype2 = {orelse.dtype}")
-            target = name if name.isidentifier() else "value"
-            dtype = repr(then.dtype).replace("duograph.", "ms.")
-            advice = f"cast one of them, such as `{target}.astype({dtype})`"
-        if then.shape != orelse.shape:
-            reasons.append(f"Shape Join Failed: shape1 = {then.shape}, shape2 = {orelse.shape}")
-            if then.size == orelse.size:
-                reshape = f"reshape one, such as `.reshape({then.shape})`"
-            else:
-                reshape = "make both the same shape, such as with `ops.broadcast_to`"
-            advice = reshape if len(reasons) == 1 else f"{advice}, and {reshape}"
-        lines.append("; ".join(reasons))
-    lines.append(f"  The condition is a Tensor, so both branches must leave one type: {advice}")
+        why, advice = _difference(name, then, orelse, in_loop)
+        lines.append(why)
+    elif in_loop and orelse is not None and name.isidentifier():
+        dtype = _spelt(orelse.dtype)
+        advice = f"start with such a Tensor, `{name} = ops.zeros({orelse.shape}, {dtype})`"
+    lines.append(
+        f"  The condition of {'the loop' if in_loop else 'the branches'} is a Tensor: {advice}"
+    )
     error = JoinError("\n".join(lines))
+    error.name, error.sides = name, sides
     return error if span is None else located(error, [span])
+
+
+def _spelt(dtype: Any) -> str:
+    return repr(dtype).replace("duograph.", "ms.")
+
+
+def _difference(name: str, then: TensorType, orelse: TensorType, in_loop: bool) -> tuple[str, str]:
+    """What differs between two types, and what to do about it."""
+    reasons, advice = [], []
+    if then.dtype is not orelse.dtype:
+        reasons.append(f"Type Join Failed: dtype1 = {then.dtype}, dtype2 = {orelse.dtype}")
+        target = name if name.isidentifier() else "value"
+        dtype = _spelt(orelse.dtype if in_loop else then.dtype)
+        side = "before the loop" if in_loop else "one side"
+        advice.append(f"cast {side}, such as `{target}.astype({dtype})`")
+    if then.shape != orelse.shape:
+        reasons.append(f"Shape Join Failed: shape1 = {then.shape}, shape2 = {orelse.shape}")
+        if in_loop:
+            advice.append("keep one shape: make it as large as it gets before the loop")
+        elif then.size == orelse.size:
+            advice.append(f"reshape one side, such as `.reshape({then.shape})`")
+        else:
+            advice.append("make both the same shape, such as with `ops.broadcast_to`")
+    return "; ".join(reasons), " and ".join(advice)
+
+
+def add_lines(error: JoinError, lines: Sequence[tuple[int, str] | None]) -> None:
+    """Say of each side of a join the line that it comes from."""
+    text = str(error)
+    for side, found in zip(error.sides, lines):
+        if found is not None and found[0]:
+            text = text.replace(side, f"{side} (line {found[0]}: {shortened(found[1])})", 1)
+    error.args = (text, *error.args[1:])
+    error.sides = ()
+
+
+def shortened(text: str) -> str:
+    """Source as a part of a sentence."""
+    text = text[: code_end(text)].strip()
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def code_end(line: str) -> int:
+    """Where a line of source ends and white space or a comment begins."""
+    quote = ""
+    for i, c in enumerate(line):
+        if quote:
+            if c == quote and line[i - 1] != "\\":
+                quote = ""
+        elif c in "'\"":
+            quote = c
+        elif c == "#":
+            return len(line[:i].rstrip())
+    return len(line.rstrip())
 
 
 def _type_of(value: Any) -> TensorType | None:

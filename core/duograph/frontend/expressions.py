@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import UnsupportedSyntaxError
 from ..ir.builder import GraphTensor
 from ..ir.values import GraphObject, GraphScalar, NeedsValue, number_of
 from ..tensor import Tensor
@@ -18,10 +17,12 @@ from .attributes import delete_attribute, get_attribute, set_attribute
 from .branches import as_flag, negated, select, truth
 from .calls import call, function_of, native
 from .containers import changing_array, delete_item, get_item, set_item
+from .diagnostics import unsupported
 from .frames import Frame, load, remove, store
 from .host import depends_on_graph, run_on_host
 from .overloads import overloaded, user_method
 from .source import local_names
+from .spans import begin, note_place
 from .trace import Trace
 
 __all__ = ["evaluate", "condition", "as_bool", "assign", "delete", "evaluate_in_place"]
@@ -45,13 +46,16 @@ def evaluate(t: Trace, frame: Frame, node: Any) -> Any:
     Raises:
         UnsupportedSyntaxError: an expression that compiled functions cannot have.
     """
-    run = EXPRESSIONS.get(type(node))
-    if run is None:
-        name = type(node).__name__
-        raise UnsupportedSyntaxError(
-            f"Unsupported expression {name!r} inside jit. {_REMEDIES.get(name, 'Move it out of the compiled function')}"
-        )
-    return run(t, frame, node)
+    try:
+        run = EXPRESSIONS.get(type(node))
+        if run is None:
+            name = type(node).__name__
+            remedy = _REMEDIES.get(name, "Move it out of the compiled function")
+            raise unsupported(name, None, remedy)
+        return run(t, frame, node)
+    except Exception as error:
+        note_place(t, error, frame, node)
+        raise
 
 
 _REMEDIES = {
@@ -94,7 +98,9 @@ def mangled(frame: Frame, name: str) -> str:
 @expression(ast.Subscript)
 def _subscript(t: Trace, frame: Frame, node: ast.Subscript) -> Any:
     value = evaluate(t, frame, node.value)
-    return get_item(t, value, evaluate(t, frame, node.slice))
+    index = evaluate(t, frame, node.slice)
+    begin(t, frame, node)
+    return get_item(t, value, index)
 
 
 @expression(ast.Slice)
@@ -112,10 +118,17 @@ def _items(t: Trace, frame: Frame, nodes: Any) -> list[Any]:
     found: list[Any] = []
     for node in nodes:
         if isinstance(node, ast.Starred):
-            found.extend(iterate(t, evaluate(t, frame, node.value)))
+            value = evaluate(t, frame, node.value)
+            if not _iterable(value):
+                raise TypeError(f"Value after * must be an iterable, not {type(value).__name__}")
+            found.extend(iterate(t, value))
         else:
             found.append(evaluate(t, frame, node))
     return found
+
+
+def _iterable(value: Any) -> bool:
+    return hasattr(type(value), "__iter__") or hasattr(type(value), "__getitem__")
 
 
 @expression(ast.Tuple)
@@ -176,6 +189,7 @@ _COMPARE: dict[type, Callable[..., Any]] = {
 def _binary(t: Trace, frame: Frame, node: ast.BinOp) -> Any:
     x = evaluate(t, frame, node.left)
     y = evaluate(t, frame, node.right)
+    begin(t, frame, node)
     return apply(t, _BINARY[type(node.op)], x, y)
 
 
@@ -200,7 +214,12 @@ def condition(t: Trace, frame: Frame, node: Any) -> Any:
     if isinstance(node, ast.Compare) and len(node.ops) > 1:
         left = evaluate(t, frame, node.left)
         return _chained(t, frame, left, list(zip(node.ops, node.comparators, strict=True)))
-    return truth(t, evaluate(t, frame, node))
+    value = evaluate(t, frame, node)
+    try:
+        return truth(t, value)
+    except Exception as error:
+        note_place(t, error, frame, node)
+        raise
 
 
 def _conditions(t: Trace, frame: Frame, nodes: list[Any], conjunction: bool) -> Any:
@@ -359,8 +378,6 @@ def _contained(t: Trace, x: Any, y: Any) -> Any:
 
 @expression(ast.Call)
 def _call(t: Trace, frame: Frame, node: ast.Call) -> Any:
-    from .spans import span_of
-
     if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args:
         return _super(t, frame)
     function = evaluate(t, frame, node.func)
@@ -370,17 +387,15 @@ def _call(t: Trace, frame: Frame, node: ast.Call) -> Any:
         value = evaluate(t, frame, k.value)
         if k.arg is None:
             for name, v in dict(value).items():
+                if not isinstance(name, str):
+                    raise TypeError("keywords must be strings")
                 if name in kwargs:
                     raise TypeError(f"got multiple values for keyword argument {name!r}")
                 kwargs[name] = v
         else:
             kwargs[k.arg] = value
-    before = frame.node
-    frame.node = node
-    t.builder.span = span_of(frame.source, node)
-    found = call(t, function, tuple(args), kwargs)
-    frame.node = before
-    return found
+    begin(t, frame, node)
+    return call(t, function, tuple(args), kwargs)
 
 
 def _super(t: Trace, frame: Frame) -> Any:
@@ -446,8 +461,8 @@ def _generators(t: Trace, inner: Frame, source: Frame, generators: Any, add: Any
     for item in iterate(t, items):
         assign(t, inner, first.target, item)
         kept = True
-        for condition in first.ifs:
-            found = truth(t, evaluate(t, inner, condition))
+        for test in first.ifs:
+            found = condition(t, inner, test)
             if not isinstance(found, bool):
                 raise NeedsValue(
                     "comprehension: got a condition on a Tensor; the length of the result would be unknown"
@@ -509,7 +524,7 @@ def assign(t: Trace, frame: Frame, target: Any, value: Any) -> None:
     elif isinstance(target, (ast.Tuple, ast.List)):
         _unpack(t, frame, target.elts, value)
     else:
-        raise UnsupportedSyntaxError(f"Unsupported target {type(target).__name__!r} inside jit")
+        raise unsupported(f"target {type(target).__name__!r}", None, "Assign to a name")
 
 
 def _unpack(t: Trace, frame: Frame, targets: list[Any], value: Any) -> None:
@@ -517,6 +532,8 @@ def _unpack(t: Trace, frame: Frame, targets: list[Any], value: Any) -> None:
 
     if isinstance(value, (GraphObject, GraphScalar)):
         raise NeedsValue("unpack: got a value that is known only when the compiled function runs")
+    if not _iterable(value):
+        raise TypeError(f"cannot unpack non-iterable {type(value).__name__} object")
     items = list(iterate(t, value))
     stars = [i for i, x in enumerate(targets) if isinstance(x, ast.Starred)]
     if not stars:

@@ -11,6 +11,7 @@ from ..ir.control import HostCall, host_call
 from ..ir.values import HostValue
 from ..tensor import Tensor
 from ..types import OBJECT
+from .spans import place_of
 from .trace import Trace
 
 __all__ = ["constant_call", "leaves", "rebuilt", "run_on_host", "depends_on_graph", "note_effect"]
@@ -109,7 +110,7 @@ def run_on_host(
     found: list[Any] = []
     nest = leaves(t, (args, kwargs), found)
     commits = commit_writes(t, found)
-    span = t.builder.span
+    place = place_of(t)
 
     def run(*values: Any) -> tuple[Any, ...]:
         for target, index in commits:
@@ -118,7 +119,7 @@ def run_on_host(
         try:
             result = function(*given, **named)
         except Exception as error:
-            _place(error, span)
+            _place(error, place)
             raise
         if not types:
             return ()
@@ -149,7 +150,7 @@ def note_effect(
     found: list[Any] = []
     nest = leaves(t, args, found)
     commits = commit_writes(t, found) if commit else []
-    span = t.builder.span
+    place = place_of(t)
 
     def run(*values: Any) -> tuple[Any, ...]:
         for target, index in commits:
@@ -157,15 +158,15 @@ def note_effect(
         try:
             function(*rebuilt(nest, values))
         except Exception as error:
-            _place(error, span)
+            _place(error, place)
             raise
         return ()
 
     t.builder.append(host_call, tuple(found), {"run": HostCall(run, name), "types": ()})
 
 
-def _place(error: Exception, span: Any) -> None:
+def _place(error: Exception, place: Any) -> None:
     """Remember where in the user's source an error arose, unless it says so already."""
-    if span is not None and not hasattr(error, "_duograph_span"):
+    if not hasattr(error, "_duograph_place"):
         with contextlib.suppress(AttributeError):  # an exception class with slots
-            error._duograph_span = span  # type: ignore[attr-defined]
+            error._duograph_place = place  # type: ignore[attr-defined]

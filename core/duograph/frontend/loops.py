@@ -11,9 +11,10 @@ from ..ir.control import while_loop
 from ..ir.values import GraphScalar, HostValue, kind_of
 from ..tensor import Tensor
 from ..types import TensorType
-from .branches import _label, as_flag, describe, filler
+from .branches import as_flag, filler, label_of, side
 from .builder import StagedBuilder
 from .captures import same
+from .diagnostics import AROUND_A_TURN, join_error
 from .frames import Function
 from .host import depends_on_graph
 from .trace import MISSING, Trace, read_location
@@ -85,11 +86,7 @@ def _nothing(value: Any) -> bool:
 
 
 def _changed(what: str, old: Any, new: Any) -> JoinError:
-    return JoinError(
-        f"Cannot join the return values of different branches: {what} is {describe(old)} before a turn of "
-        f"the loop and {describe(new)} after it; the condition of the loop is a Tensor, wanted the same "
-        f"type, shape and length at every turn (give it that type before the loop)"
-    )
+    return join_error(what, side(old), side(new), where=AROUND_A_TURN)
 
 
 def _entering(kind: Any, builder: StagedBuilder) -> Any:
@@ -194,7 +191,9 @@ def graph_loop(t: Trace, predicate: Any, step: Callable[[], Any], ran: Any) -> N
     _, _, changes = t.apart(step)
     locations = {key: location for key, (location, _) in changes.items()}
     before = {key: read_location(*location) for key, location in locations.items()}
-    kinds = {key: _kind(before[key], changes[key][1], _label(locations[key])) for key in locations}
+    kinds = {
+        key: _kind(before[key], changes[key][1], label_of(t, locations[key])) for key in locations
+    }
     for _ in range(8):
         child = StagedBuilder(t, t.builder)
 
@@ -214,10 +213,10 @@ def graph_loop(t: Trace, predicate: Any, step: Callable[[], Any], ran: Any) -> N
             if key not in locations:
                 locations[key] = location
                 before[key] = read_location(*location)
-                kinds[key] = _kind(before[key], ends[key], _label(location))
+                kinds[key] = _kind(before[key], ends[key], label_of(t, location))
                 stable = False
             else:
-                wider = _wider(kinds[key], before[key], ends[key], _label(location))
+                wider = _wider(kinds[key], before[key], ends[key], label_of(t, location))
                 if not _alike(wider, kinds[key]):
                     kinds[key] = wider
                     stable = False
@@ -245,7 +244,7 @@ def graph_loop(t: Trace, predicate: Any, step: Callable[[], Any], ran: Any) -> N
     found = parent.append(while_loop, operands, {"body": body, "n_carry": len(inits)})
     results = iter(found)
     for key, location in locations.items():
-        t.put(location, _after(kinds[key], results, _label(location), ran))
+        t.put(location, _after(kinds[key], results, label_of(t, location), ran))
 
 
 def _wider(kind: Any, old: Any, new: Any, what: str) -> Any:

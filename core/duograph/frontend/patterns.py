@@ -35,9 +35,7 @@ def matches(t: Trace, frame: Frame, subject: Any, pattern: Any) -> Any:
         for p in pattern.patterns:
             found = matches(t, frame, subject, p)
             if not isinstance(found, bool):
-                raise UnsupportedSyntaxError(
-                    "Match: got alternatives on a Tensor inside jit; use `if`"
-                )
+                raise _refused("got alternatives on a Tensor inside jit")
             if found:
                 return True
         return False
@@ -58,16 +56,16 @@ def matches(t: Trace, frame: Frame, subject: Any, pattern: Any) -> Any:
         return True
     if isinstance(pattern, ast.MatchClass):
         return _class(t, frame, subject, pattern)
-    raise UnsupportedSyntaxError(
-        f"Unsupported pattern {type(pattern).__name__!r} inside jit; use `if`"
-    )
+    raise _refused(f"got the pattern {type(pattern).__name__!r} inside jit")
+
+
+def _refused(what: str) -> UnsupportedSyntaxError:
+    return UnsupportedSyntaxError(f"Match: {what}", construct="Match", remedy="Use `if` and `elif`")
 
 
 def _known(found: Any) -> bool:
     if not isinstance(found, bool):
-        raise UnsupportedSyntaxError(
-            "Match: got a value on a Tensor inside a larger pattern; use `if`"
-        )
+        raise _refused("got a value on a Tensor inside a larger pattern")
     return found
 
 

@@ -23,6 +23,7 @@ from ..ir.values import HostValue, kind_of
 from .branches import Exports, Join, fill_in
 from .builder import StagedBuilder
 from .frames import Function
+from .spans import begin_at
 from .trace import Trace
 
 __all__ = ["Recursive", "guard", "leave", "named_call", "with_numbers"]
@@ -174,10 +175,12 @@ def named_call(
             try:
                 return run(given, named)
             except Dead:
-                raise RecursionError(
+                error = RecursionError(
                     f"{f.__name__}: There isn't any branch that can be evaluated: every branch calls "
                     f"{f.__name__} again; wanted one that ends"
-                ) from None
+                )
+                begin_at(t, error, f.source, f.source.node)
+                raise error from None
 
         t.conditions += 1
         try:
@@ -206,7 +209,9 @@ def named_call(
         outer = new
     else:
         raise UnsupportedSyntaxError(
-            f"{f.__name__}: the types of its result differ at every recursive call; wanted one type"
+            f"{f.__name__}: the types of its result differ at every recursive call; wanted one type",
+            construct="recursion",
+            remedy="Return one shape and dtype from every branch",
         )
     operands = [*map(parent.bring, _leaves(args, kwargs)), *(parent.tensor(i) for i in outer)]
     found = parent.append(call_op, tuple(operands), {"target": record.target})

@@ -10,6 +10,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from ..errors import UnsupportedSyntaxError
+from .diagnostics import is_internal
 
 __all__ = ["Source", "source_of", "local_names"]
 
@@ -24,25 +25,19 @@ class Source:
         file: file name, for messages.
         lines: the lines of the file.
         class_name: of the class that defines the method, for private names.
+        internal: it is a function of duograph's own.
     """
 
     __slots__ = (
-        "node",
-        "file",
-        "lines",
-        "class_name",
-        "name",
-        "locals",
-        "globals",
-        "nonlocals",
-        "body",
-    )
+        "node", "file", "lines", "class_name", "name", "locals", "globals", "nonlocals", "body", "internal",
+    )  # fmt: skip
 
     def __init__(self, node: Any, file: str, lines: list[str], class_name: str) -> None:
         self.node = node
         self.file = file
         self.lines = lines
         self.class_name = class_name
+        self.internal = is_internal(file)
         self.name: str = getattr(node, "name", "<lambda>")
         self.locals, self.globals, self.nonlocals = local_names(node)
         body = node.body
@@ -99,7 +94,9 @@ def _missing(function: FunctionType, code: CodeType) -> UnsupportedSyntaxError:
     return UnsupportedSyntaxError(
         f"jit: got {function.__qualname__}, whose source cannot be found (it was compiled from "
         f"{code.co_filename!r}); wanted a function from a file, a notebook or a shell that keeps its "
-        f"source in `linecache`. Put the function into a file"
+        f"source in `linecache`",
+        construct="source",
+        remedy="Put the function into a file",
     )
 
 

@@ -10,15 +10,16 @@ from typing import Any
 from ..errors import DuographError, JoinError, UnsupportedSyntaxError
 from ..ir.values import GraphObject, GraphScalar, NeedsValue
 from ..tensor import Tensor
-from .branches import as_flag, either, negated, select, truth
+from .branches import as_flag, either, negated, select
 from .calls import Dead, call, enter_context, function_of, raise_now
+from .diagnostics import unsupported
 from .expressions import assign, condition, delete, evaluate, evaluate_in_place
 from .external import seen
-from .frames import Frame, store
+from .frames import Frame, remove, store
 from .loops import graph_loop
 from .ranges import GraphRange
 from .recursion import Recursive
-from .spans import span_of
+from .spans import begin, explain_join, note_place
 from .trace import Local, Restart, Trace
 from .values import NORMAL, NOTHING, Flow, Maybe
 
@@ -42,21 +43,25 @@ def statement(*kinds: type) -> Callable[[Run], Run]:
 def run_block(t: Trace, frame: Frame, body: Sequence[ast.stmt]) -> Flow:
     """Evaluate statements in order, until one ends the block."""
     for i, node in enumerate(body):
-        frame.node = node
-        t.builder.span = span_of(frame.source, node)
-        run = STATEMENTS.get(type(node))
-        if run is None:
-            raise refused(type(node).__name__, _REMEDIES.get(type(node).__name__, ""))
+        begin(t, frame, node)
         try:
+            run = STATEMENTS.get(type(node))
+            if run is None:
+                raise refused(type(node).__name__, _remedy(node))
             flow = run(t, frame, node)
+            if flow.normal:
+                continue
+            rest = body[i + 1 :]
+            if flow.certain or not rest:
+                return flow
+            return _rest(t, frame, flow, functools.partial(run_block, t, frame, rest))
         except Dead:
             return Flow(dead=True)
-        if flow.normal:
-            continue
-        rest = body[i + 1 :]
-        if flow.certain or not rest:
-            return flow
-        return _rest(t, frame, flow, functools.partial(run_block, t, frame, rest))
+        except Exception as error:
+            if isinstance(error, JoinError):
+                explain_join(error, frame.source, body, i)
+            note_place(t, error, frame, node)
+            raise
     return NORMAL
 
 
@@ -83,9 +88,12 @@ def _settled(flow: Flow) -> Flow:
     return flow
 
 
-def refused(construct: str, remedy: str = "") -> UnsupportedSyntaxError:
-    text = f"Unsupported statement {construct!r} inside jit"
-    return UnsupportedSyntaxError(f"{text}. {remedy}" if remedy else text)
+def refused(construct: str, remedy: str) -> UnsupportedSyntaxError:
+    return unsupported(construct, None, remedy)
+
+
+def _remedy(node: ast.stmt) -> str:
+    return _REMEDIES.get(type(node).__name__, "Move it out of the compiled function")
 
 
 _REMEDIES = {
@@ -258,7 +266,12 @@ def _with_items(t: Trace, frame: Frame, node: ast.With, i: int) -> Flow:
     if i == len(node.items):
         return run_block(t, frame, node.body)
     item = node.items[i]
-    leave, value = enter_context(t, evaluate(t, frame, item.context_expr))
+    manager = evaluate(t, frame, item.context_expr)
+    try:
+        leave, value = enter_context(t, manager)
+    except Exception as error:
+        note_place(t, error, frame, item.context_expr)
+        raise
     if item.optional_vars is not None:
         assign(t, frame, item.optional_vars, value)
     try:
@@ -318,6 +331,8 @@ def _guarded(t: Trace, frame: Frame, node: ast.Try) -> Flow:
                 return run_block(t, frame, handler.body)
             finally:
                 frame.vars.pop("*error", None)
+                if handler.name and handler.name in frame.vars:  # Python unbinds it
+                    remove(t, frame, handler.name)
         raise
     t.tries.pop()
     if any(
@@ -382,8 +397,9 @@ def _while(t: Trace, frame: Frame, node: ast.While) -> Flow:
             cond = _next(t, frame, node, going)
             return _graph_while(t, frame, node, state, cond, True)
     raise UnsupportedSyntaxError(
-        f"while: the loop was unrolled for {UNROLL_LIMIT} turns while compiling and goes on; wanted a condition "
-        f"that becomes false, or one that depends on a Tensor"
+        f"while: the loop was unrolled for {UNROLL_LIMIT} turns while compiling and goes on",
+        construct="While",
+        remedy="Give it a condition that becomes false, or one that depends on a Tensor",
     )
 
 
@@ -490,12 +506,13 @@ def _unrolled(t: Trace, frame: Frame, node: ast.For, items: Any) -> Flow:
     for count, item in enumerate(items):
         if count > UNROLL_LIMIT:
             raise UnsupportedSyntaxError(
-                f"for: the loop was unrolled for {UNROLL_LIMIT} turns while compiling and goes on"
+                f"for: the loop was unrolled for {UNROLL_LIMIT} turns while compiling and goes on",
+                construct="For",
+                remedy="Iterate over something that ends, or write a `while` on a Tensor",
             )
 
         def turn(item: Any = item) -> Flow:
-            frame.node = node
-            t.builder.span = span_of(frame.source, node)
+            begin(t, frame, node)
             assign(t, frame, node.target, item)
             flow = run_block(t, frame, node.body)
             return flow
@@ -566,7 +583,7 @@ def _cases(t: Trace, frame: Frame, subject: Any, cases: Sequence[Any], matches: 
     case = cases[0]
     found = matches(t, frame, subject, case.pattern)
     if found is True and case.guard is not None:
-        found = truth(t, evaluate(t, frame, case.guard))
+        found = condition(t, frame, case.guard)
     if found is True:
         return run_block(t, frame, case.body)
     if found is False:
