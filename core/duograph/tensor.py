@@ -364,11 +364,6 @@ class Tensor(TensorMethods):
             )
         return _python_number(self.asnumpy().reshape(())[()])
 
-    def __round__(self, ndigits: int | None = None) -> Tensor:
-        from .ops.rounding import round  # an op family: imported at first use
-
-        return round(self) if ndigits is None else round(self, decimals=ndigits)
-
     def __len__(self) -> int:
         if not self._type.shape:
             raise ArgumentError("len: got a 0-d tensor; wanted at least one axis")

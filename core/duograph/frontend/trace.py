@@ -109,6 +109,14 @@ class Trace:
 
         return record(self, *args)
 
+    def compute_later(
+        self, function: Callable[..., Any], values: tuple[Any, ...], types: tuple[Any, ...], name: str
+    ) -> Any:
+        """Tensors that code of ours makes on the host when the graph runs."""
+        from .host import run_on_host
+
+        return run_on_host(self, function, values, {}, name, types)
+
     def check_later(self, check: Callable[..., None], values: tuple[Any, ...], name: str) -> None:
         """A check of values, in code of ours, that may raise when the graph runs."""
         from .host import note_effect

@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ..dtype import int32
+from ..dtype import bool_, float32, int32, int64
 from ..errors import ArgumentValueError, ShapeError
-from ..op import op
+from ..ir.values import NeedsValue
+from ..op import op, staged_builder
 from ..tensor import Tensor
+from ..types import TensorType
 from .loss import check_reduction
 from .table import P
 
@@ -95,35 +97,36 @@ def ctc_loss(
     if log_probs.ndim != 3:
         raise ShapeError(f"{name}: log_probs has shape {log_probs.shape}; wanted (T, N, C)")
     steps, batch, classes = log_probs.shape
-    in_len, out_len = (_lengths(name, x, batch) for x in (input_lengths, target_lengths))
-    table = np.asarray(targets.asnumpy())
-    if table.ndim == 1 and not (single and table.size == int(out_len.sum())):
-        pieces = np.split(table, np.cumsum(out_len)[:-1]) if batch else []
-    else:
-        pieces = [row[:n] for row, n in zip(table.reshape(batch, -1), out_len, strict=True)]
-    longest = int(out_len.max(initial=0))
-    if (in_len > steps).any() or (in_len < 0).any():
-        raise ArgumentValueError(
-            f"{name}: got input_lengths {in_len.tolist()}; wanted 0 to {steps}"
+    given = (targets, input_lengths, target_lengths)
+    longest = targets.shape[1] if targets.ndim == 2 else None
+
+    def prepare(targets: Any, input_lengths: Any, target_lengths: Any) -> tuple[Any, ...]:
+        lengths = [_lengths(name, x, batch) for x in (input_lengths, target_lengths)]
+        table = np.asarray(targets.asnumpy())
+        size = (steps, batch, classes, longest)
+        return tuple(map(Tensor, _tables(name, table, *lengths, size, blank, single)))
+
+    builder = staged_builder()
+    if builder is None:
+        labels, skip, last, before, empty, scale = prepare(*given)
+    elif longest is None:
+        raise NeedsValue(f"{name}: got all targets one after another; their sizes depend on values")
+    else:  # compiled: the tables are made whenever the function runs
+        wide = 2 * longest + 1
+        types = (
+            *[TensorType.of((batch, wide), t) for t in (int32, bool_)],
+            *[TensorType.of((batch,), t) for t in (int64, int64, bool_, float32)],
         )
-    labels = np.full((batch, 2 * longest + 1), blank, np.int32)
-    for i, piece in enumerate(pieces):
-        if len(piece) != out_len[i]:
-            raise ArgumentValueError(
-                f"{name}: got {len(piece)} targets for item {i}; wanted target_lengths {out_len[i]}"
-            )
-        labels[i, 1 : 2 * len(piece) : 2] = piece
-    if ((labels < 0) | (labels >= classes)).any():
-        raise ArgumentValueError(f"{name}: got a target outside 0 .. {classes - 1}")
-    skip = np.zeros(labels.shape, bool)
-    skip[:, 2:] = (labels[:, 2:] != blank) & (labels[:, 2:] != labels[:, :-2])
-    alpha = P.ctc_alpha(log_probs, Tensor(labels), Tensor(skip))
-    loss = _ctc_read(alpha, in_len, out_len)
+        labels, skip, last, before, empty, scale = builder.trace.compute_later(
+            prepare, given, types, "ctc_tables"
+        )
+    alpha = P.ctc_alpha(log_probs, labels, skip)
+    loss = _ctc_read(alpha, last, before, empty)
     unreachable = P.greater(loss, -_NEVER * 0.5)
     limit = 0.0 if zero_infinity else float("inf")
     loss = P.select(unreachable, P.fill((), limit, loss.dtype), loss)
     if reduction == "mean":
-        shown = loss / Tensor(np.maximum(out_len, 1).astype(np.float32))
+        shown = loss / scale
         shown = P.reduce_mean(shown, (0,), False)
     elif reduction == "sum":
         shown = P.reduce_sum(loss, (0,), False)
@@ -141,14 +144,42 @@ def _lengths(name: str, value: Any, batch: int) -> Any:
     return found.astype(np.int64)
 
 
-def _ctc_read(alpha: Any, in_len: Any, out_len: Any) -> Any:
-    """-log of the two ways to end, read at each item's own length."""
-    _, batch, length = alpha.shape
-    flat = P.reshape(alpha, (alpha.size,))
+def _tables(
+    name: str, table: Any, in_len: Any, out_len: Any, size: Any, blank: int, single: bool
+) -> tuple[Any, ...]:
+    """Labels with blanks between, where a step may skip one, where paths end, empty targets, divisors of the mean."""
+    steps, batch, classes, longest = size
+    if table.ndim == 1 and not (single and table.size == int(out_len.sum())):
+        pieces = np.split(table, np.cumsum(out_len)[:-1]) if batch else []
+    else:
+        pieces = [row[:n] for row, n in zip(table.reshape(batch, -1), out_len, strict=True)]
+    if longest is None:
+        longest = int(out_len.max(initial=0))
+    if (in_len > steps).any() or (in_len < 0).any():
+        raise ArgumentValueError(
+            f"{name}: got input_lengths {in_len.tolist()}; wanted 0 to {steps}"
+        )
+    labels = np.full((batch, 2 * longest + 1), blank, np.int32)
+    for i, piece in enumerate(pieces):
+        if len(piece) != out_len[i]:
+            raise ArgumentValueError(
+                f"{name}: got {len(piece)} targets for item {i}; wanted target_lengths {out_len[i]}"
+            )
+        labels[i, 1 : 2 * len(piece) : 2] = piece
+    if ((labels < 0) | (labels >= classes)).any():
+        raise ArgumentValueError(f"{name}: got a target outside 0 .. {classes - 1}")
+    skip = np.zeros(labels.shape, bool)
+    skip[:, 2:] = (labels[:, 2:] != blank) & (labels[:, 2:] != labels[:, :-2])
+    length = labels.shape[1]
     row = np.maximum(in_len - 1, 0) * batch * length + np.arange(batch) * length
-    last = P.gather(flat, Tensor(row + 2 * out_len), 0)
-    before = P.gather(flat, Tensor(row + np.maximum(2 * out_len - 1, 0)), 0)
-    empty = Tensor(out_len == 0)
-    before = P.select(empty, P.fill((), _NEVER, alpha.dtype), before)
+    last, before = row + 2 * out_len, row + np.maximum(2 * out_len - 1, 0)
+    return labels, skip, last, before, out_len == 0, np.maximum(out_len, 1).astype(np.float32)
+
+
+def _ctc_read(alpha: Any, last: Any, before: Any, empty: Any) -> Any:
+    """-log of the two ways to end, read at each item's own length."""
+    flat = P.reshape(alpha, (alpha.size,))
+    last = P.gather(flat, last, 0)
+    before = P.select(empty, P.fill((), _NEVER, alpha.dtype), P.gather(flat, before, 0))
     top = P.stop_gradient(P.maximum(last, before))
     return P.neg(top + P.log(P.exp(last - top) + P.exp(before - top)))
