@@ -50,6 +50,7 @@ class Case:
     line_by_line: bool = (
         False  # at the extended level the function may run uncompiled, with a warning
     )
+    recompiles: bool = False  # each call changes what the function reads
     want: Sequence[Any] | None = None  # what Python means, where ops could be wrong in both modes
     grad: int | tuple[int, ...] | None = None
     grad_close: bool = False  # sums of cotangents may be ordered differently

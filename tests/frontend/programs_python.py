@@ -143,7 +143,7 @@ def containers_and_none_in_and_out(l, d, nothing, x):
     return l, d, nothing
 
 
-@case.factory("13.5", "L", [(f(1),), (f(2),)])
+@case.factory("13.5", "L", [(f(1),), (f(2),)], recompiles=True)
 def captured_containers_change():
     history, table = [], {"n": 0}
 

@@ -9,6 +9,7 @@ from typing import Any
 import duograph as ms
 import numpy as np
 import pytest
+from duograph import nn
 from duograph.errors import JoinError, UnsupportedSyntaxError
 from frontend import (  # each adds its programs to CASES
     programs_builtins,  # noqa: F401
@@ -31,6 +32,11 @@ basic_cases = pytest.mark.parametrize(
 )
 extended_cases = pytest.mark.parametrize(
     "case", [c for c in CASES if c.level == "L"], ids=lambda case: case.id
+)
+cell_cases = pytest.mark.parametrize(
+    "case",
+    [c for c in CASES if c.make and isinstance(c.fresh()[0], nn.Cell)],
+    ids=lambda case: case.id,
 )
 gradient_cases = pytest.mark.parametrize(
     "case", [c for c in CASES if c.grad is not None], ids=lambda case: case.id
@@ -105,6 +111,39 @@ def test_extended(case: Case) -> None:
         if case.line_by_line:
             warnings.filterwarnings("ignore", ".*runs line by line", RuntimeWarning)
         outcomes = compiled_outcomes(case)
+    for call, (got, want) in enumerate(zip(outcomes, wanted, strict=True)):
+        check(case, got, want, call)
+
+
+@every_case
+def test_cache(case: Case) -> None:
+    """The second time around nothing is compiled again, and at the extended level all is compiled."""
+    target, state = case.fresh()
+    compiled = ms.jit(target, **OPTIONS)
+    info = (compiled._compiled if isinstance(compiled, nn.Cell) else compiled).cache_info
+    with warnings.catch_warnings():
+        if case.line_by_line:
+            warnings.filterwarnings("ignore", ".*runs line by line", RuntimeWarning)
+        for index in range(len(case.calls)):
+            run(case, compiled, state, index)
+        before = info()
+        for index in range(len(case.calls)):
+            run(case, compiled, state, index)
+    assert before.misses > 0 or case.refused or case.error_of(0) or case.line_by_line
+    assert info().misses == before.misses or case.refused or case.recompiles
+    assert not info().fallbacks or case.line_by_line
+
+
+@cell_cases
+def test_graph_mode(case: Case) -> None:
+    """Cells are compiled as a whole in GRAPH_MODE."""
+    wanted = eager_outcomes(case)
+    target, state = case.fresh()
+    ms.set_context(mode=ms.GRAPH_MODE)
+    try:
+        outcomes = [run(case, target, state, index) for index in order_of_calls(case)]
+    finally:
+        ms.set_context(mode=ms.PYNATIVE_MODE)
     for call, (got, want) in enumerate(zip(outcomes, wanted, strict=True)):
         check(case, got, want, call)
 

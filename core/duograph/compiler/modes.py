@@ -38,8 +38,10 @@ def graph_call(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     """Call a Cell in GRAPH_MODE, or one that was compiled; NotImplemented when it is to run line by line."""
     if settings.mode != GRAPH_MODE:
         compiled = cell._compiled
-        if compiled is None or not compiled.has(args, kwargs):
+        if compiled is None:
             return NotImplemented
+        if isinstance(compiled, _CellFunction) and not compiled.has(args, kwargs):
+            return NotImplemented  # `Cell.compile` was for other arguments
         return compiled._call(args, kwargs)
     return _function(cell)._call(args, kwargs)
 

@@ -213,7 +213,7 @@ class Join:
         if isinstance(a, (set, frozenset)) and a == b:
             return a
         if all(callable(v) or isinstance(v, Choice) for v in (a, b)):
-            return Choice(self.cond, a, b)
+            return Choice(self.cond, self.only(a, 0), self.only(b, 1))
         if not self.t.strict and _hostable(a) and _hostable(b):
             return self._host(a, b)
         raise self._refused(a, b, what)
@@ -280,6 +280,9 @@ class Join:
             return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
         if isinstance(value, dict):
             return {n: self.only(v, k) for n, v in value.items()}
+        if isinstance(value, Choice):
+            parts = (value.cond, value.orelse, value.then)
+            return Choice(*(self.only(v, k) for v in parts))
         return value
 
     def flag(self, a: Any, b: Any) -> Any:
@@ -329,6 +332,9 @@ def fill_in(template: Any, results: Any) -> Any:
         return type(template)(*items) if hasattr(template, "_fields") else tuple(items)
     if isinstance(template, dict):
         return {k: fill_in(v, results) for k, v in template.items()}
+    if isinstance(template, Choice):
+        parts = (template.cond, template.orelse, template.then)
+        return Choice(*(fill_in(v, results) for v in parts))
     if isinstance(template, Maybe):
         value, bound = fill_in(template.value, results), fill_in(template.bound, results)
         return Maybe(template.name, value, bound)
