@@ -456,6 +456,12 @@ def test_constants_as_text(value: Any) -> None:
     assert type(found) is type(value)
 
 
+def test_an_index_as_text() -> None:
+    graph = write([V], lambda x: x[..., None, 1:])
+    assert "Ellipsis" in str(graph)
+    compare(graph, [X], [X[..., None, 1:]], "Reference")
+
+
 def test_objects_are_shown_by_their_class() -> None:
     graph = write([], lambda: host({1: object()}))
     assert "host(<of dict>)" in str(graph)

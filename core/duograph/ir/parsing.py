@@ -21,6 +21,7 @@ from .graph import FrozenArray, Graph, GraphNode, NamedGraph
 __all__ = ["parse"]
 
 _NUMBERS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
+_NAMES = {**_NUMBERS, "Ellipsis": ..., "True": True, "False": False, "None": None}
 _HOST_TYPES = {t.name: t for t in (INT, FLOAT, BOOL, OBJECT, STACK)}
 # Attributes that hold types: in them `bool` is the host type and not the dtype.
 _TYPE_ATTRIBUTES = {"types", "kind"}
@@ -277,8 +278,8 @@ class _Scope:
             return tuple(inner) if text[0] == "(" else inner
         if is_type:
             return _type(text)
-        if text in _NUMBERS:
-            return _NUMBERS[text]
+        if text in _NAMES:
+            return _NAMES[text]
         if text.startswith("array("):
             name, shape, values = _split(text[len("array(") : -1])
             if values == "...":
@@ -292,7 +293,7 @@ class _Scope:
             return HostConstant(_host_value(text[len("host(") : -1]))
         if text.startswith("host."):
             return _unknown_call(text[len("host.") :])
-        if text.isidentifier() and text not in ("True", "False", "None"):
+        if text.isidentifier():
             return as_dtype(text)
         try:
             return ast.literal_eval(text)
