@@ -450,7 +450,7 @@ def test_many_choices_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
     values = [*values_of(graph)[:2], ms.Tensor(np.int32(4))]
     dout = ms.Tensor(np.array([1.25, -0.75, 0.5], np.float32))
     for got, want in zip(run(found, [*values, dout])[1:], taped(graph, values, [dout], [0, 1])):
-        np.testing.assert_allclose(got.asnumpy(), want, rtol=1e-6)
+        same_bits(got.asnumpy(), want)
 
 
 # ---- values on the host -------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..errors import GradientError
+from ..ir.builder import GraphBuilder
 from ..ir.control import stack_holds, stack_new, stack_pop, stack_push, switch, to_host
 from ..ir.graph import Graph
 from ..ir.values import number_of
@@ -132,8 +133,6 @@ def _pop(attributes: Mapping[str, Any]) -> Callable[..., Any]:
 
 def pop_or_nothing(stack: Any, types: tuple[ValueType, ...]) -> tuple[Any, ...]:
     """Pop a frame of cotangents, (rest, *values); nothing was pushed on a stack without one: no cotangents."""
-    from ..ir.builder import GraphBuilder
-
     branches: list[Graph] = []
     for holds in (False, True):
         inner = GraphBuilder()

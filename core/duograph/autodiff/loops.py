@@ -34,10 +34,11 @@ from .presence import (
     chosen,
     flag_of,
 )
-from .structured import Ids, answering, reopened, rewired, spliced
+from .subgraphs import Ids, answering, reopened, rewired, spliced
 
 if TYPE_CHECKING:
-    from .linearize import Joint, Linearized, Sweep
+    from .linearize import Joint
+    from .sweep import Linearized, Sweep
 
 __all__ = ["plan_while"]
 
