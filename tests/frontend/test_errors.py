@@ -19,7 +19,6 @@ import pytest
 from duograph.errors import CaptureError, DuographError, JoinError, UnsupportedSyntaxError
 from duograph.frontend.diagnostics import Span, add_lines, join_error, located, unsupported
 from duograph.types import TensorType
-
 from frontend.wrong_programs import RIGHT, WRONG, Right, Wrong, load
 
 load()
@@ -66,7 +65,9 @@ def test_size() -> None:
     assert len(RIGHT) >= 30
 
 
-@pytest.mark.parametrize("program", [w for w in WRONG if w.eager], ids=lambda w: f"{w.group}-{w.id}")
+@pytest.mark.parametrize(
+    "program", [w for w in WRONG if w.eager], ids=lambda w: f"{w.group}-{w.id}"
+)
 def test_line_by_line(program: Wrong) -> None:
     """What the corpus says about Python is so."""
     error = provoke(program, lambda: program.make()(*program.arguments()))
@@ -101,7 +102,10 @@ def test_wrong(program: Wrong, level: str) -> None:
         other = provoke(program, lambda: program.make()(*program.arguments()))
         assert type(error) is type(other), f"line by line: {other!r}; compiled: {error!r}"
         if program.id.startswith(("raise_", "assert_")):
-            assert (str(error), len(error.args)) == (str(other), len(other.args))  # as it was raised
+            assert (str(error), len(error.args)) == (
+                str(other),
+                len(other.args),
+            )  # as it was raised
     assert spent < program.seconds, f"took {spent:.1f} s"
     # nothing is left behind: the next op runs line by line, the next call fails in the same words
     assert float(ms.Tensor(1.0) + 1) == 2.0
@@ -289,14 +293,16 @@ def test_source_from_exec_with_linecache() -> None:
 def test_source_that_changed_on_disk(tmp_path: Any) -> None:
     """A message shows the line that was compiled."""
     path = tmp_path / "user_model.py"
-    path.write_text(textwrap.dedent("""
+    path.write_text(
+        textwrap.dedent("""
         def f(x, y):
             return x @ y
-    """))
+    """)
+    )
     space: dict[str, Any] = {}
     exec(compile(path.read_text(), str(path), "exec"), space)
     x = ms.Tensor(np.ones((2, 3), np.float32))
-    with pytest.raises(ValueError, match="user_model.py:3 in f"):
+    with pytest.raises(ValueError, match=r"user_model\.py:3 in f"):
         ms.jit(space["f"])(x, x)
 
 
@@ -334,7 +340,13 @@ def test_a_message_of_ours_is_rewritten() -> None:
 
 @pytest.mark.parametrize(
     "error",
-    [ValueError("a", 1), KeyError("k"), ZeroDivisionError("division by zero"), StopIteration(), OddError(3, "x")],
+    [
+        ValueError("a", 1),
+        KeyError("k"),
+        ZeroDivisionError("division by zero"),
+        StopIteration(),
+        OddError(3, "x"),
+    ],
     ids=lambda e: type(e).__name__,
 )
 def test_a_users_exception_keeps_its_arguments(error: Exception) -> None:
@@ -394,7 +406,10 @@ def test_unsupported() -> None:
     other = pickle.loads(pickle.dumps(error))
     assert (other.construct, str(other)) == ("Yield", str(error))
     bare = unsupported("Try", None, "Catch it outside.")
-    assert str(bare) == "Unsupported statement 'Try': it is not supported inside jit\n  Catch it outside."
+    assert (
+        str(bare)
+        == "Unsupported statement 'Try': it is not supported inside jit\n  Catch it outside."
+    )
     assert str(located(bare, SPANS)).splitlines()[-1] == "  Catch it outside."
 
 

@@ -1,14 +1,11 @@
 """Calls with wrong arguments, calls of what cannot be called, and calls without end."""
 
-# ruff: noqa: B023
-
 from __future__ import annotations
 
 import functools
 
 import duograph as ms
 from duograph import nn, ops
-
 from frontend.wrong_programs import F, I, right, wrong
 
 X = (F(2, 3),)
@@ -335,7 +332,14 @@ def endless_recursion_on_a_number():
     return program
 
 
-@wrong(RuntimeError, r"(?i)recursi|call depth|branch that can be evaluated", F(2), eager=False, made=True, seconds=30)
+@wrong(
+    RuntimeError,
+    r"(?i)recursi|call depth|branch that can be evaluated",
+    F(2),
+    eager=False,
+    made=True,
+    seconds=30,
+)
 def endless_recursion_on_a_tensor():
     def program(x):  # <- here
         return program(x + 1)
@@ -343,7 +347,14 @@ def endless_recursion_on_a_tensor():
     return program
 
 
-@wrong(RuntimeError, r"(?i)recursi|call depth|branch that can be evaluated", F(2), eager=False, made=True, seconds=30)
+@wrong(
+    RuntimeError,
+    r"(?i)recursi|call depth|branch that can be evaluated",
+    F(2),
+    eager=False,
+    made=True,
+    seconds=30,
+)
 def endless_recursion_of_two():
     def program(x):
         return other(x + 1)
@@ -354,7 +365,14 @@ def endless_recursion_of_two():
     return program
 
 
-@wrong(RuntimeError, r"(?i)recursi|call depth|branch that can be evaluated", F(2), eager=False, made=True, seconds=30)
+@wrong(
+    RuntimeError,
+    r"(?i)recursi|call depth|branch that can be evaluated",
+    F(2),
+    eager=False,
+    made=True,
+    seconds=30,
+)
 def recursion_in_both_branches():
     def program(x):
         if x.sum() > 100:

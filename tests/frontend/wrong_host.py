@@ -9,7 +9,6 @@ import time
 import duograph as ms
 import numpy as np
 from duograph import nn, ops
-
 from frontend.wrong_programs import F, I, right, wrong
 
 STRICT = ("STRICT",)
@@ -123,7 +122,10 @@ def key_of_a_tensor(x):
 # ---- writing what is not a Parameter ------------------------------------------------------------
 
 
-@wrong(RuntimeError, r"setattr: got an assignment to the attribute 'count' of Net", F(2), levels=STRICT, eager=False, made=True)
+SETATTR = r"setattr: got an assignment to the attribute '{}' of {}"
+
+
+@wrong(RuntimeError, SETATTR.format("count", "Net"), F(2), levels=STRICT, eager=False, made=True)
 def attribute_of_self():
     class Net(nn.Cell):
         def __init__(self):
@@ -137,7 +139,7 @@ def attribute_of_self():
     return Net()
 
 
-@wrong(RuntimeError, r"setattr: got an assignment to the attribute 'last' of Box", F(2), levels=STRICT, eager=False, made=True)
+@wrong(RuntimeError, SETATTR.format("last", "Box"), F(2), levels=STRICT, eager=False, made=True)
 def attribute_of_a_global_object():
     class Box:
         last = None

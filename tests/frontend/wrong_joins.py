@@ -1,12 +1,11 @@
-"""Branches, and turns of a loop, that leave different types behind: compiled code refuses them where Python does not."""
+"""Branches, and turns of a loop, that leave different types behind: compiled code refuses what Python does not."""
 
-# ruff: noqa: SIM108, RUF005
+# ruff: noqa: SIM102 (nested conditions are the point)
 
 from __future__ import annotations
 
 import duograph as ms
 from duograph import nn, ops
-
 from frontend.wrong_programs import BOTH, F, I, right, wrong
 
 JOIN = "Cannot join the return values of different branches"
@@ -26,14 +25,24 @@ def returned_shapes(x):
         return x.T
 
 
-@wrong(TypeError, JOIN + r"(?s:.*)Shape Join Failed: shape1 = \(2, 3\), shape2 = \(6,\)", F(2, 3), eager=False)
+@wrong(
+    TypeError,
+    JOIN + r"(?s:.*)Shape Join Failed: shape1 = \(2, 3\), shape2 = \(6,\)",
+    F(2, 3),
+    eager=False,
+)
 def returned_shapes_named(x):
     if x.sum() > 0:  # <- here
         return x
     return x.reshape(-1)
 
 
-@wrong(TypeError, JOIN + "(?s:.*)Type Join Failed: dtype1 = Float32, dtype2 = Float16", F(2), eager=False)
+@wrong(
+    TypeError,
+    JOIN + "(?s:.*)Type Join Failed: dtype1 = Float32, dtype2 = Float16",
+    F(2),
+    eager=False,
+)
 def returned_dtypes(x):
     if x.sum() > 0:  # <- here
         return x
@@ -123,7 +132,13 @@ def returned_shapes_of_a_helper():
     return program
 
 
-@wrong(TypeError, JOIN + "(?s:.*)Float16(?s:.*)Float32|Float32(?s:.*)Float16", F(2, 3), eager=False, made=True)
+@wrong(
+    TypeError,
+    JOIN + "(?s:.*)Float16(?s:.*)Float32|Float32(?s:.*)Float16",
+    F(2, 3),
+    eager=False,
+    made=True,
+)
 def returned_dtypes_in_construct():
     class Net(nn.Cell):
         def construct(self, x):
@@ -137,7 +152,12 @@ def returned_dtypes_in_construct():
 # ---- variables ----------------------------------------------------------------------------------
 
 
-@wrong(TypeError, JOIN + r"(?s:.*)'?y'?\b(?s:.*)Type Join Failed: dtype1 = Float32, dtype2 = Int32", F(2), eager=False)
+@wrong(
+    TypeError,
+    JOIN + r"(?s:.*)'?y'?\b(?s:.*)Type Join Failed: dtype1 = Float32, dtype2 = Int32",
+    F(2),
+    eager=False,
+)
 def variable_of_two_dtypes(x):
     if x.sum() > 0:  # <- here
         y = x * 2

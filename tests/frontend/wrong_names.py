@@ -1,13 +1,12 @@
 """Names without a value: undefined, misspelt, or bound in one branch only."""
 
-# ruff: noqa: F821, F841 (that is what is wrong with them)
+# ruff: noqa: F821, F823, F841 (that is what is wrong with them)
 
 from __future__ import annotations
 
 import numpy as np
 from duograph import nn, ops
-
-from frontend.wrong_programs import F, I, right, wrong
+from frontend.wrong_programs import F, right, wrong
 
 
 @wrong(NameError, r"name 'scale' is not defined", F(2))
@@ -151,7 +150,9 @@ def bound_in_else_only(x):
     return x + y  # <- here: y
 
 
-@wrong(UnboundLocalError, r"local variable 'y' referenced before assignment.*branch", F(2), eager=False)
+@wrong(
+    UnboundLocalError, r"local variable 'y' referenced before assignment.*branch", F(2), eager=False
+)
 def bound_in_one_of_three(x):
     if x.sum() < 0:
         z = x

@@ -5,7 +5,6 @@ from __future__ import annotations
 import duograph as ms
 import numpy as np
 from duograph import nn, ops
-
 from frontend.wrong_programs import F, right, wrong
 
 STRICT = ("STRICT",)

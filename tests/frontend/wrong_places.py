@@ -1,12 +1,13 @@
 """The same kinds of mistakes in branches, loops, helper functions and Cells: the message leads there."""
 
+# ruff: noqa: SIM102 (nested conditions are the point)
+
 from __future__ import annotations
 
 import functools
 
 import duograph as ms
 from duograph import nn, ops
-
 from frontend.wrong_programs import F, I, right, wrong
 
 MATMUL = r"matmul: got shapes \(2, 3\) and \(4, 5\); input.shape\[-1\] must equal other.shape\[-2\]"
@@ -56,7 +57,9 @@ def in_a_conditional_expression(x, y):
     return (x @ y) if x.sum() > 0 else x  # <- here: x @ y
 
 
-@wrong(ValueError, r"bool: got a tensor of shape \(2, 3\).*wanted one element \(use .any\(\)", F(2, 3))
+@wrong(
+    ValueError, r"bool: got a tensor of shape \(2, 3\).*wanted one element \(use .any\(\)", F(2, 3)
+)
 def several_elements_as_condition(x):
     if x > 0:  # <- here: x > 0
         return x
@@ -330,7 +333,12 @@ def in_a_method_of_a_cell():
     return Net()
 
 
-@wrong(ValueError, r"dense: got input of shape \(2, 3\) and weight of shape \(5, 4\)", F(2, 3), made=True)
+@wrong(
+    ValueError,
+    r"dense: got input of shape \(2, 3\) and weight of shape \(5, 4\)",
+    F(2, 3),
+    made=True,
+)
 def layer_for_another_width():
     class Net(nn.Cell):
         def __init__(self):
@@ -344,7 +352,12 @@ def layer_for_another_width():
     return Net()
 
 
-@wrong(ValueError, r"dense: got input of shape \(2, 4\) and weight of shape \(6, 5\)", F(2, 3), made=True)
+@wrong(
+    ValueError,
+    r"dense: got input of shape \(2, 4\) and weight of shape \(6, 5\)",
+    F(2, 3),
+    made=True,
+)
 def layers_that_do_not_follow():
     class Net(nn.Cell):
         def __init__(self):

@@ -1,7 +1,7 @@
 """The form of the corpus of wrong programs: what a message about each must say, and where it must point.
 
-A program is a function, or a factory that makes the callable (`made=True`): for helpers, classes and Cells. Comments in it say
-where the message has to point:
+A program is a function, or a factory that makes the callable (`made=True`): for helpers, classes and Cells. Comments
+in it say where the message has to point:
 
 - `# <- here`: the line of the mistake. `# <- here: x @ y` demands that the caret marks just that text.
 - `# <- called here`: a line of the call chain that leads there, outermost first.
@@ -144,9 +144,7 @@ def wrong(
     return enter
 
 
-def right(
-    *args: Any, made: bool = False, levels: tuple[str, ...] = BOTH
-) -> Callable[[Any], Any]:
+def right(*args: Any, made: bool = False, levels: tuple[str, ...] = BOTH) -> Callable[[Any], Any]:
     """Enter the decorated function, or what the decorated factory makes, as a valid program."""
 
     def enter(function: Any) -> Any:

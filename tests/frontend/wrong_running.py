@@ -1,13 +1,12 @@
 """Mistakes that show only when the graph runs: they lead to the same lines as those found while compiling."""
 
-# ruff: noqa: B017, F841
+# ruff: noqa: F841 (what a program does not use is not what it is about)
 
 from __future__ import annotations
 
 import duograph as ms
 import numpy as np
 from duograph import nn, ops
-
 from frontend.wrong_programs import F, I, right, wrong
 
 LAX = ("LAX",)
@@ -215,12 +214,23 @@ def assert_in_a_loop(x):
 # ---- ops that look at values --------------------------------------------------------------------
 
 
-@wrong(RuntimeError, r"binary_cross_entropy: got the value 2; wanted probabilities in \[0, 1\]", F(2), F(2) * 0)
+@wrong(
+    RuntimeError,
+    r"binary_cross_entropy: got the value 2; wanted probabilities in \[0, 1\]",
+    F(2),
+    F(2) * 0,
+)
 def loss_of_no_probability(x, y):
     return ops.binary_cross_entropy(x, y)  # <- here
 
 
-@wrong(RuntimeError, r"binary_cross_entropy: got the value 2; wanted probabilities", F(2), F(2) * 0, made=True)
+@wrong(
+    RuntimeError,
+    r"binary_cross_entropy: got the value 2; wanted probabilities",
+    F(2),
+    F(2) * 0,
+    made=True,
+)
 def loss_layer_of_no_probability():
     class Net(nn.Cell):
         def __init__(self):
@@ -233,7 +243,9 @@ def loss_layer_of_no_probability():
     return Net()
 
 
-@wrong(RuntimeError, r"binary_cross_entropy: got the value 3; wanted probabilities", F(3) / 4, F(3) * 0)
+@wrong(
+    RuntimeError, r"binary_cross_entropy: got the value 3; wanted probabilities", F(3) / 4, F(3) * 0
+)
 def loss_in_a_branch(x, y):
     z = x * 4
     if y.sum() == 0:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from duograph import ops
-
 from frontend.wrong_programs import F, I, right, wrong
 
 BROADCAST = r"add: got operands of shapes \(2, 3\) and \(4, 5\); wanted shapes that broadcast"
@@ -161,7 +160,9 @@ def assign_of_another_shape(x, y):
     return x
 
 
-@wrong(ValueError, r"setitem: got a value of shape \(7,\) for a part of shape \(3,\)", F(2, 3), F(7))
+@wrong(
+    ValueError, r"setitem: got a value of shape \(7,\) for a part of shape \(3,\)", F(2, 3), F(7)
+)
 def item_of_another_shape(x, y):
     x[0] = y  # <- here
     return x

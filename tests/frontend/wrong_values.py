@@ -1,12 +1,11 @@
 """Indices and constants: what Python or an op refuses while compiling, as it does line by line."""
 
-# ruff: noqa: B011, B015, B018, F841, UP031, RUF005, B017
+# ruff: noqa: B016, F522, F524, F841, PLE1307, RUF059, UP031 (that is what is wrong with them)
 
 from __future__ import annotations
 
 import duograph as ms
 from duograph import ops
-
 from frontend.wrong_programs import F, I, right, wrong
 
 X = (F(2, 3),)
@@ -282,7 +281,7 @@ def text_as_a_number_in_a_format(x):
 
 @wrong(KeyError, r"'name'", *X)
 def missing_name_in_a_format(x):
-    return "{name}".format(other=1)  # noqa: UP032  # <- here: "{name}".format(other=1)
+    return "{name}".format(other=1)  # <- here: "{name}".format(other=1)
 
 
 @wrong(AssertionError, r"batch of two, got 2", *X)
