@@ -242,6 +242,18 @@ def test_an_int_stays_an_int() -> None:
         execute(graph, [-1])
 
 
+def test_errors_of_numbers_know_their_place() -> None:
+    def program(n: Any) -> Any:
+        here().span = Span
+        return host(1) // n
+
+    graph = write([INT], program)
+    assert execute(graph, [1]) == (1,)
+    with pytest.raises(ZeroDivisionError) as raised:
+        execute(graph, [0])
+    assert raised.value._duograph_place == (Span,)  # type: ignore[attr-defined]
+
+
 # ---- calls ----------------------------------------------------------------------------------------
 
 

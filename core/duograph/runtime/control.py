@@ -23,7 +23,7 @@ from ..op import thread_state
 from ..tensor import Tensor, commit
 from ..types import BOOL, FLOAT, INT, Device, HostType, TensorType
 
-__all__ = ["control_call", "CALL_DEPTH"]
+__all__ = ["control_call", "may_raise", "placed", "CALL_DEPTH"]
 
 Lower = Callable[[Any, Device], Callable[..., Any]]
 Make = Callable[[Backend, tuple[Any, ...], Mapping[str, Any], Device, Lower], Callable[..., Any]]
@@ -36,6 +36,8 @@ FRAMES = 16
 _limits: list[int] = []
 _lock = new_lock()
 _PYTHON: dict[HostType, Callable[[Any], Any]] = {INT: int, FLOAT: float, BOOL: bool}
+# Functions of numbers that not every number has.
+_PARTIAL = {"truediv", "floordiv", "mod", "pow", "lshift", "rshift", "int", "float", "round"}
 _TABLE: dict[str, Make] = {}
 
 
@@ -50,6 +52,25 @@ def control_call(
     """The call for an op of `ir.control`, None for any other op."""
     make = _TABLE.get(name)
     return None if make is None else make(backend, types, attributes, device, lower)
+
+
+def may_raise(name: str, attributes: Mapping[str, Any]) -> bool:
+    """Whether what the op computes on the host may raise an error of Python, such as ZeroDivisionError."""
+    return name in ("to_host", "to_tensor") or attributes.get("function") in _PARTIAL
+
+
+def placed(call: Callable[..., Any], span: Any) -> Callable[..., Any]:
+    """A call whose errors know the place in the source that they belong to."""
+
+    def run(*values: Any) -> Any:
+        try:
+            return call(*values)
+        except Exception as error:
+            if not hasattr(error, "_duograph_place"):
+                error._duograph_place = (span,)  # type: ignore[attr-defined]
+            raise
+
+    return run
 
 
 def _runs(name: str) -> Callable[[Make], Make]:

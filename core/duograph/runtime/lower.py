@@ -19,7 +19,7 @@ from ..ir.builder import expand
 from ..ir.graph import FrozenArray, Graph, GraphNode, live_nodes
 from ..op import Op
 from ..types import Device, TensorType
-from .control import control_call
+from .control import control_call, may_raise, placed
 from .executor import Step, link
 
 __all__ = ["lower", "host_call", "fallback_counts"]
@@ -82,6 +82,8 @@ class _Lowering:
             return [slot]
         call = control_call(self.backend, op.name, types, node.attributes, self.device, lower_closed)
         if call is not None:
+            if node.span is not None and may_raise(op.name, node.attributes):
+                call = placed(call, node.span)
             slots = [self.slot() for _ in node.results]
             self.steps.append(Step(call, tuple(operands), tuple(slots), node.single))
             return slots
