@@ -109,7 +109,8 @@ class Joint:
             if made is None:
                 kinds = [types[r] for r in node.results]
                 made = self.add(op, operands, node.attributes, kinds, node.single, own)
-                if on_the_way and passes_on(op):
+                # a plan that declines says that no cotangent comes through the node
+                if on_the_way and op.name not in PLANS and passes_on(op):
                     active.update(m for m, t in zip(made, kinds) if has_cotangent(t))
             env.update(zip(node.results, made))
         return [env[i] for i in graph.outputs]

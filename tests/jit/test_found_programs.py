@@ -1,0 +1,232 @@
+"""Programs that random testing found, at their smallest: compiled, each did something else than line by line."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+X = np.array([1.0, 2.0, 3.0], np.float32)
+Y = np.array([4.0, 5.0, 6.0], np.float32)
+HEAD = """
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.n = 1
+        self.w = Parameter(Tensor([1.0, 1.0, 1.0]), name="w")
+        self.last = Tensor([0.0, 0.0, 0.0])
+        self.log = []
+
+net = Net()
+WATCH = ("net.n", "net.w", "net.last", "net.log")
+
+@jit
+def f(x, y):
+"""
+
+# body of f
+PROGRAMS = {
+    "a loop's condition computed by branches": """
+        k = 0
+        while k < 3 and x.sum() < 40:
+            k = k + 1
+            x = x * 2 + y
+        return x
+    """,
+    "both sides of `and` are tensors": """
+        k = Tensor(0)
+        while k < 2 and y.sum() < 400:
+            k = k + 1
+            y = y + x
+        return x + y
+    """,
+    "`or` and `not` in a condition": """
+        if not x.sum() > 100 or y.sum() < 0:
+            x = x * y
+        return x + y
+    """,
+    "rebound in an inner branch": """
+        if y.mean() > x.mean():
+            if not y.sum() < 0:
+                x = ops.sigmoid(x)
+        return x + y
+    """,
+    "a raise in a loop in a branch": """
+        if y.mean() > x.mean():
+            for t in (x, y):
+                if t.sum() > 50:
+                    raise KeyError("large", t)
+            x = ops.sigmoid(x) * 0.5
+        return x + y
+    """,
+    "a loop gives a new name to an old value": """
+        k = Tensor(0)
+        while k < 2:
+            k = k + 1
+            v = x
+        return v + y
+    """,
+    "two names change places": """
+        k = Tensor(0)
+        while k < 3:
+            k = k + 1
+            x, y = y, x
+        return x - y * 2
+    """,
+    "a name follows another by one turn": """
+        k = Tensor(0)
+        v = x
+        while k < 2:
+            k = k + 1
+            v = y
+            y = y + x
+        return v + y
+    """,
+    "a number counted in a tensor loop": """
+        k = Tensor(0)
+        while k < 3:
+            k = k + 1
+            net.n = net.n + 1
+        return x * net.n + y
+    """,
+    "a number counted in a branch of a loop": """
+        k = Tensor(0)
+        while k < 4:
+            k = k + 1
+            if k % 2 == 0:
+                net.n += 2
+            print("n", net.n)
+        return x * net.n
+    """,
+    "a tensor attribute set in a branch": """
+        if x.sum() > 0:
+            net.last = x * 2
+        return net.last * y
+    """,
+    "a dict of a branch": """
+        if x.sum() > 0:
+            c = {"a": x}
+            c["b"] = y * 2
+            x = c.pop("b") + c["a"]
+        return x
+    """,
+    "a list of a turn that may break": """
+        for t in (x, y):
+            if y.max() > 50:
+                break
+            c = [t]
+            c.append(y)
+            x = x + c[1]
+        return x
+    """,
+    "a return in a tensor loop": """
+        k = Tensor(0)
+        while k < 3:
+            k = k + 1
+            if k > 1:
+                return x * k
+            x = x + y
+        return y
+    """,
+    "break and continue": """
+        k = Tensor(0)
+        while k < 5:
+            k = k + 1
+            if k == 2:
+                continue
+            if k == 4:
+                break
+            x = x + y * k
+        return x
+    """,
+    "else of a loop": """
+        for t in (x, y):
+            if y.max() > 50:
+                break
+            x = x + t
+        else:
+            x = x * 2
+        return x
+    """,
+    "a Parameter's value between writes": """
+        a = net.w.value()
+        net.w.set_data(x)
+        b = net.w.value()
+        net.w[0] = 7.0
+        print(a, b, net.w.value())
+        return a + b * y
+    """,
+    "an element written in a loop": """
+        k = Tensor(0)
+        e = x * 1
+        while k < 3:
+            k = k + 1
+            e[0] = e[1] + y[2]
+            e[1:] = e[:2] * 0.5
+        return e * y
+    """,
+    "a helper that writes and returns early": """
+        def helper(a, b):
+            net.w.set_data(ops.tanh(a))
+            if a.sum() > b.sum():
+                return b
+            return a * net.w
+
+        return helper(x, y) + helper(y, x)
+    """,
+    "nested loops with a counter of each": """
+        i = Tensor(0)
+        while i < 2:
+            i = i + 1
+            j = Tensor(0)
+            while j < i:
+                j = j + 1
+                x = x + y * 0.5
+                net.n = net.n + 1
+        return x * net.n
+    """,
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_found(name, agree):
+    body = "\n".join(line[4:] for line in PROGRAMS[name].strip("\n").splitlines())
+    agree(HEAD + body, X, Y, grad=(0, 1), weights="[net.w]", calls=2)
+
+
+def test_a_gradient_of_a_result_that_is_written_in_place(agree):
+    """The pullback is of the value that the name has at the end."""
+    agree(
+        """
+        def inner(v):
+            out = v + 0
+            out[0] = 5.0
+            return out
+
+        @jit
+        def f(x, y):
+            value, pull = ms.vjp(inner, x)
+            return value, pull(y)
+        """,
+        X,
+        Y,
+    )
+
+
+def test_what_a_loop_reads_of_a_list_from_outside(load):
+    """A list that is only looped over is captured with its length."""
+    import duograph as ms
+
+    ms.set_context(stale_captures="recompile")
+    space = load("""
+        numbers = [1.0, 2.0]
+
+        @ms.jit
+        def f(x):
+            total = x
+            for n in numbers:
+                total = total + n
+            return total
+    """)
+    assert space["f"](ms.Tensor([0.0])).asnumpy().tolist() == [3]
+    space["numbers"].append(4.0)
+    assert space["f"](ms.Tensor([0.0])).asnumpy().tolist() == [7]
