@@ -86,7 +86,9 @@ def _type(text: str) -> ValueType:
         return _HOST_TYPES[text]
     found = _TYPE.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r} is no type; wanted one such as float32[2, 3], or a host type such as int")
+        raise ValueError(
+            f"{text!r} is no type; wanted one such as float32[2, 3], or a host type such as int"
+        )
     shape = tuple(int(n) for n in found[2].split(",") if n.strip())
     return TensorType.of(shape, as_dtype(found[1]))
 
@@ -100,7 +102,9 @@ def _effect(text: str) -> Effect:
     elif name in named and operand:
         made = named[name](operand)
     else:
-        raise ValueError(f"there is no effect {text!r}; wanted io, random, reads(operand) or writes(operand)")
+        raise ValueError(
+            f"there is no effect {text!r}; wanted io, random, reads(operand) or writes(operand)"
+        )
     return made
 
 
@@ -151,7 +155,9 @@ class _Reader:
             line = self.next("a named graph")
             found = _NAMED.fullmatch(line)
             if found is None:
-                raise ValueError("wanted `@name = graph(%0: type, ...) : type {`, or the end of the text")
+                raise ValueError(
+                    "wanted `@name = graph(%0: type, ...) : type {`, or the end of the text"
+                )
             name, rest = found.groups()
             if name in self.defined:
                 raise ValueError(f"{name} is defined twice")

@@ -66,9 +66,7 @@ class _Verifier:
             raise GraphError(f"{target}: is called and was never finished{place}")
         if id(graph) in self.done:
             return
-        found = tuple(
-            graph.types[i] if 0 <= i < len(graph.types) else None for i in graph.outputs
-        )
+        found = tuple(graph.types[i] if 0 <= i < len(graph.types) else None for i in graph.outputs)
         if found != tuple(target.result_types):
             raise GraphError(
                 f"{target}: declares results {list(target.result_types)}, its graph returns "
@@ -115,13 +113,17 @@ def _problem(graph: Graph, node: GraphNode, defined: set[int]) -> str | None:
     if not op.graph_only:
         for i, t in zip(node.operands, types, strict=True):
             if isinstance(t, HostType):
-                return f"operand %{i} is a host {t}, wanted a tensor; to_tensor makes one of a number"
+                return (
+                    f"operand %{i} is a host {t}, wanted a tensor; to_tensor makes one of a number"
+                )
     try:
         target = op.promoted_dtype(types)  # type: ignore[arg-type]
         if target is not None:
             for t in types[op.promote_from :]:
                 if t is not None and t.dtype is not target:  # type: ignore[union-attr]
-                    return f"an operand has dtype {t.dtype.name}, wanted {target.name} after promotion"  # type: ignore[union-attr]
+                    return (
+                        f"an operand has dtype {t.dtype.name}, wanted {target.name} after promotion"  # type: ignore[union-attr]
+                    )
         op.check_dtypes(types)  # type: ignore[arg-type]
         found = op.result_types(types, node.attributes)  # type: ignore[arg-type]
     except (DuographError, AttributeError, TypeError, ValueError, IndexError) as error:

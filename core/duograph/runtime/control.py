@@ -214,7 +214,9 @@ def _stack_pop(backend: Backend, types: Any, attributes: Any, device: Device, lo
 
 
 @_runs("stack_holds")
-def _stack_holds(backend: Backend, types: Any, attributes: Any, device: Device, lower: Lower) -> Any:
+def _stack_holds(
+    backend: Backend, types: Any, attributes: Any, device: Device, lower: Lower
+) -> Any:
     return lambda stack: stack is not None
 
 
@@ -239,7 +241,9 @@ def _integer_power(x: int, y: int) -> int:
 
 
 @_runs("host_constant")
-def _host_constant(backend: Backend, types: Any, attributes: Any, device: Device, lower: Lower) -> Any:
+def _host_constant(
+    backend: Backend, types: Any, attributes: Any, device: Device, lower: Lower
+) -> Any:
     value = attributes["value"].value
     return lambda: value
 
@@ -302,7 +306,9 @@ def _host_call(backend: Backend, types: Any, attributes: Any, device: Device, lo
             thread_state.builder = before
         if not wanted:
             return ()
-        return tuple([_result(v, t, device, attributes["run"]) for v, t in zip(found, wanted, strict=True)])
+        return tuple(
+            [_result(v, t, device, attributes["run"]) for v, t in zip(found, wanted, strict=True)]
+        )
 
     return run
 

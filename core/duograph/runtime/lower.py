@@ -80,7 +80,9 @@ class _Lowering:
             self.constants[slot] = node.attributes["value"].value
             self.host.add(slot)
             return [slot]
-        call = control_call(self.backend, op.name, types, node.attributes, self.device, lower_closed)
+        call = control_call(
+            self.backend, op.name, types, node.attributes, self.device, lower_closed
+        )
         if call is not None:
             if node.span is not None and may_raise(op.name, node.attributes):
                 call = placed(call, node.span)
