@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+from ..ir.graph import Graph
 from .program import Program
 
 __all__ = ["Explanation"]
@@ -47,12 +49,8 @@ class Explanation:
                 self.reads.append(str(v[1]))
         for kind, v, _ in program.writes:
             self.writes.append(_name(v) if kind == "state" else f"argument {v}")
-        for node in program.graph.nodes:
-            for effect in node.effects:
-                self.effects.append(type(effect).__name__.lower())
-            run = node.attributes.get("run")
-            if run is not None and run.name.startswith("set "):
-                self.writes.append(run.name[4:])
+        self.effects = [type(e).__name__.lower() for e in program.graph.effects]
+        self.writes += [name for name in _set_names(program.graph, set()) if name not in self.writes]
         self.effects = sorted(set(self.effects))
 
     def __str__(self) -> str:
@@ -71,6 +69,22 @@ class Explanation:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+
+def _set_names(graph: Graph, seen: set[int]) -> Iterator[str]:
+    """Names of the attributes, variables and containers that a graph's host calls write, sub-graphs included."""
+    if id(graph) in seen:
+        return
+    seen.add(id(graph))
+    for node in graph.nodes:
+        run = node.attributes.get("run")
+        if run is not None and run.name.startswith("set "):
+            yield run.name[4:]
+        for inner in node.graphs:
+            yield from _set_names(inner, seen)
+        target = node.attributes.get("target")
+        if target is not None and target.graph is not None:
+            yield from _set_names(target.graph, seen)
 
 
 def _name(value: Any) -> str:

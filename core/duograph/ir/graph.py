@@ -66,13 +66,20 @@ class Graph:
     nodes: list[GraphNode]
     outputs: tuple[int, ...]
     single: bool
+    _effects: frozenset[Effect] | None = dataclasses.field(default=None, init=False, repr=False)
 
     @property
     def effects(self) -> frozenset[Effect]:
         """What running the graph does besides returning values."""
-        found: frozenset[Effect] = frozenset()
-        for node in self.nodes:
-            found |= node.effects
+        found = self._effects
+        if found is None:
+            found = frozenset()
+            calls = False
+            for node in self.nodes:
+                found |= node.effects
+                calls = calls or "target" in node.attributes
+            if not calls:  # those of a named graph may still be worked out
+                self._effects = found
         return found
 
     def __str__(self) -> str:

@@ -104,7 +104,9 @@ def ctc_loss(
         lengths = [_lengths(name, x, batch) for x in (input_lengths, target_lengths)]
         table = np.asarray(targets.asnumpy())
         size = (steps, batch, classes, longest)
-        return tuple(map(Tensor, _tables(name, table, *lengths, size, blank, single)))
+        in_len, out_len = lengths
+        found = _tables(name, table, in_len, out_len, size, blank, single)
+        return tuple(map(Tensor, found))
 
     builder = staged_builder()
     if builder is None:
