@@ -228,6 +228,7 @@ def test_traceback_shows_the_place(capsys: pytest.CaptureFixture[str]) -> None:
         ms.jit(wrong)(ms.Tensor(np.ones((2, 3), np.float32)))
     except ValueError as error:
         text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    assert len(text.splitlines()) < 40, text  # the frames of the evaluation are left out
     tail = text.splitlines()[-4:]
     assert "matmul" in tail[0]
     assert "test_errors.py" in tail[1] and "in wrong" in tail[1]

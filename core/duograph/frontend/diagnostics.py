@@ -17,13 +17,15 @@ from __future__ import annotations
 import ast
 import contextlib
 import dataclasses
+import logging
 import os
 import sys
 import unicodedata
 from collections.abc import Sequence
+from types import TracebackType
 from typing import Any, TypeVar
 
-from ..errors import DuographError, JoinError, UnsupportedSyntaxError
+from ..errors import DuographError, GraphError, JoinError, UnsupportedSyntaxError
 from ..types import TensorType
 
 __all__ = [
@@ -103,9 +105,29 @@ def located(error: E, spans: Sequence[Span]) -> E:
         error.args = ("\n".join([*lines, *place, *tail]), *error.args[1:])
     else:
         _note(error, "\n".join([*place, *tail]))
+    if isinstance(error, DuographError) and not isinstance(error, GraphError):
+        _forget_own_frames(error)
     with contextlib.suppress(Exception):  # a class of the user's that refuses attributes
         setattr(error, _MARK, True)
     return error
+
+
+def _forget_own_frames(error: DuographError) -> None:
+    """Leave duograph's own frames out of the traceback of an error that explains itself; GLOG_v=0 keeps them."""
+    from ..log import logger  # the public surface stands above the front end
+
+    if logger.isEnabledFor(logging.DEBUG):
+        return
+    kept = []
+    found = error.__traceback__
+    while found is not None:
+        if not is_internal(found.tb_frame.f_code.co_filename):
+            kept.append(found)
+        found = found.tb_next
+    made: TracebackType | None = None
+    for tb in reversed(kept):
+        made = TracebackType(made, tb.tb_frame, tb.tb_lasti, tb.tb_lineno)
+    error.__traceback__ = made
 
 
 def is_internal(file: str) -> bool:
