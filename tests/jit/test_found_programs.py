@@ -173,6 +173,18 @@ PROGRAMS = {
 
         return helper(x, y) + helper(y, x)
     """,
+    "a loop that may bind a name, beside a return": """
+        if x.sum() > 100:
+            v = x
+        elif x.sum() > 50:
+            return x
+        else:
+            k = Tensor(0)
+            while k < 1:
+                k = k + 1
+                v = x * 3
+        return x + y
+    """,
     "nested loops with a counter of each": """
         i = Tensor(0)
         while i < 2:

@@ -62,13 +62,16 @@ def _same_word(a: str, b: str) -> bool:
     return bool(np.isclose(x, y, rtol=2e-5, atol=1e-6, equal_nan=True))  # a 0-d value prints 6 digits
 
 
-def difference_of(a: Any, b: Any, where: str = "", signed: bool = True) -> str | None:
+def difference_of(a: Any, b: Any, where: str = "", near: float | None = None) -> str | None:
     """The first place where two `plain` values differ, with both values; bits are compared, NaN equals NaN.
 
-    `signed=False` takes -0.0 for 0.0: the cotangent that a branch not taken leaves may be either.
+    Args:
+        a, b: the values.
+        where: what they are, for the text.
+        near: floating numbers may differ by this much, relative to them or to 1; 0 only takes -0.0 for 0.0.
     """
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        return _array_difference(a, b, where, signed)
+        return _array_difference(a, b, where, near)
     if type(a) is not type(b):
         return f"{where}: {a!r} ({type(a).__name__}) and {b!r} ({type(b).__name__})"
     if isinstance(a, (list, tuple)):
@@ -81,14 +84,14 @@ def difference_of(a: Any, b: Any, where: str = "", signed: bool = True) -> str |
             (
                 t
                 for i, (x, y) in pairs
-                if (t := difference_of(x, y, where if marked else f"{where}[{i}]", signed))
+                if (t := difference_of(x, y, where if marked else f"{where}[{i}]", near))
             ),
             None,
         )
     if isinstance(a, dict):
         if list(a) != list(b):
             return f"{where}: keys {list(a)} and {list(b)}"
-        return next((t for k in a if (t := difference_of(a[k], b[k], f"{where}[{k!r}]", signed))), None)
+        return next((t for k in a if (t := difference_of(a[k], b[k], f"{where}[{k!r}]", near))), None)
     if isinstance(a, float):
         return None if a == b or (a != a and b != b) else f"{where}: {a!r} and {b!r}"
     try:
@@ -101,15 +104,17 @@ def difference_of(a: Any, b: Any, where: str = "", signed: bool = True) -> str |
 
 
 def _array_difference(
-    a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], where: str, signed: bool
+    a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], where: str, near: float | None
 ) -> str | None:
     if a.dtype != b.dtype or a.shape != b.shape:
         return f"{where}: {a.dtype}{list(a.shape)} and {b.dtype}{list(b.shape)}"
     if a.tobytes() == b.tobytes():
         return None
     same = a == b
-    if a.dtype.kind == "f" and signed:
+    if a.dtype.kind == "f" and near is None:
         same = same & (np.signbit(a) == np.signbit(b))
+    elif a.dtype.kind == "f" and near:
+        same = same | np.isclose(a, b, near, near)
     if a.dtype.kind in "fc":
         same = same | (np.isnan(a) & np.isnan(b))
     if same.all():

@@ -42,6 +42,8 @@ class Program:
         weights: an expression for the parameters to differentiate by as well.
         name: how reports call it.
         calls: how often each of them is called; the later ones find a graph in the cache.
+        near: by how much gradients may differ. Where a branch leaves one of two tensors under a name, eager code adds
+            up the cotangents of that tensor alone, and the graph those of the name first.
     """
 
     source: str
@@ -50,6 +52,7 @@ class Program:
     weights: str = ""
     name: str = "program"
     calls: int = 2
+    near: float = 0.0
 
     def __str__(self) -> str:
         return self.source
@@ -216,16 +219,18 @@ def _called(
     return seen
 
 
-def disagreement(want: Sequence[Observation], got: Sequence[Observation]) -> str | None:
-    """The first thing in which two runs differ, eager first, or None."""
+def disagreement(
+    want: Sequence[Observation], got: Sequence[Observation], near: float = 0.0
+) -> str | None:
+    """The first thing in which two runs differ, eager first, or None; `near` is for gradients, see `Program`."""
     for a, b in zip(want, got, strict=True):
-        text = _observation_difference(a, b)
+        text = _observation_difference(a, b, near)
         if text is not None:
             return f"{a.what}: {text}"
     return None
 
 
-def _observation_difference(a: Observation, b: Observation) -> str | None:
+def _observation_difference(a: Observation, b: Observation, near: float) -> str | None:
     if (a.error is None) != (b.error is None):
         error = a.error or b.error
         side = "line by line" if a.error else "compiled"
@@ -236,7 +241,7 @@ def _observation_difference(a: Observation, b: Observation) -> str | None:
         text = difference_of(a.error[1], unplaced(b.error[1]), "the exception's arguments")
         if text is not None:
             return text
-    text = difference_of(a.result, b.result, "the result", not a.what.startswith("gradient"))
+    text = difference_of(a.result, b.result, "the result", near if a.what.startswith("gradient") else None)
     if text is not None:
         return text
     if not same_words(a.printed, b.printed):

@@ -58,6 +58,7 @@ class Writer:
         self.effects = draw(st.booleans())
         self.raises = draw(st.booleans())
         self.budget = draw(st.integers(2, 14))
+        self.branched = False
 
     def pick(self, *of: str) -> str:
         return self.draw(st.sampled_from(of))
@@ -96,7 +97,7 @@ class Writer:
     def atom(self, names: list[str], depth: int) -> str:
         """An expression that a method or an operator may follow."""
         text = self.vector(names, depth - 1)
-        return text if text.isidentifier() or text.startswith("(") else f"({text})"
+        return text if text.isidentifier() else f"({text})"
 
     def condition(self, names: list[str], numbers: list[str]) -> str:
         a, b = self.pick(*names), self.pick(*names)
@@ -209,7 +210,7 @@ class Writer:
             f"net.last = {value}",
             "net.n += 2",
         ]
-        if not inside:  # a list's length is not known where a tensor decides
+        if not self.branched:  # a list's length may not depend on a tensor
             kinds.append("net.log.append(net.n)")
         self.put(indent, self.pick(*kinds))
 
@@ -225,6 +226,7 @@ class Writer:
         names.append(name)
 
     def fail(self, indent: int, names: list[str], numbers: list[str], loop: str, inside: bool) -> None:
+        self.branched = True
         self.put(indent, f"if {self.pick(*names)}.sum() > {self.pick('0.5', '2', '5')}:")
         label = self.fresh("e")
         what = self.pick(f"ValueError('{label}')", f"KeyError('{label}', {self.pick(*names)})", "RuntimeError(net.n)")
@@ -240,6 +242,7 @@ class Writer:
     # ---- control flow -------------------------------------------------------------------------
 
     def branch(self, indent: int, names: list[str], numbers: list[str], loop: str, inside: bool) -> bool:
+        self.branched = True
         self.put(indent, f"if {self.condition(names, numbers)}:")
         left = self.block(indent + 1, names, numbers, loop, True)
         if self.maybe():
@@ -251,6 +254,7 @@ class Writer:
         return False
 
     def for_loop(self, indent: int, names: list[str], numbers: list[str], loop: str, inside: bool) -> None:
+        self.branched = True
         i = self.fresh("i")
         if self.maybe():
             self.put(indent, f"for {i} in range({self.draw(st.integers(0, 4))}):")
@@ -265,6 +269,7 @@ class Writer:
             self.block(indent + 1, names, numbers, loop, inside)
 
     def while_loop(self, indent: int, names: list[str], numbers: list[str], loop: str, inside: bool) -> None:
+        self.branched = True
         k = self.fresh("k")
         tensor = self.draw(st.integers(0, 2))
         start, step = ("0", "1") if tensor == 0 else ("Tensor(0)", "1")
@@ -279,6 +284,7 @@ class Writer:
     # ---- the whole ----------------------------------------------------------------------------
 
     def helper(self) -> None:
+        self.branched = True  # where it will be called is not known
         name = self.fresh("helper")
         self.put(0, f"def {name}(a, b):")
         for _ in range(self.draw(st.integers(0, 2))):
@@ -290,6 +296,7 @@ class Writer:
     def program(self) -> str:
         for _ in range(self.draw(st.integers(0, 2))):
             self.helper()
+        self.branched = False
         self.put(0, "@jit")
         self.put(0, "def f(x, y):")
         names = ["x", "y"]
@@ -313,4 +320,4 @@ def programs(draw: st.DrawFn) -> Program:
     writer = Writer(draw)
     source = writer.program()
     inputs = draw(st.sampled_from(_INPUTS))
-    return Program(source, inputs, (0, 1), "net.trainable_params()", name="fuzz")
+    return Program(source, inputs, (0, 1), "net.trainable_params()", name="fuzz", near=1e-5)

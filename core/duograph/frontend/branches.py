@@ -283,6 +283,8 @@ class Join:
         if isinstance(value, Choice):
             parts = (value.cond, value.orelse, value.then)
             return Choice(*(self.only(v, k) for v in parts))
+        if isinstance(value, Maybe):
+            return Maybe(value.name, self.only(value.value, k), self.only(value.bound, k))
         return value
 
     def flag(self, a: Any, b: Any) -> Any:
