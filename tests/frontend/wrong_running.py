@@ -262,6 +262,24 @@ def division_by_a_number_of_a_tensor(x):
     return 7 // n  # <- here
 
 
+@wrong(ZeroDivisionError, r"by zero", I(2))
+def division_that_nobody_reads(x):
+    n = 7 // (int(x[0]) - 1)  # <- here
+    return x
+
+
+@wrong(RuntimeError, r"binary_cross_entropy: got the value 2", F(2), F(2) * 0)
+def loss_that_nobody_reads(x, y):
+    z = ops.binary_cross_entropy(x, y)  # <- here
+    return y
+
+
+@wrong(IndexError, r"index out of range", F(2), np.array(5, np.int32))
+def item_that_nobody_reads(x, i):
+    y = (x, x + 1)[i]  # <- here
+    return x
+
+
 @wrong(IndexError, r"index out of range", F(2), np.array(5, np.int32))
 def tuple_by_a_tensor_out_of_range(x, i):
     return (x, x + 1)[i]  # <- here

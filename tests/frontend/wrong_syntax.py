@@ -9,7 +9,7 @@ import itertools
 import sys
 
 import duograph as ms
-from frontend.wrong_programs import F, right, wrong
+from frontend.wrong_programs import F, I, right, wrong
 
 STRICT = ("STRICT",)
 NO_CONTEXT = TypeError if sys.version_info >= (3, 11) else AttributeError
@@ -110,6 +110,35 @@ def catching_a_failed_assert_on_a_tensor(x):
             assert x.sum() < 0
         except AssertionError:
             x = x - 10
+    return x
+
+
+@wrong(RuntimeError, r"Unsupported statement 'Try'", I(2), falls_back=True)
+def catching_a_division_by_a_tensor(x):
+    try:  # <- here
+        n = 7 // (int(x[0]) - 1)
+    except ZeroDivisionError:
+        n = 0
+    return x * n
+
+
+@wrong(RuntimeError, r"Unsupported statement 'Try'", F(2), F(3), falls_back=True)
+def catching_an_error_in_a_branch(x, y):
+    try:  # <- here
+        if x.sum() > 0:
+            x = x + y
+    except ValueError:
+        x = -x
+    return x
+
+
+@wrong(RuntimeError, r"Unsupported statement 'Try'", -F(2), falls_back=True)
+def finally_that_prints_after_a_raise(x):
+    try:  # <- here
+        if x.sum() > 0:
+            raise ValueError("positive")
+    finally:
+        print("done")
     return x
 
 
@@ -233,6 +262,17 @@ def with_a_library_object(x):
 @right(F(2))
 def generator_expression(x):
     return sum(x[i] for i in range(2))
+
+
+@right(F(2))
+def finally_after_what_may_raise(x):
+    try:
+        if x.sum() < 0:
+            raise ValueError("negative")
+        y = x + 1
+    finally:
+        z = x * 2
+    return y + z
 
 
 @right(F(2))

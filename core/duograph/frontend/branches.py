@@ -443,7 +443,8 @@ def label_of(t: Trace, location: Any) -> str:
     """A location as a message names it."""
     kind, owner, name = location
     if kind in ("item", "attribute"):
-        return str(name[1] if isinstance(name, tuple) else name)
+        label = str(name[1] if isinstance(name, tuple) else name)
+        return "the result of the loop" if label.startswith("*") else label
     if kind == "slot":
         return str(getattr(owner.tensor, "name", "a Tensor"))
     for variable, value in t.frames[-1].vars.items() if t.frames else ():

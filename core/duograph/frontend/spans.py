@@ -56,6 +56,7 @@ def note_place(t: Any, error: BaseException, frame: Any, node: Any) -> None:
         chain = getattr(error, "_duograph_chain", None)
         if chain is None:
             chain = error._duograph_chain = []  # type: ignore[attr-defined]
+            error._duograph_conditions = t.conditions  # type: ignore[attr-defined]
         elif chain[-1][0] <= depth:
             return
         chain.append((depth, span_of(frame.source, node)))

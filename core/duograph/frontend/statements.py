@@ -9,7 +9,9 @@ from typing import Any
 
 from ..errors import DuographError, JoinError, UnsupportedSyntaxError
 from ..ir.values import GraphObject, GraphScalar, NeedsValue
+from ..runtime.control import may_raise
 from ..tensor import Tensor
+from ..types import INT
 from .branches import as_flag, either, negated, select
 from .calls import Dead, call, enter_context, function_of, raise_now
 from .diagnostics import unsupported
@@ -288,6 +290,7 @@ def _with_items(t: Trace, frame: Frame, node: ast.With, i: int) -> Flow:
 
 @statement(ast.Try)
 def _try(t: Trace, frame: Frame, node: ast.Try) -> Flow:
+    start = len(t.builder.nodes)
     flow = (
         _guarded(t, frame, node)
         if node.handlers
@@ -295,14 +298,23 @@ def _try(t: Trace, frame: Frame, node: ast.Try) -> Flow:
     )
     if not node.finalbody:
         return flow
-    return _finally(t, frame, node, flow)
+    return _finally(t, frame, node, flow, start)
 
 
-def _finally(t: Trace, frame: Frame, node: ast.Try, flow: Flow) -> Flow:
-    if flow.dead:
-        return flow  # the error is raised when the graph runs; see _guarded
+def _finally(t: Trace, frame: Frame, node: ast.Try, flow: Flow, start: int) -> Flow:
+    """What stands under `finally`; what came before is the nodes from `start` on."""
+    uncertain = flow.dead or _may_raise(t.builder.nodes[start:])
+    nodes = len(t.builder.nodes)
+    state = {id(s): s.current for s in t.slots.values()}
     last = run_block(t, frame, node.finalbody)
-    return flow if last.normal else last
+    acts = any(n.effects for n in t.builder.nodes[nodes:]) or not last.normal
+    writes = any(s.current is not state.get(id(s), s.incoming) for s in t.slots.values())
+    if uncertain and (acts or writes):
+        raise refused(
+            "Try",
+            "What `finally` does after an error that depends on a Tensor cannot be compiled: move the `try` outside",
+        )
+    return flow if flow.dead or last.normal else last
 
 
 def _guarded(t: Trace, frame: Frame, node: ast.Try) -> Flow:
@@ -317,13 +329,13 @@ def _guarded(t: Trace, frame: Frame, node: ast.Try) -> Flow:
         raise
     except Exception as error:
         t.tries.pop()
-        if t.conditions != depth:
-            raise
         for handler in node.handlers:
             if handler.type is not None:
                 kinds = evaluate(t, frame, handler.type)
                 if not isinstance(error, kinds):
                     continue
+            if getattr(error, "_duograph_conditions", depth) != depth:
+                raise _uncaught() from error  # only one branch on a tensor has this error
             if handler.name:
                 store(t, frame, handler.name, error)
             frame.vars["*error"] = error
@@ -335,16 +347,37 @@ def _guarded(t: Trace, frame: Frame, node: ast.Try) -> Flow:
                     remove(t, frame, handler.name)
         raise
     t.tries.pop()
-    if any(
-        "raise" in str(n.attributes.get("run", "")) for n in _with_graphs(t.builder.nodes[nodes:])
-    ):
-        raise refused(
-            "Try",
-            "An error that depends on a Tensor cannot be caught in compiled code: move the `try` outside",
-        )
+    if _may_raise(t.builder.nodes[nodes:]):
+        raise _uncaught()
     if flow.normal and node.orelse:
         return run_block(t, frame, node.orelse)
     return flow
+
+
+def _uncaught() -> UnsupportedSyntaxError:
+    return refused(
+        "Try",
+        "An error that depends on a Tensor cannot be caught in compiled code: move the `try` outside",
+    )
+
+
+# Calls of Python that cannot fail.
+_SAFE = {"print", "bool", "object", "is_", "isinstance", "type", "hasattr"}
+
+
+def _may_raise(nodes: Iterable[Any]) -> bool:
+    """Whether some of these nodes may raise an error when the graph runs."""
+    for n in _with_graphs(nodes):
+        name = n.op.name
+        if name == "host_call":
+            what = n.attributes["run"].name
+            if what not in _SAFE and not what.startswith("set "):
+                return True
+        elif (name == "scalar" and may_raise(name, n.attributes)) or (
+            name == "to_host" and n.attributes["kind"] is INT
+        ):
+            return True
+    return False
 
 
 def _with_graphs(nodes: Iterable[Any]) -> Iterable[Any]:
