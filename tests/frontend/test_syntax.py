@@ -18,6 +18,7 @@ from frontend import (  # each adds its programs to CASES
     programs_functions,  # noqa: F401
     programs_gradients,  # noqa: F401
     programs_loops,  # noqa: F401
+    programs_mixed,  # noqa: F401
     programs_operators,  # noqa: F401
     programs_python,  # noqa: F401
     programs_statements,  # noqa: F401

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..dtype import bool_
@@ -164,8 +164,15 @@ class Join:
     """Joins values of branch 0 (else) and branch 1 (then)."""
 
     def __init__(
-        self, t: Trace, cond: Any, builders: list[Any], names: tuple[str, str], late: bool = False
+        self,
+        t: Trace,
+        cond: Any,
+        builders: list[Any],
+        names: tuple[str, str],
+        late: bool = False,
+        changes: Sequence[dict[Any, tuple[Any, Any]]] = ({}, {}),
     ) -> None:
+        self.changes = changes  # of the branches
         self.late = late  # whether a name that only one branch binds may be read after it
         self.t = t
         self.cond = cond
@@ -201,13 +208,16 @@ class Join:
             ):
                 return a
             return self._host(a, b)
+        two = self._freeze(a, 0) | self._freeze(b, 1)
+        a, b = self.contents(a, 0), self.contents(b, 1)
         if type(a) is type(b) and isinstance(a, (tuple, list)) and len(a) == len(b):
             items = [self.value(x, y, f"{what}[{i}]") for i, (x, y) in enumerate(zip(a, b))]
             if isinstance(a, list):
-                return items
+                return _ListOfTwo(items) if two else items
             return type(a)(*items) if hasattr(a, "_fields") else tuple(items)
         if isinstance(a, dict) and isinstance(b, dict) and list(a) == list(b):
-            return {k: self.value(a[k], b[k], f"{what}[{k!r}]") for k in a}
+            named = {k: self.value(a[k], b[k], f"{what}[{k!r}]") for k in a}
+            return _DictOfTwo(named) if two else named
         if same(a, b):
             return a
         if isinstance(a, (set, frozenset)) and a == b:
@@ -223,6 +233,21 @@ class Join:
         if self.names == ("fall-through", "return"):
             where = ("where it returns", "in what follows")
         return join_error(what, side(b), side(a), where=where)
+
+    def _freeze(self, value: Any, k: int) -> bool:
+        """Whether a list or dict was there before the branch; which one a name means is then not known any more."""
+        t = self.t
+        if type(value) not in (list, dict) or not (id(value) in t.own or id(value) in t.shadow_of):
+            return False
+        if t.born.get(id(value), 0) >= self.exports.builders[k].depth:
+            return False
+        t.frozen[id(value)] = value
+        return True
+
+    def contents(self, value: Any, k: int) -> Any:
+        """What a list or dict holds at the end of branch k."""
+        found = self.changes[k].get((type(value).__name__, id(value), None))
+        return value if found is None else found[1]
 
     def _tensors(self, a: Any, b: Any, what: str) -> Any:
         if isinstance(a, GraphTensor) and isinstance(b, GraphTensor) and _equal_id(a, b):
@@ -264,6 +289,16 @@ class Join:
             value = self.only(values[k], k)
         return Maybe(what, value, self.flag(bound[0], bound[1]))
 
+    def items(self, value: Any, k: int) -> Any:
+        """A new list or dict of what one holds in branch k."""
+        if isinstance(value, dict):
+            return {n: self.only(v, k) for n, v in value.items()}
+        return [self.only(v, k) for v in value]
+
+    def left(self, location: Any, value: Any, k: int) -> Any:
+        """What a location holds at the end of branch k, when the other one does not come to its end."""
+        return self.items(value, k) if location[0] in ("list", "dict") else self.only(value, k)
+
     def only(self, value: Any, k: int) -> Any:
         """A value of branch k; nobody reads it when the other one ran."""
         if isinstance(value, (GraphTensor, HostValue)):
@@ -273,13 +308,13 @@ class Join:
             values = [filler(b, value._type) for b in builders]
             values[k] = value
             return self.exports.put(values)
-        if isinstance(value, (tuple, list)):
+        if isinstance(value, tuple):
             items = [self.only(v, k) for v in value]
-            if isinstance(value, list):
-                return items
             return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
-        if isinstance(value, dict):
-            return {n: self.only(v, k) for n, v in value.items()}
+        if isinstance(value, (list, dict)):
+            if self.t.born.get(id(value), 0) < self.exports.builders[k].depth:
+                return value  # it was there before: what it holds is a change of its own
+            return self.items(value, k)
         if isinstance(value, Choice):
             parts = (value.cond, value.orelse, value.then)
             return Choice(*(self.only(v, k) for v in parts))
@@ -323,17 +358,46 @@ def _hostable(value: Any) -> bool:
     return isinstance(value, (bool, int, float, complex, str, bytes, type(None), HostValue))
 
 
+class _OneOfTwo:
+    """Mixed into a template of a list or dict: the branches leave different ones, of which one lives on elsewhere."""
+
+
+class _ListOfTwo(_OneOfTwo, list[Any]):
+    pass
+
+
+class _DictOfTwo(_OneOfTwo, dict[Any, Any]):
+    pass
+
+
+def _made(template: Any, value: Any) -> Any:
+    """A list or dict that a join makes."""
+    from ..op import thread_state
+
+    builder: Any = thread_state.builder
+    builder.trace.note_own(value)
+    if isinstance(template, _OneOfTwo):
+        builder.trace.frozen[id(value)] = value
+    return value
+
+
 def fill_in(template: Any, results: Any) -> Any:
-    """A joined value with the results of the switch in it."""
+    """A joined value with the results of the switch in it; a list or dict that holds none of them is itself."""
     if isinstance(template, Placeholder):
         return results[template.index]
-    if isinstance(template, list):
-        return [fill_in(v, results) for v in template]
-    if isinstance(template, tuple):
+    if isinstance(template, (list, tuple)):
         items = [fill_in(v, results) for v in template]
+        if not isinstance(template, _OneOfTwo) and all(a is b for a, b in zip(items, template)):
+            return template
+        if isinstance(template, list):
+            return _made(template, items)
         return type(template)(*items) if hasattr(template, "_fields") else tuple(items)
     if isinstance(template, dict):
-        return {k: fill_in(v, results) for k, v in template.items()}
+        named = {k: fill_in(v, results) for k, v in template.items()}
+        same_items = all(named[k] is v for k, v in template.items())
+        if same_items and not isinstance(template, _OneOfTwo):
+            return template
+        return _made(template, named)
     if isinstance(template, Choice):
         parts = (template.cond, template.orelse, template.then)
         return Choice(*(fill_in(v, results) for v in parts))
@@ -371,7 +435,7 @@ def select(
     builders = [b[0] for b in branches]
     results = [b[1] for b in branches]
     changes = [b[2] for b in branches]
-    join = Join(t, cond, builders, names, late)
+    join = Join(t, cond, builders, names, late, changes)
     gone = [isinstance(r, Flow) and r.dead for r in results]
     left = [isinstance(r, Flow) and r.ret is True for r in results]
     if all(gone):
@@ -391,7 +455,10 @@ def select(
     for key in {**changes[0], **changes[1]}:
         location = (changes[0].get(key) or changes[1][key])[0]
         before = _present(location)
-        values = [c[key][1] if key in c else t.settled(c, before) for c in changes]
+        values = [
+            c[key][1] if key in c else t.settled(c, before, b.depth)
+            for c, b in zip(changes, builders)
+        ]
         away = [
             g or (le and location[0] == "item" and location[1] is own) for g, le in zip(gone, left)
         ]
@@ -400,7 +467,7 @@ def select(
         label = label_of(t, location)
         if any(away):
             k = away.index(False)
-            made = join.only(values[k], k)
+            made = join.left(location, values[k], k)
         else:
             made = join.value(values[0], values[1], label)
         written.append((location, made))
@@ -444,7 +511,7 @@ def label_of(t: Trace, location: Any) -> str:
     kind, owner, name = location
     if kind in ("item", "attribute"):
         label = str(name[1] if isinstance(name, tuple) else name)
-        return "the result of the loop" if label.startswith("*") else label
+        return "the result of the loop" if label == "*value" else label
     if kind == "slot":
         return str(getattr(owner.tensor, "name", "a Tensor"))
     for variable, value in t.frames[-1].vars.items() if t.frames else ():

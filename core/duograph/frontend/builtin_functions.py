@@ -176,6 +176,22 @@ def _sum(t: Trace, items: Any, start: Any = 0) -> Any:
     return total
 
 
+@replaces(functools.reduce)
+def _reduce(t: Trace, function: Any, items: Any, *initial: Any) -> Any:
+    from .statements import iterate
+
+    rest = iter(list(iterate(t, items)))
+    total = initial[0] if initial else next(rest, _EMPTY)
+    if total is _EMPTY:
+        raise TypeError("reduce() of empty iterable with no initial value")
+    for x in rest:
+        total = call(t, function, (total, x), {})
+    return total
+
+
+_EMPTY = object()
+
+
 def _add(x: Any, y: Any) -> Any:
     return x + y
 
@@ -187,7 +203,7 @@ def _sorted(t: Trace, items: Any, **kwargs: Any) -> Any:
     listed = list(iterate(t, items))
     if depends_on_graph(listed) and "key" not in kwargs:
         return run_on_host(t, sorted, (listed,), kwargs, "sorted")
-    return native(t, sorted, (listed,), kwargs)
+    return t.note_own(native(t, sorted, (listed,), kwargs))
 
 
 # ---- classes and attributes ---------------------------------------------------------------------

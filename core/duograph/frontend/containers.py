@@ -51,7 +51,7 @@ def get_item(t: Trace, owner: Any, index: Any) -> Any:
     if depends_on_graph(index):
         return run_on_host(t, operator.getitem, (owner, index), {}, "getitem")
     found = owner[index]
-    if isinstance(found, np.ndarray):
+    if isinstance(found, np.ndarray) or (isinstance(index, slice) and type(found) is list):
         t.note_own(found, (owner,))
     return found
 
@@ -171,7 +171,16 @@ def delete_item(t: Trace, owner: Any, index: Any) -> None:
 
 
 def changing(t: Trace, owner: Any) -> None:
-    """A list, dict or set is about to be changed."""
+    """A list, dict or set is about to be changed.
+
+    Raises:
+        UnsupportedSyntaxError: a tensor decides which of two it is.
+    """
+    if id(owner) in t.frozen:
+        raise UnsupportedSyntaxError(
+            f"{type(owner).__name__}: got a change of one of two {type(owner).__name__}s between which a "
+            f"condition on a Tensor chose for some name; copy it in both branches"
+        )
     kind = "dict" if isinstance(owner, dict) else "set" if isinstance(owner, set) else "list"
     t.touch(kind, owner)
 
@@ -205,7 +214,8 @@ def container_method(
     method = getattr(owner, name)
     if name not in MUTATORS:
         seen(t, owner)
-        return method(*args, **kwargs)
+        found = method(*args, **kwargs)
+        return t.note_own(found) if name in ("copy", "fromkeys") else found
     changing(t, owner)
     outside: Any = t.shadow_of.get(id(owner))
     if hasattr(outside, "value"):  # one of the arguments

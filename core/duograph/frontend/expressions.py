@@ -200,7 +200,9 @@ def apply(t: Trace, function: Callable[..., Any], *operands: Any) -> Any:
     found = overloaded(t, function, operands)
     if found is NotImplemented:
         found = native(t, function, operands, {})
-    if isinstance(found, np.ndarray):
+    if isinstance(found, np.ndarray) or (
+        type(found) in (list, dict, set) and not any(found is x for x in operands)
+    ):
         t.note_own(found, operands)
     return found
 

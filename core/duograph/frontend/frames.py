@@ -6,6 +6,7 @@ import builtins
 from types import CellType
 from typing import Any
 
+from ..errors import UnsupportedSyntaxError
 from ..ir.values import kind_of
 from ..tensor import Tensor
 from .external import taken
@@ -47,6 +48,19 @@ class Function:
         from .calls import call_now
 
         return call_now(self, args, kwargs)
+
+    def as_python(self) -> Any:
+        """The function for code that runs on the host while the graph runs.
+
+        Raises:
+            UnsupportedSyntaxError: it was defined by compiled code.
+        """
+        if self.original is None:
+            raise UnsupportedSyntaxError(
+                f"{self.__name__}: got a function that is defined inside jit for Python code that works on data "
+                f"that are known only when the function runs; define it outside"
+            )
+        return self.original
 
     def __repr__(self) -> str:
         return f"<function {self.__name__}>"

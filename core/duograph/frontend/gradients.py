@@ -149,7 +149,7 @@ def record(
             and value._id == inner.get(id(location[1]))
         ):
             continue  # a weight that was not written
-        written.append((location, join.only(value, 0)))
+        written.append((location, join.left(location, value, 0)))
     outer = list(child.outer)
     n_own = len(child.params)
     graph = child.closed(exports.columns[0], outer)
@@ -183,7 +183,7 @@ def call_with_bprop(t: Trace, cell: Any, args: tuple[Any, ...], kwargs: dict[str
         own = [forward.operand(x, None) for x in tensors_of(result)]
     outs = [exports.put([x]).index for x in own]
     shape = join.only(result, 0)
-    written = [(location, join.only(value, 0)) for location, value in ends]
+    written = [(location, join.left(location, value, 0)) for location, value in ends]
     backward = StagedBuilder(t, parent)
     inner = [backward.parameter(v._type) for v in values]
     results = [backward.parameter(x._type) for x in exports.columns[0]]

@@ -47,6 +47,8 @@ def leaves(t: Trace, value: Any, found: list[Any]) -> Any:
             return value  # the object itself: the host sees what it holds then
         found.append(t.builder.bring(slot.current))
         return Leaf(len(found) - 1)
+    if hasattr(type(value), "as_python"):
+        return value.as_python()
     if type(value) in (tuple, list) or hasattr(value, "_fields"):
         items = [leaves(t, v, found) for v in value]
         if isinstance(value, list):

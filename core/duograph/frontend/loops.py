@@ -44,15 +44,21 @@ class _Constant:
         self.value = value
 
 
-def _kind(old: Any, new: Any, what: str) -> Any:
+def _kind(old: Any, new: Any, what: str, late: bool = False) -> Any:
     """What is carried under a name that holds `old` before a turn and `new` after it."""
     if old is MISSING or old is NOTHING or isinstance(old, (Undefined, Maybe)):
         if _nothing(new):
             return _Constant(old)
         new = new.value if isinstance(new, Maybe) else new
-        return _Late(_kind(new, new, what))
-    if what in ("*brk", "*ret") and isinstance(new, Tensor):
-        return _Graph(new._type.plain)  # a flag that was a constant
+        return _Late(_kind(new, new, what, late=True))
+    if new is NOTHING:
+        return _Late(_kind(old, old, what, late=True))
+    if what in ("*brk", "*ret"):  # flags: constants and tensors mix
+        for flag in (old, new):
+            if isinstance(flag, Tensor):
+                return _Graph(flag._type.plain)
+    if old is new and not late and isinstance(old, (list, dict, set)):
+        return _Constant(old)  # what it holds is carried by itself
     if isinstance(old, Tensor) and isinstance(new, Tensor):
         if old._type.plain is not new._type.plain:
             raise _changed(what, old, new)
@@ -68,14 +74,14 @@ def _kind(old: Any, new: Any, what: str) -> Any:
     if type(old) is type(new) and isinstance(old, (tuple, list)):
         if len(old) != len(new):
             raise _changed(what, old, new)
-        items = [_kind(x, y, f"{what}[{i}]") for i, (x, y) in enumerate(zip(old, new))]
+        items = [_kind(x, y, f"{what}[{i}]", late) for i, (x, y) in enumerate(zip(old, new))]
         if isinstance(old, list):
             return items
         return type(old)(*items) if hasattr(old, "_fields") else tuple(items)
     if isinstance(old, dict) and isinstance(new, dict):
         if list(old) != list(new):
             raise _changed(what, old, new)
-        return {k: _kind(old[k], new[k], f"{what}[{k!r}]") for k in old}
+        return {k: _kind(old[k], new[k], f"{what}[{k!r}]", late) for k in old}
     if same(old, new):
         return _Constant(old)
     raise _changed(what, old, new)
@@ -99,10 +105,10 @@ def _entering(kind: Any, builder: StagedBuilder) -> Any:
     if isinstance(kind, _Constant):
         return kind.value
     if isinstance(kind, dict):
-        return {k: _entering(v, builder) for k, v in kind.items()}
+        return builder.trace.note_own({k: _entering(v, builder) for k, v in kind.items()})
     items = [_entering(v, builder) for v in kind]
     if isinstance(kind, list):
-        return items
+        return builder.trace.note_own(items)
     return type(kind)(*items) if hasattr(kind, "_fields") else tuple(items)
 
 
@@ -138,20 +144,20 @@ def _fill(kind: Any, builder: Any, out: list[Any]) -> None:
             _fill(v, builder, out)
 
 
-def _after(kind: Any, results: Any, name: str, ran: Any) -> Any:
+def _after(t: Trace, kind: Any, results: Any, name: str, ran: Any) -> Any:
     """The value of a name after the loop."""
     if isinstance(kind, _Graph):
         return next(results)
     if isinstance(kind, _Late):
-        value = _after(kind.kind, results, name, ran)
+        value = _after(t, kind.kind, results, name, ran)
         return value if ran is True else Maybe(name, value, ran)
     if isinstance(kind, _Constant):
         return kind.value
     if isinstance(kind, dict):
-        return {k: _after(v, results, name, ran) for k, v in kind.items()}
-    items = [_after(v, results, name, ran) for v in kind]
+        return t.note_own({k: _after(t, v, results, name, ran) for k, v in kind.items()})
+    items = [_after(t, v, results, name, ran) for v in kind]
     if isinstance(kind, list):
-        return items
+        return t.note_own(items)
     return type(kind)(*items) if hasattr(kind, "_fields") else tuple(items)
 
 
@@ -244,7 +250,7 @@ def graph_loop(t: Trace, predicate: Any, step: Callable[[], Any], ran: Any) -> N
     found = parent.append(while_loop, operands, {"body": body, "n_carry": len(inits)})
     results = iter(found)
     for key, location in locations.items():
-        t.put(location, _after(kinds[key], results, label_of(t, location), ran))
+        t.put(location, _after(t, kinds[key], results, label_of(t, location), ran))
 
 
 def _wider(kind: Any, old: Any, new: Any, what: str) -> Any:

@@ -93,6 +93,8 @@ class Trace:
         self.tries: list[
             int
         ] = []  # open `try` blocks with handlers: how many branches were open there
+        # lists and dicts of which a tensor picks one: a change would have to reach all their names
+        self.frozen: dict[int, Any] = {}
         self.keep: list[Any] = []  # objects whose id is a key somewhere
         self.host_writes = False
         self.notes: list[str] = []
@@ -110,7 +112,11 @@ class Trace:
         return record(self, *args)
 
     def compute_later(
-        self, function: Callable[..., Any], values: tuple[Any, ...], types: tuple[Any, ...], name: str
+        self,
+        function: Callable[..., Any],
+        values: tuple[Any, ...],
+        types: tuple[Any, ...],
+        name: str,
     ) -> Any:
         """Tensors that code of ours makes on the host when the graph runs."""
         from .host import run_on_host
@@ -221,17 +227,22 @@ class Trace:
                 for key, (location, before) in self.journals[-1].items():
                     if not self.inside(location, before, child.depth):
                         changes[key] = (location, read_location(*location))
-                result = self.settled(changes, result)
+                result = self.settled(changes, result, child.depth)
                 for key, (location, value) in changes.items():
-                    changes[key] = (location, self.settled(changes, value))
+                    changes[key] = (location, self._left(changes, location, value, child.depth))
         finally:
             for location, before in reversed(list(self.journals.pop().values())):
                 if not self.inside(location, before, child.depth):
                     write_location(location, before)
         return result, changes
 
-    def settled(self, changes: dict[Any, tuple[Any, Any]], value: Any) -> Any:
-        """What a value is where a branch with these changes ends: a tensor that it wrote in place is what it became."""
+    def settled(
+        self, changes: dict[Any, tuple[Any, Any]], value: Any, depth: int, deep: bool = False
+    ) -> Any:
+        """What a value is where a branch with these changes ends: a tensor that it wrote in place is what it became.
+
+        Lists and dicts that were there before stay themselves, unless `deep`: what they hold is a change of its own.
+        """
         if isinstance(value, GraphTensor):
             found = changes.get(("tensor", id(value), None))
             return value if found is None else found[1]
@@ -244,17 +255,36 @@ class Trace:
                 return self.builder.bring(slot.current)  # made and written in the branch
             return value if found is None else found[1]
         if isinstance(value, Flow):
-            return dataclasses.replace(value, value=self.settled(changes, value.value))
-        if type(value) is dict:
-            return {k: self.settled(changes, v) for k, v in value.items()}
-        if type(value) in (tuple, list) or hasattr(value, "_fields"):
-            items = [self.settled(changes, v) for v in value]
-            if all(a is b for a, b in zip(items, value)):
+            return dataclasses.replace(value, value=self.settled(changes, value.value, depth, deep))
+        kind = type(value)
+        if kind in (list, dict):
+            if not deep and self.born.get(id(value), 0) < depth:
                 return value
-            if isinstance(value, list):
-                return items
-            return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+            found = changes.get((kind.__name__, id(value), None))
+            held = value if found is None else found[1]
+            return self._items(changes, held, value, depth, deep)
+        if kind is tuple or hasattr(value, "_fields"):
+            return self._items(changes, value, value, depth, deep)
         return value
+
+    def _items(self, changes: Any, held: Any, value: Any, depth: int, deep: bool) -> Any:
+        """A container with its items settled; `value` itself when they are what it holds."""
+        if isinstance(held, dict):
+            made = {k: self.settled(changes, v, depth, deep) for k, v in held.items()}
+            alike = list(made) == list(value) and all(made[k] is value[k] for k in made)
+            return value if alike else made
+        items = [self.settled(changes, v, depth, deep) for v in held]
+        if len(items) == len(value) and all(a is b for a, b in zip(items, value)):
+            return value
+        if isinstance(value, list):
+            return items
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+
+    def _left(self, changes: Any, location: Any, value: Any, depth: int) -> Any:
+        """What a location holds at the end of a branch."""
+        if location[0] in ("list", "dict"):
+            return self._items(changes, value, value, depth, False)
+        return self.settled(changes, value, depth)
 
     # ---- tensors from outside -----------------------------------------------------------------
 
