@@ -142,6 +142,34 @@ def finally_that_prints_after_a_raise(x):
     return x
 
 
+@wrong(RuntimeError, r"Unsupported statement 'With'", F(2), F(3), falls_back=True)
+def suppressing_an_error_in_a_branch(x, y):
+    with contextlib.suppress(ValueError):  # <- here
+        if x.sum() > 0:
+            x = x + y
+    return -x
+
+
+@wrong(RuntimeError, r"Unsupported statement 'With'", -F(2), falls_back=True, made=True)
+def leaving_after_a_raise():
+    class Note:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            print("left")
+
+    note = Note()
+
+    def program(x):
+        with note:  # <- here
+            if x.sum() > 0:
+                raise ValueError("positive")
+        return x
+
+    return program
+
+
 @wrong(NO_CONTEXT, r"'Tensor' object does not support the context manager|__enter__", F(2))
 def with_a_tensor(x):
     with x as y:  # <- here: x

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ..errors import DuographError, JoinError, UnsupportedSyntaxError
+from ..errors import JoinError, UnsupportedSyntaxError
 from ..ir.values import GraphObject, GraphScalar, NeedsValue
 from ..runtime.control import may_raise
 from ..tensor import Tensor
@@ -276,16 +276,41 @@ def _with_items(t: Trace, frame: Frame, node: ast.With, i: int) -> Flow:
         raise
     if item.optional_vars is not None:
         assign(t, frame, item.optional_vars, value)
+    start = len(t.builder.nodes)
+    depth = t.conditions
     try:
         flow = _with_items(t, frame, node, i + 1)
-    except (Restart, NeedsValue, Recursive, DuographError):
+    except (Restart, NeedsValue, Recursive, UnsupportedSyntaxError, JoinError):
         raise
     except Exception as error:
-        if leave(type(error), error, None) is True:
-            return NORMAL
-        raise
-    leave(None, None, None)
+        if leave(type(error), error, None) is not True:
+            raise
+        if getattr(error, "_duograph_conditions", depth) != depth:
+            raise _unleft() from error  # only one branch on a tensor has this error
+        return NORMAL
+    uncertain = flow.dead or _may_raise(t.builder.nodes[start:])
+    _, acts = _acting(t, lambda: leave(None, None, None))
+    if uncertain and acts:
+        raise _unleft()
     return flow
+
+
+def _unleft() -> UnsupportedSyntaxError:
+    return refused(
+        "With",
+        "What a `with` does after an error that depends on a Tensor cannot be compiled: move the `with` outside",
+    )
+
+
+def _acting(t: Trace, run: Callable[[], Any]) -> tuple[Any, bool]:
+    """What `run` returns, and whether it does something that stays when the graph fails afterwards."""
+    nodes = len(t.builder.nodes)
+    state = {id(s): s.current for s in t.slots.values()}
+    result = run()
+    acts = any(n.effects for n in t.builder.nodes[nodes:])
+    return result, acts or any(
+        s.current is not state.get(id(s), s.incoming) for s in t.slots.values()
+    )
 
 
 @statement(ast.Try)
@@ -304,12 +329,8 @@ def _try(t: Trace, frame: Frame, node: ast.Try) -> Flow:
 def _finally(t: Trace, frame: Frame, node: ast.Try, flow: Flow, start: int) -> Flow:
     """What stands under `finally`; what came before is the nodes from `start` on."""
     uncertain = flow.dead or _may_raise(t.builder.nodes[start:])
-    nodes = len(t.builder.nodes)
-    state = {id(s): s.current for s in t.slots.values()}
-    last = run_block(t, frame, node.finalbody)
-    acts = any(n.effects for n in t.builder.nodes[nodes:]) or not last.normal
-    writes = any(s.current is not state.get(id(s), s.incoming) for s in t.slots.values())
-    if uncertain and (acts or writes):
+    last, acts = _acting(t, lambda: run_block(t, frame, node.finalbody))
+    if uncertain and (acts or not last.normal):
         raise refused(
             "Try",
             "What `finally` does after an error that depends on a Tensor cannot be compiled: move the `try` outside",
