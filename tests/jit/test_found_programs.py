@@ -242,3 +242,34 @@ def test_what_a_loop_reads_of_a_list_from_outside(load):
     assert space["f"](ms.Tensor([0.0])).asnumpy().tolist() == [3]
     space["numbers"].append(4.0)
     assert space["f"](ms.Tensor([0.0])).asnumpy().tolist() == [7]
+
+
+def test_elements_picked_by_a_mask_are_written(agree):
+    """How many elements a mask picks is known only at run time: Python writes them, into the value of the name."""
+    agree(
+        """
+        @jit
+        def f(x, y):
+            x = x * 1
+            x[y > 4] = y[:2] * 3
+            return x * 2
+        """,
+        X,
+        Y,
+    )
+
+
+def test_the_gradient_through_what_only_python_runs(load):
+    """It is that of eager mode: under a derivative such a function runs line by line; it is never zero in silence."""
+    import duograph as ms
+
+    space = load("""
+        def plain(x, m):
+            return (x[m] * 2).sum()
+
+        f = ms.jit(plain)
+    """)
+    x, m = ms.Tensor(X), ms.Tensor([True, False, True])
+    assert float(space["f"](x, m)) == float(space["plain"](x, m)) == 8
+    assert ms.grad(space["f"])(x, m).asnumpy().tolist() == [2, 0, 2]
+    assert space["f"].cache_info().fallbacks > 0

@@ -15,8 +15,9 @@ from typing import Any
 
 from ..ir.builder import GraphBuilder, expand
 from ..ir.graph import Graph, GraphNode
+from ..ir.values import NeedsValue
 from ..op import OPS, Op
-from ..types import ValueType
+from ..types import OBJECT, TensorType, ValueType
 from .activity import expandable, has_cotangent, passes_on
 from .presence import ABSENT
 from .structured import PLANS, Session
@@ -101,6 +102,11 @@ class Joint:
             on_the_way = not active.isdisjoint(operands)
             op = node.op
             if on_the_way:
+                if op.name == "host_call" and any(map(_may_depend, (types[r] for r in node.results))):
+                    raise NeedsValue(
+                        "grad: got a value that Python computes from one that is differentiated, through which no "
+                        "compiled gradient goes"
+                    )
                 plan = PLANS.get(op.name)
                 if plan is not None:
                     made = plan(self, node, operands, own)
@@ -147,6 +153,11 @@ class Joint:
         """The halves that keep the most residuals: every result that can have a cotangent has one."""
         present = [int(has_cotangent(self.graph.types[i])) for i in self.graph.outputs]
         return self.halves(present, (ABSENT,) * self.graph.n_params)
+
+
+def _may_depend(type_: ValueType) -> bool:
+    """Whether a result of Python's may hold something with a gradient."""
+    return type_ is OBJECT or (isinstance(type_, TensorType) and type_.dtype.kind in "fc")
 
 
 def _uses(graph: Graph) -> list[int]:

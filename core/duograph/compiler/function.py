@@ -184,7 +184,14 @@ class JitFunction:
             return self._line_by_line(args, kwargs)
         program.hits += 1
         if active[0] and program.recorded(slots.leaves, slots.numbers, slots.containers):
-            return program.call_recorded(slots.leaves, slots.numbers, slots.containers)
+            try:
+                return program.call_recorded(slots.leaves, slots.numbers, slots.containers)
+            except NeedsValue as error:  # raised before anything runs
+                self._fallbacks += 1
+                self._reasons.append(f"runs line by line under a derivative: {error}")
+                if self.strict():
+                    raise
+                return self._line_by_line(args, kwargs)
         result = program.call(slots.leaves, slots.numbers, slots.containers)
         if not kwargs and self._signature_given is None and all(type(x) is Tensor for x in given):
             if len(cache.quick) >= LIMIT:

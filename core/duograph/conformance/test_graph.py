@@ -19,14 +19,21 @@ from .compare import difference_of
 from .gradient import Problem
 from .session import Session, over
 
+# Their results' sizes depend on values, which only Python can look at: code with such a call may run line by line.
+VALUE_SIZED = {
+    "masked_select", "unique", "unique_consecutive", "nms_with_mask", "sequence_mask", "getitem of Tensor",
+    "setitem of Tensor",
+}  # fmt: skip
+
 
 @contextlib.contextmanager
-def _compiling():
+def _compiling(case: OpCase):
     """Level O0, and a function that would run line by line is an error."""
     before = ms.get_context("jit_level")
     ms.set_context(jit_level="O0")
     with warnings.catch_warnings():
-        warnings.filterwarnings("error", ".*runs line by line")
+        may = case.name in VALUE_SIZED
+        warnings.filterwarnings("ignore" if may else "error", ".*runs line by line")
         try:
             yield
         finally:
@@ -66,7 +73,7 @@ def test_graph(case, dtype, session):
             continue  # test_forward judges what the device refuses
         ran += 1
         ms.set_seed(9)
-        with _compiling():
+        with _compiling(case):
             try:
                 args, kwargs = _made(sample)
                 got = results_of(_compiled(case)(args, kwargs))
@@ -95,7 +102,7 @@ def test_graph_gradient(case, dtype, session):
         except (UnsupportedOpError, DTypeError):
             continue
         for where, gradients in (("outside", _from_outside), ("inside", _from_inside)):
-            with _compiling():
+            with _compiling(case):
                 try:
                     got = gradients(problem)
                 except Exception as error:  # noqa: BLE001 (whatever a compiled call raises is a finding)
@@ -157,11 +164,13 @@ def test_graph_errors(case, session):
             continue
         else:
             continue
-        with _compiling():
+        with _compiling(case):
             try:
                 results_of(_compiled(case)(args, kwargs))
             except bad.exception as error:
-                if not re.search(bad.pattern, str(error), re.DOTALL):
+                # what an index tensor holds is known when the graph runs: a kernel finds it, in its own words
+                late = isinstance(error, IndexError)
+                if not late and not re.search(bad.pattern, str(error), re.DOTALL):
                     found.append(
                         f"{call_text(case, sample)}\n  said      {error}\n  expected  {bad.pattern}"
                     )

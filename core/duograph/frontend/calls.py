@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import operator
 import types
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import StrictAttributeError, UnsupportedSyntaxError
+from ..ir.builder import GraphTensor
 from ..ir.values import GraphObject, GraphScalar, HostValue, NeedsValue
 from ..nn import _tree
 from ..nn.cell import Cell
@@ -354,7 +356,6 @@ def _call_method(t: Trace, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 
 def _tensor_to_host(t: Trace, x: Any, name: str, args: Any, kwargs: Any) -> Any:
     """`x.asnumpy()` and its like, when the graph runs; the number of one element stays a number."""
-    from ..ir.builder import GraphTensor
     from ..ir.values import number_of
     from ..types import BOOL, FLOAT, INT
 
@@ -609,12 +610,23 @@ def native(t: Trace, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
             # ours after all depends on values: its source is evaluated, as the user's is
             given = (f.__self__, *args) if isinstance(f, types.MethodType) else args
             return enter(t, python_function(t, function), given, kwargs)
+        if f is operator.setitem and isinstance(args[0], GraphTensor):
+            # Python writes a tensor of its own; the name here takes its value
+            target = args[0]
+            made = run_on_host(t, _with_item, args, kwargs, "setitem", (target._type.plain,))
+            t.builder.rebind(target, made)
+            return None
         return run_on_host(t, f, args, kwargs, _name(f))
     except BaseException:
         _keep(t)
         raise
     _keep(t)
     return found
+
+
+def _with_item(tensor: Any, index: Any, value: Any) -> Any:
+    tensor[index] = value
+    return tensor
 
 
 UNKNOWN_NUMBER = "got a number that is known only when the compiled function runs, where one is needed while compiling"

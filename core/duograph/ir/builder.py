@@ -159,6 +159,8 @@ class GraphBuilder:
         like = next((x._type.dtype for x in operands[first:] if isinstance(x, Tensor)), None)
         try:
             values = [self.operand(x, like if i >= first else None) for i, x in enumerate(operands)]
+        except NeedsValue:
+            raise
         except ArgumentError as error:
             raise ArgumentError(f"{op.name}: {error}") from None
         if None in values and not op.has_optional:
