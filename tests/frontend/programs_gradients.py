@@ -304,7 +304,7 @@ def gradient_of_keyword_function(x):
     return g(x, scale=x, k=3) + g(x, **{"scale": 2, "k": x})
 
 
-@case("10.2", "L", [(f(1, 2),), (f(3, 4),)], grad=0)
+@case("10.2", "L", [(f(1, 2),), (f(3, 4),)], grad=0, line_by_line=True)
 def gradient_past_a_host_value(x):
     k = float(x.asnumpy().sum())
     return x * x * k

@@ -923,3 +923,288 @@ def loop_flags_become_known_and_unknown(x):
         if total < 0:
             return total * 2, 1
     return total, 2
+
+
+@case("8.6", "S", [(f(1), f(2)), (f(-1), f(2)), (f(1), f(-2))])
+def early_returns_of_dicts_and_lists(x, y):
+    out = {"a": x, "l": [y]}
+    if x < 0:
+        out["a"] = -x
+        return out["a"], out["l"]
+    for k in range(2):
+        out["l"][0] = out["l"][0] + x
+        if y < 0:
+            return out["l"][0] * k, out["l"]
+    return out["a"], out["l"]
+
+
+@case("8.16", "S", [(f(1),), (f(-1),)])
+def closures_that_a_branch_makes(x):
+    if x > 0:
+        k = x * 2
+
+        def g(v):
+            return v * k
+
+    else:
+        k = x * 3
+
+        def g(v):
+            return v - k
+
+    return g(x) + k
+
+
+@case("8.16", "S", [(f(3),), (f(-3),)])
+def functions_in_containers_picked_by_tensors(x):
+    table = {"up": lambda v: v + 1, "down": lambda v: v - 1}
+    name = "up"
+    steps = [table["up"], table["down"]]
+    n = 0
+    if x < 0:
+        n = 1
+    return steps[n](x), table[name](x)
+
+
+@case("8.11", "S", [(f(1), f(5)), (f(2), f(0))])
+def while_over_functions_of_state(x, n):
+    def keep_going(state):
+        k, _ = state
+        return k < n
+
+    def step(state):
+        k, v = state
+        return k + 1, v * x + k
+
+    state = (n * 0, x)
+    while keep_going(state):
+        state = step(state)
+    return state
+
+
+@case("8.9", "S", [(f(1, 2, 3), f(4, 5, 6)), (f(0, 0, 1), f(1, 1, 0))])
+def loops_over_many_iterables(x, y):
+    total = x[0] * 0
+    for n, (a, c) in enumerate(zip(x, y)):
+        for k, w in {"p": 1, "q": n}.items():
+            total = total + a * c * w + len(k)
+    for v, *rest in [(x[0], 1, 2), (y[0], 3)]:
+        total = total * 2 + v + sum(rest)
+    for r in range(len(x) - 1, -1, -1):
+        total = total + x[r]
+    for t in map(lambda p, q: p - q, x, y):
+        total = total + t
+    for a in filter(None, [0, 1, None, 2]):
+        total = total + a
+    return total
+
+
+@case("8.9", "S", [(f(1, 2, 3),), (f(3, 2, 1),)])
+def list_grows_while_iterated(x):
+    l = [x[0]]
+    for v in l:
+        if len(l) < 4:
+            l.append(v + x[len(l) - 1])
+    return l
+
+
+@case("8.9", "S", [({"a": f(1), "b": f(2)},)], raises=RuntimeError)
+def dict_changed_while_iterated(d):
+    grown = dict(d)
+    for k in grown:
+        grown[k + k] = grown[k]
+    return grown
+
+
+@case("6.2", "S", [(f([[1, 2], [3, 4]]), i(1)), (f([[1, 2], [3, 4]]), i(0))])
+def slices_with_steps_and_negative_indices(x, n):
+    y = ops.concat([x, x * 10], axis=1)
+    return y[:, ::2], y[::-1, -1], y[-1:, 1:-1], y[n, -1], y[..., n], y[:, None, 1:3], y[[0, 1], [1, 0]], y[n][1:]
+
+
+@case("9.9", "S", [(f([[1, 2, 3], [4, 5, 6]]), [1, 2]), (f([[1], [2]]), [])])
+def lengths_decide(x, l):
+    while len(l) < 4:
+        l = l + [len(l)]
+    if len(x) > 1 and len(x[0]) != len(l):
+        x = x.sum(axis=0)
+    return x, l, len(x.shape)
+
+
+@case("2.2", "S", [(f(2.5),), (f(-1.5),)])
+def numbers_of_tensors_in_loops(x):
+    n = int(x)
+    total = 0.0
+    k = 0
+    while k < 3:
+        total = total + float(x) * k
+        k += 1
+    r = 0
+    while r < n:
+        r = r + 1
+    return total, k, r, n
+
+
+@case("2.1", "S", [(f(3), 2), (f(4), 3)])
+def python_and_tensor_numbers_in_one_formula(x, n):
+    m = int(x)
+    y = n**2 + m // 2 - m % 2 * 0.5
+    z = (m > n) + (m == 4) * 10
+    return x * y, y, z, m / n, -m, m ** 2, float(m) ** 0.5, divmod(7, n), m & 1, m << 1
+
+
+@case.factory("6.6", "S", [(f(1),), (f(-1),), (f(3),)])
+def parameters_in_branches_and_returns():
+    a = Parameter(Tensor(np.array(1, np.float32)), name="a")
+    c = Parameter(Tensor(np.array(10, np.float32)), name="c")
+
+    def run(x):
+        old = a + 0
+        if x < 0:
+            ops.assign(c, c + x)
+            return old
+        ops.assign(a, a * 2)
+        for _ in range(2):
+            ops.assign_add(c, a)
+            if c > 20:
+                return c * 1
+        return a + old
+
+    return run, (a, c)
+
+
+@case.factory("6.7", "L", [(f(1),), (f(-1),), (f(2),)])
+def object_state_in_loops():
+    class Meter:
+        def __init__(self):
+            self.total = Tensor(0.0, ms.float32)
+            self.count = 0
+            self.names = []
+
+        def update(self, v, name):
+            self.total = self.total + v
+            self.count += 1
+            if name not in self.names:
+                self.names.append(name)
+
+    meter = Meter()
+
+    def run(x):
+        for k in range(2):
+            meter.update(x * k, f"n{k}")
+        return meter.total / meter.count
+
+    return run, meter
+
+
+@case.factory("6.7", "L", [(f(3),), (f(1),)])
+def attribute_set_in_a_tensor_loop():
+    class Net(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.steps = Tensor(0.0, ms.float32)
+
+        def construct(self, x):
+            while x > 0:
+                self.steps = self.steps + 1
+                x = x - 1
+            return self.steps * 2
+
+    return Net()
+
+
+@case.factory("10.2", "S", [(f(1, 2),), (f(3, 4),)])
+def gradient_of_cell_with_state():
+    class Net(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.w = Parameter(Tensor(np.array([2, 3], np.float32)), name="w")
+            self.calls = Parameter(Tensor(np.array(0, np.float32)), name="calls", requires_grad=False)
+
+        def construct(self, x):
+            self.calls = self.calls + 1
+            if x.sum() > 5:
+                return (x * self.w).sum() * self.calls
+            return (x + self.w).sum()
+
+    net = Net()
+
+    def step(x):
+        first = ms.grad(net)(x)
+        value, grads = ms.value_and_grad(net, 0, net.trainable_params())(x)
+        return first, value, grads
+
+    return step, net
+
+
+@case("10.2", "S", [(f(1, 2), f(3)), (f(4, 5), f(-6))])
+def gradients_with_respect_to_many(x, y):
+    def loss(a, c, n, scale=2):
+        if c > 0:
+            return a * c * n * scale
+        return a + c * c * n
+
+    both = ms.grad(loss, (0, 1))(x, y, 3)
+    value, one = ms.value_and_grad(loss, 1)(x, y, 3, scale=5)
+    return both, value, one
+
+
+@case("10.2", "S", [(f(1, 2),), (f(3, 4),)])
+def gradient_with_sens_and_get_all(x):
+    def g(a, c):
+        return a * c
+
+    sens = ops.GradOperation(get_all=True, sens_param=True)
+    return sens(g)(x, x + 1, x * 10), ops.GradOperation()(g)(x, x)
+
+
+@case("11.2", "S", [(f(1, 2, 3), f(5, 5, 5)), (f(-1, 2, 3), f(5, 5, 5))])
+def tensors_shared_by_names_and_containers(x, z):
+    l = [z, x]
+    d = {"z": z}
+    d["z"][0] = x[0]
+    if x[0] > 0:
+        l[0][1] = 100
+    else:
+        d["z"].mul_(2)
+    z += 1
+    return z, l[0], d["z"] is l[0]
+
+
+@case("8.12", "S", [(f(4), f(1, 2, 3)), (f(0), f(4, 5, 6))])
+def early_exit_from_a_helper_loop(n, x):
+    def first_above(limit):
+        k = 0
+        for v in x:
+            if v > limit:
+                return k, v
+            k += 1
+        return k, limit
+
+    total = n * 0
+    while n > 0:
+        k, v = first_above(n - 2)
+        total = total + v * k
+        n = n - 1
+    return total
+
+
+@case("8.1", "S", [(f(1, 2), 1), (f(-1, 2), 1), (f(1, 2), 5)], raises=(None, ValueError, IndexError))
+def errors_from_helpers_in_loops(x, n):
+    def check(v, where):
+        if v < 0:
+            raise ValueError(where)
+        return v
+
+    total = [x[0], x[1]][n]
+    for k, v in enumerate(x):
+        total = total + check(v, "item %d" % k)
+    return total
+
+
+@case("7.11", "S", [(f(1), f(0)), (f(0), f(2)), (f(0), f(0))])
+def and_or_chains_give_values(x, y):
+    first = x or y or x + 5
+    last = x and y and x + 6
+    pick = y or x + 1 if x + y > 0 else x - 1
+    return first, last, pick

@@ -273,3 +273,23 @@ def test_the_gradient_through_what_only_python_runs(load):
     assert float(space["f"](x, m)) == float(space["plain"](x, m)) == 8
     assert ms.grad(space["f"])(x, m).asnumpy().tolist() == [2, 0, 2]
     assert space["f"].cache_info().fallbacks > 0
+
+
+def test_a_compiled_gradient_through_what_only_python_runs(load, warned):
+    """The function that takes it runs line by line, and says so."""
+    import duograph as ms
+
+    space = load("""
+        @ms.jit
+        def f(x, m):
+            return ms.grad(lambda t: (t[m] * 2).sum())(x)
+
+        @ms.jit(fullgraph=True)
+        def strict(x, m):
+            return ms.grad(lambda t: (t[m] * 2).sum())(x)
+    """)
+    x, m = ms.Tensor(X), ms.Tensor([True, False, True])
+    assert space["f"](x, m).asnumpy().tolist() == [2, 0, 2]
+    assert len(warned) == 1 and "line by line" in str(warned[0].message)
+    with pytest.raises(RuntimeError):
+        space["strict"](x, m)

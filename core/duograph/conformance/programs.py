@@ -110,7 +110,7 @@ class Writer:
             f"not {a}.sum() > 0",
             f"{a}.sum() > 0 or {b}.sum() > 0",
             "net.n > 1",
-            "x.shape[0] == 3",
+            f"{a}.shape[0] == 3",
             "FACTOR > 1",
         ]
         kinds += [f"{n} % 2 == 0" for n in numbers] + [f"{n} < 2" for n in numbers]

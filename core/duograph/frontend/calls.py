@@ -600,7 +600,7 @@ def native(t: Trace, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
         if t.strict and not ours:
             why = str(error) if isinstance(error, NeedsValue) else UNKNOWN_NUMBER
             raise UnsupportedSyntaxError(
-                f"{_name(f)}: {why}",
+                why if why.startswith(f"{_name(f)}: ") else f"{_name(f)}: {why}",
                 construct=_name(f),
                 remedy="Compute it with Tensors, move the call out of the compiled function, or use LAX",
             ) from None

@@ -8,8 +8,9 @@ from typing import Any
 
 from ..autodiff.linearize import Linearized, linearize
 from ..autodiff.transforms import mapped, tensors_of
-from ..errors import ArgumentError, GradientError
+from ..errors import ArgumentError, GradientError, UnsupportedSyntaxError
 from ..ir.control import custom_call
+from ..ir.values import NeedsValue
 from ..ops.creation import zeros_of
 from ..ops.table import P
 from ..parameter import Parameter
@@ -17,6 +18,7 @@ from ..tensor import Tensor
 from .branches import Exports, Join, fill_in
 from .builder import StagedBuilder
 from .calls import Dead, call
+from .host import depends_on_graph
 from .trace import Trace
 
 __all__ = ["record", "call_with_bprop", "GraphRecorded"]
@@ -130,6 +132,10 @@ def record(
         main = result[0]
     with child.current():
         outputs = [child.tensor(child.operand(x, None)._id) for x in tensors_of(main)]
+    if not outputs and depends_on_graph(main):
+        raise _by_python(
+            "grad: got a result that only Python computes, through which no gradient is compiled"
+        )
     if not outputs:
         raise GradientError(
             f"grad: the function returned {type(main).__name__} without a Tensor; "
@@ -155,7 +161,10 @@ def record(
     graph = child.closed(exports.columns[0], outer)
     wanted = [i < n_own for i in range(graph.n_params)]
     present = [i < len(outputs) for i in range(len(graph.outputs))]
-    lin = linearize(graph, wanted, present)
+    try:
+        lin = linearize(graph, wanted, present)
+    except NeedsValue as error:
+        raise _by_python(str(error)) from None
     values = [*incoming, *(parent.tensor(i) for i in outer)]
     found = parent.inline(lin.forward, values)
     by_id = {**dict(enumerate(values)), **dict(zip(lin.forward.outputs, found, strict=True))}
@@ -164,6 +173,15 @@ def record(
         t.put(location, fill_in(template, found))
     return GraphRecorded(
         t, lin, residuals, found[: len(outputs)], fill_in(shape, found), leaf_types
+    )
+
+
+def _by_python(why: str) -> UnsupportedSyntaxError:
+    """The function that takes such a gradient is not compiled: line by line it is right."""
+    return UnsupportedSyntaxError(
+        why,
+        construct="grad",
+        remedy="Compute it with ops whose result has a known size, or differentiate outside",
     )
 
 

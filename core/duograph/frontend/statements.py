@@ -368,8 +368,8 @@ def _guarded(t: Trace, frame: Frame, node: ast.Try) -> Flow:
                     remove(t, frame, handler.name)
         raise
     t.tries.pop()
-    if _may_raise(t.builder.nodes[nodes:]):
-        raise _uncaught()
+    if not frame.source.internal and _may_raise(t.builder.nodes[nodes:]):
+        raise _uncaught()  # (ours catch what arises while compiling)
     if flow.normal and node.orelse:
         return run_block(t, frame, node.orelse)
     return flow
