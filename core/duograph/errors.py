@@ -104,6 +104,10 @@ class UnsupportedSyntaxError(DuographError, RuntimeError):
         self.remedy = remedy
 
 
+class RefusedError(UnsupportedSyntaxError):
+    """What a function that asks for compilation must not do at any level: LAX does not run it line by line either."""
+
+
 class JoinError(DuographError, TypeError):
     """Two branches, or two turns of a loop, leave values of different types under one name.
 

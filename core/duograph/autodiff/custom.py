@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..backend import registry
-from ..errors import ArgumentError, GradientError, UnsupportedSyntaxError
+from ..errors import ArgumentError, GradientError, RefusedError
 from ..op import staged_builder
 from ..tensor import Tensor, commit
 from .tape import Node, Output, PythonPlan, active, edge_of
@@ -115,7 +115,7 @@ def add_hook(t: Tensor, function: Callable[..., Any]) -> Hook:
             f"register_hook: got {type(function).__name__}; wanted a function of the gradient"
         )
     if staged_builder() is not None:
-        raise UnsupportedSyntaxError(
+        raise RefusedError(
             "register_hook: got a hook inside jit; a compiled function has no place where a hook could run. "
             "Register it outside, or run the function line by line"
         )

@@ -15,7 +15,13 @@ from typing import Any
 from ..autodiff.tape import active
 from ..backend import registry
 from ..context import STRICT, settings, settings_version
-from ..errors import ArgumentError, ArgumentValueError, UnsupportedSyntaxError
+from ..errors import (
+    ArgumentError,
+    ArgumentValueError,
+    DeviceError,
+    RefusedError,
+    UnsupportedSyntaxError,
+)
 from ..ir.values import NeedsValue
 from ..nn.cell import Cell
 from ..op import generation, staged_builder, staging
@@ -305,7 +311,7 @@ class JitFunction:
             try:
                 program = compile_program(target, call_args, kwargs, strict, device, self._name)
             except (UnsupportedSyntaxError, NeedsValue) as error:
-                if strict or _must_refuse(error):
+                if strict or isinstance(error, RefusedError):
                     raise
                 entry = _Entry(None, None, str(error))
                 self._fallbacks += 1
@@ -439,20 +445,6 @@ def _context_key() -> Any:
     )
 
 
-def _must_refuse(error: Exception) -> bool:
-    """Errors that running line by line would hide: what the function does is wrong in compiled code at any level."""
-    text = str(error)
-    return any(
-        word in text
-        for word in (
-            "hooks inside jit",
-            "a hook inside jit",
-            "made inside jit",
-            "Parameter: got a Parameter",
-        )
-    )
-
-
 def _difference(old: Any, new: Any) -> str:
     names = ("arguments", "keyword arguments", "device", "context", "gradient rules")
     for name, a, b in zip(names, old, new):
@@ -521,7 +513,7 @@ def jit(
         jit_level: "O0", "O1" or "O2"; "" is the default of the backend.
         dynamic: recorded.
         fullgraph: refuse what only Python can run, as `jit_syntax_level="STRICT"` does.
-        backend: recorded; the device of the arguments decides.
+        backend: a device_target, "ms_backend" or "GE"; the device of the arguments decides.
         jit_config: options as one object.
         input_signature: Tensors whose shapes (None is any) and dtypes the arguments must have.
 
@@ -551,6 +543,13 @@ def jit(
         raise ArgumentValueError(f"jit: got dynamic={dynamic!r}; wanted 0 or 1")
     if not isinstance(backend, str):
         raise ArgumentError(f"jit: got backend={backend!r}; wanted a string")
+    if backend not in ("", "ms_backend", "GE"):
+        try:
+            registry.canonical(backend)
+        except DeviceError as error:
+            raise ArgumentValueError(
+                f'jit: got backend={backend!r}; wanted "ms_backend", "GE" or a device_target. {error}'
+            ) from None
     for name in options:
         if name not in _OPTIONS:
             raise ArgumentValueError(

@@ -168,8 +168,7 @@ def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
         dynamic_len: whether the length may differ too; each length is compiled on its own here.
 
     Raises:
-        TypeError: another kind of value.
-        ValueError: `dynamic_len` for something without a length.
+        TypeError: another kind of value, or `dynamic_len` for something else than a tuple or list.
 
     Examples:
         >>> import duograph as ms
@@ -204,7 +203,7 @@ def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
         )
     if dynamic_len:
         if isinstance(input_data, (dict, bool, int, float)):
-            raise ArgumentValueError(
+            raise ArgumentError(
                 f"mutable: got dynamic_len=True for a {type(input_data).__name__}; wanted a tuple or list"
             )
         made.dynamic_len = True

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import StrictAttributeError, UnsupportedSyntaxError
+from ..errors import RefusedError, StrictAttributeError, UnsupportedSyntaxError
 from ..ir.builder import GraphTensor
 from ..ir.values import GraphObject, GraphScalar, HostValue, NeedsValue
 from ..nn import _tree
@@ -385,8 +385,8 @@ def _tensor_to_host(t: Trace, x: Any, name: str, args: Any, kwargs: Any) -> Any:
     )
 
 
-def _no_hook(construct: str) -> UnsupportedSyntaxError:
-    return UnsupportedSyntaxError(
+def _no_hook(construct: str) -> RefusedError:
+    return RefusedError(
         f"{construct}: hooks inside jit are not supported: a compiled function has no place where one could run",
         construct=construct,
         remedy="Use it outside the compiled function, or run the function line by line",
@@ -395,7 +395,7 @@ def _no_hook(construct: str) -> UnsupportedSyntaxError:
 
 def _construct(t: Trace, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if issubclass(cls, Parameter):
-        raise UnsupportedSyntaxError(
+        raise RefusedError(
             "Parameter: got a Parameter made inside jit",
             construct="Parameter",
             remedy="Make it in __init__, outside the compiled function",
@@ -437,7 +437,7 @@ def _make_cell(t: Trace, cls: Any, args: Any, kwargs: Any) -> Any:
         thread_state.builder = before
     own = next(made.get_parameters(), None)
     if own is not None:
-        raise UnsupportedSyntaxError(
+        raise RefusedError(
             f"{cls.__name__}: got a layer with Parameters ({own.name}) made inside jit",
             construct=cls.__name__,
             remedy="Make it outside, in __init__ or before the function, and call it inside",
@@ -467,14 +467,14 @@ def call_cell(t: Trace, cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any
     """Call a Cell.
 
     Raises:
-        UnsupportedSyntaxError: it has hooks, which compiled code cannot run.
+        RefusedError: it has hooks, which compiled code cannot run.
     """
     own = cell.__dict__
     if "_params" not in own:
         raise AttributeError(f"{type(cell).__name__}: call super().__init__() first")
     t.captures.add("hooks", cell, None, False, f"hooks of {type(cell).__name__}", exact=True)
     if has_hooks(cell):
-        raise UnsupportedSyntaxError(
+        raise RefusedError(
             f"{type(cell).__name__}: got a Cell with hooks inside jit; a compiled function has no place where a "
             f"hook could run",
             construct="hook",

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ..errors import JoinError, UnsupportedSyntaxError
+from ..errors import JoinError, RefusedError, UnsupportedSyntaxError
 from ..ir.values import GraphObject, GraphScalar, NeedsValue
 from ..runtime.control import may_raise
 from ..tensor import Tensor
@@ -450,7 +450,7 @@ def _while(t: Trace, frame: Frame, node: ast.While) -> Flow:
             going = negated(state.stopped)
             cond = _next(t, frame, node, going)
             return _graph_while(t, frame, node, state, cond, True)
-    raise UnsupportedSyntaxError(
+    raise RefusedError(
         f"while: the loop was unrolled for {UNROLL_LIMIT} turns while compiling and goes on",
         construct="While",
         remedy="Give it a condition that becomes false, or one that depends on a Tensor",
@@ -559,7 +559,7 @@ def _unrolled(t: Trace, frame: Frame, node: ast.For, items: Any) -> Flow:
     uncertain = False
     for count, item in enumerate(items):
         if count > UNROLL_LIMIT:
-            raise UnsupportedSyntaxError(
+            raise RefusedError(
                 f"for: the loop was unrolled for {UNROLL_LIMIT} turns while compiling and goes on",
                 construct="For",
                 remedy="Iterate over something that ends, or write a `while` on a Tensor",

@@ -12,7 +12,10 @@ from ..effects import Effect
 from ..op import Op
 from ..types import ValueType
 
-__all__ = ["GraphNode", "Graph", "NamedGraph", "FrozenArray", "live_nodes"]
+__all__ = ["GraphNode", "Graph", "NamedGraph", "FrozenArray", "live_nodes", "divides"]
+
+# Functions of Python numbers that raise on some of them, as written by the user.
+_DIVIDE = {"truediv", "floordiv", "mod", "pow", "lshift", "rshift"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,12 +127,17 @@ class FrozenArray:
         return f"array{list(self.array.shape)}"
 
 
+def divides(node: GraphNode) -> bool:
+    """Whether the node may raise as Python's `/` does: it runs though nobody reads the result, as in Python."""
+    return node.op.name == "scalar" and node.attributes["function"] in _DIVIDE
+
+
 def live_nodes(nodes: Sequence[GraphNode], wanted: set[int]) -> list[GraphNode]:
-    """The nodes that `wanted` values need, in order. Nodes with effects always stay."""
+    """The nodes that `wanted` values need, in order. Nodes with effects or errors always stay."""
     needed = set(wanted)
     kept: list[GraphNode] = []
     for node in reversed(nodes):
-        if node.effects or any(r in needed for r in node.results):
+        if node.effects or divides(node) or any(r in needed for r in node.results):
             kept.append(node)
             needed.update(i for i in node.operands if i is not None)
     kept.reverse()

@@ -15,8 +15,8 @@ from ..errors import (
     ArgumentError,
     ArgumentValueError,
     GradientError,
+    RefusedError,
     ShapeError,
-    UnsupportedSyntaxError,
 )
 from ..op import staged_builder
 from ..tensor import Tensor, commit
@@ -247,9 +247,9 @@ def _hooked(args: tuple[Any, ...], on_gradient: Callable[..., Any], name: str) -
 
 
 def refuse_when_compiled(name: str) -> None:
-    """Raise UnsupportedSyntaxError while Python source is being compiled: hooks run line by line only."""
+    """Raise RefusedError while Python source is being compiled: hooks run line by line only."""
     if staged_builder() is not None:
-        raise UnsupportedSyntaxError(
+        raise RefusedError(
             f"{name}: got a hook inside jit; a compiled function has no place where a hook could run. Remove it, or "
             f"run the function line by line"
         )

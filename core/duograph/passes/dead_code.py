@@ -1,6 +1,6 @@
 """Removes nodes that no result needs, and of control flow the results, carries and operands that nobody needs.
 
-Nodes with effects stay.
+Nodes with effects stay, and what may raise as a division of Python numbers does.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..ir.graph import Graph, GraphNode
+from ..ir.graph import Graph, GraphNode, divides
 from .subgraphs import HOLDERS, Done, has_effects, mapped, renumbered
 
 __all__ = ["remove_dead_code"]
@@ -56,7 +56,7 @@ class _Removal:
             needed: set[int | None] = set(key[1])
             kept: list[GraphNode] = []
             for node in reversed(graph.nodes):
-                if not needed.isdisjoint(node.results) or has_effects(node, self.effects):
+                if not needed.isdisjoint(node.results) or has_effects(node, self.effects, divides):
                     if node.op.name in HOLDERS:
                         node = self.reduced(node, needed)
                     kept.append(node)
@@ -76,9 +76,7 @@ class _Removal:
         attributes = mapped(node.attributes, self.whole, self.done)
         return dataclasses.replace(node, attributes=attributes)
 
-    def _part(
-        self, graph: Graph, params: Sequence[int], outputs: Sequence[int]
-    ) -> Graph:
+    def _part(self, graph: Graph, params: Sequence[int], outputs: Sequence[int]) -> Graph:
         """The graph with these parameters and outputs alone."""
         key = (graph, tuple(params), tuple(outputs))
         found = self.made.get(key)

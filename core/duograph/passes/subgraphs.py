@@ -41,17 +41,24 @@ def _value(value: Any, step: Callable[[Graph], Graph], done: Done) -> Any:
     return value
 
 
-def has_effects(node: GraphNode, known: dict[Graph, bool]) -> bool:
-    """Whether running the node does anything besides returning values; `known` remembers it of graphs."""
+def has_effects(
+    node: GraphNode,
+    known: dict[Graph, bool],
+    more: Callable[[GraphNode], bool] = lambda node: False,
+) -> bool:
+    """Whether running the node does anything besides returning values; `known` remembers it of graphs.
+
+    `more` says of an op without effects whether it counts all the same.
+    """
     if node.op.name not in HOLDERS:
-        return bool(node.op.effects)
+        return bool(node.op.effects) or more(node)
     target = node.attributes.get("target")
     if isinstance(target, NamedGraph):
         return bool(target.effects)
     for graph in node.graphs:
         found = known.get(graph)
         if found is None:
-            found = known[graph] = any(has_effects(n, known) for n in graph.nodes)
+            found = known[graph] = any(has_effects(n, known, more) for n in graph.nodes)
         if found:
             return True
     return False
@@ -73,8 +80,6 @@ def renumbered(
             types.append(graph.types[r])
         results = tuple(range(first, len(types)))
         if operands != node.operands or results != node.results:
-            node = GraphNode(
-                node.op, operands, node.attributes, results, node.single, node.span
-            )
+            node = GraphNode(node.op, operands, node.attributes, results, node.single, node.span)
         made.append(node)
     return Graph(len(params), types, made, tuple([number[i] for i in outputs]), graph.single)
