@@ -7,7 +7,7 @@ Device memory lives as long as its handle: a backend frees it when the last refe
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from ..dtype import ALL, DType
 
 if TYPE_CHECKING:
+    from ..ir.graph import Graph
     from ..op import Op
     from ..types import TensorType
 
@@ -109,6 +110,23 @@ class Backend:
         results. `op.name` names the op, `op.infer_types(types, attributes)` gives its result types.
         """
         raise NotImplementedError(f"{type(self).__name__}: has no prepare()")
+
+    # ---- tier 2: optional -----------------------------------------------------------------------
+
+    def compiles(self, device_id: int) -> str | None:
+        """None when `compile` makes kernels here, else why it does not. Must be cheap."""
+        return "the backend has no compiler of its own"
+
+    def compile(self, regions: Sequence[Graph], device_id: int) -> Sequence[Call | str]:
+        """For each fused region (`passes.fusion`) a call from operand handles to result handles.
+
+        A region is a graph of elementwise ops, reductions over trailing axes and reshapes; the modules of
+        `backend.codegen` plan and print one. A text instead of a call says why there is none: then the nodes of the
+        region run one by one. Called once for all regions of a program, so that they can be built together.
+        """
+        return [self.compiles(device_id) or ""] * len(regions)
+
+    # ---- memory ---------------------------------------------------------------------------------
 
     def memory_stats(self, device_id: int) -> dict[str, int]:
         """Bytes: `in_use`, `cached`, `peak`, `limit`, and counts, as far as the backend knows them."""

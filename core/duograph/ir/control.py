@@ -22,7 +22,7 @@ from .graph import Graph, NamedGraph
 __all__ = [
     "switch", "while_loop", "call", "custom_call", "stack_new", "stack_push", "stack_pop", "stack_holds",
     "scalar", "to_host", "to_tensor", "host_call", "HostCall", "random_state", "host_constant", "HostConstant",
-    "SCALAR_FUNCTIONS", "scalar_type",
+    "SCALAR_FUNCTIONS", "scalar_type", "region",
 ]  # fmt: skip
 
 
@@ -115,6 +115,20 @@ def _(types, graph, backward, n_args):
             f"custom_call: its backward returns {len(backward.outputs)} cotangents; wanted {n_args}"
         )
     return results
+
+
+# ---- fused regions ------------------------------------------------------------------------------
+
+
+@op(composite=False, graph_only=True, differentiable=False)
+def region(operands: Sequence[Tensor], body: Any):
+    """Ops that one kernel computes, as a graph of them; made by `passes.fusion` for backends that compile."""
+
+
+@region.infer
+def _(types, body):
+    _check_parameters("region", body, types)
+    return _results(body)
 
 
 # ---- residual stacks ----------------------------------------------------------------------------

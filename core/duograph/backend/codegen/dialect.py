@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+from collections.abc import Sequence
 
 from ...dtype import (
     DType,
@@ -48,6 +49,8 @@ class Dialect:
         prelude_file: the header that defines types and primitive functions.
         function: qualifiers of an inlined function.
         int64_suffix, uint64_suffix: of integer constants.
+        kernel: qualifiers of a function that the host calls.
+        independent: the line before a loop whose turns are independent.
     """
 
     name: str
@@ -55,10 +58,29 @@ class Dialect:
     function: str = "DG_FN"
     int64_suffix: str = "ll"
     uint64_suffix: str = "ull"
+    kernel: str = "DG_KERNEL"
+    independent: str = "DG_INDEPENDENT"
 
     def prelude(self) -> str:
         """The text that stands before printed functions."""
         return "\n".join((_HERE / name).read_text() for name in (self.prelude_file, *HEADERS))
+
+    def reduction(self, plus: Sequence[str], greatest: Sequence[str], bits: Sequence[str]) -> str:
+        """The line before a loop that adds to some variables, keeps the greatest in others, and or-s into the rest.
+
+        It lets a compiler take the elements in any order.
+        """
+        kinds = (("+", plus), ("max", greatest), ("|", bits))
+        clauses = [f"reduction({kind}:{', '.join(names)})" for kind, names in kinds if names]
+        return f"#pragma omp simd {' '.join(clauses)}"
+
+    def load(self, dtype: DType, text: str) -> str:
+        """An element as stored, in the dtype in which it is computed."""
+        return f"dg_from_{SUFFIX[dtype]}({text})" if dtype in (float16, bfloat16) else text
+
+    def store(self, dtype: DType, text: str) -> str:
+        """The reverse of `load`."""
+        return f"dg_to_{SUFFIX[dtype]}({text})" if dtype in (float16, bfloat16) else text
 
     def type_name(self, dtype: DType) -> str:
         """The name of a dtype, as stored."""

@@ -14,6 +14,7 @@ typedef float f32;
 typedef double f64;
 
 #define DG_FN static inline __attribute__((always_inline, unused))
+#define DG_KERNEL __attribute__((visibility("default")))
 /* The iterations of the next loop are independent, though an output may be the same buffer as an input. */
 #ifdef __clang__
 #define DG_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")

@@ -21,10 +21,15 @@ from ...errors import DTypeError
 from .dialect import SUFFIX, Dialect
 from .expression import Expr, compute_dtype, s
 
-__all__ = ["print_expression", "print_function", "trace_scalar"]
+__all__ = ["is_heavy", "print_expression", "print_function", "trace_scalar"]
 
 # Binds weaker than any operator that could stand around it, so it gets parentheses.
 _INFIX = {"+", "-", "*", "/", "<", "<=", ">", ">=", "==", "!=", "&", "|", "^"}
+
+_CHEAP = _INFIX | {
+    "input", "const", "cast", "where", "neg", "abs", "sqrt", "rsqrt", "copysign", "floor", "ceil", "trunc", "round",
+    "not", "~", "sign",
+}  # fmt: skip
 
 
 def trace_scalar(
@@ -44,8 +49,9 @@ def trace_scalar(
 
 
 class _Printer:
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: Dialect, prefix: str = "t") -> None:
         self.dialect = dialect
+        self.prefix = prefix
         self.lines: list[str] = []
         self.names: dict[Any, str] = {}
         self.keys: dict[int, Any] = {}
@@ -102,7 +108,7 @@ class _Printer:
 
     def line(self, e: Expr, text: str) -> str:
         """Put the value on a line of its own; its name."""
-        name = f"t{len(self.names)}"
+        name = f"{self.prefix}{len(self.names)}"
         self.names[self.key(e)] = name
         self.lines.append(f"const {SUFFIX[e.dtype]} {name} = {text};")
         return name
@@ -237,9 +243,14 @@ def _unsigned(dtype: DType) -> str:
     return "u64" if dtype.itemsize == 8 else "u32"
 
 
-def print_expression(dialect: Dialect, e: Expr) -> tuple[list[str], str]:
-    """Lines that name shared values, and the text of the expression."""
-    printer = _Printer(dialect)
+def is_heavy(e: Expr) -> bool:
+    """Whether the expression costs more than arithmetic: an element is worth a thread sooner, and keeping it pays."""
+    return e.op not in _CHEAP or any(is_heavy(a) for a in e.args)
+
+
+def print_expression(dialect: Dialect, e: Expr, prefix: str = "t") -> tuple[list[str], str]:
+    """Lines that name shared values, with names that begin with `prefix`, and the text of the expression."""
+    printer = _Printer(dialect, prefix)
     printer.count(e)
     text = printer.text(e)
     return printer.lines, text

@@ -1,0 +1,371 @@
+"""Prints regions as C functions of one form: ``int name(void **args, i64 begin, i64 end)``.
+
+`args` are the operands of the region, then its results. Without reductions begin .. end are elements, with them rows;
+whoever calls splits the range as it likes. A function reads top to bottom like the program it comes from: one line
+for each op, with the op's name and the place in the user's source.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ...dtype import DType
+from .dialect import SUFFIX, Dialect
+from .expression import Expr, compute_dtype, constant, s
+from .printer import is_heavy, print_expression
+from .regions import Access, Computed, Reduction, RegionPlan
+
+__all__ = ["PrintedRegion", "print_region"]
+
+# Elements that are worth waking a thread for: plain arithmetic, and functions such as exp.
+GRAIN, HEAVY_GRAIN = 65536, 16384
+# Bytes of a row that are kept between two passes, on the stack.
+ROW_BYTES = 32768
+
+
+@dataclasses.dataclass(frozen=True)
+class PrintedRegion:
+    """A function, and how to call it.
+
+    Attributes:
+        text: its definition; the dialect's prelude comes before it.
+        n: of the range to split.
+        grain: the smallest piece of the range that is worth a thread.
+    """
+
+    text: str
+    n: int
+    grain: int
+
+
+def print_region(dialect: Dialect, name: str, plan: RegionPlan) -> PrintedRegion:
+    """The function of that name which computes a region."""
+    writer = _Rows(dialect, plan) if plan.row else _Elements(dialect, plan)
+    text = writer.function(name)
+    heavy = any(isinstance(v, Computed) and is_heavy(v.expression) for v in plan.values)
+    grain = HEAVY_GRAIN if heavy else GRAIN
+    if plan.row:
+        return PrintedRegion(text, plan.n // plan.row, max(1, grain // plan.row))
+    return PrintedRegion(text, plan.n, grain)
+
+
+class _Writer:
+    """Lines of a function, and how values of the region are written in it."""
+
+    def __init__(self, dialect: Dialect, plan: RegionPlan) -> None:
+        self.dialect = dialect
+        self.plan = plan
+        self.lines: list[str] = []
+        self.depth = 1
+        self.values = {v.name: v for v in plan.values}
+        self.computed = {v.name: v for v in plan.values if isinstance(v, Computed)}
+        self.inner = plan.axes[-1]
+
+    def function(self, name: str) -> str:
+        """The whole definition."""
+        self.operands()
+        self.body()
+        head = f"{self.dialect.kernel} int {name}(void **args, i64 begin, i64 end) {{"
+        return "\n".join([head, *self.lines, "    return 0;", "}", ""])
+
+    def body(self) -> None:
+        raise NotImplementedError
+
+    # ---- text -----------------------------------------------------------------------------------
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self.depth + text)
+
+    def open(self, text: str) -> None:
+        self.line(text + " {")
+        self.depth += 1
+
+    def close(self) -> None:
+        self.depth -= 1
+        self.line("}")
+
+    def operands(self) -> None:
+        """Pointers to the operands that are read, and to the results."""
+        for label, a in self.plan.accesses.items():
+            self.line(f"const {SUFFIX[a.dtype]} *const {label}_data = args[{a.index}];")
+        for k, (_, dtype) in enumerate(self.plan.outputs):
+            self.line(f"{SUFFIX[dtype]} *const out{k} = args[{self.plan.n_operands + k}];")
+
+    def offsets(self, axes: Sequence[int], row: str) -> None:
+        """A variable with the offset of each access that moves along the outer `axes`, at the place `row` in them."""
+        moving = {
+            label: a.steps for label, a in self.plan.accesses.items() if any(a.steps[: len(axes)])
+        }
+        if not moving:
+            return
+        for label, steps in list(moving.items()):
+            if all(a == b * size for a, b, size in zip(steps, steps[1:], axes[1:])):
+                self.line(f"const i64 {label}_from = {row} * {steps[len(axes) - 1]};")
+                del moving[label]
+        if not moving:
+            return
+        rest = row
+        terms: dict[str, list[str]] = {label: [] for label in moving}
+        for k in range(len(axes) - 1, -1, -1):
+            place = f"{rest} % {axes[k]}" if k else rest
+            if axes[k] > 1 and any(steps[k] for steps in moving.values()):
+                self.line(f"const i64 at{k} = {place};")
+                for label, steps in moving.items():
+                    if steps[k]:
+                        terms[label].append(f"at{k} * {steps[k]}")
+            if k:
+                self.line(f"const i64 rest{k} = {rest} / {axes[k]};")
+                rest = f"rest{k}"
+        for label, parts in terms.items():
+            self.line(f"const i64 {label}_from = {' + '.join(reversed(parts))};")
+
+    def start(self, label: str, access: Access) -> str:
+        """The pointer to where the current row of an operand begins."""
+        n_outer = len(self.plan.axes) - 1
+        moves = any(access.steps[:n_outer])
+        return f"{label}_data + {label}_from" if moves else f"{label}_data"
+
+    def hoist(self, accesses: Iterable[str]) -> None:
+        """Values of operands that stay the same in the inner loop."""
+        for label in accesses:
+            a = self.plan.accesses[label]
+            text = self.dialect.load(a.dtype, f"*({self.start(label, a)})")
+            self.line(f"const {SUFFIX[compute_dtype(a.dtype)]} {label} = {text};")
+
+    def load(self, label: str, at: str) -> None:
+        """The element of a moving operand at place `at` of the inner loop."""
+        a = self.plan.accesses[label]
+        step = a.steps[-1]
+        index = at if step == 1 else f"{at} * {step}"
+        text = self.dialect.load(a.dtype, f"{label}_row[{index}]")
+        self.line(f"const {SUFFIX[compute_dtype(a.dtype)]} {label} = {text};")
+
+    def define(self, value: Computed) -> None:
+        """The line of one value."""
+        if value.expression.op == "input" and str(value.expression.value) == value.name:
+            return
+        lines, text = print_expression(self.dialect, value.expression, f"{value.name}_")
+        for line in lines:
+            self.line(line)
+        place = _place(value.node)
+        self.line(f"const {SUFFIX[compute_dtype(value.dtype)]} {value.name} = {text};{place}")
+
+    # ---- what is needed --------------------------------------------------------------------------
+
+    def closure(self, targets: Iterable[str], known: set[str]) -> list[Computed]:
+        """The values to compute for `targets`, in order, when `known` ones are there."""
+        needed: set[str] = set()
+        queue = [t for t in targets if t not in known]
+        while queue:
+            name = queue.pop()
+            if name in needed:
+                continue
+            needed.add(name)
+            value = self.values[name]
+            if isinstance(value, Computed):
+                queue += [u for u in value.uses if u not in known]
+        return [v for v in self.computed.values() if v.name in needed]
+
+    def read_by(self, values: Iterable[Computed]) -> list[str]:
+        """Labels of the operands in the expressions of these values, in order."""
+        found: dict[str, None] = {}
+        for v in values:
+            for label in _inputs(v.expression):
+                if label in self.plan.accesses:
+                    found[label] = None
+        return list(found)
+
+
+class _Elements(_Writer):
+    """A region without reductions: one loop over elements, within rows when an operand is spread."""
+
+    def body(self) -> None:
+        names = [name for name, _ in self.plan.outputs]
+        values = self.closure(names, set())
+        labels = self.read_by(values)
+        still = [x for x in labels if not any(self.plan.accesses[x].steps)]
+        static = [x for x in labels if x not in still and not self.plan.accesses[x].steps[-1]]
+        moving = [x for x in labels if self.plan.accesses[x].steps[-1]]
+        self.hoist(still)
+        if len(self.plan.axes) == 1:
+            for x in moving:
+                self.line(f"const {SUFFIX[self.plan.accesses[x].dtype]} *const {x}_row = {x}_data;")
+            self.loop("i", "begin", "end", moving, values, "i")
+            return
+        self.open("for (i64 i = begin; i < end;)")
+        self.line(f"const i64 row = i / {self.inner}, first = i - row * {self.inner};")
+        self.line(
+            f"const i64 left = {self.inner} - first, count = left < end - i ? left : end - i;"
+        )
+        self.offsets(self.plan.axes[:-1], "row")
+        self.hoist(static)
+        for x in moving:
+            a = self.plan.accesses[x]
+            step = "first" if a.steps[-1] == 1 else f"first * {a.steps[-1]}"
+            self.line(f"const {SUFFIX[a.dtype]} *const {x}_row = {self.start(x, a)} + {step};")
+        self.loop("j", "0", "count", moving, values, "i + j")
+        self.line("i += count;")
+        self.close()
+
+    def loop(
+        self, j: str, begin: str, end: str, moving: list[str], values: list[Computed], at: str
+    ) -> None:
+        self.line(self.dialect.independent)
+        self.open(f"for (i64 {j} = {begin}; {j} < {end}; {j}++)")
+        for x in moving:
+            self.load(x, j)
+        for v in values:
+            self.define(v)
+        for k, (name, dtype) in enumerate(self.plan.outputs):
+            self.line(f"out{k}[{at}] = {self.dialect.store(dtype, name)};")
+        self.close()
+
+
+class _Rows(_Writer):
+    """A region with reductions: each row is walked once for each pass."""
+
+    def __init__(self, dialect: Dialect, plan: RegionPlan) -> None:
+        super().__init__(dialect, plan)
+        self.rows = plan.n // plan.row
+        self.inner_values = {v.name for v in plan.values if isinstance(v, Computed) and not v.row}
+        # The targets of each pass: results that it can write, and sources of its reductions.
+        self.targets: list[list[str]] = [[] for _ in range(plan.stages + 1)]
+        for name, _ in plan.outputs:
+            if name in self.inner_values:
+                self.targets[self.values[name].stage].append(name)
+        for v in plan.values:
+            if isinstance(v, Reduction):
+                self.targets[v.stage - 1].append(v.source)
+        self.kept = self.to_keep()
+
+    def to_keep(self) -> set[str]:
+        """Values that two passes need and that cost more than a load: kept in a row on the stack."""
+        passes: dict[str, int] = {}
+        for targets in self.targets:
+            for v in self.closure(targets, set()):
+                if v.name in self.inner_values:
+                    passes[v.name] = passes.get(v.name, 0) + 1
+        found: set[str] = set()
+        room = ROW_BYTES
+        for name, value in self.computed.items():
+            if passes.get(name, 0) > 1 and is_heavy(value.expression):
+                room -= compute_dtype(value.dtype).itemsize * self.plan.row
+                if room >= 0:
+                    found.add(name)
+        return found
+
+    def body(self) -> None:
+        row = self.plan.row
+        for name in sorted(self.kept):
+            self.line(f"{SUFFIX[compute_dtype(self.values[name].dtype)]} {name}_kept[{row}];")
+        self.open("for (i64 row = begin; row < end; row++)")
+        self.offsets(self.plan.axes[:-1], "row")
+        labels = self.read_by(self.computed.values())
+        moving = [x for x in labels if self.plan.accesses[x].steps[-1]]
+        self.hoist(x for x in labels if x not in moving)
+        for x in moving:
+            a = self.plan.accesses[x]
+            self.line(f"const {SUFFIX[a.dtype]} *const {x}_row = {self.start(x, a)};")
+        for k, (name, dtype) in enumerate(self.plan.outputs):
+            if name in self.inner_values:
+                self.line(f"{SUFFIX[dtype]} *const out{k}_row = out{k} + row * {row};")
+        known: set[str] = set()
+        for stage, targets in enumerate(self.targets):
+            for row_value in self.computed.values():
+                if row_value.row and row_value.stage == stage:
+                    self.define(row_value)
+                    known.add(row_value.name)
+            if targets:
+                self.walk(stage, targets, known, moving)
+        for k, (name, dtype) in enumerate(self.plan.outputs):
+            if name not in self.inner_values:
+                self.line(f"out{k}[row] = {self.dialect.store(dtype, name)};")
+        self.close()
+
+    def walk(self, stage: int, targets: list[str], known: set[str], moving: list[str]) -> None:
+        """One pass over the row: its loop, and what its reductions are started and finished with."""
+        sums = [v for v in self.plan.values if isinstance(v, Reduction) and v.stage == stage + 1]
+        loads_kept = {n for n in self.kept if self.values[n].stage < stage}
+        values = self.closure(targets, known | loads_kept)
+        for v in sums:
+            acc = compute_dtype(v.dtype)
+            begin = constant(0, acc) if v.kind == "+" else _least(acc)
+            _, text = print_expression(self.dialect, begin)
+            self.line(f"{SUFFIX[acc]} {v.name} = {text};")
+            if v.kind == "max" and acc.is_floating:
+                self.line(f"int {v.name}_nan = 0;")
+        self.line(
+            self.dialect.reduction(*_accumulators(sums)) if sums else self.dialect.independent
+        )
+        self.open(f"for (i64 j = 0; j < {self.plan.row}; j++)")
+        used = set(self.read_by(values))
+        for x in moving:
+            if x in used:
+                self.load(x, "j")
+        wanted = {u for v in values for u in v.uses} | set(targets)
+        for name in sorted(loads_kept & wanted):
+            self.line(
+                f"const {SUFFIX[compute_dtype(self.values[name].dtype)]} {name} = {name}_kept[j];"
+            )
+        for value in values:
+            self.define(value)
+            if value.name in self.kept and value.stage == stage:
+                self.line(f"{value.name}_kept[j] = {value.name};")
+        for k, (name, dtype) in enumerate(self.plan.outputs):
+            if name in self.inner_values and self.values[name].stage == stage:
+                self.line(f"out{k}_row[j] = {self.dialect.store(dtype, name)};")
+        for v in sums:
+            self.accumulate(v)
+        self.close()
+        for v in sums:
+            if v.kind == "max" and compute_dtype(v.dtype).is_floating:
+                _, nan = print_expression(self.dialect, constant(math.nan, compute_dtype(v.dtype)))
+                self.line(f"{v.name} = {v.name}_nan ? {nan} : {v.name};")
+            known.add(v.name)
+
+    def accumulate(self, v: Reduction) -> None:
+        source = self.values[v.source]
+        acc = compute_dtype(v.dtype)
+        element = Expr("input", compute_dtype(source.dtype), (), v.source)
+        _, text = print_expression(self.dialect, s.cast(element, acc))
+        if v.kind == "+":
+            self.line(f"{v.name} += {text};{_place(v.node)}")
+            return
+        self.line(f"{v.name} = {text} > {v.name} ? {text} : {v.name};{_place(v.node)}")
+        if acc.is_floating:
+            self.line(f"{v.name}_nan |= {text} != {text};")
+
+
+def _accumulators(sums: Sequence[Reduction]) -> tuple[list[str], list[str], list[str]]:
+    """Names of the variables that a loop adds to, takes the greatest of, and joins bits of."""
+    plus = [v.name for v in sums if v.kind == "+"]
+    greatest = [v.name for v in sums if v.kind == "max"]
+    bits = [f"{v.name}_nan" for v in sums if v.kind == "max" and v.dtype.is_floating]
+    return plus, greatest, bits
+
+
+def _least(dtype: DType) -> Expr:
+    """What every element is at least."""
+    if dtype.is_floating:
+        return constant(-math.inf, dtype)
+    bits = 8 * dtype.itemsize
+    return constant(-(2 ** (bits - 1)) if dtype.kind == "i" else 0, dtype)
+
+
+def _inputs(e: Expr) -> list[str]:
+    if e.op == "input":
+        return [str(e.value)]
+    return [name for a in e.args for name in _inputs(a)]
+
+
+def _place(node: Any) -> str:
+    """A comment with the place in the user's source."""
+    span = node.span
+    if span is None:
+        return ""
+    name = os.path.basename(span.file).replace("*/", "")
+    return f"  /* {name}:{span.line} */"

@@ -1,0 +1,344 @@
+"""What a fused region computes, ready to be printed: the loop nest, how each operand is read, what each pass computes.
+
+A region is a graph of elementwise ops, with perhaps reductions over trailing axes. All its *inner* values have one
+number of elements, n; results of reductions, and what is computed from them before they are spread again, are *row*
+values, of which there are n / row length. The elements lie in one order, so reshapes and axes of size one mean nothing
+here; an operand that is broadcast is read with steps of its own::
+
+    add(float32[8, 128, 256], float32[128, 256])      axes 8, 32768; steps (32768, 1) and (0, 1)
+
+A row that is reduced is walked once per pass. Pass k computes what needs the reductions of the passes before it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...dtype import DType
+from ...errors import DuographError
+from ...ir.graph import Graph, GraphNode
+from ...op import Op
+from ...types import TensorType
+from .expression import Expr, compute_dtype, constant, s
+from .kernels import kernel_name, parameter_names
+
+__all__ = [
+    "REDUCTIONS", "VIEWS", "Access", "Computed", "Reduction", "RegionPlan", "expression_of", "per_row",
+    "plan_region", "row_length", "steps_of",
+]  # fmt: skip
+
+# The reductions that a row loop can hold, and ops that change no element of their operand.
+REDUCTIONS = {"reduce_sum": "+", "reduce_max": "max"}
+VIEWS = frozenset({"reshape", "broadcast_to", "identity", "stop_gradient"})
+
+
+class NotPrintable(Exception):
+    """A region whose operands do not fit one loop nest; the caller runs its ops one by one."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Access:
+    """How an operand is read.
+
+    Attributes:
+        index: which operand of the region.
+        dtype: as stored.
+        steps: in elements, per axis of the loop nest, outermost first.
+        per_row: whether it has at most one element for each row.
+    """
+
+    index: int
+    dtype: DType
+    steps: tuple[int, ...]
+    per_row: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Computed:
+    """A value of the region, as an expression over operands and other values, which it names.
+
+    Attributes:
+        name: such as ``exp_3``.
+        node: what it comes from; for comments.
+        expression: rounded to `dtype`.
+        dtype: as stored.
+        row: whether it is a row value.
+        stage: an inner value: the first pass in which it can be computed; a row value: it is known before that pass.
+        uses: names in the expression.
+    """
+
+    name: str
+    node: GraphNode
+    expression: Expr
+    dtype: DType
+    row: bool
+    stage: int
+    uses: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Reduction:
+    """A row value that pass `stage - 1` accumulates from the inner value `source`."""
+
+    name: str
+    node: GraphNode
+    source: str
+    dtype: DType
+    stage: int
+
+    @property
+    def kind(self) -> str:
+        """ "+" or "max"."""
+        return REDUCTIONS[self.node.op.name]
+
+
+@dataclasses.dataclass(frozen=True)
+class RegionPlan:
+    """Everything that a printer needs.
+
+    Attributes:
+        n: inner elements.
+        row: elements of a row; 0 when nothing is reduced.
+        axes: sizes of the loop nest, outermost first; the product is n. With reductions the last axes make up the row.
+        accesses: by the name of the operand in expressions; one operand may be read in several ways.
+        values: in order.
+        outputs: per result of the region, the name of the value and its stored dtype.
+        n_operands: of the region.
+    """
+
+    n: int
+    row: int
+    axes: tuple[int, ...]
+    accesses: Mapping[str, Access]
+    values: tuple[Computed | Reduction, ...]
+    outputs: tuple[tuple[str, DType], ...]
+    n_operands: int
+
+    @property
+    def stages(self) -> int:
+        """Passes over a row."""
+        return 1 + max(
+            (v.stage for v in self.values if isinstance(v, Computed) and not v.row), default=0
+        )
+
+
+def row_length(node: GraphNode, type_: TensorType) -> int:
+    """The number of elements of a row when the node reduces the trailing axes of a tensor of this type, else 0."""
+    axes = node.attributes["axis"]
+    ndim = len(type_.shape)
+    if axes is None or axes == ():
+        axes = tuple(range(ndim))
+    axes = (axes,) if isinstance(axes, int) else axes
+    found = sorted(a % ndim for a in axes) if ndim else []
+    if not found or found != list(range(ndim - len(found), ndim)):
+        return 0
+    return math.prod(type_.shape[found[0] :])
+
+
+def per_row(operand: Sequence[int], shape: Sequence[int], row: int) -> bool:
+    """Whether a value of the shape `operand`, broadcast to `shape`, has one element for each row of `row` elements.
+
+    Examples:
+        >>> from duograph.backend.codegen.regions import per_row
+        >>> per_row((8, 1), (8, 4), 4), per_row((4,), (8, 4), 4), per_row((8, 1, 1), (8, 2, 2), 4)
+        (True, False, True)
+    """
+    if math.prod(operand) * row != math.prod(shape):
+        return False
+    return steps_of(operand, shape) == [(math.prod(operand), 1), (row, 0)]
+
+
+def steps_of(operand: Sequence[int], shape: Sequence[int]) -> list[tuple[int, int]]:
+    """Axes of `shape`, outermost first, as (size, step in elements of the operand), as few as possible.
+
+    Examples:
+        >>> from duograph.backend.codegen.regions import steps_of
+        >>> steps_of((3, 4), (2, 3, 4)), steps_of((2, 3, 4), (2, 3, 4)), steps_of((2, 1), (2, 3))
+        ([(2, 0), (12, 1)], [(24, 1)], [(2, 1), (3, 0)])
+    """
+    padded = (1,) * (len(shape) - len(operand)) + tuple(operand)
+    found: list[tuple[int, int]] = []
+    step = 1
+    for own, size in zip(reversed(padded), reversed(shape)):
+        if size == 1:
+            continue
+        own_step = 0 if own == 1 else step
+        step *= own
+        if found:
+            inner_size, inner_step = found[-1]
+            if own_step == inner_step * inner_size:
+                found[-1] = (inner_size * size, inner_step)
+                continue
+        found.append((size, own_step))
+    return found[::-1] or [(1, 0)]
+
+
+def expression_of(
+    op: Op, operands: Sequence[Expr], attributes: Mapping[str, Any], result: DType
+) -> Expr:
+    """The value of an elementwise op, rounded to `result`, as the op's own kernel computes it."""
+    assert op.scalar_rule is not None
+    real = operands[-1].dtype
+    parameters = parameter_names(op)
+    values = {
+        k: constant(v, real) if k in parameters and isinstance(v, (int, float)) else v
+        for k, v in attributes.items()
+    }
+    return s.cast(op.scalar_rule(s, *operands, **values), result)
+
+
+def is_elementwise(node: GraphNode, types: Sequence[Any]) -> bool:
+    """Whether the op's `scalar` slot says all of what the node computes."""
+    op = node.op
+    if op.scalar_rule is None or op.variadic or None in node.operands or not node.single:
+        return False
+    dtypes = [types[i].dtype for i in node.operands if i is not None]
+    dtypes.append(types[node.results[0]].dtype)
+    if any(d.is_complex for d in dtypes) or kernel_name(op, dtypes[:-1], node.attributes) is None:
+        return False
+    return not parameter_names(op) or all(d.is_floating for d in dtypes[op.promote_from : -1])
+
+
+class _Planner:
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.types: list[Any] = list(graph.types)
+        self.accesses: dict[Any, tuple[str, int, bool, list[tuple[int, int]]]] = {}
+        self.values: list[Computed | Reduction] = []
+        self.names: dict[int, str] = {}
+        self.literals: dict[int, Expr] = {}
+        self.known: dict[str, Computed | Reduction] = {}
+        sizes: list[int] = [self.types[r].size for node in graph.nodes for r in node.results]
+        self.row = 0
+        for node in graph.nodes:
+            if node.op.name in REDUCTIONS:
+                type_ = self.types[node.operands[0] or 0]
+                self.row = row_length(node, type_)
+                sizes.append(type_.size)
+        self.n = max(sizes)
+
+    def is_row(self, type_: TensorType) -> bool:
+        return self.row != 0 and type_.size != self.n
+
+    def read(self, i: int, shape: tuple[int, ...], row: bool) -> tuple[Expr, str | None]:
+        """Operand i of the region where a value of this shape is computed."""
+        literal = self.literals.get(i)
+        if literal is not None:
+            return literal, None
+        type_ = self.types[i]
+        name = self.names.get(i)
+        if name is not None:
+            made = self.known[name]
+            if self.is_row(type_) and not row and not per_row(type_.shape, shape, self.row):
+                raise NotPrintable("a row value that is spread along other axes")
+            return Expr("input", compute_dtype(made.dtype), (), name), name
+        steps = steps_of(type_.shape, shape)
+        key = (i, row, tuple(steps))
+        found = self.accesses.get(key)
+        if found is None:
+            others = sum(k[0] == i for k in self.accesses)
+            label = f"x{i}" + (f"_{others}" if others else "")
+            found = self.accesses[key] = (label, i, row, steps)
+        return Expr("input", compute_dtype(type_.dtype), (), found[0]), None
+
+    def add(self, node: GraphNode) -> None:
+        op, attributes = node.op, node.attributes
+        (result,) = node.results
+        type_ = self.types[result]
+        if op.name == "fill":
+            self.literals[result] = constant(attributes["value"], type_.dtype)
+            return
+        if op.name == "constant":
+            self.literals[result] = constant(attributes["value"].array.item(), type_.dtype)
+            return
+        name = f"{op.name}_{result}"
+        operands = [i for i in node.operands if i is not None]
+        made: Computed | Reduction
+        if op.name in REDUCTIONS:
+            source = self.types[operands[0]]
+            expr, used = self.read(operands[0], source.shape, False)
+            if used is None:  # an operand of the region: it gets a name
+                used = f"{name}_of"
+                self.enter(Computed(used, node, expr, source.dtype, False, 0, ()))
+            made = Reduction(name, node, used, type_.dtype, self.known[used].stage + 1)
+        else:
+            row = self.is_row(type_)
+            shape = type_.shape if op.name != "reshape" else self.types[operands[0]].shape
+            read = [self.read(i, shape, row) for i in operands]
+            uses = tuple(dict.fromkeys(u for _, u in read if u is not None))
+            exprs = [e for e, _ in read]
+            if op.name in VIEWS:
+                expression = exprs[0]
+            else:
+                expression = expression_of(op, exprs, attributes, type_.dtype)
+            stage = max((self.known[u].stage for u in uses), default=0)
+            made = Computed(name, node, expression, type_.dtype, row, stage, uses)
+        self.names[result] = name
+        self.enter(made)
+
+    def enter(self, made: Computed | Reduction) -> None:
+        self.values.append(made)
+        self.known[made.name] = made
+
+    def axes(self) -> tuple[int, ...]:
+        """The loop nest into which every access fits: cut where any of them is cut."""
+        cuts = {self.n, 1}
+        if self.row:
+            cuts.add(self.row)
+        for _, _, row, steps in self.accesses.values():
+            unit = self.row if row else 1
+            for size, _ in reversed(steps[1:]):
+                unit *= size
+                cuts.add(unit)
+        if any(1 < cut < self.row for cut in cuts):
+            raise NotPrintable("operands that are spread inside of a row that is reduced")
+        ordered = sorted(cuts, reverse=True)
+        for big, small in itertools.pairwise(ordered):
+            if small == 0 or big % small:
+                raise NotPrintable("operands that are spread along axes which do not fit together")
+        return tuple(big // small for big, small in itertools.pairwise(ordered)) or (1,)
+
+    def plan(self) -> RegionPlan:
+        for node in self.graph.nodes:
+            self.add(node)
+        axes = self.axes()
+        accesses = {}
+        for label, i, row, steps in self.accesses.values():
+            accesses[label] = Access(i, self.types[i].dtype, self.spread(axes, steps, row), row)
+        outputs = tuple([(self.names[i], self.types[i].dtype) for i in self.graph.outputs])
+        return RegionPlan(
+            self.n, self.row, axes, accesses, tuple(self.values), outputs, self.graph.n_params
+        )
+
+    def spread(
+        self, axes: tuple[int, ...], steps: list[tuple[int, int]], row: bool
+    ) -> tuple[int, ...]:
+        """Steps on the axes of the nest of what has these steps on its own."""
+        found = []
+        unit = self.n
+        for size in axes:
+            unit //= size  # one step along this axis moves so many inner elements
+            distance = unit
+            if row:
+                if unit % self.row:
+                    found.append(0)  # inside a row
+                    continue
+                distance = unit // self.row
+            offset = 0
+            for own_size, own_step in reversed(steps):
+                offset += distance % own_size * own_step
+                distance //= own_size
+            found.append(offset)
+        return tuple(found)
+
+
+def plan_region(graph: Graph) -> RegionPlan | None:
+    """The plan of a region, or None when its operands do not fit one loop nest or its ops have no scalar form."""
+    try:
+        return _Planner(graph).plan()
+    except (NotPrintable, DuographError):
+        return None

@@ -1,0 +1,322 @@
+"""Groups nodes that one generated kernel can compute into `region` nodes.
+
+Elementwise ops join the regions of their operands, reductions over trailing axes close rows, and what is
+computed from a row joins it:
+
+    %3 = reduce_max(%0)                         %8 = region(%0, body=graph(%0) {
+    %4 = sub(%0, %3)                                   %1 = reduce_max(%0)
+    %5 = exp(%4)                ->                     ...
+    %6 = reduce_sum(%5)                                return %5 })
+    %7 = div(%5, %6)
+
+Every node has a level: that of its operands when it joins their region, else one more than theirs. Nodes of one
+region have one level, so two regions never wait for each other. A value that is needed outside its region becomes one
+of its results.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..backend.codegen.regions import REDUCTIONS, VIEWS, is_elementwise, per_row, row_length
+from ..ir.control import region
+from ..ir.graph import Graph, GraphNode, live_nodes
+from ..types import TensorType
+from .subgraphs import HOLDERS, Done, mapped
+
+__all__ = ["fuse"]
+
+# Nodes, operands and results of one region: what a compiler still takes in milliseconds.
+MAX_NODES = 64
+MAX_POINTERS = 32
+# Elements of a row that one thread reduces, and how few rows are enough for several threads.
+MAX_ROW = 65536
+MIN_ROW = 8
+FEW_ROWS = 64
+SMALL = 32768
+# Ops whose result is their operand's bytes.
+_ALIASES = frozenset({"reshape", "identity", "stop_gradient"})
+
+
+@dataclasses.dataclass(eq=False)
+class _Region:
+    """Nodes that belong together.
+
+    Attributes:
+        level: of all of them.
+        n: elements of inner values.
+        row: elements of a row, 0 while nothing is reduced.
+        nodes: their positions in the graph.
+    """
+
+    level: int
+    n: int
+    row: int = 0
+    nodes: list[int] = dataclasses.field(default_factory=list)
+    merged: _Region | None = None
+
+    def found(self) -> _Region:
+        """The region that this one has become part of."""
+        here = self
+        while here.merged is not None:
+            here = here.merged
+        return here
+
+
+def fuse(graph: Graph, done: Done | None = None) -> Graph:
+    """The graph with its fusable nodes in regions, and so the graphs that its nodes hold."""
+    done = {} if done is None else done
+    return _Fusion(graph, done).result()
+
+
+class _Fusion:
+    def __init__(self, graph: Graph, done: Done) -> None:
+        self.graph = graph
+        self.done = done
+        self.types: Sequence[Any] = graph.types
+        self.home: dict[int, _Region] = {}  # of a node, by position
+        self.maker: dict[int, int] = {}  # position of the node that makes a value
+        self.level: dict[int, int] = {}  # of nodes that are in no region, by position
+        self.literals: set[int] = set()  # values that every region writes as numbers
+        self.regions: list[_Region] = []
+
+    # ---- grouping -----------------------------------------------------------------------------
+
+    def group(self) -> None:
+        for at, node in enumerate(self.graph.nodes):
+            for r in node.results:
+                self.maker[r] = at
+            if self.is_literal(node):
+                self.literals.add(node.results[0])
+                self.level[at] = 0
+                continue
+            shape = self.fits(node)
+            if shape is None:
+                self.level[at] = 1 + max((self.level_of(i) for i in node.operands), default=-1)
+                continue
+            self.join(at, node, *shape)
+
+    def is_literal(self, node: GraphNode) -> bool:
+        name = node.op.name
+        if name == "constant":
+            array = node.attributes["value"].array
+            return array.size == 1 and array.dtype.kind in "biuf"
+        return name == "fill" and self.types[node.results[0]].dtype.kind in "biuf"
+
+    def fits(self, node: GraphNode) -> tuple[int, int] | None:
+        """The elements and the row length of a loop that could hold the node, or None."""
+        name = node.op.name
+        if name in REDUCTIONS:
+            type_, result = self.types[node.operands[0] or 0], self.types[node.results[0]]
+            row = row_length(node, type_)
+            if type_.dtype.is_complex or result.dtype.is_complex or not MIN_ROW <= row <= MAX_ROW:
+                return None
+            if type_.size // row < FEW_ROWS and type_.size > SMALL:
+                return None
+            return type_.size, row
+        type_ = self.types[node.results[0]] if node.single else None
+        if not isinstance(type_, TensorType) or type_.size == 0:
+            return None
+        if type_.dtype.is_complex if name in VIEWS else not is_elementwise(node, self.types):
+            return None
+        return type_.size, 0
+
+    def level_of(self, i: int | None) -> int:
+        """The level after which a value is there."""
+        at = None if i is None else self.maker.get(i)
+        if at is None:
+            return -1
+        home = self.home.get(at)
+        return self.level[at] if home is None else home.found().level
+
+    def join(self, at: int, node: GraphNode, n: int, row: int) -> None:
+        """Put a node into the region of an operand, or into a new one."""
+        candidates: list[_Region] = []
+        level = 0
+        for i in node.operands:
+            if i is None or i in self.literals:
+                continue
+            maker = self.maker.get(i)
+            home = self.home[maker].found() if maker in self.home else None
+            if home is not None and self.matches(home, node, i, n, row):
+                if home not in candidates:
+                    candidates.append(home)
+            else:
+                level = max(level, self.level_of(i) + 1)
+        level = max([level, *(g.level for g in candidates)])
+        chosen = [g for g in candidates if g.level == level]
+        rows = {g.row for g in chosen if g.row} | ({row} if row else set())
+        if (
+            len(rows) > 1
+            or sum(len(g.nodes) for g in chosen) >= MAX_NODES
+            or not self.agree(chosen, node, n)
+        ):
+            chosen = []
+            level = 1 + max(
+                (self.level_of(i) for i in node.operands if i not in self.literals), default=-1
+            )
+        if not chosen:
+            made = _Region(level, n, row)
+            self.regions.append(made)
+            chosen = [made]
+        first = chosen[0]
+        for other in chosen[1:]:
+            first.nodes += other.nodes
+            first.row = first.row or other.row
+            other.merged = first
+        if rows:
+            first.row = rows.pop()
+        first.nodes.append(at)
+        self.home[at] = first
+
+    def matches(self, home: _Region, node: GraphNode, i: int, n: int, row: int) -> bool:
+        """Whether the node can use the value i of a region inside of it."""
+        value = self.types[i]
+        if row:  # a reduction: of an inner value
+            return home.n == n and value.size == n and home.row in (0, row) and n != n // row
+        if home.n == n and value.size == n:
+            return True
+        if not home.row:
+            return False
+        if n == home.n:  # a row value spread over its row
+            return per_row(value.shape, self.shape(node), home.row)
+        return n * home.row == home.n and value.size == n  # from row value to row value
+
+    def shape(self, node: GraphNode) -> tuple[int, ...]:
+        """The shape along which the node reads its operands."""
+        if node.op.name == "reshape":
+            found: tuple[int, ...] = self.types[node.operands[0] or 0].shape
+        else:
+            found = self.types[node.results[0]].shape
+        return found
+
+    def agree(self, chosen: list[_Region], node: GraphNode, n: int) -> bool:
+        """Whether regions can become one: same elements, and pointers enough."""
+        if len({g.n for g in chosen}) > 1:
+            return False
+        read: set[int | None] = set(node.operands)
+        for g in chosen:
+            for at in g.nodes:
+                read.update(self.graph.nodes[at].operands)
+        return len(read) <= MAX_POINTERS
+
+    # ---- the new graph ------------------------------------------------------------------------
+
+    def result(self) -> Graph:
+        self.group()
+        graph, nodes = self.graph, self.graph.nodes
+        live = [g for g in self.regions if g.merged is None and self.pays(g)]
+        member: dict[int, _Region] = {at: g for g in live for at in g.nodes}
+        owner = dict(member)
+        if not live and not any(node.op.name in HOLDERS for node in nodes):
+            return graph
+        used_outside = set(graph.outputs)
+        for at, node in enumerate(nodes):
+            for i in node.operands:
+                if (
+                    i is not None
+                    and i in self.maker
+                    and member.get(at) is not member.get(self.maker[i], at)
+                ):
+                    used_outside.add(i)
+        for at in range(len(nodes) - 1, -1, -1):
+            node = nodes[at]
+            if at in owner and node.op.name in _ALIASES and node.results[0] in used_outside:
+                # the same bytes under another shape: no result of the region, but a name for one
+                used_outside.discard(node.results[0])
+                used_outside.add(node.operands[0] or 0)
+                del owner[at]
+        made = [self.body(g, used_outside) for g in live]
+        by_region = {id(g): m for g, m in zip(live, made)}
+        ordered: list[GraphNode] = []
+        for key in self.order(owner, member):
+            if isinstance(key, int):
+                ordered.append(self.inner(nodes[key]))
+            else:
+                ordered.append(by_region[id(key)])
+        return Graph(graph.n_params, list(graph.types), ordered, graph.outputs, graph.single)
+
+    def inner(self, node: GraphNode) -> GraphNode:
+        if node.op.name not in HOLDERS:
+            return node
+        attributes = mapped(node.attributes, lambda g: fuse(g, self.done), self.done)
+        return dataclasses.replace(node, attributes=attributes)
+
+    def pays(self, g: _Region) -> bool:
+        """Whether a kernel of its own is better than those that are there: it saves at least one of them."""
+        work = [at for at in g.nodes if self.graph.nodes[at].op.name not in VIEWS]
+        return len(work) > 1
+
+    def body(self, g: _Region, used_outside: set[int]) -> GraphNode:
+        """The `region` node of a group."""
+        nodes = [self.graph.nodes[at] for at in sorted(g.nodes)]
+        outputs = tuple([r for node in nodes for r in node.results if r in used_outside])
+        nodes = live_nodes(nodes, set(outputs))
+        own = {r for node in nodes for r in node.results}
+        operands: list[int] = []
+        literals: list[int] = []
+        for node in nodes:
+            for i in node.operands:
+                if i is None or i in own or i in operands or i in literals:
+                    continue
+                (literals if i in self.literals else operands).append(i)
+        number: dict[int | None, int] = {i: k for k, i in enumerate(operands)}
+        types: list[Any] = [self.types[i] for i in operands]
+        made: list[GraphNode] = []
+        for node in [*(self.graph.nodes[self.maker[i]] for i in literals), *nodes]:
+            for r in node.results:
+                number[r] = len(types)
+                types.append(self.types[r])
+            ids = tuple([None if i is None else number[i] for i in node.operands])
+            results = tuple([number[r] for r in node.results])
+            made.append(dataclasses.replace(node, operands=ids, results=results))
+        body = Graph(
+            len(operands), types, made, tuple([number[r] for r in outputs]), len(outputs) == 1
+        )
+        return GraphNode(
+            region, tuple(operands), {"body": body}, outputs, len(outputs) == 1, nodes[-1].span
+        )
+
+    def order(self, owner: dict[int, _Region], member: dict[int, _Region]) -> list[int | _Region]:
+        """Nodes and regions so that operands come first, else in the order of the graph; effects keep theirs.
+
+        `member` says which region computes a value for itself, though a node of its own may compute it too.
+        """
+        nodes = self.graph.nodes
+        unit: Callable[[int], Any] = lambda at: owner.get(at, at)  # noqa: E731
+        last: dict[Any, int] = {}
+        for at in range(len(nodes)):
+            last[unit(at)] = at
+        waits: dict[Any, set[Any]] = {u: set() for u in last}
+        effect: int | None = None
+        for at, node in enumerate(nodes):
+            here = unit(at)
+            for i in node.operands:
+                if i is not None and i in self.maker:
+                    before = unit(self.maker[i])
+                    if before is not here and member.get(self.maker[i]) is not here:
+                        waits[here].add(before)
+            if node.effects:
+                if effect is not None:
+                    waits[here].add(effect)
+                effect = at
+        followers: dict[Any, list[Any]] = {u: [] for u in last}
+        for u, before in waits.items():
+            for b in before:
+                followers[b].append(u)
+        ready = [(last[u], u) for u, before in waits.items() if not before]
+        heapq.heapify(ready)
+        found: list[int | _Region] = []
+        left = {u: len(before) for u, before in waits.items()}
+        while ready:
+            _, u = heapq.heappop(ready)
+            found.append(u)
+            for f in followers[u]:
+                left[f] -= 1
+                if not left[f]:
+                    heapq.heappush(ready, (last[f], f))
+        assert len(found) == len(last), "fusion: regions wait for each other"
+        return found

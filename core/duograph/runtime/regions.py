@@ -1,0 +1,133 @@
+"""Compiles the fused regions of a program, all at once: what levels above O0 add to lowering."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .. import passes
+from ..backend import registry
+from ..backend.codegen.regions import REDUCTIONS, VIEWS, is_elementwise
+from ..backend.protocol import Backend
+from ..ir.builder import expand
+from ..ir.graph import Graph, GraphNode
+from ..passes.fusion import fuse
+from ..passes.subgraphs import HOLDERS, Done, mapped
+from ..types import Device
+from .lower import kernel
+
+__all__ = ["compiled_regions"]
+
+Call = Callable[..., Any]
+_COMMENT = re.compile(r"  # [^\n]*")
+
+
+def compiled_regions(
+    graph: Graph, device: Device, watch: passes.Watch | None = None
+) -> tuple[Graph, Mapping[Graph, Call]]:
+    """The graph with its fusable nodes in regions, and a call for the body of each that the backend compiled.
+
+    A graph without regions, and any graph where the backend has no compiler, comes back as it is.
+    """
+    backend = registry.backend(device.name)
+    if backend.compiles(device.index) is not None:
+        return graph, {}
+    graph = passes.run(_Expansion(backend, device).expanded(graph))
+    graph = fuse(graph)
+    if watch is not None:
+        watch("fuse", graph)
+    bodies: dict[str, list[Graph]] = {}
+    _collect(graph, bodies, set())
+    found: dict[Graph, Call] = {}
+    calls = backend.compile([same[0] for same in bodies.values()], device.index) if bodies else []
+    for same, call in zip(bodies.values(), calls, strict=True):
+        if not isinstance(call, str):
+            found.update(dict.fromkeys(same, call))
+    return graph, found
+
+
+def _collect(graph: Graph, bodies: dict[str, list[Graph]], seen: set[Graph]) -> None:
+    """Bodies of regions by what they compute, those in the graphs inside included."""
+    if graph in seen:
+        return
+    seen.add(graph)
+    for node in graph.nodes:
+        if node.op.name == "region":
+            body: Graph = node.attributes["body"]
+            bodies.setdefault(_COMMENT.sub("", str(body)), []).append(body)
+        elif node.op.name in HOLDERS:
+            for inner in node.graphs:
+                _collect(inner, bodies, seen)
+            target = node.attributes.get("target")
+            if target is not None and target.graph is not None:
+                _collect(target.graph, bodies, seen)
+
+
+class _Expansion:
+    """Composites that the backend has no kernel for become their bodies, so that these can be fused."""
+
+    def __init__(self, backend: Backend, device: Device) -> None:
+        self.backend = backend
+        self.device = device
+        self.claims: dict[Any, bool] = {}
+        self.done: Done = {}
+
+    def expanded(self, graph: Graph) -> Graph:
+        types: list[Any] = list(graph.types)
+        nodes: list[GraphNode] = []
+        number: dict[Any, Any] = dict(enumerate(range(len(types))))
+        self.append(graph.nodes, types, nodes, number)
+        outputs = tuple([number[i] for i in graph.outputs])
+        return Graph(graph.n_params, types, nodes, outputs, graph.single)
+
+    def append(
+        self, source: Any, types: list[Any], nodes: list[GraphNode], number: dict[Any, Any]
+    ) -> None:
+        """Append nodes whose values have these numbers in the new graph; `number` learns what stands for results."""
+        number[None] = None
+        for node in source:
+            operands = tuple([number[i] for i in node.operands])
+            if node.op.name in HOLDERS:
+                attributes = mapped(node.attributes, self.expanded, self.done)
+                node = dataclasses.replace(node, attributes=attributes)
+            elif not self.stays(node, operands, number, types):
+                kinds = tuple([None if i is None else types[i] for i in operands])
+                body = passes.run(expand(node.op, kinds, node.attributes))
+                inner: dict[Any, Any] = dict(enumerate(i for i in operands if i is not None))
+                spanned = [dataclasses.replace(n, span=node.span) for n in body.nodes]
+                for i, t in enumerate(body.types):
+                    if i >= body.n_params:
+                        inner[i] = len(types)
+                        types.append(t)
+                self.append(spanned, types, nodes, inner)
+                for r, out in zip(node.results, body.outputs):
+                    number[r] = inner[out]
+                continue
+            results = tuple([number[r] for r in node.results])
+            nodes.append(dataclasses.replace(node, operands=operands, results=results))
+
+    def stays(
+        self, node: GraphNode, operands: Any, number: Mapping[Any, Any], types: list[Any]
+    ) -> bool:
+        """Whether the node is a primitive, or something that a region or a kernel computes as it is."""
+        op = node.op
+        if op.body is None and op.decompose_rule is None:
+            return True
+        if op.name in REDUCTIONS or op.name in VIEWS or op.graph_only:
+            return True
+        kinds = tuple([None if i is None else types[i] for i in operands])
+        if op.scalar_rule is not None and node.single:
+            result = types[number[node.results[0]]]
+            alone = dataclasses.replace(
+                node, operands=tuple(range(len(kinds))), results=(len(kinds),)
+            )
+            if None not in kinds and is_elementwise(alone, [*kinds, result]):
+                return True
+        key = (op, kinds, op.key(kinds, node.attributes))
+        found = self.claims.get(key)
+        if found is None:
+            call = kernel(self.backend, op, kinds, node.attributes, self.device)
+            found = self.claims[key] = call is not None
+        return found
