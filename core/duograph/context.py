@@ -63,11 +63,13 @@ class Settings:
     jit_level: str = _field("", keyed=True, allowed=("", "O0", "O1", "O2"))
     jit_config: Any = _field(None, keyed=True)
     jit_syntax_level: int = _field(LAX, keyed=True, allowed=(STRICT, COMPATIBLE, LAX))
+    save_graphs: int = _field(0, allowed=(0, 1, 2, 3))
+    save_graphs_path: str = _field(".")
 
 
 # Names that MindSpore scripts set and that have no meaning here.
 _RECORDED: dict[str, Any] = {
-    "save_graphs": False, "save_graphs_path": ".", "enable_graph_kernel": False,
+    "enable_graph_kernel": False,
     "graph_kernel_flags": "", "reserve_class_name_in_scope": True, "max_call_depth": 1000,
     "max_device_memory": "1024GB", "mempool_block_size": "1GB", "variable_memory_max_size": "30GB",
     "enable_auto_mixed_precision": False, "auto_tune_mode": "NO_TUNE", "check_bprop": False,
@@ -106,6 +108,9 @@ def _read_environment() -> None:
         settings.mode = _check("mode", names[mode.upper()])
     # MindSpore's name of the switch is known too
     settings.jit = "0" not in (os.environ.get("DUOGRAPH_JIT"), os.environ.get("MS_JIT"))
+    dump = os.environ.get("DUOGRAPH_DUMP")
+    if dump:
+        settings.save_graphs, settings.save_graphs_path = 2, dump
 
 
 def set_context(**kwargs: Any) -> None:
@@ -122,9 +127,12 @@ def set_context(**kwargs: Any) -> None:
             ``"on"``.
         jit: False runs every compiled function line by line, so that breakpoints work everywhere.
         stale_captures, jit_level, jit_config, jit_syntax_level: options of compiled functions.
+        save_graphs: write the graphs of functions that are compiled from now on as text: 0 none, 1 as read and as
+            run, 2 or True after every pass too, 3 with drawings for Graphviz.
+        save_graphs_path: the folder to write them to; each compilation makes one inside it.
 
-    Options of MindSpore that mean nothing here (``save_graphs`` and its like) are recorded and can
-    be read back.
+    Options of MindSpore that mean nothing here (``enable_graph_kernel`` and its like) are recorded
+    and can be read back.
 
     Raises:
         ValueError: an unknown option, or a value outside those allowed; nothing is changed then.
@@ -188,6 +196,14 @@ def _check(key: str, value: Any) -> Any:
                 f"set_context: got device_id={value!r}; wanted an int of 0 or more"
             )
         return value
+    if key == "save_graphs_path":
+        if not isinstance(value, str) or not value:
+            raise ArgumentValueError(
+                f"set_context: got save_graphs_path={value!r}; wanted the name of a folder"
+            )
+        return value
+    if key == "save_graphs" and isinstance(value, bool):
+        return 2 if value else 0
     if key == "jit_syntax_level" and isinstance(value, str):
         value = {"STRICT": STRICT, "COMPATIBLE": COMPATIBLE, "LAX": LAX}.get(value, value)
     allowed = _FIELDS[key].metadata["allowed"]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import passes
 from ..autodiff.tape import GraphPlan, Node, Output, active, edge_of
 from ..backend import registry
 from ..errors import ArgumentError, DeviceError, UnsupportedSyntaxError
@@ -18,6 +19,7 @@ from ..frontend.external import seen
 from ..frontend.spans import chain_of
 from ..frontend.trace import Restart, Trace
 from ..ir.builder import GraphTensor
+from ..ir.dump import dump_of
 from ..ir.graph import Graph
 from ..ir.values import HostValue
 from ..op import staging, thread_state
@@ -115,7 +117,8 @@ class Program:
         ]
         self.seconds = 0.0
         self.hits = 0
-        self.run = lower(graph, device)
+        self.dump = dump_of(name)
+        self.run = lower(graph, device, None if self.dump is None else self.dump.watch())
         self._plans: dict[tuple[bool, ...], Any] = {}
         kinds = [k for k, _ in inputs]
         self.simple = (
@@ -269,7 +272,11 @@ class Program:
         if made is None:
             plan = GraphPlan(self.graph, wanted, self.device, self.name)
             lin = plan.full
-            kernel = lower(lin.forward, self.device)
+            watch = None
+            if self.dump is not None:
+                watch = self.dump.watch("forward")
+                passes.run(lin.backward, self.dump.watch("backward"))  # the tape lowers it at first use
+            kernel = lower(lin.forward, self.device, watch)
             n = self.graph.n_params
             positions = {i: n + k for k, i in reversed(list(enumerate(lin.forward.outputs)))}
             where = [i if i < n else positions[i] for i in lin.residuals]

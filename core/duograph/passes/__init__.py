@@ -11,13 +11,16 @@ from collections.abc import Callable
 from .. import context
 from ..ir.graph import Graph
 from ..ir.verify import verify
-from . import folding, inline  # their rules are applied in the walk of `simplify`
+from . import extensions, folding, inline  # their rules are applied in the walk of `simplify`
 from .common_subexpressions import merge_common_subexpressions
 from .dead_code import remove_dead_code
 from .simplify import simplify
 from .subgraphs import HOLDERS
 
-__all__ = ["PIPELINE", "run"]
+__all__ = ["PIPELINE", "Watch", "run"]
+
+# Sees a graph, and what was done to it last.
+Watch = Callable[[str, Graph], None]
 
 PIPELINE: tuple[Callable[[Graph], Graph], ...] = (
     simplify,
@@ -26,18 +29,29 @@ PIPELINE: tuple[Callable[[Graph], Graph], ...] = (
 )
 
 
-def run(graph: Graph) -> Graph:
-    """The graph after all passes. A graph of one node is left as it is.
+def run(graph: Graph, watch: Watch | None = None) -> Graph:
+    """The graph after all passes, those of plugins last. A graph of one node is left as it is.
 
-    With `set_context(debug=True)` the verifier looks at the graph before the first and after each pass.
+    With `set_context(debug=True)` the verifier looks at the graph before the first and after each pass; it always looks
+    after those of plugins. `watch` sees the graph as it came, after each pass, and as it is done.
     """
     checked = verify if context.settings.debug else _unchecked
-    checked(graph)
+    watch = watch or _unseen
+    watch("read", checked(graph))
     if len(graph.nodes) > 1 or any(node.op.name in HOLDERS for node in graph.nodes):
         for step in PIPELINE:
             graph = checked(step(graph))
+            watch(step.__name__, graph)
+        for plugin, step in extensions.plugin_passes():
+            graph = extensions.apply(plugin, step, graph)
+            watch(f"{plugin}.{extensions.name_of(step)}", graph)
+    watch("done", graph)
     return graph
 
 
 def _unchecked(graph: Graph) -> Graph:
     return graph
+
+
+def _unseen(what: str, graph: Graph) -> None:
+    pass

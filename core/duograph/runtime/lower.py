@@ -108,9 +108,11 @@ class _Lowering:
         return slots
 
 
-def lower(graph: Graph, device: Device) -> Callable[..., Any]:
-    """A callable from parameter handles to result handle(s) of this graph on `device`."""
-    return lower_closed(passes.run(graph), device)
+def lower(
+    graph: Graph, device: Device, watch: passes.Watch | None = None
+) -> Callable[..., Any]:
+    """A callable from parameter handles to result handle(s) of this graph on `device`; `watch` sees the passes."""
+    return lower_closed(passes.run(graph, watch), device)
 
 
 def lower_closed(graph: Graph, device: Device) -> Callable[..., Any]:
