@@ -24,6 +24,7 @@ from ...dtype import (
     uint32,
     uint64,
 )  # fmt: skip
+from .pruning import pruned
 
 __all__ = ["C", "Dialect", "HEADERS", "SUFFIX"]
 
@@ -64,6 +65,11 @@ class Dialect:
     def prelude(self) -> str:
         """The text that stands before printed functions."""
         return "\n".join((_HERE / name).read_text() for name in (self.prelude_file, *HEADERS))
+
+    def prelude_for(self, text: str) -> str:
+        """The part of the prelude that a text without complex numbers uses."""
+        headers = "\n".join((_HERE / name).read_text() for name in HEADERS if name != "complex.h")
+        return (_HERE / self.prelude_file).read_text() + pruned(headers, text)
 
     def reduction(self, plus: Sequence[str], greatest: Sequence[str], bits: Sequence[str]) -> str:
         """The line before a loop that adds to some variables, keeps the greatest in others, and or-s into the rest.

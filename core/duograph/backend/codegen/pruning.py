@@ -1,0 +1,109 @@
+"""Leaves of the shared headers only what a text uses: a compiler reads the rest in as long as it takes for the kernel.
+
+The headers hold three things: functions (``DG_FN ... {``), macros, and lines that instantiate macros which define functions.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from collections.abc import Iterator
+
+__all__ = ["pruned"]
+
+_WORD = re.compile(r"\w+")
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_MACRO = re.compile(r"#define (\w+)(?:\(([^)]*)\))?")
+_DEFINED = re.compile(r"DG_FN \w+ (\w[\w#]*)\(")
+_USE = re.compile(r"\b(DG_\w+)\(([^()]*)\)")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Item:
+    """A piece of a header: the names that it defines, the words that it uses, its text."""
+
+    names: frozenset[str]
+    words: frozenset[str]
+    text: str
+
+
+def pruned(headers: str, text: str) -> str:
+    """The pieces of `headers` that `text` needs, in order."""
+    items = _items(headers)
+    needed = set(_WORD.findall(text))
+    kept: set[int] = set()
+    for at in range(len(items) - 1, -1, -1):  # everything is defined before it is used
+        item = items[at]
+        if not needed.isdisjoint(item.names):
+            kept.add(at)
+            needed |= item.words
+    return "\n".join(items[at].text for at in sorted(kept)) + "\n"
+
+
+@functools.cache
+def _items(headers: str) -> tuple[_Item, ...]:
+    macros: dict[str, tuple[list[str], str]] = {}
+    found: list[_Item] = []
+    for text in _pieces(_COMMENT.sub("", headers)):
+        macro = _MACRO.match(text)
+        if macro is not None:
+            name, parameters = macro.groups()
+            macros[name] = ([p.strip() for p in (parameters or "").split(",")], text)
+            names = {name}
+        elif text.startswith("DG_FN"):
+            names = set(_DEFINED.findall(text))
+        else:
+            for use in _USE.finditer(text):
+                one = use.group(0)
+                names = set(_instantiated(use.group(1), use.group(2), macros))
+                found.append(_Item(frozenset(names), frozenset(_words(one, macros)), one))
+            continue
+        found.append(_Item(frozenset(names), frozenset(_WORD.findall(text)), text))
+    return tuple(found)
+
+
+def _pieces(headers: str) -> Iterator[str]:
+    """Functions, macros and other lines. Conditions (`#if`) are for what regions never use, and are dropped whole."""
+    lines = iter(headers.splitlines())
+    for first in lines:
+        line = first.rstrip()
+        if not line:
+            continue
+        if line.startswith("#if"):
+            while not line.startswith("#endif"):
+                line = next(lines)
+            continue
+        piece = [line]
+        while piece[-1].endswith("\\"):
+            piece.append(next(lines).rstrip())
+        if line.startswith("DG_FN"):
+            while sum(p.count("{") - p.count("}") for p in piece) or "{" not in "".join(piece):
+                piece.append(next(lines))
+        yield "\n".join(piece)
+
+
+def _instantiated(
+    name: str, arguments: str, macros: dict[str, tuple[list[str], str]]
+) -> Iterator[str]:
+    """Names of the functions that a use of a macro defines."""
+    parameters, body = macros[name]
+    given = dict(zip(parameters, (a.strip() for a in arguments.split(","))))
+    for pattern in _DEFINED.findall(body):
+        yield "".join(given.get(part, part) for part in pattern.split("##"))
+    for use in _USE.finditer(body[body.index(")") :]):
+        if use.group(1) in macros:
+            inner = ",".join(given.get(a.strip(), a.strip()) for a in use.group(2).split(","))
+            yield from _instantiated(use.group(1), inner, macros)
+
+
+def _words(use: str, macros: dict[str, tuple[list[str], str]]) -> set[str]:
+    """What the expansion of a use of a macro may name: words of its body, with parts pasted together."""
+    found = set(_WORD.findall(use))
+    match = _USE.match(use)
+    assert match is not None
+    parameters, body = macros[match.group(1)]
+    given = dict(zip(parameters, (a.strip() for a in match.group(2).split(","))))
+    for word in re.findall(r"\w[\w#]*", body):
+        found.add("".join(given.get(part, part) for part in word.split("##")))
+    return found
