@@ -139,8 +139,11 @@ class Output:
 class GraphPlan:
     """Plan of a graph: linearized once per which operands are wanted, lowered once per which cotangents come."""
 
-    def __init__(self, graph: Graph, wanted: tuple[bool, ...], device: Device, name: str) -> None:
+    def __init__(
+        self, graph: Graph, wanted: tuple[bool, ...], device: Device, name: str, level: str = "O0"
+    ) -> None:
         self.graph = graph
+        self.level = level
         self.wanted = wanted
         self.device = device
         self.name = name
@@ -164,7 +167,7 @@ class GraphPlan:
         if len(self.full.wrt) == 1:
             back = dataclasses.replace(back, single=True)
             self.fast_index = self.full.wrt[0]
-        self.fast = lower(back, self.device)
+        self.fast = lower(back, self.device, level=self.level)
         return self.fast(*handles)
 
     def _prepared(self, present: tuple[bool, ...]) -> tuple[Linearized, Callable[..., Any], Any]:
@@ -176,7 +179,7 @@ class GraphPlan:
                 lin = linearize(self.graph, self.wanted, present)
                 where = {key: k for k, key in enumerate(self.full.keys)}
                 pick = tuple(where[key] for key in lin.keys)
-            found = (lin, lower(lin.backward, self.device), pick)
+            found = (lin, lower(lin.backward, self.device, level=self.level), pick)
             self._calls[present] = found
         return found
 

@@ -36,6 +36,8 @@ __all__ = ["JitFunction", "jit", "ms_function", "jit_stats", "CacheInfo", "LIMIT
 
 # Signatures that one function keeps for one receiver.
 LIMIT = 128
+# The level of functions that ask for none.
+DEFAULT_LEVEL = "O0"
 # Programs of one signature that differ in what they captured: a training flag, say.
 VARIANTS = 8
 
@@ -284,6 +286,12 @@ class JitFunction:
             return own.strict
         return settings.jit_syntax_level == STRICT
 
+    def level(self) -> str:
+        """"O0", "O1" or "O2": the function's own, else that of the context."""
+        own = settings.jit_config
+        of_context = own.jit_level if isinstance(own, JitConfig) else ""
+        return self.config.jit_level or of_context or settings.jit_level or DEFAULT_LEVEL
+
     def _compile(
         self,
         cache: _Cache,
@@ -309,7 +317,9 @@ class JitFunction:
             target = self._target if self._target is not None else self.function
             call_args = args if self._target is None else given
             try:
-                program = compile_program(target, call_args, kwargs, strict, device, self._name)
+                program = compile_program(
+                    target, call_args, kwargs, strict, device, self._name, self.level()
+                )
             except (UnsupportedSyntaxError, NeedsValue) as error:
                 if strict or isinstance(error, RefusedError):
                     raise

@@ -99,8 +99,10 @@ class Program:
         trace: Trace,
         device: Device,
         name: str,
+        level: str,
     ) -> None:
         self.graph = graph
+        self.level = level
         self.inputs = inputs
         self.template = template
         self.writes = writes
@@ -118,7 +120,7 @@ class Program:
         self.seconds = 0.0
         self.hits = 0
         self.dump = dump_of(name)
-        self.run = lower(graph, device, None if self.dump is None else self.dump.watch())
+        self.run = lower(graph, device, None if self.dump is None else self.dump.watch(), level)
         self._plans: dict[tuple[bool, ...], Any] = {}
         kinds = [k for k, _ in inputs]
         self.simple = (
@@ -139,7 +141,7 @@ class Program:
     def run_single(self) -> Any:
         """As `run`, for a program of one result: its handle rather than a tuple of one."""
         graph = dataclasses.replace(self.graph, single=True)
-        return lower(graph, self.device)
+        return lower(graph, self.device, level=self.level)
 
     def ready(self) -> bool:
         """Whether the state is as it was compiled for: on the device, unrecorded, of the same types."""
@@ -270,13 +272,13 @@ class Program:
     def _plan(self, wanted: tuple[bool, ...]) -> Any:
         made = self._plans.get(wanted)
         if made is None:
-            plan = GraphPlan(self.graph, wanted, self.device, self.name)
+            plan = GraphPlan(self.graph, wanted, self.device, self.name, self.level)
             lin = plan.full
             watch = None
             if self.dump is not None:
                 watch = self.dump.watch("forward")
                 passes.run(lin.backward, self.dump.watch("backward"))  # the tape lowers it at first use
-            kernel = lower(lin.forward, self.device, watch)
+            kernel = lower(lin.forward, self.device, watch, self.level)
             n = self.graph.n_params
             positions = {i: n + k for k, i in reversed(list(enumerate(lin.forward.outputs)))}
             where = [i if i < n else positions[i] for i in lin.residuals]
@@ -326,9 +328,9 @@ def compile_program(
     strict: bool,
     device: Device,
     name: str,
-    strict_state: Any = None,
+    level: str = "O0",
 ) -> Program:
-    """Evaluate a call of `target` into a graph, and make it runnable.
+    """Evaluate a call of `target` into a graph, and make it runnable at this level (`runtime.lower`).
 
     Raises:
         UnsupportedSyntaxError: something that compiled code cannot have.
@@ -343,7 +345,7 @@ def compile_program(
         before = thread_state.builder
         thread_state.builder = t.root
         try:
-            program = _evaluate(t, target, args, kwargs, device, name)
+            program = _evaluate(t, target, args, kwargs, device, name, level)
             program.seconds = time.perf_counter() - start
             return program
         except Restart:
@@ -374,7 +376,13 @@ def _too_deep(error: RecursionError) -> RecursionError:
 
 
 def _evaluate(
-    t: Trace, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], device: Device, name: str
+    t: Trace,
+    target: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    device: Device,
+    name: str,
+    level: str,
 ) -> Program:
     root = t.root
     leaves: list[Any] = []
@@ -438,7 +446,7 @@ def _evaluate(
     thread_state.builder = None
     staging.pop()
     try:
-        return Program(graph, t.inputs, template, writes, t, device, name)
+        return Program(graph, t.inputs, template, writes, t, device, name, level)
     finally:
         staging.append(1)
 

@@ -38,8 +38,9 @@ _lock = new_lock()
 class _Lowering:
     """Collects the steps of one graph."""
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, regions: Mapping[Graph, Callable[..., Any]]) -> None:
         self.device = device
+        self.regions = regions
         self.backend = registry.backend(device.name)
         self.steps: list[Step] = []
         self.constants: dict[int, Any] = {}
@@ -80,9 +81,16 @@ class _Lowering:
             self.constants[slot] = node.attributes["value"].value
             self.host.add(slot)
             return [slot]
-        call = control_call(
-            self.backend, op.name, types, node.attributes, self.device, lower_closed
-        )
+        if op.name == "region":
+            body: Graph = node.attributes["body"]
+            call = self.regions.get(body)
+            if call is None:
+                return self.graph(body, operands, set(), is_result)
+            slots = [self.slot() for _ in node.results]
+            self.steps.append(Step(call, tuple(operands), tuple(slots), node.single))
+            return slots
+        inside = functools.partial(lower_closed, regions=self.regions)
+        call = control_call(self.backend, op.name, types, node.attributes, self.device, inside)
         if call is not None:
             if node.span is not None and may_raise(op.name, node.attributes):
                 call = placed(call, node.span)
@@ -109,15 +117,33 @@ class _Lowering:
 
 
 def lower(
-    graph: Graph, device: Device, watch: passes.Watch | None = None
+    graph: Graph, device: Device, watch: passes.Watch | None = None, level: str = "O0"
 ) -> Callable[..., Any]:
-    """A callable from parameter handles to result handle(s) of this graph on `device`; `watch` sees the passes."""
-    return lower_closed(passes.run(graph, watch), device)
+    """A callable from parameter handles to result handle(s) of this graph on `device`.
+
+    Args:
+        graph: as it came; passes run here.
+        device: where it is to run.
+        watch: sees the graph after each pass.
+        level: "O0" runs op by op, "O1" compiles fused regions where the backend can; "" is the backend's best.
+    """
+    graph = passes.run(graph, watch)
+    regions: Mapping[Graph, Callable[..., Any]] = {}
+    if level != "O0":
+        from .regions import compiled_regions
+
+        graph, regions = compiled_regions(graph, device, watch)
+    return lower_closed(graph, device, regions)
 
 
-def lower_closed(graph: Graph, device: Device) -> Callable[..., Any]:
-    """`lower` for a graph whose passes have run, as part of the graph around it."""
-    work = _Lowering(device)
+def lower_closed(
+    graph: Graph, device: Device, regions: Mapping[Graph, Callable[..., Any]] | None = None
+) -> Callable[..., Any]:
+    """`lower` for a graph whose passes have run, as part of the graph around it.
+
+    `regions` are calls of bodies of `region` nodes; the nodes of others run one by one.
+    """
+    work = _Lowering(device, regions or {})
     slots = [work.slot() for _ in range(graph.n_params)]
     outputs = work.graph(graph, slots, set(graph.outputs), True)
     for position, i in enumerate(outputs):
@@ -161,6 +187,8 @@ def fallback(
     results: tuple[TensorType, ...],
 ) -> Callable[..., Any]:
     """The host's call for an op that the backend cannot run, if that is allowed."""
+    if op.host:  # that is where it runs on every device
+        return host_call(backend, op, types, attributes, device, results)
     policy = context.settings.host_fallback
     if policy == "backend":
         policy = backend.host_fallback

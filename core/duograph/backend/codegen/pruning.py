@@ -1,6 +1,7 @@
 """Leaves of the shared headers only what a text uses: a compiler reads the rest in as long as it takes for the kernel.
 
-The headers hold three things: functions (``DG_FN ... {``), macros, and lines that instantiate macros which define functions.
+The headers hold three things: functions (``DG_FN ... {``), macros, and lines that instantiate macros which define
+functions.
 """
 
 from __future__ import annotations

@@ -16,15 +16,17 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...dtype import DType
 from ...errors import DuographError
-from ...ir.graph import Graph, GraphNode
 from ...op import Op
 from ...types import TensorType
 from .expression import Expr, compute_dtype, constant, s
 from .kernels import kernel_name, parameter_names
+
+if TYPE_CHECKING:
+    from ...ir.graph import Graph, GraphNode
 
 __all__ = [
     "REDUCTIONS", "VIEWS", "Access", "Computed", "Reduction", "RegionPlan", "expression_of", "per_row",
