@@ -128,7 +128,7 @@ def region(operands: Sequence[Tensor], body: Any):
 @region.infer
 def _(types, body):
     _check_parameters("region", body, types)
-    return _results(body)
+    return _results(body)[0] if body.single else _results(body)
 
 
 # ---- residual stacks ----------------------------------------------------------------------------

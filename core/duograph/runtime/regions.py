@@ -14,6 +14,7 @@ from ..backend.protocol import Backend
 from ..ir.builder import expand
 from ..ir.graph import Graph, GraphNode
 from ..passes.fusion import fuse
+from ..passes.products import fold_transposes
 from ..passes.subgraphs import HOLDERS, Done, mapped
 from ..types import Device
 from .lower import kernel
@@ -34,8 +35,8 @@ def compiled_regions(
     backend = registry.backend(device.name)
     if backend.compiles(device.index) is not None:
         return graph, {}
-    graph = passes.run(_Expansion(backend, device).expanded(graph))
-    graph = fuse(graph)
+    graph = _Expansion(backend, device).expanded(graph)
+    graph = fuse(passes.run(fold_transposes(graph)))
     if watch is not None:
         watch("fuse", graph)
     bodies: dict[str, list[Graph]] = {}

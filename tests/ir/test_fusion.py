@@ -1,0 +1,186 @@
+"""Fusion on graphs written as text: which nodes come into one region, in which order regions stand, and that they verify."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import duograph as ms
+import numpy as np
+import pytest
+from duograph.ir.builder import trace
+from duograph.ir.text import parse, to_text
+from duograph.ir.verify import verify
+from duograph.passes import run
+from duograph.passes.fusion import MAX_NODES, fuse
+from duograph.passes.products import fold_transposes
+from duograph.runtime.lower import lower_closed
+from duograph.types import TensorType
+
+
+def graph_of(head: str, body: str) -> Any:
+    inner = textwrap.indent(textwrap.dedent(body).strip(), "  ")
+    return verify(parse(f"graph({head}) {{\n{inner}\n}}"))
+
+
+def shape_of(graph: Any) -> list[str]:
+    """Names of the nodes in order, those of a region in brackets; literals are left out."""
+    found = []
+    for node in graph.nodes:
+        if node.op.name == "region":
+            inner = [n.op.name for n in node.attributes["body"].nodes if n.op.name != "fill"]
+            found.append(f"[{' '.join(inner)}]")
+        elif node.op.name != "fill":
+            found.append(node.op.name)
+    return found
+
+
+X = "%0: float32[8, 16]"
+F = "float32[8, 16]"
+
+CASES = {
+    "a chain is one region": (
+        X,
+        f"%1 = exp(%0) : {F}\n%2 = neg(%1) : {F}\n%3 = mul(%2, %0) : {F}\nreturn %3",
+        ["[exp neg mul]"],
+    ),
+    "one op alone has a kernel already": (X, f"%1 = exp(%0) : {F}\nreturn %1", ["exp"]),
+    "what a product separates stays apart": (
+        "%0: float32[8, 8]",
+        "%1 = exp(%0) : float32[8, 8]\n%2 = neg(%1) : float32[8, 8]\n"
+        "%3 = matmul(%2, %0, transpose_a=False, transpose_b=False) : float32[8, 8]\n"
+        "%4 = add(%3, %2) : float32[8, 8]\n%5 = exp(%4) : float32[8, 8]\nreturn %5",
+        ["[exp neg]", "matmul", "[add exp]"],
+    ),
+    "a row is reduced and spread again": (
+        X,
+        "%1 = reduce_max(%0, axis=(1,), keepdims=True) : float32[8, 1]\n"
+        f"%2 = sub(%0, %1) : {F}\n%3 = exp(%2) : {F}\n"
+        "%4 = reduce_sum(%3, axis=(1,), keepdims=True) : float32[8, 1]\n"
+        f"%5 = div(%3, %4) : {F}\nreturn %5",
+        ["[reduce_max sub exp reduce_sum div]"],
+    ),
+    "a reduction along the first axis is not a row": (
+        X,
+        f"%1 = exp(%0) : {F}\n%2 = neg(%1) : {F}\n"
+        "%3 = reduce_sum(%2, axis=(0,), keepdims=False) : float32[16]\nreturn %3",
+        ["[exp neg]", "reduce_sum"],
+    ),
+    "a row value that is spread along the row's axis by mistake of shape is apart": (
+        "%0: float32[16, 16]",
+        "%1 = exp(%0) : float32[16, 16]\n"
+        "%2 = reduce_sum(%1, axis=(1,), keepdims=False) : float32[16]\n"
+        "%3 = add(%1, %2) : float32[16, 16]\n%4 = exp(%3) : float32[16, 16]\nreturn %4",
+        ["[exp reduce_sum]", "[add exp]"],
+    ),
+    "rows of two lengths are two regions": (
+        "%0: float32[8, 16, 16]",
+        "%1 = exp(%0) : float32[8, 16, 16]\n"
+        "%2 = reduce_sum(%1, axis=(2,), keepdims=False) : float32[8, 16]\n"
+        "%3 = reduce_sum(%1, axis=(1, 2), keepdims=False) : float32[8]\nreturn %2, %3",
+        ["[exp reduce_sum]", "reduce_sum"],
+    ),
+    "a reshape between elementwise ops": (
+        X,
+        f"%1 = exp(%0) : {F}\n%2 = reshape(%1, shape=(128,)) : float32[128]\n"
+        "%3 = neg(%2) : float32[128]\nreturn %3",
+        ["[exp reshape neg]"],
+    ),
+    "a reshape for others is no result of a region": (
+        X,
+        f"%1 = exp(%0) : {F}\n%2 = neg(%1) : {F}\n"
+        "%3 = reshape(%2, shape=(128,)) : float32[128]\nreturn %3",
+        ["[exp neg]", "reshape"],
+    ),
+    "numbers are written where they are used": (
+        X,
+        "%1 = fill(shape=(), value=2.0, dtype=float32) : float32[]\n"
+        f"%2 = mul(%0, %1) : {F}\n%3 = add(%2, %1) : {F}\nreturn %3",
+        ["[mul add]"],
+    ),
+    "an empty tensor has nothing to fuse": (
+        "%0: float32[0, 16]",
+        "%1 = exp(%0) : float32[0, 16]\n%2 = neg(%1) : float32[0, 16]\nreturn %2",
+        ["exp", "neg"],
+    ),
+    "complex numbers run op by op": (
+        "%0: complex64[8]",
+        "%1 = exp(%0) : complex64[8]\n%2 = neg(%1) : complex64[8]\nreturn %2",
+        ["exp", "neg"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_fuse(case: tuple[str, str, list[str]]) -> None:
+    head, body, want = case
+    graph = graph_of(head, body)
+    fused = verify(fuse(graph))
+    assert shape_of(fused) == want
+    text = to_text(parse(to_text(fused)))
+    assert to_text(parse(text)) == text
+
+
+def values_of(graph: Any, arrays: list[Any]) -> list[Any]:
+    device = ms.Tensor(arrays[0])._type.device or ms.runtime.device.get_current_device()
+    handles = [(ms.Tensor(a) + 0)._buf for a in arrays]
+    call = lower_closed(graph, device)
+    found = call(*handles)
+    return list(found) if isinstance(found, tuple) else [found]
+
+
+def test_a_region_that_nobody_compiles_runs_op_by_op() -> None:
+    """Its body is put where it stands: the same kernels, the same bits."""
+    f = lambda x, y: (ms.ops.exp(x) * y + 1, ms.ops.sum(x * y, 1))  # noqa: E731
+    x, y = (np.random.default_rng(k).standard_normal((70, 9)).astype(np.float32) for k in (0, 1))
+    graph = run(trace(f, [TensorType.of((70, 9), ms.float32)] * 2))
+    fused = fuse(graph)
+    assert any(node.op.name == "region" for node in fused.nodes)
+    device = ms.runtime.device.get_current_device()
+    handles = [(ms.Tensor(a) + 0)._buf for a in (x, y)]
+    backend = ms.backend.registry.backend(device.name)
+    for i, (a, b) in enumerate(
+        zip(
+            lower_closed(graph, device)(*handles),
+            lower_closed(fused, device)(*handles),
+            strict=True,
+        )
+    ):
+        type_ = graph.types[graph.outputs[i]]
+        shown = [backend.copy_out(h, type_.shape, type_.dtype.np, device.index) for h in (a, b)]
+        np.testing.assert_array_equal(*shown)
+
+
+def test_regions_have_a_size_limit() -> None:
+    def f(x: Any) -> Any:
+        for _ in range(3 * MAX_NODES):
+            x = ms.ops.sin(x) + 1
+        return x
+
+    fused = fuse(trace(f, [TensorType.of((10,), ms.float32)]))
+    sizes = [len(n.attributes["body"].nodes) for n in fused.nodes if n.op.name == "region"]
+    assert len(sizes) >= 3
+    assert max(sizes) <= 2 * MAX_NODES
+
+
+def test_effects_keep_their_order() -> None:
+    net = ms.jit(
+        lambda x: (print("a", x.sum()), print("b", (ms.ops.exp(x) * x).sum()), x * 2 + 1)[2]
+    )
+    x = ms.Tensor(np.ones(3, np.float32))
+    assert net(x).asnumpy().tolist() == [3, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("perm", "flags"), [((0, 2, 1), (False, True)), ((1, 0, 2), (False, False))]
+)
+def test_fold_transposes(perm: tuple[int, ...], flags: tuple[bool, bool]) -> None:
+    graph = graph_of(
+        "%0: float32[4, 4, 4], %1: float32[4, 4, 4]",
+        f"%2 = transpose(%1, perm={perm}) : float32[4, 4, 4]\n"
+        "%3 = matmul(%0, %2, transpose_a=False, transpose_b=False) : float32[4, 4, 4]\nreturn %3",
+    )
+    found = run(verify(fold_transposes(graph)))
+    (product,) = [n for n in found.nodes if n.op.name == "matmul"]
+    assert (product.attributes["transpose_a"], product.attributes["transpose_b"]) == flags
+    assert len(found.nodes) == 1 + (flags == (False, False))
