@@ -1,4 +1,4 @@
-"""Fusion on graphs written as text: which nodes come into one region, in which order regions stand, and that they verify."""
+"""Fusion on graphs written as text: which nodes come into one region, and in which order regions stand."""
 
 from __future__ import annotations
 
