@@ -135,3 +135,26 @@ int dg_adam_weight_decay(const dg_step *p, void *p1, void *m1, void *v1, const v
                          const void *grad, const void *lr);
 int dg_momentum(const dg_step *p, void *p1, void *a1, const void *p0, const void *a0, const void *grad, const void *lr,
                 const void *momentum);
+
+/* ---- region.c: functions that were compiled at run time ---- */
+void *dg_open(const char *path);                    /* NULL: see dg_open_problem */
+void *dg_symbol(void *library, const char *name);   /* NULL: see dg_open_problem */
+const char *dg_open_problem(void);                  /* why the last of these two failed in this thread */
+
+/* Turns begin .. end of a region's outer loop; args: its operands, then its outputs. 0, or a code. */
+typedef int (*dg_generated)(void **args, int64_t begin, int64_t end);
+typedef struct {
+    dg_generated f;
+    int64_t n, grain; /* turns, and how many are worth a thread */
+} dg_region;
+
+/* These split the turns over the pool and return the greatest code. */
+int dg_region_run(const dg_region *r, void **args);
+int dg_region0(const dg_region *r, void *out);
+int dg_region1(const dg_region *r, void *out, const void *a);
+int dg_region2(const dg_region *r, void *out, const void *a, const void *b);
+int dg_region3(const dg_region *r, void *out, const void *a, const void *b, const void *c);
+int dg_region4(const dg_region *r, void *out, const void *a, const void *b, const void *c, const void *d);
+int dg_region5(const dg_region *r, void *out, const void *a, const void *b, const void *c, const void *d, const void *e);
+int dg_region6(const dg_region *r, void *out, const void *a, const void *b, const void *c, const void *d, const void *e,
+               const void *f);

@@ -1,0 +1,95 @@
+"""Calls of functions that were compiled at run time: what a fused region of a graph runs as."""
+
+from duograph.errors import IndexRangeError
+
+from . import memory
+from ._native import ffi, lib
+
+# Up to so many operands have an entry point of their own, dg_region0 ...; more go as a list.
+MOST = 6
+
+
+def make_call(address, n, grain, operand_count, results, name, failed=None):
+    """A call from operand handles to a result handle, or to a tuple of handles when there are several results.
+
+    Args:
+        address: of an `int f(void **args, int64_t begin, int64_t end)`; args: operands, then results.
+        n: turns of its outer loop, which the pool splits.
+        grain: turns that are worth a thread. A result may depend on it, never on the number of threads.
+        operand_count: how many handles the call takes.
+        results: types of the results.
+        name: for messages.
+        failed: called with the code that is not 0 and the operands, and its value returned; None raises.
+    """
+    region = ffi.new("dg_region *", (ffi.cast("dg_generated", address), n, grain))
+    makers = [memory.maker(r.nbytes, name) for r in results]
+    if failed is None:
+
+        def failed(code, operands):
+            fail(name, code)
+
+    if len(results) == 1:
+        if operand_count <= MOST:
+            nbytes = results[0].nbytes
+            return _few(region, operand_count, makers[0], nbytes, failed)
+        return _many(region, makers[0], failed)
+    run = lib.dg_region_run
+
+    def several(*operands):
+        outputs = tuple([make() for make in makers])
+        code = run(region, operands + outputs)
+        if code:
+            return failed(code, operands)
+        return outputs
+
+    return several
+
+
+def _few(region, count, make, nbytes, failed):
+    """The calls that happen most: no step that they do not need."""
+    function = getattr(lib, f"dg_region{count}")
+    if nbytes <= memory.SMALL and count in (1, 2):
+        new, ctype = memory.new_small, ffi.typeof(f"char[{max(nbytes, 1)}]")
+        if count == 1:
+
+            def unary_small(x):
+                out = new(ctype)
+                code = function(region, out, x)
+                return failed(code, (x,)) if code else out
+
+            return unary_small
+
+        def binary_small(x, y):
+            out = new(ctype)
+            code = function(region, out, x, y)
+            return failed(code, (x, y)) if code else out
+
+        return binary_small
+
+    def few(*operands):
+        out = make()
+        code = function(region, out, *operands)
+        return failed(code, operands) if code else out
+
+    return few
+
+
+def _many(region, make, failed):
+    """cffi makes a C array of the tuple in each call: safe for threads, and cheaper than to fill one that is kept."""
+    run = lib.dg_region_run
+
+    def many(*operands):
+        out = make()
+        code = run(region, (*operands, out))
+        return failed(code, operands) if code else out
+
+    return many
+
+
+def fail(name, code):
+    """Raise what a code stands for."""
+    if code == 1:
+        raise memory.no_memory(name)
+    if code == 2:
+        raise IndexRangeError(f"{name}: an index is out of range")
+    raise RuntimeError(f"{name}: the compiled function returned code {code}")

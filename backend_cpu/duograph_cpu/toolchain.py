@@ -1,0 +1,468 @@
+"""From C source to functions in this process: the machine's C compiler, found and described, and the disk cache.
+
+    CC                     the compiler (default: the first of cc, gcc, clang)
+    DUOGRAPH_CC_TIMEOUT    seconds that one run of it may take (default 60)
+
+Nothing here raises because of a compiler: one that is missing, fails, crashes or hangs makes a `BuildFailure`, whose
+reason is for the user to read. Functions must have default visibility; there is nothing to #include.
+"""
+
+import contextlib
+import dataclasses
+import os
+import shutil
+import sys
+import threading
+
+from duograph._locks import new_lock
+from duograph.runtime import disk_cache
+
+from ._native import ffi, lib
+
+# Counts up when what is stored, or how it is called, changes.
+FORMAT = 1
+NAMES = ("cc", "gcc", "clang")
+
+# What the same bits as those of the prebuilt kernels depend on, and what a loader needs. -nostdlib saves 10 of 40 ms in
+# the linker; what is left undefined, such as memcpy, is found in this process, where libm need not be.
+REQUIRED = (
+    "-std=gnu11",
+    "-O2",
+    "-fwrapv",
+    "-ffp-contract=off",
+    "-fvisibility=hidden",
+    "-fPIC",
+    "-shared",
+    "-nostdlib",
+    "-w",
+)
+# Speed alone. With these, -O2 gives the loops of -O3 in 9/10 of its time: gcc 12 would else vectorise only loops whose
+# length it knows. -fopenmp-simd reads the pragmas that let a sum be taken in any order; it brings no library.
+OPTIONAL = (
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-ftree-vectorize",
+    "-fvect-cost-model=dynamic",
+    "-fopenmp-simd",
+)
+LIBRARIES = ("-lm",)
+if sys.platform == "darwin":
+    REQUIRED = (*(f for f in REQUIRED if f != "-nostdlib"), "-undefined", "dynamic_lookup")
+
+# By the levels of `dg_isa`: as generate.py has them, so that both kinds of kernels have the same bits. A test compares
+# them; importing that module would cost 4 ms of the 10 that a warm first result may take.
+ISAS = (
+    (),
+    ("avx2", "fma", "f16c"),
+    ("avx512f", "avx512dq", "avx512bw", "avx512vl", "avx2", "fma", "f16c", "prefer-vector-width=512"),
+)  # fmt: skip
+
+PROBE = """
+__attribute__((visibility("default"))) int probe(void **args, long begin, long end) {
+    float *out = args[0];
+    for (long i = begin; i < end; i++) out[i] = out[i] * 2.0f;
+    return 0;
+}
+"""
+
+# A compiler that hung on so many sources is not asked again by this process.
+PATIENCE = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class BuildFailure:
+    """Why there is no library."""
+
+    reason: str
+
+
+class Library:
+    """Compiled functions, loaded for the rest of the process."""
+
+    def __init__(self, path, handle):
+        self.path = path
+        self._handle = handle
+
+    def address(self, name):
+        """Where a function is, as an int.
+
+        Raises:
+            LookupError: there is none of that name.
+        """
+        found = lib.dg_symbol(self._handle, name.encode())
+        if found == ffi.NULL:
+            raise LookupError(f"{self.path}: {_problem()}")
+        return int(ffi.cast("uintptr_t", found))
+
+    def __repr__(self):
+        return f"Library({self.path!r})"
+
+
+@dataclasses.dataclass
+class Compiler:
+    """A compiler that exists; what is found out about it is written here.
+
+    Attributes:
+        command: the program with an absolute path, then what CC adds to it.
+        identity: changes when the program does.
+        version: the first line of what it says about itself.
+        flags: those that it takes; it is taken to take all until it fails.
+        known: whether that was seen.
+        problem: why it cannot be used, or None.
+        hung: how many sources it did not come to an end with.
+    """
+
+    command: tuple
+    identity: str
+    version: str = "unknown version"
+    flags: tuple = REQUIRED + OPTIONAL
+    known: bool = False
+    problem: str | None = None
+    hung: int = 0
+
+
+def _problem():
+    return ffi.string(lib.dg_open_problem()).decode("utf-8", "replace")
+
+
+# ---- running it ----------------------------------------------------------------------------------
+
+
+class _Failed(Exception):
+    """A run of the compiler that brought nothing; the message is the reason."""
+
+
+class _Hung(_Failed):
+    """It was stopped."""
+
+
+def _timeout():
+    try:
+        return max(float(os.environ.get("DUOGRAPH_CC_TIMEOUT", "")), 0.01)
+    except ValueError:
+        return 60.0
+
+
+def _run(command, source=""):
+    """Run a command on a source; what it printed.
+
+    Source goes through a pipe: that is as fast as a file, and leaves none behind.
+    """
+    import signal
+    import subprocess
+
+    environment = {**os.environ, "LC_ALL": "C"}
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,  # so that all that it started can be stopped with it
+        )
+    except OSError as error:
+        raise _Failed(f"{command[0]} does not start: {error.strerror or error}") from None
+
+    def stop():
+        with contextlib.suppress(OSError):  # it is over
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            with contextlib.suppress(OSError):  # of unsent source
+                pipe.close()
+
+    seconds = _timeout()
+    try:
+        out, err = process.communicate(source.encode(), timeout=seconds)
+    except subprocess.TimeoutExpired:
+        stop()
+        raise _Hung(
+            f"{command[0]} did not finish within {seconds:g} s (DUOGRAPH_CC_TIMEOUT)"
+        ) from None
+    except BaseException:
+        stop()
+        raise
+    if process.returncode < 0:
+        name = signal.strsignal(-process.returncode) or str(-process.returncode)
+        raise _Failed(f"{command[0]} crashed: {name}{_words(err)}")
+    if process.returncode:
+        raise _Failed(f"{command[0]} failed with exit status {process.returncode}{_words(err)}")
+    return out.decode("utf-8", "replace")
+
+
+def _words(err):
+    lines = [line for line in err.decode("utf-8", "replace").splitlines() if line.strip()]
+    return "".join(f"\n  {line[:300]}" for line in lines[:6])
+
+
+# ---- finding and probing it ----------------------------------------------------------------------
+
+_lock = new_lock()
+_found = {}
+
+
+def compiler():
+    """The machine's compiler, or a `BuildFailure` that says why there is none."""
+    key = (os.environ.get("CC"), os.environ.get("PATH"))
+    found = _found.get(key)
+    if found is None:
+        with _lock:
+            found = _found.get(key)
+            if found is None:
+                found = _found[key] = _find(key[0])
+    return found
+
+
+def _find(chosen):
+    """The compiler that CC names, and no other if it names one: a choice is not replaced in silence."""
+    if chosen and chosen.strip():
+        path, extra = shutil.which(chosen), []
+        if path is None:
+            import shlex
+
+            try:
+                first, *extra = shlex.split(chosen)
+            except ValueError:
+                first = chosen
+            path = shutil.which(first)
+        if path is None:
+            return BuildFailure(f"no C compiler: CC={chosen} is not there")
+    else:
+        path, extra = next(filter(None, map(shutil.which, NAMES)), None), []
+        if path is None:
+            return BuildFailure(f"no C compiler: none of {', '.join(NAMES)} is on the path")
+    path = os.path.abspath(path)
+    command = (path, *extra)
+    try:
+        facts = os.stat(path)
+    except OSError as error:
+        return BuildFailure(f"no C compiler: {path}: {error.strerror}")
+    identity = disk_cache.key_of(
+        "compiler", FORMAT, REQUIRED, OPTIONAL, *command, facts.st_size, facts.st_mtime_ns
+    )
+    made = Compiler(command, identity)
+    stored = disk_cache.read(identity, ".txt")
+    if stored is not None:
+        made.version, *flags = stored.decode("utf-8", "replace").split("\n")
+        made.flags, made.known = tuple(flags), True
+        return made
+    try:
+        said = _run((*command, "--version")).strip()
+        made.version = said.splitlines()[0] if said else made.version
+    except _Hung as error:
+        made.problem = str(error)
+    except _Failed:
+        pass  # some know no such flag
+    return made
+
+
+def isa_flags(level):
+    """The flags of an instruction set of `dg_isa`."""
+    flags = tuple(f"-m{name}" for name in ISAS[level])
+    return (*flags, "-DDG_HAS_FMA=1") if flags else ()
+
+
+def _command(found, flags, out):
+    isa = isa_flags(lib.dg_isa())
+    return (*found.command, *flags, *isa, "-x", "c", "-", "-o", str(out), *LIBRARIES)
+
+
+def _learn(found):
+    """Find out which flags a compiler takes.
+
+    Raises:
+        _Failed: not those that results depend on.
+    """
+    with _lock:
+        if found.known:
+            return
+
+        def trial(flags):
+            out = disk_cache.scratch(".so")
+            try:
+                _run(_command(found, flags, out), PROBE)
+            finally:
+                _unlink(out)
+
+        flags = REQUIRED + OPTIONAL
+        try:
+            trial(flags)
+        except _Hung:
+            raise
+        except _Failed:
+            flags = REQUIRED
+            trial(flags)
+            for flag in OPTIONAL:
+                with contextlib.suppress(_Failed):
+                    trial((*flags, flag))
+                    flags = (*flags, flag)
+        _remember(found, flags)
+
+
+def _remember(found, flags):
+    """Keep what is known about a compiler, so that the next process does not start it to know."""
+    found.flags, found.known = flags, True
+    with contextlib.suppress(OSError):  # it will be asked again
+        disk_cache.store(found.identity, ".txt", "\n".join([found.version, *flags]).encode())
+
+
+def describe():
+    """The compiler and its flags in one line, or why there is none."""
+    found = compiler()
+    if isinstance(found, Compiler) and not found.known and found.problem is None:
+        try:
+            _learn(found)
+        except (_Failed, OSError) as error:
+            found.problem = str(error)
+    problem = found.reason if isinstance(found, BuildFailure) else found.problem
+    if problem is not None:
+        return f"compiled functions run at O0: {problem}"
+    flags = " ".join((*found.flags, *isa_flags(lib.dg_isa()), *LIBRARIES))
+    return f"{found.version} ({' '.join(found.command)}), {flags}"
+
+
+def problem():
+    """Why nothing can be built, or None as far as is known."""
+    found = compiler()
+    return found.reason if isinstance(found, BuildFailure) else found.problem
+
+
+def _unlink(path):
+    with contextlib.suppress(OSError):  # there is none
+        os.unlink(path)
+
+
+# ---- building ------------------------------------------------------------------------------------
+
+_built = {}
+
+
+def build(source):
+    """The library compiled from this source, of the disk cache if it is there; or a `BuildFailure`."""
+    found = compiler()
+    if isinstance(found, BuildFailure):
+        return found
+    key = disk_cache.key_of(
+        "library", FORMAT, found.identity, found.version, *_command(found, found.flags, ""), source
+    )
+    made = _built.get(key)
+    if made is None:
+        try:
+            made = _load(key) or _compile(found, key, source)
+        except _Failed as error:
+            made = BuildFailure(str(error))
+        except OSError as error:
+            made = BuildFailure(f"no room for compiled code: {error}")
+        made = _built.setdefault(key, made)
+    return made
+
+
+def build_all(sources):
+    """`build` for several sources, on as many processes as there are threads in the pool."""
+    sources = list(sources)
+    results = [None] * len(sources)
+    turns = iter(range(len(sources)))
+
+    def work():
+        for i in turns:
+            results[i] = build(sources[i])
+
+    count = min(lib.dg_threads(), len(sources))
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(count - 1)]
+    for thread in threads:
+        thread.start()
+    work()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+def _load(key):
+    """The library of the disk cache, or None."""
+    path = disk_cache.load(key, ".so")
+    if path is None:
+        return None
+    handle = lib.dg_open(os.fsencode(path))
+    if handle == ffi.NULL:  # of another kind of machine, or evicted a moment ago
+        _unlink(path)
+        return None
+    return Library(str(path), handle)
+
+
+def _compile(found, key, source):
+    if found.problem is not None:
+        raise _Failed(found.problem)
+    try:
+        return _library(found, key, source)
+    except _Hung as error:
+        found.hung += 1
+        if found.hung >= PATIENCE:
+            found.problem = str(error)
+        raise
+    except _Failed as error:
+        text = str(error)
+        if any(words in text for words in FULL) and disk_cache.distrust("it is full"):
+            return _library(found, key, source)
+        if found.known:
+            raise
+        # the source's fault, or that of the flags?
+        try:
+            _learn(found)
+        except _Failed as worse:
+            found.problem = str(worse)
+            raise
+        if found.flags == REQUIRED + OPTIONAL:
+            raise
+        return _library(found, key, source)
+
+
+def _library(found, key, source):
+    flags = found.flags
+    out = disk_cache.scratch(".so")
+    try:
+        _run(_command(found, flags, out), source)
+        _check(found, out)
+        # opened before it is stored: an entry may be evicted, and what cannot be opened is not stored
+        handle = lib.dg_open(os.fsencode(out))
+        if handle == ffi.NULL:
+            reason = _problem()
+            if _forbids_code(out) and disk_cache.distrust("its file system lets no code be run"):
+                return _library(found, key, source)
+            raise _Failed(f"what {found.command[0]} wrote cannot be loaded: {reason}")
+        path = disk_cache.store(key, ".so", out)
+    finally:
+        _unlink(out)
+    if not found.known:
+        _remember(found, flags)
+    return Library(str(path), handle)
+
+
+FULL = ("No space left on device", "Disk quota exceeded")
+
+
+def _check(found, out):
+    """Look at what a compiler wrote before the loader does, which crashes on a truncated file.
+
+    Raises:
+        _Failed: it wrote nothing, or less than the header says.
+    """
+    try:
+        with open(out, "rb") as file:
+            header, size = file.read(64), os.fstat(file.fileno()).st_size
+    except FileNotFoundError:
+        header, size = b"", 0
+    if not size:
+        raise _Failed(f"{found.command[0]} succeeded and wrote nothing")
+    if header[:6] == b"\x7fELF\2\1" and len(header) == 64:  # the table of sections is at the end
+        table = int.from_bytes(header[40:48], "little")
+        each = int.from_bytes(header[58:60], "little")
+        if table + each * int.from_bytes(header[60:62], "little") <= size:
+            return
+    elif sys.platform != "linux":
+        return
+    raise _Failed(f"what {found.command[0]} wrote is no library, or not a whole one")
+
+
+def _forbids_code(path):
+    return hasattr(os, "ST_NOEXEC") and bool(os.statvfs(path).f_flag & os.ST_NOEXEC)
