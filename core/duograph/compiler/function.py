@@ -44,6 +44,8 @@ VARIANTS = 8
 CacheInfo = collections.namedtuple("CacheInfo", "hits misses maxsize currsize fallbacks seconds")
 
 _all: weakref.WeakSet[JitFunction] = weakref.WeakSet()
+# What functions that are gone have counted, so that the sums of `jit_stats` never fall.
+_gone: dict[str, Any] = dict.fromkeys(("compiles", "hits", "fallbacks", "seconds"), 0)
 _compiling = threading.RLock()
 _new = object.__new__
 
@@ -82,6 +84,11 @@ class JitFunction:
         function: the function as it was written.
     """
 
+    _misses = 0
+    _hits = 0
+    _fallbacks = 0
+    _seconds = 0.0
+
     def __init__(
         self,
         function: Callable[..., Any],
@@ -97,11 +104,8 @@ class JitFunction:
         self._signature_given = input_signature
         self._target = target
         self._own = _Cache()
+        self._caches: weakref.WeakSet[_Cache] = weakref.WeakSet((self._own,))  # those of receivers too
         self._fast = self._own.fast
-        self._misses = 0
-        self._hits = 0
-        self._fallbacks = 0
-        self._seconds = 0.0
         self._reasons: list[str] = []
         self._name = getattr(function, "__qualname__", type(function).__name__)
         self._parameters: Any = None
@@ -185,7 +189,7 @@ class JitFunction:
         entry = self._found(cache, key)
         if entry is None:
             entry = self._compile(cache, key, args, given, kwargs, device)
-        else:
+        elif entry.program is not None:
             self._hits += 1
         program = entry.program
         if program is None:
@@ -260,6 +264,7 @@ class JitFunction:
                 found = caches.get(self)
                 if found is None:
                     found = caches[self] = _Cache()
+                    self._caches.add(found)
                 return found, args[1:]
         return self._own, args
 
@@ -382,15 +387,15 @@ class JitFunction:
 
     def cache_info(self) -> CacheInfo:
         """Hits, misses (compilations), the bound, programs kept, calls that run line by line, seconds of compiling."""
-        return CacheInfo(
-            self._hits, self._misses, LIMIT, len(self._own.entries), self._fallbacks, self._seconds
-        )
+        kept = sum(len(cache.entries) for cache in list(self._caches))
+        return CacheInfo(self._hits, self._misses, LIMIT, kept, self._fallbacks, self._seconds)
 
     def clear(self) -> None:
-        """Forget every program of this function (not those kept by receivers of a method)."""
-        self._own.entries.clear()
-        self._own.quick.clear()
-        self._fast.clear()
+        """Forget every program of this function, those for receivers of a method too."""
+        for cache in list(self._caches):
+            cache.entries.clear()
+            cache.quick.clear()
+            cache.fast.clear()
 
     def explain(self, *args: Any, **kwargs: Any) -> Any:
         """What a call with these arguments reads, writes, captures and prints, and why it was compiled.
@@ -412,6 +417,11 @@ class JitFunction:
     def graph(self, *args: Any, **kwargs: Any) -> Any:
         """The graph for these arguments, before optimisation."""
         return self.explain(*args, **kwargs).graph
+
+    def __del__(self) -> None:
+        counts = {"compiles": self._misses, "hits": self._hits, "fallbacks": self._fallbacks}
+        for name, count in (*counts.items(), ("seconds", self._seconds)):
+            _gone[name] += count
 
     def __repr__(self) -> str:
         return f"<jit {self._name}>"
@@ -645,16 +655,17 @@ def jit_stats() -> dict[str, Any]:
     functions = list(_all)
     return {
         "functions": len(functions),
-        "compiles": sum(f._misses for f in functions),
-        "hits": sum(f._hits for f in functions),
-        "fallbacks": sum(f._fallbacks for f in functions),
+        "compiles": _gone["compiles"] + sum(f._misses for f in functions),
+        "hits": _gone["hits"] + sum(f._hits for f in functions),
+        "fallbacks": _gone["fallbacks"] + sum(f._fallbacks for f in functions),
         "guards": sum(
             len(e.program.captures.items)
             for f in functions
-            for entries in f._own.entries.values()
+            for cache in list(f._caches)
+            for entries in list(cache.entries.values())
             for e in entries
             if e.program is not None
         ),
-        "seconds": sum(f._seconds for f in functions),
+        "seconds": _gone["seconds"] + sum(f._seconds for f in functions),
         "reasons": {f._name: list(f._reasons) for f in functions if f._reasons},
     }
