@@ -317,7 +317,7 @@ def describe():
             found.problem = str(error)
     problem = found.reason if isinstance(found, BuildFailure) else found.problem
     if problem is not None:
-        return f"compiled functions run at O0: {problem}"
+        return f"{problem}; compiled functions run at O0"
     flags = " ".join((*found.flags, *isa_flags(lib.dg_isa()), *LIBRARIES))
     return f"{found.version} ({' '.join(found.command)}), {flags}"
 

@@ -126,6 +126,10 @@ class Backend:
         """
         return [self.compiles(device_id) or ""] * len(regions)
 
+    def compiler(self, device_id: int) -> str | None:
+        """What compiles here, with version and flags, or why nothing can: a line for `duograph devices`."""
+        return None
+
     # ---- memory ---------------------------------------------------------------------------------
 
     def memory_stats(self, device_id: int) -> dict[str, int]:

@@ -22,6 +22,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     devices.add_argument("--json", action="store_true", help="for programs")
     commands.add_parser("info", help="what to put into a bug report")
     commands.add_parser("check", help="compute something on the default device")
+    cache = commands.add_parser("cache", help="compiled code that is kept on disk")
+    cache.add_argument("action", choices=("info", "clear"), help="show what there is; remove it")
     new = commands.add_parser("new-backend", help="write a package for a new device")
     new.add_argument("name", help="what users will write as device_target, such as MyDevice")
     new.add_argument("folder", nargs="?", help="where to (default: duograph-<name>)")
@@ -38,13 +40,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    from . import devices, info, new_backend
+    from . import cache, devices, info, new_backend
 
     if chosen.command == "devices":
         print(devices.as_json() if chosen.json else devices.as_text())
         return 0
     if chosen.command == "info":
         print(info.as_text())
+        return 0
+    if chosen.command == "cache":
+        try:
+            print(cache.info() if chosen.action == "info" else cache.clear())
+        except OSError as error:
+            print(f"duograph cache: {error}", file=sys.stderr)
+            return 1
         return 0
     if chosen.command == "check":
         from ..installation import check

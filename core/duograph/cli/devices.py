@@ -26,6 +26,7 @@ def facts() -> list[dict[str, Any]]:
             try:
                 backend = registry.backend(name)
                 record["devices"] = [vars(d) for d in backend.devices()]
+                record["compiler"] = [backend.compiler(d.index) for d in backend.devices()]
                 record["dtypes"] = [d.name for d in backend.dtypes]
                 record["host_fallback"] = backend.host_fallback
             except Exception as error:  # noqa: BLE001 (a plugin may fail in any way; its words are shown)
@@ -34,7 +35,9 @@ def facts() -> list[dict[str, Any]]:
     default = _default()
     for record in found:
         record["default"] = record["name"] == default
-    found.sort(key=lambda r: (not r["default"], r["problem"] is not None, -(r.get("priority") or 0)))
+    found.sort(
+        key=lambda r: (not r["default"], r["problem"] is not None, -(r.get("priority") or 0))
+    )
     return found
 
 
@@ -71,6 +74,9 @@ def _paragraph(record: dict[str, Any]) -> str:
         size = f", {memory / 2**30:.1f} GiB" if memory else ""
         text = device["description"] or device["name"]
         lines.append(f"  {record['name']}:{device['index']}".ljust(10) + f" {text}{size}")
+    for text in dict.fromkeys(record.get("compiler", ())):
+        if text is not None:
+            lines.append(f"  compiler {text}")
     if "dtypes" in record:
         lacks = [d.name for d in ALL if d.name not in record["dtypes"]]
         short = "all" if not lacks else ", ".join(record["dtypes"])

@@ -1,0 +1,407 @@
+"""The store of compiled code: whatever happens to its files, a program gets back what was stored, or nothing."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import stat
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import warnings
+
+import pytest
+from duograph.cli import main
+from duograph.runtime import disk_cache
+
+KEY = disk_cache.key_of("some source", "some flags")
+ROOT = hasattr(os, "getuid") and os.getuid() == 0
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """An empty cache of this test's own."""
+    monkeypatch.setenv("DUOGRAPH_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("DUOGRAPH_CACHE_LIMIT", raising=False)
+    monkeypatch.setattr(disk_cache, "_places", {})
+    monkeypatch.setattr(disk_cache, "_private", {})
+    return tmp_path / "cache"
+
+
+def python(code, **environment):
+    """What a fresh process prints; warnings are not errors there."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **{k: str(v) for k, v in environment.items()}},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr
+
+
+def entries(place):
+    return [p for p in place.glob("??/*") if p.is_file()]
+
+
+def test_stores_and_loads(place):
+    assert disk_cache.load(KEY, ".so") is None and disk_cache.read(KEY, ".so") is None
+    path = disk_cache.store(KEY, ".so", b"machine code")
+    assert path == disk_cache.load(KEY, ".so") and path.read_bytes() == b"machine code"
+    assert path.suffix == ".so" and path.is_relative_to(place)
+    assert disk_cache.read(KEY, ".so") == b"machine code"
+    assert disk_cache.load(KEY, ".txt") is None
+    assert disk_cache.load(disk_cache.key_of("other"), ".so") is None
+    assert stat.S_IMODE(place.stat().st_mode) == 0o700
+    disk_cache.store(KEY, ".txt", b"")
+    assert disk_cache.read(KEY, ".txt") == b"" and disk_cache.read(KEY, ".so") == b"machine code"
+
+
+def test_stores_files(place, tmp_path):
+    """One that lies beside the entries is moved; any other stays where it is."""
+    elsewhere = tmp_path / "result.so"
+    elsewhere.write_bytes(b"one")
+    disk_cache.store(KEY, ".so", elsewhere)
+    assert elsewhere.exists() and disk_cache.read(KEY, ".so") == b"one"
+    beside = disk_cache.scratch(".bin")
+    beside.write_bytes(b"two")
+    disk_cache.store(KEY, ".bin", beside)
+    assert not beside.exists() and disk_cache.read(KEY, ".bin") == b"two"
+    assert sorted(p.name for p in place.iterdir()) == sorted([KEY[:2], "usage"])
+
+
+def test_keys():
+    """Parts do not run together, and bytes are not their representation."""
+    keys = [("ab", "c"), ("a", "bc"), ("abc",), (b"abc", ""), ("1",), ("é",), ("\udc80",)]
+    found = {disk_cache.key_of(*parts) for parts in keys}
+    assert len(found) == len(keys) and all(len(k) == 64 for k in found)
+    assert disk_cache.key_of(1) == disk_cache.key_of("1")
+
+
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "longer"])
+def test_a_damaged_entry_is_discarded(place, damage):
+    data = bytes(range(256)) * 40
+    path = disk_cache.store(KEY, ".so", data)
+    flipped = bytearray(data)
+    flipped[5000] ^= 4
+    path.write_bytes(
+        {"truncated": data[:-1], "flipped": flipped, "empty": b"", "longer": data + b"x"}[damage]
+    )
+    assert disk_cache.load(KEY, ".so") is None
+    assert not path.exists()
+    assert disk_cache.store(KEY, ".so", data) == path
+    assert disk_cache.read(KEY, ".so") == data
+
+
+def test_a_damaged_entry_does_not_hide_a_whole_one(place):
+    """Compilers need not be deterministic: two processes may store different bytes under one key."""
+    first = disk_cache.store(KEY, ".so", b"first")
+    disk_cache.store(KEY, ".so", b"second")
+    first.write_bytes(b"fir")
+    for _ in range(2):
+        assert disk_cache.read(KEY, ".so") == b"second"
+
+
+def test_processes_that_store_the_same_at_once(place):
+    code = f"""
+        import sys, time
+        from duograph.runtime import disk_cache
+        time.sleep(max(0, float(sys.argv[1]) - time.time()))
+        for i in range(50):
+            disk_cache.store({KEY!r}, ".so", b"code" * 5000)
+            assert disk_cache.read({KEY!r}, ".so") == b"code" * 5000
+    """
+    start = [sys.executable, "-W", "error", "-c", textwrap.dedent(code), str(time.time() + 2)]
+    running = [subprocess.Popen(start, stderr=subprocess.PIPE, text=True) for _ in range(8)]
+    for process in running:
+        _, err = process.communicate()
+        assert process.returncode == 0, err
+    assert len(entries(place)) == 1
+    assert sorted(p.name for p in place.iterdir()) == sorted([KEY[:2], "usage"])
+
+
+def test_threads(place):
+    wrong = []
+
+    def work(number):
+        for i in range(30):
+            key = disk_cache.key_of(i)
+            data = b"%d" % i * 1000
+            disk_cache.store(key, ".so", data)
+            if disk_cache.read(key, ".so") != data:
+                wrong.append((number, i))
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(6)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong and len(entries(place)) == 30
+
+
+def age(path, seconds):
+    os.utime(path, (time.time() - seconds,) * 2)
+
+
+def test_what_was_used_longest_ago_is_evicted(place, monkeypatch):
+    monkeypatch.setenv("DUOGRAPH_CACHE_LIMIT", str(10 * 4096))
+    keys = [disk_cache.key_of(i) for i in range(10)]
+    for i, key in enumerate(keys):
+        age(disk_cache.store(key, ".so", bytes(4000)), 1000 - i)
+    assert len(entries(place)) == 10
+    disk_cache.load(keys[0], ".so")  # used again
+    disk_cache.store(disk_cache.key_of("new"), ".so", bytes(4000))
+    kept = [k for k in keys if disk_cache.load(k, ".so")]
+    assert kept == [keys[0], *keys[3:]]  # a tenth of the limit is free again
+    assert disk_cache.info().bytes <= 10 * 4096
+    for i in range(100):
+        disk_cache.store(disk_cache.key_of("more", i), ".so", bytes(4000))
+        assert len(entries(place)) <= 10
+
+
+def test_one_entry_larger_than_the_limit_is_still_given(place, monkeypatch):
+    monkeypatch.setenv("DUOGRAPH_CACHE_LIMIT", "10000")
+    small = disk_cache.store(disk_cache.key_of("small"), ".so", b"x")
+    path = disk_cache.store(KEY, ".so", bytes(50_000))
+    assert path.exists() and not small.exists()
+    disk_cache.store(disk_cache.key_of("next"), ".so", b"y")
+    assert not path.exists()
+
+
+def test_a_lost_count_is_made_again(place, monkeypatch):
+    monkeypatch.setenv("DUOGRAPH_CACHE_LIMIT", str(10 * 4096))
+    for i in range(9):
+        age(disk_cache.store(disk_cache.key_of(i), ".so", bytes(4000)), 100)
+    (place / "usage").unlink()
+    for i in range(4):
+        disk_cache.store(disk_cache.key_of("more", i), ".so", bytes(4000))
+    assert len(entries(place)) <= 10
+
+
+def test_without_a_limit_nothing_stays(place, monkeypatch):
+    monkeypatch.setenv("DUOGRAPH_CACHE_LIMIT", "0")
+    path = disk_cache.store(KEY, ".so", b"code")
+    assert disk_cache.load(KEY, ".so") == path and not path.is_relative_to(place)
+    assert not place.exists()
+
+
+def test_a_bad_limit_is_said_once(place, monkeypatch):
+    monkeypatch.setenv("DUOGRAPH_CACHE_LIMIT", "1 GB")
+    with pytest.warns(RuntimeWarning, match="got '1 GB'; wanted a number of bytes"):
+        disk_cache.store(KEY, ".so", b"code")
+    assert disk_cache.info().limit == 1 << 30
+    assert disk_cache.load(KEY, ".so").is_relative_to(place)
+
+
+def test_abandoned_files_are_swept(place, monkeypatch):
+    monkeypatch.setenv("DUOGRAPH_CACHE_LIMIT", "4096")
+    disk_cache.store(KEY, ".so", b"code")
+    old, young = disk_cache.scratch(".so"), disk_cache.scratch(".so")
+    old.write_bytes(b"half")
+    young.write_bytes(b"half")
+    age(old, 7200)
+    disk_cache.store(disk_cache.key_of("next"), ".so", b"code")
+    assert not old.exists() and young.exists()
+
+
+# ---- directories that cannot be used -------------------------------------------------------------
+
+
+def refused(reason):
+    """Store twice: one warning, and both are found again outside the directory."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        paths = [disk_cache.store(disk_cache.key_of(i), ".so", b"code") for i in range(2)]
+        assert [disk_cache.load(disk_cache.key_of(i), ".so") for i in range(2)] == paths
+    assert len(said) == 1 and issubclass(said[0].category, RuntimeWarning)
+    assert reason in str(said[0].message)
+    assert "not kept for the next process" in str(said[0].message)
+    assert stat.S_IMODE(paths[0].parents[1].stat().st_mode) == 0o700
+    assert disk_cache.info().problem
+    return paths[0]
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o720])
+def test_a_directory_that_others_can_write_to(place, mode):
+    disk_cache.store(KEY, ".so", b"planted")
+    place.chmod(mode)
+    disk_cache._places.clear()
+    path = refused(f"others can write to it (mode {mode:o})")
+    assert not path.is_relative_to(place)
+    assert disk_cache.load(KEY, ".so") is None
+
+
+def test_a_directory_of_somebody_else(place, monkeypatch):
+    disk_cache.store(KEY, ".so", b"planted")
+    disk_cache._places.clear()
+    own = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: own + 1)
+    refused(f"belongs to user {own}, not to user {own + 1}")
+    assert disk_cache.load(KEY, ".so") is None
+
+
+@pytest.mark.skipif(not ROOT, reason="only root gives files away")
+def test_a_directory_that_was_given_away(place):
+    place.mkdir(0o700)
+    os.chown(place, 12345, -1)
+    refused("belongs to user 12345")
+
+
+def test_a_file_in_the_way(place):
+    place.write_text("not a directory")
+    refused("cannot be made")
+    assert place.read_text() == "not a directory"
+
+
+def test_a_home_that_is_not_there(place, monkeypatch):
+    monkeypatch.delenv("DUOGRAPH_CACHE_DIR")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    place.write_text("")
+    monkeypatch.setenv("HOME", str(place / "nobody"))
+    refused("cannot be made")
+
+
+def test_a_directory_that_takes_nothing_more(place):
+    """A real limit on the size of files stands for a full disk."""
+    out, err = python(
+        f"""
+        import resource
+        from duograph.runtime import disk_cache
+        disk_cache.store({KEY!r}, ".so", b"x" * 100)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (5000, resource.RLIM_INFINITY))
+        try:
+            disk_cache.store(disk_cache.key_of("big"), ".so", b"x" * 10000)
+        except OSError:
+            print("refused")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+        path = disk_cache.store(disk_cache.key_of("next"), ".so", b"next")
+        print(disk_cache.load(disk_cache.key_of("next"), ".so") == path, disk_cache.read({KEY!r}, ".so")[:3])
+        print(path)
+        """
+    )
+    refused_, both, path = out.splitlines()
+    assert refused_ == "refused" and both == "True b'xxx'"
+    assert not pathlib.Path(path).is_relative_to(place) and not os.path.exists(path)
+    assert err.count("RuntimeWarning") == 1 and "cannot be written (File too large)" in err
+    assert len(entries(place)) == 1 and not list(place.glob(".new-*"))
+
+
+def test_a_read_only_directory_is_still_read(place, monkeypatch):
+    """As root, permissions forbid nothing, so the error is made."""
+    disk_cache.store(KEY, ".so", b"old")
+    disk_cache._places.clear()
+    place.chmod(0o500)
+    if ROOT:
+        real = os.open
+
+        def opened(path, flags, *rest, **more):
+            if str(path).startswith(str(place)) and flags & os.O_WRONLY:
+                raise OSError(30, "Read-only file system", path)
+            return real(path, flags, *rest, **more)
+
+        monkeypatch.setattr(os, "open", opened)
+    try:
+        refused("cannot be written")
+        assert disk_cache.read(KEY, ".so") == b"old"
+    finally:
+        place.chmod(0o700)
+
+
+def test_a_warning_that_is_an_error_is_raised_once(place):
+    place.write_text("")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(RuntimeWarning):
+            disk_cache.store(KEY, ".so", b"code")
+        assert disk_cache.read(KEY, ".so") is None
+        disk_cache.store(KEY, ".so", b"code")
+        assert disk_cache.read(KEY, ".so") == b"code"
+
+
+def test_the_temporary_folder_goes_with_its_process(place):
+    place.write_text("")
+    code = f"""
+        import os
+        from duograph.runtime import disk_cache
+        path = disk_cache.store({KEY!r}, ".so", b"code")
+        child = os.fork()
+        if child == 0:
+            assert disk_cache.load({KEY!r}, ".so") is None
+            own = disk_cache.store({KEY!r}, ".so", b"code")
+            assert own != path and disk_cache.load({KEY!r}, ".so") == own
+            raise SystemExit
+        assert os.waitpid(child, 0)[1] == 0
+        assert path.exists()
+        print(path.parents[1])
+    """
+    out, _ = python(code)
+    assert not os.path.exists(out.splitlines()[-1])
+
+
+# ---- where ---------------------------------------------------------------------------------------
+
+
+def test_which_directory(monkeypatch, tmp_path):
+    monkeypatch.setattr(disk_cache, "_places", {})
+    for name in ("DUOGRAPH_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert disk_cache.info().path == str(tmp_path / "home/.cache/duograph")
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert disk_cache.info().path == str(tmp_path / "home/.cache/duograph")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert disk_cache.info().path == str(tmp_path / "xdg/duograph")
+    monkeypatch.setenv("DUOGRAPH_CACHE_DIR", "~/own")
+    assert disk_cache.info().path == str(tmp_path / "home/own")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DUOGRAPH_CACHE_DIR", "here")
+    assert disk_cache.info().path == str(tmp_path / "here")
+
+
+@pytest.mark.parametrize("name", ["with spaces", "größe-缓存-🚀", "quote'\"$;", "-flag"])
+def test_odd_names(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(disk_cache, "_places", {})
+    monkeypatch.setenv("DUOGRAPH_CACHE_DIR", str(tmp_path / name))
+    path = disk_cache.store(KEY, ".so", b"code")
+    assert disk_cache.load(KEY, ".so") == path and path.is_relative_to(tmp_path / name)
+
+
+def test_import_is_lazy():
+    out, _ = python("import sys, duograph; print('duograph.runtime.disk_cache' in sys.modules)")
+    assert out == "False\n"
+
+
+# ---- the command ---------------------------------------------------------------------------------
+
+
+def test_command(place, capsys):
+    disk_cache.store(KEY, ".so", bytes(2048))
+    assert main(["cache", "info"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"path     {place}",
+        "entries  1",
+        "bytes    2048 (2.0 KiB)",
+        "limit    1073741824 (1.0 GiB)",
+    ]
+    foreign = [place / "notes.txt", place / KEY[:2] / "mine.so", place / "ab" / "cd"]
+    for path in foreign:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("not of the cache")
+    assert main(["cache", "clear"]) == 0
+    assert capsys.readouterr().out == f"removed 1 entry from {place}\n"
+    assert all(path.exists() for path in foreign)
+    assert disk_cache.load(KEY, ".so") is None
+    disk_cache.store(KEY, ".so", b"again")
+    assert disk_cache.info().entries == 1
+
+
+def test_command_on_a_directory_that_is_refused(place, capsys):
+    place.mkdir(0o700)
+    place.chmod(0o777)
+    assert main(["cache", "info"]) == 0
+    assert "not used: others can write to it (mode 777)" in capsys.readouterr().out
+    assert main(["cache", "clear"]) == 1
+    assert "others can write to it" in capsys.readouterr().err
