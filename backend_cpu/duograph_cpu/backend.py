@@ -70,6 +70,24 @@ class CPU(Backend):
             return prepare_elementwise(op, types, result, attributes)
         return None
 
+    def compiles(self, device_id):
+        """None when this machine has a C compiler that works, else why not."""
+        from . import toolchain  # what it needs is loaded by those who compile
+
+        return toolchain.problem()
+
+    def compile(self, regions, device_id):
+        """C for all regions of a program, built at once."""
+        from .compiled import compile_regions
+
+        return compile_regions(regions)
+
+    def compiler(self, device_id):
+        """The machine's C compiler; looked for, and perhaps run, here and where something is compiled, nowhere else."""
+        from . import toolchain
+
+        return toolchain.describe()
+
     def memory_stats(self, device_id):
         """Bytes and counts of blocks above 4 KiB; smaller results live in Python's own allocator."""
         return memory.stats()

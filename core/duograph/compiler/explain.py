@@ -23,6 +23,8 @@ class Explanation:
         reasons: of all compilations of the function, the one field that differed.
         graph: before optimisation; None when the function runs line by line.
         line_by_line: why, when it does.
+        level: "O0", "O1" or "O2".
+        kernels: what was compiled above O0, and reasons why something was not.
     """
 
     def __init__(
@@ -38,9 +40,13 @@ class Explanation:
         self.writes: list[str] = []
         self.effects: list[str] = []
         self.seconds = 0.0
+        self.level = ""
+        self.kernels: list[str] = []
         if program is None:
             return
         self.seconds = program.seconds
+        self.level = program.level
+        self.kernels = list(program.notes)
         self.captures = [(c.label, c.value) for c in program.captures.items.values()]
         for kind, v in program.inputs:
             if kind == "state":
@@ -61,6 +67,8 @@ class Explanation:
             f"  compiled for: {self.key[0]!r}" + (f" {self.key[1]!r}" if self.key[1] else "")
         )
         lines.append(f"  compiling took {self.seconds * 1000:.1f} ms")
+        if self.level:
+            lines.append(f"  level {self.level}: " + ("; ".join(self.kernels) or "op by op"))
         for what, items in (
             ("reads", self.reads), ("writes", self.writes), ("effects", self.effects),
             ("captures", [f"{n} = {_short(v)}" for n, v in self.captures]), ("compilations", self.reasons),

@@ -120,7 +120,10 @@ class Program:
         self.seconds = 0.0
         self.hits = 0
         self.dump = dump_of(name)
-        self.run = lower(graph, device, None if self.dump is None else self.dump.watch(), level)
+        self.notes: list[str] = []  # of compiling: see `runtime.lower`
+        self.run = lower(
+            graph, device, None if self.dump is None else self.dump.watch(), level, self.notes
+        )
         self._plans: dict[tuple[bool, ...], Any] = {}
         kinds = [k for k, _ in inputs]
         self.simple = (
@@ -180,6 +183,8 @@ class Program:
             return leaves[v]._buf
         if kind == "state":
             return v._buf
+        if kind == "argument":
+            return leaves[v]
         if kind == "number":
             return numbers[v]
         if kind == "container":
@@ -187,12 +192,15 @@ class Program:
         if kind == "array":
             backend = registry.backend(self.device.name)
             return backend.copy_in(np.array(v), self.device.index)
+        as_object = kind == "held"
+        if as_object:
+            kind, *v = v
         owner, name = v
         if kind == "item":
             held = owner[name]
         else:
             held = owner.cell_contents if kind == "cell" else getattr(owner, name)
-        if not isinstance(held, Tensor):
+        if as_object or not isinstance(held, Tensor):
             return held
         if held._type.device is None:
             commit(held, self.device)
@@ -251,13 +259,14 @@ class Program:
             x is not None and x._type.level > 0 and isinstance(x._type, TensorType) for x in sources
         )
         plan, kernel, pick = self._plan(wanted)
+        # before Python, called by the graph, gives some of them other values
+        edges = tuple(edge_of(x) if w else None for x, w in zip(sources, wanted, strict=True))
         try:
             found = kernel(*handles)
         except Exception as error:
             _locate(error)
             raise
         n = len(self.out_types)
-        edges = tuple(edge_of(x) if w else None for x, w in zip(sources, wanted, strict=True))
         node = Node(plan, edges, pick((*handles, *found)), False)
 
         def edged(i: int, type_: TensorType, handle: Any) -> Tensor:
@@ -392,6 +401,7 @@ def _evaluate(
     def tensor(value: Tensor) -> Any:
         made = root.parameter(value._type.plain)
         t.inputs.append(("arg", len(leaves)))
+        t.arguments.append((made, made._id, len(leaves)))
         leaves.append((made, made._id))
         return made
 

@@ -117,7 +117,11 @@ class _Lowering:
 
 
 def lower(
-    graph: Graph, device: Device, watch: passes.Watch | None = None, level: str = "O0"
+    graph: Graph,
+    device: Device,
+    watch: passes.Watch | None = None,
+    level: str = "O0",
+    notes: list[str] | None = None,
 ) -> Callable[..., Any]:
     """A callable from parameter handles to result handle(s) of this graph on `device`.
 
@@ -125,14 +129,15 @@ def lower(
         graph: as it came; passes run here.
         device: where it is to run.
         watch: sees the graph after each pass.
-        level: "O0" runs op by op, "O1" compiles fused regions where the backend can; "" is the backend's best.
+        level: "O0" runs op by op, "O1" compiles fused regions where the backend can.
+        notes: gets a line about what was compiled, and one for each reason why something was not.
     """
     graph = passes.run(graph, watch)
     regions: Mapping[Graph, Callable[..., Any]] = {}
     if level != "O0":
         from .regions import compiled_regions
 
-        graph, regions = compiled_regions(graph, device, watch)
+        graph, regions = compiled_regions(graph, device, watch, notes)
     return lower_closed(graph, device, regions)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import re
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,6 +16,7 @@ from ..backend.protocol import Backend
 from ..ir.builder import expand
 from ..ir.graph import Graph, GraphNode
 from ..passes.fusion import fuse
+from ..passes.pieces import join_pieces
 from ..passes.products import fold_transposes
 from ..passes.subgraphs import HOLDERS, Done, mapped
 from ..types import Device
@@ -22,21 +25,30 @@ from .lower import kernel
 __all__ = ["compiled_regions"]
 
 Call = Callable[..., Any]
+_said: set[str] = set()
 _COMMENT = re.compile(r"  # [^\n]*")
 
 
 def compiled_regions(
-    graph: Graph, device: Device, watch: passes.Watch | None = None
+    graph: Graph,
+    device: Device,
+    watch: passes.Watch | None = None,
+    notes: list[str] | None = None,
 ) -> tuple[Graph, Mapping[Graph, Call]]:
     """The graph with its fusable nodes in regions, and a call for the body of each that the backend compiled.
 
-    A graph without regions, and any graph where the backend has no compiler, comes back as it is.
+    A graph without regions, and any graph where the backend has no compiler, comes back as it is. `notes` gets a
+    line about the regions, and one for each reason why some have no call.
     """
+    notes = [] if notes is None else notes
     backend = registry.backend(device.name)
-    if backend.compiles(device.index) is not None:
+    problem = backend.compiles(device.index)
+    if problem is not None:
+        notes.append(f"runs op by op: {problem}")
+        _say(backend, problem)
         return graph, {}
     graph = _Expansion(backend, device).expanded(graph)
-    graph = fuse(passes.run(fold_transposes(graph)))
+    graph = fuse(passes.run(join_pieces(fold_transposes(graph))))
     if watch is not None:
         watch("fuse", graph)
     bodies: dict[str, list[Graph]] = {}
@@ -46,7 +58,21 @@ def compiled_regions(
     for same, call in zip(bodies.values(), calls, strict=True):
         if not isinstance(call, str):
             found.update(dict.fromkeys(same, call))
+    missing = collections.Counter(call for call in calls if isinstance(call, str))
+    notes.append(f"{sum(map(len, bodies.values()))} fused regions, {len(calls) - missing.total()} kernels")
+    notes += [f"{count} run op by op: {reason}" for reason, count in missing.items()]
     return graph, found
+
+
+def _say(backend: Backend, problem: str) -> None:
+    """Warn once that a backend which compiles cannot do so on this machine."""
+    if type(backend).compile is not Backend.compile and backend.name not in _said:
+        _said.add(backend.name)
+        warnings.warn(
+            f"{backend.name}: compiled functions run op by op (level O0): {problem}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
 
 def _collect(graph: Graph, bodies: dict[str, list[Graph]], seen: set[Graph]) -> None:

@@ -52,6 +52,7 @@ class Dialect:
         int64_suffix, uint64_suffix: of integer constants.
         kernel: qualifiers of a function that the host calls.
         independent: the line before a loop whose turns are independent.
+        stream: a function that copies a block to memory past the caches; "" where there is none.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Dialect:
     uint64_suffix: str = "ull"
     kernel: str = "DG_KERNEL"
     independent: str = "DG_INDEPENDENT"
+    stream: str = "dg_stream"
 
     def prelude(self) -> str:
         """The text that stands before printed functions."""

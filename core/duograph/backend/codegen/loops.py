@@ -25,6 +25,8 @@ __all__ = ["PrintedRegion", "print_region"]
 GRAIN, HEAVY_GRAIN = 65536, 16384
 # Bytes of a row that are kept between two passes, on the stack.
 ROW_BYTES = 32768
+# Results of at least so many bytes are written past the caches, through blocks of so many elements.
+STREAM_BYTES, BLOCK = 32 << 20, 2048
 
 
 @dataclasses.dataclass(frozen=True)
@@ -191,29 +193,49 @@ class _Elements(_Writer):
         static = [x for x in labels if x not in still and not self.plan.accesses[x].steps[-1]]
         moving = [x for x in labels if self.plan.accesses[x].steps[-1]]
         self.hoist(still)
-        if len(self.plan.axes) == 1:
+        outputs = self.plan.outputs
+        streams = bool(self.dialect.stream) and any(
+            self.plan.n * dtype.itemsize >= STREAM_BYTES for _, dtype in outputs
+        )
+        if len(self.plan.axes) == 1 and not streams:
             for x in moving:
                 self.line(f"const {SUFFIX[self.plan.accesses[x].dtype]} *const {x}_row = {x}_data;")
-            self.loop("i", "begin", "end", moving, values, "i")
+            self.loop("i", "begin", "end", moving, values, [f"out{k}[i]" for k in range(len(names))])
             return
+        targets = [f"out{k}[i + j]" for k in range(len(names))]
+        if streams:
+            targets = [f"block{k}[j]" for k in range(len(names))]
+            for k, (_, dtype) in enumerate(outputs):
+                self.line(f"{SUFFIX[dtype]} block{k}[{BLOCK}] __attribute__((aligned(64)));")
         self.open("for (i64 i = begin; i < end;)")
         self.line(f"const i64 row = i / {self.inner}, first = i - row * {self.inner};")
-        self.line(
-            f"const i64 left = {self.inner} - first, count = left < end - i ? left : end - i;"
-        )
+        self.line(f"i64 count = {self.inner} - first;")
+        self.line("if (count > end - i) count = end - i;")
+        if streams:
+            self.line(f"if (count > {BLOCK}) count = {BLOCK};")
         self.offsets(self.plan.axes[:-1], "row")
         self.hoist(static)
         for x in moving:
             a = self.plan.accesses[x]
             step = "first" if a.steps[-1] == 1 else f"first * {a.steps[-1]}"
             self.line(f"const {SUFFIX[a.dtype]} *const {x}_row = {self.start(x, a)} + {step};")
-        self.loop("j", "0", "count", moving, values, "i + j")
+        self.loop("j", "0", "count", moving, values, targets)
+        if streams:
+            for k, (_, dtype) in enumerate(outputs):
+                self.line(f"{self.dialect.stream}(out{k} + i, block{k}, count * {dtype.itemsize});")
         self.line("i += count;")
         self.close()
 
     def loop(
-        self, j: str, begin: str, end: str, moving: list[str], values: list[Computed], at: str
+        self,
+        j: str,
+        begin: str,
+        end: str,
+        moving: list[str],
+        values: list[Computed],
+        targets: list[str],
     ) -> None:
+        """The loop over elements begin .. end; each result goes to its target."""
         self.line(self.dialect.independent)
         self.open(f"for (i64 {j} = {begin}; {j} < {end}; {j}++)")
         for x in moving:
@@ -221,7 +243,7 @@ class _Elements(_Writer):
         for v in values:
             self.define(v)
         for k, (name, dtype) in enumerate(self.plan.outputs):
-            self.line(f"out{k}[{at}] = {self.dialect.store(dtype, name)};")
+            self.line(f"{targets[k]} = {self.dialect.store(dtype, name)};")
         self.close()
 
 

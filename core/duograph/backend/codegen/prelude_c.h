@@ -22,6 +22,25 @@ typedef double f64;
 #define DG_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
+/* Writes past the caches what nobody reads soon. */
+typedef i64 dg_pair __attribute__((vector_size(16), aligned(16), may_alias));
+DG_FN void dg_stream(void *out, const void *block, i64 bytes) {
+    i64 i = 0;
+#if defined(__clang__) || defined(__SSE2__)
+    if (((u64)(__UINTPTR_TYPE__)out & 15) == 0)
+        for (; i + 16 <= bytes; i += 16) {
+            dg_pair v = *(const dg_pair *)((const char *)block + i);
+#ifdef __clang__
+            __builtin_nontemporal_store(v, (dg_pair *)((char *)out + i));
+#else
+            __builtin_ia32_movntdq((__attribute__((vector_size(16))) long long *)((char *)out + i),
+                                   (__attribute__((vector_size(16))) long long)v);
+#endif
+        }
+#endif
+    __builtin_memcpy((char *)out + i, (const char *)block + i, (__SIZE_TYPE__)(bytes - i));
+}
+
 DG_FN u32 dg_bits_f32(f32 x) { u32 r; __builtin_memcpy(&r, &x, 4); return r; }
 DG_FN f32 dg_from_bits_f32(u32 x) { f32 r; __builtin_memcpy(&r, &x, 4); return r; }
 DG_FN u64 dg_bits_f64(f64 x) { u64 r; __builtin_memcpy(&r, &x, 8); return r; }
