@@ -293,3 +293,79 @@ def test_a_compiled_gradient_through_what_only_python_runs(load, warned):
     assert len(warned) == 1 and "line by line" in str(warned[0].message)
     with pytest.raises(RuntimeError):
         space["strict"](x, m)
+
+
+# body of f
+WRITTEN_IN_PLACE = {
+    "an argument before an error": """
+        x[2] = 2
+        if y.sum() > 0:
+            y[0] = 7
+            assert x.sum() > 50, "small"
+        return x
+    """,
+    "an argument that a loop wrote before an error": """
+        k = Tensor(0)
+        while k < 5:
+            k = k + 1
+            x[0] = x[0] + 1
+            y[1] = x.sum()
+            if k > 3:
+                raise KeyError("late", x)
+        return x + y
+    """,
+    "an argument that an attribute holds": """
+        net.last = x
+        x[1] = 0
+        return x * y
+    """,
+    "a tensor that an attribute holds": """
+        v = x * 2
+        net.last = v
+        v[0] = 1
+        net.log.append(v)
+        v[1] = 5
+        return v
+    """,
+    "what an attribute held before": """
+        a = net.last
+        net.last = x * 2
+        a[0] = 3.0
+        return a + net.last
+    """,
+    "an attribute that a branch may have bound": """
+        if y.sum() > x.sum():
+            net.last = x * 2
+        net.last[1] = 4
+        return net.last * y
+    """,
+    "a constant that an attribute holds": """
+        net.last = Tensor([1.0, 2.0, 3.0])
+        net.last[0] = net.last[0] + x[0]
+        return net.last * y
+    """,
+    "numbers that are not known": """
+        e = x * 1
+        e[0] = net.n
+        net.n += 1
+        e[1] = net.n
+        n = int(y.sum())
+        e[2] = n
+        return e
+    """,
+    "an argument, before its text is made": """
+        x[0] = x.sum()
+        print(f"{x}")
+        return x * y
+    """,
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN_IN_PLACE)
+def test_written_in_place(name, agree):
+    body = "\n".join(line[4:] for line in WRITTEN_IN_PLACE[name].strip("\n").splitlines())
+    agree(HEAD + body, X, Y, grad=(0, 1), calls=2)
+
+
+def test_elements_picked_by_a_mask_are_multiplied(agree):
+    agree(HEAD + "    x = x * 1\n    x[y > 4] *= 0.5\n    return x", X, Y)

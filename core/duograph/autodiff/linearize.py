@@ -102,7 +102,7 @@ class Joint:
             on_the_way = not active.isdisjoint(operands)
             op = node.op
             if on_the_way:
-                if op.name == "host_call" and any(map(_may_depend, (types[r] for r in node.results))):
+                if op.name == "host_call" and _may_depend(node, types):
                     raise NeedsValue(
                         "grad: got a value that Python computes from one that is differentiated, through which no "
                         "compiled gradient goes"
@@ -155,9 +155,16 @@ class Joint:
         return self.halves(present, (ABSENT,) * self.graph.n_params)
 
 
-def _may_depend(type_: ValueType) -> bool:
+# Calls of Python that make a text, or the object of a tensor, which only places outside get.
+_SILENT = {"format", "join", "str", "repr", "tensor object"}
+
+
+def _may_depend(node: GraphNode, types: Sequence[ValueType]) -> bool:
     """Whether a result of Python's may hold something with a gradient."""
-    return type_ is OBJECT or (isinstance(type_, TensorType) and type_.dtype.kind in "fc")
+    if node.attributes["run"].name in _SILENT:
+        return False
+    found = [types[r] for r in node.results]
+    return any(t is OBJECT or (isinstance(t, TensorType) and t.dtype.kind in "fc") for t in found)
 
 
 def _uses(graph: Graph) -> list[int]:

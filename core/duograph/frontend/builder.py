@@ -100,8 +100,11 @@ class StagedBuilder(GraphBuilder):
     # ---- state --------------------------------------------------------------------------------
 
     def rebind(self, target: GraphTensor, value: GraphTensor) -> None:
+        from .host import written
+
         self.trace.touch("tensor", target)
         super().rebind(target, value)
+        written(self.trace, target)
 
     def write_state(self, target: Tensor, value: Tensor) -> None:
         """`target`, a tensor from outside or a graph tensor, stands for `value` from here on."""
@@ -135,6 +138,10 @@ class StagedBuilder(GraphBuilder):
         self._made = {k: i for k, i in self._made.items() if i < n_types}
         self._inner = {k: i for k, i in self._inner.items() if i < n_types}
         self.outer = {o: i for o, i in self.outer.items() if i < n_types}
+        objects = self.trace.objects
+        for key, (_, made) in list(objects.items()):
+            if made._builder is self and made._id >= n_types:
+                del objects[key]
         if self.parent is None:
             self.trace.forget_inputs(n_types)
         self.params = [p for p in self.params if p < n_types]

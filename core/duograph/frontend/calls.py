@@ -23,7 +23,7 @@ from ..parameter import Parameter
 from ..tensor import Tensor
 from .branches import describe, select
 from .captures import has_hooks
-from .containers import ARRAY_MUTATORS, changing_array, container_method
+from .containers import ARRAY_MUTATORS, changing_array, container_method, with_item
 from .diagnostics import join_error, unsupported
 from .external import seen
 from .frames import Frame, Function
@@ -611,9 +611,8 @@ def native(t: Trace, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
             given = (f.__self__, *args) if isinstance(f, types.MethodType) else args
             return enter(t, python_function(t, function), given, kwargs)
         if f is operator.setitem and isinstance(args[0], GraphTensor):
-            # Python writes a tensor of its own; the name here takes its value
             target = args[0]
-            made = run_on_host(t, _with_item, args, kwargs, "setitem", (target._type.plain,))
+            made = run_on_host(t, with_item, args, kwargs, "setitem", (target._type.plain,))
             t.builder.rebind(target, made)
             return None
         return run_on_host(t, f, args, kwargs, _name(f))
@@ -622,11 +621,6 @@ def native(t: Trace, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
         raise
     _keep(t)
     return found
-
-
-def _with_item(tensor: Any, index: Any, value: Any) -> Any:
-    tensor[index] = value
-    return tensor
 
 
 UNKNOWN_NUMBER = "got a number that is known only when the compiled function runs, where one is needed while compiling"

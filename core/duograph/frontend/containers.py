@@ -18,7 +18,7 @@ from .external import seen
 from .host import depends_on_graph, note_effect, run_on_host
 from .trace import Trace
 
-__all__ = ["get_item", "set_item", "delete_item", "changing", "container_method", "MUTATORS"]
+__all__ = ["get_item", "set_item", "delete_item", "changing", "container_method", "with_item", "MUTATORS"]
 
 MUTATORS = {
     "append", "extend", "insert", "pop", "remove", "clear", "reverse", "sort", "update", "setdefault", "popitem",
@@ -115,6 +115,12 @@ def set_item(t: Trace, owner: Any, index: Any, value: Any) -> None:
     if isinstance(owner, GraphObject):
         run_on_host(t, operator.setitem, (owner, index, value), {}, "setitem", ())
     elif isinstance(owner, Tensor):
+        if isinstance(value, GraphScalar):
+            value = t.builder.operand(value, None)
+        if isinstance(value, GraphObject):
+            made = run_on_host(t, with_item, (owner, index, value), {}, "setitem", (owner._type.plain,))
+            t.builder.write_state(owner, made)
+            return
         native(t, operator.setitem, (owner, _tensor_index(t, index), value), {})
     elif isinstance(owner, (list, dict)):
         if isinstance(index, (Tensor, GraphScalar)) and isinstance(owner, list):
@@ -135,6 +141,12 @@ def set_item(t: Trace, owner: Any, index: Any, value: Any) -> None:
         owner[index] = value
     else:
         owner[index] = value
+
+
+def with_item(tensor: Any, index: Any, value: Any) -> Any:
+    """Python writes a tensor of its own; the name here takes its value."""
+    tensor[index] = value
+    return tensor
 
 
 def _set_picked(t: Trace, items: list[Any], index: Any, value: Any) -> None:
@@ -224,6 +236,7 @@ def container_method(
             lambda o, a, k: getattr(o, name)(*a, **k),
             (outside.value(), args, kwargs),
             f"{type(owner).__name__}.{name}",
+            objects=True,
         )
     elif outside is not None:
         if name not in BLIND:
@@ -235,6 +248,7 @@ def container_method(
             lambda a, k: getattr(outside, name)(*a, **k),
             (args, kwargs),
             f"{type(owner).__name__}.{name}",
+            objects=True,
         )
     if name == "extend" and isinstance(args[0], Tensor):
         rows = args[0]

@@ -383,7 +383,7 @@ def _uncaught() -> UnsupportedSyntaxError:
 
 
 # Calls of Python that cannot fail.
-_SAFE = {"print", "bool", "object", "is_", "isinstance", "type", "hasattr"}
+_SAFE = {"print", "bool", "object", "tensor object", "is_", "isinstance", "type", "hasattr"}
 
 
 def _may_raise(nodes: Iterable[Any]) -> bool:

@@ -14,6 +14,7 @@ from ..ir.values import NeedsValue
 from ..op import thread_state
 from ..parameter import Parameter
 from ..tensor import Tensor
+from ..types import OBJECT
 from .builder import StagedBuilder
 from .captures import Captures
 from .values import Flow
@@ -96,6 +97,13 @@ class Trace:
         # lists and dicts of which a tensor picks one: a change would have to reach all their names
         self.frozen: dict[int, Any] = {}
         self.keep: list[Any] = []  # objects whose id is a key somewhere
+        # per tensor that a place outside was given: it, and the object that stands for it when the graph runs
+        self.objects: dict[int, tuple[Any, Any]] = {}
+        # tensors read at each call from a place that the function writes, by that place and the other way round
+        self.held: dict[Any, Any] = {}
+        self.place_of: dict[int, tuple[Any, Any]] = {}
+        # tensors among the arguments: (graph tensor, its first id, where it stands among them)
+        self.arguments: list[tuple[Any, int, int]] = []
         self.host_writes = False
         self.notes: list[str] = []
         self.conditions = 0  # open branches and loops on values of the graph
@@ -311,6 +319,10 @@ class Trace:
         slot = self.slot(tensor)
         self.touch("slot", slot)
         slot.current = value._builder.tensor(value._id)
+        if id(tensor) in self.objects:
+            from .host import written
+
+            written(self, tensor)
 
     def array_value(self, array: np.ndarray[Any, Any]) -> Any:
         """A large array from outside, as an input."""
@@ -360,6 +372,26 @@ class Trace:
             found = self.root.parameter(value._type.plain)
             self.inputs.append((kind, (owner, name)))
             self.scalars[key] = found
+            held = self.held[key] = self.root.tensor(found._id)
+            self.place_of[id(held)] = (held, (kind, owner, name))
+        return self.held[key]
+
+    def object_input(self, kind: str, owner: Any, name: Any) -> Any:
+        """The Tensor object that a place outside holds at the start of a call, as an input."""
+        key = ("held", kind, id(owner), name)
+        found = self.scalars.get(key)
+        if found is None:
+            found = self.scalars[key] = self.root.parameter(OBJECT)
+            self.inputs.append(("held", (kind, owner, name)))
+        return self.root.tensor(found._id)
+
+    def argument_object(self, index: int) -> Any:
+        """The Tensor object that stands at a place among the arguments, as an input."""
+        key = ("argument", index, None)
+        found = self.scalars.get(key)
+        if found is None:
+            found = self.scalars[key] = self.root.parameter(OBJECT)
+            self.inputs.append(("argument", index))
         return self.root.tensor(found._id)
 
     def number_input(self, kind: str, owner: Any, name: Any, value: Any) -> Any:

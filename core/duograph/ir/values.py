@@ -45,7 +45,7 @@ class HostValue:
         self._id = id_
         self._type = type_
 
-    def _unknown(self, *_: Any) -> Any:
+    def _unknown(self, *_: Any, **__: Any) -> Any:
         raise NeedsValue(
             f"got a Python {self._type.name} that is known only when the compiled function runs, "
             f"where a value is needed while compiling"
