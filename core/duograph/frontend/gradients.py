@@ -122,6 +122,8 @@ def record(
         whole = child.closed([], list(child.outer))
         parent.inline(whole, [*incoming, *(parent.tensor(i) for i in child.outer)])
         raise
+    except NeedsValue as error:  # of the function's, not of the transform that was called with it
+        raise _by_python(str(error)) from None
     main = result
     if has_aux:
         if not isinstance(result, tuple) or len(result) < 2:
