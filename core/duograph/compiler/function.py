@@ -217,7 +217,7 @@ class JitFunction:
         if cache is self._own and all(type(x) is Tensor and not x._type.level for x in args):
             if len(self._fast) >= LIMIT:
                 self._fast.clear()
-            run = program.run_single()
+            run = program.run_single
             self._fast[tuple([x._type for x in args])] = (
                 run,
                 program.tensor_types[0],

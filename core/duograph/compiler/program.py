@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -71,6 +73,16 @@ class _Container(_Argument):
     """Stands for container `index` of the arguments."""
 
 
+class _Copy:
+    """Stands for a value that was made while compiling, and that each call gets its own of."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = copy.deepcopy(value)
+
+    def made(self) -> Any:
+        return copy.deepcopy(self.value)
+
+
 class _Made:
     """Stands for an object that the function made: its class, and its attributes."""
 
@@ -88,6 +100,9 @@ class Program:
         writes: per written tensor: ("arg", i) or ("state", tensor), and the output with its value.
         captures: what was taken as constant, with how to look it up.
         seconds: that compiling took.
+        simple: whether it is one Tensor of its arguments, in their order.
+        run: from handles of the inputs to a tuple of handles.
+        run_single: the same of a simple program, to the handle of its only result.
     """
 
     def __init__(
@@ -121,9 +136,6 @@ class Program:
         self.hits = 0
         self.dump = dump_of(name)
         self.notes: list[str] = []  # of compiling: see `runtime.lower`
-        self.run = lower(
-            graph, device, None if self.dump is None else self.dump.watch(), level, self.notes
-        )
         self._plans: dict[tuple[bool, ...], Any] = {}
         kinds = [k for k, _ in inputs]
         self.simple = (
@@ -134,17 +146,19 @@ class Program:
             and self.tensor_types[0] is not None
             and len(graph.outputs) == 1
         )
+        watch = None if self.dump is None else self.dump.watch()
+        if self.simple:
+            single = lower(dataclasses.replace(graph, single=True), device, watch, level, self.notes)
+            self.run_single = single
+            self.run: Callable[..., Any] = lambda *handles: (single(*handles),)
+        else:
+            self.run = lower(graph, device, watch, level, self.notes)
         n_args = sum(k == "arg" for k in kinds)
         self._plain_order = kinds == ["arg"] * n_args + ["state"] * (len(kinds) - n_args) and [
             v for k, v in inputs if k == "arg"
         ] == list(range(n_args))
 
     # ---- running ------------------------------------------------------------------------------
-
-    def run_single(self) -> Any:
-        """As `run`, for a program of one result: its handle rather than a tuple of one."""
-        graph = dataclasses.replace(self.graph, single=True)
-        return lower(graph, self.device, level=self.level)
 
     def ready(self) -> bool:
         """Whether the state is as it was compiled for: on the device, unrecorded, of the same types."""
@@ -231,6 +245,8 @@ class Program:
             return [self._rebuilt(v, values, leaves, containers) for v in nest]
         if kind is dict:
             return {k: self._rebuilt(v, values, leaves, containers) for k, v in nest.items()}
+        if kind is _Copy:
+            return nest.made()
         if kind is _Made:
             made = object.__new__(nest.cls)
             for k, v in nest.attributes.items():
@@ -528,7 +544,22 @@ def _template(t: Trace, value: Any, put: Any, leaves: Any, containers: Any, dept
             construct="Return",
             remedy="Define the function outside the compiled one",
         )
+    if _own_data(t, value):
+        return _Copy(value)
     plain = isinstance(value, (type, np.ndarray)) or type(value).__module__ == "builtins"
     if id(value) in t.own and hasattr(value, "__dict__") and not plain:
         return _Made(type(value), {k: again(v) for k, v in vars(value).items()})
     return value
+
+
+def _own_data(t: Trace, value: Any) -> bool:
+    """Whether a value is data that can change, and that the function made: not one that is there outside of it."""
+    base = value
+    while isinstance(base, np.ndarray) and base.base is not None:
+        base = base.base
+    if id(value) not in t.own and id(base) not in t.own:
+        return False
+    return isinstance(value, (np.ndarray, set, bytearray)) or type(value).__module__ in (
+        "collections",
+        "array",
+    )
