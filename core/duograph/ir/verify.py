@@ -11,6 +11,8 @@ __all__ = ["verify"]
 
 # Nodes before and after the one that is wrong.
 _NEAR = 2
+# The nodes around a graph, as (graph that holds it, number of the node), innermost first.
+Place = tuple[tuple[Graph, int], ...]
 
 
 def verify(graph: Graph) -> Graph:
@@ -24,7 +26,7 @@ def verify(graph: Graph) -> Graph:
     Raises:
         GraphError: naming the node, with its neighbours.
     """
-    _Verifier().graph(graph, "")
+    _Verifier().graph(graph, ())
     return graph
 
 
@@ -34,21 +36,21 @@ class _Verifier:
     def __init__(self) -> None:
         self.done: set[int] = set()
 
-    def graph(self, graph: Graph, place: str) -> None:
+    def graph(self, graph: Graph, place: Place) -> None:
         if id(graph) in self.done:
             return
         self.done.add(id(graph))
         if not 0 <= graph.n_params <= len(graph.types):
             raise GraphError(
-                f"graph: got {graph.n_params} parameters and {len(graph.types)} types{place}"
+                f"graph: got {graph.n_params} parameters and {len(graph.types)} types{_inside(place)}"
             )
         defined = set(range(graph.n_params))
         for k, node in enumerate(graph.nodes):
             problem = _problem(graph, node, defined)
             if problem is not None:
-                raise GraphError(f"{node.op.name}: {problem}{place}\n{_near(graph, k)}")
+                raise GraphError(f"{node.op.name}: {problem}{_inside(place)}\n{_near(graph, k)}")
             defined.update(node.results)
-            inside = f"\nin a graph of\n{_near(graph, k)}{place}"
+            inside = ((graph, k), *place)
             for inner in node.graphs:
                 self.graph(inner, inside)
             for value in node.attributes.values():
@@ -56,21 +58,23 @@ class _Verifier:
                     self.named(value, inside)
         for i in graph.outputs:
             if i not in defined:
-                raise GraphError(f"graph: output %{i} is not defined{place}")
+                raise GraphError(f"graph: output %{i} is not defined{_inside(place)}")
         if graph.single and len(graph.outputs) != 1:
-            raise GraphError(f"graph: says one result and returns {len(graph.outputs)}{place}")
+            raise GraphError(
+                f"graph: says one result and returns {len(graph.outputs)}{_inside(place)}"
+            )
 
-    def named(self, target: NamedGraph, place: str) -> None:
+    def named(self, target: NamedGraph, place: Place) -> None:
         graph = target.graph
         if graph is None:
-            raise GraphError(f"{target}: is called and was never finished{place}")
+            raise GraphError(f"{target}: is called and was never finished{_inside(place)}")
         if id(graph) in self.done:
             return
         found = tuple(graph.types[i] if 0 <= i < len(graph.types) else None for i in graph.outputs)
         if found != tuple(target.result_types):
             raise GraphError(
                 f"{target}: declares results {list(target.result_types)}, its graph returns "
-                f"{list(found)}{place}"
+                f"{list(found)}{_inside(place)}"
             )
         self.graph(graph, place)
         # a recursive call has the effects that the target declares, so that this is the fixed point
@@ -78,8 +82,13 @@ class _Verifier:
         if hidden:
             raise GraphError(
                 f"{target}: its graph has effects that it does not declare: "
-                f"{', '.join(sorted(repr(e) for e in hidden))}{place}"
+                f"{', '.join(sorted(repr(e) for e in hidden))}{_inside(place)}"
             )
+
+
+def _inside(place: Place) -> str:
+    """Where a graph stands. Put into words for a message alone: nearly every graph that is verified is sound."""
+    return "".join(f"\nin a graph of\n{_near(graph, k)}" for graph, k in place)
 
 
 def _near(graph: Graph, k: int) -> str:
