@@ -32,6 +32,8 @@ __all__ = ["fuse"]
 # Nodes, operands and results of one region: what a compiler still takes in milliseconds.
 MAX_NODES = 64
 MAX_POINTERS = 32
+# Ops that one kernel must replace to be worth compiling; fewer save nothing.
+LEAST = 2
 # Elements of a row that one thread reduces, and how few rows are enough for several threads.
 MAX_ROW = 65536
 MIN_ROW = 8
@@ -248,7 +250,7 @@ class _Fusion:
     def pays(self, g: _Region) -> bool:
         """Whether a kernel of its own is better than those that are there: it saves at least one of them."""
         work = [at for at in g.nodes if self.graph.nodes[at].op.name not in VIEWS]
-        return len(work) > 1
+        return len(work) >= LEAST
 
     def body(self, g: _Region, used_outside: set[int]) -> GraphNode:
         """The `region` node of a group."""

@@ -1,0 +1,72 @@
+"""Every elementwise op and row reduction as generated code (level O1), on backends that compile: the bits of its own kernel.
+
+All samples of a case are one program. Regions of a single op, which a program would not have since they save nothing, are
+compiled here too.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import duograph as ms
+
+from ..backend import registry
+from ..backend.codegen.regions import REDUCTIONS
+from ..errors import DTypeError, UnsupportedOpError
+from ..passes import fusion
+from .check import arrays_of, call_text, fail_with, indented, place, results_of, substitute
+from .compare import difference_of
+from .session import Session, over
+
+# One dtype of each way to compute: promoted to int, wrapping, 64 bits, widened, in the polynomials, in the library.
+DTYPES = {"bool", "uint8", "int32", "int64", "float16", "float32", "float64"}
+# Sums may be taken in another order.
+NEAR = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 1e-5, "float64": 1e-13}
+
+
+def _refuses(session: Session) -> str | None:
+    return registry.backend(session.name).compiles(0)
+
+
+@over(Session.forward)
+def test_regions(case, dtype, session, monkeypatch):
+    """Level O1 computes what the op's kernel computes; a sum may differ by rounding."""
+    ops = [op for op in (case.op, *case.covers) if op is not None]
+    if not any(op.scalar_rule is not None or op.name in REDUCTIONS for op in ops):
+        pytest.skip("no op of the case has a scalar form")
+    if dtype.name not in DTYPES:
+        pytest.skip("computed as another dtype is")
+    problem = _refuses(session)
+    if problem is not None:
+        pytest.skip(f"{session.name}: {problem}")
+    monkeypatch.setattr(fusion, "LEAST", 1)
+    wanted = []
+    kept = []
+    for sample in case.made(dtype):
+        if not any(True for _ in arrays_of([list(sample.args), dict(sample.kwargs)])):
+            continue
+        try:
+            args = substitute(sample.args, lambda a, s=sample: place(a, s.kind))
+            kwargs = substitute(dict(sample.kwargs), lambda a, s=sample: place(a, s.kind))
+            wanted.append(results_of(case.function(*args, **kwargs)))
+        except (UnsupportedOpError, DTypeError):
+            continue  # test_ops judges what the device refuses
+        kept.append((sample, args, kwargs))
+    if not kept:
+        pytest.skip("no sample has an array that the device takes")
+    calls = [(args, kwargs) for _, args, kwargs in kept]
+    function = case.function
+
+    def whole(calls):
+        return [function(*args, **kwargs) for args, kwargs in calls]
+
+    compiled = ms.jit(whole, jit_level="O1")
+    found = []
+    exact = not any(op.name in REDUCTIONS for op in ops)
+    for (sample, _, _), want, value in zip(kept, wanted, compiled(calls), strict=True):
+        near = None if exact else NEAR.get(np.dtype(dtype.np).name)
+        text = difference_of(want, results_of(value), "kernel and region", near)
+        if text is not None:
+            found.append(f"{call_text(case, sample)}\n{indented(text)}")
+    fail_with(found)
