@@ -8,11 +8,11 @@ reason is for the user to read. Functions must have default visibility; there is
 """
 
 import contextlib
-import dataclasses
 import os
 import shutil
 import sys
 import threading
+from typing import NamedTuple
 
 from duograph._locks import new_lock
 from duograph.runtime import disk_cache
@@ -36,16 +36,16 @@ REQUIRED = (
     "-nostdlib",
     "-w",
 )
-# Speed alone. With these, -O2 gives the loops of -O3 in 9/10 of its time: gcc 12 would else vectorise only loops whose
-# length it knows. -fopenmp-simd reads the pragmas that let a sum be taken in any order; it brings no library.
+# What a source may do without. With these, -O2 gives the loops of -O3 in 9/10 of its time: gcc 12 would else vectorise
+# only loops whose length it knows. -fopenmp-simd reads the pragmas that let a sum be taken in any order, no more.
 OPTIONAL = (
     "-fno-math-errno",
     "-fno-trapping-math",
     "-ftree-vectorize",
     "-fvect-cost-model=dynamic",
     "-fopenmp-simd",
+    "-lm",
 )
-LIBRARIES = ("-lm",)
 if sys.platform == "darwin":
     REQUIRED = (*(f for f in REQUIRED if f != "-nostdlib"), "-undefined", "dynamic_lookup")
 
@@ -69,8 +69,7 @@ __attribute__((visibility("default"))) int probe(void **args, long begin, long e
 PATIENCE = 2
 
 
-@dataclasses.dataclass(frozen=True)
-class BuildFailure:
+class BuildFailure(NamedTuple):
     """Why there is no library."""
 
     reason: str
@@ -98,7 +97,6 @@ class Library:
         return f"Library({self.path!r})"
 
 
-@dataclasses.dataclass
 class Compiler:
     """A compiler that exists; what is found out about it is written here.
 
@@ -112,13 +110,14 @@ class Compiler:
         hung: how many sources it did not come to an end with.
     """
 
-    command: tuple
-    identity: str
-    version: str = "unknown version"
-    flags: tuple = REQUIRED + OPTIONAL
-    known: bool = False
-    problem: str | None = None
-    hung: int = 0
+    def __init__(self, command, identity):
+        self.command = command
+        self.identity = identity
+        self.version = "unknown version"
+        self.flags = REQUIRED + OPTIONAL
+        self.known = False
+        self.problem = None
+        self.hung = 0
 
 
 def _problem():
@@ -174,7 +173,7 @@ def _run(command, source=""):
 
     seconds = _timeout()
     try:
-        out, err = process.communicate(source.encode(), timeout=seconds)
+        out, err = process.communicate(source.encode("utf-8", "replace"), timeout=seconds)
     except subprocess.TimeoutExpired:
         stop()
         raise _Hung(
@@ -264,8 +263,10 @@ def isa_flags(level):
 
 
 def _command(found, flags, out):
+    libraries = [f for f in flags if f.startswith("-l")]  # some linkers want them last
+    rest = [f for f in flags if f not in libraries]
     isa = isa_flags(lib.dg_isa())
-    return (*found.command, *flags, *isa, "-x", "c", "-", "-o", str(out), *LIBRARIES)
+    return (*found.command, *rest, *isa, "-x", "c", "-", "-o", str(out), *libraries)
 
 
 def _learn(found):
@@ -318,7 +319,7 @@ def describe():
     problem = found.reason if isinstance(found, BuildFailure) else found.problem
     if problem is not None:
         return f"{problem}; compiled functions run at O0"
-    flags = " ".join((*found.flags, *isa_flags(lib.dg_isa()), *LIBRARIES))
+    flags = " ".join((*found.flags, *isa_flags(lib.dg_isa())))
     return f"{found.version} ({' '.join(found.command)}), {flags}"
 
 
@@ -343,39 +344,51 @@ def build(source):
     found = compiler()
     if isinstance(found, BuildFailure):
         return found
-    key = disk_cache.key_of(
-        "library", FORMAT, found.identity, found.version, *_command(found, found.flags, ""), source
-    )
+    key = _key(found, source, found.flags)
     made = _built.get(key)
     if made is None:
         try:
-            made = _load(key) or _compile(found, key, source)
+            made = _load(key) or _compile(found, source)
         except _Failed as error:
             made = BuildFailure(str(error))
         except OSError as error:
             made = BuildFailure(f"no room for compiled code: {error}")
-        made = _built.setdefault(key, made)
+        made = _built.setdefault(_key(found, source, found.flags), made)
     return made
+
+
+def _key(found, source, flags):
+    """What a library depends on."""
+    command = _command(found, flags, "")
+    return disk_cache.key_of("library", FORMAT, found.identity, found.version, *command, source)
 
 
 def build_all(sources):
     """`build` for several sources, on as many processes as there are threads in the pool."""
-    sources = list(sources)
-    results = [None] * len(sources)
-    turns = iter(range(len(sources)))
+    results = dict.fromkeys(sources)
+    todo = list(results)[::-1]
+    errors = []
 
     def work():
-        for i in turns:
-            results[i] = build(sources[i])
+        try:
+            while todo:
+                source = todo.pop()
+                results[source] = build(source)
+        except IndexError:  # another thread took the last one
+            pass
+        except BaseException as error:  # noqa: BLE001 (it is raised below)
+            errors.append(error)
 
-    count = min(lib.dg_threads(), len(sources))
+    count = min(lib.dg_threads(), len(todo))
     threads = [threading.Thread(target=work, daemon=True) for _ in range(count - 1)]
     for thread in threads:
         thread.start()
     work()
     for thread in threads:
         thread.join()
-    return results
+    if errors:  # a warning that is an error, or an interrupt
+        raise errors[0]
+    return [results[source] for source in sources]
 
 
 def _load(key):
@@ -390,11 +403,11 @@ def _load(key):
     return Library(str(path), handle)
 
 
-def _compile(found, key, source):
+def _compile(found, source):
     if found.problem is not None:
         raise _Failed(found.problem)
     try:
-        return _library(found, key, source)
+        return _library(found, source)
     except _Hung as error:
         found.hung += 1
         if found.hung >= PATIENCE:
@@ -403,7 +416,7 @@ def _compile(found, key, source):
     except _Failed as error:
         text = str(error)
         if any(words in text for words in FULL) and disk_cache.distrust("it is full"):
-            return _library(found, key, source)
+            return _library(found, source)
         if found.known:
             raise
         # the source's fault, or that of the flags?
@@ -414,11 +427,11 @@ def _compile(found, key, source):
             raise
         if found.flags == REQUIRED + OPTIONAL:
             raise
-        return _library(found, key, source)
+        return _library(found, source)
 
 
-def _library(found, key, source):
-    flags = found.flags
+def _library(found, source):
+    flags = found.flags  # another thread may find out that these are too many
     out = disk_cache.scratch(".so")
     try:
         _run(_command(found, flags, out), source)
@@ -428,9 +441,9 @@ def _library(found, key, source):
         if handle == ffi.NULL:
             reason = _problem()
             if _forbids_code(out) and disk_cache.distrust("its file system lets no code be run"):
-                return _library(found, key, source)
+                return _library(found, source)
             raise _Failed(f"what {found.command[0]} wrote cannot be loaded: {reason}")
-        path = disk_cache.store(key, ".so", out)
+        path = disk_cache.store(_key(found, source, flags), ".so", out)
     finally:
         _unlink(out)
     if not found.known:
@@ -454,13 +467,15 @@ def _check(found, out):
         header, size = b"", 0
     if not size:
         raise _Failed(f"{found.command[0]} succeeded and wrote nothing")
-    if header[:6] == b"\x7fELF\2\1" and len(header) == 64:  # the table of sections is at the end
-        table = int.from_bytes(header[40:48], "little")
+    if sys.platform != "linux":
+        return
+    if header[:4] == b"\x7fELF" and len(header) == 64:
+        if header[4:6] != b"\2\1":
+            return  # the tables of 32 bits, or of the other byte order, stand elsewhere
+        table = int.from_bytes(header[40:48], "little")  # of sections: the last thing in the file
         each = int.from_bytes(header[58:60], "little")
         if table + each * int.from_bytes(header[60:62], "little") <= size:
             return
-    elif sys.platform != "linux":
-        return
     raise _Failed(f"what {found.command[0]} wrote is no library, or not a whole one")
 
 

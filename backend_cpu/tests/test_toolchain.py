@@ -1,0 +1,624 @@
+"""From C source to calls: whatever the machine's compiler does, a program gets functions or a reason."""
+
+import contextlib
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+from duograph.backend.codegen import C
+from duograph.dtype import bool_, float32, float64
+from duograph.errors import IndexRangeError
+from duograph.runtime import disk_cache
+from duograph.types import TensorType
+from duograph_cpu import generate, regions, toolchain
+from duograph_cpu._native import lib
+from duograph_cpu.toolchain import BuildFailure, Library
+from harness import CPU_BACKEND
+
+COMPILER = next(filter(None, map(shutil.which, toolchain.NAMES)), None)
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler here")
+
+EXPORT = '__attribute__((visibility("default"))) '
+
+
+def source(expression, operands=1, results=1):
+    """A function f that computes one expression of x0, x1 ... for each float."""
+    lines = [f"const float *restrict x{i} = args[{i}];" for i in range(operands)]
+    lines += [f"float *restrict y{i} = args[{operands + i}];" for i in range(results)]
+    stores = "".join(f"y{i}[i] = ({expression}) * {i + 1};" for i in range(results))
+    body = "\n    ".join(lines)
+    return (
+        f"{EXPORT}int f(void **args, long begin, long end) {{\n    {body}\n"
+        f"    for (long i = begin; i < end; i++) {{ {stores} }}\n    return 0;\n}}\n"
+    )
+
+
+DOUBLE = source("x0[i] * 2")
+
+
+@pytest.fixture(autouse=True)
+def fresh(tmp_path, monkeypatch):
+    """A cache of this test's own, and nothing known about compilers."""
+    monkeypatch.setenv("DUOGRAPH_CACHE_DIR", str(tmp_path / "cache"))
+    for name in ("DUOGRAPH_CACHE_LIMIT", "DUOGRAPH_CC_TIMEOUT", "CC"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(disk_cache, "_private", {})
+    forget(monkeypatch)
+
+
+def forget(monkeypatch):
+    """What a new process would know."""
+    monkeypatch.setattr(toolchain, "_found", {})
+    monkeypatch.setattr(toolchain, "_built", {})
+
+
+@pytest.fixture
+def fake(tmp_path, monkeypatch):
+    """Make a compiler of these lines of shell, which logs its calls, and let CC name it."""
+
+    def make(lines, name="fake cc"):
+        path = tmp_path / name
+        log = tmp_path / "log"
+        path.write_text(
+            f'#!/bin/sh\necho "$*" >> "{log}"\n'
+            'case "$*" in *--version*) echo "fake 1.0"; exit 0;; esac\n'
+            'out=; for word in "$@"; do [ "$last" = -o ] && out="$word"; last="$word"; done\n'
+            + textwrap.dedent(lines)
+        )
+        path.chmod(0o755)
+        monkeypatch.setenv("CC", str(path))
+        return lambda: log.read_text().splitlines() if log.exists() else []
+
+    return make
+
+
+def floats(n):
+    return TensorType.of((n,), float32)
+
+
+def run(call, *arrays):
+    """Results of a call as arrays."""
+    found = call(*[CPU_BACKEND.copy_in(a, 0) for a in arrays])
+    several = found if isinstance(found, tuple) else (found,)
+    return [CPU_BACKEND.copy_out(h, arrays[0].shape, np.dtype(np.float32), 0) for h in several]
+
+
+def doubles(library):
+    """Whether the library of DOUBLE works."""
+    assert isinstance(library, Library), library
+    call = regions.make_call(library.address("f"), 3, 1000, 1, [floats(3)], "double")
+    (found,) = run(call, np.array([1, -2, np.inf], np.float32))
+    return found.tolist() == [2, -4, np.inf]
+
+
+# ---- a compiler that works -----------------------------------------------------------------------
+
+
+@needs_compiler
+def test_builds_and_runs():
+    library = toolchain.build(DOUBLE)
+    assert doubles(library)
+    assert toolchain.build(DOUBLE) is library
+    with pytest.raises(LookupError, match="undefined symbol: g"):
+        library.address("g")
+
+
+@needs_compiler
+def test_the_next_process_compiles_nothing(fake, monkeypatch):
+    calls = fake(f'exec {COMPILER} "$@"')
+    assert doubles(toolchain.build(DOUBLE))
+    assert len(calls()) == 2  # its version, and the source: flags were not tried alone
+    forget(monkeypatch)
+    assert doubles(toolchain.build(DOUBLE))
+    assert "fake 1.0" in toolchain.describe()
+    assert len(calls()) == 2
+    assert doubles(toolchain.build(DOUBLE + "/* changed */"))
+    assert len(calls()) == 3
+
+
+@needs_compiler
+def test_another_instruction_set_is_another_library(fake):
+    calls = fake(f'exec {COMPILER} "$@"')
+    level = lib.dg_isa()
+    try:
+        for limit in range(level + 1):
+            lib.dg_isa_limit(limit)
+            assert doubles(toolchain.build(DOUBLE))
+            assert len(calls()) == 2 + limit
+    finally:
+        lib.dg_isa_limit(2)
+
+
+@needs_compiler
+@pytest.mark.parametrize("function", ["exp", "tanh", "erf", "sin"])
+def test_bits_are_those_of_the_prebuilt_kernels(function):
+    import duograph
+    from duograph import ops
+
+    text = C.prelude() + source(f"dg_{function}_f32(x0[i])").replace("long", "i64")
+    x = np.random.default_rng(0).standard_normal(100_003).astype(np.float32) * 10
+    try:
+        for limit in range(lib.dg_isa() + 1):
+            lib.dg_isa_limit(limit)
+            library = toolchain.build(text)
+            assert isinstance(library, Library), library
+            n = x.size
+            call = regions.make_call(library.address("f"), n, 4096, 1, [floats(n)], function)
+            (found,) = run(call, x)
+            if limit == lib.dg_isa() and limit == 2:
+                want = getattr(ops, function)(duograph.Tensor(x)).asnumpy()
+                assert found.tobytes() == want.tobytes()
+            code = (
+                "import sys, numpy as np, duograph\nfrom duograph import ops\n"
+                "from duograph_cpu._native import lib\n"
+                f"lib.dg_isa_limit({limit})\n"
+                "x = np.frombuffer(sys.stdin.buffer.read(), np.float32)\n"
+                f"sys.stdout.buffer.write(ops.{function}(duograph.Tensor(x)).asnumpy().tobytes())"
+            )
+            done = subprocess.run(
+                [sys.executable, "-c", code], input=x.tobytes(), capture_output=True, check=True
+            )
+            assert found.tobytes() == done.stdout, limit
+    finally:
+        lib.dg_isa_limit(2)
+
+
+def test_instruction_sets_are_those_of_the_prebuilt_kernels():
+    for flags, (target, define) in zip(toolchain.ISAS, generate.ISAS.values(), strict=True):
+        assert ",".join(flags) == target
+        assert bool(flags) == bool(define) and "DG_HAS_FMA" in (define or "DG_HAS_FMA")
+
+
+@needs_compiler
+def test_builds_several_side_by_side():
+    sources = [source(f"x0[i] + {k}") for k in range(5)] + ["no C at all"] + [DOUBLE]
+    found = toolchain.build_all(sources)
+    assert [isinstance(f, Library) for f in found] == [True] * 5 + [False, True]
+    assert doubles(found[6])
+    assert len({f.address("f") for f in found if isinstance(f, Library)}) == 6
+    assert toolchain.build_all([]) == []
+
+
+@needs_compiler
+def test_a_library_may_need_the_mathematical_one_and_memcpy():
+    library = toolchain.build(
+        "extern double lgamma(double); extern void *memcpy(void *, const void *, unsigned long);\n"
+        + source("(float)lgamma(x0[i]) + 0 * *(float *)memcpy(y0 + i, x0 + i, 4)")
+    )
+    call = regions.make_call(library.address("f"), 3, 9, 1, [floats(3)], "lgamma")
+    (found,) = run(call, np.array([1, 3, 5], np.float32))
+    np.testing.assert_allclose(found, [0, np.log(2), np.log(24)], rtol=1e-6)
+
+
+@needs_compiler
+def test_large_sources():
+    """More than a pipe holds."""
+    filler = "".join(f"static int unused{i}(int x) {{ return x + {i}; }}\n" for i in range(9000))
+    assert doubles(toolchain.build(filler + DOUBLE))
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["with spaces", "größe-缓存-🚀", "quote'\"$;"])
+def test_odd_names(name, fake, tmp_path, monkeypatch):
+    monkeypatch.setenv("DUOGRAPH_CACHE_DIR", str(tmp_path / name / "cache"))
+    fake(f'exec {COMPILER} "$@"', name=name + " cc")
+    assert doubles(toolchain.build(DOUBLE))
+    assert name in toolchain.describe()
+
+
+@needs_compiler
+def test_a_compiler_with_arguments(monkeypatch):
+    monkeypatch.setenv("CC", f"{COMPILER} -DFACTOR=2")
+    assert doubles(toolchain.build(source("x0[i] * FACTOR")))
+
+
+@needs_compiler
+def test_a_compiler_that_does_not_know_every_flag(fake, monkeypatch):
+    """Those that are about speed are left out; what was found is kept for the next process."""
+    calls = fake(f"""
+        case "$*" in *vect-cost-model*|*openmp*) echo "unknown flag" >&2; exit 1;; esac
+        exec {COMPILER} "$@"
+    """)
+    assert doubles(toolchain.build(DOUBLE))
+    described = toolchain.describe()
+    assert "-ftree-vectorize" in described and "openmp" not in described
+    assert "cost-model" not in described
+    before = len(calls())
+    forget(monkeypatch)
+    assert doubles(toolchain.build(DOUBLE)) and toolchain.describe() == described
+    assert len(calls()) == before
+
+
+@needs_compiler
+def test_a_compiler_that_would_change_results_is_not_used(fake):
+    calls = fake(f"""
+        case "$*" in *fp-contract*) echo "unknown flag -ffp-contract" >&2; exit 1;; esac
+        exec {COMPILER} "$@"
+    """)
+    failure = toolchain.build(DOUBLE)
+    assert isinstance(failure, BuildFailure) and "unknown flag -ffp-contract" in failure.reason
+    assert "unknown flag -ffp-contract" in toolchain.describe()
+    assert "unknown flag -ffp-contract" in toolchain.problem()
+    before = len(calls())
+    assert isinstance(toolchain.build(source("x0[i]")), BuildFailure)
+    assert len(calls()) == before  # not asked again
+
+
+@needs_compiler
+def test_a_changed_compiler_is_another_one(fake, monkeypatch, tmp_path):
+    fake(f'exec {COMPILER} "$@"')
+    first = toolchain.build(DOUBLE)
+    forget(monkeypatch)
+    fake(f'exec {COMPILER} "$@" # changed')
+    second = toolchain.build(DOUBLE)
+    assert doubles(second) and first.path != second.path
+
+
+# ---- compilers that do not -----------------------------------------------------------------------
+
+
+def test_no_compiler(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    failure = toolchain.build(DOUBLE)
+    assert failure == BuildFailure("no C compiler: none of cc, gcc, clang is on the path")
+    assert toolchain.describe() == f"{failure.reason}; compiled functions run at O0"
+    assert toolchain.problem() == failure.reason
+    assert toolchain.build_all([DOUBLE, DOUBLE]) == [failure, failure]
+    monkeypatch.setenv("PATH", "")
+    assert isinstance(toolchain.build(DOUBLE), BuildFailure)
+
+
+def test_a_chosen_compiler_that_is_not_there(monkeypatch):
+    """It is not replaced by another one in silence."""
+    for chosen in ("/nonexistent", "no-such-cc -m64", "unclosed 'quote"):
+        monkeypatch.setenv("CC", chosen)
+        reason = f"no C compiler: CC={chosen} is not there"
+        assert toolchain.build(DOUBLE) == BuildFailure(reason)
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        ("echo 'internal error: out of luck' >&2; exit 4", "failed with exit status 4\n  internal error: out of luck"),
+        ("kill -SEGV $$", "crashed: Segmentation fault"),
+        ("kill -KILL $$", "crashed: Killed"),
+        ("exit 0", "succeeded and wrote nothing"),
+        (': > "$out"', "succeeded and wrote nothing"),
+        ('echo garbage > "$out"', "is no library, or not a whole one"),
+        ('head -c 100000 /dev/urandom > "$out"', "is no library, or not a whole one"),
+        ("head -c 3000000 /dev/zero >&2; exit 1", "failed with exit status 1"),
+    ],
+)  # fmt: skip
+def test_a_compiler_that_fails(fake, monkeypatch, lines, reason):
+    fake(lines)
+    failure = toolchain.build(DOUBLE)
+    assert isinstance(failure, BuildFailure) and reason in failure.reason
+    assert toolchain.build(DOUBLE) is failure
+    if COMPILER:  # nothing of it was kept
+        forget(monkeypatch)
+        fake(f'exec {COMPILER} "$@"')
+        assert doubles(toolchain.build(DOUBLE))
+
+
+@needs_compiler
+def test_a_compiler_that_writes_a_truncated_library(fake):
+    fake(f'{COMPILER} "$@" -o "$out.full"; head -c 9000 "$out.full" > "$out"; rm "$out.full"')
+    failure = toolchain.build(DOUBLE)
+    assert "is no library, or not a whole one" in failure.reason
+
+
+@needs_compiler
+def test_a_library_for_something_that_is_missing():
+    failure = toolchain.build("extern float nowhere(float);\n" + source("nowhere(x0[i])"))
+    assert "cannot be loaded" in failure.reason and "nowhere" in failure.reason
+    assert doubles(toolchain.build(DOUBLE))
+
+
+@needs_compiler
+def test_a_source_that_is_wrong():
+    failure = toolchain.build("int f(void) { return undeclared; }")
+    assert "failed with exit status 1" in failure.reason and "undeclared" in failure.reason
+    assert len(failure.reason.splitlines()) <= 7
+    assert toolchain.problem() is None
+    assert doubles(toolchain.build(DOUBLE))
+
+
+def test_a_program_that_does_not_start(tmp_path, monkeypatch):
+    path = tmp_path / "cc"
+    path.write_text("#!/nonexistent/interpreter\n")
+    path.chmod(0o755)
+    monkeypatch.setenv("CC", str(path))
+    assert "does not start" in toolchain.build(DOUBLE).reason
+
+
+def test_a_compiler_that_hangs(fake, tmp_path, monkeypatch):
+    monkeypatch.setenv("DUOGRAPH_CC_TIMEOUT", "0.3")
+    calls = fake(f'sleep 1000 & echo $! > "{tmp_path}/pid"; wait')
+    start = time.monotonic()
+    failure = toolchain.build(DOUBLE)
+    assert time.monotonic() - start < 5
+    assert "did not finish within 0.3 s (DUOGRAPH_CC_TIMEOUT)" in failure.reason
+    pid = int((tmp_path / "pid").read_text())
+    for _ in range(100):  # what the compiler had started was stopped with it
+        if not alive(pid):
+            break
+        time.sleep(0.05)
+    assert not alive(pid)
+    toolchain.build(source("x0[i] + 1"))
+    before = len(calls())
+    assert "did not finish" in toolchain.build(source("x0[i] + 2")).reason
+    assert len(calls()) == before  # its time is over
+
+
+def alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as file:
+        return file.read().rsplit(")", 1)[1].split()[0] != "Z"  # dead, and nobody's child
+    return True
+
+
+def test_a_compiler_that_hangs_when_asked_for_its_version(tmp_path, monkeypatch):
+    monkeypatch.setenv("DUOGRAPH_CC_TIMEOUT", "0.3")
+    path = tmp_path / "cc"
+    path.write_text("#!/bin/sh\nsleep 1000\n")
+    path.chmod(0o755)
+    monkeypatch.setenv("CC", str(path))
+    assert "did not finish" in toolchain.build(DOUBLE).reason
+    assert "did not finish" in toolchain.describe()
+
+
+@needs_compiler
+def test_a_bad_timeout_is_the_default(monkeypatch):
+    monkeypatch.setenv("DUOGRAPH_CC_TIMEOUT", "soon")
+    assert toolchain._timeout() == 60
+    assert doubles(toolchain.build(DOUBLE))
+
+
+def test_an_interrupt_stops_the_compiler(tmp_path):
+    """Ctrl-C reaches this process alone: the compiler has a session of its own."""
+    path = tmp_path / "cc"
+    path.write_text(
+        f'#!/bin/sh\ncase "$*" in *--version*) exit 0;; esac\necho $$ > "{tmp_path}/pid"; sleep 1000\n'
+    )
+    path.chmod(0o755)
+    code = "from duograph_cpu import toolchain; toolchain.build('')"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], env={**os.environ, "CC": str(path)}, stderr=subprocess.PIPE
+    )
+    pid_file = tmp_path / "pid"
+    for _ in range(400):
+        if pid_file.exists() and pid_file.read_text().strip():
+            break
+        time.sleep(0.05)
+    pid = int(pid_file.read_text())
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert b"KeyboardInterrupt" in err
+    assert not alive(pid)
+
+
+# ---- the disk ------------------------------------------------------------------------------------
+
+
+@needs_compiler
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "another file"])
+def test_a_damaged_entry_is_built_again(fake, monkeypatch, damage):
+    calls = fake(f'exec {COMPILER} "$@"')
+    library = toolchain.build(DOUBLE)
+    with open(library.path, "rb") as file:
+        data = bytearray(file.read())
+    os.unlink(library.path)  # it is mapped into this process
+    if damage == "another file":
+        disk_cache.store(_key_of(library), ".so", b"no library, but what the checksum says")
+    else:
+        data[len(data) // 2] ^= 1
+        cut = {"truncated": len(data) // 3, "flipped": len(data), "empty": 0}[damage]
+        with open(library.path, "wb") as file:
+            file.write(data[:cut])
+    before = len(calls())
+    forget(monkeypatch)
+    again = toolchain.build(DOUBLE)
+    assert doubles(again) and len(calls()) == before + 1
+    forget(monkeypatch)
+    assert doubles(toolchain.build(DOUBLE)) and len(calls()) == before + 1
+
+
+def _key_of(library):
+    return os.path.basename(library.path)[:64]
+
+
+@needs_compiler
+def test_eight_processes_at_once(tmp_path):
+    code = """
+        import sys, time
+        import numpy as np
+        from duograph.dtype import float32
+        from duograph.types import TensorType
+        from duograph_cpu import backend, regions, toolchain
+        time.sleep(max(0, float(sys.argv[1]) - time.time()))
+        library = toolchain.build(sys.argv[2])
+        assert isinstance(library, toolchain.Library), library
+        call = regions.make_call(library.address("f"), 3, 9, 1, [TensorType.of((3,), float32)], "f")
+        cpu = backend.CPU()
+        out = call(cpu.copy_in(np.array([1, 2, 3], np.float32), 0))
+        assert cpu.copy_out(out, (3,), np.dtype(np.float32), 0).tolist() == [2, 4, 6]
+    """
+    start = [sys.executable, "-W", "error", "-c", textwrap.dedent(code)]
+    start += [str(time.time() + 3), DOUBLE]
+    running = [subprocess.Popen(start, stderr=subprocess.PIPE, text=True) for _ in range(8)]
+    for process in running:
+        _, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+    left = sorted(os.listdir(tmp_path / "cache"))
+    assert not [n for n in left if n.startswith(".new")]
+    assert doubles(toolchain.build(DOUBLE))
+
+
+@needs_compiler
+def test_a_directory_that_others_can_write_to(tmp_path):
+    root = tmp_path / "cache"
+    root.mkdir()
+    root.chmod(0o777)
+    with pytest.warns(RuntimeWarning, match="others can write to it") as said:
+        assert doubles(toolchain.build(DOUBLE))
+        assert doubles(toolchain.build(DOUBLE + "\n"))
+    assert len(said) == 1 and not list(root.iterdir())
+
+
+@needs_compiler
+def test_a_full_disk(fake, monkeypatch, tmp_path):
+    """The compiler finds it full: the words are gcc's."""
+    root = tmp_path / "cache"
+    fake(f"""
+        case "$out" in "{root}"*) echo "fatal error: error writing: No space left on device" >&2; exit 1;; esac
+        exec {COMPILER} "$@"
+    """)
+    with pytest.warns(RuntimeWarning, match="it is full"):
+        library = toolchain.build(DOUBLE)
+    assert doubles(library) and not library.path.startswith(str(root))
+    monkeypatch.setattr(disk_cache, "_places", {})
+
+
+@needs_compiler
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_fork():
+    before = toolchain.build(DOUBLE)
+    child = os.fork()
+    if child == 0:
+        try:
+            good = doubles(before) and doubles(toolchain.build(DOUBLE + "/* in the child */"))
+            os._exit(0 if good else 1)
+        finally:
+            os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+    assert doubles(toolchain.build(DOUBLE + "/* in the parent */"))
+
+
+@needs_compiler
+def test_threads():
+    sources = [source(f"x0[i] * {k}") for k in range(6)]
+    found = []
+
+    def work(turn):
+        found.append(toolchain.build_all(sources[turn:] + sources[:turn])[-turn or 0])
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(6)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(found) == 6 and len({f.address("f") for f in found}) == 1
+
+
+@needs_compiler
+def test_files_are_private():
+    library = toolchain.build(DOUBLE)
+    root = disk_cache.info().path
+    assert stat.S_IMODE(os.stat(root).st_mode) == 0o700
+    assert library.path.startswith(root)
+
+
+# ---- calls ---------------------------------------------------------------------------------------
+
+
+@needs_compiler
+@pytest.mark.parametrize("results", [1, 2])
+@pytest.mark.parametrize("operands", [0, 1, 2, 3, 6, 7, 50])
+@pytest.mark.parametrize("n", [0, 1, 3, 5000, 300_001])
+def test_calls(operands, results, n):
+    terms = " + ".join(f"x{i}[i] * {i + 1}" for i in range(operands)) or "i"
+    library = toolchain.build(source(terms, operands, results))
+    call = regions.make_call(library.address("f"), n, 1000, operands, [floats(n)] * results, "sum")
+    arrays = [
+        np.random.default_rng(i).integers(0, 9, n).astype(np.float32) for i in range(operands)
+    ]
+    want = sum((x * (i + 1) for i, x in enumerate(arrays)), np.float32(0))
+    if operands == 0:
+        want = np.arange(n, dtype=np.float32)
+    outs = call(*[CPU_BACKEND.copy_in(a, 0) for a in arrays])
+    outs = outs if isinstance(outs, tuple) else (outs,)
+    assert len(outs) == results
+    for k, out in enumerate(outs):
+        found = CPU_BACKEND.copy_out(out, (n,), np.dtype(np.float32), 0)
+        np.testing.assert_array_equal(found, want * (k + 1))
+
+
+@needs_compiler
+@pytest.mark.parametrize("operands", [1, 2, 3, 9])
+def test_codes_become_errors(operands):
+    """The greatest code of all chunks."""
+    library = toolchain.build(
+        f"{EXPORT}int f(void **args, long begin, long end) {{ return begin <= 7777 && 7777 < end ? 2 : 0; }}\n"
+        f"{EXPORT}int g(void **args, long begin, long end) {{ return begin / 1000; }}\n"
+        f"{EXPORT}int h(void **args, long begin, long end) {{ return 1; }}\n"
+    )
+    handles = [CPU_BACKEND.copy_in(np.zeros(3, np.float32), 0)] * operands
+
+    def make(name, n, **more):
+        address = library.address(name)
+        return regions.make_call(address, n, 10, operands, [floats(3)], "region", **more)
+
+    for _ in range(20):
+        with pytest.raises(IndexRangeError, match="region: an index is out of range"):
+            make("f", 10_000)(*handles)
+    make("f", 7000)(*handles)
+    with pytest.raises(RuntimeError, match=r"region: the compiled function returned code 9\d\b"):
+        make("g", 100_000)(*handles)
+    with pytest.raises(MemoryError):
+        make("h", 3)(*handles)
+    seen = []
+
+    def failed(code, given):
+        seen.append((code, len(given)))
+        return "another way"
+
+    assert make("f", 10_000, failed=failed)(*handles) == "another way"
+    assert seen == [(2, operands)]
+
+
+@needs_compiler
+def test_results_of_several_types():
+    library = toolchain.build(
+        f"{EXPORT}int f(void **args, long begin, long end) {{\n"
+        "    const float *x = args[0]; double *y = args[1]; unsigned char *z = args[2];\n"
+        "    for (long i = begin; i < end; i++) { y[i] = x[i]; z[i] = x[i] > 0; }\n    return 0;\n}\n"
+    )
+    results = [TensorType.of((2, 1), float64), TensorType.of((2,), bool_)]
+    call = regions.make_call(library.address("f"), 2, 9, 1, results, "two")
+    y, z = call(CPU_BACKEND.copy_in(np.array([-1.5, 2], np.float32), 0))
+    assert CPU_BACKEND.copy_out(y, (2, 1), np.dtype(float), 0).tolist() == [[-1.5], [2]]
+    assert CPU_BACKEND.copy_out(z, (2,), np.dtype(bool), 0).tolist() == [False, True]
+
+
+@needs_compiler
+def test_calls_from_threads():
+    library = toolchain.build(source(" + ".join(f"x{i}[i]" for i in range(20)), 20))
+    n = 50_000
+    call = regions.make_call(library.address("f"), n, 1000, 20, [floats(n)], "sum")
+    wrong = []
+
+    def work(number):
+        handles = [CPU_BACKEND.copy_in(np.full(n, number, np.float32), 0)] * 20
+        for _ in range(50):
+            out = CPU_BACKEND.copy_out(call(*handles), (n,), np.dtype(np.float32), 0)
+            if not (out == 20 * number).all():
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
