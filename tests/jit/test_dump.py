@@ -36,6 +36,7 @@ STEPS = [step.__name__ for step in PIPELINE]
 
 @pytest.fixture(autouse=True)
 def _off():
+    ms.set_context(jit_level="O0")
     yield
     ms.set_context(save_graphs=0, save_graphs_path=".")
 
@@ -64,6 +65,18 @@ def test_levels(level, load, tmp_path):
         return
     assert [p.name for p in path.iterdir()] == ["Net.construct_0"]
     assert names(path / "Net.construct_0") == LEVELS[level]
+
+
+def test_fused_regions_are_shown(load, tmp_path):
+    ms.set_context(save_graphs=2, save_graphs_path=str(tmp_path), jit_level="O1")
+    if ms.backend.registry.backend("CPU").compiles(0) is not None:
+        pytest.skip("this machine has no C compiler")
+    net = load(SOURCE)["net"]
+    net(x())
+    found = tmp_path / "Net.construct_0" / f"{len(EVERY):02d}_fuse.ir"
+    text = found.read_text()
+    assert "= region(" in text
+    verify(parse(text))
 
 
 def test_the_text_reads_back_and_shows_the_lines_of_the_source(load, tmp_path):

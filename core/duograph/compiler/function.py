@@ -36,8 +36,8 @@ __all__ = ["JitFunction", "jit", "ms_function", "jit_stats", "CacheInfo", "LIMIT
 
 # Signatures that one function keeps for one receiver.
 LIMIT = 128
-# The level of functions that ask for none.
-DEFAULT_LEVEL = "O0"
+# The level of functions that ask for none; where a backend has no compiler they run at O0.
+DEFAULT_LEVEL = "O1"
 # Programs of one signature that differ in what they captured: a training flag, say.
 VARIANTS = 8
 

@@ -1,7 +1,7 @@
-"""Every elementwise op and row reduction as generated code (level O1), on backends that compile: the bits of its own kernel.
+"""Every elementwise op and row reduction as generated code, on backends that compile: the bits of its own kernel.
 
-All samples of a case are one program. Regions of a single op, which a program would not have since they save nothing, are
-compiled here too.
+All samples of a case are one program. Regions of a single op, which a program would not have since they save
+nothing, are compiled here too.
 """
 
 from __future__ import annotations
