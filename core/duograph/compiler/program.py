@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import copy
 import dataclasses
 import time
@@ -544,6 +545,15 @@ def _template(t: Trace, value: Any, put: Any, leaves: Any, containers: Any, dept
             construct="Return",
             remedy="Define the function outside the compiled one",
         )
+    if isinstance(value, (dict, set, frozenset, collections.deque)):
+        held = value.values() if isinstance(value, dict) else value
+        if any(map(_of_graph, held)):
+            raise UnsupportedSyntaxError(
+                f"return: got a {type(value).__name__} that holds what is known only when the function runs; wanted a "
+                f"list, tuple or dict",
+                construct="Return",
+                remedy="Return list(...) or dict(...) of it",
+            )
     if _own_data(t, value):
         return _Copy(value)
     plain = isinstance(value, (type, np.ndarray)) or type(value).__module__ == "builtins"
@@ -563,3 +573,9 @@ def _own_data(t: Trace, value: Any) -> bool:
         "collections",
         "array",
     )
+
+
+def _of_graph(value: Any) -> bool:
+    if isinstance(value, (tuple, list, dict, set)):
+        return any(map(_of_graph, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, (GraphTensor, HostValue))

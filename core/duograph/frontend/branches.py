@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..dtype import bool_
-from ..errors import JoinError
+from ..errors import JoinError, UnsupportedSyntaxError
 from ..ir.builder import GraphTensor
 from ..ir.control import host_call, switch, to_tensor
 from ..ir.values import GraphObject, GraphScalar, HostValue, kind_of
@@ -160,6 +160,13 @@ def side(value: Any) -> Any:
     return value if isinstance(value, Tensor) else describe(value)
 
 
+def or_python(error: JoinError, *values: Any) -> Exception:
+    """The error of a join; where one side is known to Python alone, one that makes LAX run line by line."""
+    if any(isinstance(v, HostValue) and v._type is OBJECT for v in values):
+        return UnsupportedSyntaxError(str(error), construct="If", remedy="Compute it with Tensors")
+    return error
+
+
 class Join:
     """Joins values of branch 0 (else) and branch 1 (then)."""
 
@@ -228,11 +235,11 @@ class Join:
             return self._host(a, b)
         raise self._refused(a, b, what)
 
-    def _refused(self, a: Any, b: Any, what: str) -> JoinError:
+    def _refused(self, a: Any, b: Any, what: str) -> Exception:
         where = (f"in the {self.names[1]!r} branch", f"in the {self.names[0]!r} branch")
         if self.names == ("fall-through", "return"):
             where = ("where it returns", "in what follows")
-        return join_error(what, side(b), side(a), where=where)
+        return or_python(join_error(what, side(b), side(a), where=where), a, b)
 
     def _freeze(self, value: Any, k: int) -> bool:
         """Whether a list or dict was there before the branch; which one a name means is then not known any more."""

@@ -408,7 +408,7 @@ for _function in (str, repr, format, ascii):
 def _print(t: Trace, *args: Any, **kwargs: Any) -> None:
     for a in args:
         seen(t, a)
-    note_effect(t, functools.partial(print_values, **kwargs), args, "print")
+    note_effect(t, lambda values, named: print_values(*values, **named), (args, kwargs), "print")
 
 
 @replaces(_ops_print)

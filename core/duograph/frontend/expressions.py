@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import UnsupportedSyntaxError
 from ..ir.builder import GraphTensor
 from ..ir.values import GraphObject, GraphScalar, NeedsValue, number_of
 from ..tensor import Tensor
@@ -193,9 +194,20 @@ def _binary(t: Trace, frame: Frame, node: ast.BinOp) -> Any:
     return apply(t, _BINARY[type(node.op)], x, y)
 
 
+def _formats_object(operands: tuple[Any, ...]) -> bool:
+    """Whether this is `"%d" % ...` of something that only Python knows."""
+    if not isinstance(operands[0], (str, bytes)) or len(operands) < 2:
+        return False
+    values = operands[1]
+    values = values.values() if isinstance(values, dict) else values
+    return isinstance(values, (tuple, type({}.values()))) and any(
+        isinstance(v, GraphObject) for v in values
+    )
+
+
 def apply(t: Trace, function: Callable[..., Any], *operands: Any) -> Any:
     """An operator on values of any kind."""
-    if any(isinstance(x, GraphObject) for x in operands):
+    if any(isinstance(x, GraphObject) for x in operands) or _formats_object(operands):
         return run_on_host(t, function, operands, {}, function.__name__)
     found = overloaded(t, function, operands)
     if found is NotImplemented:
@@ -598,8 +610,14 @@ def _augmented(t: Trace, node: ast.AugAssign, old: Any, value: Any) -> Any:
     if isinstance(old, list) and kind is ast.Add:
         call(t, old.extend, (value,), {})
         return old
-    if isinstance(old, np.ndarray) and not depends_on_graph(value):
-        changing_array(t, old, _IN_PLACE[kind].__name__)
+    if isinstance(old, np.ndarray):
+        name = _IN_PLACE[kind].__name__
+        changing_array(t, old, name)
+        if depends_on_graph(value):
+            raise UnsupportedSyntaxError(
+                f"{name}: got an array of NumPy that was made while compiling, to change with what is known only when "
+                f"the function runs; wanted a Tensor"
+            )
     if isinstance(old, (list, dict, set)):
         from .containers import changing
 

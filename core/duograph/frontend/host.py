@@ -6,11 +6,13 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
+from ..errors import UnsupportedSyntaxError
 from ..ir.builder import GraphTensor
 from ..ir.control import HostCall, host_call
 from ..ir.values import HostValue
 from ..tensor import Tensor
 from ..types import OBJECT
+from .changes import Snapshot, changed, refuse_changes, snapshot
 from .spans import place_of
 from .trace import Trace
 
@@ -121,6 +123,8 @@ def rebuilt(nest: Any, values: Any) -> Any:
     """A nest with its Leafs replaced."""
     if isinstance(nest, Leaf):
         return values[nest.index]
+    if isinstance(nest, Snapshot):
+        return nest.array.copy()
     if type(nest) in (tuple, list) or hasattr(nest, "_fields"):
         items = [rebuilt(v, values) for v in nest]
         if isinstance(nest, list):
@@ -165,8 +169,9 @@ def run_on_host(
     Returns:
         the results as graph values: one, or a tuple for several types, None for none.
     """
+    refuse_changes(t, function, args, kwargs, name)
     found: list[Any] = []
-    nest = leaves(t, (args, kwargs), found)
+    nest = snapshot(t, leaves(t, (args, kwargs), found))
     commits = commit_writes(t, found)
     place = place_of(t)
 
@@ -176,6 +181,11 @@ def run_on_host(
         given, named = rebuilt(nest, values)
         try:
             result = function(*given, **named)
+            if changed(nest, (given, named)):
+                raise UnsupportedSyntaxError(
+                    f"{name}: has changed a list or an array that was made while compiling, of which it got a copy; "
+                    f"use a function that returns a new one, or call it outside of compiled code"
+                )
         except Exception as error:
             _place(error, place)
             raise

@@ -11,7 +11,7 @@ from ..ir.control import while_loop
 from ..ir.values import GraphScalar, HostValue, kind_of
 from ..tensor import Tensor
 from ..types import TensorType
-from .branches import as_flag, filler, label_of, side
+from .branches import as_flag, filler, label_of, or_python, side
 from .builder import StagedBuilder
 from .captures import same
 from .diagnostics import AROUND_A_TURN, join_error
@@ -91,8 +91,8 @@ def _nothing(value: Any) -> bool:
     return value is MISSING or value is NOTHING or isinstance(value, Undefined)
 
 
-def _changed(what: str, old: Any, new: Any) -> JoinError:
-    return join_error(what, side(old), side(new), where=AROUND_A_TURN)
+def _changed(what: str, old: Any, new: Any) -> Exception:
+    return or_python(join_error(what, side(old), side(new), where=AROUND_A_TURN), old, new)
 
 
 def _entering(kind: Any, builder: StagedBuilder) -> Any:

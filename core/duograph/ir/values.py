@@ -62,6 +62,7 @@ class GraphObject(HostValue):
     """Any Python object that the graph computes; only the host can use it."""
 
     __slots__ = ()
+    __lt__ = __le__ = __gt__ = __ge__ = HostValue._unknown
 
 
 def _binary(function: str, reflected: bool = False) -> Any:

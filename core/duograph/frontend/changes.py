@@ -1,0 +1,127 @@
+"""What Python is given when the graph runs, and may not change: things that were made while compiling.
+
+Such a thing is a constant of the graph. Changed by one call it would be changed for every later one, or, where the
+call got a copy, the change would be lost. Functions known to change what they are given are refused, so that LAX runs
+the program line by line; for all others a copy is handed out and looked at afterwards.
+"""
+
+from __future__ import annotations
+
+import bisect
+import datetime
+import decimal
+import fractions
+import heapq
+import operator
+import pathlib
+import random
+import re
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..errors import UnsupportedSyntaxError
+from ..ir.values import HostValue
+from ..tensor import Tensor
+from .trace import Trace, _base
+
+__all__ = ["ARRAY_MUTATORS", "Snapshot", "refuse_changes", "snapshot", "changed"]
+
+# Methods that change their array.
+ARRAY_MUTATORS = {"fill", "sort", "partition", "put", "itemset", "resize", "setfield", "setflags"}
+# Owners of methods that change nothing, or whose methods that do are known.
+_FIXED = (
+    type(None), str, bytes, int, float, complex, tuple, frozenset, range, type, types.ModuleType, types.FunctionType,
+    np.ndarray, np.generic, np.dtype, re.Pattern, re.Match, datetime.date, datetime.time, datetime.timedelta,
+    datetime.tzinfo, fractions.Fraction, decimal.Decimal, pathlib.PurePath, list, dict, set, Tensor, HostValue,
+)  # fmt: skip
+_OPERATORS = (
+    "add", "and", "concat", "floordiv", "lshift", "matmul", "mod", "mul", "or", "pow", "rshift", "sub",
+    "truediv", "xor",
+)  # fmt: skip
+# They change their first argument.
+_CHANGE_FIRST: frozenset[Any] = frozenset(
+    {
+        heapq.heappush, heapq.heappop, heapq.heapify, heapq.heapreplace, heapq.heappushpop, bisect.insort,
+        bisect.insort_left, bisect.insort_right, random.shuffle, np.random.shuffle, np.copyto, np.put, np.place,
+        np.putmask, np.fill_diagonal, np.put_along_axis,
+    }
+    | {getattr(operator, f"i{name}") for name in _OPERATORS}
+)  # fmt: skip
+
+
+class Snapshot:
+    """Stands for an array that was made while compiling, as it was when the call was read."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.array = array.copy()
+
+
+def refuse_changes(
+    t: Trace, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str
+) -> None:
+    """Raise for a call that would change a list or an array made while compiling.
+
+    Raises:
+        UnsupportedSyntaxError: it would.
+    """
+    targets = [v for v in (kwargs.get("out"),) if v is not None]
+    if args and (_in(function) or getattr(function, "__name__", "") == "at"):
+        targets.append(args[0])
+    if args and getattr(function, "__name__", "") == "shuffle":
+        targets.append(args[-1])
+    owner = getattr(function, "__self__", None)
+    if getattr(function, "__name__", "") in ARRAY_MUTATORS or not isinstance(owner, _FIXED):
+        targets.append(owner)
+    for v in targets:
+        for target in v if isinstance(v, tuple) else (v,):
+            if isinstance(target, (list, dict, set)) or _own(t, target):
+                kind = type(target).__name__
+                kind = f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
+                raise UnsupportedSyntaxError(
+                    f"{name}: changes {kind} that was made while compiling, with what is known only when the "
+                    f"function runs",
+                    construct="Call",
+                    remedy="Use a function that returns a new one, or make it of Tensors",
+                )
+
+
+def _in(function: Any) -> bool:
+    try:
+        return function in _CHANGE_FIRST
+    except TypeError:  # no hash
+        return False
+
+
+def _own(t: Trace, value: Any) -> bool:
+    return value is not None and (id(value) in t.own or id(_base(value)) in t.own)
+
+
+def snapshot(t: Trace, nest: Any) -> Any:
+    """A nest of arguments with Snapshots in place of arrays made while compiling."""
+    if isinstance(nest, np.ndarray) and _own(t, nest):
+        return Snapshot(nest)
+    if type(nest) in (tuple, list):
+        items = [snapshot(t, v) for v in nest]
+        return tuple(items) if type(nest) is tuple else items
+    if type(nest) is dict:
+        return {k: snapshot(t, v) for k, v in nest.items()}
+    return nest
+
+
+def changed(nest: Any, given: Any) -> bool:
+    """Whether a call has changed the copies that it was given."""
+    if isinstance(nest, Snapshot):
+        was = nest.array
+        if was.dtype == object:
+            return False
+        return was.shape != given.shape or was.dtype != given.dtype or was.tobytes() != given.tobytes()
+    if type(nest) in (tuple, list):
+        return len(nest) != len(given) or any(map(changed, nest, given))
+    if type(nest) is dict:
+        return list(nest) != list(given) or any(changed(v, given[k]) for k, v in nest.items())
+    return False
