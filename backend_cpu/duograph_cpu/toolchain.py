@@ -9,6 +9,7 @@ reason is for the user to read. Functions must have default visibility; there is
 
 import contextlib
 import os
+import re
 import shutil
 import sys
 import threading
@@ -136,10 +137,11 @@ class _Hung(_Failed):
 
 
 def _timeout():
-    try:
-        return max(float(os.environ.get("DUOGRAPH_CC_TIMEOUT", "")), 0.01)
-    except ValueError:
-        return 60.0
+    with contextlib.suppress(ValueError):
+        seconds = float(os.environ.get("DUOGRAPH_CC_TIMEOUT", ""))
+        if 0 < seconds < 1e6:
+            return seconds
+    return 60.0
 
 
 def _run(command, source=""):
@@ -357,10 +359,15 @@ def build(source):
     return made
 
 
+# A comment, or a string: what looks like a comment in there is none.
+COMMENT = r"""/\*.*?\*/|//[^\n]*|("(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')"""
+
+
 def _key(found, source, flags):
-    """What a library depends on."""
+    """What a library depends on. Comments name lines of the user's program, which move with every edit above them."""
     command = _command(found, flags, "")
-    return disk_cache.key_of("library", FORMAT, found.identity, found.version, *command, source)
+    text = re.sub(COMMENT, lambda match: match[1] or " ", source, flags=re.DOTALL)
+    return disk_cache.key_of("library", FORMAT, found.identity, found.version, *command, text)
 
 
 def build_all(sources):

@@ -120,8 +120,25 @@ def test_the_next_process_compiles_nothing(fake, monkeypatch):
     assert doubles(toolchain.build(DOUBLE))
     assert "fake 1.0" in toolchain.describe()
     assert len(calls()) == 2
-    assert doubles(toolchain.build(DOUBLE + "/* changed */"))
+    assert doubles(toolchain.build(DOUBLE + "int changed;"))
     assert len(calls()) == 3
+
+
+@needs_compiler
+def test_comments_do_not_make_another_library():
+    """They name lines of the user's program."""
+    library = toolchain.build(DOUBLE + "int x; /* model.py:3 */ int y; // here\n")
+    assert toolchain.build(DOUBLE + "int x; /* model.py:4 */ int y; // there\n") is library
+    texts = [
+        '"/* 1 */"',
+        '"/* 2 */"',
+        "'\"', '/', '*'",
+        '"//"',
+        '"a\\"/*", "*/"',
+        '"a\\"/*", "b*/"',
+    ]
+    made = [toolchain.build(DOUBLE + f"const char *text[] = {{{t}}};") for t in texts]
+    assert len({m.path for m in made}) == len(texts)
 
 
 @needs_compiler
@@ -380,8 +397,9 @@ def test_a_compiler_that_hangs_when_asked_for_its_version(tmp_path, monkeypatch)
 
 @needs_compiler
 def test_a_bad_timeout_is_the_default(monkeypatch):
-    monkeypatch.setenv("DUOGRAPH_CC_TIMEOUT", "soon")
-    assert toolchain._timeout() == 60
+    for text in ("soon", "0", "-1", "nan", "inf", ""):
+        monkeypatch.setenv("DUOGRAPH_CC_TIMEOUT", text)
+        assert toolchain._timeout() == 60
     assert doubles(toolchain.build(DOUBLE))
 
 
@@ -472,7 +490,7 @@ def test_a_directory_that_others_can_write_to(tmp_path):
     root.chmod(0o777)
     with pytest.warns(RuntimeWarning, match="others can write to it") as said:
         assert doubles(toolchain.build(DOUBLE))
-        assert doubles(toolchain.build(DOUBLE + "\n"))
+        assert doubles(toolchain.build(DOUBLE + "int more;"))
     assert len(said) == 1 and not list(root.iterdir())
 
 
@@ -498,12 +516,12 @@ def test_fork():
     child = os.fork()
     if child == 0:
         try:
-            good = doubles(before) and doubles(toolchain.build(DOUBLE + "/* in the child */"))
+            good = doubles(before) and doubles(toolchain.build(DOUBLE + "int child;"))
             os._exit(0 if good else 1)
         finally:
             os._exit(2)
     assert os.waitpid(child, 0)[1] == 0
-    assert doubles(toolchain.build(DOUBLE + "/* in the parent */"))
+    assert doubles(toolchain.build(DOUBLE + "int parent;"))
 
 
 @needs_compiler

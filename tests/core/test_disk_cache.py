@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import shutil
 import stat
 import subprocess
 import sys
@@ -79,6 +80,18 @@ def test_keys():
     found = {disk_cache.key_of(*parts) for parts in keys}
     assert len(found) == len(keys) and all(len(k) == 64 for k in found)
     assert disk_cache.key_of(1) == disk_cache.key_of("1")
+
+
+def test_a_directory_that_is_removed_meanwhile(place):
+    disk_cache.store(KEY, ".so", b"code")
+    for make in (
+        lambda: disk_cache.store(KEY, ".so", b"again"),
+        lambda: disk_cache.scratch(".so").write_bytes(b"of a compiler"),
+    ):
+        shutil.rmtree(place)
+        assert disk_cache.load(KEY, ".so") is None
+        make()
+        assert stat.S_IMODE(place.stat().st_mode) == 0o700
 
 
 @pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "longer"])

@@ -116,14 +116,24 @@ class _Store:
             return path, data
         return None
 
+    def make(self) -> None:
+        os.makedirs(self.root, 0o700, exist_ok=True)
+
     def scratch(self, suffix: str) -> str:
         """The path of a file that does not exist yet, on the file system of the entries."""
+        self.make()
         return os.path.join(self.root, f"{_SCRATCH}{os.getpid()}-{next(_numbers)}{suffix}")
 
     def store(self, key: str, suffix: str, data: bytes, whole: str | None) -> str:
         """Make an entry of this content, or of the file that holds it already."""
         shard = self.shard(key)
-        os.makedirs(shard, 0o700, exist_ok=True)
+        try:
+            os.mkdir(shard, 0o700)
+        except FileExistsError:
+            pass
+        except FileNotFoundError:  # somebody removed the whole directory
+            self.make()
+            os.makedirs(shard, 0o700, exist_ok=True)
         path = os.path.join(shard, f"{key}-{_checksum(data)}{suffix}")
         if whole is not None and os.path.dirname(whole) == self.root:
             os.replace(whole, path)
