@@ -1,6 +1,6 @@
-"""What compiled functions cost at O0: a call, a compilation, the checks before a call, and how compiling grows.
+"""What compiled functions cost: a call, a compilation, the checks before a call, and how compiling grows.
 
-Usage: compiled.py [--out TABLE.md] [--repeat N]
+Usage: compiled.py [--out TABLE.md] [--repeat N] [--level O0|O1]
 
 Figures of this process alone, best of N repeats for short calls (the machine's noise only adds), median for
 compilations. Exit status: 0 if every budget is met, 1 otherwise. A budget counts as met within 3 %.
@@ -152,7 +152,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path)
     parser.add_argument("--repeat", type=int, default=9)
+    parser.add_argument("--level", default="O0", choices=("O0", "O1"))
     args = parser.parse_args()
+    ms.set_context(jit_level=args.level)
     cold(args.repeat)
     short_call(args.repeat)
     checks(args.repeat)
