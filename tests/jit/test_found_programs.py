@@ -333,16 +333,33 @@ WRITTEN_IN_PLACE = {
         a[0] = 3.0
         return a + net.last
     """,
-    "an attribute that a branch may have bound": """
-        if y.sum() > x.sum():
-            net.last = x * 2
-        net.last[1] = 4
-        return net.last * y
-    """,
     "a constant that an attribute holds": """
         net.last = Tensor([1.0, 2.0, 3.0])
         net.last[0] = net.last[0] + x[0]
         return net.last * y
+    """,
+    "one that only its name shows, after a branch": """
+        acc = x * 0
+        if x.sum() > 0:
+            acc = acc + 1
+        acc[0] = 5
+        return acc * y
+    """,
+    "one that only its name shows, in a loop": """
+        k = Tensor(0)
+        acc = x * 0
+        while k < 3:
+            k = k + 1
+            acc = acc * 2 + x
+            acc[0] = k * 1.0
+        acc[1] = 3
+        return acc * y
+    """,
+    "an argument, returned in a list by one branch": """
+        if y[1] > 2:
+            x[1] += 2
+            return [x, 0]
+        return [y, 0]
     """,
     "numbers that are not known": """
         e = x * 1
@@ -369,3 +386,75 @@ def test_written_in_place(name, agree):
 
 def test_elements_picked_by_a_mask_are_multiplied(agree):
     agree(HEAD + "    x = x * 1\n    x[y > 4] *= 0.5\n    return x", X, Y)
+
+
+# body of f: which tensor is written in place depends on one
+CHOSEN = {
+    "by an expression": """
+        v = x if y.sum() > 0 else y
+        v[0] = 1
+        return x + y + v
+    """,
+    "by a branch": """
+        if x.sum() > 100:
+            x = x * 2
+        x[0] = 1
+        return x
+    """,
+    "by a branch that binds an attribute": """
+        if y.sum() > x.sum():
+            net.last = x * 2
+        net.last[1] = 4
+        return net.last * y
+    """,
+    "by the number of turns": """
+        k = Tensor(0)
+        while k < 3:
+            k = k + 1
+            x, y = y, x
+        x[0] = 3
+        return x
+    """,
+    "by the turn": """
+        k = Tensor(0)
+        while k < 3:
+            k = k + 1
+            x[0] = 1
+            x = x * 2
+        return x
+    """,
+    "in a helper": """
+        def helper(a):
+            if a.sum() > 100:
+                a = a * 2
+            a[0] = 5
+            return a
+
+        return helper(x) + x
+    """,
+    "and the other one is written": """
+        v = x * 1
+        w = v
+        if x.sum() > 100:
+            w = x * 2
+        v[0] = 1
+        return w + v
+    """,
+}
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_a_write_to_a_chosen_tensor_is_refused(name, load, warned):
+    """What Python would change is known only when the function runs; the function runs line by line."""
+    import duograph as ms
+
+    body = "\n".join(line[4:] for line in CHOSEN[name].strip("\n").splitlines())
+    head = HEAD.replace("@jit\n", "").replace("(nn.Cell)", "(ms.nn.Cell)")
+    names = {"Tensor": ms.Tensor, "Parameter": ms.Parameter}
+    want, got = load(head + body, **names), load(head + body, **names)
+    compiled = ms.jit(got["f"])
+    one, two = [ms.Tensor(X), ms.Tensor(Y)], [ms.Tensor(X), ms.Tensor(Y)]
+    assert compiled(*two).asnumpy().tolist() == want["f"](*one).asnumpy().tolist()
+    assert [t.asnumpy().tolist() for t in two] == [t.asnumpy().tolist() for t in one]
+    assert got["net"].last.asnumpy().tolist() == want["net"].last.asnumpy().tolist()
+    assert compiled.cache_info().fallbacks == 1 and "to one of several Tensors" in str(warned[0].message)

@@ -14,6 +14,7 @@ from ..ir.values import GraphObject, GraphScalar, HostValue, kind_of
 from ..ops.table import P
 from ..tensor import Tensor
 from ..types import BOOL, FLOAT, INT, OBJECT, HostType
+from .aliases import note_one_of, older
 from .captures import same
 from .diagnostics import join_error
 from .host import constant_call
@@ -120,6 +121,7 @@ class Exports:
     def __init__(self, builders: list[Any]) -> None:
         self.builders = builders
         self.columns: list[list[Any]] = [[] for _ in builders]
+        self.of: dict[int, list[Any]] = {}  # tensors from before, of which one may leave as such a column
         self._same: dict[Any, int] = {}
 
     def put(self, values: list[Any]) -> Placeholder:
@@ -261,7 +263,11 @@ class Join:
             return a
         if a._type.plain is not b._type.plain:
             raise self._refused(a, b, what)
-        return self.pair(*[x.operand(v, None) for x, v in zip(self.exports.builders, (a, b))])
+        builders = self.exports.builders
+        found = self.pair(*[x.operand(v, None) for x, v in zip(builders, (a, b))])
+        for v, builder in zip((a, b), builders):
+            self.exports.of.setdefault(found.index, []).extend(older(self.t, v, builder))
+        return found
 
     def _host(self, a: Any, b: Any) -> Any:
         found = []
@@ -479,6 +485,8 @@ def select(
             made = join.value(values[0], values[1], label)
         written.append((location, made))
     found = _append(t, cond, builders, join.exports.columns)
+    for index, of in join.exports.of.items():
+        note_one_of(t, found[index], of)
     for location, made in written:
         t.put(location, fill_in(made, found))
     return fill_in(template, found)

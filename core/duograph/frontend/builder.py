@@ -100,8 +100,10 @@ class StagedBuilder(GraphBuilder):
     # ---- state --------------------------------------------------------------------------------
 
     def rebind(self, target: GraphTensor, value: GraphTensor) -> None:
+        from .aliases import check_alone
         from .host import written
 
+        check_alone(self.trace, target)
         self.trace.touch("tensor", target)
         super().rebind(target, value)
         written(self.trace, target)

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import JoinError
+from ..ir.builder import GraphTensor
 from ..ir.control import while_loop
 from ..ir.values import GraphScalar, HostValue, kind_of
 from ..tensor import Tensor
 from ..types import TensorType
+from .aliases import note_one_of, older, pairs
 from .branches import as_flag, filler, label_of, or_python, side
 from .builder import StagedBuilder
 from .captures import same
@@ -202,10 +204,16 @@ def graph_loop(t: Trace, predicate: Any, step: Callable[[], Any], ran: Any) -> N
     }
     for _ in range(8):
         child = StagedBuilder(t, t.builder)
+        first: dict[int, Any] = {}  # per parameter of a turn: what it is at the first one
 
-        def turn(child: StagedBuilder = child) -> Any:
+        def turn(child: StagedBuilder = child, first: dict[int, Any] = first) -> Any:
             for key, location in locations.items():
-                t.put(location, _entering(kinds[key], child))
+                entered = _entering(kinds[key], child)
+                for made, old in pairs(entered, before[key]):
+                    if isinstance(made, GraphTensor) and isinstance(old, Tensor) and _named(location):
+                        first[made._id] = old
+                        note_one_of(t, made, [old])
+                t.put(location, entered)
             return step()
 
         t.conditions += 1
@@ -240,17 +248,41 @@ def graph_loop(t: Trace, predicate: Any, step: Callable[[], Any], ran: Any) -> N
         host = isinstance(predicate, GraphScalar) and isinstance(following, (bool, GraphScalar))
         last = child.host(following) if host else as_flag(following)
     parent = t.builder
-    first = parent.host(predicate) if host else as_flag(predicate)
+    begins = parent.host(predicate) if host else as_flag(predicate)
     inits: list[Any] = []
     for key in locations:
         _leaving(kinds[key], before[key], parent, inits)
     outer = list(child.outer)
     body = child.closed([last, *outputs], outer)
-    operands = (first, *inits, *(parent.tensor(i) for i in outer))
+    operands = (begins, *inits, *(parent.tensor(i) for i in outer))
     found = parent.append(while_loop, operands, {"body": body, "n_carry": len(inits)})
     results = iter(found)
     for key, location in locations.items():
-        t.put(location, _after(t, kinds[key], results, label_of(t, location), ran))
+        value = _after(t, kinds[key], results, label_of(t, location), ran)
+        if _named(location):
+            _note_origins(t, value, before[key], ends[key], child, first)
+        t.put(location, value)
+
+
+def _named(location: Any) -> bool:
+    """Whether a location holds tensors, rather than being one."""
+    return location[0] in ("item", "attribute", "list", "dict")
+
+
+def _note_origins(
+    t: Trace, after: Any, before: Any, end: Any, child: StagedBuilder, first: dict[int, Any]
+) -> None:
+    """What a name holds after a loop may be what it held before, or what a turn gave it of older tensors."""
+    for made, old in pairs(after, before):
+        if isinstance(old, Tensor) and made is not old:
+            note_one_of(t, made, [old])
+    for made, last in pairs(after, end):
+        if made is last or not isinstance(last, Tensor):
+            continue
+        note_one_of(t, made, older(t, last, child))
+        if isinstance(last, GraphTensor) and last._builder is child and last._id in first:
+            # names may go round: any of those that a turn starts with
+            note_one_of(t, made, list(first.values()))
 
 
 def _wider(kind: Any, old: Any, new: Any, what: str) -> Any:

@@ -15,6 +15,7 @@ from ..op import thread_state
 from ..parameter import Parameter
 from ..tensor import Tensor
 from ..types import OBJECT
+from .aliases import check_alone
 from .builder import StagedBuilder
 from .captures import Captures
 from .values import Flow
@@ -97,6 +98,10 @@ class Trace:
         # lists and dicts of which a tensor picks one: a change would have to reach all their names
         self.frozen: dict[int, Any] = {}
         self.keep: list[Any] = []  # objects whose id is a key somewhere
+        # tensors that a condition or a loop chose, with those of which they may be one (see aliases)
+        self.one_of: dict[int, tuple[Any, list[Any]]] = {}
+        # what a tensor that a branch wrote in place became, and that tensor
+        self.origins: dict[int, tuple[Any, Any]] = {}
         # per tensor that a place outside was given: it, and the object that stands for it when the graph runs
         self.objects: dict[int, tuple[Any, Any]] = {}
         # tensors read at each call from a place that the function writes, by that place and the other way round
@@ -253,7 +258,7 @@ class Trace:
         """
         if isinstance(value, GraphTensor):
             found = changes.get(("tensor", id(value), None))
-            return value if found is None else found[1]
+            return value if found is None else self._became(found[1], value)
         if isinstance(value, Tensor):
             slot = self.slots.get(id(value))
             if slot is None:
@@ -261,7 +266,7 @@ class Trace:
             found = changes.get(("slot", id(slot), None))
             if found is None and slot.fresh and slot.current is not slot.incoming:
                 return self.builder.bring(slot.current)  # made and written in the branch
-            return value if found is None else found[1]
+            return value if found is None else self._became(found[1], value)
         if isinstance(value, Flow):
             return dataclasses.replace(value, value=self.settled(changes, value.value, depth, deep))
         kind = type(value)
@@ -275,17 +280,22 @@ class Trace:
             return self._items(changes, value, value, depth, deep)
         return value
 
+    def _became(self, now: Any, tensor: Any) -> Any:
+        """What a tensor from before a branch became in it."""
+        self.origins[id(now)] = (now, tensor)
+        return now
+
     def _items(self, changes: Any, held: Any, value: Any, depth: int, deep: bool) -> Any:
         """A container with its items settled; `value` itself when they are what it holds."""
         if isinstance(held, dict):
             made = {k: self.settled(changes, v, depth, deep) for k, v in held.items()}
             alike = list(made) == list(value) and all(made[k] is value[k] for k in made)
-            return value if alike else made
+            return value if alike else self.note_own(made)
         items = [self.settled(changes, v, depth, deep) for v in held]
         if len(items) == len(value) and all(a is b for a, b in zip(items, value)):
             return value
         if isinstance(value, list):
-            return items
+            return self.note_own(items)
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
 
     def _left(self, changes: Any, location: Any, value: Any, depth: int) -> Any:
@@ -316,6 +326,7 @@ class Trace:
         return self.slot(tensor).current
 
     def write_slot(self, tensor: Tensor, value: Any) -> None:
+        check_alone(self, tensor)
         slot = self.slot(tensor)
         self.touch("slot", slot)
         slot.current = value._builder.tensor(value._id)
