@@ -166,7 +166,10 @@ def _run(command, source=""):
         raise _Failed(f"{command[0]} does not start: {error.strerror or error}") from None
 
     def stop():
-        with contextlib.suppress(OSError):  # it is over
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            os.killpg(process.pid, signal.SIGTERM)  # it may remove its files
+            process.wait(0.2)
+        with contextlib.suppress(OSError):  # nobody of it is left
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         for pipe in (process.stdin, process.stdout, process.stderr):
@@ -450,7 +453,9 @@ def _library(found, source):
             if _forbids_code(out) and disk_cache.distrust("its file system lets no code be run"):
                 return _library(found, source)
             raise _Failed(f"what {found.command[0]} wrote cannot be loaded: {reason}")
-        path = disk_cache.store(_key(found, source, flags), ".so", out)
+        path = out
+        with contextlib.suppress(OSError):  # for this process, that it is open is enough
+            path = disk_cache.store(_key(found, source, flags), ".so", out)
     finally:
         _unlink(out)
     if not found.known:

@@ -14,6 +14,7 @@ import time
 import numpy as np
 import pytest
 from duograph.backend.codegen import C
+from duograph.cli import main
 from duograph.dtype import bool_, float32, float64
 from duograph.errors import IndexRangeError
 from duograph.runtime import disk_cache
@@ -195,6 +196,17 @@ def test_instruction_sets_are_those_of_the_prebuilt_kernels():
 
 
 @needs_compiler
+def test_devices_are_shown_with_their_compiler(capsys, monkeypatch):
+    assert main(["devices"]) == 0
+    (line,) = [n for n in capsys.readouterr().out.splitlines() if n.startswith("  compiler ")]
+    assert "-ffp-contract=off" in line
+    monkeypatch.setenv("CC", "/nonexistent")
+    assert main(["devices"]) == 0
+    wanted = "  compiler no C compiler: CC=/nonexistent is not there; compiled functions run at O0"
+    assert wanted in capsys.readouterr().out.splitlines()
+
+
+@needs_compiler
 def test_builds_several_side_by_side():
     sources = [source(f"x0[i] + {k}") for k in range(5)] + ["no C at all"] + [DOUBLE]
     found = toolchain.build_all(sources)
@@ -356,9 +368,10 @@ def test_a_program_that_does_not_start(tmp_path, monkeypatch):
     assert "does not start" in toolchain.build(DOUBLE).reason
 
 
-def test_a_compiler_that_hangs(fake, tmp_path, monkeypatch):
+@pytest.mark.parametrize("deaf", ["", "trap '' TERM; "])
+def test_a_compiler_that_hangs(fake, tmp_path, monkeypatch, deaf):
     monkeypatch.setenv("DUOGRAPH_CC_TIMEOUT", "0.3")
-    calls = fake(f'sleep 1000 & echo $! > "{tmp_path}/pid"; wait')
+    calls = fake(f'{deaf}sleep 1000 & echo $! > "{tmp_path}/pid"; wait')
     start = time.monotonic()
     failure = toolchain.build(DOUBLE)
     assert time.monotonic() - start < 5
@@ -506,6 +519,20 @@ def test_a_full_disk(fake, monkeypatch, tmp_path):
         library = toolchain.build(DOUBLE)
     assert doubles(library) and not library.path.startswith(str(root))
     monkeypatch.setattr(disk_cache, "_places", {})
+
+
+@needs_compiler
+def test_no_room_at_all(monkeypatch):
+    """What was compiled runs, though no directory takes it."""
+
+    def store(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(disk_cache, "store", store)
+    assert doubles(toolchain.build(DOUBLE))
+    monkeypatch.setattr(disk_cache, "scratch", store)
+    failure = toolchain.build(source("x0[i]"))
+    assert "no room for compiled code" in failure.reason and "No space left" in failure.reason
 
 
 @needs_compiler
