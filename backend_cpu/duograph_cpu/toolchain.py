@@ -388,6 +388,7 @@ def build_all(sources):
             pass
         except BaseException as error:  # noqa: BLE001 (it is raised below)
             errors.append(error)
+            todo.clear()
 
     count = min(lib.dg_threads(), len(todo))
     threads = [threading.Thread(target=work, daemon=True) for _ in range(count - 1)]

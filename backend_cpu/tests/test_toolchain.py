@@ -216,6 +216,21 @@ def test_builds_several_side_by_side():
     assert toolchain.build_all([]) == []
 
 
+def test_an_error_in_a_thread_is_raised_and_ends_the_others(monkeypatch):
+    """Such as a warning that is an error."""
+    turns = []
+
+    def build(text):
+        turns.append(text)
+        time.sleep(0.05)
+        raise RuntimeWarning("the cache")
+
+    monkeypatch.setattr(toolchain, "build", build)
+    with pytest.raises(RuntimeWarning, match="the cache"):
+        toolchain.build_all([str(i) for i in range(1000)])
+    assert len(turns) <= lib.dg_threads()
+
+
 @needs_compiler
 def test_a_library_may_need_the_mathematical_one_and_memcpy():
     library = toolchain.build(
