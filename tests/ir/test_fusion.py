@@ -13,7 +13,8 @@ from duograph.ir.text import parse, to_text
 from duograph.ir.verify import verify
 from duograph.passes import run
 from duograph.passes.fusion import MAX_NODES, fuse
-from duograph.passes.products import fold_transposes
+from duograph.passes.pieces import join_pieces
+from duograph.passes.products import LEAST, fold_transposes, join_products
 from duograph.runtime.lower import lower_closed
 from duograph.types import TensorType
 
@@ -184,3 +185,67 @@ def test_fold_transposes(perm: tuple[int, ...], flags: tuple[bool, bool]) -> Non
     (product,) = [n for n in found.nodes if n.op.name == "matmul"]
     assert (product.attributes["transpose_a"], product.attributes["transpose_b"]) == flags
     assert len(found.nodes) == 1 + (flags == (False, False))
+
+
+@pytest.mark.parametrize("flags", [(False, False), (True, False), (False, True), (True, True)])
+def test_join_products(flags: tuple[bool, bool]) -> None:
+    a, b = flags
+    left, right = ("5, 3" if a else "3, 5"), ("7, 5" if b else "5, 7")
+    head = ", ".join(
+        f"%{2 * k}: float32[{left}], %{2 * k + 1}: float32[{right}]" for k in range(LEAST)
+    )
+    at = 2 * LEAST
+    lines = [
+        f"%{at + k} = matmul(%{2 * k}, %{2 * k + 1}, transpose_a={a}, transpose_b={b}) : float32[3, 7]"
+        for k in range(LEAST)
+    ]
+    total = at
+    for k in range(1, LEAST):
+        here = at + LEAST + k - 1
+        lines.append(f"%{here} = add(%{total}, %{at + k}) : float32[3, 7]")
+        total = here
+    graph = graph_of(head, "\n".join([*lines, f"return %{total}"]))
+    joined = run(verify(join_products(graph)))
+    assert [n.op.name for n in joined.nodes] == ["concat", "concat", "matmul"]
+    device = ms.runtime.device.get_current_device()
+    rng = np.random.default_rng(0)
+    handles = [
+        (ms.Tensor(rng.standard_normal(t.shape).astype(np.float32)) + 0)._buf
+        for t in graph.types[: graph.n_params]
+    ]
+    backend = ms.backend.registry.backend(device.name)
+    shown = [
+        backend.copy_out(lower_closed(g, device)(*handles), (3, 7), np.dtype(np.float32), 0)
+        for g in (graph, joined)
+    ]
+    np.testing.assert_allclose(*shown, rtol=1e-5, atol=1e-5)
+
+
+def test_join_products_leaves_other_sums() -> None:
+    """A product that something else reads, a sum of few, and operands of two kinds stay as they are."""
+    few = "%2 = matmul(%0, %1, transpose_a=False, transpose_b=False) : float32[4, 4]\n"
+    graph = graph_of(
+        "%0: float32[4, 4], %1: float32[4, 4]",
+        few + "%3 = add(%2, %2) : float32[4, 4]\n%4 = add(%3, %2) : float32[4, 4]\nreturn %4",
+    )
+    assert [n.op.name for n in join_products(graph).nodes] == ["matmul", "add", "add"]
+
+
+PIECES = """
+%2 = pad_constant(%0, low=(0, 0), high=(3, 0), value=0) : float32[5, 4]
+%3 = pad_constant(%1, low=({low}, 0), high=({high}, 0), value=0) : float32[5, 4]
+%4 = add(%2, %3) : float32[5, 4]
+return %4
+"""
+
+
+@pytest.mark.parametrize(
+    ("rows", "low", "want"),
+    [(3, 2, ["concat"]), (2, 2, ["pad_constant", "pad_constant", "add"]),
+     (3, 1, ["pad_constant", "pad_constant", "add"])],
+    ids=["complete", "with a gap", "overlapping"],
+)  # fmt: skip
+def test_join_pieces(rows: int, low: int, want: list[str]) -> None:
+    body = PIECES.format(low=low, high=5 - rows - low).strip()
+    graph = graph_of(f"%0: float32[2, 4], %1: float32[{rows}, 4]", body)
+    assert [n.op.name for n in run(verify(join_pieces(graph))).nodes] == want

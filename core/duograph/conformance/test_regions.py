@@ -6,6 +6,8 @@ nothing, are compiled here too.
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -47,8 +49,8 @@ def test_regions(case, dtype, session, monkeypatch):
         if not any(True for _ in arrays_of([list(sample.args), dict(sample.kwargs)])):
             continue
         try:
-            args = substitute(sample.args, lambda a, s=sample: place(a, s.kind))
-            kwargs = substitute(dict(sample.kwargs), lambda a, s=sample: place(a, s.kind))
+            put = functools.partial(place, kind=sample.kind)
+            args, kwargs = substitute(sample.args, put), substitute(dict(sample.kwargs), put)
             wanted.append(results_of(case.function(*args, **kwargs)))
         except (UnsupportedOpError, DTypeError):
             continue  # test_ops judges what the device refuses

@@ -1,14 +1,19 @@
-"""Transposes that a matrix product can do on its way: only above O0, because a kernel may then sum in another order."""
+"""Rewrites of matrix products, only above O0, because products may then be summed in another order."""
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 from typing import Any
 
 from ..ir.graph import Graph, GraphNode
+from ..op import OPS
 from .subgraphs import HOLDERS, Done, mapped
 
-__all__ = ["fold_transposes"]
+__all__ = ["fold_transposes", "join_products"]
+
+# A sum of fewer products stays: joining copies all operands once.
+LEAST = 4
 
 
 def fold_transposes(graph: Graph, done: Done | None = None) -> Graph:
@@ -48,3 +53,72 @@ def _swaps(perm: tuple[int, ...]) -> bool:
     """Whether a permutation exchanges the last two axes and leaves the others."""
     n = len(perm)
     return n > 1 and tuple(a % n for a in perm) == (*range(n - 2), n - 1, n - 2)
+
+
+def join_products(graph: Graph, done: Done | None = None) -> Graph:
+    """A sum of many products is one product of concatenations: what a weight used at every step of a loop gets.
+
+    %6 = add(matmul(%0, %1, transpose_a=True), matmul(%2, %3, transpose_a=True))
+    ->  matmul(concat(%0, %2, axis=0), concat(%1, %3, axis=0), transpose_a=True)
+    """
+    done = {} if done is None else done
+    types: list[Any] = list(graph.types)
+    uses = collections.Counter(i for node in graph.nodes for i in node.operands)
+    uses.update(graph.outputs)
+    makers: dict[int | None, GraphNode] = {r: node for node in graph.nodes for r in node.results}
+    inside: set[int] = set()  # sums that are part of a greater one
+    for node in graph.nodes:
+        if node.op.name == "add":
+            inside.update(i for i in node.operands if i is not None and uses[i] == 1)
+    nodes: list[GraphNode] = []
+    for node in graph.nodes:
+        if node.op.name in HOLDERS:
+            attributes = mapped(node.attributes, lambda g: join_products(g, done), done)
+            node = dataclasses.replace(node, attributes=attributes)
+        elif node.op.name == "add" and node.results[0] not in inside:
+            leaves = _leaves(node, makers, uses)
+            if leaves is not None and len(leaves) >= LEAST:
+                nodes += _joined(node, leaves, types)
+                continue
+        nodes.append(node)
+    return Graph(graph.n_params, types, nodes, graph.outputs, graph.single)
+
+
+def _leaves(
+    root: GraphNode, makers: dict[int | None, GraphNode], uses: collections.Counter[Any]
+) -> list[GraphNode] | None:
+    """The products that a tree of additions adds, if it adds nothing else and all are of one form."""
+    found: list[GraphNode] = []
+    queue: list[int | None] = list(reversed(root.operands))
+    while queue:
+        i = queue.pop()
+        node = makers.get(i)
+        if node is None or uses[i] != 1:
+            return None
+        if node.op.name == "add":
+            queue += reversed(node.operands)
+            continue
+        if node.op.name != "matmul" or (found and node.attributes != found[0].attributes):
+            return None
+        found.append(node)
+    return found
+
+
+def _joined(root: GraphNode, leaves: list[GraphNode], types: list[Any]) -> list[GraphNode]:
+    """The nodes of one product in place of the sum `root`; none when the operands do not fit."""
+    made: list[GraphNode] = []
+    operands: list[int] = []
+    for k, flag in enumerate(("transpose_a", "transpose_b")):
+        parts = tuple([leaf.operands[k] for leaf in leaves])
+        kinds = tuple([types[i] for i in parts if i is not None])
+        if any(len(t.shape) != 2 or t is not kinds[0] for t in kinds):
+            return [root]
+        axis = int(bool(leaves[0].attributes[flag]) == bool(k))  # the one that is summed over
+        concat = OPS["concat"]
+        types.append(concat.result_types(kinds, {"axis": axis}))
+        operands.append(len(types) - 1)
+        made.append(GraphNode(concat, parts, {"axis": axis}, (operands[-1],), True, root.span))
+    product = dataclasses.replace(
+        root, op=leaves[0].op, operands=tuple(operands), attributes=leaves[0].attributes
+    )
+    return [*made, product]

@@ -17,7 +17,7 @@ from ..ir.builder import expand
 from ..ir.graph import Graph, GraphNode
 from ..passes.fusion import fuse
 from ..passes.pieces import join_pieces
-from ..passes.products import fold_transposes
+from ..passes.products import fold_transposes, join_products
 from ..passes.subgraphs import HOLDERS, Done, mapped
 from ..types import Device
 from .lower import kernel
@@ -48,7 +48,7 @@ def compiled_regions(
         _say(backend, problem)
         return graph, {}
     graph = _Expansion(backend, device).expanded(graph)
-    graph = fuse(passes.run(join_pieces(fold_transposes(graph))))
+    graph = fuse(passes.run(join_products(join_pieces(fold_transposes(graph)))))
     if watch is not None:
         watch("fuse", graph)
     bodies: dict[str, list[Graph]] = {}
