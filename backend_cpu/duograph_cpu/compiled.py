@@ -4,6 +4,8 @@ All regions of a program are printed into a few files, so that the cores build t
 from the disk cache.
 """
 
+import warnings
+
 from duograph.backend.codegen import C
 from duograph.backend.codegen.loops import print_region
 from duograph.backend.codegen.regions import plan_region
@@ -33,6 +35,8 @@ def compile_regions(graphs):
         text = "\n".join(printed[k][1].text for k in keys)
         sources.append(C.prelude_for(text) + "\n" + text)
     for keys, library in zip(files, toolchain.build_all(sources), strict=True):
+        if isinstance(library, toolchain.BuildFailure):
+            _say(library.reason)
         for k in keys:
             if isinstance(library, toolchain.BuildFailure):
                 found[k] = library.reason
@@ -44,6 +48,18 @@ def compile_regions(graphs):
                 library.address(name), function.n, function.grain, graph.n_params, results, name
             )
     return found
+
+
+_said = set()
+
+
+def _say(reason):
+    """Warn once of a reason why something was not built; the program goes on with the kernels of its ops."""
+    if reason not in _said:
+        _said.add(reason)
+        warnings.warn(
+            f"CPU: part of a compiled function runs op by op: {reason}", RuntimeWarning, stacklevel=2
+        )
 
 
 def _hint(graph):
