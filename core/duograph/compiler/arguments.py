@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import enum
+import functools
+import sys
 from typing import Any
 
 import numpy as np
@@ -69,15 +72,29 @@ def signature(value: Any, slots: Slots, mutable: bool = False) -> Any:
         return (kind, *[signature(v, slots) for v in (value.start, value.stop, value.step)])
     if isinstance(value, (set, frozenset)):
         return (kind, frozenset(value))
-    try:
-        hash(value)
-    except TypeError:
-        return (kind, _Identity(value))
-    return (kind, value)
+    return (kind, value if _by_value(kind) else _Identity(value))
+
+
+@functools.cache
+def _by_value(kind: type) -> bool:
+    """Whether objects of a class that compare equal are the same to a program.
+
+    Others count by identity: a class may leave out of its `==` what the program reads.
+    """
+    if kind.__hash__ is None:
+        return False
+    parameters = getattr(kind, "__dataclass_params__", None)
+    if parameters is not None and "__dataclass_params__" in vars(kind):
+        return bool(parameters.frozen and parameters.eq)
+    own: Any = kind.__eq__
+    if own is object.__eq__ or issubclass(kind, enum.Enum):
+        return True
+    top = kind.__module__.split(".")[0]
+    return top in sys.stdlib_module_names or top in ("duograph", "numpy")
 
 
 class _Identity:
-    """An object without a hash, by identity."""
+    """An object by identity."""
 
     __slots__ = ("value",)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import copy
 import functools
 import inspect
 import threading
@@ -28,7 +29,7 @@ from ..op import generation, staged_builder, staging
 from ..tensor import Placeholder, Tensor, check_index, commit
 from ..types import Device
 from .arguments import Slots, signature
-from .guards import Guard
+from .guards import Guard, callers_level
 from .options import JitConfig
 from .program import Program, compile_program
 
@@ -259,8 +260,8 @@ class JitFunction:
             held = getattr(args[0], "__dict__", None)
             if held is not None and not isinstance(args[0], type):
                 caches = held.get("_jit_caches")
-                if caches is None:
-                    caches = held["_jit_caches"] = _Caches()
+                if caches is None or caches.owner() is not args[0]:  # a copy has those of the original
+                    caches = held["_jit_caches"] = _Caches(args[0])
                 found = caches.get(self)
                 if found is None:
                     found = caches[self] = _Cache()
@@ -334,7 +335,7 @@ class JitFunction:
                 warnings.warn(
                     f"{self._name} runs line by line, not compiled: {error}",
                     RuntimeWarning,
-                    stacklevel=4,
+                    stacklevel=callers_level(),
                 )
             else:
                 entry = _Entry(program, Guard(program.captures))
@@ -427,11 +428,35 @@ class JitFunction:
         return f"<jit {self._name}>"
 
     def __deepcopy__(self, memo: Any) -> JitFunction:
+        return self._of_copy(copy.deepcopy(self._target, memo))
+
+    def _of_copy(self, target: Any) -> JitFunction:
+        """The compiled form of a copy of the Cell that this one is of."""
+        if not isinstance(self._target, Cell):
+            return self
+        return JitFunction(self.function, self.config, self._strict, self._signature_given, target)
+
+    def __copy__(self) -> JitFunction:
         return self
+
+    def __reduce__(self) -> Any:
+        if self._target is None:
+            return str(self.function.__qualname__)  # found by its name, as functions are
+        return _again, (
+            self.function, self.config, self._strict, self._signature_given, self._target
+        )  # fmt: skip
 
 
 class _Caches(weakref.WeakKeyDictionary[Any, Any]):
     """Per receiver: the caches of its compiled methods. Copies and pickles of the receiver start without."""
+
+    def __init__(self, owner: Any = None) -> None:
+        super().__init__()
+        self.owner: Callable[[], Any]
+        try:
+            self.owner = weakref.ref(owner)
+        except TypeError:  # None, or a class without weak references
+            self.owner = lambda: owner
 
     def __deepcopy__(self, memo: Any) -> _Caches:
         return _Caches()
@@ -441,6 +466,10 @@ class _Caches(weakref.WeakKeyDictionary[Any, Any]):
 
     def __reduce__(self) -> Any:
         return _Caches, ()
+
+
+def _again(function: Any, config: JitConfig, strict: Any, input_signature: Any, target: Any) -> Any:
+    return JitFunction(function, config, strict, input_signature, target)
 
 
 def _plain_tensors(args: tuple[Any, ...]) -> bool:
@@ -619,7 +648,7 @@ def _compiled(f: Any, config: JitConfig, strict: bool | None, input_signature: A
         raise ArgumentError(f"jit: got {type(f).__name__}; wanted a function, a method or a Cell")
     if not isinstance(f, types.FunctionType):
         method = getattr(type(f), "__call__", None)  # noqa: B004  (the function itself is wanted)
-        if isinstance(f, functools.partial) or inspect.isfunction(method):
+        if isinstance(f, functools.partial) or inspect.isfunction(getattr(method, "function", method)):
             return JitFunction(f, config, strict, input_signature, target=f)
         raise ArgumentError(
             f"jit: got {getattr(f, '__name__', type(f).__name__)}, which has no Python source; wanted a Python function"

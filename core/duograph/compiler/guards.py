@@ -11,11 +11,12 @@ import numpy as np
 from .. import context
 from ..errors import CaptureError
 from ..frontend.captures import Capture, Captures, same
+from ..frontend.diagnostics import is_internal
 from ..nn._epoch import count
 from ..nn.cell import Cell
 from ..parameter import Parameter
 
-__all__ = ["Guard"]
+__all__ = ["Guard", "callers_level"]
 
 KEEP, RECOMPILE = True, False
 
@@ -91,7 +92,7 @@ class Guard:
                 f"{c.label} was {_shown(c.value)} when the function was compiled and is {_shown(now)} now: compiled "
                 f"code keeps the old value. Pass it as an argument, or set_context(stale_captures='recompile')",
                 RuntimeWarning,
-                stacklevel=5,
+                stacklevel=callers_level(),
             )
         return KEEP
 
@@ -103,6 +104,17 @@ class Guard:
     def differing(self) -> list[str]:
         """Names of the captures that have changed."""
         return [c.label for c in (*self.others, *self.cells) if not same(c.value, c.now())]
+
+
+def callers_level() -> int:
+    """The `stacklevel` of a warning that is about the line of the user's that called compiled code."""
+    level = 1
+    frame = inspect.currentframe()
+    frame = None if frame is None else frame.f_back
+    while frame is not None and is_internal(frame.f_code.co_filename):
+        frame = frame.f_back
+        level += 1
+    return level
 
 
 def _of_class(capture: Capture) -> bool:

@@ -14,13 +14,21 @@ __all__ = ["graph_call", "compile_cell"]
 
 def _function(cell: Cell) -> JitFunction:
     """The compiled form of a Cell; kept on it."""
-    found = cell.__dict__.get("_compiled")
+    found = _own(cell, "_compiled")
     if found is None:
-        found = cell.__dict__.get("_graph")
+        found = _own(cell, "_graph")
         if found is None:
             config = cell._jit_config if isinstance(cell._jit_config, JitConfig) else JitConfig()
             found = _CellFunction(type(cell).construct, config, None, target=cell)
             cell.__dict__["_graph"] = found
+    return found
+
+
+def _own(cell: Cell, name: str) -> Any:
+    """What is kept on a Cell under this name, unless a shallow copy brought it here from another Cell."""
+    found = cell.__dict__.get(name)
+    if found is not None and found._target is not cell:
+        found = cell.__dict__[name] = found._of_copy(cell)
     return found
 
 
@@ -30,6 +38,9 @@ class _CellFunction(JitFunction):
     def __deepcopy__(self, memo: Any) -> Any:
         return None
 
+    def _of_copy(self, target: Any) -> Any:
+        return None
+
     def __reduce__(self) -> Any:
         return type(None), ()
 
@@ -37,7 +48,7 @@ class _CellFunction(JitFunction):
 def graph_call(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a Cell in GRAPH_MODE, or one that was compiled; NotImplemented when it is to run line by line."""
     if settings.mode != GRAPH_MODE:
-        compiled = cell._compiled
+        compiled = _own(cell, "_compiled")
         if compiled is None:
             return NotImplemented
         if isinstance(compiled, _CellFunction) and not compiled.has(args, kwargs):

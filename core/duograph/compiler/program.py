@@ -25,6 +25,7 @@ from ..ir.builder import GraphTensor
 from ..ir.dump import dump_of
 from ..ir.graph import Graph
 from ..ir.values import HostValue
+from ..nn.cell import Cell
 from ..op import staging, thread_state
 from ..runtime.lower import lower
 from ..tensor import Tensor, commit
@@ -450,6 +451,8 @@ def _evaluate(
             outputs.append(root.tensor(found._id))
         return k
 
+    if args and isinstance(args[0], Cell):  # the receiver of a compiled method
+        t.captures.members(args[0])
     try:
         result = call(t, target, given, named)
         template = _template(t, result, put, leaves, containers, 0)

@@ -79,6 +79,8 @@ def _read(t: Trace, owner: Any, name: str, value: Any, node: Any) -> Any:
     found = _outside(t, "attribute", owner, name, value, label)
     if isinstance(value, (Parameter, Cell)) or (name in _ALWAYS_KEYED and isinstance(owner, Cell)):
         t.captures.add("attribute", owner, name, value, label, exact=True)
+    if isinstance(value, Cell):
+        t.captures.members(value)
     return found
 
 

@@ -473,6 +473,8 @@ def call_cell(t: Trace, cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any
     if "_params" not in own:
         raise AttributeError(f"{type(cell).__name__}: call super().__init__() first")
     t.captures.add("hooks", cell, None, False, f"hooks of {type(cell).__name__}", exact=True)
+    if id(cell) not in t.own:
+        t.captures.members(cell)
     if has_hooks(cell):
         raise RefusedError(
             f"{type(cell).__name__}: got a Cell with hooks inside jit; a compiled function has no place where a "

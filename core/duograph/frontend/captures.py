@@ -27,7 +27,8 @@ class Capture:
 
     Attributes:
         kind: "item" of a dict (a global, a dictionary), "index" of a list, "attribute", "cell" (of a closure),
-            "defaults", "contents" (of a small array or a tensor), "exact": a change of it always compiles again.
+            "defaults", "contents" (of a small array or a tensor), "members" (of a Cell), "exact": a change of it always
+            compiles again.
         owner: the object that it was read from.
         name: key, index or attribute.
         value: what was read.
@@ -74,6 +75,8 @@ class Capture:
             return held._type.plain if isinstance(held, Tensor) else type(held)
         if kind == "hooks":
             return has_hooks(owner)
+        if kind == "members":
+            return members_of(owner)
         assert kind == "keys", kind
         return tuple(sorted(owner, key=repr)) if isinstance(owner, set) else tuple(owner)
 
@@ -110,12 +113,19 @@ def has_hooks(cell: Any) -> bool:
     )
 
 
+def members_of(cell: Any) -> tuple[Any, ...]:
+    """Names and objects of the Parameters and child Cells of a Cell."""
+    params, cells = cell._params, cell._cells
+    return (*params, *params.values(), None, *cells, *cells.values())
+
+
 class Captures:
     """The captures of one compiled function, in the order of reading."""
 
     def __init__(self) -> None:
         self.items: dict[Any, Capture] = {}
         self.cells: dict[int, Any] = {}  # Cells among the owners
+        self._members: set[int] = set()  # Cells whose members are captured
 
     def add(
         self, kind: str, owner: Any, name: Any, value: Any, label: str, exact: bool = False
@@ -126,6 +136,17 @@ class Captures:
             self.items[key] = Capture(kind, owner, name, value, label, exact)
         elif exact:
             found.exact = True
+
+    def members(self, cell: Any) -> None:
+        """A Cell was met: which Parameters and Cells are in it, and in those, is part of the key."""
+        if id(cell) in self._members or "_cells" not in cell.__dict__:
+            return
+        self._members.add(id(cell))
+        label = f"the members of {type(cell).__name__}"
+        self.add("members", cell, None, members_of(cell), label, exact=True)
+        for child in cell._cells.values():
+            if child is not None:
+                self.members(child)
 
     def contents(self, owner: Any, label: str = "") -> None:
         """The data of a small array or of a tensor were looked at while compiling."""
