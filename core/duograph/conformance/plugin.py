@@ -64,6 +64,7 @@ def pytest_load_initial_conftests(
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(_Collector(config))
     if _option(config, "--device") is not None:
         session_of(config)  # a misspelt name stops here, before anything is collected
 
@@ -91,6 +92,12 @@ def session_of(config: pytest.Config) -> Session:
             raise pytest.UsageError(f"--device: {error}") from None
         config.stash[SESSION] = found
     return found
+
+
+def worker_of(config: pytest.Config) -> str | None:
+    """Which process of a run in several (pytest-xdist) this is; None in one that sees all results."""
+    given: dict[str, str] = getattr(config, "workerinput", {})
+    return given.get("workerid")
 
 
 def _is_ours(module: Any) -> bool:
@@ -126,6 +133,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     session = session_of(config)
     whole = not config.getoption("keyword") and not config.getoption("markexpr")
     whole = whole and not session.quick and len({i.module for i in ours}) > 2  # type: ignore[attr-defined]
+    # every process of a run in several collects all tests; one is enough to tell
+    whole = whole and worker_of(config) in (None, "gw0")
     refusals = (UnsupportedOpError, DTypeError)
     unused = set(session.unsupported) | set(session.expected)
     for item in ours:
@@ -188,7 +197,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
             report.longrepr = str(
                 call.excinfo.value
             ).strip()  # the finding; the body is the same for all
-        session.results[name] = {
+        record = {
             "check": name.split("/")[0],
             "case": getattr(params.get("case"), "name", None),
             "dtype": getattr(params.get("dtype"), "name", None),
@@ -198,7 +207,23 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
             "on_host": session.on_host(),
             "message": message,
         }
+        # the report is all that comes back from a test that ran in another process
+        report.conformance = {"name": name, "record": record, "figures": session.measured}
     return report
+
+
+class _Collector:
+    """Puts what tests found into the run's Session, also what the processes of a run in several found."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        found = getattr(report, "conformance", None)
+        if found is not None:
+            session = session_of(self.config)
+            session.results[found["name"]] = found["record"]
+            session.figures.update(found["figures"])
 
 
 def _message(report: Any, call: pytest.CallInfo[None]) -> str:

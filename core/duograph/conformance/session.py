@@ -44,7 +44,8 @@ class Session:
         self.expected = _gaps(self.backend, "conformance_expected_failures")
         self.refused: set[str] = set()
         self.results: dict[str, dict[str, Any]] = {}
-        # what was measured and not judged: name -> number with its unit
+        # what was measured and not judged, by the present test and by all: name -> number with its unit
+        self.measured: dict[str, str] = {}
         self.figures: dict[str, str] = {}
         self._before = 0
 
@@ -62,6 +63,7 @@ class Session:
         if context.settings.device_target != self.name:
             context.set_context(device_target=self.name, device_id=0, debug=True)
         self._before = sum(fallback_counts.values())
+        self.measured = {}
 
     def on_host(self) -> int:
         """How many calls of the present test ran on the host for want of a kernel."""

@@ -171,8 +171,8 @@ def unique(input: Tensor) -> tuple[Tensor, Tensor]:
         >>> ms.ops.unique(ms.Tensor([3, 1, 3]))
         (Tensor(shape=[2], dtype=Int64, value= [3, 1]), Tensor(shape=[3], dtype=Int32, value= [0, 1, 0]))
     """
-    values, inverse, _ = unique_by(input, False, None)
-    return values, cast_to(inverse, int32)
+    found = unique_by(input, False, None)
+    return found[0], cast_to(found[1], int32)
 
 
 @tensor_method("unique")
@@ -188,11 +188,11 @@ def _tensor_unique(
         dim: compare the slices of this axis.
     """
     axis = None if dim is None else axis_of("unique", dim, len(self.shape))
-    values, inverse, counts = unique_by(self, bool(sorted), axis)
+    found = unique_by(self, bool(sorted), axis)  # in compiled code an object of Python's
     if not return_inverse and not return_counts:
-        return values
-    out = (values, inverse) if return_inverse else (values,)
-    return (*out, counts) if return_counts else out
+        return found[0]
+    out = (found[0], found[1]) if return_inverse else (found[0],)
+    return (*out, found[2]) if return_counts else out
 
 
 @op(name="unique_consecutive", composite=False, differentiable=False, host=True)
@@ -238,11 +238,11 @@ def unique_consecutive(
         Tensor(shape=[3], dtype=Int64, value= [1, 2, 1])
     """
     axis = None if dim is None else axis_of("unique_consecutive", dim, len(input.shape))
-    values, inverse, counts = unique_consecutive_by(input, axis)
+    found = unique_consecutive_by(input, axis)  # in compiled code an object of Python's
     if not return_inverse and not return_counts:
-        return values
-    out = (values, inverse) if return_inverse else (values,)
-    return (*out, counts) if return_counts else out
+        return found[0]
+    out = (found[0], found[1]) if return_inverse else (found[0],)
+    return (*out, found[2]) if return_counts else out
 
 
 @tensor_method("unique_with_pad")
