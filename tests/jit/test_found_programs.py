@@ -16,6 +16,9 @@ class Net(nn.Cell):
         self.last = Tensor([0.0, 0.0, 0.0])
         self.log = []
 
+class Box:
+    pass
+
 net = Net()
 WATCH = ("net.n", "net.w", "net.last", "net.log")
 
@@ -195,6 +198,36 @@ PROGRAMS = {
                 x = x + y * 0.5
                 net.n = net.n + 1
         return x * net.n
+    """,
+    "an object made in a turn": """
+        k = Tensor(0)
+        while k < 2:
+            k = k + 1
+            o = Box()
+            o.value = x * 2
+            x = x + o.value
+        return x
+    """,
+    "an object changed in a loop": """
+        o = Box()
+        o.value = x
+        k = Tensor(0)
+        while k < 2:
+            k = k + 1
+            o.value = o.value * y
+            if o.value.sum() > 30:
+                o.value[0] = 1
+        return o.value
+    """,
+    "a function made before and in turns of a loop": """
+        k = Tensor(0)
+        while True:
+            k = k + 1
+            g = lambda t, s=0.5: t * s + x
+            if k > 2:
+                break
+            x = g(x)
+        return g(x)
     """,
 }
 

@@ -11,6 +11,7 @@ import dataclasses
 import io
 import itertools
 import linecache
+import re
 import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +25,7 @@ from duograph import nn, ops
 from ..tensor import Tensor
 from .compare import difference_of, plain, same_words, unplaced, words
 
-__all__ = ["Observation", "Program", "MODES", "observe", "disagreement", "eager_jit"]
+__all__ = ["Observation", "Program", "MODES", "observe", "disagreement", "is_refused", "eager_jit"]
 
 # How a program is run: nothing compiled; what `@jit` marks; outermost Cells (GRAPH_MODE).
 MODES = ("eager", "jit", "graph mode")
@@ -44,6 +45,10 @@ class Program:
         calls: how often each of them is called; the later ones find a graph in the cache.
         near: by how much gradients may differ. Where a branch leaves one of two tensors under a name, eager code adds
             up the cotangents of that tensor alone, and the graph those of the name first.
+        again: the inputs of the calls after the first, where they are others.
+        rounded: whether results may differ by `near`, too, because they hold gradients.
+        mode: how it is compiled, one of `MODES`.
+        refused: a pattern of the errors with which compiled code may refuse the program.
     """
 
     source: str
@@ -53,6 +58,14 @@ class Program:
     name: str = "program"
     calls: int = 2
     near: float = 0.0
+    again: tuple[Any, ...] = ()
+    rounded: bool = False
+    mode: str = "jit"
+    refused: str = ""
+
+    def given(self, call: int) -> tuple[Any, ...]:
+        """The inputs of a call."""
+        return self.again if call and self.again else self.inputs
 
     def __str__(self) -> str:
         return self.source
@@ -163,7 +176,7 @@ def observe(program: Program, mode: str, level: str | None = "O0") -> list[Obser
     with settings_for(mode, level):
         ms.set_seed(11)
         space = load(program, mode)
-        inputs = [_tensors(program.inputs) for _ in range(program.calls)]
+        inputs = [_tensors(program.given(i)) for i in range(program.calls)]
         for i, arguments in enumerate(inputs):
             found.append(_called(f"call {i + 1}", space, space["f"], arguments))
         if not program.positions and not program.weights:
@@ -173,7 +186,7 @@ def observe(program: Program, mode: str, level: str | None = "O0") -> list[Obser
             space = load(program, mode)
             gradient = _gradient(program, space, mode, where)
             for i in range(program.calls):
-                arguments = _tensors(program.inputs)
+                arguments = _tensors(program.given(i))
                 what = f"gradient from {where}, call {i + 1}"
                 found.append(_called(what, space, gradient, arguments))
     return found
@@ -219,18 +232,30 @@ def _called(
     return seen
 
 
+def is_refused(program: Program, got: Sequence[Observation]) -> bool:
+    """Whether a call was refused in the way that the program admits."""
+    return bool(program.refused) and any(
+        o.error is not None and re.search(program.refused, str(o.error[2])) for o in got
+    )
+
+
 def disagreement(
-    want: Sequence[Observation], got: Sequence[Observation], near: float = 0.0
+    want: Sequence[Observation], got: Sequence[Observation], near: float = 0.0, rounded: bool = False
 ) -> str | None:
-    """The first thing in which two runs differ, eager first, or None; `near` is for gradients, see `Program`."""
+    """The first thing in which two runs differ, eager first, or None.
+
+    Args:
+        want, got: the runs.
+        near, rounded: see `Program`.
+    """
     for a, b in zip(want, got, strict=True):
-        text = _observation_difference(a, b, near)
+        text = _observation_difference(a, b, near, rounded)
         if text is not None:
             return f"{a.what}: {text}"
     return None
 
 
-def _observation_difference(a: Observation, b: Observation, near: float) -> str | None:
+def _observation_difference(a: Observation, b: Observation, near: float, rounded: bool) -> str | None:
     if (a.error is None) != (b.error is None):
         error = a.error or b.error
         side = "line by line" if a.error else "compiled"
@@ -238,12 +263,15 @@ def _observation_difference(a: Observation, b: Observation, near: float) -> str 
     if a.error is not None:
         if a.error[0].__qualname__ != b.error[0].__qualname__:  # each run has classes of its own
             return f"raises {a.error[0].__name__}: {a.error[2]}\n  and {b.error[0].__name__}: {b.error[2]}"
-        text = difference_of(a.error[1], unplaced(b.error[1]), "the exception's arguments")
+        text = difference_of(
+            a.error[1], unplaced(b.error[1]), "the exception's arguments", near if rounded else None
+        )
         if text is not None:
             return text
-    text = difference_of(a.result, b.result, "the result", near if a.what.startswith("gradient") else None)
+    loose = near if rounded or a.what.startswith("gradient") else None
+    text = difference_of(a.result, b.result, "the result", loose)
     if text is not None:
         return text
     if not same_words(a.printed, b.printed):
         return f"prints {' '.join(a.printed)!r}\n  and    {' '.join(b.printed)!r}"
-    return difference_of(a.state, b.state, "afterwards ")
+    return difference_of(a.state, b.state, "afterwards ", near if rounded else None)

@@ -1,74 +1,102 @@
 """Random programs as source text, for comparing compiled code with line-by-line execution.
 
-Every value is a float32 vector of three elements, or a number; the programs differ in what compilers get wrong: control
-flow on tensors and on constants, nested; loops that carry tensors and end early; parameters, attributes and elements
-that are assigned; prints, exceptions, random numbers, helper functions, lists and dictionaries.
+The programs differ in what compilers get wrong: control flow on tensors and on constants, nested; loops that carry
+tensors and end early; parameters, attributes, globals, elements and items that are written; prints, exceptions, random
+numbers; helper functions, closures, recursion, Cells; gradients taken inside. Every value has a kind, that is a dtype
+and a shape; a name keeps its kind, since branches and turns may not change it.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
 from .parity import Program
+from .program_parts import (
+    CELL,
+    CONDITIONS,
+    FROM_VECTOR,
+    GRADIENTS,
+    HEAD,
+    INDEX,
+    ITEMS,
+    KNOWN,
+    OPS,
+    REFUSED,
+    RETURNS,
+    SECOND,
+)
 
-__all__ = ["programs"]
+__all__ = ["programs", "program"]
 
-SIZE = 3
-HEAD = """
-class Net(nn.Cell):
-    def __init__(self):
-        super().__init__()
-        self.w = Parameter(Tensor([0.5, -0.25, 1.0]), name="w")
-        self.b = Parameter(Tensor([0.125, 0.25, -0.5]), name="b")
-        self.n = 1
-        self.last = Tensor([0.0, 0.0, 0.0])
-        self.log = []
+HOLE = re.compile(r"\{(\w)\}")
 
-    def construct(self, x):
-        return ops.tanh(x * self.w + self.b)
 
-net = Net()
-FACTOR = 0.5
-WATCH = ("net.w", "net.b", "net.n", "net.last", "net.log")
-"""
-UNARY = (
-    "ops.tanh({a})", "ops.sin({a})", "ops.sigmoid({a})", "ops.relu({a})", "-{a}", "{a} * 0.5", "1 - {a}", "{a}.abs()",
-    "{a}[::-1]", "ops.softmax({a}, 0)", "{a} - {a}.mean()", "net({a})", "ops.cos({a} * FACTOR)", "({a} * {a}) * 0.25",
-)  # fmt: skip
-BINARY = (
-    "({a} + {b}) * 0.5", "{a} * {b} * 0.5", "{a} - {b}", "ops.maximum({a}, {b})", "ops.where({a} > 0.1, {a}, {b})",
-    "{a} / ({b} * {b} + 1)", "ops.minimum({a}, {b} + 0.5)",
-)  # fmt: skip
-NUMBERS = ("0.25", "-0.75", "1.5", "2")
+class Scope:
+    """What a block sees: the names of each kind, its loop, what the function returns.
+
+    Attributes:
+        lists, dicts: names of lists of vectors with their lengths, of dicts with the keys "a" and "b".
+        objects: names of objects that are made here.
+        numbers: names of Python numbers, known or not.
+        staged: whether the block is under a condition on a tensor, or in a loop on one.
+    """
+
+    def __init__(self, returns: str) -> None:
+        self.names: dict[str, list[str]] = {}
+        self.lists: dict[str, int] = {}
+        self.dicts: list[str] = []
+        self.objects: list[str] = []
+        self.numbers: list[str] = []
+        self.functions: list[str] = []
+        self.loop = ""
+        self.staged = False
+        self.indent = 1
+        self.returns = returns
+        self.main = False
+
+    def inner(self, **changes: Any) -> Scope:
+        """The scope of a block inside."""
+        made = Scope(self.returns)
+        made.__dict__.update(self.__dict__)
+        made.names = {k: list(v) for k, v in self.names.items()}
+        made.lists, made.dicts = dict(self.lists), list(self.dicts)
+        made.objects = list(self.objects)
+        made.numbers, made.functions = list(self.numbers), list(self.functions)
+        made.indent += 1
+        made.__dict__.update(changes)
+        return made
 
 
 class Writer:
-    """Draws statements and writes them down; `names` are the vectors in scope."""
+    """Draws statements and writes them down."""
 
-    def __init__(self, draw: st.DrawFn) -> None:
-        self.draw = draw
+    def __init__(self, choose: Callable[[int], int]) -> None:
+        self.choose = choose
         self.lines: list[str] = []
         self.count = 0
         self.helpers: list[str] = []
         # features that take part, so that the smallest failing program has few
-        self.random = draw(st.booleans())
-        self.effects = draw(st.booleans())
-        self.raises = draw(st.booleans())
-        self.budget = draw(st.integers(2, 14))
+        features = ("random", "effects", "raises", "kinds", "places", "gradients", "host", "python")
+        self.on = {f for f in features if choose(2)}
+        self.second = "gradients" in self.on and choose(3) == 2
+        self.cell = choose(5) == 4
+        self.budget = 2 + choose(13)
         self.branched = False
+        self.gradients = 0
 
-    def pick(self, *of: str) -> str:
-        return self.draw(st.sampled_from(of))
+    def pick(self, of: Any) -> Any:
+        return of[self.choose(len(of))]
 
     def maybe(self) -> bool:
-        found: bool = self.draw(st.booleans())
-        return found
+        return bool(self.choose(2))
 
-    def put(self, indent: int, text: str) -> None:
-        self.lines.append("    " * indent + text)
+    def put(self, scope: Scope, text: str, deeper: int = 0) -> None:
+        self.lines.append("    " * (scope.indent + deeper) + text)
 
     def fresh(self, prefix: str) -> str:
         self.count += 1
@@ -76,248 +104,483 @@ class Writer:
 
     # ---- expressions --------------------------------------------------------------------------
 
-    def vector(self, names: list[str], depth: int = 2) -> str:
-        kind = self.draw(st.integers(0, 9)) if depth else 0
-        if kind <= 2:
-            return self.pick(*names)
-        if kind <= 5:
-            return self.pick(*UNARY).format(a=self.atom(names, depth))
-        if kind <= 7:
-            left, right = self.atom(names, depth), self.atom(names, depth)
-            return f"({self.pick(*BINARY).format(a=left, b=right)})"
-        if kind == 8:
-            if self.helpers and self.maybe():
-                return f"{self.pick(*self.helpers)}({self.pick(*names)}, {self.pick(*names)})"
-            return self.pick("(net.w * {})", "(net.b + {})", "(net.last + {})", "({} * net.n)").format(
-                self.pick(*names)
-            )
-        condition = self.pick(f"{self.pick(*names)}.sum() > 0", f"{self.pick(*names)}[0] < 0.5", "net.n > 1")
-        return f"({self.pick(*names)} if {condition} else {self.pick(*names)})"
+    def expr(self, kind: str, scope: Scope, depth: int = 2) -> str:
+        """An expression of a kind, which a method or an operator may follow."""
+        if kind == "n":
+            return self.number(scope)
+        if kind == "q":
+            return str(self.pick(("0.25", "-0.75", "1.5", "2")))
+        if kind == "j":
+            return str(self.pick(("0", "1", "-1")))
+        if kind == "p":
+            return str(self.pick(("a", "b")))
+        if kind == "c":
+            return self.condition(scope, 0)
+        if kind == "f":
+            return str(self.pick(self.helpers)) if self.helpers else "(lambda a, b: ops.tanh(a) * b * net.w)"
+        known = scope.names.get(kind, [])
+        choice = self.choose(10) if depth > 0 else 0
+        if known and choice < 4:
+            return str(self.pick(known))
+        if depth <= 0 or (kind != "v" and (choice < 7 or "kinds" not in self.on)):
+            if kind == "v":
+                return str(self.pick(scope.names["v"]))
+            return self.fill(self.pick(FROM_VECTOR[kind]), scope, depth - 1)
+        if kind == "v":
+            special = self.special(scope, depth)
+            if special:
+                return special
+        options = OPS[kind]
+        if "kinds" not in self.on:
+            options = tuple(o for o in options if not re.search(r"\{[muzhi]\}", o))
+        return self.fill(self.pick(options), scope, depth - 1)
 
-    def atom(self, names: list[str], depth: int) -> str:
-        """An expression that a method or an operator may follow."""
-        text = self.vector(names, depth - 1)
-        return text if text.isidentifier() else f"({text})"
+    def special(self, scope: Scope, depth: int) -> str:
+        """A vector made by what only some programs have, or nothing."""
+        choice = self.choose(9)
+        if choice == 0 and (self.helpers or scope.functions):
+            f = self.pick([*self.helpers, *scope.functions])
+            if self.choose(4) == 0:
+                f = self.fill(f"({f} if {{c}} else {self.pick([*self.helpers, *scope.functions])})", scope, 0)
+            return self.fill(f + "({v}, {v})", scope, depth - 1)
+        if choice == 1 and "gradients" in self.on and self.gradients < 3:
+            self.gradients += 1
+            options = SECOND if self.second and self.maybe() else GRADIENTS
+            return self.fill(self.pick(options), scope, depth - 2)
+        if choice == 2 and scope.lists:
+            name = self.pick(list(scope.lists))
+            return f"{name}[{self.choose(scope.lists[name])}]" if scope.lists[name] else ""
+        if choice == 3 and scope.dicts:
+            return f"{self.pick(scope.dicts)}[{self.pick(('a', 'b'))!r}]"
+        if choice == 4 and scope.objects:
+            name = self.pick(scope.objects)
+            texts = (f"{name}.value", f"({name}.value * {name}.count)", f"{name}.add({{v}})")
+            return self.fill(self.pick(texts), scope, 0)
+        return ""
 
-    def condition(self, names: list[str], numbers: list[str]) -> str:
-        a, b = self.pick(*names), self.pick(*names)
-        kinds = [
-            f"{a}.sum() > {self.pick(*NUMBERS)}",
-            f"{a}[{self.pick('0', '1', '-1')}] < {self.pick(*NUMBERS)}",
-            f"{a}.mean() > {b}.mean()",
-            f"({a} > {b}).any()",
-            f"{a}.max() > 0 and {b}.min() < 0.5",
-            f"not {a}.sum() > 0",
-            f"{a}.sum() > 0 or {b}.sum() > 0",
-            "net.n > 1",
-            f"{a}.shape[0] == 3",
-            "FACTOR > 1",
-        ]
-        kinds += [f"{n} % 2 == 0" for n in numbers] + [f"{n} < 2" for n in numbers]
-        return self.pick(*kinds)
+    def fill(self, template: str, scope: Scope, depth: int = 1) -> str:
+        """A template with expressions in its holes."""
+        text = HOLE.sub(lambda m: self.expr(m[1], scope, depth), template)
+        return text.replace("{{", "{").replace("}}", "}")
+
+    def number(self, scope: Scope) -> str:
+        options = ["2", "0.5", "net.n", "len(net.log)", "box.count", "net.table['k']", *scope.numbers, *scope.numbers]
+        return str(self.pick(options))
+
+    def condition(self, scope: Scope, depth: int = 1) -> str:
+        if self.choose(4) == 0:
+            options = [*KNOWN, *(f"{n} % 2 == 0" for n in scope.numbers), *(f"{n} < 2" for n in scope.numbers)]
+            return self.fill(self.pick(options), scope, 0)
+        return self.fill(self.pick(CONDITIONS), scope, depth)
 
     # ---- statements ---------------------------------------------------------------------------
 
-    def block(
-        self, indent: int, names: list[str], numbers: list[str], loop: str, inside: bool
-    ) -> bool:
-        """Statements; whether the last one leaves the block. `inside`: under a tensor condition or in a tensor loop."""
-        names = list(names)
-        for _ in range(self.draw(st.integers(1, 3))):  # noqa: SIM110 (a statement is written)
-            if self.statement(indent, names, numbers, loop, inside):
-                return True
-        return False
+    def block(self, scope: Scope) -> bool:
+        """Statements; whether the last one leaves the block."""
+        return any(self.statement(scope) for _ in range(1 + self.choose(3)))
 
-    def statement(
-        self, indent: int, names: list[str], numbers: list[str], loop: str, inside: bool
-    ) -> bool:
+    def statement(self, scope: Scope) -> bool:
         self.budget -= 1
-        simple = [self.assign, self.rebind, self.element]
-        nested = [self.branch, self.for_loop, self.while_loop] if self.budget > 0 and indent < 5 else []
-        leaving = [self.leave] if self.budget > -8 and indent > 1 else []
-        extra = [self.container]
-        if self.effects:
-            extra += [self.write, self.write, self.say]
-        if self.random:
-            extra.append(self.noise)
-        if self.raises and indent > 1:
-            extra.append(self.fail)
-        kinds = [*simple, *nested, *nested, *extra, *leaving]
-        made: Any = kinds[self.draw(st.integers(0, len(kinds) - 1))]
-        return bool(made(indent, names, numbers, loop, inside))
+        kinds: list[Any] = [self.assign, self.rebind, self.element, self.container, self.change]
+        if self.budget > 0 and scope.indent < 5:
+            kinds += [self.branch, self.for_loop, self.while_loop] * 2 + [self.closure]
+        if self.budget > -8 and scope.indent > 1:
+            kinds.append(self.leave)
+        for feature, found in (
+            ("effects", [self.write, self.write, self.say]),
+            ("places", [self.place, self.place]),
+            ("random", [self.noise]),
+            ("raises", [self.fail]),
+            ("host", [self.host, self.host]),
+            ("python", [self.python, self.python, self.object]),
+        ):
+            if feature in self.on and (feature != "raises" or scope.indent > 1):
+                kinds += found
+        return bool(self.pick(kinds)(scope))
 
-    def assign(self, indent: int, names: list[str], numbers: list[str], loop: str, inside: bool) -> None:
-        value = self.vector(names)
-        name = self.fresh("v")
-        self.put(indent, f"{name} = {value}")
-        names.append(name)
+    def bind(self, scope: Scope, kind: str, value: str, prefix: str = "") -> str:
+        name = self.fresh(prefix or kind)
+        self.put(scope, f"{name} = {value}")
+        scope.names.setdefault(kind, []).append(name)
+        return name
 
-    def rebind(self, indent: int, names: list[str], numbers: list[str], loop: str, inside: bool) -> None:
-        name = self.pick(*names)
-        operator = self.pick("=", "+=", "-=", "*=")
-        if operator == "=":
-            self.put(indent, f"{name} = {self.vector(names)}")
+    def assign(self, scope: Scope) -> None:
+        kind = str(self.pick("vvvsmuzhib")) if "kinds" in self.on else "v"
+        self.bind(scope, kind, self.expr(kind, scope))
+
+    def rebind(self, scope: Scope) -> None:
+        kind = str(self.pick([k for k in scope.names if scope.names[k]]))
+        name = self.pick(scope.names[kind])
+        operator = self.pick(("=", "+=", "-=", "*="))
+        if operator == "=" or kind == "b":
+            self.put(scope, f"{name} = {self.expr(kind, scope)}")
+        elif kind == "i":
+            self.put(scope, f"{name} {operator} {self.expr('i', scope)} % 2")
         else:
-            self.put(indent, f"{name} {operator} ops.tanh({self.vector(names)})")
+            self.put(scope, f"{name} {operator} ops.tanh({self.expr(kind, scope)})")
 
-    def element(self, indent: int, names: list[str], numbers: list[str], loop: str, inside: bool) -> None:
-        a, b = self.pick(*names), self.pick(*names)
-        name = self.fresh("e")  # a tensor of its own: elements of arguments are the business of other tests
-        self.put(indent, f"{name} = {a} * 1")
-        at = self.pick("0", "-1", "1:", ":2", "::2")
-        value = {"0": f"{b}[1]", "-1": "0.5", "1:": f"{b}[:2]", ":2": "0.25", "::2": f"{b}[1:] * 2"}[at]
-        self.put(indent, f"{name}[{at}] {self.pick('=', '=', '+=')} {value}")
-        names.append(name)
+    def element(self, scope: Scope) -> None:
+        """An element or a part of a tensor is written: of a new one, or of one that has other names, too."""
+        name = self.pick(scope.names["v"])
+        if self.maybe():
+            name = self.bind(scope, "v", f"{name} * 1", "e")
+        at = self.pick(INDEX)
+        value = self.fill(self.pick(ITEMS[at]), scope)
+        # how many elements a mask picks is not known while compiling: no gradient goes through reading them
+        operator = "=" if at == "{b}" else self.pick(("=", "=", "+=", "*="))
+        self.put(scope, f"{name}[{self.fill(at, scope, 0)}] {operator} {value}")
 
-    def container(self, indent: int, names: list[str], numbers: list[str], loop: str, inside: bool) -> None:
-        name, out = self.fresh("c"), self.fresh("v")
-        a, b, c = self.pick(*names), self.pick(*names), self.pick(*names)
-        k = self.draw(st.integers(0, 5))
+    def container(self, scope: Scope) -> None:
+        """A list, dict or tuple is made and used."""
+        name = self.fresh("c")
+        k = self.choose(9)
+        say = self.fill
         if k == 0:
-            self.put(indent, f"{name} = [{a}, {b}]")
-            self.put(indent, f"{name}.append({self.vector(names)})")
-            self.put(indent, f"{name}[0] = {name}[-1] + {c}")
-            self.put(indent, f"{out} = ({name}[0] + {name}[1]) * 0.25 * len({name})")
+            self.put(scope, say(f"{name} = [{{v}}, {{v}}]", scope))
+            scope.lists[name] = 2
         elif k == 1:
-            self.put(indent, f"{name} = {{'a': {a}, 'b': {b}}}")
-            self.put(indent, f"{name}['c'] = {self.vector(names)}")
-            self.put(indent, f"{out} = {name}['a'] * 0.5 + {name}.get('c') - {name}.pop('b') * 0.5")
+            self.put(scope, say(f"{name} = {{{{'a': {{v}}, 'b': {{v}}}}}}", scope))
+            scope.dicts.append(name)
         elif k == 2:
-            self.put(indent, f"{name} = [t * i for i, t in enumerate(({a}, {b}, {c}))]")
-            self.put(indent, f"{out} = sum({name}) * 0.25")
+            self.put(scope, say(f"{name} = [t * i for i, t in enumerate(({{v}}, {{v}}, {{v}}))]", scope))
+            scope.lists[name] = 3
         elif k == 3:
-            self.put(indent, f"{name}, {out} = {a} * 0.5, {b} + {c} * 0.25")
-            names.append(name)
+            other = self.fresh("v")
+            self.put(scope, say(f"{name}, {other} = {{v}}, {{v}}", scope))
+            scope.names["v"] += [name, other]
         elif k == 4:
-            self.put(indent, f"{out} = {a} * 0")
-            item = self.fresh("t")
-            self.put(indent, f"for {item} in ({b}, {c}):")
-            self.put(indent + 1, f"{out} = {out} + {item} * 0.5")
+            self.bind(scope, "v", say("{v} * 0", scope))
+            item, out = self.fresh("t"), scope.names["v"][-1]
+            self.put(scope, say(f"for {item} in ({{v}}, {{v}}):", scope))
+            self.put(scope, f"{out} = {out} + {item} * 0.5", 1)
+        elif k == 5:
+            head, rest = self.fresh("v"), self.fresh("c")
+            self.put(scope, say(f"{head}, *{rest} = {{v}}, {{v}}, {{v}}", scope))
+            scope.names["v"].append(head)
+            scope.lists[rest] = 2
+        elif k == 6:
+            self.put(scope, say(f"{name} = {{{{k: t * 0.5 for k, t in zip(('a', 'b'), ({{v}}, {{v}}))}}}}", scope))
+            scope.dicts.append(name)
+        elif k == 7 and (scope.lists or scope.dicts):
+            if scope.lists and (self.maybe() or not scope.dicts):
+                old = self.pick(list(scope.lists))
+                alike = [o for o, length in scope.lists.items() if length == scope.lists[old]]
+                self.put(scope, self.pick((f"{name} = {old}", f"{name} = list({old})", f"{name} = {old}[:]",
+                    say(f"{name} = {old} if {{c}} else {self.pick(alike)}[:]", scope))))  # fmt: skip
+                scope.lists[name] = scope.lists[old]
+            else:
+                old = self.pick(scope.dicts)
+                self.put(scope, self.pick((f"{name} = {old}", f"{name} = dict({old})", f"{name} = {{**{old}}}")))
+                scope.dicts.append(name)
         else:
-            self.put(indent, f"def {name}(t, k=0.5):")
-            self.put(indent + 1, f"return t * k + {a}")
-            self.put(indent, f"{out} = {name}({b}) * {name}({c}, k=0.25)")
-        names.append(out)
+            self.put(scope, say(f"{name} = {{{{'a': [{{v}}, {{v}}], 'b': ({{v}}, {{n}})}}}}", scope))
+            self.put(scope, say(f"{name}['a'][{{j}}] = {{v}}", scope))
+            self.bind(scope, "v", f"{name}['a'][0] + {name}['a'][1] * {name}['b'][0] * {name}['b'][1]")
 
-    def write(self, indent: int, names: list[str], numbers: list[str], loop: str, inside: bool) -> None:
-        value = self.vector(names)
-        kinds = [
-            f"ops.assign(net.w, {value})",
-            f"ops.assign_add(net.b, ops.tanh({value}))",
-            f"net.w[0] = {self.pick(*names)}[1]",
-            f"net.w.set_data(ops.tanh({value}))",
-            "net.n = net.n + 1",
-            f"net.last = {value}",
-            "net.n += 2",
-        ]
-        if not self.branched:  # a list's length may not depend on a tensor
-            kinds.append("net.log.append(net.n)")
-        self.put(indent, self.pick(*kinds))
+    def change(self, scope: Scope) -> None:
+        """A list or dict is changed in place; its length only where nothing depends on a tensor."""
+        if not scope.lists and not scope.dicts:
+            self.container(scope)
+            return
+        if scope.lists and (self.maybe() or not scope.dicts):
+            name = self.pick(list(scope.lists))
+            options = [f"{name}[{{j}}] = {{v}}", f"{name}.reverse()", f"{name}[0], {name}[-1] = {name}[-1], {name}[0]",
+                       f"{name}[{{j}}][{{j}}] = {{s}}", f"{name}[0] += {{v}}", f"{name}.insert(1, {name}.pop())",
+                       f"{name}[:1] = [{{v}}]"]  # fmt: skip
+            if scope.lists[name] > 0:
+                self.put(scope, self.fill(self.pick(options), scope))
+            return
+        name = self.pick(scope.dicts)
+        options = [f"{name}['a'] = {{v}}", f"{name}['b'] += {{v}}", f"{name}.update(a={{v}}, b={{v}})",
+                   f"{name}['a'], {name}['b'] = {name}['b'], {name}['a']", f"{name}['a'][{{j}}] = {{s}}",
+                   f"{name}['b'] = {name}.pop('b') * 0.5", f"{name}.setdefault('a', {{v}})"]  # fmt: skip
+        self.put(scope, self.fill(self.pick(options), scope))
 
-    def say(self, indent: int, names: list[str], numbers: list[str], loop: str, inside: bool) -> None:
-        value = self.pick(*names, "net.n", "net.w.value()", *[f"{n}.sum()" for n in names[:1]])
-        label = self.fresh("p")
-        self.put(indent, self.pick(f"print('{label}', {value})", f"print({value})", f"print('{label}')"))
-
-    def noise(self, indent: int, names: list[str], numbers: list[str], loop: str, inside: bool) -> None:
-        name = self.fresh("r")
-        made = self.pick("ops.standard_normal((3,)) * 0.5", f"ops.dropout({self.pick(*names)}, 0.5)")
-        self.put(indent, f"{name} = {made}")
-        names.append(name)
-
-    def fail(self, indent: int, names: list[str], numbers: list[str], loop: str, inside: bool) -> None:
+    def closure(self, scope: Scope) -> None:
+        """A function inside, which reads the names around, later values too, and may write them."""
         self.branched = True
-        self.put(indent, f"if {self.pick(*names)}.sum() > {self.pick('0.5', '2', '5')}:")
-        label = self.fresh("e")
-        what = self.pick(f"ValueError('{label}')", f"KeyError('{label}', {self.pick(*names)})", "RuntimeError(net.n)")
-        self.put(indent + 1, f"raise {what}")
+        name = self.fresh("g")
+        inner = scope.inner(loop="", returns="{v}", main=False)
+        form = self.choose(3)
+        if form == 0:
+            self.put(scope, self.fill(f"{name} = lambda t, k=0.5: t * k + {{v}}", scope))
+        else:
+            self.put(scope, f"def {name}(t, k=0.5):")
+            if form == 2 and self.own(scope):
+                around = self.pick(self.own(scope))
+                self.put(inner, f"nonlocal {around}")
+                self.put(inner, self.fill(f"{around} = {around} * 0.5 + {{v}}", inner, 0))
+            own = inner.inner(indent=inner.indent)
+            # only names of its own are bound inside: an assignment makes a name local
+            own.names = {"v": ["t"]}
+            own.lists, own.dicts, own.numbers = {}, [], []
+            if form == 2 and self.maybe():
+                self.block(own)
+            own.names["v"] += scope.names["v"] if not own.names["v"][1:] else []
+            bound = set(re.findall(r"^\s*(\w+)(?:\[.*\])? (?:[-+*]?=) ", "\n".join(self.lines[-8:]), re.M))
+            own.names["v"] = [n for n in own.names["v"] if n == "t" or n not in bound or n in scope.names["v"]]
+            self.put(own, self.fill("return t * k + {v}", own))
+        scope.functions.append(name)
 
-    def leave(self, indent: int, names: list[str], numbers: list[str], loop: str, inside: bool) -> bool:
-        kinds = [f"return {self.vector(names)}"]
-        if loop:
+    def own(self, scope: Scope) -> list[str]:
+        """Vectors that the function itself binds, which a function inside may write."""
+        return [n for n in scope.names["v"] if scope.main and n not in ("a", "b", "t")]
+
+    def write(self, scope: Scope) -> None:
+        options = ["ops.assign(net.w, {v})", "ops.assign_add(net.b, ops.tanh({v}))", "net.w[0] = {s}",
+                   "net.n = net.n + 1", "net.w.set_data(ops.tanh({v}))", "net.last = {v}", "net.n += 2",
+                   "net.last[{j}] = {s}",
+                   "net.last += {v}", "box.value = {v}", "box.add({v})", "box.count -= 1"]  # fmt: skip
+        if not self.branched:  # a list's length may not depend on a tensor
+            options += ["net.log.append(net.n)", "net.log.append({v})"]
+        if scope.main:
+            options += ["count += 1", "count = net.n + count"]
+        self.put(scope, self.fill(self.pick(options), scope))
+
+    def place(self, scope: Scope) -> None:
+        """Items of lists and dicts from outside."""
+        options = ["net.items[{j}] = {v}", "net.table['a'] = {v}", "net.table['k'] = net.table['k'] + 1",
+                   "net.items[0], net.items[1] = net.items[1], net.items[0]", "net.items[{j}][{j}] = {s}",
+                   "net.items[{j}] = net.items[{j}] * 0.5 + {v}", "box.value[{j}] = {s}"]  # fmt: skip
+        self.put(scope, self.fill(self.pick(options), scope))
+
+    def say(self, scope: Scope) -> None:
+        values = ("{v}", "net.n", "net.w.value()", "{s}", "{b}", "{n}", "({v}, {n})", "box.value", "{i}", "{z}")
+        value = self.fill(self.pick(values), scope, 0)
+        label = self.fresh("p")
+        texts = (f"print('{label}', {value})", f"print({value})", f"print('{label}')", f"print(f'{label} {{net.n}}')")
+        self.put(scope, self.pick(texts))
+
+    def noise(self, scope: Scope) -> None:
+        made = self.pick(("ops.standard_normal((3,)) * 0.5", "ops.dropout({v}, 0.5)", "ops.randint(0, 4, (3,)) * {v}",
+                          "ops.uniform((3,), Tensor(0.0), Tensor(1.0))"))  # fmt: skip
+        self.bind(scope, "v", self.fill(made, scope), "r")
+
+    def fail(self, scope: Scope) -> None:
+        self.branched = True
+        label = self.fresh("e")
+        if self.choose(3) == 0:
+            self.put(scope, self.fill(f"assert {{v}}.sum() < {self.pick(('0.5', '2', '5'))}, '{label}'", scope))
+            return
+        self.put(scope, self.fill(f"if {{v}}.sum() > {self.pick(('0.5', '2', '5'))}:", scope))
+        what = self.pick((f"ValueError('{label}')", f"KeyError('{label}', {{v}})", "RuntimeError(net.n)",
+                          "IndexError({s}, {n})"))  # fmt: skip
+        self.put(scope, f"raise {self.fill(what, scope)}", 1)
+
+    def host(self, scope: Scope) -> None:
+        """Python numbers, from tensors too."""
+        ints = [n for n in scope.numbers if n.startswith("n")]
+        if ints and self.maybe():
+            name = self.pick(ints)
+            self.put(scope, self.pick((f"{name} += 1", f"{name} = {name} * 2 % 5", f"{name} = {name} - net.n",
+                f"{name} = max({name}, 2)", f"{name} = -{name} // 2")))  # fmt: skip
+            return
+        name = self.fresh("n")
+        made = self.pick(("int(ops.tanh({s}) * 4)", "int({i}.sum())", "({i}.max()).item()", "int({s} > 0)", "3",
+                          "net.n + 1", "len({v})", "{i}[0].item()", "abs(int(ops.tanh({s}) * 3))"))  # fmt: skip
+        self.put(scope, f"{name} = {self.fill(made, scope)}")
+        scope.numbers.append(name)
+
+    def python(self, scope: Scope) -> None:
+        """What else Python has."""
+        k = self.choose(9)
+        name = self.fresh("v")
+        say = self.fill
+        if k == 0:
+            self.put(scope, say(f"{name} = sum([{{v}}, {{v}}]) * 0.5", scope))
+        elif k == 1:
+            self.put(scope, say(f"{name} = [t for t in map(lambda r: r * {{v}}, ({{v}}, {{v}}))][{{j}}]", scope))
+        elif k == 2:
+            self.put(scope, say(f"if ({name} := {{v}}).sum() > {{q}}:", scope))
+            self.put(scope, f"{name} = {name} * 0.5", 1)
+        elif k == 3:
+            self.put(scope, "try:")
+            self.put(scope, say(f"{name} = {{v}}", scope), 1)
+            self.put(scope, "finally:")
+            self.put(scope, "pass", 1)
+        elif k == 4:
+            self.put(scope, "try:")
+            self.put(scope, say(f"{name} = net.table['b'] * {{v}}", scope), 1)
+            self.put(scope, "except KeyError:")
+            self.put(scope, say(f"{name} = {{v}}", scope), 1)
+        elif k == 5:
+            self.put(scope, say("match {n}:", scope))
+            self.put(scope, "case 2:", 1)
+            self.put(scope, say(f"{name} = {{v}}", scope), 2)
+            self.put(scope, "case _:", 1)
+            self.put(scope, say(f"{name} = {{v}}", scope), 2)
+        elif k == 6:
+            item = self.fresh("r")
+            self.put(scope, say(f"{name} = {{v}} * 0", scope))
+            self.put(scope, say(f"for {item} in {{m}}:", scope))
+            self.put(scope, f"{name} = {name} + {item}", 1)
+        elif k == 7:
+            self.put(scope, say(f"{name} = {{v}}", scope))
+            self.put(scope, "for cell in net.cells:")
+            self.put(scope, f"{name} = cell({name})", 1)
+        else:
+            self.put(scope, say(f"{name} = (lambda *a, **k: a[{{j}}] * k['s'])({{v}}, {{v}}, s={{s}})", scope))
+        scope.names["v"].append(name)
+
+    def object(self, scope: Scope) -> None:
+        """An object of a class is made or changed."""
+        if not scope.objects or self.choose(3) == 0:
+            scope.objects.append(self.fresh("o"))
+            self.put(scope, f"{scope.objects[-1]} = Box()")
+            return
+        name = self.pick(scope.objects)
+        options = (f"{name}.value = {{v}}", f"{name}.count += 2", f"{name}.add({{v}})", f"{name}.value[{{j}}] = {{s}}",
+                   f"{name}.value = {name}.value * {name}.count + {{v}}")  # fmt: skip
+        self.put(scope, self.fill(self.pick(options), scope))
+
+    def leave(self, scope: Scope) -> bool:
+        kinds = [f"return {self.fill(scope.returns, scope)}"]
+        if scope.loop:
             kinds += ["break", "continue", "break"]
-        self.put(indent, self.pick(*kinds))
+        self.put(scope, self.pick(kinds))
         return True
 
     # ---- control flow -------------------------------------------------------------------------
 
-    def branch(self, indent: int, names: list[str], numbers: list[str], loop: str, inside: bool) -> bool:
+    def branch(self, scope: Scope) -> bool:
         self.branched = True
-        self.put(indent, f"if {self.condition(names, numbers)}:")
-        left = self.block(indent + 1, names, numbers, loop, True)
+        self.put(scope, f"if {self.condition(scope)}:")
+        left = self.block(scope.inner(staged=True))
         if self.maybe():
             if self.budget > 0 and self.maybe():
-                self.put(indent, f"elif {self.condition(names, numbers)}:")
-                left = self.block(indent + 1, names, numbers, loop, True) and left
-            self.put(indent, "else:")
-            return self.block(indent + 1, names, numbers, loop, True) and left
+                self.put(scope, f"elif {self.condition(scope)}:")
+                left = self.block(scope.inner(staged=True)) and left
+            self.put(scope, "else:")
+            return self.block(scope.inner(staged=True)) and left
         return False
 
-    def for_loop(self, indent: int, names: list[str], numbers: list[str], loop: str, inside: bool) -> None:
+    def for_loop(self, scope: Scope) -> None:
         self.branched = True
         i = self.fresh("i")
-        if self.maybe():
-            self.put(indent, f"for {i} in range({self.draw(st.integers(0, 4))}):")
-            inner, counters = names, [*numbers, i]
+        inner = scope.inner(loop="for")
+        k = self.choose(6)
+        unknown = [n for n in scope.numbers if n.startswith("n")]
+        if k == 0 and unknown:
+            self.put(scope, f"for {i} in range({self.pick(unknown)} % 4):")
+            inner.numbers.append(i)
+        elif k <= 2:
+            self.put(scope, f"for {i} in range({self.choose(5)}):")
+            inner.numbers.append(i)
+        elif k == 3 and scope.lists:
+            self.put(scope, f"for {i} in list({self.pick(list(scope.lists))}):")
+            inner.names["v"].append(i)
+        elif k == 4 and scope.dicts:
+            t = self.fresh("t")
+            self.put(scope, f"for {i}, {t} in {self.pick(scope.dicts)}.copy().items():")
+            inner.names["v"].append(t)
         else:
             t = self.fresh("t")
-            self.put(indent, f"for {i}, {t} in enumerate(({self.pick(*names)}, {self.pick(*names)})):")
-            inner, counters = [*names, t], [*numbers, i]
-        self.block(indent + 1, inner, counters, "for", inside)
-        if self.maybe() and self.budget > 0:
-            self.put(indent, "else:")
-            self.block(indent + 1, names, numbers, loop, inside)
+            self.put(scope, self.fill(f"for {i}, {t} in enumerate(({{v}}, {{v}})):", scope, 1))
+            inner.names["v"].append(t)
+            inner.numbers.append(i)
+        self.block(inner)
+        self.otherwise(scope)
 
-    def while_loop(self, indent: int, names: list[str], numbers: list[str], loop: str, inside: bool) -> None:
+    def while_loop(self, scope: Scope) -> None:
         self.branched = True
         k = self.fresh("k")
-        tensor = self.draw(st.integers(0, 2))
-        start, step = ("0", "1") if tensor == 0 else ("Tensor(0)", "1")
-        self.put(indent, f"{k} = {start}")
-        limit = self.draw(st.integers(0, 4))
-        more = f" and {self.pick(*names)}.sum() < 4" if self.maybe() else ""
-        self.put(indent, f"while {k} < {limit}{more}:")
-        self.put(indent + 1, f"{k} = {k} + {step}")
-        inside = inside or tensor > 0 or bool(more)
-        self.block(indent + 1, names, numbers, "while", inside)
+        form = self.choose(4)
+        more = f" and {self.pick(scope.names['v'])}.sum() < 4" if self.maybe() else ""
+        limit = self.choose(5)
+        self.put(scope, f"{k} = {('0', 'Tensor(0)', 'Tensor(0)', '0')[form]}")
+        inner = scope.inner(loop="while", staged=scope.staged or form in (1, 2) or bool(more))
+        if form == 3:  # it ends from inside
+            self.put(scope, "while True:")
+            self.put(inner, f"{k} = {k} + 1")
+            self.put(inner, f"if {k} > {limit}{more.replace(' and', ' or').replace('<', '>')}:")
+            self.put(inner, "break", 1)
+        else:
+            self.put(scope, f"while {k} < {limit}{more}:")
+            self.put(inner, f"{k} = {k} + 1")
+        if form in (0, 3):
+            inner.numbers.append(k)
+        self.block(inner)
+        self.otherwise(scope)
+
+    def otherwise(self, scope: Scope) -> None:
+        """Now and then the `else` of a loop."""
+        if self.budget > 0 and self.choose(3) == 0:
+            self.put(scope, "else:")
+            self.block(scope.inner())
 
     # ---- the whole ----------------------------------------------------------------------------
 
     def helper(self) -> None:
         self.branched = True  # where it will be called is not known
         name = self.fresh("helper")
-        self.put(0, f"def {name}(a, b):")
-        for _ in range(self.draw(st.integers(0, 2))):
-            self.statement(1, ["a", "b"], [], "", False)
-        self.put(1, f"return {self.vector(['a', 'b'])}")
-        self.put(0, "")
+        scope = Scope("{v}")
+        scope.names = {"v": ["a", "b"]}
+        if self.choose(6) == 0:
+            self.put(scope, "@jit", -1)
+        self.put(scope, f"def {name}(a, b):", -1)
+        if self.choose(4) == 0:  # it calls itself; such a function writes nothing outside
+            on, helpers, self.helpers, self.on = self.on, self.helpers, [], self.on & {"kinds"}
+            self.put(scope, f"if a.sum() > {self.pick(('1', '2.5'))}:")
+            self.put(scope, self.fill(f"return {name}(ops.tanh(a) * 0.75, {{v}})", scope), 1)
+            self.put(scope, f"return {self.expr('v', scope)}")
+            self.on, self.helpers = on, helpers
+        else:
+            for _ in range(self.choose(3)):
+                if self.statement(scope):
+                    break
+            else:
+                self.put(scope, f"return {self.expr('v', scope)}")
+        self.put(scope, "", -1)
         self.helpers.append(name)
 
     def program(self) -> str:
-        for _ in range(self.draw(st.integers(0, 2))):
+        for _ in range(self.choose(3)):
             self.helper()
         self.branched = False
-        self.put(0, "@jit")
-        self.put(0, "def f(x, y):")
-        names = ["x", "y"]
-        for _ in range(self.draw(st.integers(1, 6))):
-            if self.statement(1, names, [], "", False):
+        scope = Scope(str(self.pick(RETURNS)) if "kinds" in self.on else "{v}")
+        scope.names = {"v": ["x", "y"]}
+        scope.main = True
+        if self.cell:
+            self.put(scope, "def body(x, y):", -1)
+        else:
+            self.put(scope, "@jit", -1)
+            self.put(scope, "def f(x, y):", -1)
+        self.put(scope, "global count")
+        for _ in range(1 + self.choose(6)):
+            if self.statement(scope):
                 break
         else:
-            self.put(1, f"return {self.vector(names)} + {' + '.join(names[-4:])}")  # most of it is used
-        return HEAD + "\n" + "\n".join(self.lines) + "\n"
+            out = self.fill(scope.returns, scope)
+            if scope.returns != "{v}":
+                self.put(scope, f"return {out}")
+            else:
+                self.put(scope, f"return {out} + {' + '.join(scope.names['v'][-4:])}")  # most of it is used
+        return HEAD + "\n" + "\n".join(self.lines) + "\n" + (CELL if self.cell else "")
 
 
-_INPUTS = (
-    (np.array([0.5, -1.0, 0.75], np.float32), np.array([1.0, 0.25, -0.5], np.float32)),
-    (np.array([-0.5, 0.25, -1.5], np.float32), np.array([0.125, 2.0, 0.75], np.float32)),
-)
+NUMBERS = (0.5, -1.0, 0.75, 0.0, 1.0, -0.25, 0.125, 2.0, -1.5, 0.25, 3.0, -0.5)
+
+
+def program(choose: Callable[[int], int]) -> Program:
+    """A program that Python accepts, with the gradient by its inputs and by its parameters.
+
+    Args:
+        choose: a number below its argument; all choices are made by it.
+    """
+    writer = Writer(choose)
+    source = writer.program()
+
+    def inputs() -> tuple[Any, ...]:
+        drawn = [[NUMBERS[choose(len(NUMBERS))] for _ in range(3)] for _ in range(2)]
+        return tuple(np.array(v, np.float32) for v in drawn)
+
+    return Program(
+        source, inputs(), (0, 1), "net.trainable_params()", name="fuzz", near=1e-5, again=inputs(),
+        rounded=writer.gradients > 0, refused=REFUSED, mode="graph mode" if writer.cell else "jit",
+    )  # fmt: skip
 
 
 @st.composite
 def programs(draw: st.DrawFn) -> Program:
-    """Programs that Python accepts; each with the gradient by its inputs and by its parameters."""
-    writer = Writer(draw)
-    source = writer.program()
-    inputs = draw(st.sampled_from(_INPUTS))
-    return Program(source, inputs, (0, 1), "net.trainable_params()", name="fuzz", near=1e-5)
+    """`program`, as Hypothesis chooses."""
+    return program(lambda n: draw(st.integers(0, n - 1)))

@@ -39,6 +39,10 @@ class _Late:
     kind: Any
 
 
+class _Lost:
+    """A name to which every turn gives an object of its own; after the loop it has no value."""
+
+
 class _Constant:
     """A leaf that the loop does not change."""
 
@@ -84,7 +88,7 @@ def _kind(old: Any, new: Any, what: str, late: bool = False) -> Any:
         if list(old) != list(new):
             raise _changed(what, old, new)
         return {k: _kind(old[k], new[k], f"{what}[{k!r}]", late) for k in old}
-    if same(old, new):
+    if same(old, new) or _same_function(old, new):
         return _Constant(old)
     raise _changed(what, old, new)
 
@@ -103,6 +107,8 @@ def _entering(kind: Any, builder: StagedBuilder) -> Any:
         return builder.parameter(kind.type)
     if isinstance(kind, _Late):
         _entering(kind.kind, builder)
+        return MISSING
+    if isinstance(kind, _Lost):
         return MISSING
     if isinstance(kind, _Constant):
         return kind.value
@@ -130,7 +136,7 @@ def _leaving(kind: Any, value: Any, builder: Any, out: list[Any]) -> None:
     elif isinstance(kind, dict):
         for k, v in kind.items():
             _leaving(v, value[k], builder, out)
-    elif not isinstance(kind, _Constant):
+    elif not isinstance(kind, (_Constant, _Lost)):
         for k, v in zip(kind, value):
             _leaving(k, v, builder, out)
 
@@ -153,6 +159,8 @@ def _after(t: Trace, kind: Any, results: Any, name: str, ran: Any) -> Any:
     if isinstance(kind, _Late):
         value = _after(t, kind.kind, results, name, ran)
         return value if ran is True else Maybe(name, value, ran)
+    if isinstance(kind, _Lost):
+        return Undefined(name, "loop")
     if isinstance(kind, _Constant):
         return kind.value
     if isinstance(kind, dict):
@@ -172,6 +180,8 @@ def _alike(a: Any, b: Any) -> bool:
         return list(a) == list(b) and all(_alike(a[k], b[k]) for k in a)
     if isinstance(a, (tuple, list)):
         return len(a) == len(b) and all(map(_alike, a, b))
+    if isinstance(a, _Lost):
+        return True
     if isinstance(a, _Late):
         return _alike(a.kind, b.kind)
     return bool(a == b)
@@ -188,6 +198,13 @@ def _same_function(a: Any, b: Any) -> bool:
     )
 
 
+def _without_objects(t: Trace, kind: Any) -> Any:
+    """The kind of a name that only the loop binds, to an object that a turn makes."""
+    value = kind.kind.value if isinstance(kind, _Late) and isinstance(kind.kind, _Constant) else None
+    made_there = id(value) in t.own and t.born.get(id(value), 0) > t.builder.depth
+    return _Lost() if made_there else kind
+
+
 def graph_loop(t: Trace, predicate: Any, step: Callable[[], Any], ran: Any) -> None:
     """Run `step` while the predicate holds.
 
@@ -200,7 +217,8 @@ def graph_loop(t: Trace, predicate: Any, step: Callable[[], Any], ran: Any) -> N
     locations = {key: location for key, (location, _) in changes.items()}
     before = {key: read_location(*location) for key, location in locations.items()}
     kinds = {
-        key: _kind(before[key], changes[key][1], label_of(t, locations[key])) for key in locations
+        key: _without_objects(t, _kind(before[key], changes[key][1], label_of(t, locations[key])))
+        for key in locations
     }
     for _ in range(8):
         child = StagedBuilder(t, t.builder)
@@ -227,7 +245,8 @@ def graph_loop(t: Trace, predicate: Any, step: Callable[[], Any], ran: Any) -> N
             if key not in locations:
                 locations[key] = location
                 before[key] = read_location(*location)
-                kinds[key] = _kind(before[key], ends[key], label_of(t, location))
+                kind = _kind(before[key], ends[key], label_of(t, location))
+                kinds[key] = _without_objects(t, kind)
                 stable = False
             else:
                 wider = _wider(kinds[key], before[key], ends[key], label_of(t, location))
@@ -287,6 +306,8 @@ def _note_origins(
 
 def _wider(kind: Any, old: Any, new: Any, what: str) -> Any:
     """The kind that also holds `new`, which a turn that started from `kind` ended with."""
+    if isinstance(kind, _Lost):
+        return kind
     if isinstance(kind, _Late):
         if _nothing(new):
             return kind
