@@ -219,6 +219,27 @@ PROGRAMS = {
                 o.value[0] = 1
         return o.value
     """,
+    "a return from a third loop": """
+        n = 0
+        while n < 3 and x.sum() < 50:
+            n = n + 1
+            m = 0
+            while True:
+                m = m + 1
+                if m > 3:
+                    break
+                k = Tensor(0)
+                while k < 4 and x.sum() > 20:
+                    k = k + 1
+                    return y * k
+                print(m)
+            x = x * 2
+        return x + y
+    """,
+    "the gradient of the largest of integers": """
+        n = (x * 3).astype(ms.int32).max().item()
+        return x * n + y
+    """,
     "a function made before and in turns of a loop": """
         k = Tensor(0)
         while True:

@@ -314,8 +314,8 @@ def _wider(kind: Any, old: Any, new: Any, what: str) -> Any:
         new = new.value if isinstance(new, Maybe) else new
         return _Late(_wider(kind.kind, new, new, what))
     if isinstance(kind, _Graph):
-        if what in ("*brk", "*ret") and kind_of(new) is not None:
-            return kind
+        if what in ("*brk", "*ret"):
+            return kind if kind_of(new) is not None else _Graph(new._type.plain)
         if isinstance(new, (Tensor, HostValue)):
             if new._type.plain is kind.type:
                 return kind

@@ -84,7 +84,8 @@ def _even_share(x: Any, out: Any, dout: Any, axis: Axes, keepdims: bool) -> tupl
     if not keepdims:
         out, dout = P.reshape(out, kept), P.reshape(dout, kept)
     mask = cast_to(P.equal(x, out), x.dtype)
-    return (mask * (dout / reduce_sum(mask, axis, True)),)
+    found = mask * (dout / reduce_sum(mask, axis, True))
+    return (found if found.dtype is x.dtype else cast_to(found, x.dtype),)  # a quotient of integers is none
 
 
 @op(dtypes=BOOL + REAL)
