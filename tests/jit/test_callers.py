@@ -1610,6 +1610,25 @@ class Own(nn.Cell):
         return x
 
 
+@case
+def target_line_by_line():
+    class Obj:
+        def __call__(self, x, k=1):
+            def gen():
+                yield x
+
+            return sum(gen()) * k
+
+    f = functools.partial(Obj(), k=3)
+    with pytest.warns(RuntimeWarning, match="line by line"):
+        eq(ms.jit(Obj())(T(2)), "[2.]")
+    with pytest.warns(RuntimeWarning, match="line by line"):
+        eq(ms.jit(f)(T(2)), "[6.]")
+    ms.set_context(jit=False)
+    eq(ms.jit(functools.partial(lambda x, k: x * k, k=3))(T(2)), "[6.]")
+    eq(ms.jit(Util())(T(1)), "[3.]")
+
+
 CHANGES = {
     "sequence": (
         lambda: Chain(nn.SequentialCell(nn.ReLU())),

@@ -350,10 +350,10 @@ class JitFunction:
             return entry
 
     def _line_by_line(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if self._target is not None:
-            return NotImplemented
-        plain = [_plain(a) for a in args]
-        return self.function(*plain, **{k: _plain(v) for k, v in kwargs.items()})
+        if isinstance(self._target, Cell):
+            return NotImplemented  # the call of the Cell goes on without
+        run = self.function if self._target is None else self._target
+        return run(*args, **kwargs)
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile for these arguments without running."""
@@ -478,10 +478,6 @@ def _plain_tensors(args: tuple[Any, ...]) -> bool:
         if x.__class__ is not Tensor:
             return False
     return True
-
-
-def _plain(value: Any) -> Any:
-    return value
 
 
 def _context_key() -> Any:
