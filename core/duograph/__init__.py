@@ -41,6 +41,7 @@ _NAMES = {
     "recompute": "nn.recompute", "data_sink": "train", "connect_network_with_dataset": "train",
     "ckpt_to_safetensors": "train", "safetensors_to_ckpt": "train", "async_ckpt_thread_status": "train",
     "save_checkpoint": "train", "load_checkpoint": "train", "load_param_into_net": "train",
+    "export": "train.exported", "load": "train.exported",
     "FixedLossScaleManager": "amp", "DynamicLossScaleManager": "amp", "LossScaleManager": "amp",
     "build_train_network": "amp", "jacfwd": "ops", "jacrev": "ops", "vmap": "autodiff.vmap",
     "set_seed": "random_state", "get_seed": "random_state", "manual_seed": "random_state",
@@ -54,19 +55,11 @@ _NAMES = {
     "jit_stats": "compiler", "check_parity": "parity",
 }  # fmt: skip
 
-# What waits for the graph compiler: asking for it says so.
-_LATER = {"export", "load"}
-
 
 def __getattr__(name: str) -> Any:
     """Submodules and the names that live in them, at first use."""
     if name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")
-    if name in _LATER:
-        raise AttributeError(
-            f"{__name__}.{name} belongs to the graph compiler, which this version does not have yet; "
-            f"the same code runs line by line without it"
-        )
     home = _NAMES.get(name)
     if home is None:
         module = importlib.import_module(__name__)

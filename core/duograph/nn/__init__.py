@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import dynamic_lr, learning_rate_schedule
 from .cell import Cell
 from .dynamic_lr import *  # noqa: F403
+from .graph_cell import *  # noqa: F403
 from .layer import *  # noqa: F403
 from .learning_rate_schedule import *  # noqa: F403
 from .loss import *  # noqa: F403

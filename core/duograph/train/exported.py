@@ -1,0 +1,261 @@
+"""Compiled networks as files: `export` writes graph and weights, `load` and `nn.GraphCell` run them without source.
+
+A file holds safetensors bytes: the weights by name, and in the metadata the graph as text and the form of its arguments
+and results as JSON. Reading one runs no code of the file: text that is no graph of known ops is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..backend import registry
+from ..compiler.function import JitFunction
+from ..compiler.interpret import interpret
+from ..compiler.options import JitConfig
+from ..compiler.program import Program, compile_program
+from ..errors import ArgumentError, ArgumentValueError, CheckpointError, UnsupportedSyntaxError
+from ..ir.control import HostCall
+from ..ir.graph import Graph, GraphNode, NamedGraph
+from ..ir.text import parse, to_text
+from ..ir.verify import verify
+from ..op import staged_builder
+from ..parameter import Parameter
+from ..tensor import Tensor, commit
+from . import _checkpoint_file
+
+__all__ = ["export", "load", "ExportedGraph"]
+
+_GRAPH, _FORM = "%graph", "%form"
+_VERSION = 1
+
+
+class ExportedGraph:
+    """A graph that `load` has read; `nn.GraphCell` makes a Cell of it.
+
+    Attributes:
+        graph: what it computes.
+        weights: its Parameters by name, in the order in which the graph takes them.
+    """
+
+    def __init__(self, graph: Graph, form: dict[str, Any], weights: dict[str, Parameter]) -> None:
+        self.graph = graph
+        self.weights = weights
+        self._form = form
+        self._run = JitFunction(self.replayed, JitConfig(), True, target=self.replayed)
+
+    def run(self, weights: Sequence[Parameter], inputs: Sequence[Any]) -> Any:
+        """The results for these weights and inputs."""
+        wanted = [self.graph.types[i] for i, (kind, _) in enumerate(self._form["order"]) if kind == "arg"]
+        if len(inputs) != len(wanted):
+            raise ArgumentError(f"GraphCell: got {len(inputs)} inputs; the graph takes {len(wanted)}")
+        for i, (x, type_) in enumerate(zip(inputs, wanted)):
+            if not isinstance(x, Tensor):
+                raise ArgumentError(f"GraphCell: got {type(x).__name__} for input {i}; wanted a Tensor")
+            if x._type.plain is not type_:
+                raise ArgumentValueError(
+                    f"GraphCell: got a Tensor of shape {x.shape} and dtype {x.dtype} for input {i}; the graph was "
+                    f"exported for {type_}"
+                )
+        return self._run(tuple(weights), tuple(inputs))
+
+    def replayed(self, weights: tuple[Any, ...], inputs: tuple[Any, ...]) -> Any:
+        """Run the nodes of the graph, or put them into the one that is being built."""
+        values = [(inputs if kind == "arg" else weights)[k] for kind, k in self._form["order"]]
+        builder: Any = staged_builder()
+        if builder is None:
+            device = next((x._type.device for x in values if x._type.device is not None), None)
+            if device is None:
+                device = registry.current_device()
+            for x in values:
+                if x._type.device is None:
+                    commit(x, device)
+            found: Sequence[Any] = interpret(self.graph, values, device)
+        else:
+            entered = [builder.operand(v, None) for v in values]
+            env: dict[Any, Any] = {None: None, **dict(enumerate(entered))}
+            for node in self.graph.nodes:
+                out = builder.append(node.op, tuple(env[i] for i in node.operands), node.attributes)
+                env.update(zip(node.results, (out,) if node.single else out, strict=True))
+            found = [env[i] for i in self.graph.outputs]
+        for k, i in self._form["writes"]:
+            weights[k].set_data(found[i])
+        return _filled(self._form["results"], found)
+
+    def __repr__(self) -> str:
+        return f"<exported graph of {self._form['name']}, {len(self.weights)} weights>"
+
+
+def export(net: Any, *inputs: Any, file_name: str, file_format: str = "MINDIR", **kwargs: Any) -> None:
+    """Write a network as a graph with its weights (`mindspore.export`).
+
+    The format is duograph's own under MindSpore's name for it; MindSpore does not read it, and duograph does not read
+    MindSpore's.
+
+    Args:
+        net: Cell, function, or what `jit` made of one.
+        inputs: Tensors that it is called with; the graph is for their shapes and dtypes.
+        file_name: where; ".mindir" is added when it is missing.
+        file_format: "MINDIR".
+        kwargs: other options of MindSpore; recorded nowhere, without effect.
+
+    Raises:
+        ValueError: another format, or weights without names of their own.
+        TypeError: an input that is no Tensor.
+        RuntimeError: what the network does cannot be in a file: prints, Python objects, random numbers.
+
+    Examples:
+        >>> import duograph as ms
+        >>> import os, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "net.mindir")
+        >>> net, x = ms.nn.Dense(3, 2), ms.ops.ones((4, 3), ms.float32)
+        >>> ms.export(net, x, file_name=path, file_format="MINDIR")
+        >>> again = ms.nn.GraphCell(ms.load(path))
+        >>> bool((again(x) == net(x)).all())
+        True
+    """
+    del kwargs
+    if file_format != "MINDIR":
+        raise ArgumentValueError(f"export: got file_format={file_format!r}; wanted 'MINDIR'")
+    if not isinstance(file_name, (str, os.PathLike)) or not os.fspath(file_name):
+        raise ArgumentError(f"export: got file_name={file_name!r}; wanted a path")
+    for i, x in enumerate(inputs):
+        if not isinstance(x, Tensor):
+            raise ArgumentError(f"export: got {type(x).__name__} for input {i}; wanted a Tensor")
+    device = registry.current_device()
+    for x in inputs:
+        if x._type.device is None:
+            commit(x, device)
+        device = x._type.device or device
+    target = net
+    if isinstance(net, JitFunction):
+        target = net.function if net._target is None else net._target
+    name = str(getattr(target, "__qualname__", type(target).__name__))
+    program = compile_program(target, inputs, {}, True, device, f"export of {name}")
+    for node in _nodes(program.graph, set()):
+        if node.effects or any(isinstance(v, HostCall) for v in node.attributes.values()):
+            raise UnsupportedSyntaxError(
+                f"export: got {name}, which has {node.op.name} at {_place(node)}; wanted a network that computes with "
+                f"Tensors alone: set_train(False) takes Dropout out",
+            )
+    form, weights = _form_of(name, program)
+    path = os.fspath(file_name)
+    path = path if path.endswith(".mindir") else f"{path}.mindir"
+    entries: dict[str, Any] = {_GRAPH: to_text(program.graph), _FORM: json.dumps(form)}
+    for key, value in weights.items():
+        entries[key] = value.asnumpy() if isinstance(value, Tensor) else value
+    _checkpoint_file.write(path, entries, False)
+
+
+def load(file_name: str, **kwargs: Any) -> ExportedGraph:
+    """Read what `export` wrote (`mindspore.load`); run it with `nn.GraphCell`.
+
+    Raises:
+        ValueError: no such file, or one of another kind.
+    """
+    del kwargs
+    if not isinstance(file_name, (str, os.PathLike)):
+        raise ArgumentError(f"load: got file_name={file_name!r}; wanted a path")
+    path = os.fspath(file_name)
+    found = _checkpoint_file.read(path, False)
+    text, about = found.pop(_GRAPH, None), found.pop(_FORM, None)
+    if not isinstance(text, str) or not isinstance(about, str):
+        raise CheckpointError(
+            f"load: {path!r} holds no graph; wanted a file of duograph.export (load_checkpoint reads weights alone)"
+        )
+    form = json.loads(about)
+    if form.get("version") != _VERSION:
+        raise CheckpointError(
+            f"load: {path!r} has version {form.get('version')!r} of the format; this duograph reads {_VERSION}"
+        )
+    graph = verify(parse(text))
+    if [k for _, k in form["order"]] and len(form["order"]) != graph.n_params:
+        raise CheckpointError(f"load: {path!r} is damaged: its graph does not fit its arguments")
+    weights = {
+        name: Parameter(Tensor(found[name]), name=name, requires_grad=trained)
+        for name, trained in form["weights"]
+    }
+    return ExportedGraph(graph, form, weights)
+
+
+def _form_of(name: str, program: Program) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the graph takes and gives, for JSON, and the weights by name."""
+    weights: dict[str, Any] = {}
+    index: dict[int, int] = {}
+    trained: list[Any] = []
+    order: list[Any] = []
+    for kind, v in program.inputs:
+        if kind == "arg":
+            order.append(("arg", v))
+        elif kind in ("state", "array"):
+            key = getattr(v, "name", None) or f"constant.{len(weights)}"
+            if key in weights:
+                raise ArgumentValueError(f"export: got two weights of the name {key!r}; wanted one")
+            index[id(v)] = len(weights)
+            weights[key] = v
+            trained.append((key, bool(getattr(v, "requires_grad", False))))
+            order.append(("weight", index[id(v)]))
+        else:
+            raise UnsupportedSyntaxError(
+                f"export: got {name}, which reads {kind} {v!r} at each call; wanted Tensors and constants"
+            )
+    writes = []
+    for kind, v, i in program.writes:
+        if kind != "state":
+            raise UnsupportedSyntaxError(f"export: got {name}, which changes its arguments; wanted results")
+        writes.append((index[id(v)], i))
+    form = {
+        "version": _VERSION, "name": name, "order": order, "weights": trained, "writes": writes,
+        "results": _shape_of(program.template),
+    }  # fmt: skip
+    return form, weights
+
+
+def _shape_of(nest: Any) -> Any:
+    """A nest of results for JSON."""
+    if type(nest).__name__ in ("_Out", "_Argument"):
+        return {"result" if type(nest).__name__ == "_Out" else "input": nest.index}
+    if type(nest) in (tuple, list):
+        return {type(nest).__name__: [_shape_of(v) for v in nest]}
+    if type(nest) is dict and all(isinstance(k, str) for k in nest):
+        return {"dict": {k: _shape_of(v) for k, v in nest.items()}}
+    if nest is None or isinstance(nest, (bool, int, float, str)):
+        return {"value": nest}
+    raise UnsupportedSyntaxError(
+        f"export: got a result with a {type(nest).__name__}; wanted Tensors, numbers, texts, and tuples, lists and "
+        f"dicts of those"
+    )
+
+
+def _filled(shape: Any, found: Sequence[Any]) -> Any:
+    ((kind, inner),) = shape.items()
+    if kind == "result":
+        return found[inner]
+    if kind == "tuple":
+        return tuple(_filled(v, found) for v in inner)
+    if kind == "list":
+        return [_filled(v, found) for v in inner]
+    if kind == "dict":
+        return {k: _filled(v, found) for k, v in inner.items()}
+    return inner
+
+
+def _nodes(graph: Graph, seen: set[int]) -> Iterator[GraphNode]:
+    """The nodes of a graph and of those inside it that do something themselves."""
+    if id(graph) in seen:
+        return
+    seen.add(id(graph))
+    for node in graph.nodes:
+        inner = list(node.graphs)
+        inner += [v.graph for v in node.attributes.values() if isinstance(v, NamedGraph) and v.graph]
+        if not inner:
+            yield node
+        for g in inner:
+            yield from _nodes(g, seen)
+
+
+def _place(node: GraphNode) -> str:
+    return "a place of its own" if node.span is None else f"{os.path.basename(node.span.file)}:{node.span.line}"
+
