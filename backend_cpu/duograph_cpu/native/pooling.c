@@ -10,6 +10,9 @@ static void span(int64_t first, int64_t step, int64_t size, int64_t n, int64_t *
     *high = size > first ? DG_MAX(*low, DG_MIN(n, (size - first + step - 1) / step)) : *low;
 }
 
+/* One column of the window: outputs low .. high of a row read first + i*stride. The same for every row of a plane. */
+typedef struct { int64_t first, low, high; } Tap;
+
 /* The body runs for each tap of the window that meets the plane: input row (id, ih), outputs low .. high of the output row (od, oh) read
  * first + i*s. */
 #define EACH_TAP(p)                                                                                                \
@@ -18,7 +21,7 @@ static void span(int64_t first, int64_t step, int64_t size, int64_t n, int64_t *
             for (int64_t kw = 0, id = od * p->stride[0] + kd * p->dilation[0] - p->pad[0],                         \
                          ih = oh * p->stride[1] + kh * p->dilation[1] - p->pad[1], s = p->stride[2], first = 0, low = 0, high = 0; \
                  kw < p->kernel[2] && id >= 0 && id < p->size[0] && ih >= 0 && ih < p->size[1] &&                  \
-                 (first = kw * p->dilation[2] - p->pad[2], span(first, s, p->size[2], p->out_size[2], &low, &high), 1); \
+                 (first = taps[kw].first, low = taps[kw].low, high = taps[kw].high, 1);                            \
                  kw++)
 
 #define ISA_SOURCE "pooling.inc"
@@ -42,19 +45,25 @@ static void pool_task(void **args, int64_t begin, int64_t end) {
     const dg_pooling *p = j->p;
     int64_t in = volume(p->size), out = volume(p->out_size), size = p->type == DG_F64 ? 8 : p->type == DG_F32 ? 4 : 2;
     int half = size == 2;
-    char *scratch = dg_alloc((size_t)(p->out_size[2] * 16 + (half ? in * 4 : 0) + 64));
+    char *scratch = dg_alloc((size_t)(p->out_size[2] * 16 + p->kernel[2] * (int64_t)sizeof(Tap) + (half ? in * 4 : 0) + 64));
     if (!scratch) {
         __atomic_store_n(j->failed, 1, __ATOMIC_RELAXED);
         return;
     }
-    void *row = scratch, *row_2 = scratch + p->out_size[2] * 8, *plane = scratch + p->out_size[2] * 16;
+    void *row = scratch, *row_2 = scratch + p->out_size[2] * 8;
+    Tap *taps = (Tap *)(scratch + p->out_size[2] * 16);
+    void *plane = taps + p->kernel[2];
+    for (int64_t kw = 0; j->what != MAX_GRAD && kw < p->kernel[2]; kw++) {
+        taps[kw].first = kw * p->dilation[2] - p->pad[2];
+        span(taps[kw].first, p->stride[2], p->size[2], p->out_size[2], &taps[kw].low, &taps[kw].high);
+    }
     for (int64_t u = begin; u < end; u++) {
         if (j->what == MAX_POOL || j->what == AVG_POOL) {
             char *y = j->out + u * out * size;
             const char *x = j->x + u * in * size;
 #define CALL(N, T)                                                                                          \
-    if (j->what == MAX_POOL) N(max_plane)(p, (T *)y, j->indices + u * out, (const T *)x, row, row_2);       \
-    else N(avg_plane)(p, (T *)y, (const T *)x, row, row_2);                                                 \
+    if (j->what == MAX_POOL) N(max_plane)(p, (T *)y, j->indices + u * out, (const T *)x, row, row_2, taps); \
+    else N(avg_plane)(p, (T *)y, (const T *)x, row, row_2, taps);                                                 \
     break;
             switch (p->type) {
 #define F32(F) ISA_PICK(F##_f32)
@@ -86,10 +95,10 @@ static void pool_task(void **args, int64_t begin, int64_t end) {
             }
         } else {
             switch (p->type) {
-            case DG_F32: F32(avg_grad_plane)(p, to, (const float *)dy, row, row_2); break;
-            case DG_F64: F64(avg_grad_plane)(p, to, (const double *)dy, row, row_2); break;
-            case DG_F16: F16(avg_grad_plane)(p, to, (const f16 *)dy, row, row_2); break;
-            case DG_BF16: BF16(avg_grad_plane)(p, to, (const bf16 *)dy, row, row_2); break;
+            case DG_F32: F32(avg_grad_plane)(p, to, (const float *)dy, row, row_2, taps); break;
+            case DG_F64: F64(avg_grad_plane)(p, to, (const double *)dy, row, row_2, taps); break;
+            case DG_F16: F16(avg_grad_plane)(p, to, (const f16 *)dy, row, row_2, taps); break;
+            case DG_BF16: BF16(avg_grad_plane)(p, to, (const bf16 *)dy, row, row_2, taps); break;
             }
         }
         if (p->type == DG_F16)
