@@ -9,8 +9,10 @@
 
 PYTHON ?= python3
 # `make test` takes each device as far as the word after the colon says; `make test-all` all of them in full.
-DEVICES ?= CPU:full Reference:quick InnerRing:quick
-# Passed on to the program: make demo ARGS="--epochs 3", make bench ARGS="--only matmul"
+DEVICES ?= CPU:full InnerRing:full Reference:quick Template:quick
+# Processes that run the tests side by side: a number, or auto for one a core.
+JOBS ?= auto
+# Passed on to the program: make demo ARGS="--epochs 3", make bench ARGS="--only gpt --pairs 3"
 ARGS ?=
 
 BIN := .venv/bin
@@ -21,6 +23,8 @@ CORE := $(shell find core -name '*.py')
 # What the compiled module is made from: its C, and the op table whose `scalar` slots are printed as C.
 NATIVE := $(shell find backend_cpu -name '*.[ch]' -o -name '*.inc' -o -name 'build.py' -o -name 'generate.py') \
           $(filter core/duograph/ops/% core/duograph/backend/codegen/%,$(CORE))
+# Neighbours stay in one process, so that what is prepared for an op serves its other tests.
+SIDE_BY_SIDE = -n $(JOBS) --dist worksteal
 PLUGINS := $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
 
 # setuptools puts into a wheel whatever an earlier build left in build/, so wheels are built from a copy.
@@ -50,10 +54,11 @@ unit: setup
 
 full-%: setup
 	@mkdir -p build
-	$(BIN)/pytest --pyargs duograph.conformance --device $* --conformance-html build/conformance-$*.html
+	$(BIN)/pytest $(SIDE_BY_SIDE) --pyargs duograph.conformance --device $* \
+	  --conformance-html build/conformance-$*.html
 
 quick-%: setup
-	$(BIN)/pytest --pyargs duograph.conformance --device $* --quick
+	$(BIN)/pytest $(SIDE_BY_SIDE) --pyargs duograph.conformance --device $* --quick
 
 N ?= 2000
 DEVICE ?= CPU
@@ -82,6 +87,7 @@ bench: .venv-bench/.duograph .venv-mindspore/.peers
 	.venv-bench/bin/python benchmarks/eager.py --mindspore .venv-mindspore/bin/python \
 	  --out benchmarks/results/eager.md $(ARGS)
 	.venv-bench/bin/python benchmarks/compiled.py --out benchmarks/results/compiled.md
+	.venv-bench/bin/python benchmarks/whole.py --mindspore .venv-mindspore/bin/python --out build/benchmarks $(ARGS)
 
 # ---- the environment -------------------------------------------------------------------------------
 

@@ -59,11 +59,15 @@ class Worker:
         return answer
 
     def prepare(self, case: str) -> list[np.ndarray]:
+        return self.prepare_noting(case)[0]
+
+    def prepare_noting(self, case: str) -> tuple[list[np.ndarray], dict[str, float]]:
+        """What the case computes, and seconds measured on the way."""
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "values.npz")
-            self.ask("prepare", case=case, path=path)
+            notes = self.ask("prepare", case=case, path=path)
             with np.load(path) as saved:
-                return [saved[name] for name in saved.files]
+                return [saved[name] for name in saved.files], notes
 
     def run(self, case: str, n: int) -> float:
         """Seconds of one repetition."""

@@ -1,13 +1,16 @@
 """One framework in a process of its own, which prepares and times cases when it is asked to.
 
-Usage: worker.py SIDE THREADS, with SIDE a module of `sides`. Reads one JSON request a line and
+Usage: worker.py SIDE THREADS, with SIDE a module of `sides`, or `workloads.` and one of its modules. Reads one JSON request a line and
 answers each with one JSON line. One process a framework keeps their thread pools apart.
 """
 
+import contextlib
 import importlib
 import json
 import os
+import re
 import sys
+import time
 import traceback
 
 
@@ -30,14 +33,41 @@ def main() -> None:
         print(json.dumps(answer), file=answers, flush=True)
 
 
+memory: dict[str, int] = {}
+
+
+def resident(what: str) -> int:
+    """Bytes, from what Linux says about this process; 0 elsewhere."""
+    try:
+        with open("/proc/self/status") as status:
+            return int(re.search(what + r":\s+(\d+) kB", status.read())[1]) * 1024
+    except OSError:
+        return 0
+
+
+def forget_peak() -> None:
+    """The highest level starts at the present one."""
+    with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w") as refs:
+        refs.write("5")
+
+
 def handle(side, cases, what, case=None, n=0, path=None):
     if what == "prepare":
         cases.clear()  # one case at a time: the large ones hold 200 MB
-        cases[case] = importlib.import_module(f"sides.{side}").CASES[case]()
+        table = importlib.import_module(side if "." in side else f"sides.{side}").CASES
         import numpy as np
 
+        memory["import"] = resident("VmRSS")
+        forget_peak()
+        begin = time.perf_counter()
+        cases[case] = table[case]()
         np.savez(path, *cases[case].values())
-        return {}
+        memory["first"] = resident("VmHWM")
+        forget_peak()
+        return {"seconds": time.perf_counter() - begin, **cases[case].notes}
+    if what == "memory":  # the highest level above that after the import: of all, and once it ran
+        steps = resident("VmHWM") - memory["import"]
+        return {"all": max(steps, memory["first"] - memory["import"]), "steps": steps}
     if what == "run":
         return {"seconds": cases[case].run(n)}
     raise ValueError(what)

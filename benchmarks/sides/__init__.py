@@ -8,7 +8,7 @@ count.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 
 import numpy as np
@@ -16,10 +16,14 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Case:
-    """A prepared case: `run(n)` gives seconds for n repetitions, `values()` what one computes."""
+    """A prepared case: `run(n)` gives seconds for n repetitions, `values()` what one computes.
+
+    `notes` are other seconds that were measured on the way, by name.
+    """
 
     run: Callable[[int], float]
     values: Callable[[], Sequence[np.ndarray]]
+    notes: dict[str, float] = field(default_factory=dict)
 
 
 def repeat(call: Callable[[], object], wait: Callable[[object], object] | None = None):

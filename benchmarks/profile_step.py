@@ -1,0 +1,164 @@
+"""Where the time of a compiled training step of duograph goes, kernel by kernel.
+
+Usage: profile_step.py [--level O0] [--steps N] [--top N] WORKLOAD...
+
+Each prepared call is timed while whole steps run: how often a step makes it, milliseconds a step, bytes that its
+operands and results have (a lower bound of what it moves), and the speeds that follow. Two tables a workload: by kind
+of op, and the slowest by op and shapes. Best of the steps for the total; the kernels are those of the median step.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import dataclasses
+import functools
+import math
+import os
+import sys
+import time
+from pathlib import Path
+
+Key = tuple[str, str]
+
+
+@dataclasses.dataclass
+class Entry:
+    """What one kind of call on one tuple of shapes cost."""
+
+    size: int
+    operations: float
+    seconds: float = 0.0
+    count: int = 0
+
+
+entries: dict[Key, Entry] = {}
+CONTROL = {"while_loop", "switch", "call"}  # what they run is counted itself
+
+
+def _flops(name: str, operands, results) -> float:
+    """Multiplications and additions of products and convolutions; 0 for others."""
+    if name == "matmul":
+        (x, y), out = operands[:2], results[0]
+        return 2.0 * out.size * math.sqrt(x.size * y.size / out.size / max(1, math.prod(out.shape[:-2])))
+    if name == "conv":
+        return 2.0 * results[0].size * math.prod(operands[1].shape[1:])
+    if name == "conv_input_grad":
+        return 2.0 * operands[0].size * math.prod(operands[1].shape[1:])
+    if name == "conv_weight_grad":
+        return 2.0 * operands[1].size * math.prod(results[0].shape[1:])
+    return 0.0
+
+
+def _timed(call, entry: Entry):
+    def run(*handles):
+        begin = time.perf_counter()
+        out = call(*handles)
+        entry.seconds += time.perf_counter() - begin
+        entry.count += 1
+        return out
+
+    run.timed = True
+    return run
+
+
+def watch() -> None:
+    """From here on, lowered graphs time their calls."""
+    from duograph.runtime import lower
+    from duograph.types import TensorType
+
+    plain = lower._Lowering.node
+
+    @functools.wraps(plain)
+    def node(self, node, graph, env, is_result):
+        first = len(self.steps)
+        found = plain(self, node, graph, env, is_result)
+        for i in range(first, len(self.steps)):
+            step = self.steps[i]
+            if node.op.name in CONTROL or hasattr(step.call, "timed"):
+                continue
+            operands = [graph.types[k] for k in node.operands if k is not None]
+            results = [graph.types[k] for k in node.results]
+            tensors = [t for t in (*operands, *results) if isinstance(t, TensorType)]
+            name = node.op.name
+            if name == "region":  # named after what it fuses
+                inside = [n.op.name for n in node.attributes["body"].nodes]
+                name = f"region of {len(inside)}: " + "+".join(dict.fromkeys(inside))[:40]
+            shapes = " ".join("x".join(map(str, t.shape)) or "()" for t in tensors[:4])
+            flags = "".join(
+                "ab"[k == "transpose_b"] for k, v in node.attributes.items() if k.startswith("transpose_") and v
+            )
+            key = name, (f"[{flags}] " if flags else "") + shapes
+            entry = entries.setdefault(
+                key, Entry(sum(t.size * t.dtype.np.itemsize for t in tensors), _flops(name, operands, results))
+            )
+            self.steps[i] = dataclasses.replace(step, call=_timed(step.call, entry))
+        return found
+
+    lower._Lowering.node = node
+
+
+def profile(name: str, steps: int, top: int) -> None:
+    from workloads.mindspore_api import CASES
+
+    case = CASES[name]()
+    case.values()
+    case.run(2)
+    rounds = []
+    for _ in range(steps):
+        for entry in entries.values():
+            entry.seconds, entry.count = 0.0, 0
+        seconds = case.run(1)
+        rounds.append((seconds, {k: dataclasses.replace(e) for k, e in entries.items() if e.count}))
+    entries.clear()
+    rounds.sort(key=lambda r: r[0])
+    seconds, found = rounds[len(rounds) // 2]
+    inside = sum(e.seconds for e in found.values())
+    calls = sum(e.count for e in found.values())
+    print(
+        f"\n== {name}: {seconds * 1e3:.2f} ms a step (best {rounds[0][0] * 1e3:.2f}), {calls} calls, "
+        f"{inside * 1e3:.2f} ms inside them, {(seconds - inside) / max(calls, 1) * 1e6:.1f} µs around each"
+    )
+    kinds: dict[str, list[Entry]] = collections.defaultdict(list)
+    for (kind, _), entry in found.items():
+        kinds[kind].append(entry)
+    table({k: _sum(v) for k, v in kinds.items()}, seconds, top)
+    print()
+    table({f"{k} {s}": _sum([e]) for (k, s), e in found.items()}, seconds, top)
+
+
+def _sum(entries: list[Entry]) -> tuple[int, float, float, float]:
+    return (
+        sum(e.count for e in entries),
+        sum(e.seconds for e in entries),
+        sum(e.size * e.count for e in entries),
+        sum(e.operations * e.count for e in entries),
+    )
+
+
+def table(rows: dict[str, tuple[int, float, float, float]], whole: float, top: int) -> None:
+    print(f"{'':<72} {'calls':>5} {'ms':>9} {'%':>5} {'MB':>8} {'GB/s':>6} {'GFLOP/s':>8}")
+    for name, (count, seconds, size, flops) in sorted(rows.items(), key=lambda r: -r[1][1])[:top]:
+        speed = f"{flops / seconds / 1e9:8.0f}" if flops else ""
+        print(
+            f"{name:<72} {count:5d} {seconds * 1e3:9.3f} {seconds / whole * 100:5.1f} {size / 1e6:8.2f} "
+            f"{size / seconds / 1e9:6.1f} {speed}"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("workloads", nargs="+")
+    parser.add_argument("--level", default="O0", choices=("O0", "O1"))
+    parser.add_argument("--steps", type=int, default=9)
+    parser.add_argument("--top", type=int, default=20)
+    args = parser.parse_args()
+    os.environ["BENCH_LEVEL"] = args.level
+    sys.path.insert(0, str(Path(__file__).resolve().parent))
+    watch()
+    for name in args.workloads:
+        profile(name, args.steps, args.top)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,302 @@
+"""Whole workloads on duograph and its peers: training steps, inference, loops, first results, growth of cost.
+
+Usage: whole.py [--only WORDS] [--levels O0,O1] [--pairs N] [--mindspore PYTHON] [--out build/benchmarks]
+
+Every framework runs in a fresh process; what they compute is compared before any time counts; the repetitions are
+interleaved. A ratio is the best peer's time divided by ours, so above 1 is faster; the median over the pairs. Writes
+whole.txt, whole.json and whole.svg.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+from measure import THREADS, CaseFailed, Worker, duration
+from workloads import data
+
+PAIRS = 7
+ACCURACY = 1e-3  # of the largest value: float32 in other orders, six steps of training
+
+
+@dataclass(frozen=True)
+class Side:
+    """A framework in one of its modes."""
+
+    name: str
+    module: str
+    environment: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def ours(self) -> bool:
+        return self.name.startswith("duograph")
+
+
+def sides(levels: list[str], mindspore: str | None) -> dict[str, Side]:
+    found = [Side(f"duograph {level}", "mindspore_api", {"BENCH_LEVEL": level}) for level in levels]
+    found += [
+        Side("torch", "torch_api"),
+        Side("torch.compile", "torch_api", {"BENCH_COMPILE": "1"}),
+        Side("JAX", "jax_api"),
+        Side("ONNX Runtime", "onnx_api"),
+    ]
+    if mindspore:
+        # its convolutions are up to ten times faster with AVX2 than with AVX-512
+        own = {"BENCH_MODULE": "mindspore", "ONEDNN_MAX_CPU_ISA": "AVX2", "GLOG_v": "3", "PYTHON": mindspore}
+        found += [Side(f"MindSpore {k}", "mindspore_api", {**own, "BENCH_LEVEL": k}) for k in ("O0", "O1")]
+    return {side.name: side for side in found}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A workload: its name in `CASES`, what it is, and the work that one repetition does."""
+
+    case: str
+    what: str
+    wanted: float | None = None
+    size: int = 0
+    operations: float = 0.0
+    peers: tuple[str, ...] = ("torch", "torch.compile", "JAX", "MindSpore O0", "MindSpore O1")
+
+
+INFERENCE = ("torch", "torch.compile", "ONNX Runtime")
+GROWTH = ("torch", "JAX")
+MATRIX = data.rows()[0].nbytes
+ROWS = [
+    Row("call3", "call: x*y + x, 3 floats"),
+    Row("call50", "call: 50 parameters of 3 floats"),
+    Row("chain", "tanh(x)*sigmoid(x) + exp(-x*x), 16M floats", 2.5, 8 * data.LARGE),
+    Row("softmax", "softmax (8192, 1024)", 1.0, 2 * MATRIX),
+    Row("layer_norm", "layer_norm (8192, 1024)", 1.0, 2 * MATRIX),
+    Row("sum_rows", "sum over the last axis of (8192, 1024)", 1.0, MATRIX),
+    Row("matmul1024", "matmul 1024^3", 1.0, operations=2 * 1024**3),
+    Row("matmul4096", "matmul 4096x1024x1024", 1.0, operations=8 * 1024**3),
+    Row("mlp", "train: MLP 784-512-256-10, batch 128, Adam", 1.05),
+    Row("lenet", "train: LeNet-5, batch 64, momentum", 1.5),
+    Row("resnet18", "train: ResNet-18, 16x3x64x64, momentum", 1.3),
+    Row("gpt", "train: GPT, 4 layers of 256, 8x128 tokens, AdamW", 1.5),
+    Row("lstm", "train: LSTM, 2 layers of 256, 64 steps, batch 32", 1.2),
+    Row("newton_inverse", "loop: Newton's inverse of 256x256", 1.0),
+    Row("newton_root", "loop: Newton's root of 256x256", 1.0),
+    Row("resnet50", "infer: ResNet-50, one image", 1.1, peers=INFERENCE),
+    Row("mobilenet", "infer: MobileNetV2, one image", 1.1, peers=INFERENCE),
+    Row("encoder", "infer: encoder, 12 layers of 768, 128 tokens", 1.1, peers=INFERENCE),
+    *(Row(f"depth{n}", f"depth {n}: train an MLP of width 128", peers=GROWTH) for n in data.DEPTHS),
+    *(Row(f"batch{n}", f"batch {n}: train the MLP", peers=GROWTH) for n in data.BATCHES),
+]
+FIRST = {"call3": "first result: x*y + x", "gpt": "first result: GPT step"}
+
+
+# ---- measuring -----------------------------------------------------------------------------------
+
+
+def start(side: Side, **environment: str) -> Worker:
+    own = dict(side.environment)
+    python = own.pop("PYTHON", sys.executable)
+    return Worker(side.name, f"workloads.{side.module}", python, **own, **environment)
+
+
+def agree(values: dict[str, list[np.ndarray]]) -> dict[str, str]:
+    """Sides that differ from the first peer, or where there is none from ours, and by how much."""
+    names = [n for n in values if not n.startswith("duograph")] or list(values)
+    middle = [np.median([values[n][i] for n in names], axis=0) for i in range(len(values[names[0]]))]
+    wrong = {}
+    for name, got in values.items():
+        for expected, array in zip(middle, got, strict=True):
+            off = float(np.max(np.abs(array - expected)) / max(float(np.max(np.abs(expected))), 1e-6))
+            if not off <= ACCURACY:  # also when it is NaN
+                wrong[name] = f"computes something else: off by {off:.2g} of the largest value"
+    return wrong
+
+
+def measure(row: Row, chosen: list[Side], pairs: int) -> dict:
+    """Times and memory of one workload on all sides; sides that fail say why."""
+    workers: dict[str, Worker] = {}
+    values: dict[str, list[np.ndarray]] = {}
+    result: dict = {"case": row.case, "what": row.what, "wanted": row.wanted, "sides": {}, "failed": {}}
+    try:
+        for side in chosen:
+            try:
+                worker = workers[side.name] = start(side)
+                values[side.name], result["sides"][side.name] = worker.prepare_noting(row.case)
+            except CaseFailed as error:
+                result["failed"][side.name] = str(error).splitlines()[0][:200]
+        for name, why in agree(values).items():
+            result["failed"][name] = why
+        good = [n for n in values if n not in result["failed"]]
+        counts = {}
+        for name in good:
+            workers[name].run(row.case, 1)
+            once = min(workers[name].run(row.case, 2) for _ in range(2))
+            counts[name] = max(1, min(100_000, round(0.1 / once)))
+        seconds: dict[str, list[float]] = {n: [] for n in good}
+        for i in range(pairs):
+            for name in good if i % 2 == 0 else good[::-1]:
+                seconds[name].append(workers[name].run(row.case, counts[name]))
+        for name in good:
+            result["sides"][name] |= {"seconds": seconds[name], "memory": workers[name].ask("memory")}
+    finally:
+        for worker in workers.values():
+            worker.close()
+    result["sides"] = {n: s for n, s in result["sides"].items() if n in good}
+    return conclude(result, row)
+
+
+def first_results(case: str, what: str, chosen: list[Side], pairs: int) -> list[dict]:
+    """Seconds to the first result in a process that has imported: with an empty cache on disk, and with a full one."""
+    results = [{"case": f"{case}-{kind}", "what": f"{what}, {kind}", "wanted": None, "sides": {}, "failed": {}}
+               for kind in ("cold", "warm")]  # fmt: skip
+    for _ in range(pairs):
+        for side in chosen:
+            with tempfile.TemporaryDirectory() as folder:
+                caches = dict.fromkeys(
+                    ("DUOGRAPH_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "JAX_COMPILATION_CACHE_DIR"), folder
+                )
+                caches |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+                           "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}  # fmt: skip
+                for result in results:
+                    worker = start(side, **caches)
+                    try:
+                        note = worker.prepare_noting(case)[1]
+                        entry = result["sides"].setdefault(side.name, {"seconds": []})
+                        entry["seconds"].append(note["first step"])
+                    except CaseFailed as error:
+                        result["failed"][side.name] = str(error).splitlines()[0][:200]
+                    finally:
+                        worker.close()
+    return [conclude(result, Row(case, what)) for result in results]
+
+
+def conclude(result: dict, row: Row) -> dict:
+    """Adds medians, speeds, the best peer, and our ratios to it."""
+    for entry in result["sides"].values():
+        entry["median"] = statistics.median(entry["seconds"])
+        if row.size:
+            entry["GB/s"] = row.size / entry["median"] / 1e9
+        if row.operations:
+            entry["GFLOP/s"] = row.operations / entry["median"] / 1e9
+    peers = {n: s for n, s in result["sides"].items() if not n.startswith("duograph")}
+    if peers:
+        best = result["best peer"] = min(peers, key=lambda n: peers[n]["median"])
+        for entry in result["sides"].values():
+            pairs = zip(peers[best]["seconds"], entry["seconds"], strict=False)
+            entry["ratio"] = statistics.median(theirs / own for theirs, own in pairs)
+    return result
+
+
+def copy_speed() -> float:
+    """GB/s of STREAM's copy, now."""
+    worker = Worker("copy", "copy")
+    worker.prepare("copy_large")
+    worker.run("copy_large", 2)
+    seconds = statistics.median(worker.run("copy_large", 2) for _ in range(5))
+    worker.close()
+    return 8 * data.LARGE / seconds / 1e9
+
+
+# ---- showing -------------------------------------------------------------------------------------
+
+
+def lines(result: dict) -> list[str]:
+    """What is printed of one workload."""
+    best = result.get("best peer")
+    out = [result["what"] + (f"   (wanted: {result['wanted']} x the best peer)" if result["wanted"] else "")]
+    for name, entry in result["sides"].items():
+        text = f"  {name:<16} {duration(entry['median']):>9}"
+        if "ratio" in entry:
+            text += f"  {entry['ratio']:6.2f}x"
+        for unit in ("GB/s", "GFLOP/s"):
+            if unit in entry:
+                text += f"  {entry[unit]:6.1f} {unit}"
+        if "memory" in entry:
+            text += f"  {entry['memory']['steps'] / 2**20:7.1f} MiB (at most {entry['memory']['all'] / 2**20:.1f})"
+        if "first step" in entry:
+            text += f"  first {duration(entry['first step'])}"
+        out.append(text + ("   best peer" if name == best else ""))
+    out += [f"  {name:<16} {why}" for name, why in result["failed"].items()]
+    return out
+
+
+def machine() -> dict:
+    try:
+        info = Path("/proc/cpuinfo").read_text()
+        model = next(line.split(":")[1].strip() for line in info.splitlines() if line.startswith("model name"))
+    except (OSError, StopIteration):
+        model = platform.processor()
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return {"processor": model, "cores": os.cpu_count(), "threads": THREADS, "memory GiB": round(memory, 1),
+            "system": platform.platform(), "python": platform.python_version()}  # fmt: skip
+
+
+def versions(mindspore: str | None) -> dict[str, str]:
+    found = {n: metadata.version(n) for n in ("duograph", "numpy", "torch", "jax", "onnxruntime")}
+    if mindspore:
+        code = "from importlib.metadata import version; print(version('mindspore'))"
+        found["mindspore"] = subprocess.check_output([mindspore, "-c", code], text=True).strip()
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", help="cases that contain one of these words, with commas between")
+    parser.add_argument("--levels", default="eager,O0,O1", help="how duograph runs")
+    parser.add_argument("--pairs", type=int, default=PAIRS, help="interleaved repetitions")
+    parser.add_argument("--peers", default="", help="only these, by name, with commas between")
+    parser.add_argument("--mindspore", metavar="PYTHON", help="an interpreter that has MindSpore")
+    parser.add_argument("--out", type=Path, default=Path("build/benchmarks"))
+    options = parser.parse_args()
+    if options.pairs < PAIRS:
+        print(f"note: fewer than {PAIRS} pairs is too few for a figure that anyone should cite")
+    table = sides(options.levels.split(","), options.mindspore)
+    words = options.only.split(",")
+    wanted = options.peers.split(",") if options.peers else list(table)
+
+    def chosen(peers: tuple[str, ...]) -> list[Side]:
+        return [s for s in table.values() if s.ours or (s.name in peers and s.name in wanted)]
+
+    report = {
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "machine": machine(), "versions": versions(options.mindspore), "pairs": options.pairs,
+        "load at the start": os.getloadavg()[0], "copy GB/s": copy_speed(), "rows": [],
+    }  # fmt: skip
+    printed = [json.dumps({k: v for k, v in report.items() if k != "rows"}, indent=1)]
+    print(printed[0], flush=True)
+
+    def add(result: dict) -> None:
+        report["rows"].append(result)
+        printed.extend(lines(result))
+        print("\n".join(lines(result)), flush=True)
+
+    for row in ROWS:
+        if any(word in row.case for word in words):
+            add(measure(row, chosen(row.peers), options.pairs))
+    for case, what in FIRST.items():
+        if any(word in f"first-{case}" for word in words):
+            pairs = min(options.pairs, 3)  # two processes each, and some compile for half a minute
+            compiling = [s for s in chosen(Row(case, what).peers) if s.name not in ("duograph eager", "torch")]
+            for result in first_results(case, what, compiling, pairs):
+                add(result)
+    report["load at the end"] = os.getloadavg()[0]
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "whole.json").write_text(json.dumps(report, indent=1), encoding="utf-8")
+    (options.out / "whole.txt").write_text("\n".join(printed) + "\n", encoding="utf-8")
+    from picture import draw
+
+    draw(report, options.out / "whole.svg")
+    print(f"wrote whole.txt, whole.json and whole.svg to {options.out}")
+    return int(any(n.startswith("duograph") for row in report["rows"] for n in row["failed"]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,43 @@
+"""Whole workloads, written once for each framework as its users write them.
+
+`data` has weights and batches as NumPy arrays, by the names that torch gives the weights. Every other module has
+`CASES`, a table from the name of a workload to a function that prepares it and returns a `Case`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from sides import Case, repeat
+
+# Losses of so many steps are compared before any time counts.
+COMPARED_STEPS = 6
+
+
+def training(step: Callable[[], Any], number: Callable[[Any], float]) -> Case:
+    """A training step as a workload: the loss is read after each, as a user who watches it would."""
+    notes: dict[str, float] = {}
+
+    def losses() -> list[np.ndarray]:
+        begin = perf_counter()
+        first = number(step())
+        notes["first step"] = perf_counter() - begin
+        return [np.array([first, *(number(step()) for _ in range(COMPARED_STEPS - 1))])]
+
+    return Case(repeat(lambda: number(step())), losses, notes)
+
+
+def function(call: Callable[[], Any], array: Callable[[Any], np.ndarray], wait: Any = None) -> Case:
+    """A function whose result is compared; `wait` finishes what a call returned early."""
+    notes: dict[str, float] = {}
+
+    def values() -> list[np.ndarray]:
+        begin = perf_counter()
+        first = array(call())
+        notes["first step"] = perf_counter() - begin
+        return [first]
+
+    return Case(repeat(call, wait), values, notes)
