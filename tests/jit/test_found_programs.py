@@ -208,6 +208,32 @@ PROGRAMS = {
             x = x + o.value
         return x
     """,
+    "an object made in every turn, the first of which is unrolled": """
+        n = 0
+        while n < 3:
+            n = n + 1
+            k = Tensor(0)
+            while k < 1 and x.sum() > 100:
+                k = k + 1
+                return y
+            o = Box()
+            o.value = x * n
+            x = o.value + 1
+        return x
+    """,
+    "a function made in every turn, the first of which is unrolled": """
+        n = 0
+        while n < 3:
+            n = n + 1
+            if x.sum() > 30:
+                break
+
+            def g(t):
+                return t * n + x
+
+            x = g(x)
+        return x
+    """,
     "an object changed in a loop": """
         o = Box()
         o.value = x

@@ -17,6 +17,7 @@ from ..types import BOOL, FLOAT, INT, OBJECT, HostType
 from .aliases import note_one_of, older
 from .captures import same
 from .diagnostics import join_error
+from .frames import same_function
 from .host import constant_call
 from .trace import MISSING, Trace
 from .values import NOTHING, Choice, Flow, Maybe, Undefined
@@ -230,6 +231,8 @@ class Join:
         if same(a, b):
             return a
         if isinstance(a, (set, frozenset)) and a == b:
+            return a
+        if same_function(a, b):
             return a
         if all(callable(v) or isinstance(v, Choice) for v in (a, b)):
             return Choice(self.cond, self.only(a, 0), self.only(b, 1))

@@ -10,12 +10,12 @@ from ..errors import UnsupportedSyntaxError
 from ..ir.values import kind_of
 from ..tensor import Tensor
 from .external import taken
-from .host import note_effect
+from .host import depends_on_graph, note_effect
 from .source import Source
 from .trace import MISSING, Local, Restart, Trace
 from .values import Maybe, Undefined
 
-__all__ = ["Frame", "Function", "load", "store", "remove"]
+__all__ = ["Frame", "Function", "same_function", "load", "store", "remove"]
 
 
 class Function:
@@ -64,6 +64,17 @@ class Function:
 
     def __repr__(self) -> str:
         return f"<function {self.__name__}>"
+
+
+def same_function(a: Any, b: Any) -> bool:
+    """Whether both are what one `def` or `lambda` gives, at different turns."""
+    return (
+        isinstance(a, Function)
+        and isinstance(b, Function)
+        and a.source.node is b.source.node
+        and a.parent is b.parent
+        and not depends_on_graph((a.defaults, a.kw_defaults, b.defaults, b.kw_defaults))
+    )
 
 
 class Frame:

@@ -17,8 +17,7 @@ from .branches import as_flag, filler, label_of, or_python, side
 from .builder import StagedBuilder
 from .captures import same
 from .diagnostics import AROUND_A_TURN, join_error
-from .frames import Function
-from .host import depends_on_graph
+from .frames import same_function
 from .trace import MISSING, Trace, read_location
 from .values import NOTHING, Maybe, Undefined
 
@@ -88,7 +87,7 @@ def _kind(old: Any, new: Any, what: str, late: bool = False) -> Any:
         if list(old) != list(new):
             raise _changed(what, old, new)
         return {k: _kind(old[k], new[k], f"{what}[{k!r}]", late) for k in old}
-    if same(old, new) or _same_function(old, new):
+    if same(old, new) or same_function(old, new):
         return _Constant(old)
     raise _changed(what, old, new)
 
@@ -173,7 +172,7 @@ def _after(t: Trace, kind: Any, results: Any, name: str, ran: Any) -> Any:
 
 def _alike(a: Any, b: Any) -> bool:
     if isinstance(a, _Constant) and isinstance(b, _Constant):
-        return same(a.value, b.value) or _same_function(a.value, b.value)
+        return same(a.value, b.value) or same_function(a.value, b.value)
     if type(a) is not type(b):
         return False
     if isinstance(a, dict):
@@ -187,22 +186,18 @@ def _alike(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
-def _same_function(a: Any, b: Any) -> bool:
-    """Whether both are what one `def` or `lambda` gives, at different turns."""
-    return (
-        isinstance(a, Function)
-        and isinstance(b, Function)
-        and a.source.node is b.source.node
-        and a.parent is b.parent
-        and not depends_on_graph((a.defaults, a.kw_defaults, b.defaults, b.kw_defaults))
-    )
+def _kind_at(t: Trace, old: Any, new: Any, what: str) -> Any:
+    """As `_kind`; a name to which every turn gives an object that it makes is lost."""
+    nothing = old is MISSING or isinstance(old, Undefined)
+    if old is not new and _is_object(t, new) and (nothing or _is_object(t, old)):
+        return _Lost()
+    return _kind(old, new, what)
 
 
-def _without_objects(t: Trace, kind: Any) -> Any:
-    """The kind of a name that only the loop binds, to an object that a turn makes."""
-    value = kind.kind.value if isinstance(kind, _Late) and isinstance(kind.kind, _Constant) else None
-    made_there = id(value) in t.own and t.born.get(id(value), 0) > t.builder.depth
-    return _Lost() if made_there else kind
+def _is_object(t: Trace, value: Any) -> bool:
+    """Whether a value is an object of a class of the user's, made while compiling."""
+    plain = isinstance(value, (Tensor, list, dict, set, tuple)) or callable(value)
+    return id(value) in t.own and hasattr(value, "__dict__") and not plain
 
 
 def graph_loop(t: Trace, predicate: Any, step: Callable[[], Any], ran: Any) -> None:
@@ -217,7 +212,7 @@ def graph_loop(t: Trace, predicate: Any, step: Callable[[], Any], ran: Any) -> N
     locations = {key: location for key, (location, _) in changes.items()}
     before = {key: read_location(*location) for key, location in locations.items()}
     kinds = {
-        key: _without_objects(t, _kind(before[key], changes[key][1], label_of(t, locations[key])))
+        key: _kind_at(t, before[key], changes[key][1], label_of(t, locations[key]))
         for key in locations
     }
     for _ in range(8):
@@ -245,8 +240,7 @@ def graph_loop(t: Trace, predicate: Any, step: Callable[[], Any], ran: Any) -> N
             if key not in locations:
                 locations[key] = location
                 before[key] = read_location(*location)
-                kind = _kind(before[key], ends[key], label_of(t, location))
-                kinds[key] = _without_objects(t, kind)
+                kinds[key] = _kind_at(t, before[key], ends[key], label_of(t, location))
                 stable = False
             else:
                 wider = _wider(kinds[key], before[key], ends[key], label_of(t, location))
