@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import functools
 import warnings
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from ..errors import UnsupportedOpError
 from ..ir.builder import expand
 from ..ir.graph import FrozenArray, Graph, GraphNode, live_nodes
 from ..op import Op
+from ..passes.extensions import plugin_passes
 from ..types import Device, TensorType
 from .control import control_call, may_raise, placed
 from .executor import Step, link
@@ -33,6 +35,9 @@ CONSTANT_LIMIT = 1024
 fallback_counts: collections.Counter[tuple[str, str]] = collections.Counter()
 _warned: set[tuple[str, str]] = set()
 _lock = new_lock()
+# What stands in for ops, after the passes (None: they left it as it is), and what it depends on beside the graph: the
+# same few bodies stand in all graphs.
+_bodies: weakref.WeakKeyDictionary[Graph, tuple[Any, Graph | None]] = weakref.WeakKeyDictionary()
 
 
 class _Lowering:
@@ -99,7 +104,7 @@ class _Lowering:
             return slots
         call = kernel(self.backend, op, types, node.attributes, self.device)
         if call is None and (op.body is not None or op.decompose_rule is not None):
-            inner = passes.run(expand(op, types, node.attributes))
+            inner = _body(op, types, node.attributes)
             found = tuple(inner.types[i] for i in inner.outputs)
             # a handle of another size than its type says would be read past its end
             assert found == results, f"{op.name}: its body gives {found}, its infer rule {results}"
@@ -162,6 +167,18 @@ def lower_closed(
     return link(
         work.steps, graph.n_params, work.constants, tuple(outputs), graph.single, work.n_slots
     )
+
+
+def _body(op: Op, types: tuple[TensorType | None, ...], attributes: Mapping[str, Any]) -> Graph:
+    """What an op is made of, after the passes."""
+    graph = expand(op, types, attributes)
+    # with debug=True the verifier has looked at it
+    depends = (context.settings.debug, plugin_passes())
+    known = _bodies.get(graph)
+    if known is None or known[0] != depends:
+        made = passes.run(graph)
+        known = _bodies[graph] = (depends, None if made is graph else made)
+    return known[1] or graph
 
 
 def _copy(backend: Backend, device: Device, type_: TensorType, handle: Any) -> Any:
