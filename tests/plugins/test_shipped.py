@@ -97,12 +97,12 @@ print(ms.memory_stats()["in_use"] - used)
     assert done.stdout == "(256,) 0.0 True 2\n1024\n0\n"
 
 
-@pytest.mark.parametrize("name,options", [("InnerRing", []), ("Template", ["--quick"])])
-def test_the_whole_suite_with_the_inner_ring_alone(name, options):
-    """Thirty kernels are a complete device: everything else decomposes into them, rightly."""
+@pytest.mark.parametrize("name", ["InnerRing", "Template"])
+def test_the_suite_with_the_inner_ring_alone(name):
+    """Thirty kernels are a complete device; `make test` runs the whole suite there, this what decomposes most."""
     pytest.importorskip(INSTALLED[name])
     line = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider"]
-    line += ["--pyargs", "duograph.conformance", "--device", name, *options]
+    line += ["--pyargs", "duograph.conformance", "--device", name, "--quick", "-k", "softmax or norm"]
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr
 
