@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ class Guard:
     def __init__(self, captures: Captures) -> None:
         self.cells: list[Capture] = []
         self.others: list[Capture] = []
-        items: list[tuple[dict[Any, Any], Any, Any]] = []
+        items: list[tuple[Mapping[Any, Any], Any, Any]] = []
         for c in captures.items.values():
             # an attribute of the class can be set behind the back of the Cell that was asked for it
             if isinstance(c.owner, (Cell, Parameter)) and not _of_class(c):
@@ -40,8 +41,10 @@ class Guard:
                 self.others.append(c)
                 if c.kind == "item":
                     items.append((c.owner, c.name, c.value))
+                elif c.kind == "method":
+                    items.append((vars(c.owner), c.name, c.value))
         self.items = items
-        self.rest = [c for c in self.others if c.kind != "item"]
+        self.rest = [c for c in self.others if c.kind not in ("item", "method")]
         self.epoch = count[0]
         self.known: dict[
             int, Any

@@ -58,6 +58,8 @@ def get_attribute(t: Trace, owner: Any, name: str, node: Any = None) -> Any:
     if _staged_property(owner, name):
         return _of_class(t, owner, name)
     value = _native(owner, name)
+    if callable(value):
+        t.captures.method(owner, name, value)
     if (
         callable(value)
         or is_framework(type(owner).__module__)

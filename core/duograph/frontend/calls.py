@@ -22,7 +22,7 @@ from ..ops.state import HookBackward
 from ..parameter import Parameter
 from ..tensor import Tensor
 from .branches import describe, select
-from .captures import has_hooks
+from .captures import defaults_of, has_hooks
 from .containers import ARRAY_MUTATORS, changing_array, container_method, with_item
 from .diagnostics import join_error, unsupported
 from .external import seen
@@ -158,8 +158,8 @@ def python_function(t: Trace, f: Any) -> Function:
         UnsupportedSyntaxError: its source cannot be found.
     """
     closure = f.__closure__ or ()
-    if f.__defaults__:
-        t.captures.add("defaults", f, None, f.__defaults__, f"defaults of {f.__name__}")
+    if f.__defaults__ or f.__kwdefaults__:
+        t.captures.add("defaults", f, None, defaults_of(f), f"defaults of {f.__name__}")
     from .external import taken
 
     given = f.__defaults__ or ()
@@ -484,6 +484,7 @@ def call_cell(t: Trace, cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any
         )
     _tree.check_names(cell)
     watch(t, cell)
+    t.captures.method(cell, "construct", cell.construct)
     run: Callable[..., Any] = lambda *a, **k: call(t, cell.construct, a, k)  # noqa: E731
     if hasattr(type(cell), "bprop"):
         from .gradients import call_with_bprop

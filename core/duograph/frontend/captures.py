@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ..nn.cell import Cell
 from ..tensor import Tensor
+from .libraries import is_framework, is_host
 
 __all__ = ["Capture", "Captures", "same", "has_hooks", "MISSING"]
 
@@ -27,7 +29,8 @@ class Capture:
 
     Attributes:
         kind: "item" of a dict (a global, a dictionary), "index" of a list, "attribute", "cell" (of a closure),
-            "defaults", "contents" (of a small array or a tensor), "members" (of a Cell), "exact": a change of it always
+            "defaults", "method" (of a class), "entries" (of a container of another class than list and dict),
+            "contents" (of a small array or a tensor), "members" (of a Cell), "exact": a change of it always
             compiles again.
         owner: the object that it was read from.
         name: key, index or attribute.
@@ -66,7 +69,11 @@ class Capture:
         if kind == "length":
             return len(owner)
         if kind == "defaults":
-            return owner.__defaults__
+            return defaults_of(owner)
+        if kind == "method":
+            return vars(owner).get(name, MISSING)
+        if kind == "entries":
+            return entries_of(owner)
         if kind == "contents":
             return owner._buf if isinstance(owner, Tensor) else owner
         if kind == "type":
@@ -116,7 +123,20 @@ def has_hooks(cell: Any) -> bool:
 def members_of(cell: Any) -> tuple[Any, ...]:
     """Names and objects of the Parameters and child Cells of a Cell."""
     params, cells = cell._params, cell._cells
-    return (*params, *params.values(), None, *cells, *cells.values())
+    return (*params, *params.values(), cell._float_type, *cells, *cells.values())
+
+
+def defaults_of(function: Any) -> tuple[Any, ...]:
+    """The defaults of a function's parameters."""
+    named = function.__kwdefaults__ or {}
+    return (*(function.__defaults__ or ()), None, *named, *named.values())
+
+
+def entries_of(container: Any) -> tuple[Any, ...]:
+    """What a container of a library's or of a user's class holds."""
+    if isinstance(container, dict):
+        return (*container, *container.values())
+    return tuple(container)
 
 
 class Captures:
@@ -147,6 +167,17 @@ class Captures:
         for child in cell._cells.values():
             if child is not None:
                 self.members(child)
+
+    def method(self, owner: Any, name: str, value: Any) -> None:
+        """A method of the user's was looked up: another one in its place is a change of what was read."""
+        label = f"{type(owner).__name__}.{name}"
+        for cls in type(owner).__mro__:
+            if name in vars(cls):
+                if not is_framework(cls.__module__) and not is_host(cls.__module__):
+                    self.add("method", cls, name, vars(cls)[name], label)
+                    if isinstance(owner, Cell):  # looked at when some Cell has changed
+                        self.add("attribute", owner, name, value, label)
+                return
 
     def contents(self, owner: Any, label: str = "") -> None:
         """The data of a small array or of a tensor were looked at while compiling."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import collections
 from typing import Any
 
 import numpy as np
 
+from .captures import entries_of
 from .trace import ARRAY_LIMIT, Trace
 
 __all__ = ["taken", "original", "seen"]
@@ -19,6 +21,8 @@ def taken(t: Trace, value: Any, label: str) -> Any:
     if kind is tuple:
         items = [taken(t, v, f"{label}[{i}]") for i, v in enumerate(value)]
         return value if all(a is b for a, b in zip(items, value)) else tuple(items)
+    if isinstance(value, (dict, list, set, collections.deque)):
+        t.captures.add("entries", value, None, entries_of(value), label)
     if isinstance(value, np.ndarray):
         t.keep.append(value)
         if value.nbytes > ARRAY_LIMIT and value.dtype.kind in "biuf":
