@@ -8,6 +8,7 @@
  * The gradient of the input is the same thing seen from the other side: per phase of the stride, a convolution of dy of step 1 with the taps
  * that meet that phase. The gradient of the weights multiplies the shifted planes with dy, channels innermost. */
 #include "common.h"
+#include "conv_columns.h"
 #include "half.h"
 
 #include <stdlib.h>
@@ -508,7 +509,7 @@ static int weight_grad(const dg_convolution *p, void *dw, const void *x, const v
 
 /* ---- groups of few channels ---- */
 
-enum { FORWARD, INPUT, WEIGHT };
+enum { FORWARD = DG_CONV_FORWARD, INPUT = DG_CONV_INPUT, WEIGHT = DG_CONV_WEIGHTS };
 
 static void direct_task(void **args, int64_t begin, int64_t end) {
     const dg_convolution *p = args[0];
@@ -584,6 +585,8 @@ static int forward(const dg_convolution *p, void *y, const void *x, const void *
 
 static int dispatch(const dg_convolution *p, int what, void *out, const void *x, const void *w) {
     if (is_direct(p)) return direct(p, what, out, x, w);
+    int code = dg_conv_columns(p, what, out, x, w);
+    if (code != DG_NO_KERNEL) return code;
     return what == FORWARD ? forward(p, out, x, w) : what == INPUT ? input_grad(p, out, x, w) : weight_grad(p, out, x, w);
 }
 
