@@ -18,6 +18,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -160,13 +161,8 @@ def first_results(case: str, what: str, chosen: list[Side], pairs: int) -> list[
     for _ in range(pairs):
         for side in chosen:
             with tempfile.TemporaryDirectory() as folder:
-                caches = dict.fromkeys(
-                    ("DUOGRAPH_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "JAX_COMPILATION_CACHE_DIR"), folder
-                )
-                caches |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-                           "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}  # fmt: skip
                 for result in results:
-                    worker = start(side, **caches)
+                    worker = start(side, **caches(folder))
                     try:
                         note = worker.prepare_noting(case)[1]
                         entry = result["sides"].setdefault(side.name, {"seconds": []})
@@ -176,6 +172,58 @@ def first_results(case: str, what: str, chosen: list[Side], pairs: int) -> list[
                     finally:
                         worker.close()
     return [conclude(result, Row(case, what)) for result in results]
+
+
+def jobs(chosen: list[Side], pairs: int) -> list[dict]:
+    """Seconds of a whole process that trains on the digits, with an empty cache on disk and with a full one."""
+    from sklearn.datasets import load_digits
+
+    results = [{"case": f"digits-{kind}", "what": f"process: train on the digits, {kind}", "wanted": 1.0,
+                "sides": {}, "failed": {}} for kind in ("cold", "warm")]  # fmt: skip
+    images = (load_digits().images / 16).astype(np.float32)[:, None]
+    labels = load_digits().target.astype(np.int32)
+    with tempfile.TemporaryDirectory() as place:
+        file = str(Path(place) / "digits.npz")
+        cut = len(images) * 4 // 5
+        np.savez(file, train_x=images[:cut], train_y=labels[:cut], test_x=images[cut:], test_y=labels[cut:])
+        for _ in range(pairs):
+            for side in chosen:
+                with tempfile.TemporaryDirectory() as folder:
+                    for result in results:
+                        try:
+                            seconds, accuracy = job(side, file, caches(folder))
+                        except CaseFailed as error:
+                            result["failed"][side.name] = str(error)[:200]
+                            break
+                        entry = result["sides"].setdefault(side.name, {"seconds": []})
+                        entry["seconds"].append(seconds)
+                        entry["accuracy"] = accuracy
+    return [conclude(result, Row("digits", result["what"])) for result in results]
+
+
+def job(side: Side, file: str, more: dict[str, str]) -> tuple[float, float]:
+    own = dict(side.environment)
+    python = own.pop("PYTHON", sys.executable)
+    threads = {f"{library}_NUM_THREADS": str(THREADS) for library in ("OMP", "MKL", "OPENBLAS")}
+    command = [python, str(Path(__file__).parent / "workloads" / "job.py"), side.module, file]
+    begin = time.perf_counter()
+    done = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, **threads, **own, **more}, cwd=tempfile.gettempdir()
+    )
+    seconds = time.perf_counter() - begin
+    if done.returncode:
+        raise CaseFailed((done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1])
+    accuracy = float(done.stdout.split()[-1])
+    if accuracy < 0.9:
+        raise CaseFailed(f"learns nothing: {accuracy:.1%} of the digits held out are right")
+    return seconds, accuracy
+
+
+def caches(folder: str) -> dict[str, str]:
+    """What makes the frameworks keep what they compile there, however small it is."""
+    names = ("DUOGRAPH_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "JAX_COMPILATION_CACHE_DIR")
+    return {**dict.fromkeys(names, folder), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+            "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}  # fmt: skip
 
 
 def conclude(result: dict, row: Row) -> dict:
@@ -221,6 +269,8 @@ def lines(result: dict) -> list[str]:
                 text += f"  {entry[unit]:6.1f} {unit}"
         if "memory" in entry:
             text += f"  {entry['memory']['steps'] / 2**20:7.1f} MiB (at most {entry['memory']['all'] / 2**20:.1f})"
+        if "accuracy" in entry:
+            text += f"  {entry['accuracy']:.1%} right"
         if "first step" in entry:
             text += f"  first {duration(entry['first step'])}"
         out.append(text + ("   best peer" if name == best else ""))
@@ -287,6 +337,9 @@ def main() -> int:
             compiling = [s for s in chosen(Row(case, what).peers) if s.name not in ("duograph eager", "torch")]
             for result in first_results(case, what, compiling, pairs):
                 add(result)
+    if any(word in "digits" for word in words):
+        for result in jobs(chosen(ROWS[0].peers), min(options.pairs, 3)):
+            add(result)
     report["load at the end"] = os.getloadavg()[0]
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "whole.json").write_text(json.dumps(report, indent=1), encoding="utf-8")

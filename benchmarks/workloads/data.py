@@ -186,6 +186,28 @@ def lstm() -> tuple[Arrays, np.ndarray, np.ndarray]:
     return w.arrays, _floats(51, 64, 32, 256), _ints(52, 10, 32)
 
 
+DIGITS_BATCH = 32
+DIGITS_EPOCHS = 12
+
+
+def digits_weights() -> Arrays:
+    w = Weights(70)
+    w.conv("conv1", 1, 16, 3, bias=True)
+    w.conv("conv2", 16, 32, 3, bias=True)
+    w.dense("fc1", 512, 64)
+    w.dense("fc2", 64, 10)
+    return w.arrays
+
+
+def digits_batches(count: int) -> Iterator[np.ndarray]:
+    """Row numbers of every batch of the job, shuffled anew for each epoch."""
+    shuffle = np.random.default_rng(71)
+    for _ in range(DIGITS_EPOCHS):
+        order = shuffle.permutation(count)
+        for begin in range(0, count - DIGITS_BATCH + 1, DIGITS_BATCH):
+            yield order[begin : begin + DIGITS_BATCH]
+
+
 # For the growth of cost.
 DEPTHS = (1, 2, 4, 8, 16, 32, 64)
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)

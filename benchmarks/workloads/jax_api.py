@@ -309,6 +309,36 @@ def newton_root():
     return _function(f, data.definite())
 
 
+def _digits_network(p, x):
+    x = jax.nn.relu(_conv(x, p["conv1.weight"], padding=1) + p["conv1.bias"])
+    x = _max_pool(jax.nn.relu(_conv(x, p["conv2.weight"], padding=1) + p["conv2.bias"]), 2, 2)
+    x = x.transpose(0, 3, 1, 2).reshape(x.shape[0], -1)
+    return _dense(p, "fc2", jax.nn.relu(_dense(p, "fc1", x)))
+
+
+def digits(train_x, train_y, test_x, test_y):
+    """The job: the accuracy on digits held out."""
+    train_x, test_x = (np.ascontiguousarray(x.transpose(0, 2, 3, 1)) for x in (train_x, test_x))
+    parameters = _ours(data.digits_weights())
+    init, update = _adam(1e-3)
+    moments = init(parameters)
+
+    def loss_fn(parameters, x, y):
+        log_p = jax.nn.log_softmax(_digits_network(parameters, x))
+        return -jnp.take_along_axis(log_p, y[:, None], -1).mean()
+
+    @partial(jax.jit, donate_argnums=(0, 1))
+    def step(parameters, moments, x, y):
+        loss, grads = jax.value_and_grad(loss_fn)(parameters, x, y)
+        return *update(parameters, grads, moments), loss
+
+    for rows in data.digits_batches(len(train_x)):
+        parameters, moments, loss = step(parameters, moments, train_x[rows], train_y[rows])
+        float(loss)
+    logits = jax.jit(_digits_network)(parameters, test_x)
+    return float((np.asarray(logits).argmax(1) == test_y).mean())
+
+
 CASES = {
     f.__name__: f
     for f in (

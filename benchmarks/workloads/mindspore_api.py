@@ -462,6 +462,42 @@ def encoder():
     return _inference(Encoder(**data.ENCODER), data.encoder())
 
 
+class DigitsNet(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 16, 3, has_bias=True)
+        self.conv2 = nn.Conv2d(16, 32, 3, has_bias=True)
+        self.pool = nn.MaxPool2d(2, 2)
+        self.fc1 = nn.Dense(512, 64)
+        self.fc2 = nn.Dense(64, 10)
+
+    def construct(self, x):
+        x = self.pool(ops.relu(self.conv2(ops.relu(self.conv1(x)))))
+        return self.fc2(ops.relu(self.fc1(x.reshape(x.shape[0], -1))))
+
+
+def digits(train_x, train_y, test_x, test_y):
+    """The job: the accuracy on digits held out."""
+    net = DigitsNet()
+    _load(net, data.digits_weights())
+    optimizer = _adam(net.trainable_params())
+
+    def loss(x, y):
+        return ops.cross_entropy(net(x), y)
+
+    forward = ms.value_and_grad(loss, None, optimizer.parameters)
+
+    def step(x, y):
+        value, grads = forward(x, y)
+        optimizer(grads)
+        return value
+
+    step = _compiled(step)
+    for rows in data.digits_batches(len(train_x)):
+        float(step(ms.Tensor(train_x[rows]), ms.Tensor(train_y[rows])).asnumpy())
+    return float((net(ms.Tensor(test_x)).asnumpy().argmax(1) == test_y).mean())
+
+
 CASES = {
     f.__name__: f
     for f in (

@@ -402,6 +402,36 @@ def encoder():
     return _inference("encoder")
 
 
+class DigitsNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 16, 3, padding=1)
+        self.conv2 = nn.Conv2d(16, 32, 3, padding=1)
+        self.fc1 = nn.Linear(512, 64)
+        self.fc2 = nn.Linear(64, 10)
+
+    def forward(self, x):
+        x = F.max_pool2d(F.relu(self.conv2(F.relu(self.conv1(x)))), 2)
+        return self.fc2(F.relu(self.fc1(x.flatten(1))))
+
+
+def digits(train_x, train_y, test_x, test_y):
+    """The job: the accuracy on digits held out."""
+    net = DigitsNet()
+    net.load_state_dict({k: torch.from_numpy(v) for k, v in data.digits_weights().items()})
+    train_x, train_y = torch.from_numpy(train_x), torch.from_numpy(train_y).long()
+    optimizer = _adam(net.parameters())
+    forward = _compiled(lambda x, y: F.cross_entropy(net(x), y))
+    for rows in data.digits_batches(len(train_x)):
+        optimizer.zero_grad()
+        loss = forward(train_x[rows], train_y[rows])
+        loss.backward()
+        optimizer.step()
+        loss.item()
+    with torch.inference_mode():
+        return float((net(torch.from_numpy(test_x)).argmax(1).numpy() == test_y).mean())
+
+
 CASES = {
     f.__name__: f
     for f in (
