@@ -33,7 +33,7 @@ def compile_regions(graphs):
     sources = []
     for keys in files:
         text = "\n".join(printed[k][1].text for k in keys)
-        sources.append(C.prelude_for(text) + "\n" + text)
+        sources.append(toolchain.Source(text, C.prelude_for, C.version()))
     for keys, library in zip(files, toolchain.build_all(sources), strict=True):
         if isinstance(library, toolchain.BuildFailure):
             _say(library.reason)

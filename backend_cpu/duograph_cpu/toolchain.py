@@ -344,8 +344,25 @@ def _unlink(path):
 _built = {}
 
 
+class Source(NamedTuple):
+    """C whose first part is made only when it has to be compiled.
+
+    Attributes:
+        text: the functions.
+        prelude: gives what they need to stand before them.
+        version: changes when `prelude` would give something else for the same text.
+    """
+
+    text: str
+    prelude: object
+    version: str
+
+    def __str__(self):
+        return self.prelude(self.text) + "\n" + self.text
+
+
 def build(source):
-    """The library compiled from this source, of the disk cache if it is there; or a `BuildFailure`."""
+    """The library compiled from this text or `Source`, of the disk cache if it is there; or a `BuildFailure`."""
     found = compiler()
     if isinstance(found, BuildFailure):
         return found
@@ -369,7 +386,8 @@ COMMENT = r"""/\*.*?\*/|//[^\n]*|("(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')"""
 def _key(found, source, flags):
     """What a library depends on. Comments name lines of the user's program, which move with every edit above them."""
     command = _command(found, flags, "")
-    text = re.sub(COMMENT, lambda match: match[1] or " ", source, flags=re.DOTALL)
+    text = source if isinstance(source, str) else f"{source.version}\n{source.text}"
+    text = re.sub(COMMENT, lambda match: match[1] or " ", text, flags=re.DOTALL)
     return disk_cache.key_of("library", FORMAT, found.identity, found.version, *command, text)
 
 
@@ -445,7 +463,7 @@ def _library(found, source):
     flags = found.flags  # another thread may find out that these are too many
     out = disk_cache.scratch(".so")
     try:
-        _run(_command(found, flags, out), source)
+        _run(_command(found, flags, out), str(source))
         _check(found, out)
         # opened before it is stored: an entry may be evicted, and what cannot be opened is not stored
         handle = lib.dg_open(os.fsencode(out))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import pathlib
 from collections.abc import Sequence
 
@@ -24,7 +25,6 @@ from ...dtype import (
     uint32,
     uint64,
 )  # fmt: skip
-from .pruning import pruned
 
 __all__ = ["C", "Dialect", "HEADERS", "SUFFIX"]
 
@@ -39,6 +39,16 @@ SUFFIX: dict[DType, str] = {
 
 # Shared by every dialect, in this order, after its own prelude.
 HEADERS = ("floating.h", "integer.h", "complex.h")
+
+
+@functools.cache
+def _digest(prelude_file: str) -> str:
+    texts = [(_HERE / name).read_bytes() for name in (prelude_file, *HEADERS)]
+    try:
+        from _blake2 import blake2b  # hashlib's import takes longer than a warm start may
+    except ImportError:
+        from hashlib import blake2b
+    return blake2b(b"\0".join(texts), digest_size=16).hexdigest()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,8 +78,14 @@ class Dialect:
         """The text that stands before printed functions."""
         return "\n".join((_HERE / name).read_text() for name in (self.prelude_file, *HEADERS))
 
+    def version(self) -> str:
+        """Changes with every change of the prelude."""
+        return _digest(self.prelude_file)
+
     def prelude_for(self, text: str) -> str:
         """The part of the prelude that a text without complex numbers uses."""
+        from .pruning import pruned  # only who compiles needs it
+
         headers = "\n".join((_HERE / name).read_text() for name in HEADERS if name != "complex.h")
         return (_HERE / self.prelude_file).read_text() + pruned(headers, text)
 
