@@ -50,7 +50,7 @@ lint: setup
 	$(BIN)/mypy
 
 unit: setup
-	$(BIN)/pytest tests backend_cpu/tests
+	$(BIN)/pytest $(SIDE_BY_SIDE) tests backend_cpu/tests
 
 full-%: setup
 	@mkdir -p build
