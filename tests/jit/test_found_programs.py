@@ -512,6 +512,16 @@ CHOSEN = {
 
         return helper(x) + x
     """,
+    "by a recursion": """
+        def helper(a):
+            if a.sum() > 10:
+                return helper(a * 0.5)
+            return a
+
+        v = helper(x)
+        x[0] = 9
+        return v + x
+    """,
     "and the other one is written": """
         v = x * 1
         w = v

@@ -123,7 +123,7 @@ def test_parity(session):
     I05: Compare eager with compiled on the same device. `--fuzz N` runs N programs, `--fuzz-seed` others. The smallest
     program that fails is printed.
     """
-    count = session.fuzz or (6 if session.quick else 60)
+    count = session.fuzz or (6 if session.quick else 120)
 
     @seed(session.fuzz_seed)
     @settings(

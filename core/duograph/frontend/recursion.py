@@ -14,12 +14,13 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from ..autodiff.transforms import mapped
+from ..autodiff.transforms import mapped, tensors_of
 from ..errors import UnsupportedSyntaxError
 from ..ir.builder import GraphTensor
 from ..ir.control import call as call_op
 from ..ir.graph import NamedGraph
 from ..ir.values import HostValue, kind_of
+from .aliases import note_one_of
 from .branches import Exports, Join, fill_in
 from .builder import StagedBuilder
 from .frames import Function
@@ -215,7 +216,23 @@ def named_call(
         )
     operands = [*map(parent.bring, _leaves(args, kwargs)), *(parent.tensor(i) for i in outer)]
     found = parent.append(call_op, tuple(operands), {"target": record.target})
+    graph = record.target.graph
+    if any(_passed_on(graph, i) for i in graph.outputs):
+        for x in found:
+            given = [a for a in tensors_of((args, kwargs)) if a._type.plain is x._type.plain]
+            note_one_of(t, x, given)
     return fill_in(record.shape, found)
+
+
+def _passed_on(graph: Any, i: int) -> bool:
+    """Whether a value of a graph may be one of its parameters."""
+    if i < graph.n_params:
+        return True
+    node = next(n for n in graph.nodes if i in n.results)
+    if node.op.name == "switch":
+        k = node.results.index(i)
+        return any(_passed_on(b, b.outputs[k]) for b in node.attributes["branches"])
+    return node.op.name == "call" and any(_passed_on(graph, o) for o in node.operands)
 
 
 def _own(child: StagedBuilder, x: Any) -> Any:
