@@ -438,7 +438,11 @@ def test_an_interrupt_stops_the_compiler(tmp_path):
         f'#!/bin/sh\ncase "$*" in *--version*) exit 0;; esac\necho $$ > "{tmp_path}/pid"; sleep 1000\n'
     )
     path.chmod(0o755)
-    code = "from duograph_cpu import toolchain; toolchain.build('')"
+    # a shell lets what it starts in the background ignore interrupts
+    code = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from duograph_cpu import toolchain; toolchain.build('')"
+    )
     process = subprocess.Popen(
         [sys.executable, "-c", code], env={**os.environ, "CC": str(path)}, stderr=subprocess.PIPE
     )

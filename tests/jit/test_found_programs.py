@@ -548,3 +548,38 @@ def test_a_write_to_a_chosen_tensor_is_refused(name, load, warned):
     assert [t.asnumpy().tolist() for t in two] == [t.asnumpy().tolist() for t in one]
     assert got["net"].last.asnumpy().tolist() == want["net"].last.asnumpy().tolist()
     assert compiled.cache_info().fallbacks == 1 and "to one of several Tensors" in str(warned[0].message)
+
+
+def test_new_objects_that_nobody_reads_after_a_branch(load):
+    """An object made anew on each side needs no join as long as nobody reads the name afterwards."""
+    import duograph as ms
+
+    names = {"Tensor": ms.Tensor}
+    source = """
+    class Box:
+        def __init__(self):
+            self.value = 1
+
+    def f(x):
+        for i in range(2):
+            if x.sum() > i:
+                box = Box()
+                if x.sum() > 5:
+                    return x * box.value
+            else:
+                box = Box()
+        return x * 2
+
+    def g(x):
+        if x.sum() > 0:
+            box = Box()
+        else:
+            box = Box()
+        return x * box.value
+    """
+    space = load(source, **names)
+    for scale in (1, 3, -1):
+        x = ms.Tensor([1.0, 1.0, 1.0]) * scale
+        assert ms.jit(space["f"], fullgraph=True)(x).asnumpy().tolist() == space["f"](x).asnumpy().tolist()
+    with pytest.raises(ms.errors.JoinError, match="variable 'box' is a Box"):
+        ms.jit(space["g"], fullgraph=True)(x)

@@ -20,7 +20,7 @@ from .diagnostics import join_error
 from .frames import same_function
 from .host import constant_call
 from .trace import MISSING, Trace
-from .values import NOTHING, Choice, Flow, Maybe, Undefined
+from .values import NOTHING, Choice, Flow, Maybe, Undefined, Unjoined
 
 __all__ = ["select", "truth", "negated", "as_flag", "Exports", "describe", "side", "filler"]
 
@@ -485,7 +485,13 @@ def select(
             k = away.index(False)
             made = join.left(location, values[k], k)
         else:
-            made = join.value(values[0], values[1], label)
+            try:
+                made = join.value(values[0], values[1], label)
+            except JoinError as error:
+                local = location[0] == "item" and location[1] is own
+                if not local or not _made_alike(t, values[0], values[1]):
+                    raise
+                made = Unjoined(label, error)
         written.append((location, made))
     found = _append(t, cond, builders, join.exports.columns)
     for index, of in join.exports.of.items():
@@ -493,6 +499,11 @@ def select(
     for location, made in written:
         t.put(location, fill_in(made, found))
     return fill_in(template, found)
+
+
+def _made_alike(t: Trace, a: Any, b: Any) -> bool:
+    """Whether both are objects of one class of the user's that the function itself made."""
+    return type(a) is type(b) and id(a) in t.own and id(b) in t.own and hasattr(a, "__dict__")
 
 
 def _reached(run: Callable[[], Any]) -> Any:

@@ -13,7 +13,7 @@ from .external import taken
 from .host import depends_on_graph, note_effect
 from .source import Source
 from .trace import MISSING, Local, Restart, Trace
-from .values import Maybe, Undefined
+from .values import Maybe, Undefined, Unjoined
 
 __all__ = ["Frame", "Function", "same_function", "load", "store", "remove"]
 
@@ -133,7 +133,7 @@ def load(t: Trace, frame: Frame, name: str) -> Any:
     while found is not None:
         if name in found.locals:
             value = found.vars.get(name, MISSING)
-            if value.__class__ in (Undefined, Maybe) or value is MISSING:
+            if value.__class__ in (Undefined, Maybe, Unjoined) or value is MISSING:
                 return _unbound(t, found, name, value)
             return value
         if name in found.source.globals:
@@ -160,6 +160,8 @@ def _unbound(t: Trace, frame: Frame, name: str, value: Any) -> Any:
         note_effect(t, check, (value.bound,), "check_bound")
         t.set_item(frame.vars, name, value.value)
         return value.value
+    if isinstance(value, Unjoined):
+        raise value.error
     if isinstance(value, Undefined):
         raise UnboundLocalError(
             f"local variable '{name}' referenced before assignment: it is not bound in the {value.where!r} branch "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-__all__ = ["Flow", "NORMAL", "NOTHING", "Undefined", "Maybe", "Choice"]
+__all__ = ["Flow", "NORMAL", "NOTHING", "Undefined", "Unjoined", "Maybe", "Choice"]
 
 
 @dataclasses.dataclass(eq=False)
@@ -55,6 +55,14 @@ class Undefined:
 
     def __repr__(self) -> str:
         return f"Undefined({self.name})"
+
+
+class Unjoined(Undefined):
+    """A name that means another new object after each of two branches: reading it is an error, leaving it is none."""
+
+    def __init__(self, name: str, error: Exception) -> None:
+        super().__init__(name, "")
+        self.error = error
 
 
 @dataclasses.dataclass(eq=False)
