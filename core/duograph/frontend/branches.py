@@ -488,7 +488,7 @@ def select(
             try:
                 made = join.value(values[0], values[1], label)
             except JoinError as error:
-                local = location[0] == "item" and location[1] is own
+                local = location[0] == "item" and any(location[1] is f.vars for f in t.frames)
                 if not local or not _made_alike(t, values[0], values[1]):
                     raise
                 made = Unjoined(label, error)
@@ -503,6 +503,7 @@ def select(
 
 def _made_alike(t: Trace, a: Any, b: Any) -> bool:
     """Whether both are objects of one class of the user's that the function itself made."""
+    a, b = (x.value if isinstance(x, Maybe) else x for x in (a, b))
     return type(a) is type(b) and id(a) in t.own and id(b) in t.own and hasattr(a, "__dict__")
 
 
