@@ -20,9 +20,11 @@ from ..errors import (
     ArgumentError,
     ArgumentValueError,
     DeviceError,
+    DuographError,
     RefusedError,
     UnsupportedSyntaxError,
 )
+from ..frontend.diagnostics import forget_own_frames, is_located
 from ..ir.values import NeedsValue
 from ..nn.cell import Cell
 from ..op import generation, staged_builder, staging
@@ -141,7 +143,12 @@ class JitFunction:
                         return made
             except (AttributeError, KeyError, TypeError):
                 pass
-        return self._call(args, kwargs)
+        try:
+            return self._call(args, kwargs)
+        except (DuographError, NameError) as error:
+            if is_located(error):
+                forget_own_frames(error)
+            raise
 
     def _staged_call(self, t: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Called while another function is compiled: this one becomes part of that graph."""

@@ -30,7 +30,7 @@ from ..types import TensorType
 
 __all__ = [
     "Span", "located", "is_located", "place_text", "unsupported", "join_error", "add_lines", "code_end", "is_internal",
-    "IN_BRANCHES", "AROUND_A_TURN",
+    "forget_own_frames",     "IN_BRANCHES", "AROUND_A_TURN",
 ]  # fmt: skip
 
 MAX_LINES = 15  # of a whole message
@@ -105,14 +105,14 @@ def located(error: E, spans: Sequence[Span]) -> E:
         error.args = ("\n".join([*lines, *place, *tail]), *error.args[1:])
     else:
         _note(error, "\n".join([*place, *tail]))
-    if isinstance(error, DuographError) and not isinstance(error, GraphError):
-        _forget_own_frames(error)
+    if isinstance(error, (DuographError, NameError)) and not isinstance(error, GraphError):
+        forget_own_frames(error)
     with contextlib.suppress(Exception):  # a class of the user's that refuses attributes
         setattr(error, _MARK, True)
     return error
 
 
-def _forget_own_frames(error: DuographError) -> None:
+def forget_own_frames(error: BaseException) -> None:
     """Leave duograph's own frames out of the traceback of an error that explains itself; GLOG_v=0 keeps them."""
     from ..log import logger  # the public surface stands above the front end
 
