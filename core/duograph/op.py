@@ -162,6 +162,7 @@ class Op:
         is_composite: True when the defining function has a body made of ops.
         differentiable: False when no operand ever has a gradient (comparisons, argmax).
         host: True when the size of the result depends on values; runs on the host.
+        alias: True when the result is the operand's handle, perhaps of another shape; no backend is asked.
         graph_only: True for what only graphs have (control flow, host values): no name in `ops`, no backend.
     """
 
@@ -182,6 +183,7 @@ class Op:
         differentiable: bool = True,
         host: bool = False,
         elementwise: bool = False,
+        alias: bool = False,
         graph_only: bool = False,
     ) -> None:
         self.name = name
@@ -203,6 +205,7 @@ class Op:
         self.differentiable = differentiable
         self.host = host
         self.elementwise = elementwise
+        self.alias = alias
         self.graph_only = graph_only
         self.is_composite = composite
         self.body: Callable[..., Any] | None = function if composite else None

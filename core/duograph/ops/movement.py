@@ -52,7 +52,7 @@ def flat_positions(
     return out
 
 
-@op(name="reshape", composite=False)
+@op(name="reshape", composite=False, alias=True)
 def reshape_to(input: Tensor, shape: Sequence[int]):
     """Primitive: the same elements under another shape of the same size. Shares the buffer."""
 
@@ -132,7 +132,7 @@ def resolve_shape(have: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...]
     return tuple([total // rest if n == -1 else n for n in wanted])
 
 
-@op(name="identity", primitive="Identity", composite=False)
+@op(name="identity", primitive="Identity", composite=False, alias=True)
 def identity(x: Tensor):
     """A tensor of the same value (`mindspore.ops.identity`).
 
@@ -158,7 +158,7 @@ def _(x, out, dout):
     return (dout,)
 
 
-@op(name="stop_gradient", primitive="StopGradient", composite=False, differentiable=False)
+@op(name="stop_gradient", primitive="StopGradient", composite=False, alias=True, differentiable=False)
 def stop_gradient(value: Tensor):
     """The same value, through which no gradient flows (`mindspore.ops.stop_gradient`).
 

@@ -21,7 +21,7 @@ import heapq
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..backend.codegen.regions import REDUCTIONS, VIEWS, is_elementwise, per_row, row_length
+from ..backend.codegen.regions import REDUCTIONS, is_elementwise, is_view, per_row, row_length
 from ..ir.control import region
 from ..ir.graph import Graph, GraphNode, live_nodes
 from ..types import TensorType
@@ -39,8 +39,6 @@ MAX_ROW = 65536
 MIN_ROW = 8
 FEW_ROWS = 64
 SMALL = 32768
-# Ops whose result is their operand's bytes.
-_ALIASES = frozenset({"reshape", "identity", "stop_gradient"})
 
 
 @dataclasses.dataclass(eq=False)
@@ -122,7 +120,7 @@ class _Fusion:
         type_ = self.types[node.results[0]] if node.single else None
         if not isinstance(type_, TensorType) or type_.size == 0:
             return None
-        if type_.dtype.is_complex if name in VIEWS else not is_elementwise(node, self.types):
+        if type_.dtype.is_complex if is_view(node.op) else not is_elementwise(node, self.types):
             return None
         return type_.size, 0
 
@@ -226,7 +224,7 @@ class _Fusion:
                     used_outside.add(i)
         for at in range(len(nodes) - 1, -1, -1):
             node = nodes[at]
-            if at in owner and node.op.name in _ALIASES and node.results[0] in used_outside:
+            if at in owner and node.op.alias and node.results[0] in used_outside:
                 # the same bytes under another shape: no result of the region, but a name for one
                 used_outside.discard(node.results[0])
                 used_outside.add(node.operands[0] or 0)
@@ -249,7 +247,7 @@ class _Fusion:
 
     def pays(self, g: _Region) -> bool:
         """Whether a kernel of its own is better than those that are there: it saves at least one of them."""
-        work = [at for at in g.nodes if self.graph.nodes[at].op.name not in VIEWS]
+        work = [at for at in g.nodes if not is_view(self.graph.nodes[at].op)]
         return len(work) >= LEAST
 
     def body(self, g: _Region, used_outside: set[int]) -> GraphNode:

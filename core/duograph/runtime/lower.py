@@ -24,10 +24,8 @@ from ..types import Device, TensorType
 from .control import control_call, may_raise, placed
 from .executor import Step, link
 
-__all__ = ["lower", "host_call", "fallback_counts"]
+__all__ = ["body_of", "lower", "host_call", "fallback_counts"]
 
-# Ops that share their operand's handle; no backend is asked for them.
-ALIASES = {"reshape", "identity", "stop_gradient"}
 # A constant of at most this many elements is made once, when the graph is prepared.
 CONSTANT_LIMIT = 1024
 
@@ -71,7 +69,7 @@ class _Lowering:
     ) -> list[int]:
         op = node.op
         operands = [-1 if i is None else env[i] for i in node.operands]
-        if op.name in ALIASES:
+        if op.alias:
             return [operands[0]]
         kinds: Sequence[Any] = graph.types
         types = tuple([None if i is None else kinds[i] for i in node.operands])
@@ -104,7 +102,7 @@ class _Lowering:
             return slots
         call = kernel(self.backend, op, types, node.attributes, self.device)
         if call is None and (op.body is not None or op.decompose_rule is not None):
-            inner = _body(op, types, node.attributes)
+            inner = body_of(op, types, node.attributes)
             found = tuple(inner.types[i] for i in inner.outputs)
             # a handle of another size than its type says would be read past its end
             assert found == results, f"{op.name}: its body gives {found}, its infer rule {results}"
@@ -169,7 +167,7 @@ def lower_closed(
     )
 
 
-def _body(op: Op, types: tuple[TensorType | None, ...], attributes: Mapping[str, Any]) -> Graph:
+def body_of(op: Op, types: tuple[TensorType | None, ...], attributes: Mapping[str, Any]) -> Graph:
     """What an op is made of, after the passes."""
     graph = expand(op, types, attributes)
     # with debug=True the verifier has looked at it

@@ -11,16 +11,15 @@ from typing import Any
 
 from .. import passes
 from ..backend import registry
-from ..backend.codegen.regions import REDUCTIONS, VIEWS, is_elementwise
+from ..backend.codegen.regions import REDUCTIONS, is_elementwise, is_view
 from ..backend.protocol import Backend
-from ..ir.builder import expand
 from ..ir.graph import Graph, GraphNode
 from ..passes.fusion import fuse
 from ..passes.pieces import join_pieces
 from ..passes.products import fold_transposes, join_products
 from ..passes.subgraphs import HOLDERS, Done, mapped
 from ..types import Device
-from .lower import kernel
+from .lower import body_of, kernel
 
 __all__ = ["compiled_regions"]
 
@@ -121,7 +120,7 @@ class _Expansion:
                 node = dataclasses.replace(node, attributes=attributes)
             elif not self.stays(node, operands, number, types):
                 kinds = tuple([None if i is None else types[i] for i in operands])
-                body = passes.run(expand(node.op, kinds, node.attributes))
+                body = body_of(node.op, kinds, node.attributes)
                 inner: dict[Any, Any] = dict(enumerate(i for i in operands if i is not None))
                 spanned = [dataclasses.replace(n, span=node.span) for n in body.nodes]
                 for i, t in enumerate(body.types):
@@ -142,7 +141,7 @@ class _Expansion:
         op = node.op
         if op.body is None and op.decompose_rule is None:
             return True
-        if op.name in REDUCTIONS or op.name in VIEWS or op.graph_only:
+        if op.name in REDUCTIONS or is_view(op) or op.graph_only:
             return True
         kinds = tuple([None if i is None else types[i] for i in operands])
         if op.scalar_rule is not None and node.single:

@@ -29,13 +29,12 @@ if TYPE_CHECKING:
     from ...ir.graph import Graph, GraphNode
 
 __all__ = [
-    "REDUCTIONS", "VIEWS", "Access", "Computed", "Reduction", "RegionPlan", "expression_of", "per_row",
+    "REDUCTIONS", "Access", "Computed", "Reduction", "RegionPlan", "expression_of", "is_view", "per_row",
     "plan_region", "row_length", "steps_of",
 ]  # fmt: skip
 
-# The reductions that a row loop can hold, and ops that change no element of their operand.
+# The reductions that a row loop can hold.
 REDUCTIONS = {"reduce_sum": "+", "reduce_max": "max"}
-VIEWS = frozenset({"reshape", "broadcast_to", "identity", "stop_gradient"})
 
 
 class NotPrintable(Exception):
@@ -193,6 +192,11 @@ def expression_of(
     return s.cast(op.scalar_rule(s, *operands, **values), result)
 
 
+def is_view(op: Op) -> bool:
+    """Whether the op changes no element of its operand."""
+    return op.alias or op.name == "broadcast_to"
+
+
 def is_elementwise(node: GraphNode, types: Sequence[Any]) -> bool:
     """Whether the op's `scalar` slot says all of what the node computes."""
     op = node.op
@@ -273,7 +277,7 @@ class _Planner:
             read = [self.read(i, shape, row) for i in operands]
             uses = tuple(dict.fromkeys(u for _, u in read if u is not None))
             exprs = [e for e, _ in read]
-            if op.name in VIEWS:
+            if is_view(op):
                 expression = exprs[0]
             else:
                 expression = expression_of(op, exprs, attributes, type_.dtype)
