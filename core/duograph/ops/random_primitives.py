@@ -10,7 +10,7 @@ from .. import random_state
 from ..dtype import as_dtype, bool_, float32, int32
 from ..errors import ArgumentError, ArgumentValueError
 from ..tensor import Tensor
-from . import random
+from . import distributions, dropouts, random
 from .creation import cast_to
 from .primitive import Primitive
 from .table import P
@@ -31,7 +31,7 @@ class Dropout(Primitive):
         [1. 2.]
     """
 
-    op = random.dropout_mask_by
+    op = dropouts.dropout_mask_by
 
     def __init__(self, keep_prob: float = 0.5, Seed0: int = 0, Seed1: int = 0) -> None:
         super().__init__()
@@ -44,7 +44,8 @@ class Dropout(Primitive):
 
     def __call__(self, x: Any) -> Any:
         """(result, mask)."""
-        return random.dropout_mask_by(x, random.take_state(_seed(self.seed0, self.seed1), like=x), 1.0 - self.keep_prob)
+        state = random.take_state(_seed(self.seed0, self.seed1), like=x)
+        return dropouts.dropout_mask_by(x, state, 1.0 - self.keep_prob)
 
 
 def _seed(seed: int, seed2: int = 0) -> int | None:
@@ -62,7 +63,7 @@ class _ChannelDropout(Primitive):
     def __call__(self, x: Any) -> Any:
         """(result, bool mask)."""
         shape = (*x.shape[:2], *[1] * (x.ndim - 2))
-        kept = random.dropout_by(P.fill(shape, 1.0, float32), random.take_state(), 1.0 - self.keep_prob, shape)
+        kept = dropouts.dropout_by(P.fill(shape, 1.0, float32), random.take_state(), 1.0 - self.keep_prob, shape)
         return x * cast_to(kept, x.dtype), P.broadcast_to(cast_to(kept, bool_), x.shape)
 
 
@@ -116,7 +117,7 @@ class StandardLaplace(_Seeded):
 
     def __call__(self, shape: Any) -> Any:
         """The numbers."""
-        return random.standard_laplace(shape, self.own_seed)
+        return distributions.standard_laplace(shape, self.own_seed)
 
 
 class Gamma(_Seeded):
@@ -124,7 +125,7 @@ class Gamma(_Seeded):
 
     def __call__(self, shape: Any, alpha: Any, beta: Any) -> Any:
         """The numbers."""
-        return random.gamma(shape, alpha, beta, self.own_seed)
+        return distributions.gamma(shape, alpha, beta, self.own_seed)
 
 
 class Poisson(_Seeded):
@@ -132,7 +133,7 @@ class Poisson(_Seeded):
 
     def __call__(self, shape: Any, mean: Any) -> Any:
         """The numbers."""
-        return random.random_poisson(shape, mean, self.own_seed, int32)
+        return distributions.random_poisson(shape, mean, self.own_seed, int32)
 
 
 class Bernoulli(Primitive):

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..dtype import as_dtype, bool_, int32
 from ..errors import ArgumentError
-from . import reduction, scan
+from . import extremes, reduction, scan
 from .axes import axes_of, axis_of
 from .creation import cast_to
 from .primitive import Primitive
@@ -119,7 +119,7 @@ class ArgMaxWithValue(Primitive):
 
     def __call__(self, x: Any) -> Any:
         """(index, value)."""
-        value, index = reduction.max(x, self.axis, self.keep_dims)
+        value, index = extremes.max(x, self.axis, self.keep_dims)
         return index, value
 
 
@@ -135,7 +135,7 @@ class ArgMinWithValue(Primitive):
 
     def __call__(self, x: Any) -> Any:
         """(index, value)."""
-        value, index = reduction.min(x, self.axis, self.keep_dims)
+        value, index = extremes.min(x, self.axis, self.keep_dims)
         return index, value
 
 
@@ -151,7 +151,7 @@ class Argmax(Primitive):
 
     def __call__(self, x: Any) -> Any:
         """The indices."""
-        return cast_to(reduction.argmax(x, self.axis), self.output_type)
+        return cast_to(extremes.argmax(x, self.axis), self.output_type)
 
 
 class Argmin(Primitive):
@@ -166,7 +166,7 @@ class Argmin(Primitive):
 
     def __call__(self, x: Any) -> Any:
         """The indices."""
-        return cast_to(reduction.argmin(x, self.axis), self.output_type)
+        return cast_to(extremes.argmin(x, self.axis), self.output_type)
 
 
 class _Scan(Primitive):
