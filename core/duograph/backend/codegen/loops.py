@@ -354,7 +354,7 @@ class _Rows(_Writer):
         element = Expr("input", compute_dtype(source.dtype), (), v.source)
         _, text = print_expression(self.dialect, s.cast(element, acc))
         if v.kind == "+":
-            self.line(f"{v.name} += {text};{_place(v.node)}")
+            self.line(self.dialect.accumulate(v.name, text) + _place(v.node))
             return
         self.line(f"{v.name} = {text} > {v.name} ? {text} : {v.name};{_place(v.node)}")
         if acc.is_floating:
