@@ -57,6 +57,26 @@ DG_FN f64 dg_fma_f64(f64 a, f64 b, f64 c) { return a * b + c; }
 #endif
 #endif
 
+/* sixteen values side by side, for matrix products on processors */
+#define DG_SIXTEEN(T, V, FMA)                                                                                \
+    typedef V T##x16;                                                                                        \
+    DG_FN V dg_load_##T##x16(const __global T *p) { return vload16(0, p); }                                  \
+    DG_FN V dg_fma_##T##x16(V a, V b, V c) { return FMA; }
+#ifdef FP_FAST_FMAF
+DG_SIXTEEN(f32, float16, fma(a, b, c))
+#else
+DG_SIXTEEN(f32, float16, a * b + c)
+#endif
+DG_SIXTEEN(u32, uint16, a * b + c)
+DG_SIXTEEN(u64, ulong16, a * b + c)
+#if defined(cl_khr_fp64) || defined(__opencl_c_fp64)
+#ifdef FP_FAST_FMA
+DG_SIXTEEN(f64, double16, fma(a, b, c))
+#else
+DG_SIXTEEN(f64, double16, a * b + c)
+#endif
+#endif
+
 #define DG_SQRT_F32 sqrt
 #define DG_SQRT_F64 sqrt
 /* the built-in function of that name, for float32 (rounding, fmod) and for float64 */

@@ -14,7 +14,7 @@ from .strides import dense, merged, split_at
 from .table import kernel
 from .writing import Kernel, ceil_div, element, stretch
 
-__all__ = ["copy_launch"]
+__all__ = ["WORDS", "copy_launch", "each_launch", "fill_launch"]
 
 # How elements of so many bytes are moved, and how many words one takes.
 WORDS: dict[int, tuple[DType, int]] = {
@@ -147,10 +147,11 @@ def pad_constant(
     offset = sum(at * s for at, s in zip(low, steps))
     inner = (1, steps, offset, out.size)
     copy = copy_launch(device, x.dtype, x.shape, (0, dense(x.shape), 0, x.size), inner)
-    return Plan((_fill(device, out, value, 1), copy))
+    return Plan((fill_launch(device, out, value, 1), copy))
 
 
-def _fill(device: GridDevice, out: TensorType, value: Any, place: int) -> Launch:
+def fill_launch(device: GridDevice, out: TensorType, value: Any, place: int) -> Launch:
+    """The launch that sets all elements to a value."""
     word, words = WORDS[out.dtype.itemsize]
     bits = np.array(value).astype(out.dtype.np).reshape(1).view(word.np)
     n = out.size * words
@@ -160,10 +161,10 @@ def _fill(device: GridDevice, out: TensorType, value: Any, place: int) -> Launch
     for part in range(words):
         k.number(f"value{part}", int(bits[part]), word)
     chosen = "value0" if words == 1 else "i & 1 ? value1 : value0"
-    return _each(device, k, n, f"out[i] = {chosen};")
+    return each_launch(device, k, n, f"out[i] = {chosen};")
 
 
-def _each(device: GridDevice, k: Kernel, n: int, text: str) -> Launch:
+def each_launch(device: GridDevice, k: Kernel, n: int, text: str) -> Launch:
     """The launch of a statement for each i below n."""
     grain = stretch(device, n)
     if device.serial:
@@ -177,7 +178,7 @@ def _each(device: GridDevice, k: Kernel, n: int, text: str) -> Launch:
 @kernel("fill")
 def fill(device: GridDevice, types: Any, results: Any, *, shape: Any, value: Any, dtype: Any) -> Plan:
     """All elements the same."""
-    return Plan((_fill(device, results[0], value, 0),))
+    return Plan((fill_launch(device, results[0], value, 0),))
 
 
 @kernel("iota")
@@ -197,4 +198,4 @@ def iota(
     if dtype.name == "bool":
         count = f"{count} != 0"
     value = device.dialect.store(dtype, f"({element(dtype)})({count})")
-    return Plan((_each(device, k, out.size, f"out[i] = {value};"),))
+    return Plan((each_launch(device, k, out.size, f"out[i] = {value};"),))
