@@ -160,7 +160,7 @@ class EmulatedDriver:
         return (_OK,)
 
     def cuMemAllocAsync(self, nbytes: int, stream: int) -> Answer:
-        """Memory between guards; what was freed stays reserved, and is taken to be in pieces too small for later use."""
+        """Memory between guards; what was freed stays reserved, as if in pieces that serve nobody."""
         if nbytes <= 0:
             return self._bad(CUresult.CUDA_ERROR_INVALID_VALUE, "an allocation of no bytes", 0)
         with self.lock:
