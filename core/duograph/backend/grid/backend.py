@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import weakref
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from . import indexing, movement, products, reductions  # noqa: F401  (each modu
 from .device import GridDevice, Launch, Plan
 from .elementwise import elementwise
 from .table import KERNELS
+
+if TYPE_CHECKING:
+    from ...ir.graph import Graph
 
 __all__ = ["GridBackend"]
 
@@ -105,18 +108,23 @@ class GridBackend(Backend):
         name: str,
         plan: Plan,
         n_operands: int,
-        results: tuple[TensorType, ...],
+        results: tuple[Any, ...],
+        single: bool | None = None,
     ) -> Call:
-        """The call of a plan: allocates results and scratch, launches, returns the results."""
+        """The call of a plan: allocates results and scratch, launches, returns the results.
+
+        `single`: whether it returns one handle rather than a tuple; by default when there is one result.
+        """
         steps = []
         n_results = len(results)
+        single = n_results == 1 if single is None else single
         for launch in plan.launches:
             if 0 not in launch.groups:
                 steps.append((self.launcher(device, name, launch), launch.buffers))
         allocate = device.allocate
         sizes = [r.nbytes for r in results] + list(plan.scratch)
         in_order = tuple(range(n_operands + 1))
-        if len(steps) == 1 and len(sizes) == 1 and steps[0][1] == in_order:
+        if single and len(steps) == 1 and len(sizes) == 1 and steps[0][1] == in_order:
             run, nbytes = steps[0][0], sizes[0]
 
             def simple(*operands: Handle) -> Handle:
@@ -131,9 +139,17 @@ class GridBackend(Backend):
             handles = [*operands, *made]
             for run, places in steps:
                 run(*[handles[p] for p in places])
-            return made[0] if n_results == 1 else tuple(made[:n_results])
+            return made[0] if single else tuple(made[:n_results])
 
         return general
+
+    def compiles(self, device_id: int) -> str | None:
+        return None
+
+    def compile(self, regions: Sequence[Graph], device_id: int) -> Sequence[Call | str]:
+        from .regions import compile_regions  # eager mode needs no printer of loops
+
+        return compile_regions(self, self.device(device_id), regions)
 
     def launcher(self, device: GridDevice, name: str, launch: Launch) -> Callable[..., None]:
         """The function that launches this on handles."""

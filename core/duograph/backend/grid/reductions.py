@@ -20,7 +20,7 @@ from .device import GridDevice, Launch, Plan
 from .table import kernel
 from .writing import Kernel, ceil_div
 
-__all__ = ["Combine", "combine_of", "reduce_plan", "share_row"]
+__all__ = ["Combine", "combine_of", "lanes_for", "reduce_plan", "share_row"]
 
 # Neighbouring columns that one item of a serial device adds up side by side.
 BLOCK = 256
@@ -178,7 +178,7 @@ def _launch(
         )
 
     if step.inner == 1 and not device.serial:
-        lanes = _lanes(device, chunk)
+        lanes = lanes_for(device, chunk)
         k.line(
             f"enum {{ lanes = {lanes} }};",
             f"DG_SHARED {acc} shared[lanes];",
@@ -242,7 +242,7 @@ def _launch(
     return k.launch(step.outer * step.parts * blocks)
 
 
-def _lanes(device: GridDevice, n: int) -> int:
+def lanes_for(device: GridDevice, n: int) -> int:
     """Items that share a row of n elements: a power of two."""
     lanes = 32
     while lanes < device.group and lanes * 2 <= n:
