@@ -42,7 +42,8 @@ def elementwise(
     )
     for place, label in enumerate(labels):
         kernel.read(label, dtypes[place], place)
-    kernel.write("out", result.dtype, len(types))
+    # no operand of an op has this name; `out` is one of gradients
+    kernel.write("made", result.dtype, len(types))
     for p in found.parameters:
         kernel.number(p, attributes[p], real)
     kernel.number("n", result.size)
@@ -57,14 +58,14 @@ def elementwise(
         at = kernel.split("i", names, "at")
         for w in walks:
             w.start(at[:-1])
-        kernel.line(f"const ix j = {at[-1]};", f"out[i] = {store};")
+        kernel.line(f"const ix j = {at[-1]};", f"made[i] = {store};")
         return Plan((kernel.launch_items(result.size),))
     grain = stretch(device, result.size)
     kernel.stretch("n", grain)
     if len(sizes) == 1:
         for w in walks:
             w.start([])
-        kernel.line("DG_INDEPENDENT", f"for (ix j = begin; j < end; j++) out[j] = {store};")
+        kernel.line("DG_INDEPENDENT", f"for (ix j = begin; j < end; j++) made[j] = {store};")
     else:
         kernel.open("for (ix i = begin; i < end;)")
         at = kernel.split("i", names, "at")
@@ -73,7 +74,7 @@ def elementwise(
         kernel.line(
             f"const ix first = {at[-1]}, left = {names[-1]} - first;",
             "const ix last = first + (left < end - i ? left : end - i);",
-            f"{device.dialect.memory} {SUFFIX[result.dtype]} *row = out + (i - first);",
+            f"{device.dialect.memory} {SUFFIX[result.dtype]} *row = made + (i - first);",
             "DG_INDEPENDENT",
             f"for (ix j = first; j < last; j++) row[j] = {store};",
             "i += last - first;",
