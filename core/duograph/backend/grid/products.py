@@ -20,7 +20,7 @@ from .strides import broadcast_steps, merged
 from .table import kernel
 from .writing import Kernel, ceil_div
 
-__all__ = ["Matrices", "product_launches"]
+__all__ = ["Matrices", "Operand", "product_plan", "sum_dtype"]
 
 # Columns of a packed panel of y; rows of a tile of results; elements of k between which sums stay in registers.
 COLUMNS, TILE_ROWS, DEPTH = 32, 64, 256
@@ -29,16 +29,75 @@ THIN = 4
 
 
 @dataclasses.dataclass(frozen=True)
-class Matrices:
-    """A batch of matrices in a buffer: place, stored dtype, steps of rows and columns, and of the axes of the batch."""
+class Operand:
+    """A batch of matrices: what is multiplied, line by line (rows of x, columns of y), along the depth of the sums.
+
+    Attributes:
+        place: of the buffer.
+        dtype: as stored.
+        size: elements of the buffer.
+        batch_steps: in whole matrices, along the axes of the batch.
+        count: of the matrices.
+    """
 
     place: int
     dtype: DType
-    row_step: int
-    column_step: int
+    size: int
     batch_steps: tuple[int, ...]
     count: int
-    size: int
+
+    def numbers(self, k: Kernel, label: str) -> None:
+        """Declare the arguments that the texts below use; `label` is the name of the buffer."""
+
+    def of_line(self, label: str, line: str) -> list[tuple[str, str]]:
+        """Names and texts of what follows from the number of a line, each an `ix`."""
+        return []
+
+    def of_depth(self, label: str, depth: str) -> list[tuple[str, str]]:
+        """The same for a place along the depth."""
+        return []
+
+    def of_matrix(self, label: str, matrix: str) -> list[tuple[str, str]]:
+        """The same for the number of a matrix."""
+        return []
+
+    def value(self, k: Kernel, label: str) -> str:
+        """The element, as stored value loaded, from the names above."""
+        raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True)
+class Matrices(Operand):
+    """Matrices that lie in the buffer with steps.
+
+    Attributes:
+        lines: of a matrix.
+        depth: of a matrix.
+        line_step: from one line to the next.
+        step: along the depth.
+    """
+
+    lines: int
+    depth: int
+    line_step: int
+    step: int
+
+    def numbers(self, k: Kernel, label: str) -> None:
+        k.number(f"{label}_line_step", self.line_step)
+        k.number(f"{label}_step", self.step)
+        k.number(f"{label}_matrix_size", self.lines * self.depth)
+
+    def of_line(self, label: str, line: str) -> list[tuple[str, str]]:
+        return [(f"{label}_line", f"{line} * {label}_line_step")]
+
+    def of_depth(self, label: str, depth: str) -> list[tuple[str, str]]:
+        return [(f"{label}_along", f"{depth} * {label}_step")]
+
+    def of_matrix(self, label: str, matrix: str) -> list[tuple[str, str]]:
+        return [(f"{label}_from", f"{matrix} * {label}_matrix_size")]
+
+    def value(self, k: Kernel, label: str) -> str:
+        return k.dialect.load(self.dtype, f"{label}[{label}_from + {label}_line + {label}_along]")
 
 
 def sum_dtype(dtype: DType) -> DType:
@@ -76,102 +135,127 @@ def matmul(
     if not batch:
         x_steps, y_steps = [0], [0]
     a = Matrices(
-        0, x.dtype, 1 if transpose_a else depth, m if transpose_a else 1, tuple(x_steps),
-        math.prod(x_batch), x.size,
+        0, x.dtype, x.size, tuple(x_steps), math.prod(x_batch), m, depth,
+        1 if transpose_a else depth, m if transpose_a else 1,
     )  # fmt: skip
     b = Matrices(
-        1, y.dtype, 1 if transpose_b else n, depth if transpose_b else 1, tuple(y_steps),
-        math.prod(y_batch), y.size,
+        1, y.dtype, y.size, tuple(y_steps), math.prod(y_batch), n, depth,
+        depth if transpose_b else 1, 1 if transpose_b else n,
     )  # fmt: skip
-    return product_launches(device, (m, n, depth), tuple(sizes), a, b, out, 2)
+    if device.serial and min(m, n, depth) < THIN:
+        return Plan((_thin(device, (m, n, depth), tuple(sizes), a, b, out),))
+    return product_plan(device, (m, n, depth), tuple(sizes), a, b, out.dtype, 2)
 
 
-def product_launches(
+def product_plan(
     device: GridDevice,
     sizes: tuple[int, int, int],
     batch: tuple[int, ...],
-    x: Matrices,
-    y: Matrices,
-    out: TensorType,
+    x: Operand,
+    y: Operand,
+    dtype: DType,
     place: int,
+    scratch_place: int | None = None,
+    offset: int = 0,
 ) -> Plan:
     """out[b, i, j] = sum over k of x[b, i, k] * y[b, k, j].
 
     Args:
         device: where.
         sizes: rows, columns, and length of the sums.
-        batch: axes of the batch; steps of `Matrices.batch_steps` are in whole matrices.
+        batch: axes of the batch.
         x, y: the operands.
-        out: its dtype is that of the results, dense.
-        place: its place; scratch comes after it.
+        dtype: of the results.
+        place: where the results go, dense.
+        scratch_place: of the first scratch buffer; by default the one after `place`.
+        offset: of the first result in its buffer.
     """
     if not device.serial:
-        return Plan((_tiles(device, sizes, batch, x, y, out, place),))
+        return Plan((_tiles(device, sizes, batch, x, y, dtype, place, offset),))
     m, n, depth = sizes
-    if m < THIN or n < THIN or depth < THIN:
-        return Plan((_thin(device, sizes, batch, x, y, out, place),))
     acc = sum_dtype(x.dtype)
     rows = 8 if acc.itemsize == 4 else 4
+    scratch_place = place + 1 if scratch_place is None else scratch_place
     x_panels, y_panels = ceil_div(m, rows), ceil_div(n, COLUMNS)
-    x_pack = _pack(device, x, (m, x.row_step), (depth, x.column_step), rows, acc, place + 1)
-    y_pack = _pack(device, y, (n, y.column_step), (depth, y.row_step), COLUMNS, acc, place + 2)
+    x_pack = _pack(device, x, m, depth, rows, acc, scratch_place)
+    y_pack = _pack(device, y, n, depth, COLUMNS, acc, scratch_place + 1)
     scratch = (
         x.count * x_panels * rows * depth * acc.itemsize,
         y.count * y_panels * COLUMNS * depth * acc.itemsize,
     )
-    run = _packed(device, sizes, batch, (x, y), acc, rows, out, place)
+    run = _packed(device, sizes, batch, (x, y), acc, rows, dtype, place, scratch_place, offset)
     return Plan((x_pack, y_pack, run), scratch)
 
 
 def _pack(
     device: GridDevice,
-    source: Matrices,
-    across: tuple[int, int],
-    along: tuple[int, int],
+    source: Operand,
+    lines: int,
+    depth: int,
     width: int,
     acc: DType,
     place: int,
 ) -> Launch:
     """Panels of `width` lines: panel[k][w] = source line (panel * width + w) at k, 0 past the last line."""
-    lines, depth = across[0], along[0]
     panels = ceil_div(lines, width)
     k = Kernel(device, "pack", max(source.size, source.count * panels * width * depth))
     k.read("x", source.dtype, source.place)
     k.write("out", acc, place)
-    for name, size in (
-        ("lines", lines), ("depth", depth), ("across", across[1]), ("along", along[1]), ("panels", panels),
-    ):  # fmt: skip
+    for name, size in (("lines", lines), ("depth", depth), ("panels", panels)):
         k.number(name, size)
-    zero = f"({SUFFIX[acc]})0"
-    value = f"({SUFFIX[acc]}){device.dialect.load(source.dtype, 'from[w * across + k * along]')}"
+    source.numbers(k, "x")
+    type_ = SUFFIX[acc]
+    value = f"({type_}){source.value(k, 'x')}"
     k.line(
         f"enum {{ width = {width} }};",
         "const ix panel = (ix)DG_ITEM(0) % panels, matrix = (ix)DG_ITEM(0) / panels;",
-        f"{device.dialect.memory} const {SUFFIX[source.dtype]} *from = x + matrix * lines * depth + "
-        "panel * width * across;",
-        f"{device.dialect.memory} {SUFFIX[acc]} *to = out + (ix)DG_ITEM(0) * width * depth;",
+        f"{device.dialect.memory} {type_} *const to = out + (ix)DG_ITEM(0) * width * depth;",
         "const ix whole = lines - panel * width < width ? lines - panel * width : width;",
     )
-    k.open("if (whole == width)")
-    if along[1] == 1:
+    define(k, source.of_matrix("x", "matrix"))
+    of_line = source.of_line("x", "(panel * width + w)")
+    if isinstance(source, Matrices) and source.step == 1:
         # blocks of k, so that each line's cache lines are used up before they go
         k.open("for (ix begin = 0; begin < depth; begin += 16)")
         k.line("const ix end = begin + 16 < depth ? begin + 16 : depth;")
-        k.line("for (ix w = 0; w < width; w++)")
-        k.line(f"    for (ix k = begin; k < end; k++) to[k * width + w] = {value};")
+        k.open("for (ix w = 0; w < whole; w++)")
+        define(k, of_line)
+        k.open("for (ix k = begin; k < end; k++)")
+        define(k, [(name, text.replace(" * x_step", "")) for name, text in source.of_depth("x", "k")])
+        k.line(f"to[k * width + w] = {value};")
         k.close()
-    else:
-        k.line("for (ix k = 0; k < depth; k++)", "    DG_INDEPENDENT")
-        k.line(f"    for (ix w = 0; w < width; w++) to[k * width + w] = {value};")
+        k.close()
+        k.close()
+        k.line("for (ix k = 0; k < depth; k++)")
+        k.line(f"    for (ix w = whole; w < width; w++) to[k * width + w] = ({type_})0;")
+        return k.launch(source.count * panels)
+    for name, _ in of_line:
+        k.line(f"ix {name}_of[width];")
+    k.open("for (ix w = 0; w < whole; w++)")
+    k.line(*(f"{name}_of[w] = {text};" for name, text in of_line))
     k.close()
-    k.open("else")
-    k.line("for (ix k = 0; k < depth; k++)")
-    k.line(f"    for (ix w = 0; w < width; w++) to[k * width + w] = w < whole ? {value} : {zero};")
+    k.open("for (ix k = 0; k < depth; k++)")
+    define(k, source.of_depth("x", "k"))
+    for test, width_text in (("whole == width", "width"), ("", "whole")):
+        k.open(f"if ({test})" if test else "else")
+        k.line("DG_INDEPENDENT")
+        k.open(f"for (ix w = 0; w < {width_text}; w++)")
+        define(k, [(name, f"{name}_of[w]") for name, _ in of_line])
+        k.line(f"to[k * width + w] = {value};")
+        k.close()
+        k.close()
+    k.line(f"for (ix w = whole; w < width; w++) to[k * width + w] = ({type_})0;")
     k.close()
     return k.launch(source.count * panels)
 
 
-def _batch(k: Kernel, batch: tuple[int, ...], operands: tuple[Matrices, Matrices], at: str) -> None:
+def define(k: Kernel, values: list[tuple[str, str]]) -> None:
+    """Lines that name places."""
+    for name, text in values:
+        k.line(f"const ix {name} = {text};")
+
+
+def _batch(k: Kernel, batch: tuple[int, ...], operands: tuple[Operand, Operand], at: str) -> None:
     """Lines with the number of the matrix of x and of y for the place `at` in the batch."""
     places = k.split(at, ["", *k.numbers("batch", batch)[1:]], "b")
     for label, matrices in zip("xy", operands):
@@ -182,31 +266,36 @@ def _batch(k: Kernel, batch: tuple[int, ...], operands: tuple[Matrices, Matrices
         k.line(f"const ix {label}_matrix = {' + '.join(terms) or '0'};")
 
 
-def _kept(device: GridDevice, out: TensorType, value: str) -> str:
-    if out.dtype in (float16, bfloat16):
-        return device.dialect.store(out.dtype, value)
-    return f"({SUFFIX[out.dtype]})({value})"
+def _kept(device: GridDevice, dtype: DType, value: str) -> str:
+    if dtype in (float16, bfloat16):
+        return device.dialect.store(dtype, value)
+    return f"({SUFFIX[dtype]})({value})"
 
 
 def _packed(
     device: GridDevice,
     sizes: tuple[int, int, int],
     batch: tuple[int, ...],
-    operands: tuple[Matrices, Matrices],
+    operands: tuple[Operand, Operand],
     acc: DType,
     rows: int,
-    out: TensorType,
+    dtype: DType,
     place: int,
+    scratch_place: int,
+    offset: int,
 ) -> Launch:
     m, n, depth = sizes
     count = math.prod(batch)
     strips, panels = ceil_div(m, TILE_ROWS), ceil_div(n, COLUMNS)
     # packed buffers are longer than the operands by what fills up the last tiles
-    k = Kernel(device, "product", (max(m, rows) + rows) * depth * count + (n + COLUMNS) * depth * count + out.size)
-    k.read("x", acc, place + 1)
-    k.read("y", acc, place + 2)
-    k.write("out", out.dtype, place)
-    for name, value in (("m", m), ("n", n), ("depth", depth), ("strips", strips), ("panels", panels)):
+    extent = (m + rows) * depth * count + (n + COLUMNS) * depth * count + offset + count * m * n
+    k = Kernel(device, "product", extent)
+    k.read("x", acc, scratch_place)
+    k.read("y", acc, scratch_place + 1)
+    k.write("out", dtype, place)
+    for name, value in (
+        ("m", m), ("n", n), ("depth", depth), ("strips", strips), ("panels", panels), ("offset", offset),
+    ):  # fmt: skip
         k.number(name, value)
     type_, memory = SUFFIX[acc], device.dialect.memory
     vector = f"{type_}x16"
@@ -254,9 +343,9 @@ def _packed(
     )
     k.open("for (ix r = 0; r < left; r++)")
     k.line(
-        f"{memory} {SUFFIX[out.dtype]} *const to = out + (at * m + strip * tile + r) * n + panel * columns;",
+        f"{memory} {SUFFIX[dtype]} *const to = out + offset + (at * m + strip * tile + r) * n + panel * columns;",
         f"const {type_} *const from = (const {type_} *)sums[r];",
-        f"for (ix c = 0; c < width; c++) to[c] = {_kept(device, out, 'from[c]')};",
+        f"for (ix c = 0; c < width; c++) to[c] = {_kept(device, dtype, 'from[c]')};",
     )
     k.close()
     return k.launch(count * strips * panels)
@@ -269,7 +358,6 @@ def _thin(
     x: Matrices,
     y: Matrices,
     out: TensorType,
-    place: int,
 ) -> Launch:
     """Few rows or columns, on a processor: an item has a block of columns of one row."""
     m, n, depth = sizes
@@ -278,11 +366,11 @@ def _thin(
     k = Kernel(device, "thin_product", max(x.size, y.size, out.size))
     k.read("x", x.dtype, x.place)
     k.read("y", y.dtype, y.place)
-    k.write("out", out.dtype, place)
+    k.write("out", out.dtype, 2)
     blocks = ceil_div(n, 256)
     for name, value in (
-        ("m", m), ("n", n), ("depth", depth), ("x_row", x.row_step), ("x_step", x.column_step),
-        ("y_row", y.row_step), ("y_step", y.column_step), ("blocks", blocks),
+        ("m", m), ("n", n), ("depth", depth), ("x_row", x.line_step), ("x_step", x.step),
+        ("y_row", y.step), ("y_step", y.line_step), ("blocks", blocks),
     ):  # fmt: skip
         k.number(name, value)
     k.line(
@@ -299,7 +387,7 @@ def _thin(
         "const ix x_from = x_matrix * m * depth + row * x_row;",
         "const ix y_from = y_matrix * n * depth + block * wide * y_step;",
     )
-    if y.column_step == 1 and n > 1:
+    if y.line_step == 1 and n > 1:
         k.line("for (ix c = 0; c < width; c++) sums[c] = 0;")
         k.open("for (ix k = 0; k < depth; k++)")
         k.line(f"const {acc} a = {a};", "DG_INDEPENDENT")
@@ -315,7 +403,7 @@ def _thin(
         k.close()
     k.line(
         f"{device.dialect.memory} {SUFFIX[out.dtype]} *const to = out + (at * m + row) * n + block * wide;",
-        f"for (ix c = 0; c < width; c++) to[c] = {_kept(device, out, 'sums[c]')};",
+        f"for (ix c = 0; c < width; c++) to[c] = {_kept(device, out.dtype, 'sums[c]')};",
     )
     return k.launch(count * m * blocks)
 
@@ -324,10 +412,11 @@ def _tiles(
     device: GridDevice,
     sizes: tuple[int, int, int],
     batch: tuple[int, ...],
-    x: Matrices,
-    y: Matrices,
-    out: TensorType,
+    x: Operand,
+    y: Operand,
+    dtype: DType,
     place: int,
+    offset: int,
 ) -> Launch:
     """A group for each tile of results."""
     m, n, depth = sizes
@@ -336,15 +425,16 @@ def _tiles(
     tile = side * 4
     tiles_m, tiles_n = ceil_div(m, tile), ceil_div(n, tile)
     count = math.prod(batch)
-    k = Kernel(device, "product", max(x.size, y.size, out.size))
+    k = Kernel(device, "product", max(x.size, y.size, offset + count * m * n))
     k.read("x", x.dtype, x.place)
     k.read("y", y.dtype, y.place)
-    k.write("out", out.dtype, place)
+    k.write("out", dtype, place)
     for name, value in (
-        ("m", m), ("n", n), ("depth", depth), ("x_row", x.row_step), ("x_step", x.column_step),
-        ("y_row", y.row_step), ("y_step", y.column_step), ("tiles_m", tiles_m), ("tiles_n", tiles_n),
+        ("m", m), ("n", n), ("depth", depth), ("tiles_m", tiles_m), ("tiles_n", tiles_n), ("offset", offset),
     ):  # fmt: skip
         k.number(name, value)
+    x.numbers(k, "x")
+    y.numbers(k, "y")
     k.line(
         f"enum {{ side = {side}, each = 4, tile = side * each, deep = 16, items = side * side }};",
         f"DG_SHARED {acc} xs[deep * (tile + 1)];",
@@ -354,27 +444,28 @@ def _tiles(
         "const ix tile_m = rest % tiles_m, at = rest / tiles_m;",
     )
     _batch(k, batch, (x, y), "at")
-    load_x = f"({acc}){device.dialect.load(x.dtype, 'x[x_from + (tile_m * tile + r) * x_row + (begin + k) * x_step]')}"
-    load_y = f"({acc}){device.dialect.load(y.dtype, 'y[y_from + (begin + k) * y_row + (tile_n * tile + c) * y_step]')}"
+    for label, operand in (("x", x), ("y", y)):
+        define(k, operand.of_matrix(label, f"{label}_matrix"))
     k.line(
-        "const ix x_from = x_matrix * m * depth, y_from = y_matrix * n * depth;",
         f"{acc} sums[each][each];",
         "for (i32 i = 0; i < each; i++) for (i32 j = 0; j < each; j++) sums[i][j] = 0;",
     )
     k.open("for (ix begin = 0; begin < depth; begin += deep)")
-    # neighbouring items read neighbouring elements, whichever axis is dense
-    for label, axis, limit, load, dense in (
-        ("x", "r", "m - tile_m * tile", load_x, x.column_step == 1),
-        ("y", "c", "n - tile_n * tile", load_y, y.row_step == 1),
-    ):
+    for label, operand, limit, first in (("x", x, "m", "tile_m * tile"), ("y", y, "n", "tile_n * tile")):
         k.open("for (i32 e = place; e < deep * tile; e += items)")
-        if dense:
-            k.line(f"const i32 k = e % deep, {axis} = e / deep;")
-        else:
-            k.line(f"const i32 {axis} = e % tile, k = e / tile;")
+        # neighbouring items read neighbouring elements, whichever axis is dense
+        dense = isinstance(operand, Matrices) and operand.step == 1
         k.line(
-            f"{label}s[k * (tile + 1) + {axis}] = {axis} < {limit} && k < depth - begin ? {load} : ({acc})0;"
+            "const i32 k = e % deep, l = e / deep;" if dense else "const i32 l = e % tile, k = e / tile;",
+            f"const ix line = {first} + l, here = begin + k;",
+            f"{acc} v = 0;",
         )
+        k.open(f"if (line < {limit} && here < depth)")
+        define(k, operand.of_line(label, "line"))
+        define(k, operand.of_depth(label, "here"))
+        k.line(f"v = ({acc}){operand.value(k, label)};")
+        k.close()
+        k.line(f"{label}s[k * (tile + 1) + l] = v;")
         k.close()
     k.line("DG_BARRIER();")
     k.open("for (i32 k = 0; k < deep; k++)")
@@ -391,7 +482,7 @@ def _tiles(
     k.open("for (i32 i = 0; i < each; i++) for (i32 j = 0; j < each; j++)")
     k.line(
         "const ix r = tile_m * tile + py + i * side, c = tile_n * tile + px + j * side;",
-        f"if (r < m && c < n) out[(at * m + r) * n + c] = {_kept(device, out, 'sums[i][j]')};",
+        f"if (r < m && c < n) out[offset + (at * m + r) * n + c] = {_kept(device, dtype, 'sums[i][j]')};",
     )
     k.close()
     return k.launch(count * tiles_m * tiles_n, size=(side * side,))

@@ -20,7 +20,7 @@ from .device import GridDevice, Launch, Plan
 from .table import kernel
 from .writing import Kernel, ceil_div
 
-__all__ = ["Combine", "combine_of", "lanes_for", "reduce_plan", "share_row"]
+__all__ = ["Combine", "combine_of", "lanes_for", "reduce_plan", "share_row", "sum_parts"]
 
 # Neighbouring columns that one item of a serial device adds up side by side.
 BLOCK = 256
@@ -284,3 +284,11 @@ def _enter(op: str, name: str) -> None:
 
 for _op in ("sum", "max", "min", "prod", "all", "any"):
     _enter(f"reduce_{_op}", _op)
+
+
+def sum_parts(
+    device: GridDevice, parts: int, n: int, source: tuple[int, DType], target: tuple[int, DType]
+) -> Launch:
+    """The launch that adds up `parts` runs of n elements; source and target are places and dtypes."""
+    combine = combine_of(device, "sum", target[1])
+    return _launch(device, combine, _Pass(1, parts, n, 1), source, target)
