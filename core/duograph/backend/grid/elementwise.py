@@ -35,7 +35,9 @@ def elementwise(
     sizes, steps = merged(result.shape, [broadcast_steps(t.shape, result.shape) for t in types])
     kernel = Kernel(device, found.name, max(t.size for t in (*types, result)))
     real = compute_dtype(dtypes[-1])
-    labels = [name for name, _ in found.operands]
+    # an op's own names may be those of the kernel (`out`, `end`)
+    labels = [f"x{place}" for place in range(len(types))]
+    given = [f"p{at}" for at in range(len(found.parameters))]
     parameters = [*found.operands, *((p, real) for p in found.parameters)]
     kernel.functions.append(
         print_function(device.dialect, f"{found.name}_at", parameters, found.expression)
@@ -44,14 +46,14 @@ def elementwise(
         kernel.read(label, dtypes[place], place)
     # no operand of an op has this name; `out` is one of gradients
     kernel.write("made", result.dtype, len(types))
-    for p in found.parameters:
-        kernel.number(p, attributes[p], real)
+    for name, p in zip(given, found.parameters):
+        kernel.number(name, attributes[p], real)
     kernel.number("n", result.size)
     # what does not move along the inner axis has no place there; what moves one by one needs no step
     walks = [_Walk(kernel, label, sizes, own) for label, own in zip(labels, steps)]
     names = [""] + kernel.numbers("size", sizes)[1:] if len(sizes) > 1 else [""]
     here = [device.dialect.load(d, f"{w.text}") for d, w in zip(dtypes, walks)]
-    value = f"{found.name}_at({', '.join([*here, *found.parameters])})"
+    value = f"{found.name}_at({', '.join([*here, *given])})"
     store = device.dialect.store(result.dtype, value)
     if not device.serial:
         kernel.line("const ix i = (ix)DG_ITEM(0);", "if (i >= n) return;")
