@@ -24,6 +24,7 @@ from duograph.dtype import (
 )  # fmt: skip
 from duograph.errors import DeviceError
 
+from . import products
 from .compiler import Compiler, Nvrtc
 from .device import CudaDevice
 from .driver import Driver, problem
@@ -38,6 +39,8 @@ class Cuda(GridBackend):
     dtypes = (
         bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
     )  # fmt: skip
+
+    kernels = {"matmul": products.matmul}
 
     def __init__(self) -> None:
         super().__init__()

@@ -221,6 +221,7 @@ class CudaDevice(GridDevice):
         # The driver stages memory that is not page-locked before it returns, so the array may change after that.
         memory = self.allocate(array.nbytes, "copy_in")
         if array.nbytes:
+            array = np.ascontiguousarray(array)
             self.counts["copies_in"] += 1
             source = array.ctypes.data
             self.checked(
