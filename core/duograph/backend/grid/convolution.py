@@ -15,6 +15,7 @@ from typing import Any
 from ...dtype import DType
 from ...types import TensorType
 from .device import GridDevice, Launch, Plan
+from .movement import fill_launch
 from .products import Matrices, Operand, product_plan, sum_dtype
 from .reductions import sum_parts
 from .table import kernel
@@ -376,6 +377,8 @@ def conv_weight_grad(
     rows, columns = g.filters, g.channels * g.taps
     if not out.size:
         return Plan(())
+    if not x.size or not y.size:
+        return Plan((fill_launch(device, out, 0, 2),))
     each = _images_at_once(device, g, x.dtype, groups * columns * g.n_places)
     wanted = max(ceil_div(g.images, each), min(MOST_PARTS, g.images, 4 * device.units))
     each = max(1, ceil_div(g.images, wanted))
