@@ -24,7 +24,7 @@ from duograph.dtype import (
 )  # fmt: skip
 from duograph.errors import DeviceError
 
-from . import products, scatter
+from . import products, rows, scatter
 from .compiler import Compiler, Nvrtc
 from .device import CudaDevice
 from .driver import Driver, problem
@@ -47,7 +47,7 @@ class Cuda(GridBackend):
         bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
     )  # fmt: skip
 
-    kernels = {"matmul": products.matmul, "scatter_add": scatter.scatter_add}
+    kernels = {"matmul": products.matmul, "scatter_add": scatter.scatter_add, **rows.KERNELS}
     conformance_expected_failures = dict.fromkeys(
         [f"errors/{name}" for name in UNCHECKED],
         "a kernel cannot raise: an index out of range reads the nearest element and writes nowhere",
