@@ -31,13 +31,6 @@ from .driver import Driver, problem
 
 __all__ = ["Cuda"]
 
-# Ops whose indices are looked at only by kernels.
-UNCHECKED = (
-    "gather", "gather_elements", "gather_nd", "scatter", "scatter_add", "scatter_set", "tensor_scatter_add",
-    "tensor_scatter_div", "tensor_scatter_max", "tensor_scatter_min", "tensor_scatter_mul", "tensor_scatter_sub",
-    "tensor_scatter_update",
-)  # fmt: skip
-
 
 class Cuda(GridBackend):
     """Every device that the NVIDIA driver shows, from compute capability 7.5 on."""
@@ -48,10 +41,6 @@ class Cuda(GridBackend):
     )  # fmt: skip
 
     kernels = {"matmul": products.matmul, "scatter_add": scatter.scatter_add, **rows.KERNELS}
-    conformance_expected_failures = dict.fromkeys(
-        [f"errors/{name}" for name in UNCHECKED],
-        "a kernel cannot raise: an index out of range reads the nearest element and writes nowhere",
-    )
 
     def __init__(self) -> None:
         super().__init__()

@@ -10,7 +10,8 @@ import os
 
 import duograph as ms
 import pytest
-from architectures import CAPABILITIES, refused
+from cuda_architectures import CAPABILITIES, refused
+from cuda_recording import NAME, Recording
 from duograph.backend import registry
 from duograph.backend.protocol import BackendSpec
 from duograph.conformance.cases import all_cases
@@ -18,7 +19,6 @@ from duograph.conformance.check import place, run, substitute
 from duograph.conformance.session import QUICK
 from duograph.errors import DeviceError
 from duograph.passes import fusion
-from recording import NAME, Recording
 
 FULL = os.environ.get("DUOGRAPH_CUDA_FULL") == "1"
 

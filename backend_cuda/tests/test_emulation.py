@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cuda_harness import device, run, text
 from duograph.dtype import int32
 from duograph.errors import DeviceError
-from harness import device, run, text
 
 LANES = np.arange(32, dtype=np.float32)
 

@@ -9,11 +9,11 @@ import re
 
 import numpy as np
 import pytest
+from cuda_harness import device, run
 from duograph.errors import DeviceError, DeviceMemoryError
 from duograph_cuda import driver as driver_module
 from duograph_cuda.backend import Cuda
 from duograph_cuda.emulation import driver as emulated
-from harness import device, run
 
 F32 = np.dtype(np.float32)
 

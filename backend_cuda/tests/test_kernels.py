@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import os
 
 import duograph as ms
 import numpy as np
 import pytest
 from duograph.op import OPS
 
-DEVICE = "CUDA-emulated"
+DEVICE = os.environ.get("DUOGRAPH_CUDA_DEVICE", "CUDA-emulated")  # `make test-gpu` says GPU
 NEAR = {"float32": 2e-5, "float16": 4e-3, "bfloat16": 3e-2}
 
 
