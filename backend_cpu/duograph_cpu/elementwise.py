@@ -9,7 +9,6 @@ from . import memory
 from ._native import ffi, lib
 
 MAX_OPERANDS = 5
-MAX_PARAMETERS = 8
 
 
 def prepare_plan(row, heavy, types, result, parameters):
