@@ -3,55 +3,14 @@
 Prepared once per operand types: what is left for a call is to make the result and to cross into C.
 """
 
-from duograph.backend.codegen.kernels import kernel_name, parameter_names
+from duograph.backend.codegen.kernels import collapse, grain_of, kernel_name, parameter_names
 
 from . import memory
 from ._native import ffi, lib
 from .program import Native, describe
 
-# Elements that are worth waking a thread for: plain arithmetic, and functions such as exp.
-GRAIN, HEAVY_GRAIN = 65536, 16384
 MAX_OPERANDS = 5
 MAX_PARAMETERS = 8
-
-
-def collapse(shape, shapes):
-    """Merge axes along which every operand moves, or stays, in the same way.
-
-    Returns the sizes of the axes that are left, outermost first, and for each operand its steps in
-    elements: 0 where it is broadcast.
-
-    Examples:
-        >>> from duograph_cpu.elementwise import collapse
-        >>> collapse((2, 3, 4), [(2, 3, 4), (3, 1)])
-        ([2, 3, 4], [[12, 4, 1], [0, 1, 0]])
-        >>> collapse((2, 3, 4), [(2, 3, 4), (4,)])
-        ([6, 4], [[4, 1], [0, 1]])
-    """
-    ndim = len(shape)
-    strides = []
-    for own in shapes:
-        padded = (1,) * (ndim - len(own)) + tuple(own)
-        step, row = 1, [0] * ndim
-        for axis in range(ndim - 1, -1, -1):
-            if padded[axis] != 1:
-                row[axis] = step
-            step *= padded[axis]
-        strides.append(row)
-    sizes = []
-    steps = [[] for _ in shapes]
-    for axis in range(ndim - 1, -1, -1):
-        n = shape[axis]
-        if n == 1:
-            continue
-        fits = sizes and all(row[axis] == s[-1] * sizes[-1] for row, s in zip(strides, steps))
-        if fits:
-            sizes[-1] *= n
-        else:
-            sizes.append(n)
-            for row, s in zip(strides, steps):
-                s.append(row[axis])
-    return sizes[::-1], [s[::-1] for s in steps]
 
 
 def prepare_plan(row, heavy, types, result, parameters):
@@ -65,7 +24,7 @@ def prepare_plan(row, heavy, types, result, parameters):
     plan.row = row
     plan.n = result.size
     plan.row_length = sizes[-1]
-    plan.grain = HEAVY_GRAIN if heavy else GRAIN
+    plan.grain = grain_of(bool(heavy))
     plan.moving = sum((s[-1] != 0) << k for k, s in enumerate(steps))
     plan.operands = len(types)
     plan.outer = len(sizes) - 1

@@ -11,7 +11,8 @@ import duograph.ops  # noqa: F401  (fills the op table)
 from duograph.backend.codegen import C, compute_dtype, print_function
 from duograph.backend.codegen.dialect import SUFFIX
 from duograph.backend.codegen.kernels import scalar_kernels
-from duograph.dtype import COMPLEX, bfloat16, float16, float64
+from duograph.backend.codegen.printer import is_heavy
+from duograph.dtype import COMPLEX, float64
 
 HERE = Path(__file__).resolve().parent
 
@@ -66,27 +67,6 @@ _PLAIN = {
 }  # fmt: skip
 
 
-def _is_heavy(kernel):
-    cheap = _PLAIN | {"<", "<=", ">", ">=", "==", "!=", "&", "|", "^", "not", "~", "sign"}
-    return any(e.op not in cheap for e in _nodes(kernel.expression))
-
-
-def _load(dtype, text):
-    if dtype is float16:
-        return f"dg_from_f16({text})"
-    if dtype is bfloat16:
-        return f"dg_from_bf16({text})"
-    return text
-
-
-def _store(dtype, text):
-    if dtype is float16:
-        return f"dg_to_f16({text})"
-    if dtype is bfloat16:
-        return f"dg_to_bf16({text})"
-    return text
-
-
 def _patterns(n):
     """Which operands move, for the loops that are written out; the last loop takes the rest."""
     if n == 1:
@@ -127,10 +107,10 @@ def print_kernel(kernel, isa):
         args = []
         for i, (x, d) in enumerate(kernel.operands):
             if pattern >> i & 1:
-                args.append(_load(d, f"{x}[i]"))
+                args.append(C.load(d, f"{x}[i]"))
             else:
                 lines.append(
-                    f"{indent}const {SUFFIX[compute_dtype(d)]} {x}0 = {_load(d, f'*{x}')};"
+                    f"{indent}const {SUFFIX[compute_dtype(d)]} {x}0 = {C.load(d, f'*{x}')};"
                 )
                 args.append(f"{x}0")
         lines += _loop(indent, name, [*args, *extra], kernel.result)
@@ -138,7 +118,7 @@ def print_kernel(kernel, isa):
         lines.append("    } else {")
         for i, (x, _) in enumerate(kernel.operands):
             lines.append(f"        const i64 {x}_step = moving >> {i} & 1;")
-        args = [_load(d, f"{x}[i * {x}_step]") for x, d in kernel.operands]
+        args = [C.load(d, f"{x}[i * {x}_step]") for x, d in kernel.operands]
         lines += _loop("        ", name, [*args, *extra], kernel.result, independent=False)
     if count > 1:
         lines.append("    }")
@@ -147,7 +127,7 @@ def print_kernel(kernel, isa):
 
 
 def _loop(indent, name, args, result, independent=True):
-    call = _store(result, f"{name}_at({', '.join(args)})")
+    call = C.store(result, f"{name}_at({', '.join(args)})")
     head = [f"{indent}DG_INDEPENDENT"] if independent else []
     return [*head, f"{indent}for (i64 i = 0; i < n; i++) result[i] = {call};"]
 
@@ -195,7 +175,7 @@ def _table(kernels, hot):
     )
     for k in sorted(kernels, key=lambda k: k.name):
         macro = "VECTORS" if k.name in hot else "BASE"
-        parts.append(f'    {{"{k.name}", {int(_is_heavy(k))}, {macro}({k.name})}},\n')
+        parts.append(f'    {{"{k.name}", {int(is_heavy(k.expression))}, {macro}({k.name})}},\n')
     parts.append(
         """};
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
+from .dropouts import dropout
 from .primitive import Primitive
-from .random import dropout
 from .recurrent import lstm_step
 from .table import P
 

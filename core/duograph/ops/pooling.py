@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ..dtype import FLOATING, REAL, int64
+from ..dtype import FLOATING, REAL, DType, bool_, int64
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..op import NO_GRAD, op
 from ..tensor import Tensor
 from ..types import TensorType, size_of
 from .axes import tuple_of
 from .creation import cast_to
-from .reduction import _lowest
 from .table import P
 from .windows import (
     coordinates,
@@ -41,6 +40,13 @@ Pairs = Sequence[tuple[int, int]]
 def _check_input(name: str, x: TensorType) -> None:
     if not 3 <= x.ndim <= 5:
         raise ShapeError(f"{name}: got input of shape {x.shape}; wanted (N, C, spatial...)")
+
+
+def _lowest(dtype: DType) -> Any:
+    """What every element is at least."""
+    if dtype.is_floating:
+        return -float("inf")
+    return False if dtype is bool_ else int(np.iinfo(dtype.np).min)
 
 
 def _taps(kernel: Ints, out: Ints, stride: Ints, dilation: Ints) -> Any:
@@ -97,7 +103,7 @@ def _(x, out, dout, kernel, stride, padding, dilation):
 def _(input, kernel, stride, padding, dilation):
     sizes = input.shape[2:]
     out = window_sizes("max_pool", sizes, kernel, stride, padding, dilation)
-    parts = windows(input, kernel, stride, padding, dilation, out, _lowest(input.dtype, -1))
+    parts = windows(input, kernel, stride, padding, dilation, out, _lowest(input.dtype))
     axes = tuple(range(2, 2 + len(kernel)))
     values = P.reduce_max(parts, axes, False)
     best = P.reshape(values, (*input.shape[:2], *[1] * len(kernel), *out))
@@ -325,7 +331,7 @@ def adaptive_max(input: Tensor, output_size: Ints):
     parts = P.reshape(P.transpose(x, perm), (n, c, *flat))
     inside = np.ascontiguousarray(inside.transpose(order)).reshape(flat)
     place = np.ascontiguousarray(place.transpose(order)).reshape(flat)
-    parts = P.select(inside, parts, P.fill((), _lowest(input.dtype, -1), input.dtype))
+    parts = P.select(inside, parts, P.fill((), _lowest(input.dtype), input.dtype))
     values, first = P.max_with_index(parts, 2 + k, True)
     places = P.gather_elements(P.broadcast_to(place, (n, c, *flat)), first, 2 + k)
     full = (n, c, *output_size)

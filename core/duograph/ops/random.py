@@ -26,10 +26,8 @@ from .methods import tensor_method
 from .table import P
 
 __all__ = [
-    "random_bits", "rand", "randn", "rand_like", "randn_like", "randint", "randint_like", "randperm",
-    "standard_normal", "normal", "uniform", "bernoulli", "multinomial", "dropout", "dropout1d",
-    "dropout2d", "dropout3d", "feature_alpha_dropout", "standard_laplace", "laplace", "gamma",
-    "random_gamma", "poisson", "random_poisson", "log_uniform_candidate_sampler", "shuffle",
+    "random_bits", "rand", "randn", "rand_like", "randn_like", "randint", "randint_like",
+    "randperm", "standard_normal", "normal", "uniform", "bernoulli", "multinomial", "shuffle",
 ]  # fmt: skip
 
 
@@ -54,20 +52,20 @@ def _(state, shape):
     return random_state.philox(state, size_of(shape)).reshape(shape)
 
 
-def _u32(value: int) -> Any:
+def u32(value: int) -> Any:
     return P.fill((), value, uint32)
 
 
 def _multiplied(a: Any, factor: int) -> tuple[Any, Any]:
     """High and low word of a * factor: from 16-bit halves, for backends without 64-bit integers."""
-    mask, half = _u32(0xFFFF), _u32(16)
+    mask, half = u32(0xFFFF), u32(16)
     a0, a1 = P.bitwise_and(a, mask), P.shift_right(a, half)
-    f0, f1 = _u32(factor & 0xFFFF), _u32(factor >> 16)
+    f0, f1 = u32(factor & 0xFFFF), u32(factor >> 16)
     low = P.mul(a0, f0)
     middle = P.add(P.mul(a1, f0), P.shift_right(low, half))  # at most 2^32 - 2^16: no overflow
     cross = P.add(P.mul(a0, f1), P.bitwise_and(middle, mask))
     high = P.add(P.add(P.mul(a1, f1), P.shift_right(middle, half)), P.shift_right(cross, half))
-    return high, P.mul(a, _u32(factor))
+    return high, P.mul(a, u32(factor))
 
 
 @random_bits.decompose
@@ -85,7 +83,7 @@ def _(state, shape):
             P.bitwise_xor(P.bitwise_xor(high1, c[1]), k0), low1,
             P.bitwise_xor(P.bitwise_xor(high0, c[3]), k1), low0,
         ]  # fmt: skip
-        k0, k1 = P.add(k0, _u32(0x9E3779B9)), P.add(k1, _u32(0xBB67AE85))
+        k0, k1 = P.add(k0, u32(0x9E3779B9)), P.add(k1, u32(0xBB67AE85))
     words = P.reshape(P.concat([P.reshape(x, (blocks, 1)) for x in c], 1), (4 * blocks,))
     return P.reshape(P.strided_slice(words, (0,), (count,), (1,)), tuple(shape))
 
@@ -93,15 +91,15 @@ def _(state, shape):
 # ---- composites on a state ----------------------------------------------------------------------
 
 
-def _unit(bits: Any) -> Any:
+def fraction(bits: Any) -> Any:
     """float32 in [0, 1) from the top 24 bits."""
-    return cast_to(P.shift_right(bits, _u32(8)), float32) * 2.0**-24
+    return cast_to(P.shift_right(bits, u32(8)), float32) * 2.0**-24
 
 
 @op(differentiable=False)
 def random_uniform(state: Tensor, shape: Sequence[int], dtype: Any):
     """[0, 1), every element from one word."""
-    found = _unit(random_bits(state, shape))
+    found = fraction(random_bits(state, shape))
     return found if dtype is float32 else cast_to(found, dtype)
 
 
@@ -110,7 +108,7 @@ def random_normal(state: Tensor, shape: Sequence[int], dtype: Any):
     """Standard normal, in pairs (Box and Muller, 1958)."""
     count = size_of(shape)
     half = (count + 1) // 2
-    unit = _unit(random_bits(state, (2 * half,)))
+    unit = fraction(random_bits(state, (2 * half,)))
     # 1 - u is in (0, 1]: its logarithm is finite
     first = P.strided_slice(unit, (0,), (half,), (1,))
     second = P.strided_slice(unit, (half,), (2 * half,), (1,))
@@ -127,7 +125,7 @@ def random_integers(state: Tensor, shape: Sequence[int], low: int, high: int, dt
     span = high - low
     if span <= 2**16:  # the bias of the modulus is at most 2^-16 of a probability
         bits = random_bits(state, shape)
-        value = cast_to(P.remainder(bits, _u32(span)), int64)
+        value = cast_to(P.remainder(bits, u32(span)), int64)
     else:
         bits = cast_to(random_bits(state, (2, *shape)), int64)
         rest = (1,) * (len(shape) + 1)
@@ -138,23 +136,6 @@ def random_integers(state: Tensor, shape: Sequence[int], low: int, high: int, dt
         value = P.reshape(P.remainder(wide, P.fill((), span, int64)), tuple(shape))
     value = value + P.fill((), low, int64)
     return value if dtype is int64 else cast_to(value, dtype)
-
-
-@op(name="dropout")
-def dropout_by(input: Tensor, state: Tensor, p: float, shape: Sequence[int]):
-    """Zero with probability p, else input / (1 - p); one draw per element of `shape`, which broadcasts."""
-    kept = P.logical_not(P.less(random_uniform(state, shape, float32), P.fill((), p, float32)))
-    scaled = input * (1.0 / (1.0 - p)) if p < 1.0 else input
-    return P.select(kept, scaled, P.fill((), 0, input.dtype))
-
-
-@op(name="dropout_with_mask")
-def dropout_mask_by(input: Tensor, state: Tensor, p: float):
-    """`dropout`, and its mask of ones and zeros in the dtype of input."""
-    kept = P.logical_not(P.less(random_uniform(state, input.shape, float32), P.fill((), p, float32)))
-    mask = cast_to(kept, input.dtype)
-    scaled = input * (1.0 / (1.0 - p)) if p < 1.0 else input
-    return P.select(kept, scaled, P.fill((), 0, input.dtype)), mask
 
 
 @op(differentiable=False)
@@ -198,14 +179,14 @@ def take_state(seed: Any = None, generator: Any = None, like: Tensor | None = No
     return made
 
 
-def _shape(name: str, size: Any) -> tuple[int, ...]:
+def shape_of(name: str, size: Any) -> tuple[int, ...]:
     """A shape from ints, or from one tuple, list or Tensor of them."""
     if isinstance(size, Tensor):
         size = size.tolist()
     if isinstance(size, (int, np.integer)) and not isinstance(size, bool):
         size = (size,)
     if len(size) == 1 and isinstance(size[0], (tuple, list, Tensor)):
-        return _shape(name, size[0])
+        return shape_of(name, size[0])
     for n in size:
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)):
             raise ArgumentError(f"{name}: got {n!r} in the shape; wanted ints")
@@ -240,7 +221,7 @@ def rand(*size: Any, dtype: Any = None, seed: Any = None, generator: Any = None)
         >>> ms.ops.rand(2, 3).shape
         (2, 3)
     """
-    return random_uniform(take_state(seed, generator), _shape("rand", size), _float_dtype("rand", dtype))
+    return random_uniform(take_state(seed, generator), shape_of("rand", size), _float_dtype("rand", dtype))
 
 
 def randn(*size: Any, dtype: Any = None, seed: Any = None, generator: Any = None) -> Tensor:
@@ -262,7 +243,7 @@ def randn(*size: Any, dtype: Any = None, seed: Any = None, generator: Any = None
         >>> ms.ops.randn((2, 3)).shape
         (2, 3)
     """
-    return random_normal(take_state(seed, generator), _shape("randn", size), _float_dtype("randn", dtype))
+    return random_normal(take_state(seed, generator), shape_of("randn", size), _float_dtype("randn", dtype))
 
 
 def rand_like(input: Tensor, seed: Any = None, *, dtype: Any = None) -> Tensor:
@@ -328,7 +309,7 @@ def randint(low: Any, high: Any, size: Any, seed: Any = None, *, dtype: Any = No
     """
     low, high = _bounds("randint", low, high)
     return random_integers(
-        take_state(seed), _shape("randint", size), low, high, _int_dtype("randint", dtype)
+        take_state(seed), shape_of("randint", size), low, high, _int_dtype("randint", dtype)
     )
 
 
@@ -364,7 +345,7 @@ def randperm(n: Any, seed: Any = 0, offset: int = 0, dtype: Any = int64) -> Tens
         [0 1 2 3]
     """
     del offset
-    (count,) = _shape("randperm", n.item() if isinstance(n, Tensor) else n)
+    (count,) = shape_of("randperm", n.item() if isinstance(n, Tensor) else n)
     return permutation(take_state(seed or None), count, as_dtype(dtype))
 
 
@@ -389,12 +370,12 @@ def standard_normal(shape: Any, seed: Any = None) -> Tensor:
         >>> ms.ops.standard_normal((2, 3)).shape
         (2, 3)
     """
-    return random_normal(take_state(seed), _shape("standard_normal", shape), float32)
+    return random_normal(take_state(seed), shape_of("standard_normal", shape), float32)
 
 
-def _drawn_shape(name: str, shape: Any, *params: Any) -> tuple[int, ...]:
+def drawn_shape(name: str, shape: Any, *params: Any) -> tuple[int, ...]:
     """`shape` broadcast with the shapes of the parameters."""
-    wanted = _shape(name, shape)
+    wanted = shape_of(name, shape)
     given = [p.shape for p in params if isinstance(p, Tensor)]
     found = broadcast_shapes(wanted, *given)
     if found is None:
@@ -421,7 +402,7 @@ def normal(shape: Any, mean: Any, stddev: Any, seed: Any = None) -> Tensor:
         >>> ms.ops.normal((4, 2), ms.Tensor([0.0, 10.0]), 1.0).shape
         (4, 2)
     """
-    unit = random_normal(take_state(seed), _drawn_shape("normal", shape, mean, stddev), float32)
+    unit = random_normal(take_state(seed), drawn_shape("normal", shape, mean, stddev), float32)
     return unit * stddev + mean
 
 
@@ -449,9 +430,9 @@ def uniform(shape: Any, minval: Any, maxval: Any, seed: Any = None, dtype: Any =
     target = as_dtype(dtype)
     if target.is_integer:
         low, high = _bounds("uniform", minval, maxval)
-        return random_integers(take_state(seed), _shape("uniform", shape), low, high, target)
+        return random_integers(take_state(seed), shape_of("uniform", shape), low, high, target)
     unit = random_uniform(
-        take_state(seed), _drawn_shape("uniform", shape, minval, maxval), _float_dtype("uniform", target)
+        take_state(seed), drawn_shape("uniform", shape, minval, maxval), _float_dtype("uniform", target)
     )
     return unit * (maxval - minval) + minval
 
@@ -535,322 +516,3 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = True, seed:
     x = P.reshape(input, (1, input.shape[0])) if input.ndim == 1 else input
     found = cast_to(multinomial_by(x, take_state(seed, like=x), int(num_samples), bool(replacement)), int32)
     return P.reshape(found, found.shape[1:]) if input.ndim == 1 else found
-
-
-def _probability(name: str, p: Any) -> float:
-    if isinstance(p, bool) or not isinstance(p, (int, float)):
-        raise ArgumentError(f"{name}: got p={p!r}; wanted a number")
-    if not 0 <= p <= 1:
-        raise ArgumentValueError(f"{name}: got p={p!r}; wanted a probability, 0 to 1")
-    return float(p)
-
-
-def dropout(
-    input: Tensor, p: float = 0.5, training: bool = True, seed: Any = None, inplace: bool = False
-) -> Tensor:
-    """Elements zeroed with probability p, the others divided by 1 - p (`mindspore.ops.dropout`).
-
-    Args:
-        input: Tensor of any shape, floating.
-        p: probability of zero.
-        training: False gives `input` as it is.
-        seed: as of `rand`.
-        inplace: has no effect: the result is returned.
-
-    Returns:
-        Tensor of the shape of `input`; the same elements on every backend for one seed.
-
-    Raises:
-        ValueError: p outside [0, 1].
-        TypeError: p is no number.
-
-    Examples:
-        >>> import duograph as ms
-        >>> print(ms.ops.dropout(ms.Tensor([1.0, 2.0]), p=0.0))
-        [1. 2.]
-    """
-    del inplace
-    p = _probability("dropout", p)
-    if not training:
-        return input
-    return dropout_by(input, take_state(seed, like=input), p, input.shape)
-
-
-def _channels(name: str, input: Tensor, p: Any, training: bool, ndims: Sequence[int]) -> Tensor:
-    p = _probability(name, p)
-    if input.ndim not in ndims:
-        raise ShapeError(f"{name}: got input of shape {input.shape}; wanted {' or '.join(map(str, ndims))} axes")
-    if not training:
-        return input
-    batched = input.ndim == ndims[-1]
-    lead = input.shape[:2] if batched else input.shape[:1]
-    shape = (*lead, *[1] * (input.ndim - len(lead)))
-    return dropout_by(input, take_state(like=input), p, shape)
-
-
-def dropout1d(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
-    """Whole channels of (N, C, L) zeroed (`mindspore.ops.dropout1d`).
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.dropout1d(ms.ops.ones((2, 3, 4))).shape
-        (2, 3, 4)
-    """
-    return _channels("dropout1d", input, p, training, (2, 3))
-
-
-def dropout2d(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
-    """Whole channels of (N, C, H, W) zeroed (`mindspore.ops.dropout2d`).
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.dropout2d(ms.ops.ones((2, 3, 4, 4))).shape
-        (2, 3, 4, 4)
-    """
-    return _channels("dropout2d", input, p, training, (3, 4))
-
-
-def dropout3d(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
-    """Whole channels of (N, C, D, H, W) zeroed (`mindspore.ops.dropout3d`).
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.dropout3d(ms.ops.ones((2, 3, 4, 4, 4))).shape
-        (2, 3, 4, 4, 4)
-    """
-    return _channels("dropout3d", input, p, training, (4, 5))
-
-
-def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
-    """Whole channels set to SELU's negative saturation, mean and variance kept (Klambauer et al., 2017).
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.feature_alpha_dropout(ms.ops.ones((2, 3, 4))).shape
-        (2, 3, 4)
-    """
-    p = _probability("feature_alpha_dropout", p)
-    if not training or p == 0:
-        return input
-    alpha = -1.7580993408473766
-    shape = (*input.shape[:2], *[1] * (input.ndim - 2))
-    kept = P.logical_not(P.less(random_uniform(take_state(), shape, float32), P.fill((), p, float32)))
-    if p == 1:
-        return input * 0
-    scale = (1 - p + p * (1 - p) * alpha * alpha) ** -0.5
-    out = P.select(kept, input, P.fill((), alpha, input.dtype))
-    return out * scale + (-scale * alpha * p)
-
-
-@op(differentiable=False)
-def random_laplace(state: Tensor, shape: Sequence[int], dtype: Any):
-    """Laplace numbers of mean 0 and scale 1: a sign times an exponential."""
-    bits = random_bits(state, shape)
-    positive = P.equal(P.bitwise_and(bits, _u32(1)), _u32(1))
-    size = P.neg(P.log(1.0 - _unit(bits)))
-    found = P.select(positive, size, P.neg(size))
-    return found if dtype is float32 else cast_to(found, dtype)
-
-
-def standard_laplace(shape: Any, seed: Any = None) -> Tensor:
-    """Laplace numbers of mean 0 and scale 1 (`mindspore.ops.standard_laplace`).
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.standard_laplace((2, 3)).shape
-        (2, 3)
-    """
-    return random_laplace(take_state(seed), _shape("standard_laplace", shape), float32)
-
-
-def laplace(shape: Any, mean: Any, lambda_param: Any, seed: Any = None) -> Tensor:
-    """Laplace numbers (`mindspore.ops.laplace`).
-
-    Args:
-        shape: shape, broadcast with those of the parameters.
-        mean, lambda_param: location and scale, Tensors or numbers.
-        seed: as of `rand`.
-
-    Returns:
-        Tensor of float32.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.laplace((2, 3), ms.Tensor([1.0]), ms.Tensor([1.0])).shape
-        (2, 3)
-    """
-    unit = random_laplace(take_state(seed), _drawn_shape("laplace", shape, mean, lambda_param), float32)
-    return unit * lambda_param + mean
-
-
-# How often rejection sampling tries before it takes the mean: each round fails with a probability below 0.05.
-_GAMMA_ROUNDS = 8
-
-
-@op(differentiable=False)
-def random_gamma_by(state: Tensor, alpha: Tensor, shape: Sequence[int]):
-    """Gamma numbers of scale 1 (Marsaglia and Tsang, 2000), a fixed number of rounds."""
-    a = P.broadcast_to(cast_to(alpha, float32), tuple(shape))
-    small = P.less(a, 1.0)
-    lifted = P.select(small, a + 1.0, a)  # below 1: gamma(a + 1) * u^(1/a)
-    d = lifted - 1.0 / 3.0
-    c = 1.0 / P.sqrt(d * 9.0)
-    count = size_of(shape)
-    words = random_uniform(state, (_GAMMA_ROUNDS * 3 + 1, count), float32)
-
-    def row(i: int) -> Any:
-        return P.reshape(P.strided_slice(words, (i, 0), (i + 1, count), (1, 1)), tuple(shape))
-
-    found, done = d, None
-    for i in range(_GAMMA_ROUNDS):
-        radius = P.sqrt(P.log(1.0 - row(3 * i)) * -2.0)
-        x = radius * P.cos(row(3 * i + 1) * (2.0 * math.pi))
-        t = 1.0 + c * x
-        v = t * t * t
-        positive = P.less(0.0, v)
-        log_v = P.log(P.select(positive, v, P.fill((), 1.0, float32)))
-        accepted = P.less(P.log(1.0 - row(3 * i + 2)), 0.5 * x * x + d - d * v + d * log_v)
-        taken = P.logical_and(positive, accepted)
-        if done is not None:
-            taken = P.logical_and(taken, P.logical_not(done))
-        found = P.select(taken, d * v, found)
-        done = taken if done is None else P.logical_or(done, taken)
-    boost = P.exp(P.log(1.0 - row(3 * _GAMMA_ROUNDS)) / P.select(small, a, P.fill((), 1.0, float32)))
-    return P.select(small, found * boost, found)
-
-
-def gamma(shape: Any, alpha: Any, beta: Any, seed: Any = None) -> Tensor:
-    """Gamma numbers of shape alpha and rate beta (`mindspore.ops.gamma`).
-
-    Args:
-        shape: leading shape; those of the parameters, broadcast, are appended.
-        alpha, beta: Tensors or numbers, positive.
-        seed: as of `rand`.
-
-    Returns:
-        Tensor of float32.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.gamma((3,), ms.Tensor([1.0, 2.0]), ms.Tensor([1.0])).shape
-        (3, 2)
-    """
-    a, b = (v if isinstance(v, Tensor) else Tensor(float(v)) for v in (alpha, beta))
-    inner = broadcast_shapes(a.shape, b.shape)
-    if inner is None:
-        raise ShapeError(f"gamma: got parameters of shapes {a.shape} and {b.shape}; wanted ones that broadcast")
-    return random_gamma_by(take_state(seed), a, (*_shape("gamma", shape), *inner)) / b
-
-
-def random_gamma(shape: Any, alpha: Any, seed: Any = None) -> Tensor:
-    """Gamma numbers of rate 1 (`mindspore.ops.random_gamma`).
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.random_gamma((3,), ms.Tensor([1.0, 2.0])).shape
-        (3, 2)
-    """
-    return gamma(shape, alpha, 1.0, seed)
-
-
-def random_poisson(shape: Any, rate: Any, seed: Any = None, dtype: Any = float32) -> Tensor:
-    """Poisson numbers (`mindspore.ops.random_poisson`), drawn on the host.
-
-    Args:
-        shape: leading shape; that of `rate` is appended.
-        rate: Tensor of means.
-        seed: as of `rand`.
-        dtype: dtype of the result.
-
-    Returns:
-        Tensor of `dtype`.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.random_poisson((3,), ms.Tensor([1.0, 2.0])).shape
-        (3, 2)
-    """
-    mean = rate.asnumpy() if isinstance(rate, Tensor) else np.asarray(rate, np.float32)
-    if (mean < 0).any():
-        raise ArgumentValueError(f"random_poisson: got a negative rate {mean.min()}; wanted 0 or more")
-    drawn = (*_shape("random_poisson", shape), *mean.shape)
-    bits = random_state.philox(random_state.next_state(seed), size_of(drawn)).reshape(drawn)
-    return Tensor(_poisson(bits * 2.0**-32, np.broadcast_to(mean, drawn)), as_dtype(dtype))
-
-
-def _poisson(unit: Any, mean: Any) -> Any:
-    """Inverts the distribution function; for large means the normal limit with a continuity term."""
-    count = np.zeros(unit.shape)
-    term = np.exp(-mean.astype(np.float64))
-    total = term.copy()
-    small = mean < 500
-    limit = int(np.ceil(mean[small].max(initial=0) * 2 + 60)) if small.any() else 0
-    for k in range(1, limit + 1):
-        above = small & (unit > total)
-        count[above] += 1
-        term = term * mean / k
-        total = total + term
-    big = ~small
-    if big.any():
-        from statistics import NormalDist  # only this rare branch needs it
-
-        inverse = NormalDist().inv_cdf
-        z = np.array([inverse(min(max(u, 1e-12), 1 - 1e-12)) for u in unit[big]])
-        count[big] = np.maximum(np.floor(mean[big] + np.sqrt(mean[big]) * z + 0.5), 0)
-    return count
-
-
-def poisson(shape: Any, mean: Any, seed: Any = None) -> Tensor:
-    """`random_poisson` in float32 (`mindspore.ops.poisson` of older releases).
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.poisson((3,), ms.Tensor([1.0])).shape
-        (3, 1)
-    """
-    return random_poisson(shape, mean, seed)
-
-
-def log_uniform_candidate_sampler(
-    true_classes: Tensor, num_true: int = 1, num_sampled: int = 5, unique: bool = True,
-    range_max: int = 5, seed: int = 0,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Classes sampled with a log-uniform distribution, on the host (`mindspore.ops.log_uniform_candidate_sampler`).
-
-    Returns:
-        (sampled classes, expected counts of the true classes, expected counts of the sampled ones).
-
-    Raises:
-        ValueError: more unique samples than classes.
-
-    Examples:
-        >>> import duograph as ms
-        >>> found = ms.ops.log_uniform_candidate_sampler(ms.Tensor([[1], [2]]), 1, 3, True, 5)
-        >>> [t.shape for t in found]
-        [(3,), (2, 1), (3,)]
-    """
-    del num_true
-    if unique and num_sampled > range_max:
-        raise ArgumentValueError(
-            f"log_uniform_candidate_sampler: got num_sampled={num_sampled} unique classes of {range_max}; "
-            f"wanted at most so many"
-        )
-    logs = np.log(range_max + 1)
-    chance = np.log((np.arange(range_max) + 2) / (np.arange(range_max) + 1)) / logs
-    chosen: list[int] = []
-    tries = 0
-    while len(chosen) < num_sampled:
-        unit = random_state.host_uniform(4 * num_sampled)
-        for value in np.minimum(np.floor(np.exp(unit * logs)) - 1, range_max - 1).astype(np.int64):
-            if len(chosen) == num_sampled:
-                break
-            tries += 1
-            if not unique or value not in chosen:
-                chosen.append(int(value))
-    expected = -np.expm1(tries * np.log1p(-chance)) if unique else chance * num_sampled
-    true = true_classes.asnumpy()
-    return (
-        Tensor(np.array(chosen), true_classes.dtype),
-        Tensor(expected[true].astype(np.float32)),
-        Tensor(expected[np.array(chosen)].astype(np.float32)),
-    )

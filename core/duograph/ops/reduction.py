@@ -12,7 +12,7 @@ from ..errors import ArgumentValueError, DTypeError
 from ..op import op
 from ..tensor import Tensor
 from ..types import TensorType, size_of
-from .axes import axes_of, axis_of, spelled
+from .axes import axes_of, spelled
 from .creation import cast_to
 from .methods import tensor_method
 from .pointwise import conjugate
@@ -20,8 +20,7 @@ from .table import P
 
 __all__ = [
     "reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_all", "reduce_any",
-    "reduce_mean", "sum", "mean", "prod", "all", "any", "max", "min", "amax", "amin", "argmax",
-    "argmin", "count_nonzero", "nansum",
+    "reduce_mean", "sum", "mean", "prod", "all", "any", "count_nonzero", "nansum",
 ]  # fmt: skip
 
 Axes = Sequence[int]
@@ -347,7 +346,8 @@ def _cast(x: Any, dtype: Any) -> Any:
     return x if x.dtype is target else cast_to(x, target)
 
 
-def _tensor(name: str, x: Any) -> Any:
+def wanted_tensor(name: str, x: Any) -> Any:
+    """A Tensor as it is, an array or a number as one."""
     if isinstance(x, Tensor):
         return x
     if isinstance(x, (bool, int, float, complex, np.ndarray, np.generic)):
@@ -392,7 +392,7 @@ def sum(
         keepdims, dtype, initial = _dtype_second(keepdims, dtype, initial)
     if dim or keepdims.__class__ is not bool:
         axis, keepdims = spelled("sum", axis, keepdims, dim)
-    x = _tensor("sum", input)
+    x = wanted_tensor("sum", input)
     if dtype is not None:
         x = _cast(x, dtype)
     elif x.dtype.kind in "biu" and x.dtype is not int64:
@@ -428,7 +428,7 @@ def mean(
     """
     if dim or keepdims.__class__ is not bool:
         axis, keepdims = spelled("mean", axis, keepdims, dim)
-    x = _tensor("mean", input)
+    x = wanted_tensor("mean", input)
     if dtype is not None:
         x = _cast(x, dtype)
     return reduce_mean(x, axes_of("mean", axis, x.ndim), keepdims)
@@ -461,7 +461,7 @@ def prod(
         keepdims, dtype, _ = _dtype_second(keepdims, dtype, None)
     if dim or keepdims.__class__ is not bool:
         axis, keepdims = spelled("prod", axis, keepdims, dim)
-    x = _tensor("prod", input)
+    x = wanted_tensor("prod", input)
     if dtype is not None:
         x = _cast(x, dtype)
     elif x.dtype.kind in "biu" and x.dtype is not int64:
@@ -490,7 +490,7 @@ def all(input: Tensor, axis: Any = None, keep_dims: Any = False, **dim: Any) -> 
         [False  True]
     """
     axis, keep_dims = spelled("all", axis, keep_dims, dim)
-    x = _tensor("all", input)
+    x = wanted_tensor("all", input)
     return reduce_all(x, axes_of("all", axis, x.ndim), keep_dims)
 
 
@@ -515,279 +515,8 @@ def any(input: Tensor, axis: Any = None, keep_dims: Any = False, **dim: Any) -> 
         [ True False]
     """
     axis, keep_dims = spelled("any", axis, keep_dims, dim)
-    x = _tensor("any", input)
+    x = wanted_tensor("any", input)
     return reduce_any(x, axes_of("any", axis, x.ndim), keep_dims)
-
-
-def _lowest(dtype: DType, sign: int) -> Any:
-    """The number that every other of the dtype beats in max (sign -1) or min (sign 1)."""
-    if dtype.is_floating:
-        return sign * float("inf")
-    if dtype is bool_:
-        return sign > 0
-    info = np.iinfo(dtype.np)
-    return int(info.min if sign < 0 else info.max)
-
-
-def _extreme_input(name: str, x: Any, initial: Any, where: Any, sign: int) -> Any:
-    """`x` with masked elements replaced by `initial`, as NumPy's `where` has it."""
-    if where is None or where is True:
-        return x
-    if initial is None:
-        raise ArgumentValueError(f"{name}: got where without initial; wanted both")
-    return P.select(where, x, initial)
-
-
-def _initial(out: Any, initial: Any, sign: int) -> Any:
-    if initial is None:
-        return out
-    value = initial if isinstance(initial, Tensor) else P.fill((), initial, out.dtype)
-    return P.maximum(out, value) if sign < 0 else P.minimum(out, value)
-
-
-def _extreme(name, input, axis, keepdims, initial, where, sign):
-    x = _tensor(name, input)
-    x = _extreme_input(name, x, initial, where, sign)
-    axes = axes_of(name, axis, x.ndim)
-    if initial is not None and 0 in [x.shape[i] for i in axes]:
-        value = initial.item() if isinstance(initial, Tensor) else initial
-        return P.fill(reduced_shape(x.shape, axes, keepdims), value, x.dtype)
-    out = (reduce_max if sign < 0 else reduce_min)(x, axes, keepdims)
-    return _initial(out, initial, sign)
-
-
-def _max_or_min(name, input, axis, keepdims, initial, where, sign, with_index):
-    x = _tensor(name, input)
-    if axis is None:
-        value = _extreme(name, x, None, False, initial, where, sign)
-        return (value, P.fill((), 0, int64)) if with_index else value
-    x = _extreme_input(name, x, initial, where, sign)
-    found = (max_with_index if sign < 0 else min_with_index)
-    if x.ndim == 0:
-        axis_of(name, axis, 0)
-        return _initial(x, initial, sign), P.fill((), 0, int64)
-    value, index = found(x, axis_of(name, axis, x.ndim), keepdims)
-    return _initial(value, initial, sign), index
-
-
-def max(
-    input: Tensor, axis: Any = None, keepdims: Any = False, *, initial: Any = None, where: Any = None, **dim: Any
-) -> tuple[Tensor, Tensor]:
-    """Largest element along one axis and its index (`mindspore.ops.max`).
-
-    Args:
-        input: Tensor of any shape; any dtype but complex.
-        axis: int; None means over all elements, and the index is then 0. Also spelled `dim`.
-        keepdims: whether the axis stays, as 1. Also spelled `keepdim`.
-        initial: number that the result is at least.
-        where: bool Tensor; elements where it is False count as `initial`.
-
-    Returns:
-        (values, int64 indices) with the axis removed. NaN wins; of equals the first.
-
-    Raises:
-        ValueError: nothing to reduce; an axis out of range.
-
-    Examples:
-        >>> import duograph as ms
-        >>> values, indices = ms.ops.max(ms.Tensor([[1.0, 5.0], [7.0, 2.0]]), 1)
-        >>> print(values, indices)
-        [5. 7.] [1 0]
-    """
-    axis, keepdims = spelled("max", axis, keepdims, dim)
-    return _max_or_min("max", input, axis, keepdims, initial, where, -1, True)
-
-
-def min(
-    input: Tensor, axis: Any = None, keepdims: Any = False, *, initial: Any = None, where: Any = None, **dim: Any
-) -> tuple[Tensor, Tensor]:
-    """Smallest element along one axis and its index (`mindspore.ops.min`).
-
-    Args:
-        input: Tensor of any shape; any dtype but complex.
-        axis: int; None means over all elements, and the index is then 0. Also spelled `dim`.
-        keepdims: whether the axis stays, as 1. Also spelled `keepdim`.
-        initial: number that the result is at most.
-        where: bool Tensor; elements where it is False count as `initial`.
-
-    Returns:
-        (values, int64 indices) with the axis removed. NaN wins; of equals the first.
-
-    Raises:
-        ValueError: nothing to reduce; an axis out of range.
-
-    Examples:
-        >>> import duograph as ms
-        >>> values, indices = ms.ops.min(ms.Tensor([[1.0, 5.0], [7.0, 2.0]]), 1)
-        >>> print(values, indices)
-        [1. 2.] [0 1]
-    """
-    axis, keepdims = spelled("min", axis, keepdims, dim)
-    return _max_or_min("min", input, axis, keepdims, initial, where, 1, True)
-
-
-def _method(name, x, args, initial, where, return_indices, other, sign):
-    """Tensor.max and Tensor.min: (dim, keepdim) gives a pair, (axis=, keepdims=) values alone."""
-    if len(args) > 2:
-        raise ArgumentValueError(f"{name}: got {len(args)} positional arguments; wanted at most 2")
-    newer = bool(args) or "dim" in other or "keepdim" in other
-    given = (*args, *(None, False)[len(args) :])
-    axis, keepdims = spelled(name, given[0], given[1], other)
-    if axis is None:
-        out = _extreme(name, x, None, keepdims, initial, where, sign)
-        return (out, argmax(x) if sign < 0 else argmin(x)) if return_indices else out
-    if newer or return_indices:
-        return _max_or_min(name, x, axis, keepdims, initial, where, sign, True)
-    return _extreme(name, x, axis, keepdims, initial, where, sign)
-
-
-@tensor_method("max")
-def tensor_max(
-    input: Tensor, *args: Any, initial: Any = None, where: Any = None, return_indices: bool = False, **other: Any
-) -> Any:
-    """Largest element (`mindspore.Tensor.max`).
-
-    Three forms: `x.max()` over all elements; `x.max(dim, keepdim=False)` gives (values, indices);
-    `x.max(axis=..., keepdims=False, initial=None, where=True, return_indices=False)` gives the values, or the pair.
-
-    Examples:
-        >>> import duograph as ms
-        >>> x = ms.Tensor([[1.0, 5.0], [7.0, 2.0]])
-        >>> print(x.max(), x.max(axis=1), x.max(1)[1])
-        7.0 [5. 7.] [1 0]
-    """
-    return _method("max", input, args, initial, where, return_indices, other, -1)
-
-
-@tensor_method("min")
-def tensor_min(
-    input: Tensor, *args: Any, initial: Any = None, where: Any = None, return_indices: bool = False, **other: Any
-) -> Any:
-    """Smallest element (`mindspore.Tensor.min`), in the three forms of `Tensor.max`.
-
-    Examples:
-        >>> import duograph as ms
-        >>> x = ms.Tensor([[1.0, 5.0], [7.0, 2.0]])
-        >>> print(x.min(), x.min(axis=1), x.min(1)[1])
-        1.0 [1. 2.] [0 1]
-    """
-    return _method("min", input, args, initial, where, return_indices, other, 1)
-
-
-@tensor_method("amax")
-def amax(
-    input: Tensor, axis: Any = None, keepdims: Any = False, *, initial: Any = None, where: Any = None, **dim: Any
-) -> Tensor:
-    """Largest element over axes (`mindspore.ops.amax`).
-
-    Args:
-        input: Tensor of any shape; any dtype but complex.
-        axis: int or tuple of ints; None and () mean all. Also spelled `dim`.
-        keepdims: whether the reduced axes stay, as 1. Also spelled `keepdim`.
-        initial: number that the result is at least.
-        where: bool Tensor; elements where it is False count as `initial`.
-
-    Returns:
-        Tensor with the axes removed; NaN wins. Equal elements share the gradient.
-
-    Raises:
-        ValueError: nothing to reduce and no `initial`; an axis out of range.
-
-    Examples:
-        >>> import duograph as ms
-        >>> print(ms.ops.amax(ms.Tensor([[1.0, 5.0], [7.0, 2.0]]), 0))
-        [7. 5.]
-    """
-    axis, keepdims = spelled("amax", axis, keepdims, dim)
-    return _extreme("amax", input, axis, keepdims, initial, where, -1)
-
-
-@tensor_method("amin")
-def amin(
-    input: Tensor, axis: Any = None, keepdims: Any = False, *, initial: Any = None, where: Any = None, **dim: Any
-) -> Tensor:
-    """Smallest element over axes (`mindspore.ops.amin`).
-
-    Args:
-        input: Tensor of any shape; any dtype but complex.
-        axis: int or tuple of ints; None and () mean all. Also spelled `dim`.
-        keepdims: whether the reduced axes stay, as 1. Also spelled `keepdim`.
-        initial: number that the result is at most.
-        where: bool Tensor; elements where it is False count as `initial`.
-
-    Returns:
-        Tensor with the axes removed; NaN wins. Equal elements share the gradient.
-
-    Raises:
-        ValueError: nothing to reduce and no `initial`; an axis out of range.
-
-    Examples:
-        >>> import duograph as ms
-        >>> print(ms.ops.amin(ms.Tensor([[1.0, 5.0], [7.0, 2.0]]), 0))
-        [1. 2.]
-    """
-    axis, keepdims = spelled("amin", axis, keepdims, dim)
-    return _extreme("amin", input, axis, keepdims, initial, where, 1)
-
-
-def _arg(name, input, axis, keepdims, along):
-    x = _tensor(name, input)
-    if axis is None or x.ndim == 0:
-        if axis is not None:
-            axis_of(name, axis, 0)
-        out = along(P.reshape(x, (x.size,)), 0)
-        return P.reshape(out, (1,) * x.ndim) if keepdims and axis is not None else out
-    axis = axis_of(name, axis, x.ndim)
-    out = along(x, axis)
-    return P.reshape(out, reduced_shape(x.shape, (axis,), True)) if keepdims else out
-
-
-@tensor_method("argmax")
-def argmax(input: Tensor, axis: Any = None, keepdims: Any = False, **dim: Any) -> Tensor:
-    """Index of the largest element along an axis (`mindspore.ops.argmax`).
-
-    Args:
-        input: Tensor of any shape; any dtype but complex.
-        axis: int; None means in the flattened tensor. Also spelled `dim`.
-        keepdims: whether the axis stays, as 1. Also spelled `keepdim`.
-
-    Returns:
-        Tensor of int64. NaN wins; of equals the first.
-
-    Raises:
-        ValueError: nothing to choose from; an axis out of range.
-
-    Examples:
-        >>> import duograph as ms
-        >>> print(ms.ops.argmax(ms.Tensor([[1.0, 5.0], [7.0, 2.0]]), 1))
-        [1 0]
-    """
-    axis, keepdims = spelled("argmax", axis, keepdims, dim)
-    return _arg("argmax", input, axis, keepdims, argmax_along)
-
-
-@tensor_method("argmin")
-def argmin(input: Tensor, axis: Any = None, keepdims: Any = False, **dim: Any) -> Tensor:
-    """Index of the smallest element along an axis (`mindspore.ops.argmin`).
-
-    Args:
-        input: Tensor of any shape; any dtype but complex.
-        axis: int; None means in the flattened tensor. Also spelled `dim`.
-        keepdims: whether the axis stays, as 1. Also spelled `keepdim`.
-
-    Returns:
-        Tensor of int64. NaN wins; of equals the first.
-
-    Raises:
-        ValueError: nothing to choose from; an axis out of range.
-
-    Examples:
-        >>> import duograph as ms
-        >>> print(ms.ops.argmin(ms.Tensor([[1.0, 5.0], [7.0, 2.0]]), 1))
-        [0 1]
-    """
-    axis, keepdims = spelled("argmin", axis, keepdims, dim)
-    return _arg("argmin", input, axis, keepdims, argmin_along)
 
 
 @tensor_method("count_nonzero")

@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from ..ir.graph import FrozenArray, Graph, GraphNode
-from .subgraphs import HOLDERS, Done, has_effects, mapped
+from .subgraphs import HOLDERS, Done, has_effects, inside
 
 __all__ = ["merge_common_subexpressions"]
 
@@ -38,14 +38,9 @@ def _merged(graph: Graph, done: Done, effects: dict[Graph, bool]) -> Graph:
             if first is not node:
                 same.update(zip(node.results, first.results))
                 continue
-        if holder:
-            attributes = mapped(
-                node.attributes, lambda inner: _merged(inner, done, effects), done
-            )
-            node = dataclasses.replace(node, operands=operands, attributes=attributes)
-        elif operands is not node.operands:
+        if operands is not node.operands:
             node = dataclasses.replace(node, operands=operands)
-        kept.append(node)
+        kept.append(inside(node, lambda inner: _merged(inner, done, effects), done))
     outputs = tuple([same.get(i, i) for i in graph.outputs])
     return Graph(graph.n_params, graph.types, kept, outputs, graph.single)
 

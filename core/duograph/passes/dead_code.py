@@ -5,12 +5,11 @@ Nodes with effects stay, and what may raise as a division of Python numbers does
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..ir.graph import Graph, GraphNode, divides
-from .subgraphs import HOLDERS, Done, has_effects, mapped, renumbered
+from .subgraphs import HOLDERS, Done, has_effects, inside, renumbered
 
 __all__ = ["remove_dead_code"]
 
@@ -73,8 +72,7 @@ class _Removal:
             return self._switch(node, wanted)
         if node.op.name == "while_loop":
             return self._while(node, wanted)
-        attributes = mapped(node.attributes, self.whole, self.done)
-        return dataclasses.replace(node, attributes=attributes)
+        return inside(node, self.whole, self.done)
 
     def _part(self, graph: Graph, params: Sequence[int], outputs: Sequence[int]) -> Graph:
         """The graph with these parameters and outputs alone."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..ir.graph import Graph, GraphNode
 from ..op import OPS
-from .subgraphs import HOLDERS, Done, mapped
+from .subgraphs import everywhere
 
 __all__ = ["join_pieces"]
 
@@ -27,17 +27,14 @@ class _Pieces:
     parts: dict[int, tuple[int, int]]
 
 
-def join_pieces(graph: Graph, done: Done | None = None) -> Graph:
+@everywhere
+def join_pieces(graph: Graph) -> Graph:
     """The graph with complete sums of pieces as concatenations; the nodes that these replace are dead."""
-    done = {} if done is None else done
     types: list[Any] = list(graph.types)
     known: dict[int | None, _Pieces] = {}
     nodes: list[GraphNode] = []
     for node in graph.nodes:
-        if node.op.name in HOLDERS:
-            attributes = mapped(node.attributes, lambda g: join_pieces(g, done), done)
-            node = dataclasses.replace(node, attributes=attributes)
-        elif node.op.name == "pad_constant":
+        if node.op.name == "pad_constant":
             found = _padded(node, types)
             if found is not None:
                 known[node.results[0]] = found

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..ir.graph import Graph, GraphNode
 from ..op import OPS
-from .subgraphs import HOLDERS, Done, mapped
+from .subgraphs import everywhere
 
 __all__ = ["fold_transposes", "join_products"]
 
@@ -16,7 +16,8 @@ __all__ = ["fold_transposes", "join_products"]
 LEAST = 4
 
 
-def fold_transposes(graph: Graph, done: Done | None = None) -> Graph:
+@everywhere
+def fold_transposes(graph: Graph) -> Graph:
     """Products read the operand of a transpose of their last two axes, the other way round.
 
         %2 = transpose(%1, perm=(0, 2, 1))
@@ -24,15 +25,11 @@ def fold_transposes(graph: Graph, done: Done | None = None) -> Graph:
 
     The transpose itself stays; it is dead unless something else reads it.
     """
-    done = {} if done is None else done
     makers: dict[int | None, GraphNode] = {}
     nodes: list[GraphNode] = []
     for node in graph.nodes:
         if node.op.name == "matmul":
             node = _folded(node, makers)
-        elif node.op.name in HOLDERS:
-            attributes = mapped(node.attributes, lambda g: fold_transposes(g, done), done)
-            node = dataclasses.replace(node, attributes=attributes)
         makers.update(dict.fromkeys(node.results, node))
         nodes.append(node)
     return Graph(graph.n_params, list(graph.types), nodes, graph.outputs, graph.single)
@@ -55,13 +52,13 @@ def _swaps(perm: tuple[int, ...]) -> bool:
     return n > 1 and tuple(a % n for a in perm) == (*range(n - 2), n - 1, n - 2)
 
 
-def join_products(graph: Graph, done: Done | None = None) -> Graph:
+@everywhere
+def join_products(graph: Graph) -> Graph:
     """A sum of many products is one product of concatenations: what a weight used at every step of a loop gets.
 
     %6 = add(matmul(%0, %1, transpose_a=True), matmul(%2, %3, transpose_a=True))
     ->  matmul(concat(%0, %2, axis=0), concat(%1, %3, axis=0), transpose_a=True)
     """
-    done = {} if done is None else done
     types: list[Any] = list(graph.types)
     uses = collections.Counter(i for node in graph.nodes for i in node.operands)
     uses.update(graph.outputs)
@@ -72,10 +69,7 @@ def join_products(graph: Graph, done: Done | None = None) -> Graph:
             inside.update(i for i in node.operands if i is not None and uses[i] == 1)
     nodes: list[GraphNode] = []
     for node in graph.nodes:
-        if node.op.name in HOLDERS:
-            attributes = mapped(node.attributes, lambda g: join_products(g, done), done)
-            node = dataclasses.replace(node, attributes=attributes)
-        elif node.op.name == "add" and node.results[0] not in inside:
+        if node.op.name == "add" and node.results[0] not in inside:
             leaves = _leaves(node, makers, uses)
             if leaves is not None and len(leaves) >= LEAST:
                 nodes += _joined(node, leaves, types)

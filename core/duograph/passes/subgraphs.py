@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..ir.graph import Graph, GraphNode, NamedGraph
 
-__all__ = ["HOLDERS", "Done", "mapped", "has_effects", "renumbered"]
+__all__ = ["HOLDERS", "Done", "everywhere", "has_effects", "inside", "mapped", "renumbered"]
 
 # Ops whose attributes are graphs.
 HOLDERS = frozenset({"switch", "while_loop", "call", "custom_call"})
 
 # What a pass made of the graphs that it has seen.
 Done = dict[Any, Any]
+
+
+def everywhere(step: Callable[[Graph], Graph]) -> Callable[[Graph], Graph]:
+    """The pass that applies `step` to every graph inside of a graph, innermost first, and last to the graph itself."""
+
+    @functools.wraps(step)
+    def whole(graph: Graph) -> Graph:
+        done: Done = {}
+
+        def one(graph: Graph) -> Graph:
+            nodes = [inside(node, one, done) for node in graph.nodes]
+            return step(Graph(graph.n_params, graph.types, nodes, graph.outputs, graph.single))
+
+        return one(graph)
+
+    return whole
+
+
+def inside(node: GraphNode, step: Callable[[Graph], Graph], done: Done) -> GraphNode:
+    """The node with `step` applied to the graphs that it holds."""
+    if node.op.name not in HOLDERS:
+        return node
+    return dataclasses.replace(node, attributes=mapped(node.attributes, step, done))
 
 
 def mapped(

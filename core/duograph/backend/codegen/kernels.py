@@ -2,7 +2,8 @@
 
 A backend that compiles ahead of time prints all of them; one that compiles on demand asks `scalar_kernel` for one.
 Attributes annotated `float` are parameters of the kernel, in the dtype of its floating operands; a `DType`
-attribute is part of its name.
+attribute is part of its name. How any elementwise kernel walks broadcast operands (`collapse`), and what is worth
+a thread (`grain_of`), stands here too.
 """
 
 from __future__ import annotations
@@ -20,7 +21,57 @@ from .dialect import SUFFIX
 from .expression import Expr, compute_dtype
 from .printer import trace_scalar
 
-__all__ = ["ScalarKernel", "kernel_name", "parameter_names", "scalar_kernel", "scalar_kernels"]
+__all__ = [
+    "ScalarKernel", "collapse", "grain_of", "kernel_name", "parameter_names", "scalar_kernel", "scalar_kernels",
+]  # fmt: skip
+
+# Elements that are worth waking a thread for: plain arithmetic, and functions such as exp.
+GRAIN, HEAVY_GRAIN = 65536, 16384
+
+
+def grain_of(heavy: bool) -> int:
+    """Elements that are worth waking a thread for, by what `printer.is_heavy` says of a kernel."""
+    return HEAVY_GRAIN if heavy else GRAIN
+
+
+def collapse(
+    shape: Sequence[int], operands: Sequence[Sequence[int]]
+) -> tuple[list[int], list[list[int]]]:
+    """Merge axes along which every operand moves, or stays, in the same way.
+
+    Returns the sizes of the axes of `shape` that are left, outermost first, and for each operand its steps in
+    elements: 0 where it is broadcast.
+
+    Examples:
+        >>> from duograph.backend.codegen.kernels import collapse
+        >>> collapse((2, 3, 4), [(2, 3, 4), (3, 1)])
+        ([2, 3, 4], [[12, 4, 1], [0, 1, 0]])
+        >>> collapse((2, 3, 4), [(2, 3, 4), (4,)])
+        ([6, 4], [[4, 1], [0, 1]])
+    """
+    ndim = len(shape)
+    strides: list[list[int]] = []
+    for own in operands:
+        padded = (1,) * (ndim - len(own)) + tuple(own)
+        step, row = 1, [0] * ndim
+        for axis in range(ndim - 1, -1, -1):
+            if padded[axis] != 1:
+                row[axis] = step
+            step *= padded[axis]
+        strides.append(row)
+    sizes: list[int] = []
+    steps: list[list[int]] = [[] for _ in operands]
+    for axis in range(ndim - 1, -1, -1):
+        n = shape[axis]
+        if n == 1:
+            continue
+        if sizes and all(row[axis] == s[-1] * sizes[-1] for row, s in zip(strides, steps)):
+            sizes[-1] *= n
+        else:
+            sizes.append(n)
+            for row, s in zip(strides, steps):
+                s.append(row[axis])
+    return sizes[::-1], [s[::-1] for s in steps]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,13 +16,12 @@ from typing import Any
 from ...dtype import DType
 from .dialect import SUFFIX, Dialect
 from .expression import Expr, compute_dtype, constant, s
+from .kernels import grain_of
 from .printer import is_heavy, print_expression
 from .regions import Access, Computed, Reduction, RegionPlan
 
 __all__ = ["PrintedRegion", "print_region"]
 
-# Elements that are worth waking a thread for: plain arithmetic, and functions such as exp.
-GRAIN, HEAVY_GRAIN = 65536, 16384
 # Bytes of a row that are kept between two passes, on the stack.
 ROW_BYTES = 32768
 # Results of at least so many bytes are written past the caches, through blocks of so many elements.
@@ -49,7 +48,7 @@ def print_region(dialect: Dialect, name: str, plan: RegionPlan) -> PrintedRegion
     writer = _Rows(dialect, plan) if plan.row else _Elements(dialect, plan)
     text = writer.function(name)
     heavy = any(isinstance(v, Computed) and is_heavy(v.expression) for v in plan.values)
-    grain = HEAVY_GRAIN if heavy else GRAIN
+    grain = grain_of(heavy)
     if plan.row:
         return PrintedRegion(text, plan.n // plan.row, max(1, grain // plan.row))
     return PrintedRegion(text, plan.n, grain)

@@ -23,7 +23,7 @@ from ...errors import DuographError
 from ...op import Op
 from ...types import TensorType
 from .expression import Expr, compute_dtype, constant, s
-from .kernels import kernel_name, parameter_names
+from .kernels import collapse, kernel_name, parameter_names
 
 if TYPE_CHECKING:
     from ...ir.graph import Graph, GraphNode
@@ -161,21 +161,8 @@ def steps_of(operand: Sequence[int], shape: Sequence[int]) -> list[tuple[int, in
         >>> steps_of((3, 4), (2, 3, 4)), steps_of((2, 3, 4), (2, 3, 4)), steps_of((2, 1), (2, 3))
         ([(2, 0), (12, 1)], [(24, 1)], [(2, 1), (3, 0)])
     """
-    padded = (1,) * (len(shape) - len(operand)) + tuple(operand)
-    found: list[tuple[int, int]] = []
-    step = 1
-    for own, size in zip(reversed(padded), reversed(shape)):
-        if size == 1:
-            continue
-        own_step = 0 if own == 1 else step
-        step *= own
-        if found:
-            inner_size, inner_step = found[-1]
-            if own_step == inner_step * inner_size:
-                found[-1] = (inner_size * size, inner_step)
-                continue
-        found.append((size, own_step))
-    return found[::-1] or [(1, 0)]
+    sizes, (steps,) = collapse(shape, [operand])
+    return list(zip(sizes, steps)) or [(1, 0)]
 
 
 def expression_of(

@@ -1,0 +1,55 @@
+"""Where the channels are: the data formats of MindSpore's primitives, and sizes that are written with all axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentValueError
+from ..tensor import Tensor
+from .axes import tuple_of
+from .primitive import Primitive
+from .table import P
+
+__all__ = ["DataFormatDimMap"]
+
+
+def wanted_format(name: str, value: Any, allowed: tuple[str, ...]) -> str:
+    """The data format, if it is one of those allowed."""
+    if value not in allowed:
+        raise ArgumentValueError(
+            f"{name}: got data_format={value!r}; wanted {' or '.join(map(repr, allowed))}"
+        )
+    return value
+
+
+def last_to_first(x: Any) -> Any:
+    """(N, spatial..., C) as (N, C, spatial...)."""
+    return P.transpose(x, (0, x.ndim - 1, *range(1, x.ndim - 1)))
+
+
+def first_to_last(x: Any) -> Any:
+    """(N, C, spatial...) as (N, spatial..., C)."""
+    return P.transpose(x, (0, *range(2, x.ndim), 1))
+
+
+def spatial(name: str, what: str, value: Any, n: int) -> tuple[int, ...]:
+    """n ints from an int, n ints, or the n+2 ints of the older form (1, 1, ...)."""
+    if isinstance(value, (tuple, list)) and len(value) == n + 2:
+        value = tuple(value)[2:]
+    return tuple_of(name, what, value, n)
+
+
+class DataFormatDimMap(Primitive):
+    """Axis numbers of one data format in another: `DataFormatDimMap(src_format="NHWC", dst_format="NCHW")(x)`."""
+
+    def __init__(self, src_format: str = "NHWC", dst_format: str = "NCHW") -> None:
+        super().__init__()
+        self.src_format = wanted_format("DataFormatDimMap", src_format, ("NHWC", "NCHW"))
+        self.dst_format = wanted_format("DataFormatDimMap", dst_format, ("NHWC", "NCHW"))
+
+    def __call__(self, x: Any) -> Any:
+        """The mapped axis numbers."""
+        to = np.array([self.dst_format.index(c) for c in self.src_format], x.dtype.np)
+        return P.gather(Tensor(to), x, 0)

@@ -1,0 +1,238 @@
+"""Random numbers of other distributions: Laplace, gamma, Poisson, log-uniform."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import random_state
+from ..dtype import as_dtype, float32
+from ..errors import ArgumentValueError, ShapeError
+from ..op import op
+from ..tensor import Tensor
+from ..types import broadcast_shapes, size_of
+from .creation import cast_to
+from .random import drawn_shape, fraction, random_bits, random_uniform, shape_of, take_state, u32
+from .table import P
+
+__all__ = [
+    "standard_laplace", "laplace", "gamma", "random_gamma", "poisson", "random_poisson",
+    "log_uniform_candidate_sampler",
+]  # fmt: skip
+
+
+@op(differentiable=False)
+def random_laplace(state: Tensor, shape: Sequence[int], dtype: Any):
+    """Laplace numbers of mean 0 and scale 1: a sign times an exponential."""
+    bits = random_bits(state, shape)
+    positive = P.equal(P.bitwise_and(bits, u32(1)), u32(1))
+    size = P.neg(P.log(1.0 - fraction(bits)))
+    found = P.select(positive, size, P.neg(size))
+    return found if dtype is float32 else cast_to(found, dtype)
+
+
+def standard_laplace(shape: Any, seed: Any = None) -> Tensor:
+    """Laplace numbers of mean 0 and scale 1 (`mindspore.ops.standard_laplace`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.standard_laplace((2, 3)).shape
+        (2, 3)
+    """
+    return random_laplace(take_state(seed), shape_of("standard_laplace", shape), float32)
+
+
+def laplace(shape: Any, mean: Any, lambda_param: Any, seed: Any = None) -> Tensor:
+    """Laplace numbers (`mindspore.ops.laplace`).
+
+    Args:
+        shape: shape, broadcast with those of the parameters.
+        mean, lambda_param: location and scale, Tensors or numbers.
+        seed: as of `rand`.
+
+    Returns:
+        Tensor of float32.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.laplace((2, 3), ms.Tensor([1.0]), ms.Tensor([1.0])).shape
+        (2, 3)
+    """
+    unit = random_laplace(take_state(seed), drawn_shape("laplace", shape, mean, lambda_param), float32)
+    return unit * lambda_param + mean
+
+
+# How often rejection sampling tries before it takes the mean: each round fails with a probability below 0.05.
+_GAMMA_ROUNDS = 8
+
+
+@op(differentiable=False)
+def random_gamma_by(state: Tensor, alpha: Tensor, shape: Sequence[int]):
+    """Gamma numbers of scale 1 (Marsaglia and Tsang, 2000), a fixed number of rounds."""
+    a = P.broadcast_to(cast_to(alpha, float32), tuple(shape))
+    small = P.less(a, 1.0)
+    lifted = P.select(small, a + 1.0, a)  # below 1: gamma(a + 1) * u^(1/a)
+    d = lifted - 1.0 / 3.0
+    c = 1.0 / P.sqrt(d * 9.0)
+    count = size_of(shape)
+    words = random_uniform(state, (_GAMMA_ROUNDS * 3 + 1, count), float32)
+
+    def row(i: int) -> Any:
+        return P.reshape(P.strided_slice(words, (i, 0), (i + 1, count), (1, 1)), tuple(shape))
+
+    found, done = d, None
+    for i in range(_GAMMA_ROUNDS):
+        radius = P.sqrt(P.log(1.0 - row(3 * i)) * -2.0)
+        x = radius * P.cos(row(3 * i + 1) * (2.0 * math.pi))
+        t = 1.0 + c * x
+        v = t * t * t
+        positive = P.less(0.0, v)
+        log_v = P.log(P.select(positive, v, P.fill((), 1.0, float32)))
+        accepted = P.less(P.log(1.0 - row(3 * i + 2)), 0.5 * x * x + d - d * v + d * log_v)
+        taken = P.logical_and(positive, accepted)
+        if done is not None:
+            taken = P.logical_and(taken, P.logical_not(done))
+        found = P.select(taken, d * v, found)
+        done = taken if done is None else P.logical_or(done, taken)
+    boost = P.exp(P.log(1.0 - row(3 * _GAMMA_ROUNDS)) / P.select(small, a, P.fill((), 1.0, float32)))
+    return P.select(small, found * boost, found)
+
+
+def gamma(shape: Any, alpha: Any, beta: Any, seed: Any = None) -> Tensor:
+    """Gamma numbers of shape alpha and rate beta (`mindspore.ops.gamma`).
+
+    Args:
+        shape: leading shape; those of the parameters, broadcast, are appended.
+        alpha, beta: Tensors or numbers, positive.
+        seed: as of `rand`.
+
+    Returns:
+        Tensor of float32.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.gamma((3,), ms.Tensor([1.0, 2.0]), ms.Tensor([1.0])).shape
+        (3, 2)
+    """
+    a, b = (v if isinstance(v, Tensor) else Tensor(float(v)) for v in (alpha, beta))
+    inner = broadcast_shapes(a.shape, b.shape)
+    if inner is None:
+        raise ShapeError(f"gamma: got parameters of shapes {a.shape} and {b.shape}; wanted ones that broadcast")
+    return random_gamma_by(take_state(seed), a, (*shape_of("gamma", shape), *inner)) / b
+
+
+def random_gamma(shape: Any, alpha: Any, seed: Any = None) -> Tensor:
+    """Gamma numbers of rate 1 (`mindspore.ops.random_gamma`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.random_gamma((3,), ms.Tensor([1.0, 2.0])).shape
+        (3, 2)
+    """
+    return gamma(shape, alpha, 1.0, seed)
+
+
+def random_poisson(shape: Any, rate: Any, seed: Any = None, dtype: Any = float32) -> Tensor:
+    """Poisson numbers (`mindspore.ops.random_poisson`), drawn on the host.
+
+    Args:
+        shape: leading shape; that of `rate` is appended.
+        rate: Tensor of means.
+        seed: as of `rand`.
+        dtype: dtype of the result.
+
+    Returns:
+        Tensor of `dtype`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.random_poisson((3,), ms.Tensor([1.0, 2.0])).shape
+        (3, 2)
+    """
+    mean = rate.asnumpy() if isinstance(rate, Tensor) else np.asarray(rate, np.float32)
+    if (mean < 0).any():
+        raise ArgumentValueError(f"random_poisson: got a negative rate {mean.min()}; wanted 0 or more")
+    drawn = (*shape_of("random_poisson", shape), *mean.shape)
+    bits = random_state.philox(random_state.next_state(seed), size_of(drawn)).reshape(drawn)
+    return Tensor(_poisson(bits * 2.0**-32, np.broadcast_to(mean, drawn)), as_dtype(dtype))
+
+
+def _poisson(unit: Any, mean: Any) -> Any:
+    """Inverts the distribution function; for large means the normal limit with a continuity term."""
+    count = np.zeros(unit.shape)
+    term = np.exp(-mean.astype(np.float64))
+    total = term.copy()
+    small = mean < 500
+    limit = int(np.ceil(mean[small].max(initial=0) * 2 + 60)) if small.any() else 0
+    for k in range(1, limit + 1):
+        above = small & (unit > total)
+        count[above] += 1
+        term = term * mean / k
+        total = total + term
+    big = ~small
+    if big.any():
+        from statistics import NormalDist  # only this rare branch needs it
+
+        inverse = NormalDist().inv_cdf
+        z = np.array([inverse(min(max(u, 1e-12), 1 - 1e-12)) for u in unit[big]])
+        count[big] = np.maximum(np.floor(mean[big] + np.sqrt(mean[big]) * z + 0.5), 0)
+    return count
+
+
+def poisson(shape: Any, mean: Any, seed: Any = None) -> Tensor:
+    """`random_poisson` in float32 (`mindspore.ops.poisson` of older releases).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.poisson((3,), ms.Tensor([1.0])).shape
+        (3, 1)
+    """
+    return random_poisson(shape, mean, seed)
+
+
+def log_uniform_candidate_sampler(
+    true_classes: Tensor, num_true: int = 1, num_sampled: int = 5, unique: bool = True,
+    range_max: int = 5, seed: int = 0,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Classes sampled with a log-uniform distribution, on the host (`mindspore.ops.log_uniform_candidate_sampler`).
+
+    Returns:
+        (sampled classes, expected counts of the true classes, expected counts of the sampled ones).
+
+    Raises:
+        ValueError: more unique samples than classes.
+
+    Examples:
+        >>> import duograph as ms
+        >>> found = ms.ops.log_uniform_candidate_sampler(ms.Tensor([[1], [2]]), 1, 3, True, 5)
+        >>> [t.shape for t in found]
+        [(3,), (2, 1), (3,)]
+    """
+    del num_true
+    if unique and num_sampled > range_max:
+        raise ArgumentValueError(
+            f"log_uniform_candidate_sampler: got num_sampled={num_sampled} unique classes of {range_max}; "
+            f"wanted at most so many"
+        )
+    logs = np.log(range_max + 1)
+    chance = np.log((np.arange(range_max) + 2) / (np.arange(range_max) + 1)) / logs
+    chosen: list[int] = []
+    tries = 0
+    while len(chosen) < num_sampled:
+        unit = random_state.host_uniform(4 * num_sampled)
+        for value in np.minimum(np.floor(np.exp(unit * logs)) - 1, range_max - 1).astype(np.int64):
+            if len(chosen) == num_sampled:
+                break
+            tries += 1
+            if not unique or value not in chosen:
+                chosen.append(int(value))
+    expected = -np.expm1(tries * np.log1p(-chance)) if unique else chance * num_sampled
+    true = true_classes.asnumpy()
+    return (
+        Tensor(np.array(chosen), true_classes.dtype),
+        Tensor(expected[true].astype(np.float32)),
+        Tensor(expected[np.array(chosen)].astype(np.float32)),
+    )

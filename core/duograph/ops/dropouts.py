@@ -1,0 +1,138 @@
+"""Dropout, of elements and of whole channels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..dtype import float32
+from ..errors import ArgumentError, ArgumentValueError, ShapeError
+from ..op import op
+from ..tensor import Tensor
+from .creation import cast_to
+from .random import random_uniform, take_state
+from .table import P
+
+__all__ = ["dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
+
+
+@op(name="dropout")
+def dropout_by(input: Tensor, state: Tensor, p: float, shape: Sequence[int]):
+    """Zero with probability p, else input / (1 - p); one draw per element of `shape`, which broadcasts."""
+    kept = P.logical_not(P.less(random_uniform(state, shape, float32), P.fill((), p, float32)))
+    scaled = input * (1.0 / (1.0 - p)) if p < 1.0 else input
+    return P.select(kept, scaled, P.fill((), 0, input.dtype))
+
+
+@op(name="dropout_with_mask")
+def dropout_mask_by(input: Tensor, state: Tensor, p: float):
+    """`dropout`, and its mask of ones and zeros in the dtype of input."""
+    kept = P.logical_not(P.less(random_uniform(state, input.shape, float32), P.fill((), p, float32)))
+    mask = cast_to(kept, input.dtype)
+    scaled = input * (1.0 / (1.0 - p)) if p < 1.0 else input
+    return P.select(kept, scaled, P.fill((), 0, input.dtype)), mask
+
+
+def _probability(name: str, p: Any) -> float:
+    if isinstance(p, bool) or not isinstance(p, (int, float)):
+        raise ArgumentError(f"{name}: got p={p!r}; wanted a number")
+    if not 0 <= p <= 1:
+        raise ArgumentValueError(f"{name}: got p={p!r}; wanted a probability, 0 to 1")
+    return float(p)
+
+
+def dropout(
+    input: Tensor, p: float = 0.5, training: bool = True, seed: Any = None, inplace: bool = False
+) -> Tensor:
+    """Elements zeroed with probability p, the others divided by 1 - p (`mindspore.ops.dropout`).
+
+    Args:
+        input: Tensor of any shape, floating.
+        p: probability of zero.
+        training: False gives `input` as it is.
+        seed: as of `rand`.
+        inplace: has no effect: the result is returned.
+
+    Returns:
+        Tensor of the shape of `input`; the same elements on every backend for one seed.
+
+    Raises:
+        ValueError: p outside [0, 1].
+        TypeError: p is no number.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.dropout(ms.Tensor([1.0, 2.0]), p=0.0))
+        [1. 2.]
+    """
+    del inplace
+    p = _probability("dropout", p)
+    if not training:
+        return input
+    return dropout_by(input, take_state(seed, like=input), p, input.shape)
+
+
+def _channels(name: str, input: Tensor, p: Any, training: bool, ndims: Sequence[int]) -> Tensor:
+    p = _probability(name, p)
+    if input.ndim not in ndims:
+        raise ShapeError(f"{name}: got input of shape {input.shape}; wanted {' or '.join(map(str, ndims))} axes")
+    if not training:
+        return input
+    batched = input.ndim == ndims[-1]
+    lead = input.shape[:2] if batched else input.shape[:1]
+    shape = (*lead, *[1] * (input.ndim - len(lead)))
+    return dropout_by(input, take_state(like=input), p, shape)
+
+
+def dropout1d(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
+    """Whole channels of (N, C, L) zeroed (`mindspore.ops.dropout1d`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.dropout1d(ms.ops.ones((2, 3, 4))).shape
+        (2, 3, 4)
+    """
+    return _channels("dropout1d", input, p, training, (2, 3))
+
+
+def dropout2d(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
+    """Whole channels of (N, C, H, W) zeroed (`mindspore.ops.dropout2d`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.dropout2d(ms.ops.ones((2, 3, 4, 4))).shape
+        (2, 3, 4, 4)
+    """
+    return _channels("dropout2d", input, p, training, (3, 4))
+
+
+def dropout3d(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
+    """Whole channels of (N, C, D, H, W) zeroed (`mindspore.ops.dropout3d`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.dropout3d(ms.ops.ones((2, 3, 4, 4, 4))).shape
+        (2, 3, 4, 4, 4)
+    """
+    return _channels("dropout3d", input, p, training, (4, 5))
+
+
+def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
+    """Whole channels set to SELU's negative saturation, mean and variance kept (Klambauer et al., 2017).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.feature_alpha_dropout(ms.ops.ones((2, 3, 4))).shape
+        (2, 3, 4)
+    """
+    p = _probability("feature_alpha_dropout", p)
+    if not training or p == 0:
+        return input
+    alpha = -1.7580993408473766
+    shape = (*input.shape[:2], *[1] * (input.ndim - 2))
+    kept = P.logical_not(P.less(random_uniform(take_state(), shape, float32), P.fill((), p, float32)))
+    if p == 1:
+        return input * 0
+    scale = (1 - p + p * (1 - p) * alpha * alpha) ** -0.5
+    out = P.select(kept, input, P.fill((), alpha, input.dtype))
+    return out * scale + (-scale * alpha * p)

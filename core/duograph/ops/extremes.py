@@ -1,0 +1,285 @@
+"""Largest and smallest elements, and where they are: the functions of MindSpore's names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dtype import int64
+from ..errors import ArgumentValueError
+from ..tensor import Tensor
+from .axes import axes_of, axis_of, spelled
+from .methods import tensor_method
+from .reduction import (
+    argmax_along,
+    argmin_along,
+    max_with_index,
+    min_with_index,
+    reduce_max,
+    reduce_min,
+    reduced_shape,
+    wanted_tensor,
+)
+from .table import P
+
+__all__ = ["max", "min", "amax", "amin", "argmax", "argmin"]
+
+
+def _extreme_input(name: str, x: Any, initial: Any, where: Any) -> Any:
+    """`x` with masked elements replaced by `initial`, as NumPy's `where` has it."""
+    if where is None or where is True:
+        return x
+    if initial is None:
+        raise ArgumentValueError(f"{name}: got where without initial; wanted both")
+    return P.select(where, x, initial)
+
+
+def _initial(out: Any, initial: Any, sign: int) -> Any:
+    if initial is None:
+        return out
+    value = initial if isinstance(initial, Tensor) else P.fill((), initial, out.dtype)
+    return P.maximum(out, value) if sign < 0 else P.minimum(out, value)
+
+
+def _extreme(name, input, axis, keepdims, initial, where, sign):
+    x = wanted_tensor(name, input)
+    x = _extreme_input(name, x, initial, where)
+    axes = axes_of(name, axis, x.ndim)
+    if initial is not None and 0 in [x.shape[i] for i in axes]:
+        value = initial.item() if isinstance(initial, Tensor) else initial
+        return P.fill(reduced_shape(x.shape, axes, keepdims), value, x.dtype)
+    out = (reduce_max if sign < 0 else reduce_min)(x, axes, keepdims)
+    return _initial(out, initial, sign)
+
+
+def _max_or_min(name, input, axis, keepdims, initial, where, sign, with_index):
+    x = wanted_tensor(name, input)
+    if axis is None:
+        value = _extreme(name, x, None, False, initial, where, sign)
+        return (value, P.fill((), 0, int64)) if with_index else value
+    x = _extreme_input(name, x, initial, where)
+    found = (max_with_index if sign < 0 else min_with_index)
+    if x.ndim == 0:
+        axis_of(name, axis, 0)
+        return _initial(x, initial, sign), P.fill((), 0, int64)
+    value, index = found(x, axis_of(name, axis, x.ndim), keepdims)
+    return _initial(value, initial, sign), index
+
+
+def max(
+    input: Tensor, axis: Any = None, keepdims: Any = False, *, initial: Any = None, where: Any = None, **dim: Any
+) -> tuple[Tensor, Tensor]:
+    """Largest element along one axis and its index (`mindspore.ops.max`).
+
+    Args:
+        input: Tensor of any shape; any dtype but complex.
+        axis: int; None means over all elements, and the index is then 0. Also spelled `dim`.
+        keepdims: whether the axis stays, as 1. Also spelled `keepdim`.
+        initial: number that the result is at least.
+        where: bool Tensor; elements where it is False count as `initial`.
+
+    Returns:
+        (values, int64 indices) with the axis removed. NaN wins; of equals the first.
+
+    Raises:
+        ValueError: nothing to reduce; an axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> values, indices = ms.ops.max(ms.Tensor([[1.0, 5.0], [7.0, 2.0]]), 1)
+        >>> print(values, indices)
+        [5. 7.] [1 0]
+    """
+    axis, keepdims = spelled("max", axis, keepdims, dim)
+    return _max_or_min("max", input, axis, keepdims, initial, where, -1, True)
+
+
+def min(
+    input: Tensor, axis: Any = None, keepdims: Any = False, *, initial: Any = None, where: Any = None, **dim: Any
+) -> tuple[Tensor, Tensor]:
+    """Smallest element along one axis and its index (`mindspore.ops.min`).
+
+    Args:
+        input: Tensor of any shape; any dtype but complex.
+        axis: int; None means over all elements, and the index is then 0. Also spelled `dim`.
+        keepdims: whether the axis stays, as 1. Also spelled `keepdim`.
+        initial: number that the result is at most.
+        where: bool Tensor; elements where it is False count as `initial`.
+
+    Returns:
+        (values, int64 indices) with the axis removed. NaN wins; of equals the first.
+
+    Raises:
+        ValueError: nothing to reduce; an axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> values, indices = ms.ops.min(ms.Tensor([[1.0, 5.0], [7.0, 2.0]]), 1)
+        >>> print(values, indices)
+        [1. 2.] [0 1]
+    """
+    axis, keepdims = spelled("min", axis, keepdims, dim)
+    return _max_or_min("min", input, axis, keepdims, initial, where, 1, True)
+
+
+def _method(name, x, args, initial, where, return_indices, other, sign):
+    """Tensor.max and Tensor.min: (dim, keepdim) gives a pair, (axis=, keepdims=) values alone."""
+    if len(args) > 2:
+        raise ArgumentValueError(f"{name}: got {len(args)} positional arguments; wanted at most 2")
+    newer = bool(args) or "dim" in other or "keepdim" in other
+    given = (*args, *(None, False)[len(args) :])
+    axis, keepdims = spelled(name, given[0], given[1], other)
+    if axis is None:
+        out = _extreme(name, x, None, keepdims, initial, where, sign)
+        return (out, argmax(x) if sign < 0 else argmin(x)) if return_indices else out
+    if newer or return_indices:
+        return _max_or_min(name, x, axis, keepdims, initial, where, sign, True)
+    return _extreme(name, x, axis, keepdims, initial, where, sign)
+
+
+@tensor_method("max")
+def tensor_max(
+    input: Tensor, *args: Any, initial: Any = None, where: Any = None, return_indices: bool = False, **other: Any
+) -> Any:
+    """Largest element (`mindspore.Tensor.max`).
+
+    Three forms: `x.max()` over all elements; `x.max(dim, keepdim=False)` gives (values, indices);
+    `x.max(axis=..., keepdims=False, initial=None, where=True, return_indices=False)` gives the values, or the pair.
+
+    Examples:
+        >>> import duograph as ms
+        >>> x = ms.Tensor([[1.0, 5.0], [7.0, 2.0]])
+        >>> print(x.max(), x.max(axis=1), x.max(1)[1])
+        7.0 [5. 7.] [1 0]
+    """
+    return _method("max", input, args, initial, where, return_indices, other, -1)
+
+
+@tensor_method("min")
+def tensor_min(
+    input: Tensor, *args: Any, initial: Any = None, where: Any = None, return_indices: bool = False, **other: Any
+) -> Any:
+    """Smallest element (`mindspore.Tensor.min`), in the three forms of `Tensor.max`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> x = ms.Tensor([[1.0, 5.0], [7.0, 2.0]])
+        >>> print(x.min(), x.min(axis=1), x.min(1)[1])
+        1.0 [1. 2.] [0 1]
+    """
+    return _method("min", input, args, initial, where, return_indices, other, 1)
+
+
+@tensor_method("amax")
+def amax(
+    input: Tensor, axis: Any = None, keepdims: Any = False, *, initial: Any = None, where: Any = None, **dim: Any
+) -> Tensor:
+    """Largest element over axes (`mindspore.ops.amax`).
+
+    Args:
+        input: Tensor of any shape; any dtype but complex.
+        axis: int or tuple of ints; None and () mean all. Also spelled `dim`.
+        keepdims: whether the reduced axes stay, as 1. Also spelled `keepdim`.
+        initial: number that the result is at least.
+        where: bool Tensor; elements where it is False count as `initial`.
+
+    Returns:
+        Tensor with the axes removed; NaN wins. Equal elements share the gradient.
+
+    Raises:
+        ValueError: nothing to reduce and no `initial`; an axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.amax(ms.Tensor([[1.0, 5.0], [7.0, 2.0]]), 0))
+        [7. 5.]
+    """
+    axis, keepdims = spelled("amax", axis, keepdims, dim)
+    return _extreme("amax", input, axis, keepdims, initial, where, -1)
+
+
+@tensor_method("amin")
+def amin(
+    input: Tensor, axis: Any = None, keepdims: Any = False, *, initial: Any = None, where: Any = None, **dim: Any
+) -> Tensor:
+    """Smallest element over axes (`mindspore.ops.amin`).
+
+    Args:
+        input: Tensor of any shape; any dtype but complex.
+        axis: int or tuple of ints; None and () mean all. Also spelled `dim`.
+        keepdims: whether the reduced axes stay, as 1. Also spelled `keepdim`.
+        initial: number that the result is at most.
+        where: bool Tensor; elements where it is False count as `initial`.
+
+    Returns:
+        Tensor with the axes removed; NaN wins. Equal elements share the gradient.
+
+    Raises:
+        ValueError: nothing to reduce and no `initial`; an axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.amin(ms.Tensor([[1.0, 5.0], [7.0, 2.0]]), 0))
+        [1. 2.]
+    """
+    axis, keepdims = spelled("amin", axis, keepdims, dim)
+    return _extreme("amin", input, axis, keepdims, initial, where, 1)
+
+
+def _arg(name, input, axis, keepdims, along):
+    x = wanted_tensor(name, input)
+    if axis is None or x.ndim == 0:
+        if axis is not None:
+            axis_of(name, axis, 0)
+        out = along(P.reshape(x, (x.size,)), 0)
+        return P.reshape(out, (1,) * x.ndim) if keepdims and axis is not None else out
+    axis = axis_of(name, axis, x.ndim)
+    out = along(x, axis)
+    return P.reshape(out, reduced_shape(x.shape, (axis,), True)) if keepdims else out
+
+
+@tensor_method("argmax")
+def argmax(input: Tensor, axis: Any = None, keepdims: Any = False, **dim: Any) -> Tensor:
+    """Index of the largest element along an axis (`mindspore.ops.argmax`).
+
+    Args:
+        input: Tensor of any shape; any dtype but complex.
+        axis: int; None means in the flattened tensor. Also spelled `dim`.
+        keepdims: whether the axis stays, as 1. Also spelled `keepdim`.
+
+    Returns:
+        Tensor of int64. NaN wins; of equals the first.
+
+    Raises:
+        ValueError: nothing to choose from; an axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.argmax(ms.Tensor([[1.0, 5.0], [7.0, 2.0]]), 1))
+        [1 0]
+    """
+    axis, keepdims = spelled("argmax", axis, keepdims, dim)
+    return _arg("argmax", input, axis, keepdims, argmax_along)
+
+
+@tensor_method("argmin")
+def argmin(input: Tensor, axis: Any = None, keepdims: Any = False, **dim: Any) -> Tensor:
+    """Index of the smallest element along an axis (`mindspore.ops.argmin`).
+
+    Args:
+        input: Tensor of any shape; any dtype but complex.
+        axis: int; None means in the flattened tensor. Also spelled `dim`.
+        keepdims: whether the axis stays, as 1. Also spelled `keepdim`.
+
+    Returns:
+        Tensor of int64. NaN wins; of equals the first.
+
+    Raises:
+        ValueError: nothing to choose from; an axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.argmin(ms.Tensor([[1.0, 5.0], [7.0, 2.0]]), 1))
+        [0 1]
+    """
+    axis, keepdims = spelled("argmin", axis, keepdims, dim)
+    return _arg("argmin", input, axis, keepdims, argmin_along)

@@ -1,0 +1,162 @@
+"""Primitive classes of softmax and of normalisation: how MindSpore's arguments become those of an op."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..tensor import Tensor
+from . import normalization, softmax_ops
+from .axes import axis_of
+from .data_formats import first_to_last, last_to_first, wanted_format
+from .primitive import Primitive
+from .table import P
+
+__all__ = ["Softmax", "LogSoftmax", "BatchNorm", "LayerNorm", "InstanceNorm", "LRN", "L2Normalize"]
+
+
+class Softmax(Primitive):
+    """`Softmax(axis=-1)(logits)`."""
+
+    op = softmax_ops.softmax_along
+
+    def __init__(self, axis: Any = -1) -> None:
+        super().__init__()
+        self.axis = axis
+
+    def __call__(self, logits: Any) -> Any:
+        """exp(x) / sum(exp(x))."""
+        return softmax_ops.softmax(logits, self.axis)
+
+
+class LogSoftmax(Primitive):
+    """`LogSoftmax(axis=-1)(logits)`."""
+
+    op = softmax_ops.log_softmax_along
+
+    def __init__(self, axis: int = -1) -> None:
+        super().__init__()
+        self.axis = axis
+
+    def __call__(self, logits: Any) -> Any:
+        """x - log(sum(exp(x)))."""
+        return softmax_ops.log_softmax(logits, self.axis)
+
+
+class BatchNorm(Primitive):
+    """`BatchNorm(is_training=False, epsilon=1e-05, momentum=0.1, data_format="NCHW")(x, scale, bias, mean, variance)`.
+
+    Returns (result, mean, variance, mean, variance) of the batch when training, of the running statistics else. When
+    training, running statistics that are Parameters are moved by `momentum`, the weight of the batch.
+
+    Examples:
+        >>> import duograph as ms
+        >>> one, zero = ms.ops.ones((2,)), ms.ops.zeros((2,))
+        >>> ms.ops.BatchNorm()(ms.ops.ones((3, 2)), one, zero, zero, one)[0].shape
+        (3, 2)
+    """
+
+    op = normalization.batch_norm_train
+
+    def __init__(
+        self, is_training: bool = False, epsilon: float = 1e-5, momentum: float = 0.1, data_format: str = "NCHW"
+    ) -> None:
+        super().__init__()
+        self.is_training = is_training
+        self.epsilon = epsilon
+        self.momentum = momentum
+        self.data_format = wanted_format("BatchNorm", data_format, ("NCHW", "NHWC"))
+
+    def __call__(self, input_x: Any, scale: Any, bias: Any, mean: Any, variance: Any) -> Any:
+        """(result, mean, variance, mean, variance)."""
+        last = self.data_format == "NHWC" and input_x.ndim > 2
+        x = last_to_first(input_x) if last else input_x
+        if self.is_training:
+            out, m, v = normalization.batch_norm_train(x, scale, bias, float(self.epsilon))
+            if isinstance(mean, Tensor) and isinstance(variance, Tensor):
+                normalization.move_statistics(x, mean, variance, m, v, 1.0 - self.momentum)
+        else:
+            out, m, v = (
+                normalization.batch_norm_infer(x, scale, bias, mean, variance, float(self.epsilon)), mean, variance,
+            )  # fmt: skip
+        return first_to_last(out) if last else out, m, v, m, v
+
+
+class LayerNorm(Primitive):
+    """`LayerNorm(begin_norm_axis=1, begin_params_axis=1, epsilon=1e-07)(x, gamma, beta)` -> (result, mean, variance).
+
+    Examples:
+        >>> import duograph as ms
+        >>> one = ms.ops.ones((2,))
+        >>> print(ms.ops.LayerNorm()(ms.Tensor([[1.0, 3.0]]), one, one)[1])
+        [[2.]]
+    """
+
+    op = normalization.layer_norm_core
+
+    def __init__(self, begin_norm_axis: int = 1, begin_params_axis: int = 1, epsilon: float = 1e-7) -> None:
+        super().__init__()
+        self.begin_norm_axis = begin_norm_axis
+        self.begin_params_axis = begin_params_axis
+        self.epsilon = epsilon
+
+    def __call__(self, input_x: Any, gamma: Any, beta: Any) -> Any:
+        """(result, mean, variance)."""
+        x = input_x
+        axis = axis_of("LayerNorm", self.begin_norm_axis, x.ndim)
+        params = axis_of("LayerNorm", self.begin_params_axis, x.ndim)
+        shape = x.shape[axis:]
+        direct = params == axis and gamma.shape == shape
+        if direct:
+            out, mean, rstd = normalization.layer_norm_core(x, gamma, beta, axis, float(self.epsilon))
+        else:
+            one, zero = P.fill(shape, 1.0, x.dtype), P.fill(shape, 0.0, x.dtype)
+            out, mean, rstd = normalization.layer_norm_core(x, one, zero, axis, float(self.epsilon))
+            out = out * gamma + beta
+        return out, mean, 1.0 / (rstd * rstd) - self.epsilon
+
+
+class InstanceNorm(Primitive):
+    """`InstanceNorm(epsilon=1e-5, momentum=0.1)(x, gamma, beta, mean, variance)` -> (result, mean, variance)."""
+
+    def __init__(self, epsilon: float = 1e-5, momentum: float = 0.1) -> None:
+        super().__init__()
+        self.epsilon = epsilon
+        self.momentum = momentum
+
+    def __call__(self, input_x: Any, gamma: Any, beta: Any, mean: Any, variance: Any) -> Any:
+        """(result, mean, variance)."""
+        out = normalization.instance_norm(input_x, None, None, gamma, beta, True, self.momentum, self.epsilon)
+        return out, mean, variance
+
+
+class LRN(Primitive):
+    """`LRN(depth_radius=5, bias=1.0, alpha=1.0, beta=0.5, norm_region="ACROSS_CHANNELS")(x)`."""
+
+    op = normalization.lrn_by
+
+    def __init__(
+        self, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5,
+        norm_region: str = "ACROSS_CHANNELS",
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.depth_radius, self.bias, self.alpha, self.beta = depth_radius, bias, alpha, beta
+        self.norm_region = norm_region
+
+    def __call__(self, x: Any) -> Any:
+        """The normalised tensor."""
+        return normalization.lrn(x, self.depth_radius, self.bias, self.alpha, self.beta, self.norm_region)
+
+
+class L2Normalize(Primitive):
+    """x / sqrt(max(sum(x^2), epsilon)): `L2Normalize(axis=0, epsilon=1e-4)(x)`."""
+
+    op = normalization.l2_normalize_by
+
+    def __init__(self, axis: Any = 0, epsilon: float = 1e-4) -> None:
+        super().__init__()
+        self.axis = axis
+        self.epsilon = epsilon
+
+    def __call__(self, x: Any) -> Any:
+        """The normalised tensor."""
+        return normalization.l2_normalize(x, self.axis, self.epsilon)

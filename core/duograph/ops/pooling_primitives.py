@@ -1,0 +1,218 @@
+"""Primitive classes of pooling: how MindSpore's arguments become those of an op."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dtype import as_dtype, int32
+from ..errors import ArgumentValueError, ShapeError
+from ..tensor import Tensor
+from . import pooling
+from .creation import cast_to
+from .data_formats import first_to_last, last_to_first, spatial, wanted_format
+from .primitive import Primitive
+from .table import P
+from .windows import pad_pairs
+
+__all__ = [
+    "MaxPool", "AvgPool", "MaxPool3D", "AvgPool3D", "MaxPoolWithArgmax", "MaxPoolWithArgmaxV2",
+    "AdaptiveAvgPool2D", "AdaptiveAvgPool3D", "AdaptiveMaxPool2D", "AdaptiveMaxPool3D",
+]  # fmt: skip
+
+
+class _Pool(Primitive):
+    _n = 2
+    _formats: tuple[str, ...] = ("NCHW", "NHWC")
+
+    def __init__(
+        self, kernel_size: Any = 1, strides: Any = 1, pad_mode: str = "valid", data_format: str | None = None
+    ) -> None:
+        super().__init__()
+        name = type(self).__name__
+        self.kernel_size = spatial(name, "kernel_size", kernel_size, self._n)
+        self.strides = spatial(name, "strides", strides, self._n)
+        if not isinstance(pad_mode, str) or pad_mode.lower() not in ("same", "valid"):
+            raise ArgumentValueError(f"{name}: got pad_mode={pad_mode!r}; wanted 'same' or 'valid'")
+        self.pad_mode = pad_mode.lower()
+        self.data_format = wanted_format(name, data_format or self._formats[0], self._formats)
+
+    def _pool(self, x: Any) -> Any:
+        raise NotImplementedError
+
+    def __call__(self, x: Any) -> Any:
+        """The pooled tensor."""
+        if x.ndim != self._n + 2:
+            raise ShapeError(f"{self.name}: got input of shape {x.shape}; wanted {self._n + 2} axes")
+        if self.data_format == "NHWC":
+            return first_to_last(self._pool(last_to_first(x)))
+        return self._pool(x)
+
+    def _pads(self, x: Any) -> Any:
+        return pooling.mode_pool(self.name, x, self.kernel_size, self.strides, self.pad_mode)
+
+
+class MaxPool(_Pool):
+    """`MaxPool(kernel_size=1, strides=1, pad_mode="valid", data_format="NCHW")(x)`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.MaxPool(2, 2)(ms.ops.ones((1, 1, 4, 4))).shape
+        (1, 1, 2, 2)
+    """
+
+    op = pooling.max_pool
+
+    def _pool(self, x: Any) -> Any:
+        return pooling.max_pool(x, self.kernel_size, self.strides, self._pads(x), (1,) * self._n)[0]
+
+
+class AvgPool(_Pool):
+    """`AvgPool(kernel_size=1, strides=1, pad_mode="VALID", data_format="NCHW")(x)`; padded cells do not count."""
+
+    op = pooling.avg_pool
+
+    def _pool(self, x: Any) -> Any:
+        return pooling.avg_pool(x, self.kernel_size, self.strides, self._pads(x), False, 0)
+
+
+class MaxPool3D(_Pool):
+    """`MaxPool3D(kernel_size=1, strides=1, pad_mode="VALID", pad_list=0, ceil_mode=None)(x)`."""
+
+    op = pooling.max_pool
+    _n = 3
+    _formats = ("NCDHW",)
+
+    def __init__(
+        self, kernel_size: Any = 1, strides: Any = 1, pad_mode: str = "VALID", pad_list: Any = 0,
+        ceil_mode: Any = None, data_format: str = "NCDHW",
+    ) -> None:  # fmt: skip
+        padded = isinstance(pad_mode, str) and pad_mode.lower() == "pad"
+        super().__init__(kernel_size, strides, "valid" if padded else pad_mode, data_format)
+        self.pad_list = pad_pairs("MaxPool3D", pad_list, 3) if padded else None
+        self.ceil_mode = bool(ceil_mode)
+
+    def _pool(self, x: Any) -> Any:
+        if self.pad_list is not None or self.ceil_mode:
+            pads = self.pad_list or ((0, 0),) * 3
+            return pooling.max_pool3d(x, self.kernel_size, self.strides, pads, 1, False, self.ceil_mode)
+        return pooling.max_pool(x, self.kernel_size, self.strides, self._pads(x), (1, 1, 1))[0]
+
+
+class AvgPool3D(_Pool):
+    """`AvgPool3D(kernel_size=1, strides=1, pad_mode="valid", pad=0, ceil_mode=False, ...)(x)`."""
+
+    op = pooling.avg_pool
+    _n = 3
+    _formats = ("NCDHW",)
+
+    def __init__(
+        self, kernel_size: Any = 1, strides: Any = 1, pad_mode: str = "valid", pad: Any = 0,
+        ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int = 0,
+        data_format: str = "NCDHW",
+    ) -> None:  # fmt: skip
+        padded = isinstance(pad_mode, str) and pad_mode.lower() == "pad"
+        super().__init__(kernel_size, strides, "valid" if padded else pad_mode, data_format)
+        self.pad = pad_pairs("AvgPool3D", pad, 3) if padded else None
+        self.ceil_mode = ceil_mode
+        self.count_include_pad = count_include_pad
+        self.divisor_override = divisor_override
+
+    def _pool(self, x: Any) -> Any:
+        pads = self.pad
+        if pads is None and self.pad_mode == "same":
+            return pooling.avg_pool(x, self.kernel_size, self.strides, self._pads(x), False, self.divisor_override)
+        return pooling.avg_pool3d(
+            x, self.kernel_size, self.strides, pads or 0, self.ceil_mode, self.count_include_pad,
+            self.divisor_override,
+        )  # fmt: skip
+
+
+class MaxPoolWithArgmax(_Pool):
+    """`MaxPoolWithArgmax(kernel_size=1, strides=1, pad_mode="valid")(x)` -> (values, int32 indices in C * H * W)."""
+
+    op = pooling.max_pool
+
+    def __call__(self, x: Any) -> Any:
+        """(values, indices)."""
+        values, indices = pooling.max_pool(x, self.kernel_size, self.strides, self._pads(x), (1, 1))
+        channel = P.iota(values.shape, 1, indices.dtype) * (x.shape[2] * x.shape[3])
+        return values, cast_to(indices + channel, int32)
+
+
+class MaxPoolWithArgmaxV2(Primitive):
+    """Maxima and their places.
+
+    `MaxPoolWithArgmaxV2(kernel_size, strides=None, pads=0, dilation=(1, 1), ceil_mode=False,
+    argmax_type=int64)(x)`."""
+
+    op = pooling.max_pool
+
+    def __init__(
+        self, kernel_size: Any, strides: Any = None, pads: Any = 0, dilation: Any = (1, 1),
+        ceil_mode: bool = False, argmax_type: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.kernel_size, self.strides, self.pads = kernel_size, strides, pads
+        self.dilation, self.ceil_mode = dilation, ceil_mode
+        self.argmax_type = None if argmax_type is None else as_dtype(argmax_type)
+
+    def __call__(self, x: Any) -> Any:
+        """(values, indices)."""
+        values, indices = pooling.max_pool2d(
+            x, self.kernel_size, self.strides, self.pads, self.dilation, True, self.ceil_mode
+        )
+        return values, indices if self.argmax_type is None else cast_to(indices, self.argmax_type)
+
+
+class AdaptiveAvgPool2D(Primitive):
+    """`AdaptiveAvgPool2D(output_size)(x)`."""
+
+    op = pooling.adaptive_avg
+
+    def __init__(self, output_size: Any) -> None:
+        super().__init__()
+        self.output_size = output_size
+
+    def __call__(self, x: Any) -> Any:
+        """The means."""
+        return pooling.adaptive_avg_pool2d(x, self.output_size)
+
+
+class AdaptiveAvgPool3D(Primitive):
+    """`AdaptiveAvgPool3D(output_size)(x)`."""
+
+    op = pooling.adaptive_avg
+
+    def __init__(self, output_size: Any) -> None:
+        super().__init__()
+        self.output_size = output_size
+
+    def __call__(self, x: Any) -> Any:
+        """The means."""
+        return pooling.adaptive_avg_pool3d(x, self.output_size)
+
+
+class AdaptiveMaxPool2D(Primitive):
+    """`AdaptiveMaxPool2D(output_size)(x)` -> (values, int64 indices)."""
+
+    op = pooling.adaptive_max
+
+    def __init__(self, output_size: Any) -> None:
+        super().__init__()
+        self.output_size = output_size
+
+    def __call__(self, x: Any) -> Any:
+        """(values, indices)."""
+        return pooling.adaptive_max_pool2d(x, self.output_size, True)
+
+
+class AdaptiveMaxPool3D(Primitive):
+    """`AdaptiveMaxPool3D()(x, output_size)` -> (values, int32 indices)."""
+
+    op = pooling.adaptive_max
+
+    def __call__(self, x: Any, output_size: Any) -> Any:
+        """(values, indices)."""
+        size = output_size.tolist() if isinstance(output_size, Tensor) else output_size
+        values, indices = pooling.adaptive_max_pool3d(x, size, True)
+        return values, cast_to(indices, int32)

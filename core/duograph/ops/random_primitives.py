@@ -1,0 +1,209 @@
+"""Primitive classes of random numbers: how MindSpore's seeds and shapes become a random state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import random_state
+from ..dtype import as_dtype, bool_, float32, int32
+from ..errors import ArgumentError, ArgumentValueError
+from ..tensor import Tensor
+from . import distributions, dropouts, random
+from .creation import cast_to
+from .primitive import Primitive
+from .table import P
+
+__all__ = [
+    "Dropout", "Dropout2D", "Dropout3D", "UniformReal", "UniformInt", "StandardNormal",
+    "StandardLaplace", "Gamma", "Poisson", "Bernoulli", "Multinomial", "RandomShuffle", "Randperm",
+    "RandomChoiceWithMask",
+]  # fmt: skip
+
+
+class Dropout(Primitive):
+    """`Dropout(keep_prob=0.5, Seed0=0, Seed1=0)(x)` -> (result, mask of ones and zeros).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.Dropout(keep_prob=1.0)(ms.Tensor([1.0, 2.0]))[0])
+        [1. 2.]
+    """
+
+    op = dropouts.dropout_mask_by
+
+    def __init__(self, keep_prob: float = 0.5, Seed0: int = 0, Seed1: int = 0) -> None:
+        super().__init__()
+        if isinstance(keep_prob, bool) or not isinstance(keep_prob, (int, float)):
+            raise ArgumentError(f"Dropout: got keep_prob={keep_prob!r}; wanted a number")
+        if not 0 < keep_prob <= 1:
+            raise ArgumentValueError(f"Dropout: got keep_prob={keep_prob}; wanted more than 0 and at most 1")
+        self.keep_prob = float(keep_prob)
+        self.seed0, self.seed1 = Seed0, Seed1
+
+    def __call__(self, x: Any) -> Any:
+        """(result, mask)."""
+        state = random.take_state(_seed(self.seed0, self.seed1), like=x)
+        return dropouts.dropout_mask_by(x, state, 1.0 - self.keep_prob)
+
+
+def _seed(seed: int, seed2: int = 0) -> int | None:
+    """Two seeds of the older form as one; (0, 0) is none."""
+    return None if not seed and not seed2 else (int(seed) << 32) ^ int(seed2)
+
+
+class _ChannelDropout(Primitive):
+    _ndims = (3, 4)
+
+    def __init__(self, keep_prob: float = 0.5) -> None:
+        super().__init__()
+        self.keep_prob = float(keep_prob)
+
+    def __call__(self, x: Any) -> Any:
+        """(result, bool mask)."""
+        shape = (*x.shape[:2], *[1] * (x.ndim - 2))
+        kept = dropouts.dropout_by(P.fill(shape, 1.0, float32), random.take_state(), 1.0 - self.keep_prob, shape)
+        return x * cast_to(kept, x.dtype), P.broadcast_to(cast_to(kept, bool_), x.shape)
+
+
+class Dropout2D(_ChannelDropout):
+    """Whole channels of (N, C, H, W): `Dropout2D(keep_prob=0.5)(x)` -> (result, mask)."""
+
+
+class Dropout3D(_ChannelDropout):
+    """Whole channels of (N, C, D, H, W): `Dropout3D(keep_prob=0.5)(x)` -> (result, mask)."""
+
+
+class _Seeded(Primitive):
+    """Base of the random primitives: `Op(seed=0, seed2=0)`."""
+
+    def __init__(self, seed: int = 0, seed2: int = 0) -> None:
+        super().__init__()
+        self.seed, self.seed2 = seed, seed2
+
+    @property
+    def own_seed(self) -> int | None:
+        """The seed for the random functions, None when none was given."""
+        return _seed(self.seed, self.seed2)
+
+
+class UniformReal(_Seeded):
+    """Uniform in [0, 1): `UniformReal(seed=0, seed2=0)(shape)`."""
+
+    def __call__(self, shape: Any) -> Any:
+        """The numbers."""
+        return random.rand(shape, seed=self.own_seed)
+
+
+class UniformInt(_Seeded):
+    """Integers in [minval, maxval): `UniformInt(seed=0, seed2=0)(shape, minval, maxval)`, int32."""
+
+    def __call__(self, shape: Any, minval: Any, maxval: Any) -> Any:
+        """The numbers."""
+        return random.randint(minval, maxval, shape, self.own_seed, dtype=int32)
+
+
+class StandardNormal(_Seeded):
+    """Standard normal: `StandardNormal(seed=0, seed2=0)(shape)`."""
+
+    def __call__(self, shape: Any) -> Any:
+        """The numbers."""
+        return random.standard_normal(shape, self.own_seed)
+
+
+class StandardLaplace(_Seeded):
+    """Laplace of mean 0 and scale 1: `StandardLaplace(seed=0, seed2=0)(shape)`."""
+
+    def __call__(self, shape: Any) -> Any:
+        """The numbers."""
+        return distributions.standard_laplace(shape, self.own_seed)
+
+
+class Gamma(_Seeded):
+    """Gamma: `Gamma(seed=0, seed2=0)(shape, alpha, beta)`."""
+
+    def __call__(self, shape: Any, alpha: Any, beta: Any) -> Any:
+        """The numbers."""
+        return distributions.gamma(shape, alpha, beta, self.own_seed)
+
+
+class Poisson(_Seeded):
+    """Poisson: `Poisson(seed=0, seed2=0)(shape, mean)`, int32."""
+
+    def __call__(self, shape: Any, mean: Any) -> Any:
+        """The numbers."""
+        return distributions.random_poisson(shape, mean, self.own_seed, int32)
+
+
+class Bernoulli(Primitive):
+    """1 with probability p, else 0: `Bernoulli(seed=-1, offset=0)(x, p=0.5)`."""
+
+    def __init__(self, seed: int = -1, offset: int = 0) -> None:
+        super().__init__()
+        self.seed, self.offset = seed, offset
+
+    def __call__(self, x: Any, p: Any = 0.5) -> Any:
+        """The numbers."""
+        return random.bernoulli(x, p, None if self.seed == -1 else self.seed)
+
+
+class Multinomial(Primitive):
+    """Indices drawn with replacement: `Multinomial(seed=0, seed2=0, dtype=int32)(x, num_samples)`."""
+
+    def __init__(self, seed: int = 0, seed2: int = 0, dtype: Any = int32) -> None:
+        super().__init__()
+        self.seed, self.seed2, self.dtype = seed, seed2, as_dtype(dtype)
+
+    def __call__(self, x: Any, num_samples: int) -> Any:
+        """The indices."""
+        found = random.multinomial(x, num_samples, True, _seed(self.seed, self.seed2))
+        return cast_to(found, self.dtype)
+
+
+class RandomShuffle(_Seeded):
+    """Items along axis 0 in random order: `RandomShuffle(seed=0, seed2=0)(x)`."""
+
+    def __call__(self, x: Any) -> Any:
+        """The shuffled tensor."""
+        return random.shuffle(x, self.own_seed)
+
+
+class Randperm(Primitive):
+    """The numbers 0 to n - 1 in random order, padded: `Randperm(max_length=1, pad=-1, dtype=int32)(n)`."""
+
+    def __init__(self, max_length: int = 1, pad: int = -1, dtype: Any = int32) -> None:
+        super().__init__()
+        self.max_length, self.pad, self.dtype = max_length, pad, as_dtype(dtype)
+
+    def __call__(self, n: Any) -> Any:
+        """The permutation, then padding."""
+        count = int(n.item() if isinstance(n, Tensor) else n)
+        if count > self.max_length:
+            raise ArgumentValueError(f"Randperm: got n={count}; wanted at most max_length={self.max_length}")
+        order = random.randperm(count, dtype=self.dtype)
+        return P.concat((order, P.fill((self.max_length - count,), self.pad, self.dtype)), 0)
+
+
+class RandomChoiceWithMask(Primitive):
+    """Coordinates of true elements, drawn without replacement: `RandomChoiceWithMask(count=256, seed=0, seed2=0)(x)`.
+
+    Returns int32 coordinates (count, ndim) and a bool mask (count,); rows past the true elements are 0 and
+    False. Made on the host.
+    """
+
+    def __init__(self, count: int = 256, seed: int = 0, seed2: int = 0) -> None:
+        super().__init__()
+        if count < 1:
+            raise ArgumentValueError(f"RandomChoiceWithMask: got count={count}; wanted at least 1")
+        self.count, self.seed, self.seed2 = count, seed, seed2
+
+    def __call__(self, input_x: Any) -> Any:
+        """(coordinates, mask)."""
+        found = np.argwhere(input_x.asnumpy())
+        words = random_state.philox(random_state.next_state(_seed(self.seed, self.seed2)), len(found))
+        chosen = found[np.argsort(words, kind="stable")][: self.count]
+        index = np.zeros((self.count, input_x.ndim), np.int32)
+        index[: len(chosen)] = chosen
+        mask = np.arange(self.count) < len(chosen)
+        return Tensor(index), Tensor(mask)

@@ -1,0 +1,244 @@
+"""Primitive classes of reductions and scans: how MindSpore's constructor and call arguments become those of an op."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dtype import as_dtype, bool_, int32
+from ..errors import ArgumentError
+from . import extremes, reduction, scan
+from .axes import axes_of, axis_of
+from .creation import cast_to
+from .primitive import Primitive
+from .table import P
+
+__all__ = [
+    "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceAll", "ReduceAny",
+    "ArgMaxWithValue", "ArgMinWithValue", "Argmax", "Argmin", "CumSum", "CumProd", "Cummax",
+    "Cummin", "LpNorm",
+]  # fmt: skip
+
+
+class _Reduce(Primitive):
+    """Base of the reductions: `Op(keep_dims=False)(x, axis=())`."""
+
+    def __init__(self, keep_dims: bool = False) -> None:
+        super().__init__()
+        if not isinstance(keep_dims, bool):
+            raise ArgumentError(f"{type(self).__name__}: got keep_dims={keep_dims!r}; wanted True or False")
+        self.keep_dims = keep_dims
+
+    @classmethod
+    def from_attributes(cls, attributes: Any) -> Primitive:
+        """The instance that a gradient-rule getter sees, with MindSpore's name of the flag."""
+        made = super().from_attributes(attributes)
+        made.keep_dims = bool(attributes.get("keepdims", False))  # type: ignore[attr-defined]
+        return made
+
+    def __call__(self, x: Any, axis: Any = ()) -> Any:
+        """Reduce over `axis`: int or tuple of ints; () means all."""
+        assert self.op is not None
+        return self.op(x, axes_of(self.name, axis, x.ndim), self.keep_dims)
+
+
+class ReduceSum(_Reduce):
+    """Sum over axes: `ReduceSum(keep_dims=False, skip_mode=False)(x, axis=())`; with `skip_mode` () means none.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.ReduceSum(keep_dims=True)(ms.Tensor([[1.0, 2.0]]), 1))
+        [[3.]]
+    """
+
+    op = reduction.reduce_sum
+
+    def __init__(self, keep_dims: bool = False, skip_mode: bool = False) -> None:
+        super().__init__(keep_dims)
+        self.skip_mode = skip_mode
+
+    def __call__(self, x: Any, axis: Any = ()) -> Any:
+        """Sum over `axis`."""
+        if self.skip_mode and (axis is None or (isinstance(axis, (tuple, list)) and not axis)):
+            return x
+        if x.dtype is bool_:
+            x = cast_to(x, int32)
+        return super().__call__(x, axis)
+
+
+class ReduceMean(_Reduce):
+    """Mean over axes: `ReduceMean(keep_dims=False)(x, axis=())`."""
+
+    op = reduction.reduce_mean
+
+
+class ReduceMax(_Reduce):
+    """Largest element over axes: `ReduceMax(keep_dims=False)(x, axis=())`."""
+
+    op = reduction.reduce_max
+
+
+class ReduceMin(_Reduce):
+    """Smallest element over axes: `ReduceMin(keep_dims=False)(x, axis=())`."""
+
+    op = reduction.reduce_min
+
+
+class ReduceProd(_Reduce):
+    """Product over axes: `ReduceProd(keep_dims=False)(x, axis=())`."""
+
+    op = reduction.reduce_prod
+
+
+class ReduceAll(_Reduce):
+    """Whether all elements over axes are true: `ReduceAll(keep_dims=False)(x, axis=())`."""
+
+    op = reduction.reduce_all
+
+
+class ReduceAny(_Reduce):
+    """Whether any element over axes is true: `ReduceAny(keep_dims=False)(x, axis=())`."""
+
+    op = reduction.reduce_any
+
+
+class ArgMaxWithValue(Primitive):
+    """Index and value of the largest element: `ArgMaxWithValue(axis=0, keep_dims=False)(x)` -> (index, value).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(*ms.ops.ArgMaxWithValue()(ms.Tensor([1.0, 3.0, 2.0])))
+        1 3.0
+    """
+
+    op = reduction.max_with_index
+
+    def __init__(self, axis: int = 0, keep_dims: bool = False) -> None:
+        super().__init__()
+        self.axis = axis
+        self.keep_dims = keep_dims
+
+    def __call__(self, x: Any) -> Any:
+        """(index, value)."""
+        value, index = extremes.max(x, self.axis, self.keep_dims)
+        return index, value
+
+
+class ArgMinWithValue(Primitive):
+    """Index and value of the smallest element: `ArgMinWithValue(axis=0, keep_dims=False)(x)` -> (index, value)."""
+
+    op = reduction.min_with_index
+
+    def __init__(self, axis: int = 0, keep_dims: bool = False) -> None:
+        super().__init__()
+        self.axis = axis
+        self.keep_dims = keep_dims
+
+    def __call__(self, x: Any) -> Any:
+        """(index, value)."""
+        value, index = extremes.min(x, self.axis, self.keep_dims)
+        return index, value
+
+
+class Argmax(Primitive):
+    """Index of the largest element: `Argmax(axis=-1, output_type=int32)(x)`."""
+
+    op = reduction.argmax_along
+
+    def __init__(self, axis: int = -1, output_type: Any = int32) -> None:
+        super().__init__()
+        self.axis = axis
+        self.output_type = as_dtype(output_type)
+
+    def __call__(self, x: Any) -> Any:
+        """The indices."""
+        return cast_to(extremes.argmax(x, self.axis), self.output_type)
+
+
+class Argmin(Primitive):
+    """Index of the smallest element: `Argmin(axis=-1, output_type=int32)(x)`."""
+
+    op = reduction.argmin_along
+
+    def __init__(self, axis: int = -1, output_type: Any = int32) -> None:
+        super().__init__()
+        self.axis = axis
+        self.output_type = as_dtype(output_type)
+
+    def __call__(self, x: Any) -> Any:
+        """The indices."""
+        return cast_to(extremes.argmin(x, self.axis), self.output_type)
+
+
+class _Scan(Primitive):
+    """Base of the running sums and products: `Op(exclusive=False, reverse=False)(x, axis)`."""
+
+    def __init__(self, exclusive: bool = False, reverse: bool = False) -> None:
+        super().__init__()
+        self.exclusive = exclusive
+        self.reverse = reverse
+
+    def __call__(self, x: Any, axis: Any) -> Any:
+        """Scan along `axis`."""
+        assert self.op is not None
+        return self.op(x, axis_of(self.name, axis, x.ndim), self.exclusive, self.reverse)
+
+
+class CumSum(_Scan):
+    """Running sum: `CumSum(exclusive=False, reverse=False)(x, axis)`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.CumSum(exclusive=True)(ms.Tensor([1.0, 2.0, 3.0]), 0))
+        [0. 1. 3.]
+    """
+
+    op = scan.scan_sum
+
+
+class CumProd(_Scan):
+    """Running product: `CumProd(exclusive=False, reverse=False)(x, axis)`."""
+
+    op = scan.scan_prod
+
+
+class Cummax(Primitive):
+    """Largest element so far and its index: `Cummax(axis)(x)`."""
+
+    op = scan.scan_max
+
+    def __init__(self, axis: int) -> None:
+        super().__init__()
+        self.axis = axis
+
+    def __call__(self, x: Any) -> Any:
+        """(values, indices)."""
+        return scan.cummax(x, self.axis)
+
+
+class Cummin(Primitive):
+    """Smallest element so far and its index: `Cummin(axis)(x)`."""
+
+    op = scan.scan_min
+
+    def __init__(self, axis: int) -> None:
+        super().__init__()
+        self.axis = axis
+
+    def __call__(self, x: Any) -> Any:
+        """(values, indices)."""
+        return scan.cummin(x, self.axis)
+
+
+class LpNorm(Primitive):
+    """p-norm over axes: `LpNorm(axis, p=2, keep_dims=False, epsilon=1e-12)(x)`."""
+
+    def __init__(self, axis: Any, p: int = 2, keep_dims: bool = False, epsilon: float = 1e-12) -> None:
+        super().__init__()
+        self.axis = axis
+        self.p = p
+        self.keep_dims = keep_dims
+        self.epsilon = epsilon
+
+    def __call__(self, x: Any) -> Any:
+        """The norm."""
+        return P.vector_norm(x, float(self.p), axes_of("LpNorm", self.axis, x.ndim), self.keep_dims)
