@@ -12,7 +12,7 @@ from duograph.backend.program import Alias, Choice, Copy, Loop, Step, steps_in
 from . import memory
 from ._native import ffi, lib
 
-CALL, LIST, JOIN, COPY, ALIAS, ROTATE, UNLESS, JUMP, AGAIN, CHOOSE, END = range(11)
+CALL, LIST, JOIN, COPY, ALIAS, RESET, ROTATE, UNLESS, JUMP, AGAIN, CHOOSE, END = range(12)
 # Arguments of a kernel of the form CALL; native/program.c has as many cases.
 MOST = 10
 
@@ -79,6 +79,8 @@ class _Writer:
                 self.choice(each)
 
     def loop(self, each):
+        for _, following, spare in each.carries:  # a loop inside of a loop begins more than once
+            self.code += (RESET, following, RESET, spare)
         start = len(self.code)
         self.code += (UNLESS, each.predicate, 0)
         self.block(each.body)
@@ -147,7 +149,7 @@ def _call(program, native, parts, kernels, makers, where):
     new_slots = ffi.typeof(f"void *[{max(len(program.sizes), 1)}]")
     new_arena = memory.maker(program.arena, "jit")
     start = lib.dg_program_run
-    handles_of = list(program.constants.values())
+    keep = program, parts  # what the pointers in `native` point to
     single, n_params = program.single, len(program.params)
     (first, *_) = where or [0]
 
@@ -160,20 +162,24 @@ def _call(program, native, parts, kernels, makers, where):
         if at:
             kernels[at >> 8].failed(at & 255)
 
-    def run(*handles, _keep=(parts, handles_of, kernels)):
+    def run(*handles, _keep=keep):
         given = (*handles, *[make() for make in makers])
         finish(given, new_arena())
         return given[first] if single else tuple([given[k] for k in where])
 
     if not program.donations:
         return run
-    taken_by = [(where[position] - n_params, p) for position, p in program.donations.items()]
+    donors = [
+        (where[position] - n_params, p, memory.owned_type(program.sizes[program.outputs[position]]))
+        for position, p in program.donations.items()
+    ]
+    typeof = ffi.typeof
 
-    def taking(taken, handles):
+    def taking(taken, handles, _keep=keep):
         """As run; for each donation, whether the memory of the parameter becomes that of the result."""
         made = [None] * len(makers)
-        for (k, p), give in zip(taken_by, taken):
-            if give:
+        for (k, p, owned), give in zip(donors, taken):
+            if give and typeof(handles[p]) is owned:  # not an array of the user's
                 made[k] = handles[p]
         given = (*handles, *[make() if h is None else h for make, h in zip(makers, made)])
         finish(given, new_arena())

@@ -12,6 +12,7 @@ enum {
     JOIN,    /* kernel, n, slots: f(constants, slots[0], {slots[1..]}) */
     COPY,    /* from, to */
     ALIAS,   /* from, to */
+    RESET,   /* slot: its place in the arena again */
     ROTATE,  /* carry, next, spare: see program.py */
     UNLESS,  /* slot, target: jump when the byte is 0 */
     JUMP,    /* target */
@@ -101,6 +102,10 @@ int64_t dg_program_run(const dg_program *p, void **slots, void **given, char *ar
         case ALIAS:
             slots[c[2]] = slots[c[1]];
             c += 3;
+            break;
+        case RESET:
+            slots[c[1]] = arena + p->places[c[1]];
+            c += 2;
             break;
         case ROTATE: {
             void *old = slots[c[3]] ? slots[c[3]] : slots[c[1]];

@@ -193,13 +193,16 @@ class _Lowering:
 
     def linked(
         self,
+        graph: Graph,
         params: list[int],
         outputs: list[int],
-        single: bool,
         updates: Mapping[int, int],
         notes: list[str],
     ) -> Callable[..., Any] | None:
         """The graph as one native program, or None when the backend makes none of it."""
+        kinds = [*graph.types[: graph.n_params], *[graph.types[i] for i in graph.outputs]]
+        if not all(isinstance(t, TensorType) for t in kinds):
+            self.python = self.python or "a value that is no Tensor"
         if self.python:
             notes.append(f"runs step by step: {self.python} runs in Python")
             return None
@@ -220,7 +223,7 @@ class _Lowering:
         plan = plan_memory(steps, [*given, *self.constants], self.sizes, outputs, updates)
         program = Program(
             tuple(steps), tuple(given), self.constants, self.sizes, plan.places, plan.shares, plan.arena,
-            tuple(outputs), single, plan.donations,
+            tuple(outputs), graph.single, plan.donations,
         )  # fmt: skip
         call = self.backend.link(program, self.device.index)
         if isinstance(call, str):
@@ -301,7 +304,7 @@ def lower_closed(
         notes.append(f"runs at O1: {reason}")
         return lower_closed(graph, device, regions, "O1", notes, updates)
     if level != "O0":
-        native = work.linked(params, outputs, graph.single, updates or {}, notes)
+        native = work.linked(graph, params, outputs, updates or {}, notes)
         if native is not None:
             return native
         if not all(isinstance(s, Step) for s in work.steps):
