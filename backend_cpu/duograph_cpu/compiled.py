@@ -45,7 +45,8 @@ def compile_regions(graphs):
             graph = graphs[k]
             results = [graph.types[i] for i in graph.outputs]
             found[k] = make_call(
-                library.address(name), function.n, function.grain, graph.n_params, results, name, overwrites=over, sure=True
+                library.address(name), function.n, function.grain, graph.n_params, results, name,
+                overwrites=over, sure=True,
             )  # fmt: skip
     return found
 

@@ -265,7 +265,10 @@ def test_who_holds_the_old_value_keeps_it(hold):
     x = floats(8, 64)
     s.compiled(x)
     held = hold(s.w)
-    value = (lambda: held.asnumpy() if isinstance(held, Tensor) else np.asarray(held))
+
+    def value():
+        return held.asnumpy() if isinstance(held, Tensor) else np.asarray(held)
+
     before = value().copy()
     for _ in range(2):
         s.compiled(x)
@@ -385,3 +388,125 @@ def test_a_loop_without_end_can_be_interrupted():
         timer.cancel()
         signal.signal(signal.SIGINT, before)
     assert time.monotonic() - start < 30
+
+
+# ---- numbers of Python, and stacks ----------------------------------------------------------------
+
+
+def counted(x, y, n):
+    i = 0
+    while x.sum() < 100.0 and i < n:
+        x = x + y * i
+        i += 2
+    return x, i
+
+
+def floats_and_bools(x, y, n):
+    scale, even = 1.0, True
+    i = 0
+    while i < n and x.max() > -1000:
+        scale = scale * 0.5 + i / 4 - 1.0
+        even = not even
+        i = i + (1 if even else 2) * 3 // 2
+        x = x * scale - y
+    return x, scale, even, i, i % 3, -i // 2, i << 2, i ** 2, abs(-i), int(scale), float(i)
+
+
+def turns_of_a_tensor(x, y, n):
+    total = x * 0
+    for k in range(n):
+        if (x * k).sum() > 1e6:
+            break
+        total = total + x * (k + 1)
+    return total
+
+
+def gradient_of_a_loop(x, y, n):
+    def f(x, y):
+        while ops.abs(x).sum() > 1.0:
+            x = ops.tanh(ops.matmul(x, y) * 0.3)
+        return (x * y).sum()
+
+    return ms.grad(f, (0, 1))(x, y)
+
+
+def gradient_of_nested_loops(x, y, n):
+    def f(x, y):
+        i = 0
+        while i < 3 and x.sum() < 1e6:
+            j = 0
+            while j <= i and x.sum() < 1e6:
+                x = ops.sin(x * y + j)
+                j += 1
+            if x.sum() > 0:
+                y = y * x
+            i += 1
+        return (x * y).sum()
+
+    return ms.grad(f, (0, 1))(x, y)
+
+
+NUMBERS = [counted, floats_and_bools, turns_of_a_tensor, gradient_of_a_loop, gradient_of_nested_loops]
+
+
+@pytest.mark.parametrize("program", NUMBERS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("n", [0, 1, 5, 12])
+def test_numbers_of_python(program, n):
+    x, y = floats(4, 4, seed=n), floats(4, 4, seed=n + 10)
+    count = ms.mutable(n)  # known only when the program runs
+    want = program(x, y, n)
+    compiled = at("O2", program)
+    for _ in range(2):
+        got = compiled(x, y, count)
+        for a, b in zip(got, want, strict=True) if isinstance(want, tuple) else [(got, want)]:
+            if isinstance(b, Tensor):
+                np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), rtol=1e-4, atol=1e-5)
+            else:
+                assert type(a) is type(b) and a == b
+    assert crossings(lambda: compiled(x, y, count)) == 1, compiled.explain(x, y, count)
+
+
+def big(x, n):
+    i = n
+    while x.sum() < 10:
+        i = i * n
+        x = x + 1
+    return x, i
+
+
+def test_a_number_of_more_than_64_bits_is_still_right():
+    compiled = at("O2", big)
+    x = Tensor(np.zeros((2,), np.float32))
+    for n in (3, 10**6, 2**70, -7, 2**62):
+        got, i = compiled(x, ms.mutable(n))
+        assert i == n**6 and got.asnumpy().tolist() == [5, 5]
+
+
+@pytest.mark.parametrize("n", [0, 5])
+def test_errors_of_numbers_are_those_of_python(n):
+    def divide(x, n):
+        i = 1
+        while x.sum() < 3:
+            i = i + 10 // n
+            x = x + 1
+        return x, i
+
+    compiled = at("O2", divide)
+    x = Tensor(np.zeros((2,), np.float32))
+    if n == 0:
+        with pytest.raises(ZeroDivisionError):
+            compiled(x, ms.mutable(n))
+    else:
+        assert compiled(x, ms.mutable(n))[1] == divide(x, n)[1]
+
+
+def test_stacks_give_their_memory_back():
+    from duograph_cpu import memory
+
+    compiled = at("O2", gradient_of_a_loop)
+    x, y = floats(64, 64), floats(64, 64, seed=1) * 0.05
+    compiled(x, y, 0)
+    before = memory.stats()["in_use"]
+    for _ in range(20):
+        compiled(x, y, 0)
+    assert memory.stats()["in_use"] <= before + 2**17

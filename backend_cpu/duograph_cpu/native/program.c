@@ -18,6 +18,10 @@ enum {
     JUMP,    /* target */
     AGAIN,   /* target: the end of a turn of a loop */
     CHOOSE,  /* slot, type, n, targets */
+    EMPTY,   /* stack */
+    PUSH,    /* below, stack, n, slots: a frame with the bytes of these */
+    POP,     /* stack, below, left, n, slots: these are in the frame from here on; left: whether there is one below */
+    HOLDS,   /* stack, slot */
     END,
 };
 
@@ -67,9 +71,73 @@ static int64_t chosen(const void *index, int type, int64_t n) {
     return i < 0 ? 0 : i >= n ? n - 1 : i;
 }
 
+/* A frame of a stack: the values lie behind it, each at a multiple of 64. */
+typedef struct Frame {
+    struct Frame *below, *next; /* next: of all frames of the run */
+    int64_t large;
+    char pad[40];
+} Frame;
+
+_Static_assert(sizeof(Frame) == 64, "values must stay aligned");
+
+/* A stack in a frame is its pointer; program.py gives it the size STACK. */
+#define STACK (-1)
+
+static int64_t padded(int64_t bytes) { return bytes == STACK ? 64 : (bytes + 63) & ~(int64_t)63; }
+
+static int push(const dg_program *p, void **slots, const int32_t *c) {
+    int64_t bytes = sizeof(Frame);
+    int n = c[3];
+    for (int i = 0; i < n; i++) bytes += padded(p->sizes[c[4 + i]]);
+    int large = bytes > 4096;
+    Frame *frame = 0;
+    if (large) frame = dg_alloc((size_t)bytes);
+    else if (posix_memalign((void **)&frame, 64, (size_t)bytes)) frame = 0;
+    if (!frame) return DG_NO_MEMORY;
+    *frame = (Frame){.below = slots[c[1]], .next = slots[p->slots], .large = large};
+    slots[p->slots] = frame;
+    char *at = (char *)(frame + 1);
+    for (int i = 0; i < n; i++) {
+        int64_t size = p->sizes[c[4 + i]];
+        if (size == STACK) *(void **)at = slots[c[4 + i]];
+        else dg_copy(at, slots[c[4 + i]], size);
+        at += padded(p->sizes[c[4 + i]]);
+    }
+    slots[c[2]] = frame;
+    return DG_OK;
+}
+
+static void pop(const dg_program *p, void **slots, const int32_t *c) {
+    Frame *frame = slots[c[1]];
+    slots[c[2]] = frame->below;
+    *(uint8_t *)slots[c[3]] = frame->below != 0;
+    char *at = (char *)(frame + 1);
+    for (int i = 0; i < c[4]; i++) {
+        slots[c[5 + i]] = p->sizes[c[5 + i]] == STACK ? *(void **)at : at;
+        at += padded(p->sizes[c[5 + i]]);
+    }
+}
+
+void dg_program_end(void **stacks) {
+    for (Frame *frame = *stacks, *next; frame; frame = next) {
+        next = frame->next;
+        if (frame->large) dg_free(frame);
+        else free(frame);
+    }
+    *stacks = 0;
+}
+
+static int64_t run(const dg_program *p, void **slots, void **given, char *arena, int64_t at);
+
 int64_t dg_program_run(const dg_program *p, void **slots, void **given, char *arena, int64_t at) {
-    const int32_t *code = p->code;
     crossings++;
+    int64_t found = run(p, slots, given, arena, at);
+    if (found >= 0) dg_program_end(slots + p->slots);
+    return found;
+}
+
+static int64_t run(const dg_program *p, void **slots, void **given, char *arena, int64_t at) {
+    const int32_t *code = p->code;
     if (at == 0)
         for (int64_t i = 0; i < p->slots; i++) {
             int64_t place = p->places[i];
@@ -128,6 +196,22 @@ int64_t dg_program_run(const dg_program *p, void **slots, void **given, char *ar
             break;
         case CHOOSE:
             c = code + c[4 + chosen(slots[c[1]], c[2], c[3])];
+            break;
+        case EMPTY:
+            slots[c[1]] = 0;
+            c += 2;
+            break;
+        case PUSH:
+            if (push(p, slots, c)) return DG_NO_MEMORY;
+            c += 4 + c[3];
+            break;
+        case POP:
+            pop(p, slots, c);
+            c += 5 + c[4];
+            break;
+        case HOLDS:
+            *(uint8_t *)slots[c[2]] = slots[c[1]] != 0;
+            c += 3;
             break;
         default:
             return 0;

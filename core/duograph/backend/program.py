@@ -11,8 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..dtype import DType
+from ..types import HostType
 
-__all__ = ["Alias", "Choice", "Copy", "Instruction", "Loop", "Program", "Step", "steps_in"]
+__all__ = [
+    "Alias", "Choice", "Copy", "HostStep", "Instruction", "Loop", "NeedsSteps", "Program", "Step", "steps_in",
+]  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,6 +27,32 @@ class Step:
     results: tuple[int, ...]
     single: bool
     name: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class HostStep:
+    """What a host computes with numbers of Python and stacks of residuals: an op of `ir.control`, by its name.
+
+    Attributes:
+        name: "scalar", "to_host", "to_tensor", "stack_new", "stack_push", "stack_pop" or "stack_holds".
+        operands: slots.
+        results: slots.
+        types: of the operands, then of the results.
+        attributes: of the op.
+    """
+
+    name: str
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+    types: tuple[Any, ...]
+    attributes: Mapping[str, Any]
+
+
+class NeedsSteps(Exception):
+    """Raised by a linked call that came to a number which only Python computes, such as one of more than 64 bits.
+
+    Nothing has been changed: the graph is then run step by step.
+    """
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +97,7 @@ class Choice:
     branches: tuple[tuple[Instruction, ...], ...]
 
 
-Instruction = Step | Copy | Alias | Loop | Choice
+Instruction = Step | HostStep | Copy | Alias | Loop | Choice
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +107,9 @@ class Program:
     Attributes:
         instructions: in order.
         params: slots of what each call is given, as handles.
-        constants: handles by slot.
+        constants: handles by slot; numbers where `hosts` has the slot.
+        hosts: the type of every slot that holds a number of Python or a stack. Parameters and results of such a type
+            are Python's numbers.
         sizes: bytes of every slot.
         places: where in the arena a slot lies; -1 for what is given, constant, a result or an alias.
         shares: slot -> the result in whose memory it lies until the result is written over it.
@@ -92,6 +123,7 @@ class Program:
     instructions: tuple[Instruction, ...]
     params: tuple[int, ...]
     constants: Mapping[int, Any]
+    hosts: Mapping[int, HostType]
     sizes: Sequence[int]
     places: Sequence[int]
     shares: Mapping[int, int]
@@ -101,10 +133,10 @@ class Program:
     donations: Mapping[int, int]
 
 
-def steps_in(instructions: Sequence[Instruction]) -> Iterator[Step]:
+def steps_in(instructions: Sequence[Instruction]) -> Iterator[Step | HostStep]:
     """All steps, those in loops and branches included."""
     for each in instructions:
-        if isinstance(each, Step):
+        if isinstance(each, (Step, HostStep)):
             yield each
         elif isinstance(each, Loop):
             yield from steps_in(each.body)

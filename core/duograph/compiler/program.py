@@ -169,8 +169,9 @@ class Program:
             self.run: Callable[..., Any] = lambda *handles: (single(*handles),)
         else:
             self.run = lower(graph, device, watch, level, self.notes, self._updates())
-        self._taking = getattr(self.run, "taking", None)
-        self._donors = [inputs[p] for p in self.run.donations.values()] if self._taking else []
+        # where new values of state may take the memory of the old ones; see `runtime.lower`
+        self._taking: Callable[..., Any] | None = getattr(self.run, "taking", None)
+        self._donors = [inputs[p] for p in getattr(self.run, "donations", {}).values()]
         n_args = sum(k == "arg" for k in kinds)
         self._plain_order = kinds == ["arg"] * n_args + ["state"] * (len(kinds) - n_args) and [
             v for k, v in inputs if k == "arg"

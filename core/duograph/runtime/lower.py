@@ -14,14 +14,26 @@ import numpy as np
 from .. import context, passes
 from .._locks import new_lock
 from ..backend import registry
-from ..backend.program import Alias, Choice, Copy, Instruction, Loop, Program, Step, steps_in
+from ..backend.program import (
+    Alias,
+    Choice,
+    Copy,
+    HostStep,
+    Instruction,
+    Loop,
+    NeedsSteps,
+    Program,
+    Step,
+    steps_in,
+)  # fmt: skip
 from ..backend.protocol import Backend
+from ..dtype import bool_, int64
 from ..errors import UnsupportedOpError
 from ..ir.builder import expand
 from ..ir.graph import FrozenArray, Graph, GraphNode, live_nodes
 from ..op import Op
 from ..passes.extensions import plugin_passes
-from ..types import Device, TensorType
+from ..types import BOOL, FLOAT, INT, STACK, Device, HostType, TensorType
 from .control import control_call, may_raise, placed
 from .executor import link
 from .memory_plan import plan_memory
@@ -38,6 +50,11 @@ _lock = new_lock()
 # What stands in for ops, after the passes (None: they left it as it is), and what it depends on beside the graph: the
 # same few bodies stand in all graphs.
 _bodies: weakref.WeakKeyDictionary[Graph, tuple[Any, Graph | None]] = weakref.WeakKeyDictionary()
+
+
+# Bytes of what lives on the host, in a native program; and the ops on such values that programs have.
+_HOST_BYTES: dict[Any, int] = {INT: 8, FLOAT: 8, BOOL: 1, STACK: 0}
+_HOST_OPS = {"scalar", "to_host", "to_tensor", "stack_new", "stack_push", "stack_pop", "stack_holds"}
 
 
 class _NotNative(Exception):
@@ -57,6 +74,7 @@ class _Lowering:
         self.steps: list[Instruction] = []
         self.constants: dict[int, Any] = {}
         self.sizes: list[int] = []
+        self.hosts: dict[int, HostType] = {}
         self.python = ""  # what keeps the graph from being one native program
         self.host: set[int] = set()  # slots of constants that are Python objects
         self.named: set[int] = set()  # slots that are other names of memory
@@ -64,8 +82,15 @@ class _Lowering:
 
     def slot(self, type_: Any) -> int:
         """A new slot for a value of this type."""
-        self.sizes.append(type_.nbytes if isinstance(type_, TensorType) else 0)
-        return len(self.sizes) - 1
+        slot = len(self.sizes)
+        if isinstance(type_, TensorType):
+            self.sizes.append(type_.nbytes)
+            return slot
+        self.sizes.append(_HOST_BYTES.get(type_, 0))
+        self.hosts[slot] = type_
+        if type_ not in _HOST_BYTES:
+            self.python = self.python or "an object of Python"
+        return slot
 
     def graph(self, graph: Graph, slots: list[int], results: set[int], root: bool) -> list[int]:
         """Lower the nodes of `graph` on parameter slots; the slots of its outputs."""
@@ -105,6 +130,13 @@ class _Lowering:
             return self.step(node, call, operands, results)
         if op.name == "custom_call" and self.level != "O0":
             return self.graph(node.attributes["graph"], operands, set(), is_result)
+        if self.level == "O2" and op.name in _HOST_OPS:
+            slots = [self.slot(t) for t in results]
+            made = HostStep(op.name, tuple(operands), tuple(slots), (*types, *results), node.attributes)
+            self.steps.append(made)
+            if op.name == "stack_pop":
+                self.named.update(slots[2:])
+            return slots
         if self.level == "O2" and op.name in ("while_loop", "switch"):
             return (self.loop if op.name == "while_loop" else self.choice)(node, operands, types)
         inside = functools.partial(lower_closed, regions=self.regions, level=self.level)
@@ -151,19 +183,18 @@ class _Lowering:
         """A while loop as an instruction: two pieces of memory for each carry, which change places."""
         body: Graph = node.attributes["body"]
         n = node.attributes["n_carry"]
-        _tensors_only(types, body)
         first, carried, rest = operands[0], operands[1 : 1 + n], operands[1 + n :]
         predicate = self.name(first, types[0])
         carries = [self.name(x, t) for x, t in zip(carried, types[1:])]
         turn, found = self.inside(body, [*carries, *rest])
-        own = {r for s in turn if isinstance(s, Step) for r in s.results}
+        own = {r for s in turn if isinstance(s, (Step, HostStep)) for r in s.results} - self.named
         ring = []
         for carry, slot, t in zip(carries, found[1:], types[1:]):
             if slot in own:
                 own.discard(slot)  # another carry that takes this value gets a copy
             else:
                 copy = self.slot(t)
-                turn.append(Copy(slot, copy))
+                turn.append(Alias(slot, copy) if t is STACK else Copy(slot, copy))
                 slot = copy
             ring.append((carry, slot, self.slot(t)))
         turn.append(Alias(found[0], predicate))
@@ -173,7 +204,6 @@ class _Lowering:
     def choice(self, node: GraphNode, operands: list[int], types: Any) -> list[int]:
         """A switch as an instruction: the results are other names of what the branch that runs computes."""
         branches: Sequence[Graph] = node.attributes["branches"]
-        _tensors_only(types, *branches)
         kinds = [branches[0].types[i] for i in branches[0].outputs]
         results = [self.slot(t) for t in kinds]
         self.named.update(results)
@@ -181,7 +211,8 @@ class _Lowering:
         for branch in branches:
             steps, found = self.inside(branch, operands[1:])
             made.append((*steps, *[Alias(a, b) for a, b in zip(found, results)]))
-        self.steps.append(Choice(operands[0], types[0].dtype, tuple(made)))
+        dtype = {INT: int64, BOOL: bool_}.get(types[0]) or types[0].dtype
+        self.steps.append(Choice(operands[0], dtype, tuple(made)))
         return results
 
     def name(self, slot: int, type_: Any) -> int:
@@ -200,13 +231,18 @@ class _Lowering:
         notes: list[str],
     ) -> Callable[..., Any] | None:
         """The graph as one native program, or None when the backend makes none of it."""
-        kinds = [*graph.types[: graph.n_params], *[graph.types[i] for i in graph.outputs]]
-        if not all(isinstance(t, TensorType) for t in kinds):
-            self.python = self.python or "a value that is no Tensor"
+        if any(self.hosts.get(slot) is STACK for slot in (*params, *outputs)):
+            self.python = self.python or "a stack"
+        if self.level != "O2" and self.hosts:
+            self.python = self.python or "a number of Python"
         if self.python:
             notes.append(f"runs step by step: {self.python} runs in Python")
             return None
         drawn = [s for s in self.steps if isinstance(s, Step) and s.name == "random_state"]
+        numbers = any(isinstance(s, HostStep) for s in steps_in(self.steps))
+        if drawn and numbers:  # to run again from the start would draw again
+            notes.append("runs step by step: random numbers beside numbers of Python")
+            return None
         steps = [s for s in self.steps if s not in drawn]
         if len(steps) < 2 and not updates and all(isinstance(s, Step) for s in steps):
             return None  # nothing to gain
@@ -217,12 +253,11 @@ class _Lowering:
         outputs = list(outputs)
         for position, slot in enumerate(outputs):
             if slot in self.constants or slot in self.named:  # a result has memory of its own
-                outputs[position] = len(self.sizes)
-                self.sizes.append(self.sizes[slot])
+                outputs[position] = self.slot(graph.types[graph.outputs[position]])
                 steps.append(Copy(slot, outputs[position]))
         plan = plan_memory(steps, [*given, *self.constants], self.sizes, outputs, updates)
         program = Program(
-            tuple(steps), tuple(given), self.constants, self.sizes, plan.places, plan.shares, plan.arena,
+            tuple(steps), tuple(given), self.constants, self.hosts, self.sizes, plan.places, plan.shares, plan.arena,
             tuple(outputs), graph.single, plan.donations,
         )  # fmt: skip
         call = self.backend.link(program, self.device.index)
@@ -233,12 +268,27 @@ class _Lowering:
         return _drawing(call, [s.call for s in drawn]) if drawn else call
 
 
-def _tensors_only(types: Sequence[Any], *graphs: Graph) -> None:
-    """Refuse control flow on what lives on the host."""
-    inside = [g.types[i] for g in graphs for i in g.outputs]
-    for t in (*types, *inside):
-        if not isinstance(t, TensorType):
-            raise _NotNative(f"a branch or a loop on a value of Python ({t})")
+def _or_steps(call: Callable[..., Any], stepwise: Callable[[], Any]) -> Callable[..., Any]:
+    """A native program, and the graph step by step where that cannot go on."""
+
+    def run(*handles: Any) -> Any:
+        try:
+            return call(*handles)
+        except NeedsSteps:
+            return stepwise()(*handles)
+
+    taking = getattr(call, "taking", None)
+    if taking is not None:
+
+        def run_taking(taken: Any, handles: Any) -> Any:
+            try:
+                return taking(taken, handles)
+            except NeedsSteps:
+                return stepwise()(*handles)
+
+        run.taking = run_taking  # type: ignore[attr-defined]
+        run.donations = call.donations  # type: ignore[attr-defined]
+    return run
 
 
 def _drawing(call: Callable[..., Any], draws: list[Callable[..., Any]]) -> Callable[..., Any]:
@@ -305,20 +355,24 @@ def lower_closed(
         return lower_closed(graph, device, regions, "O1", notes, updates)
     if level != "O0":
         native = work.linked(graph, params, outputs, updates or {}, notes)
+        if native is not None and work.hosts:
+            stepwise = functools.cache(lambda: lower_closed(graph, device, regions, "O1"))
+            return _or_steps(native, stepwise)
         if native is not None:
             return native
-        if not all(isinstance(s, Step) for s in work.steps):
-            return lower_closed(graph, device, regions, "O1", notes, updates)
+    steps = [s for s in work.steps if isinstance(s, Step)]
+    if len(steps) < len(work.steps):  # loops and branches, and no native program for them
+        return lower_closed(graph, device, regions, "O1", notes, updates)
     for position, i in enumerate(outputs):
         # a result may not share its buffer with a constant that lives on
         if i in work.constants and i not in work.host:
             type_: Any = graph.types[graph.outputs[position]]
             slot = work.slot(type_)
             fresh = functools.partial(_copy, work.backend, device, type_, work.constants[i])
-            work.steps.append(Step(fresh, (), (slot,), True))
+            steps.append(Step(fresh, (), (slot,), True))
             outputs[position] = slot
     return link(
-        work.steps, graph.n_params, work.constants, tuple(outputs), graph.single, len(work.sizes)
+        steps, graph.n_params, work.constants, tuple(outputs), graph.single, len(work.sizes)
     )
 
 

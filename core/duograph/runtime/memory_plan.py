@@ -14,7 +14,7 @@ import bisect
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from ..backend.program import Alias, Choice, Copy, Instruction, Loop, Step
+from ..backend.program import Alias, Choice, Copy, HostStep, Instruction, Loop, Step
 
 __all__ = ["MemoryPlan", "plan_memory"]
 
@@ -91,6 +91,8 @@ class _Lives:
             self.now += 1
             if isinstance(each, Step):
                 self.step(each)
+            elif isinstance(each, HostStep):
+                self.host(each)
             elif isinstance(each, Copy):
                 self.read(each.source)
                 self.write(each.target)
@@ -114,6 +116,18 @@ class _Lives:
         self.steps.append((self.now, each))
         if not getattr(each.call, "sure", False):
             self.last_failure = self.now
+
+    def host(self, each: HostStep) -> None:
+        """It may fail, and never writes over an operand; what is popped from a stack lies in the stack's own memory."""
+        for slot in each.operands:
+            self.read(slot)
+        for slot in each.results:
+            self.write(slot)
+        self.last_failure = self.now
+        self.pinned.update((*each.operands, *each.results))
+        if each.name == "stack_pop":
+            for slot in each.results[2:]:
+                self.sources.setdefault(slot, [])
 
     def loop(self, each: Loop) -> None:
         """What is read in a loop and was written before it lives until the loop ends."""
@@ -182,7 +196,7 @@ def plan_memory(
     places = [-1] * len(sizes)
     spans = []
     total = values = 0
-    shares = {}
+    shares: dict[int, int] = {}
     for owner, slots in members.items():
         ends = [slot for slot in slots if slot in results]
         if ends:

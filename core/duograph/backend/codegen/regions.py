@@ -340,7 +340,7 @@ def plan_region(graph: Graph) -> RegionPlan | None:
 def overwrites(plan: RegionPlan) -> list[tuple[int, int]]:
     """Pairs (operand, result) that may share memory: element by element the one is read before the other is written.
 
-    Only of regions of one pass; every way in which the operand is read must be the order in which the result is written.
+    Only of regions of one pass, where every way to read the operand is the order in which the result is written.
     """
     if plan.row:
         return []
