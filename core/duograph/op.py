@@ -117,12 +117,43 @@ def freeze(value: Any) -> Any:
     return value
 
 
-class _Parameter:
-    __slots__ = ("name", "kind", "default", "required")
+class _Wanted:
+    """What an attribute with some annotation may be."""
 
-    def __init__(self, name: str, kind: str, default: Any) -> None:
+    __slots__ = ("kinds", "items", "text")
+
+    def __init__(self, text: str, kinds: Any, items: Any = None) -> None:
+        self.text = text
+        self.kinds = kinds
+        self.items = items  # kinds of the elements of a tuple
+
+    def takes(self, value: Any) -> bool:
+        """Whether a frozen value is one."""
+        if not isinstance(value, self.kinds):
+            return False
+        return self.items is None or all(isinstance(v, self.items) for v in value)
+
+
+# By annotation. Attributes with any other annotation are checked by what reads them.
+_WANTED = {
+    "int": _Wanted("an int", int),
+    "float": _Wanted("a number", (int, float)),
+    "bool": _Wanted("a bool", bool),
+    "str": _Wanted("a str", str),
+    "DType": _Wanted("a dtype", DType),
+    "Sequence[int]": _Wanted("a tuple of ints", tuple, int),
+    "Sequence[float]": _Wanted("a tuple of numbers", tuple, (int, float)),
+}
+
+
+class _Parameter:
+    __slots__ = ("name", "kind", "wanted", "default", "required")
+
+    def __init__(self, name: str, annotation: Any, default: Any) -> None:
         self.name = name
-        self.kind = kind  # tensor, optional, list, attribute
+        text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+        self.kind = _classify(text)  # tensor, optional, list, attribute
+        self.wanted = _WANTED.get(text)
         self.required = default is inspect.Parameter.empty
         self.default = None if self.required else default
 
@@ -136,13 +167,12 @@ def _parameters(function: Callable[..., Any]) -> list[_Parameter]:
     defaults.update(zip(names[code.co_argcount - len(given) : code.co_argcount], given))
     annotations = function.__annotations__
     return [
-        _Parameter(n, _classify(annotations.get(n, "")), defaults.get(n, inspect.Parameter.empty))
+        _Parameter(n, annotations.get(n, ""), defaults.get(n, inspect.Parameter.empty))
         for n in names
     ]
 
 
-def _classify(annotation: Any) -> str:
-    text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+def _classify(text: str) -> str:
     text = text.replace(" ", "")
     if text == "Tensor":
         return "tensor"
@@ -458,6 +488,13 @@ class Op:
                 operands.append(value)
         return tuple(operands), attributes
 
+    def check_attributes(self, attributes: Mapping[str, Any]) -> None:
+        """Raise ArgumentError when an attribute is nothing that its annotation says."""
+        for name, value in attributes.items():
+            wanted = self.parameters[self._index[name]].wanted
+            if wanted is not None and not wanted.takes(value):
+                raise ArgumentError(f"{self.name}: got {name}={value!r}; wanted {wanted.text}")
+
     # ---- types ----------------------------------------------------------------------------------
 
     def arguments(self, operands: Sequence[Any]) -> tuple[Any, ...]:
@@ -536,6 +573,8 @@ def _op_by_name(name: str) -> Op:
 
 def door(op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
     """The one road of an op call that no prepared call serves: to the current builder."""
+    if attributes:
+        op.check_attributes(attributes)
     builder = thread_state.builder
     if builder is None:
         for x in operands:

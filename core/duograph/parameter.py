@@ -172,6 +172,8 @@ class Parameter(Tensor):
 
             made = Parameter(initializer(init, self.shape, self.dtype), self._name)
         made.requires_grad = self.requires_grad
+        made.layerwise_parallel = self.layerwise_parallel
+        made.parallel_optimizer = self.parallel_optimizer
         return made
 
     def __repr__(self) -> str:
@@ -185,6 +187,7 @@ class Parameter(Tensor):
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickle, (
             np.asarray(self.asnumpy()), self.dtype.name, self._name, self.requires_grad,
+            self.layerwise_parallel, self.parallel_optimizer,
         )  # fmt: skip
 
     def __deepcopy__(self, memo: Any) -> Parameter:
@@ -193,8 +196,8 @@ class Parameter(Tensor):
         return made
 
 
-def _unpickle(array: Any, dtype: str, name: str, requires_grad: bool) -> Parameter:
-    return Parameter(Tensor(array, dtype), name, requires_grad)
+def _unpickle(array: Any, dtype: str, name: str, *flags: bool) -> Parameter:
+    return Parameter(Tensor(array, dtype), name, *flags)
 
 
 def _flag(name: str, value: Any) -> bool:

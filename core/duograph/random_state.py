@@ -150,6 +150,8 @@ def next_state(seed: Any = None, generator: Generator | None = None) -> np.ndarr
     """
     if staged_builder() is not None:
         raise NeedsValue("got a random number that is made on the host, while compiling")
+    if generator is not None and not isinstance(generator, Generator):
+        raise ArgumentError(f"got {type(generator).__name__} for generator; wanted a Generator")
     key, position = (generator or default_generator).take()
     if seed is not None:
         own = _checked_seed("seed", seed)

@@ -269,10 +269,12 @@ class TestParameter:
         assert w.asnumpy().tolist() == [1, 1]
 
     def test_pickle_and_clone(self) -> None:
-        w = ms.Parameter(T([1.0]), name="w", requires_grad=False)
+        flags = {"requires_grad": False, "layerwise_parallel": True, "parallel_optimizer": False}
+        w = ms.Parameter(T([1.0]), name="w", **flags)
         for made in (pickle.loads(pickle.dumps(w)), copy.deepcopy(w), w.clone()):
             assert isinstance(made, ms.Parameter)
-            assert (made.name, made.requires_grad, made.asnumpy().tolist()) == ("w", False, [1.0])
+            assert (made.name, made.asnumpy().tolist()) == ("w", [1.0])
+            assert {name: getattr(made, name) for name in flags} == flags
 
     def test_arithmetic_gives_tensors(self) -> None:
         """B10, B11: Operators + - * on Tensor/Parameter/number with broadcasting"""

@@ -18,7 +18,10 @@ from frontend import (  # each adds its programs to CASES
     programs_functions,  # noqa: F401
     programs_gradients,  # noqa: F401
     programs_loops,  # noqa: F401
-    programs_mixed,  # noqa: F401
+    programs_mixed_flow,  # noqa: F401
+    programs_mixed_gradients,  # noqa: F401
+    programs_mixed_networks,  # noqa: F401
+    programs_mixed_values,  # noqa: F401
     programs_operators,  # noqa: F401
     programs_python,  # noqa: F401
     programs_statements,  # noqa: F401

@@ -332,14 +332,12 @@ def endless_recursion_on_a_number():
     return program
 
 
-@wrong(
-    RuntimeError,
-    r"(?i)recursi|call depth|branch that can be evaluated",
-    F(2),
-    eager=False,
-    made=True,
-    seconds=30,
-)
+endless = wrong(
+    RuntimeError, r"(?i)recursi|call depth|branch that can be evaluated", F(2), eager=False, made=True, seconds=30,
+)  # fmt: skip
+
+
+@endless
 def endless_recursion_on_a_tensor():
     def program(x):  # <- here
         return program(x + 1)
@@ -347,14 +345,7 @@ def endless_recursion_on_a_tensor():
     return program
 
 
-@wrong(
-    RuntimeError,
-    r"(?i)recursi|call depth|branch that can be evaluated",
-    F(2),
-    eager=False,
-    made=True,
-    seconds=30,
-)
+@endless
 def endless_recursion_of_two():
     def program(x):
         return other(x + 1)
@@ -365,14 +356,7 @@ def endless_recursion_of_two():
     return program
 
 
-@wrong(
-    RuntimeError,
-    r"(?i)recursi|call depth|branch that can be evaluated",
-    F(2),
-    eager=False,
-    made=True,
-    seconds=30,
-)
+@endless
 def recursion_in_both_branches():
     def program(x):
         if x.sum() > 100:

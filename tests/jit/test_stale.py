@@ -12,28 +12,14 @@ import functools
 import sys
 import types as ty
 import warnings
-from typing import Any
 
 import duograph as ms
 import numpy as np
 import pytest
 from duograph import Parameter, Tensor, nn, ops
+from jit.calls import T, current, eq, table
 
-CASES: dict[str, Any] = {}
-
-
-def case(function):
-    assert function.__name__ not in CASES
-    CASES[function.__name__] = function
-    return function
-
-
-def T(*v):
-    return ms.Tensor(list(v), ms.float32)
-
-
-def eq(a, b):
-    assert str(a) == str(b)
+CASES, case = table()
 
 
 @case
@@ -92,10 +78,7 @@ def deleted_attr():
     a = A()
     eq(a(T(1)), "[2.]")
     del a.k
-    with warnings.catch_warnings(record=True) as w:
-        warnings.simplefilter("always")
-        r = a(T(1))
-    assert str(r) == "[1.]" or w
+    current("[1.]", a, T(1))
 
 
 @case
@@ -108,10 +91,7 @@ def later_attr():
     a = A()
     eq(a(T(1)), "[1.]")
     a.k = 4
-    with warnings.catch_warnings(record=True) as w:
-        warnings.simplefilter("always")
-        r = a(T(1))
-    assert str(r) == "[4.]" or w, (str(r), w)
+    current("[4.]", a, T(1))
 
 
 @case
@@ -126,10 +106,7 @@ def class_attr():
     a = A()
     eq(a(T(1)), "[2.]")
     A.k = 3
-    with warnings.catch_warnings(record=True) as w:
-        warnings.simplefilter("always")
-        r = a(T(1))
-    assert str(r) == "[3.]" or w
+    current("[3.]", a, T(1))
 
 
 @case
@@ -145,10 +122,7 @@ def method_replaced():
     a = A()
     eq(a(T(1)), "[2.]")
     A.helper = lambda self, x: x * 3
-    with warnings.catch_warnings(record=True) as w:
-        warnings.simplefilter("always")
-        r = a(T(1))
-    assert str(r) == "[3.]" or w, str(r)
+    current("[3.]", a, T(1))
 
 
 @case
@@ -164,10 +138,7 @@ def instance_method_replaced():
     a = A()
     eq(a(T(1)), "[2.]")
     a.helper = lambda x: x * 3
-    with warnings.catch_warnings(record=True) as w:
-        warnings.simplefilter("always")
-        r = a(T(1))
-    assert str(r) == "[3.]" or w, str(r)
+    current("[3.]", a, T(1))
 
 
 @case
@@ -180,10 +151,7 @@ def plain_class_method_replaced():
     f = ms.jit(lambda x: h.go(x))
     eq(f(T(1)), "[2.]")
     H.go = lambda self, x: x * 3
-    with warnings.catch_warnings(record=True) as w:
-        warnings.simplefilter("always")
-        r = f(T(1))
-    assert str(r) == "[3.]" or w, str(r)
+    current("[3.]", f, T(1))
 
 
 @case
@@ -195,10 +163,7 @@ def module_function_replaced():
     f = ms.jit(lambda x: m.g(x) * m.k)
     eq(f(T(1)), "[4.]")
     m.g = lambda x: x * 5
-    with warnings.catch_warnings(record=True) as w:
-        warnings.simplefilter("always")
-        r = f(T(1))
-    assert str(r) == "[10.]" or w, str(r)
+    current("[10.]", f, T(1))
 
 
 @case
@@ -221,10 +186,7 @@ def closure_of_helper():
     f = ms.jit(lambda x: h(x))
     eq(f(T(1)), "[6.]")
     setc(4)
-    with warnings.catch_warnings(record=True) as w:
-        warnings.simplefilter("always")
-        r = f(T(1))
-    assert str(r) == "[8.]" or w
+    current("[8.]", f, T(1))
 
 
 @case
@@ -235,10 +197,7 @@ def function_default_changed():
     f = ms.jit(lambda x: h(x))
     eq(f(T(1)), "[2.]")
     h.__defaults__ = (5,)
-    with warnings.catch_warnings(record=True) as w:
-        warnings.simplefilter("always")
-        r = f(T(1))
-    assert str(r) == "[5.]" or w
+    current("[5.]", f, T(1))
 
 
 @case
@@ -249,10 +208,7 @@ def function_kwdefault_changed():
     f = ms.jit(lambda x: h(x))
     eq(f(T(1)), "[2.]")
     h.__kwdefaults__ = {"k": 5}
-    with warnings.catch_warnings(record=True) as w:
-        warnings.simplefilter("always")
-        r = f(T(1))
-    assert str(r) == "[5.]" or w, str(r)
+    current("[5.]", f, T(1))
 
 
 @case
@@ -264,10 +220,7 @@ def function_attr():
     f = ms.jit(lambda x: h(x))
     eq(f(T(1)), "[2.]")
     h.k = 3
-    with warnings.catch_warnings(record=True) as w:
-        warnings.simplefilter("always")
-        r = f(T(1))
-    assert str(r) == "[3.]" or w, str(r)
+    current("[3.]", f, T(1))
 
 
 @case
@@ -276,10 +229,7 @@ def enum_dict():
     f = ms.jit(lambda x: x * d["a"]["b"][2]["c"])
     eq(f(T(1)), "[5.]")
     d["a"]["b"][2]["c"] = 6
-    with warnings.catch_warnings(record=True) as w:
-        warnings.simplefilter("always")
-        r = f(T(1))
-    assert str(r) == "[6.]" or w, str(r)
+    current("[6.]", f, T(1))
 
 
 @case
@@ -288,10 +238,7 @@ def dict_contains():
     f = ms.jit(lambda x: x * 2 if "b" in d else x)
     eq(f(T(1)), "[1.]")
     d["b"] = 1
-    with warnings.catch_warnings(record=True) as w:
-        warnings.simplefilter("always")
-        r = f(T(1))
-    assert str(r) == "[2.]" or w, str(r)
+    current("[2.]", f, T(1))
 
 
 @case
@@ -300,10 +247,7 @@ def dict_get():
     f = ms.jit(lambda x: x * d.get("b", 7))
     eq(f(T(1)), "[7.]")
     d["b"] = 1
-    with warnings.catch_warnings(record=True) as w:
-        warnings.simplefilter("always")
-        r = f(T(1))
-    assert str(r) == "[1.]" or w, str(r)
+    current("[1.]", f, T(1))
 
 
 @case
@@ -312,10 +256,7 @@ def list_len():
     f = ms.jit(lambda x: x * len(l))
     eq(f(T(1)), "[2.]")
     l.append(3)
-    with warnings.catch_warnings(record=True) as w:
-        warnings.simplefilter("always")
-        r = f(T(1))
-    assert str(r) == "[3.]" or w, str(r)
+    current("[3.]", f, T(1))
 
 
 @case
@@ -324,10 +265,7 @@ def set_in():
     f = ms.jit(lambda x: x * 2 if 3 in l else x)
     eq(f(T(1)), "[1.]")
     l.add(3)
-    with warnings.catch_warnings(record=True) as w:
-        warnings.simplefilter("always")
-        r = f(T(1))
-    assert str(r) == "[2.]" or w, str(r)
+    current("[2.]", f, T(1))
 
 
 @case
@@ -341,10 +279,7 @@ def tuple_of_obj():
     f = ms.jit(lambda x: x * t[0].k)
     eq(f(T(1)), "[2.]")
     o.k = 3
-    with warnings.catch_warnings(record=True) as w:
-        warnings.simplefilter("always")
-        r = f(T(1))
-    assert str(r) == "[3.]" or w, str(r)
+    current("[3.]", f, T(1))
 
 
 @case
@@ -357,10 +292,7 @@ def slots_obj():
     f = ms.jit(lambda x: x * o.k)
     eq(f(T(1)), "[2.]")
     o.k = 3
-    with warnings.catch_warnings(record=True) as w:
-        warnings.simplefilter("always")
-        r = f(T(1))
-    assert str(r) == "[3.]" or w, str(r)
+    current("[3.]", f, T(1))
 
 
 @case
@@ -377,10 +309,7 @@ def property_obj():
     f = ms.jit(lambda x: x * o.k)
     eq(f(T(1)), "[2.]")
     o._k = 3
-    with warnings.catch_warnings(record=True) as w:
-        warnings.simplefilter("always")
-        r = f(T(1))
-    assert str(r) == "[3.]" or w, str(r)
+    current("[3.]", f, T(1))
 
 
 @case
@@ -395,10 +324,7 @@ def getattr_obj():
     f = ms.jit(lambda x: x * o.k)
     eq(f(T(1)), "[2.]")
     O.d["k"] = 3
-    with warnings.catch_warnings(record=True) as w:
-        warnings.simplefilter("always")
-        r = f(T(1))
-    assert str(r) == "[3.]" or w, str(r)
+    current("[3.]", f, T(1))
 
 
 @case
@@ -411,10 +337,7 @@ def dict_subclass():
     f = ms.jit(lambda x: x * c.k)
     eq(f(T(1)), "[2.]")
     c["k"] = 3
-    with warnings.catch_warnings(record=True) as w:
-        warnings.simplefilter("always")
-        r = f(T(1))
-    assert str(r) == "[3.]" or w, str(r)
+    current("[3.]", f, T(1))
 
 
 @case
@@ -426,10 +349,7 @@ def dict_subclass_item():
     f = ms.jit(lambda x: x * c["k"])
     eq(f(T(1)), "[2.]")
     c["k"] = 3
-    with warnings.catch_warnings(record=True) as w:
-        warnings.simplefilter("always")
-        r = f(T(1))
-    assert str(r) == "[3.]" or w, str(r)
+    current("[3.]", f, T(1))
 
 
 @case
@@ -454,10 +374,7 @@ def np_in_dict():
     f = ms.jit(lambda x: x * Tensor(d["a"]))
     eq(f(T(1, 1)), "[1. 2.]")
     d["a"][0] = 9
-    with warnings.catch_warnings(record=True) as w:
-        warnings.simplefilter("always")
-        r = f(T(1, 1))
-    assert str(r) == "[9. 2.]" or w, str(r)
+    current("[9. 2.]", f, T(1, 1))
 
 
 @case
@@ -474,10 +391,7 @@ def np_attr():
     n = A()
     eq(n(T(1, 1)), "[1. 2.]")
     n.a[0] = 9
-    with warnings.catch_warnings(record=True) as w:
-        warnings.simplefilter("always")
-        r = n(T(1, 1))
-    assert str(r) == "[9. 2.]" or w, str(r)
+    current("[9. 2.]", n, T(1, 1))
 
 
 @case
@@ -490,10 +404,7 @@ def dc_global():
     f = ms.jit(lambda x: x * c.k)
     eq(f(T(1)), "[2.]")
     c.k = 3
-    with warnings.catch_warnings(record=True) as w:
-        warnings.simplefilter("always")
-        r = f(T(1))
-    assert str(r) == "[3.]" or w, str(r)
+    current("[3.]", f, T(1))
 
 
 @case
@@ -502,10 +413,7 @@ def simple_ns():
     f = ms.jit(lambda x: x * c.k)
     eq(f(T(1)), "[2.]")
     c.k = 3
-    with warnings.catch_warnings(record=True) as w:
-        warnings.simplefilter("always")
-        r = f(T(1))
-    assert str(r) == "[3.]" or w, str(r)
+    current("[3.]", f, T(1))
 
 
 @case
@@ -515,10 +423,7 @@ def partial_state():
     f = ms.jit(lambda x: h["p"](x))
     eq(f(T(1)), "[2.]")
     h["p"] = functools.partial(lambda x, k: x * k, k=3)
-    with warnings.catch_warnings(record=True) as w:
-        warnings.simplefilter("always")
-        r = f(T(1))
-    assert str(r) == "[3.]" or w, str(r)
+    current("[3.]", f, T(1))
 
 
 @case
@@ -542,10 +447,7 @@ def arg_obj_attr():
     f = ms.jit(lambda x, o: x * o.k)
     eq(f(T(1), o), "[2.]")
     o.k = 3
-    with warnings.catch_warnings(record=True) as w:
-        warnings.simplefilter("always")
-        r = f(T(1), o)
-    assert str(r) == "[3.]" or w, str(r)
+    current("[3.]", f, T(1), o)
 
 
 @case
@@ -595,10 +497,7 @@ def tensor_captured_shape():
     f = ms.jit(lambda x: x.sum() + d["t"].sum())
     eq(f(T(0)), "3.0")
     d["t"] = T(1, 2, 3)
-    with warnings.catch_warnings(record=True) as w:
-        warnings.simplefilter("always")
-        r = f(T(0))
-    assert float(r) == 6 or w, r
+    current("6.0", f, T(0))
 
 
 @pytest.mark.parametrize("name", CASES)

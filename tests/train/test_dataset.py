@@ -92,6 +92,19 @@ def test_shuffling_depends_on_the_seed():
     assert all(mixed.index(i) <= i + 20 and v <= i + 4 for i, v in enumerate(mixed))
 
 
+def test_the_global_seed_is_that_of_datasets_too():
+    def order():
+        return column(ds.NumpySlicesDataset(list(range(20)), ["a"], shuffle=True))
+
+    ds.config.set_seed(3)
+    ms.set_seed(7)
+    first, second = order(), order()
+    assert first != second
+    ms.set_seed(7)
+    assert (order(), order()) == (first, second)
+    assert ds.config.get_seed() == 7
+
+
 def test_split_gives_all_rows_once():
     parts = ds.NumpySlicesDataset(list(range(10)), ["a"]).split([0.7, 0.3])
     assert [p.get_dataset_size() for p in parts] == [7, 3]

@@ -42,6 +42,14 @@ def _global_seed() -> int | None:
     return None if found is None else int(found)
 
 
+def _start_over(_: int) -> None:
+    """`mindspore.set_seed` was called: it is the seed of datasets too, and passes are counted anew."""
+    _options.update(seed=None, drawn=0)
+
+
+random_state.on_seed.append(_start_over)
+
+
 def random_numbers() -> np.random.Generator:
     """A generator for one pass: by the seed and the number of passes before; unseeded when no seed was set."""
     _options["drawn"] += 1

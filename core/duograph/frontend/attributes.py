@@ -103,7 +103,10 @@ def _of_graph_value(t: Trace, owner: Any, name: str) -> Any:
         found = run_on_host(t, getattr, (owner, name), {}, "getattr")
         return found
     if isinstance(owner, GraphScalar):
-        if not hasattr({"int": int, "float": float, "bool": bool}[owner._type.name], name):
+        kind = {"int": int, "float": float, "bool": bool}[owner._type.name]
+        if name == "__class__":
+            return kind
+        if not hasattr(kind, name):
             raise AttributeError(f"{owner._type.name!r} object has no attribute {name!r}")
         return run_on_host(t, getattr, (owner, name), {}, "getattr")
     if name in HOST_METHODS and t.strict:

@@ -601,18 +601,20 @@ def native(t: Trace, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
         _undo(t)
         ours = isinstance(f, (types.FunctionType, types.MethodType)) and is_framework(f.__module__)
         if t.strict and not ours:
-            why = str(error) if isinstance(error, NeedsValue) else UNKNOWN_NUMBER
-            raise UnsupportedSyntaxError(
-                why if why.startswith(f"{_name(f)}: ") else f"{_name(f)}: {why}",
-                construct=_name(f),
-                remedy="Compute it with Tensors, move the call out of the compiled function, or use LAX",
-            ) from None
+            raise _unknown_argument(f, error) from None
         t.builder.rewind(mark)
         function = getattr(f, "__func__", f)
         if isinstance(function, types.FunctionType) and is_framework(function.__module__):
             # ours after all depends on values: its source is evaluated, as the user's is
             given = (f.__self__, *args) if isinstance(f, types.MethodType) else args
-            return enter(t, python_function(t, function), given, kwargs)
+            try:
+                return enter(t, python_function(t, function), given, kwargs)
+            except (TypeError, ValueError) as error:  # what Python alone can use was refused as no number
+                if isinstance(error, NeedsValue) or not _looked_at_a_value(error):
+                    raise
+                if t.strict:
+                    raise _unknown_argument(f, error) from None
+                raise NeedsValue(f"{_name(f)}: {UNKNOWN_NUMBER}") from None
         if f is operator.setitem and isinstance(args[0], GraphTensor):
             target = args[0]
             made = run_on_host(t, with_item, args, kwargs, "setitem", (target._type.plain,))
@@ -630,8 +632,18 @@ UNKNOWN_NUMBER = "got a number that is known only when the compiled function run
 
 
 def _looked_at_a_value(error: Exception) -> bool:
-    """Whether a call failed because a number is known only when the graph runs."""
-    return isinstance(error, NeedsValue) or "GraphScalar(" in str(error)
+    """Whether a call failed because a number is known only when the graph runs: Python's errors show what they got."""
+    text = str(error)
+    return isinstance(error, NeedsValue) or "GraphScalar" in text or "GraphObject" in text
+
+
+def _unknown_argument(f: Any, error: Exception) -> UnsupportedSyntaxError:
+    why = str(error) if isinstance(error, NeedsValue) else UNKNOWN_NUMBER
+    return UnsupportedSyntaxError(
+        why if why.startswith(f"{_name(f)}: ") else f"{_name(f)}: {why}",
+        construct=_name(f),
+        remedy="Compute it with Tensors, move the call out of the compiled function, or use LAX",
+    )
 
 
 def _undo(t: Trace) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import ArgumentValueError
-from ..ir.values import number_of
+from ..ir.values import NeedsValue, number_of
 from ..types import INT
 
 __all__ = ["GraphRange"]
@@ -20,7 +19,7 @@ class GraphRange:
         else:
             start, stop, step = (*args, 1)[:3]
         if not isinstance(step, int):
-            raise ArgumentValueError(
+            raise NeedsValue(
                 "range: got a step that is known only when the compiled function runs; wanted a constant"
             )
         if step == 0:
@@ -28,6 +27,9 @@ class GraphRange:
         self.start = number_of(start, INT)
         self.stop = number_of(stop, INT)
         self.step = step
+
+    def __len__(self) -> int:
+        raise NeedsValue("range: got a length that is known only when the compiled function runs")
 
     def holds(self, i: Any) -> Any:
         """Whether `i` is still in the range."""

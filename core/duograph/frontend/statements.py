@@ -520,7 +520,8 @@ def _for(t: Trace, frame: Frame, node: ast.For) -> Flow:
         return _graph_for(t, frame, node, items)
     if isinstance(items, (GraphScalar, GraphObject)):
         raise NeedsValue(
-            f"for: got {items!r} to iterate over; wanted something known while compiling"
+            f"for: got a Python {items._type.name} to iterate over that is known only when the compiled function "
+            f"runs; wanted something known while compiling"
         )
     if isinstance(items, Tensor):
         rows = items

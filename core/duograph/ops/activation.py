@@ -9,7 +9,8 @@ from ..errors import ArgumentValueError, ShapeError
 from ..op import op
 from ..tensor import Tensor
 from .elementwise import abs, maximum, neg, true_divide
-from .exponential import erf, exp, expm1, log1p
+from .error_functions import erf
+from .exponential import exp, expm1, log1p
 from .logic import select
 from .methods import tensor_method
 from .pointwise import conjugate, same_type

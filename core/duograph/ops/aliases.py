@@ -6,7 +6,7 @@ from typing import Any
 
 from ..dtype import float32
 from ..tensor import Tensor
-from . import combinations, comparison, elementwise, exponential, logic, rounding
+from . import combinations, comparison, elementwise, exponential, logic, powers, rounding
 from .complex_numbers import angle
 from .creation import cast
 from .methods import tensor_method
@@ -22,13 +22,13 @@ __all__ = [
 ]  # fmt: skip
 
 tensor_add, tensor_sub, tensor_mul = elementwise.add, elementwise.sub, elementwise.mul
-tensor_div, tensor_pow = elementwise.true_divide, exponential.pow
+tensor_div, tensor_pow = elementwise.true_divide, powers.pow
 tensor_mod = floormod = rounding.remainder
 tensor_floordiv = floordiv = rounding.floor_divide
 tensor_exp, tensor_expm1 = exponential.exp, exponential.expm1
 tensor_lt, tensor_le = comparison.less, comparison.less_equal
 tensor_gt, tensor_ge = comparison.greater, comparison.greater_equal
-pows = exponential.pow
+pows = powers.pow
 bool_not, bool_and, bool_or = logic.logical_not, logic.logical_and, logic.logical_or
 bool_eq = comparison.equal
 

@@ -9,6 +9,7 @@ from ..dtype import INEXACT, NUMERIC, REAL
 from ..errors import ArgumentError, ArgumentValueError, DTypeError
 from ..op import op
 from ..tensor import Tensor
+from .arguments import number_of
 from .broadcasting import unbroadcast
 from .elementwise import add, maximum, minimum, mul, neg, sub
 from .logic import logical_or, select
@@ -163,7 +164,7 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> 
     )
     if isinstance(value, Tensor) or exact:  # the kernel's number is floating
         return input + tensor1 * tensor2 * value
-    return addcmul_scaled(input, tensor1, tensor2, float(value))
+    return addcmul_scaled(input, tensor1, tensor2, number_of("addcmul", "value", value))
 
 
 @tensor_method("addcdiv")
@@ -187,7 +188,7 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> 
     """
     if isinstance(value, Tensor):
         return input + tensor1 / tensor2 * value
-    return addcdiv_scaled(input, tensor1, tensor2, float(value))
+    return addcdiv_scaled(input, tensor1, tensor2, number_of("addcdiv", "value", value))
 
 
 @op(name="lerp", method="lerp", primitive="Lerp", dtypes=INEXACT, promote="float")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..dtype import DType, as_dtype
+from ..errors import ArgumentError
 from ..op import op
 from ..tensor import Tensor
 from ..types import TensorType
@@ -22,6 +23,8 @@ def fill(shape: Sequence[int], value: Any, dtype: DType):
 
 @fill.infer
 def _(shape, value, dtype):
+    if not isinstance(value, (int, float, complex)):
+        raise ArgumentError(f"fill: got value={value!r}; wanted a number")
     return TensorType.of(tuple(shape), dtype)
 
 

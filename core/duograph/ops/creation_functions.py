@@ -13,13 +13,14 @@ from ..errors import ArgumentError, ArgumentValueError, DTypeError
 from ..ir.builder import GraphTensor
 from ..op import op
 from ..tensor import Tensor, commit
+from .arguments import ints_of
 from .axes import axis_of
 from .creation import cast, cast_to, iota
 from .creation import fill as fill_by
 from .logic import select_by
 from .methods import tensor_method
 from .movement import reshape_to
-from .shaping import ints_of, spread
+from .shaping import spread
 from .table import P
 
 __all__ = [

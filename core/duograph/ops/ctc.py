@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..dtype import bool_, float32, int32, int64
-from ..errors import ArgumentValueError, ShapeError
+from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..ir.values import NeedsValue
 from ..op import op, staged_builder
 from ..tensor import Tensor
@@ -139,6 +139,8 @@ def ctc_loss(
 
 def _lengths(name: str, value: Any, batch: int) -> Any:
     found = np.asarray(value.asnumpy() if isinstance(value, Tensor) else value).reshape(-1)
+    if found.dtype.kind not in "iuf":
+        raise ArgumentError(f"{name}: got the lengths {value!r}; wanted ints")
     if found.size != batch:
         raise ArgumentValueError(
             f"{name}: got {found.size} lengths; wanted one for each of {batch}"

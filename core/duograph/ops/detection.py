@@ -203,6 +203,8 @@ def _(bboxes, iou_threshold):
 
 @nms_with_mask.reference
 def _(bboxes, iou_threshold):
+    if bboxes.ndim != 2 or bboxes.shape[1] != 5:
+        raise ShapeError(f"nms_with_mask: got bboxes of shape {bboxes.shape}; wanted (n, 5)")
     boxes = bboxes[np.argsort(-bboxes[:, 4].astype(np.float32), kind="stable")]
     x1, y1, x2, y2 = (boxes[:, i].astype(np.float32) for i in range(4))
     area = (x2 - x1) * (y2 - y1)

@@ -38,6 +38,12 @@ def _int(name: str, what: str, value: Any) -> int:
     return int(value)
 
 
+def _last_kept(name: str, x: Any, diagonal: Any) -> int:
+    """A diagonal, brought to the first one outside where it is further out: int32 holds it then."""
+    rows, columns = x.shape[-2:]
+    return max(-rows, min(columns, _int(name, "diagonal", diagonal)))
+
+
 def _matrix(name: str, x: Any) -> None:
     if len(x.shape) < 2:
         raise ShapeError(f"{name}: got shape {x.shape}; wanted at least two axes")
@@ -62,7 +68,7 @@ def tril(input: Tensor, diagonal: int = 0):
          [3, 4]])
     """
     _matrix("tril", input)
-    keep = P.less_equal(_distance(input), _int("tril", "diagonal", diagonal))
+    keep = P.less_equal(_distance(input), _last_kept("tril", input, diagonal))
     return select_by(keep, input, zeros_of(input._type.plain))
 
 
@@ -85,7 +91,7 @@ def triu(input: Tensor, diagonal: int = 0):
          [0, 4]])
     """
     _matrix("triu", input)
-    keep = P.less_equal(_int("triu", "diagonal", diagonal), _distance(input))
+    keep = P.less_equal(_last_kept("triu", input, diagonal), _distance(input))
     return select_by(keep, input, zeros_of(input._type.plain))
 
 

@@ -10,10 +10,11 @@ import numpy as np
 
 from .. import random_state
 from ..dtype import as_dtype, float32
-from ..errors import ArgumentValueError, ShapeError
+from ..errors import ArgumentValueError, DTypeError, ShapeError
 from ..op import op
 from ..tensor import Tensor
 from ..types import broadcast_shapes, size_of
+from .arguments import number_of
 from .creation import cast_to
 from .random import drawn_shape, fraction, random_bits, random_uniform, shape_of, take_state, u32
 from .table import P
@@ -117,7 +118,10 @@ def gamma(shape: Any, alpha: Any, beta: Any, seed: Any = None) -> Tensor:
         >>> ms.ops.gamma((3,), ms.Tensor([1.0, 2.0]), ms.Tensor([1.0])).shape
         (3, 2)
     """
-    a, b = (v if isinstance(v, Tensor) else Tensor(float(v)) for v in (alpha, beta))
+    a, b = (
+        v if isinstance(v, Tensor) else Tensor(number_of("gamma", what, v))
+        for what, v in (("alpha", alpha), ("beta", beta))
+    )
     inner = broadcast_shapes(a.shape, b.shape)
     if inner is None:
         raise ShapeError(f"gamma: got parameters of shapes {a.shape} and {b.shape}; wanted ones that broadcast")
@@ -152,7 +156,7 @@ def random_poisson(shape: Any, rate: Any, seed: Any = None, dtype: Any = float32
         >>> ms.ops.random_poisson((3,), ms.Tensor([1.0, 2.0])).shape
         (3, 2)
     """
-    mean = rate.asnumpy() if isinstance(rate, Tensor) else np.asarray(rate, np.float32)
+    mean = (rate if isinstance(rate, Tensor) else Tensor(rate, float32)).asnumpy()
     if (mean < 0).any():
         raise ArgumentValueError(f"random_poisson: got a negative rate {mean.min()}; wanted 0 or more")
     drawn = (*shape_of("random_poisson", shape), *mean.shape)
@@ -231,6 +235,8 @@ def log_uniform_candidate_sampler(
                 chosen.append(int(value))
     expected = -np.expm1(tries * np.log1p(-chance)) if unique else chance * num_sampled
     true = true_classes.asnumpy()
+    if true.dtype.kind not in "iu":
+        raise DTypeError(f"log_uniform_candidate_sampler: got true_classes of {true.dtype}; wanted integers")
     return (
         Tensor(np.array(chosen), true_classes.dtype),
         Tensor(expected[true].astype(np.float32)),

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..dtype import float32
-from ..errors import ArgumentError, ArgumentValueError, ShapeError
+from ..errors import ShapeError
 from ..op import op
 from ..tensor import Tensor
 from .creation import cast_to
-from .random import random_uniform, take_state
+from .random import probability_of, random_uniform, take_state
 from .table import P
 
 __all__ = ["dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
@@ -31,14 +31,6 @@ def dropout_mask_by(input: Tensor, state: Tensor, p: float):
     mask = cast_to(kept, input.dtype)
     scaled = input * (1.0 / (1.0 - p)) if p < 1.0 else input
     return P.select(kept, scaled, P.fill((), 0, input.dtype)), mask
-
-
-def _probability(name: str, p: Any) -> float:
-    if isinstance(p, bool) or not isinstance(p, (int, float)):
-        raise ArgumentError(f"{name}: got p={p!r}; wanted a number")
-    if not 0 <= p <= 1:
-        raise ArgumentValueError(f"{name}: got p={p!r}; wanted a probability, 0 to 1")
-    return float(p)
 
 
 def dropout(
@@ -66,14 +58,14 @@ def dropout(
         [1. 2.]
     """
     del inplace
-    p = _probability("dropout", p)
+    p = probability_of("dropout", p)
     if not training:
         return input
     return dropout_by(input, take_state(seed, like=input), p, input.shape)
 
 
 def _channels(name: str, input: Tensor, p: Any, training: bool, ndims: Sequence[int]) -> Tensor:
-    p = _probability(name, p)
+    p = probability_of(name, p)
     if input.ndim not in ndims:
         raise ShapeError(f"{name}: got input of shape {input.shape}; wanted {' or '.join(map(str, ndims))} axes")
     if not training:
@@ -125,7 +117,7 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = True) 
         >>> ms.ops.feature_alpha_dropout(ms.ops.ones((2, 3, 4))).shape
         (2, 3, 4)
     """
-    p = _probability("feature_alpha_dropout", p)
+    p = probability_of("feature_alpha_dropout", p)
     if not training or p == 0:
         return input
     alpha = -1.7580993408473766

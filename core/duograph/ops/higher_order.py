@@ -43,6 +43,8 @@ def constexpr(
     del get_instance, name
     if fn is None:
         return lambda f: constexpr(f)
+    if not callable(fn):
+        raise ArgumentError(f"constexpr: got {type(fn).__name__}; wanted a function")
     fn.is_constexpr = True  # type: ignore[attr-defined]
     return fn
 

@@ -8,10 +8,11 @@ from typing import Any
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..op import op, staging
 from ..tensor import Tensor
+from .arguments import ints_of
 from .axes import axis_of
 from .methods import tensor_method
 from .movement import concat_by, reshape_to, slice_axis
-from .shaping import atleast_1d, atleast_2d, atleast_3d, ints_of
+from .shaping import atleast_1d, atleast_2d, atleast_3d
 from .table import P
 
 __all__ = [
@@ -19,6 +20,10 @@ __all__ = [
     "column_stack", "block_diag", "split", "tensor_split", "hsplit", "vsplit", "dsplit", "chunk",
     "unstack", "unbind", "narrow",
 ]  # fmt: skip
+
+
+# Empty pieces are Tensors too: a count that is a mistake would fill the memory with them.
+MOST_PIECES = 65536
 
 
 # ---- join --------------------------------------------------------------------------------------------
@@ -309,6 +314,10 @@ def tensor_split(input: Tensor, indices_or_sections: Any, axis: int = 0) -> tupl
     (count,) = ints_of("tensor_split", "indices_or_sections", indices_or_sections)
     if count <= 0:
         raise ArgumentValueError(f"tensor_split: got {count} pieces; wanted at least one")
+    if count > max(n, MOST_PIECES):
+        raise ArgumentValueError(
+            f"tensor_split: got {count} pieces of an axis of size {n}; wanted at most {max(n, MOST_PIECES)}"
+        )
     return _pieces(input, at, [n // count + (i < n % count) for i in range(count)])
 
 

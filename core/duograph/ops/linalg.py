@@ -13,6 +13,7 @@ from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..op import op
 from ..tensor import Tensor
 from ..types import TensorType, broadcast_shapes
+from .arguments import ints_of
 from .axes import axis_of
 from .creation import cast_to
 from .methods import tensor_method
@@ -497,8 +498,10 @@ def batch_dot(x1: Tensor, x2: Tensor, axes: Any = None) -> Tensor:
         )
     if axes is None:
         axes = (x1.ndim - 1, 1 if x2.ndim == 2 else x2.ndim - 2)
-    pair = (axes, axes) if isinstance(axes, int) else tuple(axes)
-    i, j = axis_of("batch_dot", pair[0], x1.ndim), axis_of("batch_dot", pair[1], x2.ndim)
+    pair = ints_of("batch_dot", "axes", axes)
+    if len(pair) not in (1, 2):
+        raise ArgumentValueError(f"batch_dot: got axes={axes!r}; wanted one of each tensor")
+    i, j = axis_of("batch_dot", pair[0], x1.ndim), axis_of("batch_dot", pair[-1], x2.ndim)
     if i == 0 or j == 0 or x1.shape[i] != x2.shape[j]:
         raise ShapeError(
             f"batch_dot: got shapes {x1.shape} and {x2.shape} with axes {pair}; wanted axes of one size, not 0"

@@ -17,6 +17,7 @@ from ..errors import ShapeError
 from ..op import op, staging
 from ..tensor import Tensor
 from ..types import TensorType, broadcast_shapes, size_of
+from .arguments import ints_of
 from .broadcasting import unbroadcast
 from .creation import fill, iota, zeros_of
 from .table import P
@@ -98,10 +99,7 @@ def reshape(input: Tensor, shape: Sequence[int] | int) -> Tensor:
         call = _reshaped.get((input._type, shape))  # only resolved shapes are in there
         if call is not None:
             return call(input)
-    if isinstance(shape, Tensor):
-        shape = shape.tolist()
-    wanted = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple([int(n) for n in shape])
-    return reshape_to(input, resolve_shape(input.shape, wanted))
+    return reshape_to(input, resolve_shape(input.shape, ints_of("reshape", "shape", shape)))
 
 
 _reshaped = reshape_to.table

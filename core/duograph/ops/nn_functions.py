@@ -12,6 +12,7 @@ from ..dtype import FLOATING, int64
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
 from ..op import op
 from ..tensor import Tensor
+from .arguments import ints_of
 from .axes import tuple_of
 from .creation import cast_to
 from .linalg import widened
@@ -406,7 +407,7 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool = False) -> Tensor
         >>> ms.ops.affine_grid(ms.Tensor([[[1.0, 0, 0], [0, 1.0, 0]]]), (1, 1, 2, 2)).shape
         (1, 2, 2, 2)
     """
-    size = tuple(size.tolist() if isinstance(size, Tensor) else size)
+    size = ints_of("affine_grid", "size", size)
     k = len(size) - 2
     if k not in (2, 3) or theta.shape != (size[0], k, k + 1):
         raise ShapeError(

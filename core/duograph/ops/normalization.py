@@ -10,6 +10,7 @@ from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..op import op
 from ..tensor import Tensor
 from ..types import TensorType, size_of
+from .arguments import ints_of
 from .axes import axes_of
 from .creation import cast_to
 from .linalg import widened
@@ -139,7 +140,7 @@ def layer_norm(
         >>> print(ms.ops.layer_norm(ms.Tensor([[1.0, 3.0]]), (2,)).round(decimals=3))
         [[-1.  1.]]
     """
-    sizes = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    sizes = ints_of("layer_norm", "normalized_shape", normalized_shape)
     if not sizes or input.shape[input.ndim - len(sizes) :] != sizes:
         raise ShapeError(
             f"layer_norm: got input of shape {input.shape} and normalized_shape={sizes}; wanted the "

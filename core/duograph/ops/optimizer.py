@@ -16,7 +16,7 @@ from ..tensor import Tensor
 from .creation import cast_to
 from .elementwise import abs as absolute
 from .elementwise import maximum, square
-from .exponential import sqrt
+from .powers import sqrt
 from .rounding import sign
 
 __all__ = [

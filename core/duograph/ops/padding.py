@@ -10,9 +10,9 @@ import numpy as np
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..op import op
 from ..tensor import Tensor
+from .arguments import ints_of
 from .gather_scatter import gather_by
 from .movement import pad_by, reshape_to, slice_by, transpose_by
-from .shaping import ints_of
 
 __all__ = [
     "pad", "mirror_pad", "padding", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle",
@@ -120,15 +120,16 @@ def pad_with(input: Tensor, low: Sequence[int], high: Sequence[int], value: Any)
     return out
 
 
-def _pairs(name: str, paddings: Any, ndim: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _pairs(name: str, paddings: Any, ndim: int | None = None) -> tuple[tuple[int, ...], tuple[int, ...]]:
     if isinstance(paddings, Tensor):
         paddings = paddings.tolist()
     if isinstance(paddings, (tuple, list)) and all(
         isinstance(p, (tuple, list)) and len(p) == 2 for p in paddings
-    ) and len(paddings) == ndim:
+    ) and len(paddings) == (len(paddings) if ndim is None else ndim):
         pairs = [ints_of(name, "paddings", p) for p in paddings]
         return tuple(p[0] for p in pairs), tuple(p[1] for p in pairs)
-    raise ArgumentValueError(f"{name}: got paddings={paddings!r}; wanted a pair for each of {ndim} axes")
+    wanted = "a pair for each axis" if ndim is None else f"a pair for each of {ndim} axes"
+    raise ArgumentValueError(f"{name}: got paddings={paddings!r}; wanted {wanted}")
 
 
 def pad_pairs(input: Tensor, paddings: Any, name: str = "Pad") -> Tensor:
@@ -340,7 +341,7 @@ def space_to_batch_nd(input_x: Tensor, block_size: Any, paddings: Any) -> Tensor
         >>> ms.ops.space_to_batch_nd(ms.ops.ones((1, 1, 4, 4)), (2, 2), ((0, 0), (0, 0))).shape
         (4, 1, 2, 2)
     """
-    low, high = _pairs("space_to_batch_nd", paddings, len(paddings))
+    low, high = _pairs("space_to_batch_nd", paddings)
     blocks = _blocks("space_to_batch_nd", block_size, len(low), len(input_x.shape))
     lead = (0,) * (len(input_x.shape) - len(blocks))
     x = pad_with(input_x, lead + low, lead + high, 0)
@@ -376,7 +377,7 @@ def batch_to_space_nd(input_x: Tensor, block_shape: Any, crops: Any) -> Tensor:
         >>> ms.ops.batch_to_space_nd(ms.ops.ones((4, 1, 2, 2)), (2, 2), ((0, 0), (0, 0))).shape
         (1, 1, 4, 4)
     """
-    low, high = _pairs("batch_to_space_nd", crops, len(crops))
+    low, high = _pairs("batch_to_space_nd", crops)
     blocks = _blocks("batch_to_space_nd", block_shape, len(low), len(input_x.shape))
     shape = input_x.shape
     area = int(np.prod(blocks))

@@ -185,6 +185,8 @@ def shape_of(name: str, size: Any) -> tuple[int, ...]:
         size = size.tolist()
     if isinstance(size, (int, np.integer)) and not isinstance(size, bool):
         size = (size,)
+    if not isinstance(size, (tuple, list)):
+        raise ArgumentError(f"{name}: got shape={size!r}; wanted an int or a tuple of ints")
     if len(size) == 1 and isinstance(size[0], (tuple, list, Tensor)):
         return shape_of(name, size[0])
     for n in size:
@@ -193,6 +195,15 @@ def shape_of(name: str, size: Any) -> tuple[int, ...]:
         if n < 0:
             raise ArgumentValueError(f"{name}: got {n} in the shape; wanted 0 or more")
     return tuple(int(n) for n in size)
+
+
+def probability_of(name: str, p: Any) -> float:
+    """A number from 0 to 1."""
+    if isinstance(p, bool) or not isinstance(p, (int, float)):
+        raise ArgumentError(f"{name}: got p={p!r}; wanted a number")
+    if not 0 <= p <= 1:
+        raise ArgumentValueError(f"{name}: got p={p!r}; wanted a probability, 0 to 1")
+    return float(p)
 
 
 def _float_dtype(name: str, dtype: Any) -> Any:
@@ -457,10 +468,10 @@ def bernoulli(input: Tensor, p: Any = 0.5, seed: Any = None) -> Tensor:
         >>> print(ms.ops.bernoulli(ms.ops.ones((3,)), 1.0))
         [1. 1. 1.]
     """
-    if not isinstance(p, Tensor) and not 0 <= p <= 1:
-        raise ArgumentValueError(f"bernoulli: got p={p!r}; wanted a probability, 0 to 1")
+    if not isinstance(p, Tensor):
+        p = probability_of("bernoulli", p)
     unit = random_uniform(take_state(seed, like=input), input.shape, float32)
-    return cast_to(P.less(unit, p if isinstance(p, Tensor) else P.fill((), float(p), float32)), input.dtype)
+    return cast_to(P.less(unit, p if isinstance(p, Tensor) else P.fill((), p, float32)), input.dtype)
 
 
 @op(name="multinomial", differentiable=False)

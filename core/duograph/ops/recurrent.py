@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..errors import ShapeError
 from ..op import op
 from ..tensor import Tensor
 from .activation import sigmoid
@@ -14,6 +15,13 @@ from .rectifiers import relu_of
 from .trigonometry import tanh
 
 __all__ = ["rnn_step", "lstm_step", "gru_step"]
+
+
+def _columns(name: str, x: Any, h: Any) -> int:
+    if x.ndim != 2 or h.ndim != 2:
+        raise ShapeError(f"{name}: got shapes {x.shape} and {h.shape}; wanted two axes each")
+    size: int = h.shape[1]
+    return size
 
 
 def _part(x: Any, i: int, n: int) -> Any:
@@ -39,7 +47,7 @@ def lstm_step(x: Tensor, h: Tensor, c: Tensor, weight: Tensor, bias: Tensor | No
 
     `x` is the input's part (N, 4H), already multiplied. Returns the new h and c.
     """
-    n = h.shape[1]
+    n = _columns("lstm_step", x, h)
     gates = add(x, matmul_of(h, weight, False, True))
     if bias is not None:
         gates = add(gates, bias)
@@ -54,7 +62,7 @@ def gru_step(x: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None = None):
 
     `x` is the input's part (N, 3H), already multiplied. Returns the new h.
     """
-    n = h.shape[1]
+    n = _columns("gru_step", x, h)
     own = matmul_of(h, weight, False, True)
     if bias is not None:
         own = add(own, bias)

@@ -13,10 +13,11 @@ from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..op import op
 from ..tensor import Tensor
 from ..types import broadcast_shapes
+from .arguments import ints_of
 from .joining import _cut_axis, _several, concat, stack
 from .methods import tensor_method
 from .movement import broadcast_by, reshape_to, slice_axis
-from .shaping import atleast_1d, ints_of, spread
+from .shaping import atleast_1d, spread
 from .table import P
 
 __all__ = [

@@ -10,10 +10,11 @@ import numpy as np
 from ..errors import ArgumentError, ArgumentValueError
 from ..op import op
 from ..tensor import Tensor
+from .arguments import ints_of
 from .axes import axes_of, axis_of
 from .methods import tensor_method
 from .movement import flip_by, reshape_to, slice_axis
-from .shaping import ints_of, ravel, spread, swapaxes
+from .shaping import ravel, spread, swapaxes
 from .table import P
 
 __all__ = [

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..dtype import BOOL, FLOATING, NUMERIC, REAL, bool_, float32, float64
-from ..errors import ArgumentError
+from ..errors import ArgumentError, ArgumentValueError
 from ..op import op
 from ..tensor import Tensor
 from .broadcasting import unbroadcast
@@ -198,6 +198,8 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     """
     if decimals == 0 or (decimals > 0 and not input.dtype.is_floating):
         return round_half_even(input)
+    if builtin_abs(decimals) > 300:
+        raise ArgumentValueError(f"round: got decimals={decimals}; wanted at most 300 places on either side")
     scale = 10.0 ** builtin_abs(decimals)
     if input.dtype.is_floating:
         scaled = input * scale if decimals > 0 else input / scale

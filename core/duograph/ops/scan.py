@@ -12,6 +12,7 @@ from ..errors import ArgumentError
 from ..op import op
 from ..tensor import Tensor
 from ..types import TensorType
+from .arguments import tensor_of
 from .axes import axis_of
 from .creation import cast_to
 from .linalg import widened
@@ -401,7 +402,7 @@ def trapz(y: Tensor, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tensor
     pairs = (part(y, 0, n - 1, axis) + part(y, 1, n, axis)) * 0.5
     if x is None:
         return P.reduce_sum(pairs, (axis,), False) * dx
-    if x.ndim == 1:
+    if tensor_of("trapz", "x", x).ndim == 1:
         x = P.reshape(x, (x.shape[0], *[1] * (y.ndim - 1 - axis)))
         along = 0
     else:

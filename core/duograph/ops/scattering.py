@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from ..dtype import bool_
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
 from ..op import op
 from ..tensor import Tensor
 from ..types import size_of
+from .arguments import ints_of
 from .axes import axis_of
 from .creation import cast, fill
 from .creation_functions import as_index, beside
@@ -389,9 +388,8 @@ def index_fill(x: Tensor, axis: int, index: Any, value: Any) -> Tensor:
 
 
 def _rows_of(name: str, x: Tensor, v: Tensor, indices: Any, mode: str) -> Tensor:
-    at = (indices,) if isinstance(indices, (int, np.integer)) else indices
     new = beside(x, v)
-    found = as_index(at if isinstance(at, Tensor) else list(at), x)
+    found = as_index(indices if isinstance(indices, Tensor) else list(ints_of(name, "indices", indices)), x)
     if new.shape != found.shape + x.shape[1:] and new.shape == x.shape[1:] and found.size == 1:
         new = reshape_to(new, (1, *new.shape))
     return scatter_rows(name, x, found, new, mode)

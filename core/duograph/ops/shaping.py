@@ -6,12 +6,11 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from ..dtype import as_dtype
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..tensor import Tensor
 from ..types import size_of
+from .arguments import ints_of
 from .axes import axes_of, axis_of
 from .methods import tensor_method, tensor_property
 from .movement import reshape, reshape_to, slice_axis, transpose_by
@@ -22,30 +21,6 @@ __all__ = [
     "unsqueeze", "squeeze", "flatten", "ravel", "view_as", "atleast_1d", "atleast_2d", "atleast_3d",
     "adjoint",
 ]  # fmt: skip
-
-
-def ints_of(name: str, what: str, value: Any) -> tuple[int, ...]:
-    """A tuple of ints from an int, a sequence of them, or an integer tensor.
-
-    Raises:
-        TypeError: something else.
-    """
-    if isinstance(value, Tensor):
-        value = value.tolist()
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
-        return (int(value),)
-    if isinstance(value, (tuple, list)):
-        out = []
-        for v in value:
-            if isinstance(v, Tensor) and v.size == 1:
-                v = v.item()
-            if isinstance(v, (bool, np.bool_)) or not isinstance(v, (int, np.integer)):
-                raise ArgumentError(f"{name}: got {what}={value!r}; wanted ints")
-            out.append(int(v))
-        return tuple(out)
-    raise ArgumentError(f"{name}: got {what}={value!r}; wanted an int or a tuple of ints")
 
 
 def spread(name: str, what: str, args: Sequence[Any]) -> tuple[int, ...]:

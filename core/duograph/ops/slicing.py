@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
-
-import numpy as np
 
 from ..errors import ShapeError
 from ..tensor import Tensor
+from .arguments import ints_of
 from .indexing import getitem_by
 from .movement import slice_by
 
@@ -31,8 +29,8 @@ def slice(input_x: Tensor, begin: Any, size: Any) -> Tensor:
         Tensor(shape=[1, 2], dtype=Int64, value=
         [[2, 3]])
     """
-    from_ = _ints("slice", "begin", begin)
-    count = _ints("slice", "size", size)
+    from_ = ints_of("slice", "begin", begin)
+    count = ints_of("slice", "size", size)
     shape = input_x.shape
     if not len(from_) == len(count) == len(shape):
         raise ShapeError(f"slice: got begin={from_}, size={count} for shape {shape}; wanted one an axis")
@@ -43,12 +41,6 @@ def slice(input_x: Tensor, begin: Any, size: Any) -> Tensor:
 
 
 tensor_slice = slice
-
-
-def _ints(name: str, what: str, value: Any) -> tuple[int, ...]:
-    from_ = value.tolist() if isinstance(value, (Tensor, np.ndarray)) else value
-    from_ = (from_,) if isinstance(from_, (int, np.integer)) else from_
-    return tuple(operator.index(v) for v in from_)
 
 
 def strided_slice(
@@ -74,7 +66,7 @@ def strided_slice(
         >>> ms.ops.strided_slice(ms.Tensor([1, 2, 3, 4]), (3,), (0,), (-2,))
         Tensor(shape=[2], dtype=Int64, value= [4, 2])
     """
-    b, e, s = (_ints("strided_slice", n, v) for n, v in (("begin", begin), ("end", end), ("strides", strides)))
+    b, e, s = (ints_of("strided_slice", n, v) for n, v in (("begin", begin), ("end", end), ("strides", strides)))
     if not len(b) == len(e) == len(s):
         raise ShapeError(f"strided_slice: got begin={b}, end={e}, strides={s}; wanted one length")
     items: list[Any] = []

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from ..dtype import BOOL, REAL, bool_, int32, int64
-from ..errors import ArgumentValueError, ShapeError
+from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..op import op
 from ..tensor import Tensor
 from ..types import TensorType
+from .arguments import ints_of
 from .axes import axis_of
 from .creation import cast_to, fill, iota, zeros_of
 from .creation_functions import as_index, beside
@@ -18,7 +19,7 @@ from .gather_scatter import gather_by, gather_elements_by, scatter_elements_set_
 from .logic import logical_and, logical_not, logical_or, select_by
 from .methods import tensor_method
 from .movement import concat_by, flip_by, identity, pad_by, reshape_to, slice_axis
-from .shaping import ints_of, moveaxis
+from .shaping import moveaxis
 from .table import P
 
 __all__ = [
@@ -396,5 +397,7 @@ def bucketize(input: Tensor, boundaries: Any, *, right: bool = False) -> Tensor:
         Tensor(shape=[3], dtype=Int32, value= [2, 0, 1])
     """
     if not isinstance(boundaries, Tensor):
+        if not isinstance(boundaries, (tuple, list, np.ndarray)):
+            raise ArgumentError(f"bucketize: got boundaries={boundaries!r}; wanted a list, a tuple or a Tensor")
         boundaries = Tensor(list(boundaries), input.dtype)
     return searchsorted(boundaries, input, out_int32=True, right=right)

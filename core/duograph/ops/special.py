@@ -11,9 +11,11 @@ from ..dtype import FLOATING
 from ..op import op
 from ..tensor import Tensor
 from .elementwise import abs, mul, true_divide
-from .exponential import erf, exp, log, sqrt
+from .error_functions import erf
+from .exponential import exp, log
 from .logic import logical_and, select
 from .pointwise import same_type
+from .powers import sqrt
 from .rounding import floor
 from .trigonometry import sin, tan
 

@@ -10,6 +10,7 @@ from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..op import op
 from ..tensor import Tensor
 from ..types import broadcast_shapes
+from .arguments import number_of, tensor_of, tensors_of
 from .axes import axes_of, axis_of, spelled
 from .creation import cast_to
 from .linalg import widened
@@ -124,7 +125,7 @@ def var_mean(input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: Any = Fal
     """
     x = _floating(input)
     axes = axes_of("var_mean", axis, x.ndim)
-    return var(x, axes, int(ddof), keepdims), P.reduce_mean(x, axes, bool(keepdims))
+    return var(x, axes, int(number_of("var_mean", "ddof", ddof)), keepdims), P.reduce_mean(x, axes, bool(keepdims))
 
 
 def std_mean(input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: Any = False) -> tuple[Tensor, Tensor]:
@@ -137,7 +138,7 @@ def std_mean(input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: Any = Fal
     """
     x = _floating(input)
     axes = axes_of("std_mean", axis, x.ndim)
-    return std(x, axes, int(ddof), keepdims), P.reduce_mean(x, axes, bool(keepdims))
+    return std(x, axes, int(number_of("std_mean", "ddof", ddof)), keepdims), P.reduce_mean(x, axes, bool(keepdims))
 
 
 # ---- norms --------------------------------------------------------------------------------------
@@ -188,7 +189,7 @@ def vector_norm(x: Tensor, ord: Any = 2, axis: Any = None, keepdims: bool = Fals
         5.0
     """
     x = _floating(x) if dtype is None else _as(x, as_dtype(dtype))
-    return vector_norm_of(x, float(ord), axes_of("vector_norm", axis, x.ndim), bool(keepdims))
+    return vector_norm_of(x, number_of("vector_norm", "ord", ord), axes_of("vector_norm", axis, x.ndim), bool(keepdims))
 
 
 def _matrix_norm(x: Any, ord: Any, axes: tuple[int, int], keepdims: bool) -> Any:
@@ -259,7 +260,7 @@ def norm(
         return _matrix_norm(x, ord, axes, keepdim)
     if isinstance(ord, str):
         raise ArgumentValueError(f"norm: got ord={ord!r} for vectors along {dim!r}; wanted a number, or a pair of axes")
-    return vector_norm_of(x, float(ord), axes_of("norm", dim, x.ndim), keepdim)
+    return vector_norm_of(x, number_of("vector_norm", "ord", ord), axes_of("norm", dim, x.ndim), keepdim)
 
 
 # ---- order statistics ---------------------------------------------------------------------------
@@ -372,7 +373,7 @@ def clip_by_norm(x: Any, max_norm: Any, norm_type: float = 2.0, error_if_nonfini
         [0.6 0.8]
     """
     single = isinstance(x, Tensor)
-    tensors = (x,) if single else tuple(x)
+    tensors = (x,) if single else tensors_of("clip_by_norm", "x", x)
     norms = [vector_norm(t, norm_type, tuple(range(t.ndim))) for t in tensors]
     total = vector_norm(P.concat([P.reshape(n, (1,)) for n in norms], 0), norm_type)
     if error_if_nonfinite and not bool(P.isfinite(total)):
@@ -427,9 +428,11 @@ def clip_by_global_norm(x: Any, clip_norm: float = 1.0, use_norm: Any = None) ->
     if not clip_norm > 0:
         raise ArgumentValueError(f"clip_by_global_norm: got clip_norm={clip_norm}; wanted a positive number")
     if use_norm is not None:
-        use_norm = float(use_norm.item() if isinstance(use_norm, Tensor) else use_norm)
+        use_norm = number_of("clip_by_global_norm", "use_norm", use_norm)
     single = isinstance(x, Tensor)
-    found = clip_by_global_norm_of((x,) if single else tuple(x), float(clip_norm), use_norm)
+    found = clip_by_global_norm_of(
+        (x,) if single else tensors_of("clip_by_global_norm", "x", x), float(clip_norm), use_norm
+    )
     found = found if isinstance(found, tuple) else (found,)
     return found[0] if single else found
 
@@ -556,7 +559,7 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: A
     weight = None
     for w in (fweights, aweights):
         if w is not None:
-            w = _as(w, x.dtype)
+            w = _as(tensor_of("cov", "a weight", w), x.dtype)
             weight = w if weight is None else weight * w
     if weight is None:
         total: Any = float(x.shape[1])

@@ -31,6 +31,8 @@ def tuple_to_array(input_x: Sequence[Any]) -> Tensor:
         >>> ms.ops.tuple_to_array((1, 2, 3))
         Tensor(shape=[3], dtype=Int32, value= [1, 2, 3])
     """
+    if not isinstance(input_x, (tuple, list)):
+        raise ArgumentError(f"tuple_to_array: got {type(input_x).__name__}; wanted a tuple of numbers")
     made = Tensor(list(input_x))
     return cast(made, int32) if made.dtype is int64 else made
 

@@ -12,9 +12,10 @@ from ..op import op
 from ..tensor import Tensor
 from .broadcasting import unbroadcast
 from .elementwise import abs, mul, neg, reciprocal, square, true_divide
-from .exponential import exp, expm1, log, log1p, rsqrt, sqrt
+from .exponential import exp, expm1, log, log1p
 from .logic import logical_and, logical_or, select
 from .pointwise import broadcast_type, conjugate, same_type
+from .powers import rsqrt, sqrt
 from .primitive import Primitive
 
 __all__ = [

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..dtype import bool_, int32
-from ..errors import DTypeError, ShapeError, UnsupportedOpError
+from ..errors import ArgumentError, DTypeError, ShapeError, UnsupportedOpError
 from ..ir.values import NeedsValue
 from ..op import op, staged_builder
 from ..tensor import Tensor
@@ -256,4 +256,6 @@ def unique_with_pad(x: Tensor, pad_num: Any) -> tuple[Tensor, Tensor]:
     """
     values, inverse = unique(x)
     value = pad_num.item() if isinstance(pad_num, Tensor) else pad_num
+    if not isinstance(value, (int, float)):
+        raise ArgumentError(f"unique_with_pad: got pad_num={pad_num!r}; wanted a number")
     return pad_by(values, (0,), (x.size - values.size,), value), inverse

@@ -109,7 +109,11 @@ def convolution_arguments(
 
 def hashable(value: Any) -> Any:
     """Lists as tuples, so that arguments can be looked up."""
-    return tuple(hashable(v) for v in value) if isinstance(value, (list, tuple)) else value
+    if isinstance(value, (list, tuple)):
+        return tuple(hashable(v) for v in value)
+    if isinstance(value, (dict, set)):
+        raise ArgumentError(f"got {value!r}; wanted an int or a tuple of ints")
+    return value
 
 
 def padded(x: Any, padding: Pairs, value: Any) -> Any:

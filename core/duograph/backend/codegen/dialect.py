@@ -26,7 +26,7 @@ from ...dtype import (
     uint64,
 )  # fmt: skip
 
-__all__ = ["C", "Dialect", "HEADERS", "SUFFIX"]
+__all__ = ["C", "OPENCL", "Dialect", "GridDialect", "HEADERS", "SUFFIX"]
 
 _HERE = pathlib.Path(__file__).parent
 
@@ -63,6 +63,7 @@ class Dialect:
         kernel: qualifiers of a function that the host calls.
         independent: the line before a loop whose turns are independent.
         stream: a function that copies a block to memory past the caches; "" where there is none.
+        memory: the qualifier of pointers to device memory; "" where all memory is one.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Dialect:
     kernel: str = "DG_KERNEL"
     independent: str = "DG_INDEPENDENT"
     stream: str = "dg_stream"
+    memory: str = ""
 
     def prelude(self) -> str:
         """The text that stands before printed functions."""
@@ -83,11 +85,15 @@ class Dialect:
         return _digest(self.prelude_file)
 
     def prelude_for(self, text: str) -> str:
-        """The part of the prelude that a text without complex numbers uses."""
+        """The part of the prelude that a text uses."""
         from .pruning import pruned  # only who compiles needs it
 
-        headers = "\n".join((_HERE / name).read_text() for name in HEADERS if name != "complex.h")
-        return (_HERE / self.prelude_file).read_text() + pruned(headers, text)
+        headers = "\n".join((_HERE / name).read_text() for name in HEADERS)
+        return self.own_prelude() + pruned(headers, text)
+
+    def own_prelude(self) -> str:
+        """The part that this language does not share with others."""
+        return (_HERE / self.prelude_file).read_text()
 
     def reduction(self, plus: Sequence[str], greatest: Sequence[str], bits: Sequence[str]) -> str:
         """The line before a loop that adds to some variables, keeps the greatest in others, and or-s into the rest.
@@ -97,6 +103,10 @@ class Dialect:
         kinds = (("+", plus), ("max", greatest), ("|", bits))
         clauses = [f"reduction({kind}:{', '.join(names)})" for kind, names in kinds if names]
         return f"#pragma omp simd {' '.join(clauses)}"
+
+    def accumulate(self, name: str, text: str) -> str:
+        """The line that adds to a variable of a `reduction` loop."""
+        return f"{name} += {text};"
 
     def load(self, dtype: DType, text: str) -> str:
         """An element as stored, in the dtype in which it is computed."""
@@ -111,4 +121,27 @@ class Dialect:
         return SUFFIX[dtype]
 
 
+@dataclasses.dataclass(frozen=True)
+class GridDialect(Dialect):
+    """A language whose functions run once for each work item of a grid; `backend.grid` prints for these.
+
+    What such a language calls kernels, memories, places in the grid, barriers and atomic additions is said by macros
+    of its prelude: DG_KERNEL, DG_GLOBAL, DG_SHARED, DG_ITEM ... (`prelude_opencl.h`).
+    """
+
+    stream: str = ""
+    memory: str = "DG_GLOBAL"
+
+    def reduction(self, plus: Sequence[str], greatest: Sequence[str], bits: Sequence[str]) -> str:
+        """A macro of the prelude; the additions say themselves that their order is free (`accumulate`)."""
+        return "DG_ANY_ORDER"
+
+    def accumulate(self, name: str, text: str) -> str:
+        """The line that adds to a variable of a `reduction` loop."""
+        return f"DG_ADD_TO({name}, {text})"
+
+
 C = Dialect(name="C", prelude_file="prelude_c.h")
+OPENCL = GridDialect(
+    name="OpenCL C", prelude_file="prelude_opencl.h", int64_suffix="l", uint64_suffix="ul"
+)

@@ -46,9 +46,9 @@ DG_FN f32 dg_exp_f32(f32 x) {
     q = dg_fma_f32(q, r, 1.666652e-1f);
     q = dg_fma_f32(q, r, 5.0e-1f);
     f32 p = dg_fma_f32(r * r, q, r) + 1.0f;
-    i32 half = k >> 1;
-    f32 s1 = dg_from_bits_f32((u32)(half + 127) << 23);
-    f32 s2 = dg_from_bits_f32((u32)(k - half + 127) << 23);
+    i32 k1 = k >> 1;
+    f32 s1 = dg_from_bits_f32((u32)(k1 + 127) << 23);
+    f32 s2 = dg_from_bits_f32((u32)(k - k1 + 127) << 23);
     return p * s1 * s2;
 }
 
@@ -65,9 +65,9 @@ DG_FN f32 dg_exp2_f32(f32 x) {
     q = dg_fma_f32(q, r, 1.666652e-1f);
     q = dg_fma_f32(q, r, 5.0e-1f);
     f32 p = dg_fma_f32(r * r, q, r) + 1.0f;
-    i32 half = k >> 1;
-    f32 s1 = dg_from_bits_f32((u32)(half + 127) << 23);
-    f32 s2 = dg_from_bits_f32((u32)(k - half + 127) << 23);
+    i32 k1 = k >> 1;
+    f32 s1 = dg_from_bits_f32((u32)(k1 + 127) << 23);
+    f32 s2 = dg_from_bits_f32((u32)(k - k1 + 127) << 23);
     return p * s1 * s2;
 }
 

@@ -2,7 +2,8 @@
 
 `args` are the operands of the region, then its results. Without reductions begin .. end are elements, with them rows;
 whoever calls splits the range as it likes. A function reads top to bottom like the program it comes from: one line
-for each op, with the op's name and the place in the user's source.
+for each op, with the op's name and the place in the user's source. `backend.grid.regions` prints the same loops as
+kernels of a grid.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .kernels import grain_of
 from .printer import is_heavy, print_expression
 from .regions import Access, Computed, Reduction, RegionPlan
 
-__all__ = ["PrintedRegion", "print_region"]
+__all__ = ["ElementLoop", "PrintedRegion", "RowLoop", "Writer", "print_region"]
 
 # Bytes of a row that are kept between two passes, on the stack.
 ROW_BYTES = 32768
@@ -45,7 +46,7 @@ class PrintedRegion:
 
 def print_region(dialect: Dialect, name: str, plan: RegionPlan) -> PrintedRegion:
     """The function of that name which computes a region."""
-    writer = _Rows(dialect, plan) if plan.row else _Elements(dialect, plan)
+    writer = RowLoop(dialect, plan) if plan.row else ElementLoop(dialect, plan)
     text = writer.function(name)
     heavy = any(isinstance(v, Computed) and is_heavy(v.expression) for v in plan.values)
     grain = grain_of(heavy)
@@ -54,8 +55,10 @@ def print_region(dialect: Dialect, name: str, plan: RegionPlan) -> PrintedRegion
     return PrintedRegion(text, plan.n, grain)
 
 
-class _Writer:
+class Writer:
     """Lines of a function, and how values of the region are written in it."""
+
+    index = "i64"  # the type in which places are counted
 
     def __init__(self, dialect: Dialect, plan: RegionPlan) -> None:
         self.dialect = dialect
@@ -65,13 +68,21 @@ class _Writer:
         self.values = {v.name: v for v in plan.values}
         self.computed = {v.name: v for v in plan.values if isinstance(v, Computed)}
         self.inner = plan.axes[-1]
+        self.memory = f"{dialect.memory} " if dialect.memory else ""
 
     def function(self, name: str) -> str:
         """The whole definition."""
         self.operands()
         self.body()
-        head = f"{self.dialect.kernel} int {name}(void **args, i64 begin, i64 end) {{"
-        return "\n".join([head, *self.lines, "    return 0;", "}", ""])
+        return "\n".join([self.head(name), *self.lines, *self.tail(), "}", ""])
+
+    def head(self, name: str) -> str:
+        """The line before the body."""
+        return f"{self.dialect.kernel} int {name}(void **args, i64 begin, i64 end) {{"
+
+    def tail(self) -> list[str]:
+        """The lines after the body."""
+        return ["    return 0;"]
 
     def body(self) -> None:
         raise NotImplementedError
@@ -105,7 +116,7 @@ class _Writer:
             return
         for label, steps in list(moving.items()):
             if all(a == b * size for a, b, size in zip(steps, steps[1:], axes[1:])):
-                self.line(f"const i64 {label}_from = {row} * {steps[len(axes) - 1]};")
+                self.line(f"const {self.index} {label}_from = {row} * {steps[len(axes) - 1]};")
                 del moving[label]
         if not moving:
             return
@@ -114,15 +125,15 @@ class _Writer:
         for k in range(len(axes) - 1, -1, -1):
             place = f"{rest} % {axes[k]}" if k else rest
             if axes[k] > 1 and any(steps[k] for steps in moving.values()):
-                self.line(f"const i64 at{k} = {place};")
+                self.line(f"const {self.index} at{k} = {place};")
                 for label, steps in moving.items():
                     if steps[k]:
                         terms[label].append(f"at{k} * {steps[k]}")
             if k:
-                self.line(f"const i64 rest{k} = {rest} / {axes[k]};")
+                self.line(f"const {self.index} rest{k} = {rest} / {axes[k]};")
                 rest = f"rest{k}"
         for label, parts in terms.items():
-            self.line(f"const i64 {label}_from = {' + '.join(reversed(parts))};")
+            self.line(f"const {self.index} {label}_from = {' + '.join(reversed(parts))};")
 
     def start(self, label: str, access: Access) -> str:
         """The pointer to where the current row of an operand begins."""
@@ -181,7 +192,7 @@ class _Writer:
         return list(found)
 
 
-class _Elements(_Writer):
+class ElementLoop(Writer):
     """A region without reductions: one loop over elements, within rows when an operand is spread."""
 
     def body(self) -> None:
@@ -198,7 +209,9 @@ class _Elements(_Writer):
         )
         if len(self.plan.axes) == 1 and not streams:
             for x in moving:
-                self.line(f"const {SUFFIX[self.plan.accesses[x].dtype]} *const {x}_row = {x}_data;")
+                self.line(
+                    f"{self.memory}const {SUFFIX[self.plan.accesses[x].dtype]} *const {x}_row = {x}_data;"
+                )
             self.loop("i", "begin", "end", moving, values, [f"out{k}[i]" for k in range(len(names))])
             return
         targets = [f"out{k}[i + j]" for k in range(len(names))]
@@ -217,7 +230,7 @@ class _Elements(_Writer):
         for x in moving:
             a = self.plan.accesses[x]
             step = "first" if a.steps[-1] == 1 else f"first * {a.steps[-1]}"
-            self.line(f"const {SUFFIX[a.dtype]} *const {x}_row = {self.start(x, a)} + {step};")
+            self.line(f"{self.memory}const {SUFFIX[a.dtype]} *const {x}_row = {self.start(x, a)} + {step};")
         self.loop("j", "0", "count", moving, values, targets)
         if streams:
             for k, (_, dtype) in enumerate(outputs):
@@ -246,7 +259,7 @@ class _Elements(_Writer):
         self.close()
 
 
-class _Rows(_Writer):
+class RowLoop(Writer):
     """A region with reductions: each row is walked once for each pass."""
 
     def __init__(self, dialect: Dialect, plan: RegionPlan) -> None:
@@ -284,16 +297,29 @@ class _Rows(_Writer):
         for name in sorted(self.kept):
             self.line(f"{SUFFIX[compute_dtype(self.values[name].dtype)]} {name}_kept[{row}];")
         self.open("for (i64 row = begin; row < end; row++)")
+        self.passes(self.start_row())
+        for k, (name, dtype) in enumerate(self.plan.outputs):
+            if name not in self.inner_values:
+                self.line(f"out{k}[row] = {self.dialect.store(dtype, name)};")
+        self.close()
+
+    def start_row(self) -> list[str]:
+        """Lines with the pointers to a row; labels of the operands that move along it."""
+        row = self.plan.row
         self.offsets(self.plan.axes[:-1], "row")
         labels = self.read_by(self.computed.values())
         moving = [x for x in labels if self.plan.accesses[x].steps[-1]]
         self.hoist(x for x in labels if x not in moving)
         for x in moving:
             a = self.plan.accesses[x]
-            self.line(f"const {SUFFIX[a.dtype]} *const {x}_row = {self.start(x, a)};")
+            self.line(f"{self.memory}const {SUFFIX[a.dtype]} *const {x}_row = {self.start(x, a)};")
         for k, (name, dtype) in enumerate(self.plan.outputs):
             if name in self.inner_values:
-                self.line(f"{SUFFIX[dtype]} *const out{k}_row = out{k} + row * {row};")
+                self.line(f"{self.memory}{SUFFIX[dtype]} *const out{k}_row = out{k} + row * {row};")
+        return moving
+
+    def passes(self, moving: list[str]) -> None:
+        """All passes over a row, each after the row values that it needs."""
         known: set[str] = set()
         for stage, targets in enumerate(self.targets):
             for row_value in self.computed.values():
@@ -302,10 +328,6 @@ class _Rows(_Writer):
                     known.add(row_value.name)
             if targets:
                 self.walk(stage, targets, known, moving)
-        for k, (name, dtype) in enumerate(self.plan.outputs):
-            if name not in self.inner_values:
-                self.line(f"out{k}[row] = {self.dialect.store(dtype, name)};")
-        self.close()
 
     def walk(self, stage: int, targets: list[str], known: set[str], moving: list[str]) -> None:
         """One pass over the row: its loop, and what its reductions are started and finished with."""
@@ -354,7 +376,7 @@ class _Rows(_Writer):
         element = Expr("input", compute_dtype(source.dtype), (), v.source)
         _, text = print_expression(self.dialect, s.cast(element, acc))
         if v.kind == "+":
-            self.line(f"{v.name} += {text};{_place(v.node)}")
+            self.line(self.dialect.accumulate(v.name, text) + _place(v.node))
             return
         self.line(f"{v.name} = {text} > {v.name} ? {text} : {v.name};{_place(v.node)}")
         if acc.is_floating:

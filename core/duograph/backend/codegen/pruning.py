@@ -54,6 +54,8 @@ def _items(headers: str) -> tuple[_Item, ...]:
             names = {name}
         elif text.startswith("DG_FN"):
             names = set(_DEFINED.findall(text))
+        elif text.startswith("typedef"):
+            names = {_WORD.findall(text)[-1]}
         else:
             for use in _USE.finditer(text):
                 one = use.group(0)

@@ -1,0 +1,102 @@
+"""The CUDA backend: devices of the NVIDIA driver, kernels of the grid toolkit and our own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from duograph._locks import new_lock
+from duograph.backend.grid import GridBackend
+from duograph.backend.protocol import DeviceInfo
+from duograph.dtype import (
+    bfloat16,
+    bool_,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)  # fmt: skip
+from duograph.errors import DeviceError
+
+from . import products
+from .compiler import Compiler, Nvrtc
+from .device import CudaDevice
+from .driver import Driver, problem
+
+__all__ = ["Cuda"]
+
+
+class Cuda(GridBackend):
+    """Every device that the NVIDIA driver shows, from compute capability 7.5 on."""
+
+    name = "GPU"
+    dtypes = (
+        bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
+    )  # fmt: skip
+
+    kernels = {"matmul": products.matmul}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = new_lock()
+        self._open: dict[int, CudaDevice] = {}
+        self._driver: Driver | None = None
+
+    def available(self) -> str | None:
+        return problem()
+
+    def driver(self) -> Driver:
+        """The driver API, started."""
+        if self._driver is None:
+            from cuda.bindings import driver as module
+
+            self._driver = Driver(module)
+            self._driver.call("cuInit", 0)
+        return self._driver
+
+    def new_compiler(self, capability: tuple[int, int]) -> Compiler:
+        """What compiles for devices of a compute capability."""
+        return Nvrtc(capability)
+
+    def devices(self) -> list[DeviceInfo]:
+        return [self._describe(k) for k in range(self.driver().call("cuDeviceGetCount"))]
+
+    def _describe(self, index: int) -> DeviceInfo:
+        driver = self.driver()
+        number = driver.call("cuDeviceGet", index)
+        name = driver.call("cuDeviceGetName", 256, number).split(b"\0", 1)[0].decode()
+        major, minor, units = (
+            driver.attribute(number, f"{what}")
+            for what in (
+                "COMPUTE_CAPABILITY_MAJOR",
+                "COMPUTE_CAPABILITY_MINOR",
+                "MULTIPROCESSOR_COUNT",
+            )
+        )
+        version = int(driver.call("cuDriverGetVersion"))
+        text = (
+            f"compute capability {major}.{minor}, {units} multiprocessors, "
+            f"driver for CUDA {version // 1000}.{version % 1000 // 10}"
+        )
+        return DeviceInfo(index, name, text, int(driver.call("cuDeviceTotalMem", number)))
+
+    def device(self, device_id: int) -> CudaDevice:
+        found = self._open.get(device_id)
+        if found is None:
+            with self._lock:
+                found = self._open.get(device_id)
+                if found is None:
+                    count: Any = self.driver().call("cuDeviceGetCount")
+                    if not 0 <= device_id < count:
+                        raise DeviceError(
+                            f"{self.name}: got device_id {device_id}; there are {count} devices"
+                        )
+                    found = CudaDevice(self.driver(), device_id, self.new_compiler)
+                    self._open[device_id] = found
+        return found

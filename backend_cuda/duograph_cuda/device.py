@@ -1,0 +1,295 @@
+"""One CUDA device: its context, its stream, its memory, and launches."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from duograph._locks import new_lock
+from duograph.backend.grid import GridDevice, Scalar
+from duograph.errors import DeviceError, DeviceMemoryError
+
+from .compiler import Compiler
+from .dialect import CUDA
+from .driver import LOST, OUT_OF_MEMORY, Driver
+
+__all__ = ["CudaDevice", "Memory"]
+
+# What a grid may have along its axes, and a block in all.
+GRID_LIMITS = (2**31 - 1, 65535, 65535)
+BLOCK_LIMIT = 1024
+# Freed memory that the pool keeps: all of it, until `empty_cache` or until something else needs it.
+KEEP = 2**64 - 1
+
+
+class _Here(threading.local):
+    """The device whose context is current on this thread."""
+
+    device: CudaDevice | None = None
+
+
+_here = _Here()
+_devices: weakref.WeakSet[CudaDevice] = weakref.WeakSet()
+
+
+def _forked() -> None:
+    """In a child process the parent's contexts are of no use, and its memory is not ours to free."""
+    for device in _devices:
+        device.problem = (
+            "this process was forked from one that had used the device, and CUDA does not go along; use the "
+            "start method 'spawn', or fork before the first use"
+        )
+        device.forked = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+
+class Memory:
+    """A handle: device memory, freed in stream order when the last reference goes.
+
+    Attributes:
+        pointer: its address on the device; 0 for no bytes.
+        nbytes: its size.
+    """
+
+    __slots__ = ("pointer", "nbytes", "device")
+
+    def __init__(self, pointer: int, nbytes: int, device: CudaDevice) -> None:
+        self.pointer = pointer
+        self.nbytes = nbytes
+        self.device = device
+
+    def __del__(self) -> None:
+        if self.pointer:
+            self.device.release(self.pointer)
+
+
+class CudaDevice(GridDevice):
+    """One device.
+
+    Args:
+        driver: the driver API.
+        index: the device's number.
+        compiler: makes a compiler for a compute capability.
+
+    Everything runs on one stream, in the order of the calls; memory is allocated and freed in that order too, so a
+    handle may go while kernels that use it wait.
+    """
+
+    dialect = CUDA
+    capabilities = frozenset(("fp64", "int64"))
+    # What a block may use without asking for more.
+    shared_bytes = 48 * 1024
+
+    def __init__(
+        self, driver: Driver, index: int, compiler: Callable[[tuple[int, int]], Compiler]
+    ) -> None:
+        self.driver = driver
+        self.index = index
+        self.problem: str | None = None
+        self.forked = False
+        self.lock = new_lock()
+        module = driver.module
+        number = driver.call("cuDeviceGet", index)
+        self.name = driver.call("cuDeviceGetName", 256, number).split(b"\0", 1)[0].decode()
+        self.capability = (
+            driver.attribute(number, "COMPUTE_CAPABILITY_MAJOR"),
+            driver.attribute(number, "COMPUTE_CAPABILITY_MINOR"),
+        )
+        self.units = driver.attribute(number, "MULTIPROCESSOR_COUNT")
+        if not driver.attribute(number, "MEMORY_POOLS_SUPPORTED"):
+            raise DeviceError(
+                f"{self.name}: it has no stream-ordered memory pools, which this backend needs"
+            )
+        self.compile = compiler(self.capability)
+        self.total = int(driver.call("cuDeviceTotalMem", number))
+        self.context = driver.call("cuDevicePrimaryCtxRetain", number)
+        driver.call("cuCtxSetCurrent", self.context)
+        _here.device = self
+        non_blocking = module.CUstream_flags.CU_STREAM_NON_BLOCKING
+        self.stream = driver.call("cuStreamCreate", int(non_blocking))
+        self.pool = driver.call("cuDeviceGetDefaultMemPool", number)
+        attributes = module.CUmemPool_attribute
+        driver.call(
+            "cuMemPoolSetAttribute",
+            self.pool,
+            attributes.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
+            module.cuuint64_t(KEEP),
+        )
+        self.counts = {"allocations": 0, "launches": 0, "copies_in": 0, "copies_out": 0}
+        self._free = module.cuMemFreeAsync
+        self._success = module.CUresult.CUDA_SUCCESS
+        _devices.add(self)
+
+    # ---- the present thread, and failures -------------------------------------------------------
+
+    def enter(self) -> None:
+        """Make this device's context the current one of this thread.
+
+        Raises:
+            DeviceError: the device was lost, or this process was forked after its use.
+        """
+        if self.problem is not None:
+            raise DeviceError(f"{self.name}: {self.problem}")
+        if _here.device is not self:
+            self.driver.call("cuCtxSetCurrent", self.context)
+            _here.device = self
+
+    def failed(self, code: Any, what: str) -> None:
+        """Raise what a code stands for, and remember it when the device is lost."""
+        if int(code) in LOST:
+            self.problem = (
+                f"the device was lost ({self.driver.words(code)}, seen at {what}); what was on it is gone, and this "
+                f"process cannot use it again. Start a new one; compute-sanitizer names the kernel at fault"
+            )
+            raise DeviceError(f"{self.name}: {self.problem}")
+        raise self.driver.error(code, what)
+
+    def checked(self, what: str, name: str, *arguments: Any) -> Any:
+        """Call the driver with this device current; see `failed`."""
+        self.enter()
+        code, *rest = getattr(self.driver.module, name)(*arguments)
+        if code:
+            self.failed(code, what)
+        return rest[0] if len(rest) == 1 else rest
+
+    # ---- memory ---------------------------------------------------------------------------------
+
+    def allocate(self, nbytes: int, what: str) -> Memory:
+        if nbytes == 0:
+            return Memory(0, 0, self)
+        if _here.device is not self or self.problem is not None:
+            self.enter()
+        allocate = self.driver.module.cuMemAllocAsync
+        code, pointer = allocate(nbytes, self.stream)
+        if code:
+            if int(code) == OUT_OF_MEMORY:
+                self.empty_cache()
+                code, pointer = allocate(nbytes, self.stream)
+            if code:
+                if int(code) == OUT_OF_MEMORY:
+                    raise self.no_memory(nbytes, what)
+                self.failed(code, what)
+        self.counts["allocations"] += 1
+        return Memory(int(pointer), nbytes, self)
+
+    def no_memory(self, nbytes: int, what: str) -> DeviceMemoryError:
+        """The exception for an allocation that failed twice."""
+        now = self.memory_stats()
+        return DeviceMemoryError(
+            f"{what}: no memory for {nbytes} bytes on {self.name}; in use {now['in_use']}, cached {now['cached']}, "
+            f"limit {now['limit']} bytes. Free tensors, or work on smaller ones"
+        )
+
+    def release(self, pointer: int) -> None:
+        """Free memory when what was launched so far has run; `Memory` calls it."""
+        if self.problem is None:
+            if _here.device is not self:
+                self.enter()
+            self._free(pointer, self.stream)
+
+    def memory_stats(self) -> dict[str, int]:
+        names = self.driver.module.CUmemPool_attribute
+
+        def of(name: str) -> int:
+            key = getattr(names, f"CU_MEMPOOL_ATTR_{name}")
+            return int(self.checked("memory_stats", "cuMemPoolGetAttribute", self.pool, key))
+
+        in_use = of("USED_MEM_CURRENT")
+        return {
+            "in_use": in_use,
+            "cached": of("RESERVED_MEM_CURRENT") - in_use,
+            "peak": of("USED_MEM_HIGH"),
+            "limit": self.total,
+            **self.counts,
+        }
+
+    def empty_cache(self) -> None:
+        self.synchronize()
+        self.checked("empty_cache", "cuMemPoolTrimTo", self.pool, 0)
+
+    # ---- copies ---------------------------------------------------------------------------------
+
+    def copy_in(self, array: np.ndarray[Any, Any]) -> Memory:
+        # The driver stages memory that is not page-locked before it returns, so the array may change after that.
+        memory = self.allocate(array.nbytes, "copy_in")
+        if array.nbytes:
+            array = np.ascontiguousarray(array)
+            self.counts["copies_in"] += 1
+            source = array.ctypes.data
+            self.checked(
+                "copy_in", "cuMemcpyHtoDAsync", memory.pointer, source, array.nbytes, self.stream
+            )
+        return memory
+
+    def copy_out(
+        self, handle: Memory, shape: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> np.ndarray[Any, Any]:
+        out = np.empty(shape, dtype)
+        if out.nbytes:
+            self.counts["copies_out"] += 1
+            target = out.ctypes.data
+            self.checked(
+                "copy_out", "cuMemcpyDtoHAsync", target, handle.pointer, out.nbytes, self.stream
+            )
+        self.synchronize()
+        return out
+
+    def synchronize(self) -> None:
+        self.checked("synchronize", "cuStreamSynchronize", self.stream)
+
+    # ---- kernels --------------------------------------------------------------------------------
+
+    def compiler(self) -> str:
+        return self.compile.describe()
+
+    def build(self, source: str) -> Any:
+        image = self.compile.image(source)
+        return self.checked("build", "cuModuleLoadData", image)
+
+    def launcher(
+        self,
+        module: Any,
+        name: str,
+        groups: tuple[int, int, int],
+        size: tuple[int, int, int],
+        buffers: int,
+        scalars: Sequence[Scalar],
+    ) -> Callable[..., None]:
+        if any(n > limit for n, limit in zip(groups, GRID_LIMITS)) or np.prod(size) > BLOCK_LIMIT:
+            raise DeviceError(
+                f"{name}: a grid of {groups} blocks of {size} threads; a device takes {GRID_LIMITS} blocks of "
+                f"{BLOCK_LIMIT} threads"
+            )
+        function = self.checked(name, "cuModuleGetFunction", module, name.encode())
+        count = buffers + len(scalars)
+        slots = (ctypes.c_uint64 * max(count, 1))()
+        start = ctypes.addressof(slots)
+        for k, (dtype, value) in enumerate(scalars):
+            raw = np.array(value, dtype.np).tobytes()
+            ctypes.memmove(start + 8 * (buffers + k), raw, len(raw))
+        addresses = (ctypes.c_void_p * max(count, 1))(*[start + 8 * k for k in range(count)])
+        launch_kernel = self.driver.module.cuLaunchKernel
+        # the driver copies the arguments before it returns
+        tail = (self.stream, ctypes.addressof(addresses), 0)
+        lock, counts = self.lock, self.counts
+
+        def launch(*handles: Memory, kept: Any = addresses) -> None:
+            if _here.device is not self or self.problem is not None:
+                self.enter()
+            with lock:
+                for k, handle in enumerate(handles):
+                    slots[k] = handle.pointer
+                (code,) = launch_kernel(function, *groups, *size, 0, *tail)
+                counts["launches"] += 1
+            if code:
+                self.failed(code, name)
+
+        return launch

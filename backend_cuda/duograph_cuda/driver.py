@@ -1,0 +1,82 @@
+"""The driver API, with results checked: calls into a module that has cuda-bindings' functions and conventions.
+
+The module is `cuda.bindings.driver`, or in tests the emulation of it (`emulation.driver`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from duograph.errors import DeviceError, DeviceMemoryError
+
+__all__ = ["OUT_OF_MEMORY", "Driver", "problem"]
+
+OUT_OF_MEMORY = 2
+# After one of these every later call in the process fails too: the context is gone, with all that was on the device.
+LOST = {46, 100, 214, 219, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 720, 721, 999}
+
+
+class Driver:
+    """One driver.
+
+    Args:
+        module: `cuda.bindings.driver`, or what stands in for it.
+    """
+
+    def __init__(self, module: Any) -> None:
+        self.module = module
+
+    def call(self, name: str, *arguments: Any) -> Any:
+        """Call a function of the driver; what it gives beside the code.
+
+        Raises:
+            DeviceMemoryError, DeviceError: its code is not success.
+        """
+        code, *rest = getattr(self.module, name)(*arguments)
+        if code:
+            raise self.error(code, name)
+        return rest[0] if len(rest) == 1 else rest
+
+    def error(self, code: Any, what: str) -> DeviceError | DeviceMemoryError:
+        """The exception for a code."""
+        text = f"{what}: {self.words(code)}"
+        return DeviceMemoryError(text) if int(code) == OUT_OF_MEMORY else DeviceError(text)
+
+    def words(self, code: Any) -> str:
+        """Name and meaning of a code."""
+        _, name = self.module.cuGetErrorName(code)
+        _, text = self.module.cuGetErrorString(code)
+        parts = [t.decode() for t in (name, text) if t]
+        return ": ".join(parts) or f"code {int(code)}"
+
+    def attribute(self, device: Any, name: str) -> int:
+        """An attribute of a device by the end of its name, such as ``MULTIPROCESSOR_COUNT``."""
+        key = getattr(self.module.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
+        return int(self.call("cuDeviceGetAttribute", key, device))
+
+
+INSTALL = "pip install duograph[cuda]"
+
+
+def problem() -> str | None:
+    """None when there is a driver with a device that we can use, and a compiler, else what is missing."""
+    try:
+        from cuda.bindings import driver as module
+    except ImportError as error:
+        return f"the Python package cuda-bindings is not installed ({error}); {INSTALL}"
+    driver = Driver(module)
+    try:
+        driver.call("cuInit", 0)
+    except DeviceError as error:
+        return f"the NVIDIA driver does not start: {error}"
+    except RuntimeError as error:  # what cuda-bindings raises when there is no libcuda
+        return f"there is no NVIDIA driver on this machine ({str(error).splitlines()[0]})"
+    if driver.call("cuDeviceGetCount") == 0:
+        return "the NVIDIA driver has no device"
+    try:
+        from cuda.bindings import nvrtc
+
+        nvrtc.nvrtcVersion()
+    except (ImportError, RuntimeError) as error:
+        return f"there is no NVRTC, which compiles the kernels ({str(error).splitlines()[0]}); {INSTALL}"
+    return None

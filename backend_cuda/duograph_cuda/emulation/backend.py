@@ -1,0 +1,39 @@
+"""The device target `CUDA-emulated`: the CUDA backend over the emulated driver. For tests only: it is slow."""
+
+from __future__ import annotations
+
+import os
+import platform
+
+from ..backend import Cuda
+from ..compiler import Compiler
+from ..driver import Driver
+from .compiler import HostCompiler, command
+from .driver import EmulatedDriver
+
+__all__ = ["CudaEmulated"]
+
+
+class CudaEmulated(Cuda):
+    """The CUDA backend, but for the driver and the compiler.
+
+    DUOGRAPH_CUDA_SEED sets the order in which blocks and threads run.
+    """
+
+    name = "CUDA-emulated"
+
+    def available(self) -> str | None:
+        if platform.machine() not in ("x86_64", "aarch64") or os.name != "posix":
+            return f"the emulation has no fibres for {platform.machine()} under {os.name}"
+        if command() is None:
+            return "there is no C++ compiler (looked for CXX, g++, c++, clang++)"
+        return None
+
+    def driver(self) -> Driver:
+        if self._driver is None:
+            seed = int(os.environ.get("DUOGRAPH_CUDA_SEED", "1"))
+            self._driver = Driver(EmulatedDriver(HostCompiler(), seed=seed))
+        return self._driver
+
+    def new_compiler(self, capability: tuple[int, int]) -> Compiler:
+        return HostCompiler()

@@ -1,0 +1,96 @@
+"""From CUDA C++ to a library of the host: the machine's g++ (or `CXX`) over the shim."""
+
+from __future__ import annotations
+
+import functools
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+
+from ..compiler import BuildError, Compiler
+
+__all__ = ["HostCompiler", "command"]
+
+HERE = pathlib.Path(__file__).parent
+FLAGS = (
+    "-std=c++17", "-O1", "-w", "-fPIC", "-shared", "-fno-exceptions", "-fno-rtti", "-fno-strict-aliasing", "-fwrapv",
+    "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fno-asynchronous-unwind-tables",
+)  # fmt: skip
+_KERNEL = re.compile(r"(?:\bDG_KERNEL|\b__global__) void(?: __launch_bounds__\([^)]*\))? (\w+)\(")
+
+
+def command() -> list[str] | None:
+    """The compiler and its own arguments, or None."""
+    chosen = shlex.split(os.environ.get("CXX", ""))
+    for words in [chosen] if chosen else [["g++"], ["c++"], ["clang++"]]:
+        found = shutil.which(words[0])
+        if found:
+            return [found, *words[1:]]
+    return None
+
+
+@functools.cache
+def _machine_flags() -> tuple[str, ...]:
+    """A fused multiply-add in one instruction, where there is one: the library's function takes a hundred."""
+    try:
+        facts = pathlib.Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return ()
+    return ("-mfma",) if re.search(r"^flags.*\bfma\b", facts, re.MULTILINE) else ()
+
+
+class HostCompiler(Compiler):
+    """The machine's C++ compiler.
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
+
+    suffix = ".so"
+
+    def __init__(self) -> None:
+        found = command()
+        if found is None:
+            raise FileNotFoundError("there is no C++ compiler (looked for CXX, g++, c++, clang++)")
+        self.command = found
+        self.version = subprocess.run(
+            [*found, "--version"], capture_output=True, text=True, check=True
+        ).stdout.splitlines()[0]
+        self.flags = (*FLAGS, *_machine_flags())
+        self.shim = (HERE / "machine.h").read_text() + (HERE / "shim.h").read_text()
+        self.identity = ("emulated", self.version, *self.flags, self.shim)
+
+    def describe(self) -> str:
+        return f"{self.version}, emulating CUDA"
+
+    def run(self, source: str) -> bytes:
+        exports = "".join(f"DG_EXPORT({name})\n" for name in dict.fromkeys(_KERNEL.findall(source)))
+        return self.compile(f'{self.shim}#line 1 "kernel.cu"\n{source}\n{exports}')
+
+    def machine(self) -> bytes:
+        """The library that runs kernels."""
+        text = (HERE / "machine.cpp").read_text()
+        return self.image(text.replace('#include "machine.h"', (HERE / "machine.h").read_text()))
+
+    def image(self, source: str) -> bytes:
+        if "dg_launch" in source:  # the machine itself
+            return self.compile(source)
+        return super().image(source)
+
+    def compile(self, text: str) -> bytes:
+        """A shared library."""
+        from duograph.runtime import disk_cache
+
+        out = disk_cache.scratch(".so")
+        out.parent.mkdir(parents=True, exist_ok=True)
+        arguments = [*self.command, *self.flags, "-x", "c++", "-", "-o", str(out), "-lm"]
+        done = subprocess.run(arguments, input=text, capture_output=True, text=True)
+        try:
+            if done.returncode:
+                raise BuildError(done.stderr)
+            return out.read_bytes()
+        finally:
+            out.unlink(missing_ok=True)

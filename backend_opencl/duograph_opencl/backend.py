@@ -1,0 +1,83 @@
+"""The OpenCL backend: devices of all platforms on which a kernel really ran; `duograph.backend.grid` does the rest."""
+
+import os
+
+import pyopencl as cl
+from duograph.backend.grid import GridBackend
+from duograph.backend.protocol import DeviceInfo
+from duograph.dtype import ALL
+from duograph.errors import DeviceError
+
+from .device import Device
+from .probe import probe
+
+# Picks devices by a part of their name or of their platform's; the rest are not there for duograph.
+NAME_VARIABLE = "DUOGRAPH_OPENCL_DEVICE"
+
+
+class OpenCL(GridBackend):
+    """Every OpenCL device of this machine that builds and runs a kernel."""
+
+    name = "OpenCL"
+    dtypes = tuple(d for d in ALL if not d.is_complex)
+
+    def __init__(self):
+        super().__init__()
+        self.problems = []
+        self._found = None
+        self._open = {}
+
+    def available(self):
+        """None when some device ran a kernel, else what each of them answered."""
+        if self._candidates():
+            return None
+        return "; ".join(self.problems) or "no OpenCL platform is installed"
+
+    def devices(self):
+        """The devices that work; those that do not are named in the description of the first."""
+        infos = []
+        for index, device in enumerate(self._candidates()):
+            text = f"{device.name.strip()}, {device.platform.name.strip()}, {device.max_compute_units} units"
+            if index == 0 and self.problems:
+                text += f" (left out: {'; '.join(self.problems)})"
+            infos.append(DeviceInfo(index, device.name.strip(), text, device.global_mem_size))
+        return infos
+
+    def device(self, device_id):
+        """The device of that index, opened at first use."""
+        found = self._open.get(device_id)
+        if found is None:
+            usable = self._candidates()
+            if not 0 <= device_id < len(usable):
+                raise DeviceError(f"OpenCL: there is no device {device_id}; there are {len(usable)}")
+            found = self._open.setdefault(device_id, Device(usable[device_id]))
+        return found
+
+    def _candidates(self):
+        """Devices that ran a kernel; the answers of the others go to `problems`."""
+        if self._found is None:
+            wanted = os.environ.get(NAME_VARIABLE, "").lower()
+            usable, self.problems = [], []
+            try:
+                platforms = cl.get_platforms()
+            except cl.Error as error:
+                self.problems.append(f"no OpenCL platform is installed ({error})")
+                platforms = []
+            for platform in platforms:
+                try:
+                    devices = platform.get_devices()
+                except cl.Error as error:
+                    self.problems.append(f"{platform.name.strip()}: {error}")
+                    continue
+                for device in devices:
+                    if wanted not in f"{platform.name} {device.name}".lower():
+                        continue
+                    reason = probe(device)
+                    if reason is None:
+                        usable.append(device)
+                    else:
+                        self.problems.append(f"{device.name.strip()} ({platform.name.strip()}): {reason}")
+            if wanted and not usable and not self.problems:
+                self.problems.append(f"{NAME_VARIABLE}={wanted!r} names no device")
+            self._found = usable
+        return self._found

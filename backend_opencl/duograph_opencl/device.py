@@ -1,0 +1,225 @@
+"""One OpenCL device: context, in-order queue, programs, buffers. Launches run behind until a value is read."""
+
+import os
+import platform
+import weakref
+
+import numpy as np
+import pyopencl as cl
+from duograph._locks import new_lock
+from duograph.backend.codegen.dialect import OPENCL
+from duograph.backend.grid import GridDevice, Pool
+from duograph.errors import DeviceError, DeviceMemoryError
+
+from .probe import first_line
+from .programs import build_program
+
+# Bytes in use and cached together; the default is what the driver states, on a CPU three quarters of it.
+LIMIT_VARIABLE = "DUOGRAPH_OPENCL_MEMORY_LIMIT"
+# "grid" runs a processor with the kernels of a GPU: slower, and how these are tested without one.
+FORM_VARIABLE = "DUOGRAPH_OPENCL_FORM"
+# Arrays up to this size are copied twice rather than waited for.
+SMALL = 1 << 16
+
+_NO_MEMORY = {
+    cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE,
+    cl.status_code.OUT_OF_RESOURCES,
+    cl.status_code.OUT_OF_HOST_MEMORY,
+    cl.status_code.INVALID_BUFFER_SIZE,
+}
+
+
+class Device(GridDevice):
+    """What `GridDevice` asks for, through pyopencl."""
+
+    dialect = OPENCL
+
+    def __init__(self, device):
+        self.cl_device = device
+        self.name = device.name.strip()
+        kind = os.environ.get(FORM_VARIABLE, "")
+        self.serial = kind != "grid" and bool(device.type & cl.device_type.CPU)
+        self.units = device.max_compute_units
+        self.group = _power_of_two(min(256, device.max_work_group_size))
+        self.shared_bytes = device.local_mem_size
+        self.capabilities = _capabilities(device)
+        self.context = cl.Context([device])
+        self.queue = cl.CommandQueue(self.context, device)
+        self.options = _options(device)
+        self.copies_in = self.copies_out = 0
+        self._sending = []
+        self._lock = new_lock()
+        self._pool = Pool(self._take, lambda memory: memory.release(), _limit(device), self.name)
+        _opened.add(self)
+
+    # ---- kernels --------------------------------------------------------------------------------
+
+    def build(self, source):
+        """The program of a source, from the cache of this or an earlier process where it is there."""
+        self.alive()
+        return build_program(self, source)
+
+    def launcher(self, module, name, groups, size, buffers, scalars):
+        """A function of handles; the numbers stay set on a kernel object of its own."""
+        kernel = cl.Kernel(module, name)
+        for k, (dtype, value) in enumerate(scalars):
+            kernel.set_arg(buffers + k, np.array(value).astype(dtype.np)[()])
+        places = tuple(g * s for g, s in zip(groups, size))
+        while len(places) > 1 and places[-1] == 1:
+            places = places[:-1]
+        size = tuple(size[: len(places)])
+        lock, set_arg, enqueue = self._lock, kernel.set_arg, cl.enqueue_nd_range_kernel
+
+        def run(*handles):
+            with lock:  # the arguments of a kernel object are its state
+                try:
+                    for k, handle in enumerate(handles):
+                        set_arg(k, handle.memory)
+                    enqueue(self.queue, kernel, places, size)
+                except (cl.Error, TypeError) as error:
+                    raise self.failure(name, error) from error
+
+        return run
+
+    def failure(self, what, error):
+        """The exception for what a driver answered."""
+        self.alive()
+        code = getattr(error, "code", None)
+        if code in _NO_MEMORY:
+            return DeviceMemoryError(f"{what}: {self.name} has no memory left: {first_line(error)}")
+        return DeviceError(f"{what}: {self.name}: {first_line(error)}")
+
+    def alive(self):
+        """Refuse to go on in a process that was forked from the one that opened the device.
+
+        Raises:
+            DeviceError: the driver's threads are not there in the child, and every call would wait for ever.
+        """
+        if self.queue is None:
+            raise DeviceError(
+                f"{self.name}: this process was forked after the OpenCL device had been used; start it with "
+                f"multiprocessing's 'spawn' method, or use the device for the first time in the child"
+            )
+
+    # ---- memory ---------------------------------------------------------------------------------
+
+    def _take(self, nbytes):
+        self.alive()
+        try:
+            return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, nbytes)
+        except cl.Error as error:
+            raise self.failure("buffer", error) from error
+
+    def allocate(self, nbytes, what):
+        """A block of the pool."""
+        return self._pool.allocate(nbytes, what)
+
+    def copy_in(self, array):
+        """A block with the array's bytes; small arrays do not wait for what was launched before."""
+        self.alive()
+        block = self._pool.allocate(array.nbytes, "copy_in")
+        if not array.nbytes:
+            return block
+        self.copies_in += 1
+        small = array.nbytes <= SMALL
+        source = array.reshape(-1).view(np.uint8)
+        if small:
+            source = source.copy()
+        try:
+            event = cl.enqueue_copy(self.queue, block.memory, source, is_blocking=not small)
+            if small:
+                self._sending.append((event, source))
+                if len(self._sending) > 256:
+                    self.queue.finish()
+                    self._sending.clear()
+        except cl.Error as error:
+            raise self.failure("copy_in", error) from error
+        return block
+
+    def copy_out(self, handle, shape, dtype):
+        """The values; waits for all that was launched before."""
+        self.alive()
+        out = np.empty(shape, dtype)
+        if out.nbytes:
+            self.copies_out += 1
+            try:
+                target = out.reshape(-1).view(np.uint8)
+                cl.enqueue_copy(self.queue, target, handle.memory, is_blocking=True)
+            except cl.Error as error:
+                raise self.failure("copy_out", error) from error
+            self._sending.clear()
+        return out
+
+    def synchronize(self):
+        """Wait for the queue."""
+        self.alive()
+        try:
+            self.queue.finish()
+        except cl.Error as error:
+            raise self.failure("synchronize", error) from error
+        self._sending.clear()
+
+    def memory_stats(self):
+        """The pool's numbers, and how often values crossed between host and device."""
+        return {**self._pool.stats(), "copies_in": self.copies_in, "copies_out": self.copies_out}
+
+    def empty_cache(self):
+        """Release cached buffers, when nothing uses them any more."""
+        self.synchronize()
+        self._pool.empty()
+
+    def compiler(self):
+        """Driver and language version."""
+        d = self.cl_device
+        return f"{d.platform.version.strip()}, driver {d.driver_version}, {d.opencl_c_version.strip()}"
+
+
+def _capabilities(device):
+    extensions = device.extensions.split()
+    found = {"int64"}
+    if "cl_khr_fp64" in extensions or device.get_info(cl.device_info.DOUBLE_FP_CONFIG):
+        found.add("fp64")
+    for extension, name in (("cl_khr_fp16", "fp16"), ("cl_khr_subgroups", "subgroups")):
+        if extension in extensions:
+            found.add(name)
+    return frozenset(found)
+
+
+def _options(device):
+    """Compiler options: exact division where the device has it, as NumPy divides."""
+    options = ["-cl-std=CL1.2", "-w"]  # compilers warn about what the headers mean
+    if device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT:
+        options.append("-cl-fp32-correctly-rounded-divide-sqrt")
+    return options
+
+
+def _limit(device):
+    chosen = os.environ.get(LIMIT_VARIABLE)
+    if chosen:
+        try:
+            return int(chosen)
+        except ValueError:
+            raise DeviceError(f"{LIMIT_VARIABLE}: got {chosen!r}; wanted a number of bytes") from None
+    share = 3 if device.type & cl.device_type.CPU else 4
+    return device.global_mem_size * share // 4
+
+
+def _power_of_two(n):
+    return 1 << (n.bit_length() - 1)
+
+
+# Devices of this process. A forked child has their objects but none of the driver's threads: the objects must not be
+# used there, nor be released, which would wait for these threads.
+_opened = weakref.WeakSet()
+_kept = []
+
+
+def _forget():
+    for device in list(_opened):
+        _kept.append((device.queue, device.context, device._sending))
+        device.queue = None
+        device._sending = []
+
+
+if platform.system() != "Windows":
+    os.register_at_fork(after_in_child=_forget)

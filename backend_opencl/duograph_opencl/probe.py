@@ -1,0 +1,32 @@
+"""Whether a device works: a list of devices says little, so a kernel is built and run, and its result looked at."""
+
+import numpy as np
+import pyopencl as cl
+
+_SOURCE = "__kernel void probe(__global int *x) { x[get_global_id(0)] = 3 * (int)get_global_id(0) + 1; }"
+_ITEMS = 8
+
+
+def probe(device):
+    """None when a small kernel was built, ran and gave the right numbers, else what went wrong."""
+    if not device.available or not device.compiler_available:
+        return "the driver says that it is not available, or has no compiler"
+    try:
+        context = cl.Context([device])
+        queue = cl.CommandQueue(context, device)
+        kernel = cl.Kernel(cl.Program(context, _SOURCE).build(cache_dir=False), "probe")
+        buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, 4 * _ITEMS)
+        kernel.set_arg(0, buffer)
+        cl.enqueue_nd_range_kernel(queue, kernel, (_ITEMS,), (1,))
+        found = np.zeros(_ITEMS, np.int32)
+        cl.enqueue_copy(queue, found, buffer, is_blocking=True)
+    except cl.Error as error:
+        return f"it cannot build and run a kernel: {first_line(error)}"
+    if found.tolist() != [3 * i + 1 for i in range(_ITEMS)]:
+        return f"a kernel ran and gave {found.tolist()}"
+    return None
+
+
+def first_line(error):
+    """What a driver said, without the log behind it."""
+    return str(error).strip().partition("\n")[0]

@@ -1,0 +1,62 @@
+/* CUDA C++: types, and the few things that the languages of the C family spell differently. No #include. */
+
+typedef signed char i8;
+typedef short i16;
+typedef int i32;
+typedef long long i64;
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef u8 b8; /* bool: 0 or 1 */
+typedef u16 f16, bf16; /* as stored; computed in f32 */
+typedef float f32;
+typedef double f64;
+
+#define DG_FN static __device__ __forceinline__
+#ifndef DG_KERNEL /* whoever puts many kernels into one translation unit leaves the linkage out */
+#define DG_KERNEL extern "C" __global__
+#endif
+#define DG_GLOBAL
+#define DG_SHARED __shared__
+#define DG_RESTRICT __restrict__
+/* along axis d of the grid: the work item, its place in its group, the group, and how many there are of each */
+#define DG_AXIS_0 x
+#define DG_AXIS_1 y
+#define DG_AXIS_2 z
+#define DG_OF(what, axis) what.axis
+#define DG_ALONG(what, axis) DG_OF(what, axis)
+#define DG_PLACE(d) ((i32)DG_ALONG(threadIdx, DG_AXIS_##d))
+#define DG_GROUP(d) ((i64)DG_ALONG(blockIdx, DG_AXIS_##d))
+#define DG_GROUPS(d) ((i64)DG_ALONG(gridDim, DG_AXIS_##d))
+#define DG_ITEM(d) (DG_GROUP(d) * DG_ALONG(blockDim, DG_AXIS_##d) + DG_PLACE(d))
+#define DG_ITEMS(d) (DG_GROUPS(d) * DG_ALONG(blockDim, DG_AXIS_##d))
+#define DG_METHOD __device__ __forceinline__ /* of a struct */
+#define DG_BARRIER() __syncthreads()
+
+#define DG_INDEPENDENT
+#define DG_ANY_ORDER
+#define DG_ADD_TO(sum, x) sum += x;
+
+DG_FN u32 dg_bits_f32(f32 x) { return __float_as_uint(x); }
+DG_FN f32 dg_from_bits_f32(u32 x) { return __uint_as_float(x); }
+DG_FN u64 dg_bits_f64(f64 x) { return (u64)__double_as_longlong(x); }
+DG_FN f64 dg_from_bits_f64(u64 x) { return __longlong_as_double((i64)x); }
+DG_FN f32 dg_fma_f32(f32 a, f32 b, f32 c) { return __fmaf_rn(a, b, c); }
+DG_FN f64 dg_fma_f64(f64 a, f64 b, f64 c) { return __fma_rn(a, b, c); }
+
+#define DG_SQRT_F32 sqrtf
+#define DG_SQRT_F64 sqrt
+/* the built-in function of that name, for float32 (rounding, fmod) and for float64 */
+#define DG_LIBM_F32(name) name##f
+#define DG_LIBM_F64(name) name
+
+/* ---- atomic operations --------------------------------------------------------------------------------- */
+
+DG_FN void dg_atomic_add_i32(volatile i32 *p, i32 x) { atomicAdd((i32 *)p, x); }
+DG_FN void dg_atomic_add_u32(volatile u32 *p, u32 x) { atomicAdd((u32 *)p, x); }
+DG_FN void dg_atomic_add_i64(volatile i64 *p, i64 x) { atomicAdd((u64 *)p, (u64)x); }
+DG_FN void dg_atomic_add_u64(volatile u64 *p, u64 x) { atomicAdd((u64 *)p, x); }
+DG_FN void dg_atomic_add_f32(volatile f32 *p, f32 x) { atomicAdd((f32 *)p, x); }
+DG_FN void dg_atomic_add_f64(volatile f64 *p, f64 x) { atomicAdd((f64 *)p, x); }
+DG_FN void dg_atomic_max_i32(volatile i32 *p, i32 x) { atomicMax((i32 *)p, x); }

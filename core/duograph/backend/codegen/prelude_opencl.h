@@ -1,0 +1,98 @@
+/* OpenCL C 1.2: types, and the few things that the languages of the C family spell differently. */
+
+#pragma OPENCL FP_CONTRACT OFF
+typedef char i8;
+typedef short i16;
+typedef int i32;
+typedef long i64;
+typedef uchar u8;
+typedef ushort u16;
+typedef uint u32;
+typedef ulong u64;
+typedef u8 b8; /* bool: 0 or 1 */
+typedef u16 f16, bf16; /* as stored; computed in f32 */
+typedef float f32;
+#if defined(cl_khr_fp64) || defined(__opencl_c_fp64)
+typedef double f64;
+#endif
+
+#define DG_FN static inline __attribute__((always_inline))
+#define DG_KERNEL __kernel
+#define DG_GLOBAL __global
+#define DG_SHARED __local
+#define DG_RESTRICT restrict
+/* along axis d of the grid: the work item, its place in its group, the group, and how many there are of each */
+#define DG_ITEM(d) ((i64)get_global_id(d))
+#define DG_ITEMS(d) ((i64)get_global_size(d))
+#define DG_PLACE(d) ((i32)get_local_id(d))
+#define DG_GROUP(d) ((i64)get_group_id(d))
+#define DG_GROUPS(d) ((i64)get_num_groups(d))
+#define DG_BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
+
+#ifdef __clang__
+/* the iterations of the next loop are independent; the next loop adds to variables, in any order */
+#define DG_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#define DG_ANY_ORDER _Pragma("clang loop vectorize(enable)")
+#define DG_ADD_TO(sum, x) { _Pragma("clang fp reassociate(on)") sum += x; }
+#else
+#define DG_INDEPENDENT
+#define DG_ANY_ORDER
+#define DG_ADD_TO(sum, x) sum += x;
+#endif
+
+DG_FN u32 dg_bits_f32(f32 x) { return as_uint(x); }
+DG_FN f32 dg_from_bits_f32(u32 x) { return as_float(x); }
+#ifdef FP_FAST_FMAF
+DG_FN f32 dg_fma_f32(f32 a, f32 b, f32 c) { return fma(a, b, c); }
+#else
+DG_FN f32 dg_fma_f32(f32 a, f32 b, f32 c) { return a * b + c; }
+#endif
+#if defined(cl_khr_fp64) || defined(__opencl_c_fp64)
+DG_FN u64 dg_bits_f64(f64 x) { return as_ulong(x); }
+DG_FN f64 dg_from_bits_f64(u64 x) { return as_double(x); }
+#ifdef FP_FAST_FMA
+DG_FN f64 dg_fma_f64(f64 a, f64 b, f64 c) { return fma(a, b, c); }
+#else
+DG_FN f64 dg_fma_f64(f64 a, f64 b, f64 c) { return a * b + c; }
+#endif
+#endif
+
+/* sixteen values side by side, for matrix products on processors */
+#define DG_SIXTEEN(T, V, FMA)                                                                                \
+    typedef V T##x16;                                                                                        \
+    DG_FN V dg_load_##T##x16(const __global T *p) { return vload16(0, p); }                                  \
+    DG_FN V dg_fma_##T##x16(V a, V b, V c) { return FMA; }
+#ifdef FP_FAST_FMAF
+DG_SIXTEEN(f32, float16, fma(a, b, c))
+#else
+DG_SIXTEEN(f32, float16, a * b + c)
+#endif
+DG_SIXTEEN(u32, uint16, a * b + c)
+DG_SIXTEEN(u64, ulong16, a * b + c)
+#if defined(cl_khr_fp64) || defined(__opencl_c_fp64)
+#ifdef FP_FAST_FMA
+DG_SIXTEEN(f64, double16, fma(a, b, c))
+#else
+DG_SIXTEEN(f64, double16, a * b + c)
+#endif
+#endif
+
+#define DG_SQRT_F32 sqrt
+#define DG_SQRT_F64 sqrt
+/* the built-in function of that name, for float32 (rounding, fmod) and for float64 */
+#define DG_LIBM_F32(name) name
+#define DG_LIBM_F64(name) name
+
+/* ---- atomic additions of float32 and 32-bit integers ---------------------------------------------------- */
+
+DG_FN void dg_atomic_add_i32(volatile __global i32 *p, i32 x) { atomic_add(p, x); }
+DG_FN void dg_atomic_add_u32(volatile __global u32 *p, u32 x) { atomic_add(p, x); }
+DG_FN void dg_atomic_max_i32(volatile __global i32 *p, i32 x) { atomic_max(p, x); }
+DG_FN void dg_atomic_add_f32(volatile __global f32 *p, f32 x) {
+    volatile __global u32 *word = (volatile __global u32 *)p;
+    u32 seen = *word, old;
+    do {
+        old = seen;
+        seen = atomic_cmpxchg(word, old, as_uint(as_float(old) + x));
+    } while (seen != old);
+}

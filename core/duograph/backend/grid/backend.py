@@ -1,0 +1,196 @@
+"""The backend of devices with a grid of work items, but for the driver: plans in, calls out."""
+
+from __future__ import annotations
+
+import re
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...dtype import DType
+from ...errors import UnsupportedOpError
+from ...op import Op
+from ...types import TensorType
+from ..protocol import Backend, Call, Handle
+from . import convolution, indexing, movement, products, reductions  # noqa: F401  (each module enters its kernels into the table)
+from .device import GridDevice, Launch, Plan
+from .elementwise import elementwise
+from .table import KERNELS
+
+if TYPE_CHECKING:
+    from ...ir.graph import Graph
+
+__all__ = ["GridBackend"]
+
+# What a text needs of the device: words that betray it, the capability, and what to say.
+_NEEDS = (("f64", "fp64", "64-bit floating point"),)
+
+
+class GridBackend(Backend):
+    """Tier 1 for all devices of one driver.
+
+    A subclass sets `name` and writes `devices` and `device`. `kernels` may be given entries of its own, which go
+    before those of this package.
+    """
+
+    conformance_unsupported: Mapping[str, str] = {
+        f"errors/{name}": "a kernel cannot raise: an index out of range reads the nearest row, and writes none"
+        for name in (
+            "gather", "gather_elements", "gather_nd", "scatter", "scatter_add", "scatter_set", "tensor_scatter_add",
+            "tensor_scatter_div", "tensor_scatter_max", "tensor_scatter_min", "tensor_scatter_mul",
+            "tensor_scatter_sub", "tensor_scatter_update",
+        )
+    }  # fmt: skip
+    # builders of this backend's own, by op name
+    kernels: Mapping[str, Callable[..., Plan | Call | None]] = {}
+
+    def __init__(self) -> None:
+        self._modules: weakref.WeakKeyDictionary[GridDevice, dict[str, Any]] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    def device(self, device_id: int) -> GridDevice:
+        """The device of that index, opened at first use."""
+        raise NotImplementedError(f"{type(self).__name__}: has no device()")
+
+    def copy_in(self, array: np.ndarray[Any, Any], device_id: int) -> Handle:
+        return self.device(device_id).copy_in(array)
+
+    def copy_out(
+        self, handle: Handle, shape: tuple[int, ...], dtype: np.dtype[Any], device_id: int
+    ) -> np.ndarray[Any, Any]:
+        return self.device(device_id).copy_out(handle, shape, dtype)
+
+    def synchronize(self, device_id: int) -> None:
+        self.device(device_id).synchronize()
+
+    def memory_stats(self, device_id: int) -> dict[str, int]:
+        return self.device(device_id).memory_stats()
+
+    def empty_cache(self, device_id: int) -> None:
+        self.device(device_id).empty_cache()
+
+    def compiler(self, device_id: int) -> str | None:
+        return self.device(device_id).compiler()
+
+    def prepare(
+        self,
+        op: Op,
+        types: tuple[TensorType, ...],
+        attributes: Mapping[str, Any],
+        device_id: int,
+    ) -> Call | None:
+        device = self.device(device_id)
+        results = op.infer_types(types, attributes)
+        if any(t is not None and t.dtype not in self.dtypes for t in (*types, *results)):
+            return None
+        plan = self.plan(device, op, types, results, attributes)
+        if plan is None or callable(plan):
+            return plan
+        return self.call(device, op.name, plan, len(types), results)
+
+    def plan(
+        self,
+        device: GridDevice,
+        op: Op,
+        types: tuple[TensorType, ...],
+        results: tuple[TensorType, ...],
+        attributes: Mapping[str, Any],
+    ) -> Plan | Call | None:
+        """What a call of the op launches; a builder of the backend's own may make the call itself."""
+        for table in (self.kernels, KERNELS):
+            builder = table.get(op.name)
+            if builder is not None:
+                found: Plan | Call | None = builder(device, types, results, **attributes)
+                if found is not None:
+                    return found
+        if op.scalar_rule is not None and not op.variadic and None not in types:
+            return elementwise(device, op, types, results[0], attributes)
+        return None
+
+    def call(
+        self,
+        device: GridDevice,
+        name: str,
+        plan: Plan,
+        n_operands: int,
+        results: tuple[Any, ...],
+        single: bool | None = None,
+    ) -> Call:
+        """The call of a plan: allocates results and scratch, launches, returns the results.
+
+        `single`: whether it returns one handle rather than a tuple; by default when there is one result.
+        """
+        steps = []
+        n_results = len(results)
+        single = n_results == 1 if single is None else single
+        for launch in plan.launches:
+            if 0 not in launch.groups:
+                steps.append((self.launcher(device, name, launch), launch.buffers))
+        allocate = device.allocate
+        sizes = [r.nbytes for r in results] + list(plan.scratch)
+        in_order = tuple(range(n_operands + 1))
+        if single and len(steps) == 1 and len(sizes) == 1 and steps[0][1] == in_order:
+            run, nbytes = steps[0][0], sizes[0]
+
+            def simple(*operands: Handle) -> Handle:
+                out = allocate(nbytes, name)
+                run(*operands, out)
+                return out
+
+            return simple
+
+        def general(*operands: Handle) -> Any:
+            made = [allocate(nbytes, name) for nbytes in sizes]
+            handles = [*operands, *made]
+            for run, places in steps:
+                run(*[handles[p] for p in places])
+            return made[0] if single else tuple(made[:n_results])
+
+        return general
+
+    def compiles(self, device_id: int) -> str | None:
+        return None
+
+    def compile(self, regions: Sequence[Graph], device_id: int) -> Sequence[Call | str]:
+        from .regions import compile_regions  # eager mode needs no printer of loops
+
+        return compile_regions(self, self.device(device_id), regions)
+
+    def launcher(self, device: GridDevice, name: str, launch: Launch) -> Callable[..., None]:
+        """The function that launches this on handles."""
+        module = self.module(device, name, launch.source)
+        return device.launcher(
+            module, launch.name, launch.groups, launch.size, len(launch.buffers), launch.scalars
+        )
+
+    def module(self, device: GridDevice, name: str, text: str) -> Any:
+        """The module of a text, built at first need."""
+        known = self._modules.setdefault(device, {})
+        found = known.get(text)
+        if found is None:
+            source = device.dialect.prelude_for(text) + text
+            self.check(device, name, source.removeprefix(device.dialect.own_prelude()))
+            found = known[text] = device.build(source)
+        return found
+
+    def check(self, device: GridDevice, name: str, source: str) -> None:
+        """Refuse what the device lacks.
+
+        Raises:
+            UnsupportedOpError: naming the op and the capability.
+        """
+        for word, capability, what in _NEEDS:
+            if capability not in device.capabilities and re.search(rf"\b{word}\b", source):
+                raise UnsupportedOpError(
+                    f"{name}: its kernel needs {what} ({capability}), which this device of the {self.name} "
+                    f"backend does not have"
+                )
+
+    def usable_dtypes(self, device: GridDevice, dtypes: tuple[DType, ...]) -> tuple[DType, ...]:
+        """Those of `dtypes` that the device can compute with."""
+        if "fp64" in device.capabilities:
+            return dtypes
+        return tuple([d for d in dtypes if d.name not in ("float64", "complex128")])

@@ -1,0 +1,397 @@
+"""Convolutions as matrix products whose one operand is never written out: its elements are found where they are read.
+
+A result of ``conv`` is weights (O, C * taps) times columns (C * taps, places); the gradients are the same product with
+other roles. On a processor the columns are packed as they are for any product, some images at a time.
+Chellapilla, Puri, Simard, "High Performance Convolutional Neural Networks for Document Processing" (2006).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ...dtype import DType
+from ...types import TensorType
+from .device import GridDevice, Launch, Plan
+from .movement import fill_launch
+from .products import Matrices, Operand, product_plan, sum_dtype
+from .reductions import sum_parts
+from .table import kernel
+from .writing import Kernel, ceil_div
+
+# Bytes of packed columns at a time, on a processor.
+PACKED = 64 << 20
+# Parts into which the sum of a weight gradient is cut, at most.
+MOST_PARTS = 64
+
+
+@dataclasses.dataclass(frozen=True)
+class _Geometry:
+    """Sizes: x is (images, groups * channels, *size), the result (images, groups * filters, *places)."""
+
+    images: int
+    groups: int
+    channels: int
+    filters: int
+    size: tuple[int, ...]
+    kernel: tuple[int, ...]
+    places: tuple[int, ...]
+    stride: tuple[int, ...]
+    dilation: tuple[int, ...]
+    low: tuple[int, ...]
+
+    @property
+    def taps(self) -> int:
+        return math.prod(self.kernel)
+
+    @property
+    def n_places(self) -> int:
+        return math.prod(self.places)
+
+    @property
+    def n_inputs(self) -> int:
+        return math.prod(self.size)
+
+
+def _geometry(x: Any, w: Any, y: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> _Geometry:
+    return _Geometry(
+        x[0], groups, w[1], w[0] // groups, tuple(x[2:]), tuple(w[2:]), tuple(y[2:]), tuple(stride),
+        tuple(dilation), tuple(low for low, _ in padding),
+    )  # fmt: skip
+
+
+def _unrolled(at: str, sizes: Sequence[str]) -> list[str]:
+    """Texts of the places along axes of these sizes."""
+    found = []
+    rest = at
+    for size in reversed(sizes[1:]):
+        found.append(f"({rest}) % {size}")
+        rest = f"({rest}) / {size}"
+    return [rest, *reversed(found)]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Window(Operand):
+    """Elements of images under the taps of a kernel, 0 in the padding.
+
+    A line is a place of the result and the depth runs over channels and taps, or, `turned`, the other way round: then
+    the depth runs over `parts` stretches of images and their places. `first` is the first image.
+    """
+
+    geometry: _Geometry
+    turned: bool
+    first: int
+    images_each: int
+
+    def numbers(self, k: Kernel, label: str) -> None:
+        g = self.geometry
+        for name, values in (
+            ("size", g.size), ("kernel", g.kernel), ("place", g.places), ("stride", g.stride),
+            ("dilation", g.dilation), ("low", g.low),
+        ):  # fmt: skip
+            k.numbers(f"{label}_{name}", values)
+        for name, value in (
+            ("inputs", g.n_inputs), ("taps", g.taps), ("places", g.n_places), ("groups", g.groups),
+            ("channels", g.channels), ("first", self.first), ("each", self.images_each), ("images", g.images),
+        ):  # fmt: skip
+            k.number(f"{label}_{name}", value)
+
+    def _axes(self, label: str, name: str) -> list[str]:
+        return [f"{label}_{name}{a}" for a in range(len(self.geometry.size))]
+
+    def _place(self, label: str, at: str) -> list[tuple[str, str]]:
+        places = _unrolled(at, self._axes(label, "place"))
+        return [
+            (f"{label}_base{a}", f"({p}) * {label}_stride{a} - {label}_low{a}")
+            for a, p in enumerate(places)
+        ]
+
+    def _tap(self, label: str, at: str) -> list[tuple[str, str]]:
+        taps = _unrolled(f"({at}) % {label}_taps", self._axes(label, "kernel"))
+        return [(f"{label}_channel", f"({at}) / {label}_taps * {label}_inputs")] + [
+            (f"{label}_tap{a}", f"({t}) * {label}_dilation{a}") for a, t in enumerate(taps)
+        ]
+
+    def of_line(self, label: str, line: str) -> list[tuple[str, str]]:
+        return self._tap(label, line) if self.turned else self._place(label, line)
+
+    def of_depth(self, label: str, depth: str) -> list[tuple[str, str]]:
+        if not self.turned:
+            return self._tap(label, depth)
+        image = f"{label}_part * {label}_each + ({depth}) / {label}_places"
+        return [
+            (f"{label}_image", image),
+            *self._place(label, f"({depth}) % {label}_places"),
+        ]
+
+    def of_matrix(self, label: str, matrix: str) -> list[tuple[str, str]]:
+        group = f"({matrix}) % {label}_groups * {label}_channels * {label}_inputs"
+        if self.turned:
+            return [(f"{label}_part", f"({matrix}) / {label}_groups"), (f"{label}_group", group)]
+        return [
+            (f"{label}_image", f"{label}_first + ({matrix}) / {label}_groups"),
+            (f"{label}_group", group),
+        ]
+
+    def value(self, k: Kernel, label: str) -> str:
+        axes = range(len(self.geometry.size))
+        at = [f"({label}_base{a} + {label}_tap{a})" for a in axes]
+        inside = [f"{at[a]} >= 0 && {at[a]} < {label}_size{a}" for a in axes]
+        inside.append(f"{label}_image < {label}_images")
+        place = at[0]
+        for a in axes[1:]:
+            place = f"({place} * {label}_size{a} + {at[a]})"
+        image = f"{label}_image * {label}_groups * {label}_channels * {label}_inputs"
+        element = f"{label}[{image} + {label}_group + {label}_channel + {place}]"
+        zero = "(u16)0" if self.dtype.itemsize == 2 else "0"
+        return k.dialect.load(self.dtype, f"({' && '.join(inside)} ? {element} : {zero})")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Spread(Operand):
+    """Gradients of results as an element of the image meets them: the depth runs over filters and taps."""
+
+    geometry: _Geometry
+    first: int
+
+    def numbers(self, k: Kernel, label: str) -> None:
+        g = self.geometry
+        for name, values in (
+            ("size", g.size), ("kernel", g.kernel), ("place", g.places), ("stride", g.stride),
+            ("dilation", g.dilation), ("low", g.low),
+        ):  # fmt: skip
+            k.numbers(f"{label}_{name}", values)
+        for name, value in (
+            ("places", g.n_places), ("taps", g.taps), ("filters", g.filters), ("first", self.first),
+            ("groups", g.groups),
+        ):  # fmt: skip
+            k.number(f"{label}_{name}", value)
+
+    def of_line(self, label: str, line: str) -> list[tuple[str, str]]:
+        axes = range(len(self.geometry.size))
+        places = _unrolled(line, [f"{label}_size{a}" for a in axes])
+        return [(f"{label}_base{a}", f"({p}) + {label}_low{a}") for a, p in enumerate(places)]
+
+    def of_depth(self, label: str, depth: str) -> list[tuple[str, str]]:
+        axes = range(len(self.geometry.size))
+        taps = _unrolled(f"({depth}) % {label}_taps", [f"{label}_kernel{a}" for a in axes])
+        return [(f"{label}_filter", f"({depth}) / {label}_taps * {label}_places")] + [
+            (f"{label}_tap{a}", f"({t}) * {label}_dilation{a}") for a, t in enumerate(taps)
+        ]
+
+    def of_matrix(self, label: str, matrix: str) -> list[tuple[str, str]]:
+        # matrices are counted over images and groups, as filters are
+        start = f"({label}_first * {label}_groups + ({matrix})) * {label}_filters * {label}_places"
+        return [(f"{label}_start", start)]
+
+    def value(self, k: Kernel, label: str) -> str:
+        axes = range(len(self.geometry.size))
+        inside, at = [], []
+        for a in axes:
+            far = f"({label}_base{a} - {label}_tap{a})"
+            if all(s == 1 for s in self.geometry.stride):
+                inside.append(f"{far} >= 0 && {far} < {label}_place{a}")
+                at.append(far)
+            else:
+                whole = f"{far} / {label}_stride{a}"
+                inside.append(
+                    f"{far} >= 0 && {whole} * {label}_stride{a} == {far} && {whole} < {label}_place{a}"
+                )
+                at.append(f"({whole})")
+        place = at[0]
+        for a in axes[1:]:
+            place = f"({place} * {label}_place{a} + {at[a]})"
+        element = f"{label}[{label}_start + {label}_filter + {place}]"
+        zero = "(u16)0" if self.dtype.itemsize == 2 else "0"
+        return k.dialect.load(self.dtype, f"({' && '.join(inside)} ? {element} : {zero})")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Turned(Operand):
+    """Weights with a channel for each line, and filters and taps along the depth."""
+
+    channels: int
+    filters: int
+    taps: int
+
+    def numbers(self, k: Kernel, label: str) -> None:
+        for name in ("channels", "filters", "taps"):
+            k.number(f"{label}_{name}", getattr(self, name))
+
+    def of_line(self, label: str, line: str) -> list[tuple[str, str]]:
+        return [(f"{label}_line", f"({line}) * {label}_taps")]
+
+    def of_depth(self, label: str, depth: str) -> list[tuple[str, str]]:
+        filter_ = f"({depth}) / {label}_taps * {label}_channels * {label}_taps"
+        return [(f"{label}_along", f"{filter_} + ({depth}) % {label}_taps")]
+
+    def of_matrix(self, label: str, matrix: str) -> list[tuple[str, str]]:
+        size = f"{label}_filters * {label}_channels * {label}_taps"
+        return [(f"{label}_from", f"({matrix}) * {size}")]
+
+    def value(self, k: Kernel, label: str) -> str:
+        return k.dialect.load(self.dtype, f"{label}[{label}_from + {label}_line + {label}_along]")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Results(Operand):
+    """Gradients of results with a filter for each line, and stretches of images and their places along the depth."""
+
+    geometry: _Geometry
+    images_each: int
+
+    def numbers(self, k: Kernel, label: str) -> None:
+        g = self.geometry
+        for name, value in (
+            ("places", g.n_places), ("groups", g.groups), ("filters", g.filters), ("images", g.images),
+            ("each", self.images_each),
+        ):  # fmt: skip
+            k.number(f"{label}_{name}", value)
+
+    def of_line(self, label: str, line: str) -> list[tuple[str, str]]:
+        return [(f"{label}_line", f"({line}) * {label}_places")]
+
+    def of_depth(self, label: str, depth: str) -> list[tuple[str, str]]:
+        return [
+            (f"{label}_image", f"{label}_part * {label}_each + ({depth}) / {label}_places"),
+            (f"{label}_place", f"({depth}) % {label}_places"),
+        ]
+
+    def of_matrix(self, label: str, matrix: str) -> list[tuple[str, str]]:
+        return [
+            (f"{label}_part", f"({matrix}) / {label}_groups"),
+            (f"{label}_group", f"({matrix}) % {label}_groups * {label}_filters * {label}_places"),
+        ]
+
+    def value(self, k: Kernel, label: str) -> str:
+        image = f"{label}_image * {label}_groups * {label}_filters * {label}_places"
+        element = f"{label}[{image} + {label}_group + {label}_line + {label}_place]"
+        zero = "(u16)0" if self.dtype.itemsize == 2 else "0"
+        return k.dialect.load(self.dtype, f"({label}_image < {label}_images ? {element} : {zero})")
+
+
+def _suits(*types: TensorType) -> bool:
+    return not types[0].dtype.is_complex and 1 <= len(types[0].shape) - 2 <= 3
+
+
+def _images_at_once(device: GridDevice, g: _Geometry, dtype: DType, each: int) -> int:
+    """Images whose packed operand, of `each` elements an image, fits into scratch."""
+    if not device.serial:
+        return max(1, g.images)
+    return max(1, min(g.images, PACKED // max(1, each * sum_dtype(dtype).itemsize)))
+
+
+def _joined(parts: Sequence[Plan]) -> Plan:
+    """Plans one after the other which share their scratch."""
+    scratch = [max(sizes) for sizes in zip(*(p.scratch for p in parts))]
+    launches: list[Launch] = []
+    for p in parts:
+        launches += p.launches
+    return Plan(tuple(launches), tuple(scratch))
+
+
+@kernel("conv")
+def conv(
+    device: GridDevice, types: Any, results: Any, *, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Plan | None:
+    """Weights times the columns of each image."""
+    x, w = types
+    (out,) = results
+    if not _suits(x):
+        return None
+    g = _geometry(x.shape, w.shape, out.shape, stride, padding, dilation, groups)
+    rows, columns, depth = g.filters, g.n_places, g.channels * g.taps
+    if not out.size:
+        return Plan(())
+    chunk = _images_at_once(device, g, x.dtype, groups * columns * depth)
+    parts = []
+    for first in range(0, g.images, chunk):
+        images = min(chunk, g.images - first)
+        weights = Matrices(1, w.dtype, w.size, (0, 1), groups, rows, depth, depth, 1)
+        window = _Window(0, x.dtype, x.size, (groups, 1), images * groups, g, False, first, 0)
+        offset = first * groups * rows * columns
+        parts.append(
+            product_plan(
+                device, (rows, columns, depth), (images, groups), weights, window, out.dtype, 2, offset=offset
+            )
+        )
+    return _joined(parts)
+
+
+@kernel("conv_input_grad")
+def conv_input_grad(
+    device: GridDevice,
+    types: Any,
+    results: Any,
+    *,
+    input_shape: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+) -> Plan | None:
+    """Weights, turned, times the gradients that each element of an image meets."""
+    y, w = types
+    (out,) = results
+    if not _suits(y):
+        return None
+    g = _geometry(out.shape, w.shape, y.shape, stride, padding, dilation, groups)
+    rows, columns, depth = g.channels, g.n_inputs, g.filters * g.taps
+    if not out.size:
+        return Plan(())
+    chunk = _images_at_once(device, g, y.dtype, groups * columns * depth)
+    parts = []
+    for first in range(0, g.images, chunk):
+        images = min(chunk, g.images - first)
+        weights = _Turned(1, w.dtype, w.size, (0, 1), groups, g.channels, g.filters, g.taps)
+        spread = _Spread(0, y.dtype, y.size, (groups, 1), images * groups, g, first)
+        offset = first * groups * rows * columns
+        parts.append(
+            product_plan(
+                device, (rows, columns, depth), (images, groups), weights, spread, out.dtype, 2, offset=offset
+            )
+        )
+    return _joined(parts)
+
+
+@kernel("conv_weight_grad")
+def conv_weight_grad(
+    device: GridDevice,
+    types: Any,
+    results: Any,
+    *,
+    weight_shape: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+) -> Plan | None:
+    """Gradients of results times what the taps met, in parts of some images that are added up."""
+    x, y = types
+    (out,) = results
+    if not _suits(x):
+        return None
+    g = _geometry(x.shape, out.shape, y.shape, stride, padding, dilation, groups)
+    rows, columns = g.filters, g.channels * g.taps
+    if not out.size:
+        return Plan(())
+    if not x.size or not y.size:
+        return Plan((fill_launch(device, out, 0, 2),))
+    each = _images_at_once(device, g, x.dtype, groups * columns * g.n_places)
+    wanted = max(ceil_div(g.images, each), min(MOST_PARTS, g.images, 4 * device.units))
+    each = max(1, ceil_div(g.images, wanted))
+    count = max(1, ceil_div(g.images, each))
+    depth = each * g.n_places
+    acc = sum_dtype(x.dtype)
+    partial = count * groups * rows * columns
+    place, dtype = (2, out.dtype) if count == 1 else (3, acc)
+    results_ = _Results(1, y.dtype, y.size, (groups, 1), count * groups, g, each)
+    window = _Window(0, x.dtype, x.size, (groups, 1), count * groups, g, True, 0, each)
+    sizes = (rows, columns, depth)
+    if count == 1:
+        return product_plan(device, sizes, (count, groups), results_, window, dtype, place)
+    made = product_plan(device, sizes, (count, groups), results_, window, dtype, place)
+    added = sum_parts(device, count, groups * rows * columns, (3, acc), (2, out.dtype))
+    return Plan((*made.launches, added), (partial * acc.itemsize, *made.scratch))

@@ -1,0 +1,107 @@
+"""Elementwise ops, printed from their `scalar` slots: one work item for an element, or for a stretch of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...op import Op
+from ...types import TensorType
+from ..codegen.dialect import SUFFIX
+from ..codegen.expression import compute_dtype
+from ..codegen.kernels import kernel_name, scalar_kernel
+from ..codegen.printer import print_function
+from .device import GridDevice, Plan
+from .strides import broadcast_steps, merged
+from .writing import Kernel, ceil_div, stretch
+
+__all__ = ["elementwise"]
+
+
+def elementwise(
+    device: GridDevice,
+    op: Op,
+    types: Sequence[TensorType],
+    result: TensorType,
+    attributes: Mapping[str, Any],
+) -> Plan | None:
+    """The plan of an op with a `scalar` slot, or None when it has none for these dtypes."""
+    dtypes = [t.dtype for t in types]
+    if kernel_name(op, dtypes, attributes) is None:
+        return None
+    found = scalar_kernel(op, dtypes, attributes)
+    if found is None:
+        return None
+    sizes, steps = merged(result.shape, [broadcast_steps(t.shape, result.shape) for t in types])
+    kernel = Kernel(device, found.name, max(t.size for t in (*types, result)))
+    real = compute_dtype(dtypes[-1])
+    # an op's own names may be those of the kernel (`out`, `end`)
+    labels = [f"x{place}" for place in range(len(types))]
+    given = [f"p{at}" for at in range(len(found.parameters))]
+    parameters = [*found.operands, *((p, real) for p in found.parameters)]
+    kernel.functions.append(
+        print_function(device.dialect, f"{found.name}_at", parameters, found.expression)
+    )
+    for place, label in enumerate(labels):
+        kernel.read(label, dtypes[place], place)
+    # no operand of an op has this name; `out` is one of gradients
+    kernel.write("made", result.dtype, len(types))
+    for name, p in zip(given, found.parameters):
+        kernel.number(name, attributes[p], real)
+    kernel.number("n", result.size)
+    # what does not move along the inner axis has no place there; what moves one by one needs no step
+    walks = [_Walk(kernel, label, sizes, own) for label, own in zip(labels, steps)]
+    names = [""] + kernel.numbers("size", sizes)[1:] if len(sizes) > 1 else [""]
+    here = [device.dialect.load(d, f"{w.text}") for d, w in zip(dtypes, walks)]
+    value = f"{found.name}_at({', '.join([*here, *given])})"
+    store = device.dialect.store(result.dtype, value)
+    if not device.serial:
+        kernel.line("const ix i = (ix)DG_ITEM(0);", "if (i >= n) return;")
+        at = kernel.split("i", names, "at")
+        for w in walks:
+            w.start(at[:-1])
+        kernel.line(f"const ix j = {at[-1]};", f"made[i] = {store};")
+        return Plan((kernel.launch_items(result.size),))
+    grain = stretch(device, result.size)
+    kernel.stretch("n", grain)
+    if len(sizes) == 1:
+        for w in walks:
+            w.start([])
+        kernel.line("DG_INDEPENDENT", f"for (ix j = begin; j < end; j++) made[j] = {store};")
+    else:
+        kernel.open("for (ix i = begin; i < end;)")
+        at = kernel.split("i", names, "at")
+        for w in walks:
+            w.start(at[:-1])
+        kernel.line(
+            f"const ix first = {at[-1]}, left = {names[-1]} - first;",
+            "const ix last = first + (left < end - i ? left : end - i);",
+            f"{device.dialect.memory} {SUFFIX[result.dtype]} *row = made + (i - first);",
+            "DG_INDEPENDENT",
+            f"for (ix j = first; j < last; j++) row[j] = {store};",
+            "i += last - first;",
+        )
+        kernel.close()
+    return Plan((kernel.launch(ceil_div(result.size, grain)),))
+
+
+class _Walk:
+    """How an operand is read at place j of the inner axis."""
+
+    def __init__(self, kernel: Kernel, label: str, sizes: Sequence[int], steps: Sequence[int]):
+        self.kernel = kernel
+        self.label = label
+        self.outer = [kernel.number(f"{label}_step{k}", s) if s else "" for k, s in enumerate(steps[:-1])]
+        inner = steps[-1]
+        base = f"{label}_from" if any(self.outer) else "0"
+        if inner == 0:
+            self.text = f"{label}[{base}]"
+        else:
+            step = "j" if inner == 1 else f"j * {kernel.number(f'{label}_step', inner)}"
+            self.text = f"{label}[{step}]" if base == "0" else f"{label}[{base} + {step}]"
+
+    def start(self, at: Sequence[str]) -> None:
+        """A line with the place where the inner axis begins."""
+        terms = [f"{a} * {s}" for a, s in zip(at, self.outer) if s]
+        if terms:
+            self.kernel.line(f"const ix {self.label}_from = {' + '.join(terms)};")

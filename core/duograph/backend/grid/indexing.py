@@ -1,0 +1,193 @@
+"""Gather and scatter along an axis. An index out of range reads the nearest element and writes nowhere: a kernel
+cannot raise.
+
+Scatter is the same in every run: on a processor an item owns some columns and takes the indices in order; on a grid
+`scatter_set` finds the last index for each row first, and `scatter_add` has an item for each column. Only where there
+are too few columns to fill the device are 32-bit sums taken by atomic additions, in any order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...dtype import DType, bool_, float32, int32, uint32
+from ...types import TensorType
+from ..codegen.dialect import SUFFIX
+from .device import GridDevice, Launch, Plan
+from .movement import WORDS, copy_launch, fill_launch
+from .strides import dense, split_at
+from .table import kernel
+from .writing import Kernel, ceil_div, stretch
+
+__all__ = ["wrapped"]
+
+# Columns from which on an item for each column is enough to fill a grid.
+MANY_COLUMNS = 4096
+
+
+def wrapped(k: Kernel, dtype: DType, text: str, n: str, name: str = "row") -> None:
+    """Lines with the index `text` counted from the front, -1 where it is out of range."""
+    k.line(f"const i64 {name}_given = (i64){text};")
+    if dtype.kind == "i":
+        k.line(f"const i64 {name}_wrapped = {name}_given < 0 ? {name}_given + {n} : {name}_given;")
+    else:
+        k.line(f"const i64 {name}_wrapped = {name}_given;")
+    k.line(
+        f"const ix {name} = {name}_wrapped < 0 || {name}_wrapped >= {n} ? -1 : (ix){name}_wrapped;"
+    )
+
+
+def _words(dtype: DType, inner: int) -> tuple[DType, int]:
+    word, words = WORDS[dtype.itemsize]
+    return word, inner * words
+
+
+@kernel("gather")
+def gather(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan:
+    """out[outer, i, inner] = x[outer, indices[i], inner]."""
+    x, indices = types
+    outer, n, inner = split_at(x.shape, axis)
+    word, inner = _words(x.dtype, inner)
+    total = outer * indices.size * inner
+    k = Kernel(device, "gather", max(total, outer * n * inner))
+    k.read("x", word, 0)
+    k.read("indices", indices.dtype, 1)
+    k.write("out", word, 2)
+    for name, value in (("total", total), ("n", n), ("inner", inner), ("count", indices.size)):
+        k.number(name, value)
+    if not device.serial:
+        k.line("const ix e = (ix)DG_ITEM(0);", "if (e >= total) return;")
+        k.line("const ix line = e / inner, j = e - line * inner, i = line % count;")
+        wrapped(k, indices.dtype, "indices[i]", "n")
+        k.line("out[e] = x[(line / count * n + (row < 0 ? 0 : row)) * inner + j];")
+        return Plan((k.launch_items(total),))
+    grain = stretch(device, total)
+    k.stretch("total", grain)
+    k.open("for (ix e = begin; e < end;)")
+    k.line("const ix line = e / inner, first = e - line * inner, i = line % count;")
+    wrapped(k, indices.dtype, "indices[i]", "n")
+    k.line(
+        "const ix width = inner - first < end - e ? inner - first : end - e;",
+        "const ix from = (line / count * n + (row < 0 ? 0 : row)) * inner + first;",
+        "DG_INDEPENDENT",
+        "for (ix j = 0; j < width; j++) out[e + j] = x[from + j];",
+        "e += width;",
+    )
+    k.close()
+    return Plan((k.launch(ceil_div(total, grain)),))
+
+
+def _copied(device: GridDevice, x: TensorType) -> Launch:
+    steps = dense(x.shape)
+    return copy_launch(device, x.dtype, x.shape, (0, steps, 0, x.size), (3, steps, 0, x.size))
+
+
+def _scatter(
+    device: GridDevice, name: str, types: Any, axis: int, dtype: DType, words: int
+) -> Kernel:
+    """A kernel with the arguments of all scatters; `out` is place 3."""
+    x, indices, updates = types
+    outer, n, inner = split_at(x.shape, axis)
+    k = Kernel(device, name, max(x.size, updates.size) * words)
+    k.read("indices", indices.dtype, 1)
+    k.read("updates", dtype, 2)
+    k.write("out", dtype, 3)
+    for label, value in (
+        ("outer", outer), ("n", n), ("inner", inner * words), ("count", indices.size),
+    ):  # fmt: skip
+        k.number(label, value)
+    return k
+
+
+def _columns(device: GridDevice, types: Any, axis: int, dtype: DType, words: int, text: str) -> Launch:
+    """Every item owns columns and takes the indices in order; `text` changes out[to] by updates[from]."""
+    x, indices, _ = types
+    outer, _, inner = split_at(x.shape, axis)
+    inner *= words
+    k = _scatter(device, "scatter", types, axis, dtype, words)
+    if not device.serial:
+        k.line("const ix e = (ix)DG_ITEM(0);", "if (e >= outer * inner) return;")
+        k.line("const ix o = e / inner, c = e - o * inner;")
+        k.open("for (ix i = 0; i < count; i++)")
+        wrapped(k, indices.dtype, "indices[i]", "n")
+        k.line("const ix from = (o * count + i) * inner + c, to = (o * n + row) * inner + c;")
+        k.line(f"if (row >= 0) {text}")
+        k.close()
+        return k.launch_items(outer * inner)
+    width = max(16, ceil_div(inner, max(1, 4 * device.units // max(outer, 1))))
+    blocks = ceil_div(inner, width)
+    k.number("width", width)
+    k.number("blocks", blocks)
+    k.line(
+        "const ix o = (ix)DG_ITEM(0) / blocks, first = (ix)DG_ITEM(0) % blocks * width;",
+        "const ix last = first + width < inner ? first + width : inner;",
+    )
+    k.open("for (ix i = 0; i < count; i++)")
+    wrapped(k, indices.dtype, "indices[i]", "n")
+    k.line("if (row < 0) continue;", "DG_INDEPENDENT")
+    k.open("for (ix c = first; c < last; c++)")
+    k.line("const ix from = (o * count + i) * inner + c, to = (o * n + row) * inner + c;", text)
+    k.close()
+    k.close()
+    return k.launch(outer * blocks)
+
+
+@kernel("scatter_set")
+def scatter_set(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan:
+    """A copy of x with rows replaced; of equal indices the last one wins."""
+    x, indices, updates = types
+    word, words = WORDS[x.dtype.itemsize]
+    copied = _copied(device, x)
+    if device.serial:
+        text = "out[to] = updates[from];"
+        return Plan((copied, _columns(device, types, axis, word, words, text)))
+    n = x.shape[axis]
+    owners = TensorType.of((n,), int32)
+    mark = Kernel(device, "last_of_equal", max(n, indices.size))
+    mark.read("indices", indices.dtype, 1)
+    mark.write("owner", int32, 4)
+    mark.number("n", n)
+    mark.number("count", indices.size)
+    mark.line("const ix i = (ix)DG_ITEM(0);", "if (i >= count) return;")
+    wrapped(mark, indices.dtype, "indices[i]", "n")
+    mark.line("if (row >= 0) dg_atomic_max_i32(owner + row, (i32)i);")
+    k = _scatter(device, "scatter_set", types, axis, word, words)
+    total = updates.size * words
+    k.parameters.insert(2, f"{device.dialect.memory} const i32 *owner")
+    k.buffers.insert(2, 4)
+    k.number("total", total)
+    k.line("const ix e = (ix)DG_ITEM(0);", "if (e >= total) return;")
+    k.line("const ix line = e / inner, c = e - line * inner, i = line % count, o = line / count;")
+    wrapped(k, indices.dtype, "indices[i]", "n")
+    k.line("if (row >= 0 && owner[row] == i) out[(o * n + row) * inner + c] = updates[e];")
+    fresh = fill_launch(device, owners, -1, 4)
+    launches = (copied, fresh, mark.launch_items(indices.size), k.launch_items(total))
+    return Plan(launches, (owners.nbytes,))
+
+
+@kernel("scatter_add")
+def scatter_add(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
+    """A copy of x with rows added to."""
+    x, indices, updates = types
+    if x.dtype.is_complex:
+        return None
+    outer, _, inner = split_at(x.shape, axis)
+    copied = _copied(device, x)
+    name = SUFFIX[x.dtype]
+    if not device.serial and outer * inner < MANY_COLUMNS and x.dtype in (float32, int32, uint32):
+        k = _scatter(device, "scatter_add", types, axis, x.dtype, 1)
+        k.number("total", updates.size)
+        k.line("const ix e = (ix)DG_ITEM(0);", "if (e >= total) return;")
+        k.line("const ix line = e / inner, c = e - line * inner, i = line % count, o = line / count;")
+        wrapped(k, indices.dtype, "indices[i]", "n")
+        k.line(f"if (row >= 0) dg_atomic_add_{name}(out + (o * n + row) * inner + c, updates[e]);")
+        return Plan((copied, k.launch_items(updates.size)))
+    load, store = device.dialect.load, device.dialect.store
+    if x.dtype is bool_:
+        value = "out[to] | updates[from]"
+    elif x.dtype.is_integer:
+        wide = "u64" if x.dtype.itemsize == 8 else "u32"
+        value = f"({name})(({wide})out[to] + ({wide})updates[from])"
+    else:
+        value = store(x.dtype, f"{load(x.dtype, 'out[to]')} + {load(x.dtype, 'updates[from]')}")
+    return Plan((copied, _columns(device, types, axis, x.dtype, 1, f"out[to] = {value};")))

@@ -1,0 +1,126 @@
+"""A pool of device buffers: freed ones are kept for the next request of their size class, up to a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..._locks import new_lock
+from ...errors import DeviceMemoryError
+
+__all__ = ["Block", "Pool"]
+
+
+class Block:
+    """A handle: device memory that goes back to its pool when the last reference goes.
+
+    Attributes:
+        memory: what the driver gave.
+        size: its bytes.
+    """
+
+    __slots__ = ("memory", "size", "_pool")
+
+    def __init__(self, memory: Any, size: int, pool: Pool) -> None:
+        self.memory = memory
+        self.size = size
+        self._pool = pool
+
+    def __del__(self) -> None:
+        self._pool.give_back(self.memory, self.size)
+
+
+class Pool:
+    """Buffers of one device.
+
+    Args:
+        take: makes a buffer of so many bytes, or raises DeviceMemoryError.
+        free: gives one back to the driver.
+        limit: bytes that may be in use and cached together.
+        name: of the device, for messages.
+
+    Work on a device runs in order, so a buffer may be taken again while what used it has not run yet.
+    """
+
+    def __init__(
+        self, take: Callable[[int], Any], free: Callable[[Any], None], limit: int, name: str
+    ) -> None:
+        self.take = take
+        self.free = free
+        self.limit = limit
+        self.name = name
+        self.in_use = self.cached = self.peak = self.allocations = self.hits = 0
+        self._free: dict[int, list[Any]] = {}
+        self._lock = new_lock()
+
+    def allocate(self, nbytes: int, what: str) -> Block:
+        """A block of at least so many bytes; `what` names the op in the error.
+
+        Raises:
+            DeviceMemoryError: also after the pool gave back everything cached.
+        """
+        size = _class_of(nbytes)
+        with self._lock:
+            found = self._free.get(size)
+            if found:
+                memory = found.pop()
+                self.cached -= size
+                self.hits += 1
+            else:
+                memory = self._fresh(size, nbytes, what)
+            self.in_use += size
+            if self.in_use > self.peak:
+                self.peak = self.in_use
+        return Block(memory, size, self)
+
+    def _fresh(self, size: int, nbytes: int, what: str) -> Any:
+        self.allocations += 1
+        if self.in_use + self.cached + size > self.limit:
+            self.empty()
+        if self.in_use + size <= self.limit:
+            try:
+                return self.take(size)
+            except DeviceMemoryError:
+                self.empty()
+            try:
+                return self.take(size)
+            except DeviceMemoryError as error:
+                raise self._error(nbytes, what, str(error)) from None
+        raise self._error(nbytes, what, "the limit is reached")
+
+    def _error(self, nbytes: int, what: str, why: str) -> DeviceMemoryError:
+        return DeviceMemoryError(
+            f"{what}: no memory for {nbytes} bytes on {self.name} ({why}); in use {self.in_use}, "
+            f"cached {self.cached}, limit {self.limit} bytes. Free tensors, or work on smaller ones"
+        )
+
+    def give_back(self, memory: Any, size: int) -> None:
+        """Keep a buffer for later; `Block` calls it."""
+        with self._lock:
+            self.in_use -= size
+            self.cached += size
+            self._free.setdefault(size, []).append(memory)
+
+    def empty(self) -> None:
+        """Give all cached buffers back to the driver."""
+        with self._lock:
+            for buffers in self._free.values():
+                for memory in buffers:
+                    self.free(memory)
+            self._free.clear()
+            self.cached = 0
+
+    def stats(self) -> dict[str, int]:
+        """Bytes and counts."""
+        return {
+            "in_use": self.in_use, "cached": self.cached, "peak": self.peak, "limit": self.limit,
+            "allocations": self.allocations, "hits": self.hits,
+        }  # fmt: skip
+
+
+def _class_of(nbytes: int) -> int:
+    """The size class: an eighth of a power of two apart, at least 64 bytes."""
+    if nbytes <= 64:
+        return 64
+    step = max(64, 1 << (nbytes.bit_length() - 4))
+    return -(-nbytes // step) * step

@@ -1,0 +1,201 @@
+"""Kernels that move elements without looking at them, by their width alone; constants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...dtype import DType, uint8, uint16, uint32, uint64
+from ...types import TensorType
+from .device import GridDevice, Launch, Plan
+from .strides import dense, merged, split_at
+from .table import kernel
+from .writing import Kernel, ceil_div, element, stretch
+
+__all__ = ["WORDS", "copy_launch", "each_launch", "fill_launch"]
+
+# How elements of so many bytes are moved, and how many words one takes.
+WORDS: dict[int, tuple[DType, int]] = {
+    1: (uint8, 1), 2: (uint16, 1), 4: (uint32, 1), 8: (uint64, 1), 16: (uint64, 2),
+}  # fmt: skip
+
+
+def copy_launch(
+    device: GridDevice,
+    dtype: DType,
+    shape: Sequence[int],
+    source: tuple[int, Sequence[int], int, int],
+    target: tuple[int, Sequence[int], int, int],
+) -> Launch:
+    """target[offset + sum(i * steps)] = source[offset + sum(i * steps)] for all i of the shape.
+
+    Args:
+        device: where.
+        dtype: of the elements.
+        shape: of the walk.
+        source: place of the buffer, steps along the axes, offset, number of its elements.
+        target: the same.
+    """
+    word, words = WORDS[dtype.itemsize]
+    shape = [*shape, words]
+    read_from, write_to = (
+        (place, [*(s * words for s in steps), 1], offset * words, size * words)
+        for place, steps, offset, size in (source, target)
+    )
+    sizes, (in_steps, out_steps) = merged(shape, [read_from[1], write_to[1]])
+    n = 1
+    for size in sizes:
+        n *= size
+    k = Kernel(device, "strided_copy", max(n, read_from[3], write_to[3]))
+    k.read("x", word, read_from[0])
+    k.write("out", word, write_to[0])
+    for name, value in (("n", n), ("x_offset", read_from[2]), ("out_offset", write_to[2])):
+        k.number(name, value)
+    names = ["", *k.numbers("size", sizes)[1:]]
+    places = []
+    for label, steps in (("x", in_steps), ("out", out_steps)):
+        outer = [k.number(f"{label}_step{a}", s) for a, s in enumerate(steps[:-1])]
+        inner = "j" if steps[-1] == 1 else f"j * {k.number(f'{label}_step', steps[-1])}"
+        places.append((label, outer, inner))
+    grain = stretch(device, n)
+    if device.serial:
+        k.stretch("n", grain)
+        k.open("for (ix i = begin; i < end;)")
+    else:
+        k.line("const ix i = (ix)DG_ITEM(0);", "if (i >= n) return;")
+    at = k.split("i", names, "at")
+    for label, outer, _ in places:
+        terms = [f"{label}_offset", *(f"{a} * {s}" for a, s in zip(at, outer))]
+        k.line(f"const ix {label}_from = {' + '.join(terms)};")
+    moved = f"out[out_from + {places[1][2]}] = x[x_from + {places[0][2]}];"
+    if not device.serial:
+        k.line(f"const ix j = {at[-1]};", moved)
+        return k.launch_items(n)
+    left = f"size{len(sizes) - 1} - first" if len(sizes) > 1 else "n - first"
+    k.line(
+        f"const ix first = {at[-1]}, left = {left};",
+        "const ix last = first + (left < end - i ? left : end - i);",
+        "DG_INDEPENDENT",
+        f"for (ix j = first; j < last; j++) {moved}",
+        "i += last - first;",
+    )
+    k.close()
+    return k.launch(ceil_div(n, grain))
+
+
+def _view(
+    device: GridDevice, types: Any, result: TensorType, steps: Sequence[int], offset: int
+) -> Plan:
+    """The result as a strided view of the only operand."""
+    shape, dtype = result.shape, result.dtype
+    source = (0, steps, offset, types[0].size)
+    return Plan((copy_launch(device, dtype, shape, source, (1, dense(shape), 0, result.size)),))
+
+
+@kernel("strided_copy")
+def strided_copy(
+    device: GridDevice, types: Any, results: Any, *, shape: Any, strides: Any, offset: int
+) -> Plan:
+    """Any view of a dense buffer, made dense."""
+    return _view(device, types, results[0], strides, offset)
+
+
+@kernel("transpose")
+def transpose(device: GridDevice, types: Any, results: Any, *, perm: Any) -> Plan:
+    """Axes permuted."""
+    steps = dense(types[0].shape)
+    return _view(device, types, results[0], [steps[p] for p in perm], 0)
+
+
+@kernel("concat")
+def concat(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan:
+    """One copy for each operand, into its part of the result."""
+    (out,) = results
+    steps = dense(out.shape)
+    launches, at = [], 0
+    for place, t in enumerate(types):
+        target = (len(types), steps, at * steps[axis], out.size)
+        source = (place, dense(t.shape), 0, t.size)
+        launches.append(copy_launch(device, out.dtype, t.shape, source, target))
+        at += t.shape[axis]
+    return Plan(tuple(launches))
+
+
+@kernel("slice_update")
+def slice_update(
+    device: GridDevice, types: Any, results: Any, *, begin: Any, end: Any, strides: Any
+) -> Plan:
+    """The whole operand, then the slice over it."""
+    x, v = types
+    steps = dense(x.shape)
+    whole = copy_launch(device, x.dtype, x.shape, (0, steps, 0, x.size), (2, steps, 0, x.size))
+    offset = sum(b * s for b, s in zip(begin, steps))
+    target = (2, [s * by for s, by in zip(steps, strides)], offset, x.size)
+    part = copy_launch(device, x.dtype, v.shape, (1, dense(v.shape), 0, v.size), target)
+    return Plan((whole, part))
+
+
+@kernel("pad_constant")
+def pad_constant(
+    device: GridDevice, types: Any, results: Any, *, low: Any, high: Any, value: Any
+) -> Plan:
+    """The value everywhere, then the operand over it."""
+    (x,), (out,) = types, results
+    steps = dense(out.shape)
+    offset = sum(at * s for at, s in zip(low, steps))
+    inner = (1, steps, offset, out.size)
+    copy = copy_launch(device, x.dtype, x.shape, (0, dense(x.shape), 0, x.size), inner)
+    return Plan((fill_launch(device, out, value, 1), copy))
+
+
+def fill_launch(device: GridDevice, out: TensorType, value: Any, place: int) -> Launch:
+    """The launch that sets all elements to a value."""
+    word, words = WORDS[out.dtype.itemsize]
+    bits = np.array(value).astype(out.dtype.np).reshape(1).view(word.np)
+    n = out.size * words
+    k = Kernel(device, "fill", n)
+    k.write("out", word, place)
+    k.number("n", n)
+    for part in range(words):
+        k.number(f"value{part}", int(bits[part]), word)
+    chosen = "value0" if words == 1 else "i & 1 ? value1 : value0"
+    return each_launch(device, k, n, f"out[i] = {chosen};")
+
+
+def each_launch(device: GridDevice, k: Kernel, n: int, text: str) -> Launch:
+    """The launch of a statement for each i below n."""
+    grain = stretch(device, n)
+    if device.serial:
+        k.stretch("n", grain)
+        k.line("DG_INDEPENDENT", f"for (ix i = begin; i < end; i++) {text}")
+        return k.launch(ceil_div(n, grain))
+    k.line("const ix i = (ix)DG_ITEM(0);", "if (i >= n) return;", text)
+    return k.launch_items(n)
+
+
+@kernel("fill")
+def fill(device: GridDevice, types: Any, results: Any, *, shape: Any, value: Any, dtype: Any) -> Plan:
+    """All elements the same."""
+    return Plan((fill_launch(device, results[0], value, 0),))
+
+
+@kernel("iota")
+def iota(
+    device: GridDevice, types: Any, results: Any, *, shape: Any, axis: int, dtype: DType
+) -> Plan | None:
+    """Counts along one axis."""
+    if dtype.is_complex:
+        return None
+    (out,) = results
+    _, n, inner = split_at(shape, axis)
+    k = Kernel(device, "iota", out.size)
+    k.write("out", dtype, 0)
+    for name, size in (("n", out.size), ("size", n), ("inner", inner)):
+        k.number(name, size)
+    count = "(i / inner) % size"
+    if dtype.name == "bool":
+        count = f"{count} != 0"
+    value = device.dialect.store(dtype, f"({element(dtype)})({count})")
+    return Plan((each_launch(device, k, out.size, f"out[i] = {value};"),))

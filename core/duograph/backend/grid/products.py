@@ -1,0 +1,488 @@
+"""Matrix products.
+
+On a grid, a group computes a tile of 64 by 64 through group memory, each item 4 by 4 of it. On a processor both
+operands are first packed into panels, in the dtype of the sum and padded to whole tiles, so that the innermost loop is
+one run over two streams: 8 values of x times 32 of y, kept in registers. Goto and van de Geijn, "Anatomy of
+High-Performance Matrix Multiplication" (2008).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+from ...dtype import DType, bfloat16, float16, float32, uint32, uint64
+from ...types import TensorType
+from ..codegen.dialect import SUFFIX
+from .device import GridDevice, Launch, Plan
+from .strides import broadcast_steps, merged
+from .table import kernel
+from .writing import Kernel, ceil_div
+
+__all__ = ["Matrices", "Operand", "product_plan", "sum_dtype"]
+
+# Columns of a packed panel of y; rows of a tile of results; elements of k between which sums stay in registers.
+COLUMNS, TILE_ROWS, DEPTH = 32, 64, 256
+# Products with fewer rows are not worth packing.
+THIN = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Operand:
+    """A batch of matrices: what is multiplied, line by line (rows of x, columns of y), along the depth of the sums.
+
+    Attributes:
+        place: of the buffer.
+        dtype: as stored.
+        size: elements of the buffer.
+        batch_steps: in whole matrices, along the axes of the batch.
+        count: of the matrices.
+    """
+
+    place: int
+    dtype: DType
+    size: int
+    batch_steps: tuple[int, ...]
+    count: int
+
+    def numbers(self, k: Kernel, label: str) -> None:
+        """Declare the arguments that the texts below use; `label` is the name of the buffer."""
+
+    def of_line(self, label: str, line: str) -> list[tuple[str, str]]:
+        """Names and texts of what follows from the number of a line, each an `ix`."""
+        return []
+
+    def of_depth(self, label: str, depth: str) -> list[tuple[str, str]]:
+        """The same for a place along the depth."""
+        return []
+
+    def of_matrix(self, label: str, matrix: str) -> list[tuple[str, str]]:
+        """The same for the number of a matrix."""
+        return []
+
+    def value(self, k: Kernel, label: str) -> str:
+        """The element, as stored value loaded, from the names above."""
+        raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True)
+class Matrices(Operand):
+    """Matrices that lie in the buffer with steps.
+
+    Attributes:
+        lines: of a matrix.
+        depth: of a matrix.
+        line_step: from one line to the next.
+        step: along the depth.
+    """
+
+    lines: int
+    depth: int
+    line_step: int
+    step: int
+
+    def numbers(self, k: Kernel, label: str) -> None:
+        k.number(f"{label}_line_step", self.line_step)
+        k.number(f"{label}_step", self.step)
+        k.number(f"{label}_matrix_size", self.lines * self.depth)
+
+    def of_line(self, label: str, line: str) -> list[tuple[str, str]]:
+        return [(f"{label}_line", f"{line} * {label}_line_step")]
+
+    def of_depth(self, label: str, depth: str) -> list[tuple[str, str]]:
+        return [(f"{label}_along", f"{depth} * {label}_step")]
+
+    def of_matrix(self, label: str, matrix: str) -> list[tuple[str, str]]:
+        return [(f"{label}_from", f"{matrix} * {label}_matrix_size")]
+
+    def value(self, k: Kernel, label: str) -> str:
+        return k.dialect.load(self.dtype, f"{label}[{label}_from + {label}_line + {label}_along]")
+
+
+def sum_dtype(dtype: DType) -> DType:
+    """In which products of this dtype are added up."""
+    if dtype in (float16, bfloat16):
+        return float32
+    if dtype.is_integer:
+        return uint64 if dtype.itemsize == 8 else uint32
+    return dtype
+
+
+@kernel("matmul")
+def matmul(
+    device: GridDevice,
+    types: Any,
+    results: Any,
+    *,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+) -> Plan | None:
+    """Batched products; a batch of rows against one matrix becomes one product."""
+    x, y = types
+    (out,) = results
+    if x.dtype.is_complex:
+        return None
+    m, n = out.shape[-2:]
+    depth = x.shape[-2] if transpose_a else x.shape[-1]
+    batch = out.shape[:-2]
+    x_batch, y_batch = x.shape[:-2], y.shape[:-2]
+    if math.prod(y_batch) == 1 and not transpose_a:
+        m, batch, x_batch, y_batch = m * math.prod(batch), (), (), ()
+    sizes, (x_steps, y_steps) = merged(
+        batch, [broadcast_steps(x_batch, batch), broadcast_steps(y_batch, batch)]
+    )
+    if not batch:
+        x_steps, y_steps = [0], [0]
+    a = Matrices(
+        0, x.dtype, x.size, tuple(x_steps), math.prod(x_batch), m, depth,
+        1 if transpose_a else depth, m if transpose_a else 1,
+    )  # fmt: skip
+    b = Matrices(
+        1, y.dtype, y.size, tuple(y_steps), math.prod(y_batch), n, depth,
+        depth if transpose_b else 1, 1 if transpose_b else n,
+    )  # fmt: skip
+    if device.serial and min(m, n, depth) < THIN:
+        return Plan((_thin(device, (m, n, depth), tuple(sizes), a, b, out),))
+    return product_plan(device, (m, n, depth), tuple(sizes), a, b, out.dtype, 2)
+
+
+def product_plan(
+    device: GridDevice,
+    sizes: tuple[int, int, int],
+    batch: tuple[int, ...],
+    x: Operand,
+    y: Operand,
+    dtype: DType,
+    place: int,
+    scratch_place: int | None = None,
+    offset: int = 0,
+) -> Plan:
+    """out[b, i, j] = sum over k of x[b, i, k] * y[b, k, j].
+
+    Args:
+        device: where.
+        sizes: rows, columns, and length of the sums.
+        batch: axes of the batch.
+        x, y: the operands.
+        dtype: of the results.
+        place: where the results go, dense.
+        scratch_place: of the first scratch buffer; by default the one after `place`.
+        offset: of the first result in its buffer.
+    """
+    if not device.serial:
+        return Plan((_tiles(device, sizes, batch, x, y, dtype, place, offset),))
+    m, n, depth = sizes
+    acc = sum_dtype(x.dtype)
+    rows = 8 if acc.itemsize == 4 else 4
+    scratch_place = place + 1 if scratch_place is None else scratch_place
+    x_panels, y_panels = ceil_div(m, rows), ceil_div(n, COLUMNS)
+    x_pack = _pack(device, x, m, depth, rows, acc, scratch_place)
+    y_pack = _pack(device, y, n, depth, COLUMNS, acc, scratch_place + 1)
+    scratch = (
+        x.count * x_panels * rows * depth * acc.itemsize,
+        y.count * y_panels * COLUMNS * depth * acc.itemsize,
+    )
+    run = _packed(device, sizes, batch, (x, y), acc, rows, dtype, place, scratch_place, offset)
+    return Plan((x_pack, y_pack, run), scratch)
+
+
+def _pack(
+    device: GridDevice,
+    source: Operand,
+    lines: int,
+    depth: int,
+    width: int,
+    acc: DType,
+    place: int,
+) -> Launch:
+    """Panels of `width` lines: panel[k][w] = source line (panel * width + w) at k, 0 past the last line."""
+    panels = ceil_div(lines, width)
+    k = Kernel(device, "pack", max(source.size, source.count * panels * width * depth))
+    k.read("x", source.dtype, source.place)
+    k.write("out", acc, place)
+    for name, size in (("lines", lines), ("depth", depth), ("panels", panels)):
+        k.number(name, size)
+    source.numbers(k, "x")
+    type_ = SUFFIX[acc]
+    value = f"({type_}){source.value(k, 'x')}"
+    k.line(
+        f"enum {{ width = {width} }};",
+        "const ix panel = (ix)DG_ITEM(0) % panels, matrix = (ix)DG_ITEM(0) / panels;",
+        f"{device.dialect.memory} {type_} *const to = out + (ix)DG_ITEM(0) * width * depth;",
+        "const ix whole = lines - panel * width < width ? lines - panel * width : width;",
+    )
+    define(k, source.of_matrix("x", "matrix"))
+    of_line = source.of_line("x", "(panel * width + w)")
+    if isinstance(source, Matrices) and source.step == 1:
+        # blocks of k, so that each line's cache lines are used up before they go
+        k.open("for (ix begin = 0; begin < depth; begin += 16)")
+        k.line("const ix end = begin + 16 < depth ? begin + 16 : depth;")
+        k.open("for (ix w = 0; w < whole; w++)")
+        define(k, of_line)
+        k.open("for (ix k = begin; k < end; k++)")
+        define(k, [(name, text.replace(" * x_step", "")) for name, text in source.of_depth("x", "k")])
+        k.line(f"to[k * width + w] = {value};")
+        k.close()
+        k.close()
+        k.close()
+        k.line("for (ix k = 0; k < depth; k++)")
+        k.line(f"    for (ix w = whole; w < width; w++) to[k * width + w] = ({type_})0;")
+        return k.launch(source.count * panels)
+    for name, _ in of_line:
+        k.line(f"ix {name}_of[width];")
+    k.open("for (ix w = 0; w < whole; w++)")
+    k.line(*(f"{name}_of[w] = {text};" for name, text in of_line))
+    k.close()
+    k.open("for (ix k = 0; k < depth; k++)")
+    define(k, source.of_depth("x", "k"))
+    for test, width_text in (("whole == width", "width"), ("", "whole")):
+        k.open(f"if ({test})" if test else "else")
+        k.line("DG_INDEPENDENT")
+        k.open(f"for (ix w = 0; w < {width_text}; w++)")
+        define(k, [(name, f"{name}_of[w]") for name, _ in of_line])
+        k.line(f"to[k * width + w] = {value};")
+        k.close()
+        k.close()
+    k.line(f"for (ix w = whole; w < width; w++) to[k * width + w] = ({type_})0;")
+    k.close()
+    return k.launch(source.count * panels)
+
+
+def define(k: Kernel, values: list[tuple[str, str]]) -> None:
+    """Lines that name places."""
+    for name, text in values:
+        k.line(f"const ix {name} = {text};")
+
+
+def _batch(k: Kernel, batch: tuple[int, ...], operands: tuple[Operand, Operand], at: str) -> None:
+    """Lines with the number of the matrix of x and of y for the place `at` in the batch."""
+    places = k.split(at, ["", *k.numbers("batch", batch)[1:]], "b")
+    for label, matrices in zip("xy", operands):
+        terms = [
+            f"{p} * {k.number(f'{label}_batch{a}', s)}"
+            for a, (p, s) in enumerate(zip(places, matrices.batch_steps))
+        ]
+        k.line(f"const ix {label}_matrix = {' + '.join(terms) or '0'};")
+
+
+def _kept(device: GridDevice, dtype: DType, value: str) -> str:
+    if dtype in (float16, bfloat16):
+        return device.dialect.store(dtype, value)
+    return f"({SUFFIX[dtype]})({value})"
+
+
+def _packed(
+    device: GridDevice,
+    sizes: tuple[int, int, int],
+    batch: tuple[int, ...],
+    operands: tuple[Operand, Operand],
+    acc: DType,
+    rows: int,
+    dtype: DType,
+    place: int,
+    scratch_place: int,
+    offset: int,
+) -> Launch:
+    m, n, depth = sizes
+    count = math.prod(batch)
+    strips, panels = ceil_div(m, TILE_ROWS), ceil_div(n, COLUMNS)
+    # packed buffers are longer than the operands by what fills up the last tiles
+    extent = (m + rows) * depth * count + (n + COLUMNS) * depth * count + offset + count * m * n
+    k = Kernel(device, "product", extent)
+    k.read("x", acc, scratch_place)
+    k.read("y", acc, scratch_place + 1)
+    k.write("out", dtype, place)
+    for name, value in (
+        ("m", m), ("n", n), ("depth", depth), ("strips", strips), ("panels", panels), ("offset", offset),
+    ):  # fmt: skip
+        k.number(name, value)
+    type_, memory = SUFFIX[acc], device.dialect.memory
+    vector = f"{type_}x16"
+    k.line(
+        f"enum {{ rows = {rows}, columns = {COLUMNS}, tile = {TILE_ROWS}, deep = {DEPTH} }};",
+        f"{vector} sums[tile][2];",
+        "const ix item = (ix)DG_ITEM(0), strip = item % strips, rest = item / strips;",
+        "const ix panel = rest % panels, at = rest / panels;",
+    )
+    _batch(k, batch, operands, "at")
+    k.line(
+        "const ix x_panels = (m + rows - 1) / rows, first = strip * (tile / rows);",
+        "const ix blocks = x_panels - first < tile / rows ? x_panels - first : tile / rows;",
+        f"{memory} const {type_} *const xs = x + (x_matrix * x_panels + first) * rows * depth;",
+        f"{memory} const {type_} *const ys = y + (y_matrix * panels + panel) * columns * depth;",
+    )
+    k.open("for (ix begin = 0; begin < depth || begin == 0; begin += deep)")
+    k.line("const ix end = begin + deep < depth ? begin + deep : depth;")
+    k.open("for (ix block = 0; block < blocks; block++)")
+    k.line(f"{memory} const {type_} *const xb = xs + block * rows * depth;")
+    names = [(r, c, f"s{r}_{c}") for r in range(rows) for c in range(2)]
+    k.line(f"{vector} {', '.join(name for _, _, name in names)};")
+    k.open("if (begin == 0)")
+    k.line(" ".join(f"{name} = ({vector})(0);" for _, _, name in names))
+    k.close()
+    k.open("else")
+    k.line(" ".join(f"{name} = sums[block * rows + {r}][{c}];" for r, c, name in names))
+    k.close()
+    k.open("for (ix k = begin; k < end; k++)")
+    k.line(
+        f"const {vector} y0 = dg_load_{vector}(ys + k * columns), y1 = dg_load_{vector}(ys + k * columns + 16);"
+    )
+    for r in range(rows):
+        k.line(
+            f"{{ const {vector} a = ({vector})(xb[k * rows + {r}]); "
+            f"s{r}_0 = dg_fma_{vector}(a, y0, s{r}_0); s{r}_1 = dg_fma_{vector}(a, y1, s{r}_1); }}"
+        )
+    k.close()
+    k.line(" ".join(f"sums[block * rows + {r}][{c}] = {name};" for r, c, name in names))
+    k.close()
+    k.close()
+    k.line(
+        "const ix left = m - strip * tile < tile ? m - strip * tile : tile;",
+        "const ix width = n - panel * columns < columns ? n - panel * columns : columns;",
+    )
+    k.open("for (ix r = 0; r < left; r++)")
+    k.line(
+        f"{memory} {SUFFIX[dtype]} *const to = out + offset + (at * m + strip * tile + r) * n + panel * columns;",
+        f"const {type_} *const from = (const {type_} *)sums[r];",
+        f"for (ix c = 0; c < width; c++) to[c] = {_kept(device, dtype, 'from[c]')};",
+    )
+    k.close()
+    return k.launch(count * strips * panels)
+
+
+def _thin(
+    device: GridDevice,
+    sizes: tuple[int, int, int],
+    batch: tuple[int, ...],
+    x: Matrices,
+    y: Matrices,
+    out: TensorType,
+) -> Launch:
+    """Few rows or columns, on a processor: an item has a block of columns of one row."""
+    m, n, depth = sizes
+    acc = SUFFIX[sum_dtype(x.dtype)]
+    count = math.prod(batch)
+    k = Kernel(device, "thin_product", max(x.size, y.size, out.size))
+    k.read("x", x.dtype, x.place)
+    k.read("y", y.dtype, y.place)
+    k.write("out", out.dtype, 2)
+    blocks = ceil_div(n, 256)
+    for name, value in (
+        ("m", m), ("n", n), ("depth", depth), ("x_row", x.line_step), ("x_step", x.step),
+        ("y_row", y.step), ("y_step", y.line_step), ("blocks", blocks),
+    ):  # fmt: skip
+        k.number(name, value)
+    k.line(
+        "enum { wide = 256 };",
+        f"{acc} sums[wide];",
+        "const ix item = (ix)DG_ITEM(0), block = item % blocks, rest = item / blocks;",
+        "const ix row = rest % m, at = rest / m;",
+    )
+    _batch(k, batch, (x, y), "at")
+    a = f"({acc}){device.dialect.load(x.dtype, 'x[x_from + k * x_step]')}"
+    b = f"({acc}){device.dialect.load(y.dtype, 'y[y_from + k * y_row + c * y_step]')}"
+    k.line(
+        "const ix width = n - block * wide < wide ? n - block * wide : wide;",
+        "const ix x_from = x_matrix * m * depth + row * x_row;",
+        "const ix y_from = y_matrix * n * depth + block * wide * y_step;",
+    )
+    if y.line_step == 1 and n > 1:
+        k.line("for (ix c = 0; c < width; c++) sums[c] = 0;")
+        k.open("for (ix k = 0; k < depth; k++)")
+        k.line(f"const {acc} a = {a};", "DG_INDEPENDENT")
+        k.line(f"for (ix c = 0; c < width; c++) sums[c] += a * {b.replace('c * y_step', 'c')};")
+        k.close()
+    else:
+        k.open("for (ix c = 0; c < width; c++)")
+        k.line(f"{acc} sum = 0;", "DG_ANY_ORDER")
+        k.open("for (ix k = 0; k < depth; k++)")
+        k.line(f"const {acc} both = {a} * {b};", "DG_ADD_TO(sum, both)")
+        k.close()
+        k.line("sums[c] = sum;")
+        k.close()
+    k.line(
+        f"{device.dialect.memory} {SUFFIX[out.dtype]} *const to = out + (at * m + row) * n + block * wide;",
+        f"for (ix c = 0; c < width; c++) to[c] = {_kept(device, out.dtype, 'sums[c]')};",
+    )
+    return k.launch(count * m * blocks)
+
+
+def _tiles(
+    device: GridDevice,
+    sizes: tuple[int, int, int],
+    batch: tuple[int, ...],
+    x: Operand,
+    y: Operand,
+    dtype: DType,
+    place: int,
+    offset: int,
+) -> Launch:
+    """A group for each tile of results."""
+    m, n, depth = sizes
+    acc = SUFFIX[sum_dtype(x.dtype)]
+    side = 16 if device.group >= 256 else 8 if device.group >= 64 else 4
+    tile = side * 4
+    tiles_m, tiles_n = ceil_div(m, tile), ceil_div(n, tile)
+    count = math.prod(batch)
+    k = Kernel(device, "product", max(x.size, y.size, offset + count * m * n))
+    k.read("x", x.dtype, x.place)
+    k.read("y", y.dtype, y.place)
+    k.write("out", dtype, place)
+    for name, value in (
+        ("m", m), ("n", n), ("depth", depth), ("tiles_m", tiles_m), ("tiles_n", tiles_n), ("offset", offset),
+    ):  # fmt: skip
+        k.number(name, value)
+    x.numbers(k, "x")
+    y.numbers(k, "y")
+    k.line(
+        f"enum {{ side = {side}, each = 4, tile = side * each, deep = 16, items = side * side }};",
+        f"DG_SHARED {acc} xs[deep * (tile + 1)];",
+        f"DG_SHARED {acc} ys[deep * (tile + 1)];",
+        "const i32 place = DG_PLACE(0), px = place % side, py = place / side;",
+        "const ix group = (ix)DG_GROUP(0), tile_n = group % tiles_n, rest = group / tiles_n;",
+        "const ix tile_m = rest % tiles_m, at = rest / tiles_m;",
+    )
+    _batch(k, batch, (x, y), "at")
+    for label, operand in (("x", x), ("y", y)):
+        define(k, operand.of_matrix(label, f"{label}_matrix"))
+    k.line(
+        f"{acc} sums[each][each];",
+        "for (i32 i = 0; i < each; i++) for (i32 j = 0; j < each; j++) sums[i][j] = 0;",
+    )
+    k.open("for (ix begin = 0; begin < depth; begin += deep)")
+    for label, operand, limit, first in (("x", x, "m", "tile_m * tile"), ("y", y, "n", "tile_n * tile")):
+        k.open("for (i32 e = place; e < deep * tile; e += items)")
+        # neighbouring items read neighbouring elements, whichever axis is dense
+        dense = isinstance(operand, Matrices) and operand.step == 1
+        k.line(
+            "const i32 k = e % deep, l = e / deep;" if dense else "const i32 l = e % tile, k = e / tile;",
+            f"const ix line = {first} + l, here = begin + k;",
+            f"{acc} v = 0;",
+        )
+        k.open(f"if (line < {limit} && here < depth)")
+        define(k, operand.of_line(label, "line"))
+        define(k, operand.of_depth(label, "here"))
+        k.line(f"v = ({acc}){operand.value(k, label)};")
+        k.close()
+        k.line(f"{label}s[k * (tile + 1) + l] = v;")
+        k.close()
+    k.line("DG_BARRIER();")
+    k.open("for (i32 k = 0; k < deep; k++)")
+    k.line(
+        f"{acc} a[each], b[each];",
+        "for (i32 i = 0; i < each; i++) a[i] = xs[k * (tile + 1) + py + i * side];",
+        "for (i32 j = 0; j < each; j++) b[j] = ys[k * (tile + 1) + px + j * side];",
+    )
+    fma = f"dg_fma_{acc}(a[i], b[j], sums[i][j])" if acc in ("f32", "f64") else "a[i] * b[j] + sums[i][j]"
+    k.line(f"for (i32 i = 0; i < each; i++) for (i32 j = 0; j < each; j++) sums[i][j] = {fma};")
+    k.close()
+    k.line("DG_BARRIER();")
+    k.close()
+    k.open("for (i32 i = 0; i < each; i++) for (i32 j = 0; j < each; j++)")
+    k.line(
+        "const ix r = tile_m * tile + py + i * side, c = tile_n * tile + px + j * side;",
+        f"if (r < m && c < n) out[offset + (at * m + r) * n + c] = {_kept(device, dtype, 'sums[i][j]')};",
+    )
+    k.close()
+    return k.launch(count * tiles_m * tiles_n, size=(side * side,))

@@ -1,0 +1,294 @@
+"""Reductions over any axes: one pass for each run of neighbouring axes, two where a long run has few results.
+
+A pass sees its source as (outer, n, inner) and leaves (outer, parts, inner): part p holds elements p * chunk ... of
+the run. Rows (inner is 1) are shared by a group of work items; columns have an item each.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ...dtype import DType, bfloat16, bool_, float16, float32, int32, uint32, uint64
+from ...types import TensorType
+from ..codegen.dialect import SUFFIX
+from ..codegen.expression import constant
+from ..codegen.printer import print_expression
+from .device import GridDevice, Launch, Plan
+from .table import kernel
+from .writing import Kernel, ceil_div
+
+__all__ = ["Combine", "combine_of", "lanes_for", "reduce_plan", "share_row", "sum_parts"]
+
+# Neighbouring columns that one item of a serial device adds up side by side.
+BLOCK = 256
+
+
+@dataclasses.dataclass(frozen=True)
+class Combine:
+    """How two values become one.
+
+    Attributes:
+        name: "sum", "max", "min", "prod", "all" or "any".
+        dtype: in which it is done and kept between passes.
+        start: the text of what changes nothing.
+    """
+
+    name: str
+    dtype: DType
+    start: str
+
+    def text(self, acc: str, x: str) -> str:
+        """The statement that takes x into acc."""
+        if self.name == "sum":
+            return f"DG_ADD_TO({acc}, {x})"
+        if self.name == "prod":
+            return f"{acc} *= {x};"
+        if self.name in ("all", "any"):
+            return f"{acc} {'&' if self.name == 'all' else '|'}= {x};"
+        sign = ">" if self.name == "max" else "<"
+        nan = f" || {x} != {x}" if self.dtype.is_floating else ""
+        return f"{acc} = {x} {sign} {acc}{nan} ? {x} : {acc};"
+
+
+def combine_of(device: GridDevice, name: str, dtype: DType) -> Combine:
+    """How elements of a dtype are reduced; small floats in float32, sums of integers where overflow wraps."""
+    acc = float32 if dtype in (float16, bfloat16) else dtype
+    if name in ("all", "any") or (dtype is bool_ and name in ("max", "min", "sum", "prod")):
+        word = {"max": "any", "min": "all", "sum": "any", "prod": "all"}.get(name, name)
+        return Combine(word, uint32, "1" if word == "all" else "0")
+    if name in ("sum", "prod"):
+        if dtype.is_integer:
+            acc = uint64 if dtype.itemsize == 8 else uint32
+        value: float = 0 if name == "sum" else 1
+        return Combine(name, acc, print_expression(device.dialect, constant(value, acc))[1])
+    if acc.is_floating:
+        value = float("-inf" if name == "max" else "inf")
+    else:
+        if acc.itemsize < 4:
+            acc = int32
+        bits, signed = 8 * acc.itemsize, acc.kind == "i"
+        least, most = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+        value = least if name == "max" else most
+    return Combine(name, acc, print_expression(device.dialect, constant(value, acc))[1])
+
+
+def share_row(k: Kernel, combine: Combine, acc: str) -> None:
+    """Lines after which every item of the group has the combination of all their `acc` (groups of `lanes` items)."""
+    k.line(f"shared[lane] = {acc};", "DG_BARRIER();")
+    k.open("for (i32 far = lanes / 2; far > 0; far /= 2)")
+    k.line(f"if (lane < far) {{ {combine.text('shared[lane]', 'shared[lane + far]')} }}", "DG_BARRIER();")
+    k.close()
+    k.line(f"{acc} = shared[0];", "DG_BARRIER();")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Pass:
+    outer: int
+    n: int
+    inner: int
+    parts: int
+
+    @property
+    def size(self) -> int:
+        return self.outer * self.parts * self.inner
+
+
+def _passes(device: GridDevice, shape: Sequence[int], axes: Sequence[int]) -> list[_Pass]:
+    """The passes, the innermost run of axes first; a run that leaves few results is taken in two."""
+    runs: list[list[int]] = []
+    for axis in sorted(axes):
+        if runs and all(shape[a] == 1 for a in range(runs[-1][-1] + 1, axis)):
+            runs[-1].append(axis)
+        else:
+            runs.append([axis])
+    sizes = list(shape)
+    found = []
+    for run in reversed(runs):
+        outer = n = inner = 1
+        for axis, size in enumerate(sizes):
+            if axis < run[0]:
+                outer *= size
+            elif axis > run[-1]:
+                inner *= size
+            else:
+                n *= size
+        for axis in run:
+            sizes[axis] = 1
+        parts = _parts(device, outer, n, inner)
+        if parts > 1:
+            found.append(_Pass(outer, n, inner, parts))
+            n = parts
+        found.append(_Pass(outer, n, inner, 1))
+    return found or [_Pass(1, 1, math.prod(shape), 1)]
+
+
+def _parts(device: GridDevice, outer: int, n: int, inner: int) -> int:
+    """In how many parts a run is taken so that all units have something to do."""
+    if device.serial:
+        workers, least, busy = 4 * device.units, 16384, outer * ceil_div(inner, BLOCK)
+    elif inner == 1:
+        workers, least, busy = 8 * device.units, 4 * device.group, outer
+    else:
+        workers, least, busy = 1024 * device.units, 64, outer * inner
+    row = n * (min(inner, BLOCK) if device.serial else 1)
+    if busy >= workers or row < 2 * least:
+        return 1
+    return max(1, min(ceil_div(workers, max(busy, 1)), row // least, n))
+
+
+def _launch(
+    device: GridDevice,
+    combine: Combine,
+    step: _Pass,
+    source: tuple[int, DType],
+    target: tuple[int, DType],
+) -> Launch:
+    dialect = device.dialect
+    acc = SUFFIX[combine.dtype]
+    k = Kernel(device, f"reduce_{combine.name}", max(step.outer * step.n * step.inner, step.size))
+    k.read("x", source[1], source[0])
+    k.write("out", target[1], target[0])
+    chunk = ceil_div(step.n, step.parts)
+    # what is given to the rows of one item on a serial device
+    for name, value in (
+        ("count", step.size), ("n", step.n), ("inner", step.inner), ("parts", step.parts), ("chunk", chunk),
+    ):  # fmt: skip
+        k.number(name, value)
+
+    def here(place: str) -> str:
+        loaded = dialect.load(source[1], f"x[{place}]")
+        if combine.name in ("all", "any"):
+            return f"({loaded} != 0)"
+        return f"({acc}){loaded}" if source[1] is not combine.dtype else loaded
+
+    def kept(value: str) -> str:
+        if target[1] is bool_:
+            return f"{value} != 0"
+        if target[1] in (float16, bfloat16):
+            return dialect.store(target[1], value)
+        return value if target[1] is combine.dtype else f"({SUFFIX[target[1]]}){value}"
+
+    def stretch_of(part: str) -> None:
+        k.line(
+            f"const ix first = {part} * chunk;",
+            "const ix last = first + chunk < n ? first + chunk : n;",
+        )
+
+    if step.inner == 1 and not device.serial:
+        lanes = lanes_for(device, chunk)
+        k.line(
+            f"enum {{ lanes = {lanes} }};",
+            f"DG_SHARED {acc} shared[lanes];",
+            "const i32 lane = DG_PLACE(0);",
+            "const ix at = (ix)DG_GROUP(0);",
+        )
+        stretch_of("(at % parts)")
+        k.line(
+            "const ix from = at / parts * n;",
+            f"{acc} acc = {combine.start};",
+            f"for (ix j = first + lane; j < last; j += lanes) {{ const {acc} v = {here('from + j')}; "
+            f"{combine.text('acc', 'v')} }}",
+        )
+        share_row(k, combine, "acc")
+        k.line(f"if (lane == 0) out[at] = {kept('acc')};")
+        return k.launch(step.size, size=(lanes,))
+    if step.inner == 1:
+        grain = max(1, min(ceil_div(step.size, 4 * device.units), 16384 // max(chunk, 1) or 1))
+        k.stretch("count", grain)
+        k.open("for (ix at = begin; at < end; at++)")
+        stretch_of("(at % parts)")
+        k.line("const ix from = at / parts * n;", f"{acc} acc = {combine.start};", "DG_ANY_ORDER")
+        k.open("for (ix j = first; j < last; j++)")
+        k.line(f"const {acc} v = {here('from + j')};", combine.text("acc", "v"))
+        k.close()
+        k.line(f"out[at] = {kept('acc')};")
+        k.close()
+        return k.launch(ceil_div(step.size, grain))
+    if not device.serial:
+        k.line("const ix at = (ix)DG_ITEM(0);", "if (at >= count) return;")
+        k.line("const ix row = at / inner, column = at - row * inner;")
+        stretch_of("(row % parts)")
+        k.line(
+            "const ix from = row / parts * n * inner + column;",
+            f"{acc} acc = {combine.start};",
+            f"for (ix j = first; j < last; j++) {{ const {acc} v = {here('from + j * inner')}; "
+            f"{combine.text('acc', 'v')} }}",
+            f"out[at] = {kept('acc')};",
+        )
+        return k.launch_items(step.size)
+    blocks = ceil_div(step.inner, BLOCK)
+    k.number("blocks", blocks)
+    k.line(
+        f"enum {{ block = {BLOCK} }};",
+        f"{acc} acc[block];",
+        "const ix row = (ix)DG_ITEM(0) / blocks, column = (ix)DG_ITEM(0) % blocks * block;",
+        "const ix width = inner - column < block ? inner - column : block;",
+    )
+    stretch_of("(row % parts)")
+    k.line(
+        "const ix from = row / parts * n * inner + column;",
+        f"for (ix c = 0; c < width; c++) acc[c] = {combine.start};",
+    )
+    k.open("for (ix j = first; j < last; j++)")
+    k.line("const ix line = from + j * inner;", "DG_INDEPENDENT")
+    k.open("for (ix c = 0; c < width; c++)")
+    k.line(f"const {acc} v = {here('line + c')};", combine.text("acc[c]", "v"))
+    k.close()
+    k.close()
+    k.line(f"for (ix c = 0; c < width; c++) out[row * inner + column + c] = {kept('acc[c]')};")
+    return k.launch(step.outer * step.parts * blocks)
+
+
+def lanes_for(device: GridDevice, n: int) -> int:
+    """Items that share a row of n elements: a power of two."""
+    lanes = 32
+    while lanes < device.group and lanes * 2 <= n:
+        lanes *= 2
+    return min(lanes, device.group)
+
+
+def reduce_plan(
+    device: GridDevice, name: str, source: TensorType, result: TensorType, axes: Sequence[int]
+) -> Plan | None:
+    """The plan of a reduction over these axes."""
+    if source.dtype.is_complex:
+        return None
+    combine = combine_of(device, name, source.dtype)
+    steps = _passes(device, source.shape, axes)
+    launches: list[Launch] = []
+    scratch: list[int] = []
+    here = (0, source.dtype)
+    for at, step in enumerate(steps):
+        if at == len(steps) - 1:
+            there = (1, result.dtype)
+        else:
+            there = (2 + len(scratch), combine.dtype)
+            scratch.append(step.size * combine.dtype.itemsize)
+        launches.append(_launch(device, combine, step, here, there))
+        here = there
+    return Plan(tuple(launches), tuple(scratch))
+
+
+def _enter(op: str, name: str) -> None:
+    @kernel(op)
+    def builder(
+        device: GridDevice, types: Any, results: Any, *, axis: Any, keepdims: bool
+    ) -> Plan | None:
+        (x,) = types
+        axes = range(len(x.shape)) if axis is None else axis
+        return reduce_plan(device, name, x, results[0], tuple(axes))
+
+
+for _op in ("sum", "max", "min", "prod", "all", "any"):
+    _enter(f"reduce_{_op}", _op)
+
+
+def sum_parts(
+    device: GridDevice, parts: int, n: int, source: tuple[int, DType], target: tuple[int, DType]
+) -> Launch:
+    """The launch that adds up `parts` runs of n elements; source and target are places and dtypes."""
+    combine = combine_of(device, "sum", target[1])
+    return _launch(device, combine, _Pass(1, parts, n, 1), source, target)

@@ -1,0 +1,283 @@
+"""Prints fused regions (`codegen.regions`) as kernels of a grid.
+
+On a processor the loops of `codegen.loops` run over the stretch of one work item. On a grid an item has one element,
+and a group shares a row: its items take the elements in turn, and what a pass reduces is combined in group memory.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...dtype import DType, int64
+from ...errors import DeviceError, UnsupportedOpError
+from ..codegen.dialect import SUFFIX
+from ..codegen.expression import Expr, compute_dtype, s
+from ..codegen.loops import ElementLoop, RowLoop, Writer
+from ..codegen.printer import print_expression
+from ..codegen.regions import Reduction, RegionPlan, plan_region
+from ..protocol import Call
+from .device import GridDevice, Launch, Plan
+from .reductions import combine_of, lanes_for
+from .writing import NARROW, ceil_div, stretch
+
+if TYPE_CHECKING:
+    from ...ir.graph import Graph
+    from .backend import GridBackend
+
+__all__ = ["compile_regions", "region_launches"]
+
+# Regions in one source: a build has a price of its own.
+PER_SOURCE = 8
+# Rows up to this long have a single item on a grid; elements of a longer row that an item keeps between passes.
+SHORT_ROW, KEPT = 16, 16
+
+
+class _Kernel(Writer):
+    """A region as a kernel: its operands and results are the parameters."""
+
+    def head(self, name: str) -> str:
+        dtypes = {a.index: SUFFIX[a.dtype] for a in self.plan.accesses.values()}
+        parameters = [
+            f"{self.memory}const {dtypes.get(k, 'u8')} *arg{k}" for k in range(self.plan.n_operands)
+        ]
+        parameters += [
+            f"{self.memory}{SUFFIX[dtype]} *DG_RESTRICT out{k}"
+            for k, (_, dtype) in enumerate(self.plan.outputs)
+        ]
+        parameters += self.numbers()
+        return f"{self.dialect.kernel} void {name}({', '.join(parameters)}) {{"
+
+    def numbers(self) -> list[str]:
+        """Parameters after the buffers."""
+        return []
+
+    def tail(self) -> list[str]:
+        return []
+
+    def operands(self) -> None:
+        for label, a in self.plan.accesses.items():
+            self.line(f"{self.memory}const {SUFFIX[a.dtype]} *const {label}_data = arg{a.index};")
+
+
+class _Stretch(_Kernel):
+    """Begins with the stretch of work that an item has."""
+
+    def numbers(self) -> list[str]:
+        return ["const i64 total", "const i64 grain"]
+
+    def operands(self) -> None:
+        super().operands()
+        self.line("const i64 begin = DG_ITEM(0) * grain;")
+        self.line("const i64 end = total - begin < grain ? total : begin + grain;")
+
+
+class _ElementStretch(_Stretch, ElementLoop):
+    """Elements one after the other."""
+
+
+class _RowStretch(_Stretch, RowLoop):
+    """Rows one after the other."""
+
+
+class _Element(_Kernel, ElementLoop):
+    """One element for each item."""
+
+    def body(self) -> None:
+        plan = self.plan
+        self.line(f"const {self.index} i = ({self.index})DG_ITEM(0);")
+        self.line(f"if (i >= {plan.n}) return;")
+        values = self.closure([name for name, _ in plan.outputs], set())
+        labels = self.read_by(values)
+        moving = [x for x in labels if plan.accesses[x].steps[-1]]
+        at = "i"
+        if len(plan.axes) > 1:
+            self.line(f"const {self.index} row = i / {self.inner}, j = i - row * {self.inner};")
+            self.offsets(plan.axes[:-1], "row")
+            at = "j"
+        self.hoist(x for x in labels if x not in moving)
+        for x in moving:
+            a = plan.accesses[x]
+            self.line(f"{self.memory}const {SUFFIX[a.dtype]} *const {x}_row = {self.start(x, a)};")
+            self.load(x, at)
+        for v in values:
+            self.define(v)
+        for k, (name, dtype) in enumerate(plan.outputs):
+            self.line(f"out{k}[i] = {self.dialect.store(dtype, name)};")
+
+
+class _GroupRow(_Kernel, RowLoop):
+    """One row for each group of `lanes` items."""
+
+    def __init__(self, device: GridDevice, plan: RegionPlan) -> None:
+        self.device = device
+        self.lanes = lanes_for(device, plan.row)
+        self.each = ceil_div(plan.row, self.lanes)
+        super().__init__(device.dialect, plan)
+
+    def to_keep(self) -> set[str]:
+        return super().to_keep() if self.each <= KEPT else set()
+
+    def body(self) -> None:
+        self.line(f"enum {{ lanes = {self.lanes} }};")
+        sums = [v for v in self.plan.values if isinstance(v, Reduction)]
+        for type_ in sorted({SUFFIX[self.combine(v).dtype] for v in sums}):
+            self.line(f"DG_SHARED {type_} shared_{type_}[lanes];")
+        self.line("const i32 lane = DG_PLACE(0);")
+        self.line(f"const {self.index} row = ({self.index})DG_GROUP(0);")
+        for name in sorted(self.kept):
+            type_ = SUFFIX[compute_dtype(self.values[name].dtype)]
+            self.line(f"{type_} {name}_kept[{self.each}];")
+        self.passes(self.start_row())
+        for k, (name, dtype) in enumerate(self.plan.outputs):
+            if name not in self.inner_values:
+                self.line(f"if (lane == 0) out{k}[row] = {self.dialect.store(dtype, name)};")
+
+    def combine(self, v: Reduction) -> Any:
+        """How the reduction is done."""
+        return combine_of(self.device, "sum" if v.kind == "+" else "max", v.dtype)
+
+    def walk(self, stage: int, targets: list[str], known: set[str], moving: list[str]) -> None:
+        """One pass over the row by all items of the group."""
+        sums = [v for v in self.plan.values if isinstance(v, Reduction) and v.stage == stage + 1]
+        loads_kept = {n for n in self.kept if self.values[n].stage < stage}
+        values = self.closure(targets, known | loads_kept)
+        for v in sums:
+            c = self.combine(v)
+            self.line(f"{SUFFIX[c.dtype]} {v.name}_acc = {c.start};")
+        self.open(f"for (i32 q = 0; q < {self.each}; q++)")
+        self.line(f"const {self.index} j = lane + q * lanes;")
+        if self.each * self.lanes > self.plan.row:
+            self.line(f"if (j >= {self.plan.row}) break;")
+        used = set(self.read_by(values))
+        for x in moving:
+            if x in used:
+                self.load(x, "j")
+        wanted = {u for v in values for u in v.uses} | set(targets)
+        for name in sorted(loads_kept & wanted):
+            type_ = SUFFIX[compute_dtype(self.values[name].dtype)]
+            self.line(f"const {type_} {name} = {name}_kept[q];")
+        for value in values:
+            self.define(value)
+            if value.name in self.kept and value.stage == stage:
+                self.line(f"{value.name}_kept[q] = {value.name};")
+        for k, (name, dtype) in enumerate(self.plan.outputs):
+            if name in self.inner_values and self.values[name].stage == stage:
+                self.line(f"out{k}_row[j] = {self.dialect.store(dtype, name)};")
+        for v in sums:
+            self.line(self.combine(v).text(f"{v.name}_acc", self.source(v)))
+        self.close()
+        for v in sums:
+            self.share(v)
+            known.add(v.name)
+
+    def source(self, v: Reduction) -> str:
+        """The text of an element that is reduced, in the dtype of the sum."""
+        made = compute_dtype(self.values[v.source].dtype)
+        acc: DType = self.combine(v).dtype
+        return print_expression(self.dialect, s.cast(Expr("input", made, (), v.source), acc))[1]
+
+    def share(self, v: Reduction) -> None:
+        """Combine over the group; afterwards every item knows the value under its name."""
+        c = self.combine(v)
+        acc, shared = f"{v.name}_acc", f"shared_{SUFFIX[c.dtype]}"
+        self.line(f"{shared}[lane] = {acc};")
+        self.line("DG_BARRIER();")
+        self.open("for (i32 far = lanes / 2; far > 0; far /= 2)")
+        self.line(f"if (lane < far) {{ {c.text(f'{shared}[lane]', f'{shared}[lane + far]')} }}")
+        self.line("DG_BARRIER();")
+        self.close()
+        type_ = SUFFIX[compute_dtype(v.dtype)]
+        self.line(f"const {type_} {v.name} = ({type_}){shared}[0];")
+        self.line("DG_BARRIER();")
+
+
+def region_launches(
+    device: GridDevice, plans: Sequence[RegionPlan], names: Sequence[str]
+) -> list[Launch]:
+    """A launch for each plan; their kernels share one source."""
+    texts, found = [], []
+    for plan, name in zip(plans, names, strict=True):
+        writer, groups, size, scalars = _printed(device, plan)
+        if plan.n < NARROW and not device.serial:
+            writer.index = "i32"
+        texts.append(writer.function(name))
+        found.append((name, plan, groups, size, scalars))
+    source = "\n".join(texts)
+    return [
+        Launch(
+            source,
+            name,
+            tuple(range(plan.n_operands + len(plan.outputs))),
+            tuple((int64, v) for v in scalars),
+            (groups, 1, 1),
+            (size, 1, 1),
+        )
+        for name, plan, groups, size, scalars in found
+    ]
+
+
+def _printed(
+    device: GridDevice, plan: RegionPlan
+) -> tuple[Writer, int, int, tuple[int, ...]]:
+    """The writer of a kernel, groups, items of a group, numbers."""
+    rows = plan.n // plan.row if plan.row else 0
+    if device.serial and not plan.row:
+        grain = stretch(device, plan.n)
+        return _ElementStretch(device.dialect, plan), ceil_div(plan.n, grain), 1, (plan.n, grain)
+    if device.serial:
+        grain = stretch(device, rows, ceil_div(2048, plan.row), ceil_div(1 << 16, plan.row))
+        return _RowStretch(device.dialect, plan), ceil_div(rows, grain), 1, (rows, grain)
+    size = min(device.group, 256)
+    if not plan.row:
+        return _Element(device.dialect, plan), ceil_div(plan.n, size), size, ()
+    if plan.row <= SHORT_ROW:
+        size = min(size, 64)
+        return _RowStretch(device.dialect, plan), ceil_div(rows, size), size, (rows, 1)
+    row = _GroupRow(device, plan)
+    return row, rows, row.lanes, ()
+
+
+_said: set[str] = set()
+
+
+def compile_regions(
+    backend: GridBackend, device: GridDevice, graphs: Sequence[Graph]
+) -> list[Call | str]:
+    """For each region a call, or the reason why there is none."""
+    found: list[Call | str] = ["its operands do not fit one loop nest"] * len(graphs)
+    plans = {k: p for k, g in enumerate(graphs) if (p := plan_region(g)) is not None}
+    order = list(plans)
+    for begin in range(0, len(order), PER_SOURCE):
+        keys = order[begin : begin + PER_SOURCE]
+        names = [f"region{at}_{_hint(graphs[k])}" for at, k in enumerate(keys)]
+        launches = region_launches(device, [plans[k] for k in keys], names)
+        for k, name, launch in zip(keys, names, launches, strict=True):
+            graph = graphs[k]
+            results = tuple([graph.types[i] for i in graph.outputs])
+            try:
+                found[k] = backend.call(
+                    device, name, Plan((launch,)), graph.n_params, results, graph.single
+                )
+            except (DeviceError, UnsupportedOpError) as error:
+                found[k] = str(error)
+                _say(backend.name, str(error))
+    return found
+
+
+def _say(name: str, reason: str) -> None:
+    """Warn once of a reason why something was not built; the program goes on with the kernels of its ops."""
+    if reason not in _said:
+        _said.add(reason)
+        warnings.warn(
+            f"{name}: part of a compiled function runs op by op: {reason}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+def _hint(graph: Graph) -> str:
+    """The last op that does something, for readers of the source and of profiles."""
+    names = [node.op.name for node in graph.nodes if node.op.name not in ("fill", "reshape", "cast")]
+    return names[-1] if names else "copy"

@@ -1,0 +1,355 @@
+"""Sliding windows: convolution, pooling, unfold and fold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ...dtype import FLOATING, REAL, bfloat16, float16, float32
+from ...ops.table import P
+from ..case import Bad, Make, OpCase, Sample
+
+ROWS = np.ones((2, 3), np.float32)
+IMAGE = np.ones((1, 3, 4, 4), np.float32)
+IMAGINARY = np.ones((1, 3, 4), np.complex64)
+KERNEL = np.ones((2, 2, 3, 3), np.float32)
+NO_POINT = {"zero_d": "the input has batch, channel and spatial axes"}
+TOL = {float16: 2e-2, bfloat16: 2e-1, float32: 2e-5}
+GRAD_TOL = {float16: 1e-1, bfloat16: 1.0, float32: 2e-4}
+WHY = "sums of many products, in whatever order"
+
+# input, weight, stride, padding, dilation, groups
+CONVOLUTIONS: list[tuple[str, Any, Any, Any, Any, Any, int]] = [
+    ("normal", (2, 3, 6), (4, 3, 3), (1,), ((0, 0),), (1,), 1),
+    ("normal", (2, 4, 6), (6, 2, 3), (2,), ((1, 0),), (1,), 2),
+    ("normal", (1, 3, 5, 4), (2, 3, 3, 2), (1, 2), ((1, 1), (0, 1)), (2, 1), 1),
+    ("normal", (1, 2, 4, 4, 3), (2, 1, 2, 2, 2), (1, 2, 1), ((0, 1), (1, 0), (0, 0)), (1, 1, 2), 2),
+    ("normal", (2, 3, 5, 5), (3, 1, 3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 3),
+    ("normal", (2, 3, 4, 4), (5, 3, 1, 1), (1, 1), ((0, 0), (0, 0)), (1, 1), 1),
+    ("normal", (1, 1, 5, 5), (1, 1, 2, 2), (3, 3), ((0, 0), (0, 0)), (1, 1), 1),
+    ("empty", (0, 3, 5, 5), (2, 3, 3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 1),
+    ("odd", (3, 5, 11, 7), (7, 5, 3, 5), (2, 1), ((1, 1), (2, 2)), (1, 1), 1),
+    ("noncontiguous", (2, 3, 5, 4), (2, 3, 2, 2), (1, 1), ((0, 0), (0, 0)), (1, 1), 1),
+    ("nan", (1, 2, 5, 5), (2, 2, 3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 1),
+]
+
+
+def shape_after(x: Any, w: Any, stride: Any, padding: Any, dilation: Any) -> tuple[int, ...]:
+    sizes = [
+        (n + a + b - d * (k - 1) - 1) // s + 1
+        for n, k, s, (a, b), d in zip(x[2:], w[2:], stride, padding, dilation)
+    ]
+    return (x[0], w[0], *sizes)
+
+
+def array_of(make: Make, kind: str, shape: Any, which: int, first: int = 0) -> Any:
+    """The operand `which`; the first one is special in samples of a kind."""
+    if which != first or kind in ("normal", "empty", "odd"):
+        return make(*shape)
+    if kind == "nan":
+        x = make(*shape)
+        x[(0, 1, *[2] * (len(shape) - 2))] = np.nan
+        return x
+    return make.strided(*shape)
+
+
+def convolutions(which: str) -> Any:
+    def samples(make: Make) -> Iterator[Sample]:
+        for kind, x, w, stride, padding, dilation, groups in CONVOLUTIONS:
+            if kind == "nan" and not make.inexact:
+                continue
+            common = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+            out = shape_after(x, w, stride, padding, dilation)
+            grad = kind != "odd"
+            if which == "conv":
+                args = (array_of(make, kind, x, 0), make(*w))
+                yield Sample(args, common, kind, grad)
+            elif which == "bias":
+                yield Sample((array_of(make, kind, x, 0), make(*w), make(w[0])), common, kind, grad)
+            elif which == "input":
+                yield Sample((array_of(make, kind, out, 0), make(*w)), {"input_shape": x, **common}, kind, grad)
+            else:
+                args = (array_of(make, kind, x, 0), make(*out))
+                yield Sample(args, {"weight_shape": w, **common}, kind, grad)
+
+    return samples
+
+
+def wide(x: Any) -> Any:
+    x = np.asarray(x)
+    return x.astype(np.float64) if x.dtype.kind in "fV" else x.astype(np.int64)
+
+
+def _walk(x: Any, w: Any, out: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Iterator[Any]:
+    """Every (output position, kernel position, input position) inside the input."""
+    for o in np.ndindex(*out):
+        for k in np.ndindex(*w):
+            i = tuple(a * s - low + b * d for a, b, s, (low, _), d in zip(o, k, stride, padding, dilation))
+            if all(0 <= a < n for a, n in zip(i, x)):
+                yield o, k, i
+
+
+def conv_of(x: Any, w: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+    n, m = x.shape[0], w.shape[0]
+    out = shape_after(x.shape, w.shape, stride, padding, dilation)
+    a = wide(x).reshape(n, groups, x.shape[1] // groups, *x.shape[2:])
+    b = wide(w).reshape(groups, m // groups, *w.shape[1:])
+    y = np.zeros((n, groups, m // groups, *out[2:]), a.dtype)
+    every = slice(None)
+    for o, k, i in _walk(x.shape[2:], w.shape[2:], out[2:], stride, padding, dilation, groups):
+        part = np.einsum("ngc,goc->ngo", a[(every, every, every, *i)], b[(every, every, every, *k)])
+        y[(every, every, every, *o)] += part
+    return y.reshape(out).astype(x.dtype)
+
+
+def with_bias(x: Any, w: Any, bias: Any, **common: Any) -> Any:
+    y = wide(conv_of(x.astype(np.float64) if x.dtype.kind in "fV" else x, w, **common))
+    return (y + wide(bias).reshape(-1, *[1] * (x.ndim - 2))).astype(x.dtype)
+
+
+def conv_input_of(
+    dout: Any, w: Any, input_shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Any:
+    n, m = dout.shape[0], w.shape[0]
+    d = wide(dout).reshape(n, groups, m // groups, *dout.shape[2:])
+    b = wide(w).reshape(groups, m // groups, *w.shape[1:])
+    dx = np.zeros((n, groups, w.shape[1], *input_shape[2:]), d.dtype)
+    every = slice(None)
+    for o, k, i in _walk(input_shape[2:], w.shape[2:], dout.shape[2:], stride, padding, dilation, groups):
+        part = np.einsum("ngo,goc->ngc", d[(every, every, every, *o)], b[(every, every, every, *k)])
+        dx[(every, every, every, *i)] += part
+    return dx.reshape(input_shape).astype(dout.dtype)
+
+
+def conv_weight_of(
+    x: Any, dout: Any, weight_shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Any:
+    n, m = dout.shape[:2]
+    a = wide(x).reshape(n, groups, x.shape[1] // groups, *x.shape[2:])
+    d = wide(dout).reshape(n, groups, m // groups, *dout.shape[2:])
+    dw = np.zeros((groups, m // groups, *weight_shape[1:]), a.dtype)
+    every = slice(None)
+    for o, k, i in _walk(x.shape[2:], weight_shape[2:], dout.shape[2:], stride, padding, dilation, groups):
+        part = np.einsum("ngo,ngc->goc", d[(every, every, every, *o)], a[(every, every, every, *i)])
+        dw[(every, every, every, *k)] += part
+    return dw.reshape(weight_shape).astype(x.dtype)
+
+
+# ---- pooling ------------------------------------------------------------------------------------
+
+POOLS: list[tuple[str, Any, Any, Any, Any, Any]] = [
+    ("normal", (2, 3, 7), (3,), (2,), ((1, 1),), (1,)),
+    ("normal", (1, 2, 5, 6), (2, 3), (2, 1), ((0, 1), (1, 1)), (1, 2)),
+    ("normal", (1, 1, 3, 4, 3), (2, 2, 2), (1, 1, 1), ((0, 0),) * 3, (1, 1, 1)),
+    ("normal", (2, 1, 4, 4), (2, 2), (2, 2), ((0, 0), (0, 0)), (1, 1)),
+    ("empty", (0, 2, 4, 4), (2, 2), (2, 2), ((0, 0), (0, 0)), (1, 1)),
+    ("odd", (3, 5, 11, 7), (3, 2), (2, 3), ((1, 1), (1, 0)), (1, 1)),
+    ("noncontiguous", (2, 3, 4, 5), (2, 2), (1, 1), ((0, 0), (0, 0)), (1, 1)),
+    ("nan", (1, 2, 5, 5), (2, 2), (1, 1), ((0, 1), (1, 0)), (1, 1)),
+]
+
+
+def max_pools(make: Make) -> Iterator[Sample]:
+    for kind, x, kernel, stride, padding, dilation in POOLS:
+        if kind == "nan" and not make.inexact:
+            continue
+        array = array_of(make, kind, x, 0) if kind in ("nan", "noncontiguous") else make.distinct(*x)
+        common = {"kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation}
+        yield Sample((array,), common, kind, kind != "noncontiguous")
+
+
+def max_pool_of(x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
+    out = shape_after(x.shape, (x.shape[1], 0, *kernel), stride, padding, dilation)
+    values, index = np.empty(out, x.dtype), np.empty(out, np.int64)
+    size = x.shape[2:]
+    for at in np.ndindex(*out):
+        best: Any = None
+        for k in np.ndindex(*kernel):
+            i = tuple(a * s - low + b * d for a, b, s, (low, _), d in zip(at[2:], k, stride, padding, dilation))
+            if all(0 <= a < n for a, n in zip(i, size)):
+                v = x[(*at[:2], *i)]
+                if best is None or (best[0] == best[0] and (v > best[0] or v != v)):
+                    best = (v, int(np.ravel_multi_index(i, size)))
+        values[at], index[at] = best
+    return values, index
+
+
+def max_pool_grads(make: Make) -> Iterator[Sample]:
+    for kind, x, kernel, stride, padding, dilation in POOLS:
+        if kind == "nan" and not make.inexact:
+            continue
+        out = shape_after(x, (x[1], 0, *kernel), stride, padding, dilation)
+        index = make.index(*out, below=int(np.prod(x[2:])))
+        yield Sample((array_of(make, kind, out, 0), index), {"input_shape": x}, kind)
+
+
+def max_pool_grad_of(dout: Any, index: Any, input_shape: Any) -> Any:
+    dx = np.zeros((*input_shape[:2], int(np.prod(input_shape[2:]))), wide(dout).dtype)
+    for at in np.ndindex(*dout.shape):
+        dx[(*at[:2], index[at])] += wide(dout)[at]
+    return dx.reshape(input_shape).astype(dout.dtype)
+
+
+def avg_pools(of_gradient: bool) -> Any:
+    def samples(make: Make) -> Iterator[Sample]:
+        for include, divisor in ((True, 0), (False, 0), (True, 3)):
+            for kind, x, kernel, stride, padding, _ in POOLS:
+                if kind == "nan" and not make.inexact:
+                    continue
+                one = (1,) * len(kernel)
+                common = {"kernel": kernel, "stride": stride, "padding": padding,
+                          "count_include_pad": include, "divisor": divisor}  # fmt: skip
+                out = shape_after(x, (x[1], 0, *kernel), stride, padding, one)
+                if of_gradient:
+                    yield Sample((array_of(make, kind, out, 0),), {"input_shape": x, **common}, kind)
+                else:
+                    yield Sample((array_of(make, kind, x, 0),), common, kind)
+
+    return samples
+
+
+def _cells(size: Any, out: Any, kernel: Any, stride: Any, padding: Any) -> Iterator[Any]:
+    """Every window with the input positions in it."""
+    for o in np.ndindex(*out):
+        inside = []
+        for k in np.ndindex(*kernel):
+            i = tuple(a * s - low + b for a, b, s, (low, _) in zip(o, k, stride, padding))
+            if all(0 <= a < n for a, n in zip(i, size)):
+                inside.append(i)
+        yield o, inside
+
+
+def avg_pool_of(x: Any, kernel: Any, stride: Any, padding: Any, count_include_pad: bool, divisor: int) -> Any:
+    out = shape_after(x.shape, (x.shape[1], 0, *kernel), stride, padding, (1,) * len(kernel))
+    y = np.zeros(out)
+    every = slice(None)
+    for o, inside in _cells(x.shape[2:], out[2:], kernel, stride, padding):
+        count = divisor or (int(np.prod(kernel)) if count_include_pad else max(len(inside), 1))
+        y[(every, every, *o)] = sum(x[(every, every, *i)].astype(np.float64) for i in inside) / count
+    return y.astype(x.dtype)
+
+
+def avg_pool_grad_of(
+    dout: Any, input_shape: Any, kernel: Any, stride: Any, padding: Any, count_include_pad: bool, divisor: int
+) -> Any:
+    dx = np.zeros(input_shape)
+    every = slice(None)
+    for o, inside in _cells(input_shape[2:], dout.shape[2:], kernel, stride, padding):
+        count = divisor or (int(np.prod(kernel)) if count_include_pad else max(len(inside), 1))
+        for i in inside:
+            dx[(every, every, *i)] += dout[(every, every, *o)].astype(np.float64) / count
+    return dx.astype(dout.dtype)
+
+
+def adaptive(distinct: bool) -> Any:
+    def samples(make: Make) -> Iterator[Sample]:
+        rows: list[tuple[str, Any, Any]] = [
+            ("normal", (2, 3, 9), (4,)), ("normal", (1, 2, 6, 5), (3, 2)), ("normal", (1, 1, 4, 3, 5), (2, 3, 2)),
+            ("empty", (0, 2, 4, 4), (2, 3)), ("odd", (3, 5, 11, 7), (4, 3)),
+            ("noncontiguous", (2, 3, 4, 5), (3, 2)), ("nan", (1, 2, 5, 5), (2, 3)),
+        ]  # fmt: skip
+        for kind, x, out in rows:
+            array = array_of(make, kind, x, 0)
+            if distinct and kind in ("normal", "odd"):
+                array = make.distinct(*x)
+            yield Sample((array, out), kind=kind, grad=not (distinct and kind == "noncontiguous"))
+
+    return samples
+
+
+def _bins(n: int, out: int) -> list[tuple[int, int]]:
+    return [(i * n // out, -(-(i + 1) * n // out)) for i in range(out)]
+
+
+def adaptive_avg_of(x: Any, output_size: Any) -> Any:
+    y = np.zeros((*x.shape[:2], *output_size))
+    every = slice(None)
+    bins = [_bins(n, o) for n, o in zip(x.shape[2:], output_size)]
+    for o in np.ndindex(*output_size):
+        where = tuple(slice(*bins[i][a]) for i, a in enumerate(o))
+        part = wide(x)[(every, every, *where)]
+        y[(every, every, *o)] = part.mean(tuple(range(2, x.ndim)))
+    return y.astype(x.dtype)
+
+
+def adaptive_max_of(x: Any, output_size: Any) -> Any:
+    shape = (*x.shape[:2], *output_size)
+    values, index = np.zeros(shape, x.dtype), np.zeros(shape, np.int64)
+    bins = [_bins(n, o) for n, o in zip(x.shape[2:], output_size)]
+    size = x.shape[2:]
+    for at in np.ndindex(*shape):
+        best: Any = None
+        for i in np.ndindex(*size):
+            if all(bins[j][a][0] <= c < bins[j][a][1] for j, (a, c) in enumerate(zip(at[2:], i))):
+                v = x[(*at[:2], *i)]
+                if best is None or (best[0] == best[0] and (v > best[0] or v != v)):
+                    best = (v, int(np.ravel_multi_index(i, size)))
+        values[at], index[at] = best
+    return values, index
+
+
+def foldings(of_fold: bool) -> Any:
+    def samples(make: Make) -> Iterator[Sample]:
+        for kind, x, kernel, stride, padding, dilation in POOLS:
+            if kind == "nan" and not make.inexact:
+                continue
+            out = shape_after(x, (x[1], 0, *kernel), stride, padding, dilation)
+            if of_fold:
+                columns = (x[0], x[1] * int(np.prod(kernel)), int(np.prod(out[2:])))
+                array = make.strided(*columns) if kind == "noncontiguous" else make(*columns)
+                if kind == "nan":
+                    array[0, 1, 2] = np.nan
+                yield Sample((array, x[2:], kernel, stride, padding, dilation), kind=kind)
+            else:
+                yield Sample((array_of(make, kind, x, 0), kernel, stride, padding, dilation), kind=kind)
+
+    return samples
+
+
+CONV_ERRORS = [
+    Bad((IMAGE, KERNEL, (1, 1), ((0, 0), (0, 0)), (1, 1), 1), ValueError, "groups"),
+    Bad((IMAGE, np.ones((2, 3, 5, 5), np.float32), (1, 1), ((0, 0), (0, 0)), (1, 1), 1), ValueError, "window of 5"),
+]
+NO_CONV = {**NO_POINT, "broadcast": "shapes are matched by their meaning"}
+
+CASES = [
+    OpCase(P.conv, convolutions("conv"), oracle=conv_of, tol=TOL, grad_tol=GRAD_TOL, why=WHY, without=NO_CONV,
+           errors=CONV_ERRORS),
+    OpCase(P.conv_bias, convolutions("bias"), dtypes=REAL, oracle=with_bias, tol=TOL, grad_tol=GRAD_TOL, why=WHY,
+           without=NO_CONV,
+           errors=[Bad((IMAGE, KERNEL, np.ones(2), (1, 1), ((0, 0), (0, 0)), (1, 1), 1), ValueError, "groups")]),
+    OpCase(P.conv_input_grad, convolutions("input"), oracle=conv_input_of, tol=TOL, grad_tol=GRAD_TOL, why=WHY,
+           without=NO_CONV, errors=[Bad(
+               (IMAGE, np.ones((2, 3, 3, 3), np.float32), (1, 3, 4, 4), (1, 1), ((0, 0), (0, 0)), (1, 1), 1),
+               ValueError, r"dout of shape \(1, 3, 4, 4\); wanted \(1, 2, 2, 2\)")]),
+    OpCase(P.conv_weight_grad, convolutions("weight"), oracle=conv_weight_of, tol=TOL, grad_tol=GRAD_TOL, why=WHY,
+           without=NO_CONV, errors=[Bad(
+               (IMAGE, IMAGE, (2, 3, 3, 3), (1, 1), ((0, 0), (0, 0)), (1, 1), 1), ValueError, "wanted")]),
+    OpCase(P.max_pool, max_pools, oracle=max_pool_of, without=NO_POINT, errors=[
+        Bad((IMAGE, (5, 5), (1, 1), ((0, 0), (0, 0)), (1, 1)), ValueError, "window of 5"),
+        Bad((ROWS, (1,), (1,), ((0, 0),), (1,)), ValueError, r"\(2, 3\)"),
+        Bad((IMAGINARY, (1,), (1,), ((0, 0),), (1,)), TypeError, "complex64")]),
+    OpCase(P.max_pool_grad, max_pool_grads, oracle=max_pool_grad_of, grad=(0,), without=NO_POINT,
+           errors=[Bad((IMAGINARY, np.zeros((1, 3, 4), np.int64), (1, 3, 4)), TypeError, "complex64")],
+           tol={float16: 1e-2, bfloat16: 1e-1}, why="several cotangents meet in one element"),
+    OpCase(P.avg_pool, avg_pools(False), oracle=avg_pool_of, without=NO_POINT, dtypes=FLOATING,
+           tol={float16: 1e-2, bfloat16: 5e-2},
+           why="means of integers round as the sum over the divisor does in floating point, which no one asks for",
+           errors=[Bad((IMAGE, (5, 5), (1, 1), ((0, 0), (0, 0)), True, 0), ValueError, "window of 5")]),
+    OpCase(P.avg_pool_grad, avg_pools(True), oracle=avg_pool_grad_of, without=NO_POINT, dtypes=FLOATING,
+           tol={float16: 1e-2, bfloat16: 1e-1}, why="sums of shares; integers have no gradient",
+           errors=[Bad((IMAGINARY, (1, 3, 4), (1,), (1,), ((0, 0),), True, 0), TypeError, "complex64")]),
+    OpCase(P.adaptive_avg_pool, adaptive(False), oracle=adaptive_avg_of, without=NO_POINT,
+           tol={float16: 1e-2, bfloat16: 1e-1},
+           grad_tol={float16: 5e-2, bfloat16: 5e-1}, why="means of means",
+           errors=[Bad((np.ones((1, 2, 3), np.int64), (2,)), TypeError, "int64")]),
+    OpCase(P.adaptive_max_pool, adaptive(True), oracle=adaptive_max_of, without=NO_POINT,
+           errors=[Bad((np.ones((1, 2, 3), np.int64), (2,)), TypeError, "int64")]),
+    OpCase(P.unfold, foldings(False), without=NO_POINT,
+           errors=[Bad((IMAGE, (5, 5), (1, 1), ((0, 0), (0, 0)), (1, 1)), ValueError, "window of 5")]),
+    OpCase(P.fold, foldings(True), without=NO_POINT, tol={float16: 1e-2, bfloat16: 1e-1},
+           grad_tol={float16: 5e-2, bfloat16: 5e-1}, why="several elements meet in one",
+           errors=[Bad((IMAGINARY, (4,), (1,), (1,), ((0, 0),), (1,)), TypeError, "complex64")]),
+]

@@ -1,0 +1,71 @@
+"""Arguments in the form that an op takes, or an error that says what was got and what was wanted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..tensor import Tensor
+
+__all__ = ["ints_of", "number_of", "tensor_of", "tensors_of"]
+
+
+def ints_of(name: str, what: str, value: Any) -> tuple[int, ...]:
+    """A tuple of ints from an int, a sequence of them, or an integer tensor.
+
+    Raises:
+        TypeError: something else.
+    """
+    if isinstance(value, Tensor):
+        value = value.tolist()
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return (int(value),)
+    if isinstance(value, (tuple, list)):
+        out = []
+        for v in value:
+            if isinstance(v, Tensor) and v.size == 1:
+                v = v.item()
+            if isinstance(v, (bool, np.bool_)) or not isinstance(v, (int, np.integer)):
+                raise ArgumentError(f"{name}: got {what}={value!r}; wanted ints")
+            out.append(int(v))
+        return tuple(out)
+    raise ArgumentError(f"{name}: got {what}={value!r}; wanted an int or a tuple of ints")
+
+
+def number_of(name: str, what: str, value: Any) -> float:
+    """A float from a number or a tensor of one element.
+
+    Raises:
+        TypeError: something else.
+    """
+    if isinstance(value, Tensor) and value.size == 1:
+        value = value.item()
+    if not isinstance(value, (int, float, np.integer, np.floating, np.bool_)):
+        raise ArgumentError(f"{name}: got {what}={value!r}; wanted a number")
+    return float(value)
+
+
+def tensor_of(name: str, what: str, value: Any) -> Tensor:
+    """The value, if it is a Tensor.
+
+    Raises:
+        TypeError: something else.
+    """
+    if not isinstance(value, Tensor):
+        raise ArgumentError(f"{name}: got {type(value).__name__} for {what}; wanted a Tensor")
+    return value
+
+
+def tensors_of(name: str, what: str, value: Any) -> tuple[Tensor, ...]:
+    """Tensors from a tuple or list of them.
+
+    Raises:
+        TypeError: something else.
+    """
+    if not isinstance(value, (tuple, list)):
+        raise ArgumentError(f"{name}: got {type(value).__name__} for {what}; wanted a tuple or list of Tensors")
+    return tuple([tensor_of(name, what, v) for v in value])

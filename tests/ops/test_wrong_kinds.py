@@ -1,0 +1,94 @@
+"""Every function of `ops`, one argument at a time of a kind that makes no sense: the error is ours, and comes soon."""
+
+from __future__ import annotations
+
+import inspect
+import types
+import warnings
+from typing import Any
+
+import duograph as ms
+import numpy as np
+import pytest
+from duograph import Tensor, ops
+from duograph.errors import DuographError
+
+X = Tensor(np.arange(1, 7, dtype=np.float32).reshape(2, 3))
+WRONG = {
+    "None": None, "text": "a", "float": 1.5, "mixed": [1, "b"], "object": object(), "huge": -(10**12), "dict": {},
+}  # fmt: skip
+# Functions whose arguments go to the user's function, or are those of a derivative rule.
+LEFT_OUT = {"vjp", "binop_grad_common"}
+NAMES = sorted(
+    name
+    for name, value in vars(ops).items()
+    if not name.startswith("_")
+    and callable(value)
+    and not isinstance(value, (type, types.ModuleType))
+    and name not in LEFT_OUT
+)
+
+
+def sensible(name: str) -> Any:
+    """A value for a required argument of that name, when it is not its turn."""
+    if "dtype" in name:
+        return ms.float32
+    if name in ("axis", "dim"):
+        return 0
+    if name in ("shape", "size", "sizes"):
+        return (2, 3)
+    if name in ("fn", "forward_fn", "func", "grad_fn"):
+        return lambda a: a
+    return X
+
+
+def ours(error: Exception) -> bool:
+    """Whether it is an error of duograph; that of `dtype` is below the tree of errors."""
+    return isinstance(error, DuographError) or str(error).startswith("dtype: got")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_arguments_of_wrong_kinds(name: str) -> None:
+    function = getattr(ops, name)
+    parameters = [
+        p
+        for p in inspect.signature(function).parameters.values()
+        if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+    ]
+    base = {p.name: sensible(p.name) for p in parameters if p.default is p.empty}
+    found = []
+    for p in parameters:
+        for label, value in WRONG.items():
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    function(**{**base, p.name: value})
+            except Exception as error:  # noqa: BLE001
+                if not ours(error):
+                    found.append(f"{name}({p.name}=<{label}>): {type(error).__name__}: {error}")
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    "call,says",
+    [
+        (lambda: ops.leaky_relu(X, None), "leaky_relu: got alpha=None; wanted a number"),
+        (lambda: ops.elu(X, "a"), "elu: got alpha='a'; wanted a number"),
+        (lambda: ops.reshape(X, None), "reshape: got shape=None; wanted an int or a tuple of ints"),
+        (lambda: ops.rand(2, generator="a"), "got str for generator; wanted a Generator"),
+        (lambda: ops.addcmul(X, X, X, None), "addcmul: got value=None; wanted a number"),
+        (lambda: ops.tensor_split(X, 10**9), "tensor_split: got 1000000000 pieces of an axis of size 2"),
+        (lambda: ops.cov(X, fweights="a"), "cov: got str for a weight; wanted a Tensor"),
+    ],
+)
+def test_what_the_error_says(call: Any, says: str) -> None:
+    with pytest.raises(DuographError) as caught:
+        call()
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("far", [2**40, -(2**40), 10**12, 7, -7])
+def test_diagonals_that_are_far_out(far: int) -> None:
+    x = np.arange(6).reshape(2, 3)
+    np.testing.assert_array_equal(ops.tril(Tensor(x), far).asnumpy(), x if far > 0 else x * 0)
+    np.testing.assert_array_equal(ops.triu(Tensor(x), far).asnumpy(), x if far < 0 else x * 0)
