@@ -1,3 +1,7 @@
+import subprocess
+import sys
+from pathlib import Path
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -46,3 +50,49 @@ def test_matmul(a, b, ta, tb, dtype):
         transpose_a=ta,
         transpose_b=tb,
     )
+
+
+# Around the heights and widths of register tiles, the blocks they stand in, and the sizes from which work is split.
+EDGES = [(1, 1, 1), (2, 17, 5), (7, 31, 33), (13, 16, 16), (14, 32, 384), (15, 33, 385), (29, 47, 3), (300, 9, 40),
+         (257, 513, 70), (97, 641, 769), (1031, 37, 101), (6, 1100, 400), (64, 64, 1600)]  # fmt: skip
+
+EDGES_PROGRAM = """
+import sys
+import numpy as np
+import duograph_cpu.linear as linear
+from duograph_cpu._native import lib
+from harness import run
+lib.dg_isa_limit(int(sys.argv[1]))
+if sys.argv[2] == "own":
+    linear.open_blas = lambda: None
+rng = np.random.default_rng(4)
+for m, n, k in EDGES:
+    for dtype, tol in ((np.float32, 1e-5), (np.float64, 1e-13)):
+        for ta in (False, True):
+            for tb in (False, True):
+                a, b = rng.standard_normal((m, k)), rng.standard_normal((k, n))
+                a, b = a.astype(dtype), b.astype(dtype)
+                if m > 4:
+                    a[3, k // 2] = np.inf
+                    b[k // 3, n - 1] = np.nan
+                x = np.ascontiguousarray(a.T) if ta else a
+                y = np.ascontiguousarray(b.T) if tb else b
+                with np.errstate(invalid="ignore"):
+                    want = np.matmul(a.astype(np.longdouble), b.astype(np.longdouble))
+                want = want.astype(dtype)
+                got = run("matmul", [x, y], want, transpose_a=ta, transpose_b=tb)
+                where = f"{(m, n, k)} {dtype.__name__} ta={ta} tb={tb}"
+                np.testing.assert_allclose(got, want, rtol=tol, atol=tol * k, err_msg=where)
+"""
+
+
+@pytest.mark.parametrize("isa", [0, 1, 2])
+@pytest.mark.parametrize("library", ["own", "blas"])
+def test_edges(isa, library):
+    """Every instruction set, with and without BLAS, in a process of its own: both are chosen once."""
+    program = f"EDGES = {EDGES}\n{EDGES_PROGRAM}"
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(isa), library],
+        capture_output=True, text=True, cwd=Path(__file__).parent,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr

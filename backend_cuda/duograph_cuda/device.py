@@ -190,7 +190,7 @@ class CudaDevice(GridDevice):
 
     def release(self, pointer: int) -> None:
         """Free memory when what was launched so far has run; `Memory` calls it."""
-        if self.problem is None:
+        if self.problem is None and _here is not None:  # None: the interpreter is going
             if _here.device is not self:
                 self.enter()
             self._free(pointer, self.stream)

@@ -128,6 +128,7 @@ ERRORS = {
     "no Cell": (lambda: ms.Model(3), TypeError, "int; wanted a Cell"),
     "no optimizer": (lambda: ms.Model(nn.ReLU(), nn.MSELoss()).train(1, problem()), ValueError, "no optimizer"),
     "no epochs": (lambda: model().train(0, problem()), ValueError, "epoch=0"),
+    "no batches": (lambda: model().train(1, []), ValueError, "without batches"),
     "no dataset": (lambda: model().train(1, 3), TypeError, "int as a dataset"),
     "no metrics": (lambda: ms.Model(nn.ReLU(), nn.MSELoss()).eval(problem()), ValueError, "no metrics"),
     "unknown metric": (lambda: ms.Model(nn.ReLU(), nn.MSELoss(), metrics={"foo"}), KeyError, "foo"),
@@ -142,6 +143,14 @@ def test_errors(name):
     call, kind, pattern = ERRORS[name]
     with pytest.raises(kind, match=pattern):
         call()
+
+
+def test_an_evaluation_that_fails_leaves_the_network_training():
+    m = model()
+    m.predict_network.set_train(True)
+    with pytest.raises(ValueError, match="dense"):
+        m.eval([(np.ones((2, 9), np.float32), np.ones((2, 1), np.float32))])
+    assert m.predict_network.training
 
 
 # ---- wrappers ---------------------------------------------------------------------------------------

@@ -42,6 +42,8 @@ const char *dg_blas_open(const char *path) {
     return blas.sgemm && blas.dgemm && blas.cgemm && blas.zgemm && blas.sgemv && blas.dgemv ? 0 : "a routine is missing";
 }
 
+int dg_blas_is_open(void) { return blas.sgemm != 0; }
+
 static int fits(int64_t a, int64_t b, int64_t c) { return a <= INT32_MAX && b <= INT32_MAX && c <= INT32_MAX; }
 
 static void loops(int type, int ta, int tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b,

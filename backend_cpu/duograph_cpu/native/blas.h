@@ -11,7 +11,9 @@ void dg_gemm(int type, int ta, int tb, int64_t m, int64_t n, int64_t k, const vo
 /* y = op(a) @ x for a (rows, cols), f32 and f64; 0 when there is no such routine. */
 int dg_gemv(int type, int transpose, int64_t rows, int64_t cols, const void *a, int64_t lda, const void *x, void *y);
 
-/* c = op(a) @ op(b) on all threads with our own kernels; 0 when BLAS is to do it (see gemm.c). */
+int dg_blas_is_open(void);
+
+/* c = op(a) @ op(b) on all threads with our own kernels, float32 and float64; 0 when BLAS is to do it, or memory is short (see gemm.c). */
 int dg_gemm_tiled(int type, int ta, int tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb,
                   void *c, int64_t ldc);
 

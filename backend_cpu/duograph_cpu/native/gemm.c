@@ -1,14 +1,50 @@
-/* float32 and float64 products on processors with AVX-512. There OpenBLAS reaches about 80 % of the peak on large products and less on
- * thin ones, such as a layer of a network on a batch of 32; a register tile of 8 x 3 vectors over packed operands does better, and packs
- * once for all threads. Everywhere else, and for shapes that fill the tile badly, products go to BLAS. */
+/* Products of float32 and float64 matrices on processors with AVX-512 or AVX2.
+ *
+ * Operands are packed block by block into the second-level cache, as BLIS does, in panels of rows of a and strips of columns of b, and a register
+ * tile runs over them. Tiles exist for every height up to the largest, and panels differ by at most one row, so that few rows waste nothing.
+ * Each element of c is the sum over blocks of k in order, each block summed in order: it does not depend on how rows and columns
+ * are split, so the split may look at the number of threads. */
 #include "blas.h"
 #include "common.h"
 
-#define GEMM_DEPTH 384 /* of a strip of b: what measured best of 128 to 384 */
+#define DEPTH 384    /* of a block: a panel of a stays in the first-level cache */
+#define ROWS 256     /* of a block of a */
+#define COLUMNS 512  /* of a block of b */
 
+#define ROWS_1(X) X(0)
+#define ROWS_2(X) ROWS_1(X) X(1)
+#define ROWS_3(X) ROWS_2(X) X(2)
+#define ROWS_4(X) ROWS_3(X) X(3)
+#define ROWS_5(X) ROWS_4(X) X(4)
+#define ROWS_6(X) ROWS_5(X) X(5)
+#define ROWS_7(X) ROWS_6(X) X(6)
+#define ROWS_8(X) ROWS_7(X) X(7)
+#define ROWS_9(X) ROWS_8(X) X(8)
+#define ROWS_10(X) ROWS_9(X) X(9)
+#define ROWS_11(X) ROWS_10(X) X(10)
+#define ROWS_12(X) ROWS_11(X) X(11)
+#define ROWS_13(X) ROWS_12(X) X(12)
+#define ROWS_14(X) ROWS_13(X) X(13)
 
-
-
+/* Lanes of two vectors of N that a step of a transposition puts into the upper and the lower row; see SWAP_BLOCKS. */
+#define LOWER_1_4 0, 4, 2, 6
+#define UPPER_1_4 1, 5, 3, 7
+#define LOWER_2_4 0, 1, 4, 5
+#define UPPER_2_4 2, 3, 6, 7
+#define LOWER_1_8 0, 8, 2, 10, 4, 12, 6, 14
+#define UPPER_1_8 1, 9, 3, 11, 5, 13, 7, 15
+#define LOWER_2_8 0, 1, 8, 9, 4, 5, 12, 13
+#define UPPER_2_8 2, 3, 10, 11, 6, 7, 14, 15
+#define LOWER_4_8 0, 1, 2, 3, 8, 9, 10, 11
+#define UPPER_4_8 4, 5, 6, 7, 12, 13, 14, 15
+#define LOWER_1_16 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30
+#define UPPER_1_16 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31
+#define LOWER_2_16 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29
+#define UPPER_2_16 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31
+#define LOWER_4_16 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27
+#define UPPER_4_16 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31
+#define LOWER_8_16 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23
+#define UPPER_8_16 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31
 
 #define ISA_SOURCE "gemm.inc"
 #include "isa.h"
@@ -16,61 +52,141 @@
 #ifdef DG_X86
 
 typedef struct {
-    int type, ta, tb;
-    int64_t m, n, k, lda, ldb, ldc, rows, row_parts, cols, col_parts;
-    const void *a, *b;
-    void *c;
-    char *packed;
+    int64_t size, height, lanes; /* of an element; of a tile; of a vector */
+    void (*pack_a)(void *, int, const void *, int64_t, int64_t, int64_t);
+    void (*pack_b)(void *, int, const void *, int64_t, int64_t, int64_t);
+    void (*block)(int64_t, int64_t, int64_t, const void *, void *, const void *, int64_t, void *, int64_t, int);
+} Kernels;
+
+static const Kernels kernels[2][2] = {
+    {{4, 6, 8, pack_a_f32_avx2, pack_b_f32_avx2, block_f32_avx2}, {8, 6, 4, pack_a_f64_avx2, pack_b_f64_avx2, block_f64_avx2}},
+    {{4, 14, 16, pack_a_f32_avx512, pack_b_f32_avx512, block_f32_avx512},
+     {8, 14, 8, pack_a_f64_avx512, pack_b_f64_avx512, block_f64_avx512}},
+};
+
+typedef struct {
+    const Kernels *k;
+    int ta, tb;
+    int64_t m, n, depth, lda, ldb, ldc, rows, row_parts, columns, column_parts, deep; /* deep: of a block */
+    const char *a, *b;
+    char *c, *shared_a;
     int *failed;
 } Job;
 
-static void pack_task(void **args, int64_t begin, int64_t end) {
-    const Job *j = args[0];
-    if (j->type == DG_F32) pack_rows_f32_avx512(j->packed, j->ta, j->m, j->k, j->a, j->lda, begin, end);
-    else pack_rows_f64_avx512(j->packed, j->ta, j->m, j->k, j->a, j->lda, begin, end);
+static int64_t up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+/* n in equal parts of at most `most`, in multiples of `unit`. */
+static int64_t part(int64_t n, int64_t most, int64_t unit) {
+    int64_t parts = (n + most - 1) / most;
+    return up((n + parts - 1) / parts, unit);
 }
 
-static void block_task(void **args, int64_t begin, int64_t end) {
+static const char *a_at(const Job *j, int64_t row, int64_t k) { return j->a + (j->ta ? k * j->lda + row : row * j->lda + k) * j->k->size; }
+static const char *b_at(const Job *j, int64_t k, int64_t column) {
+    return j->b + (j->tb ? column * j->ldb + k : k * j->ldb + column) * j->k->size;
+}
+
+/* Packed for all: blocks of a, [block of depth][block of rows]; strips of b, [block of depth][strip]. */
+static void share_a_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
-    void *scratch = dg_alloc(GEMM_DEPTH * 24 * 8);
+    int64_t rows = part(j->m, ROWS, 1), blocks = (j->m + rows - 1) / rows;
+    for (int64_t u = begin; u < end; u++) {
+        int64_t k = u / blocks * j->deep, depth = DG_MIN(j->deep, j->depth - k), row = u % blocks * rows;
+        j->k->pack_a(j->shared_a + (k * j->m + row * depth) * j->k->size, j->ta, a_at(j, row, k), j->lda, DG_MIN(rows, j->m - row), depth);
+    }
+}
+
+static void unit_task(void **args, int64_t begin, int64_t end) {
+    const Job *j = args[0];
+    const Kernels *f = j->k;
+    int64_t size = f->size, most_rows = part(j->rows, ROWS, 1), most_columns = part(j->columns, COLUMNS, 2 * f->lanes);
+    int64_t room_a = j->shared_a ? 0 : up(most_rows * j->deep * size, 64);
+    char *scratch = dg_alloc((size_t)(room_a + most_columns * j->deep * size));
     if (!scratch) {
         __atomic_store_n(j->failed, 1, __ATOMIC_RELAXED);
         return;
     }
+    char *packed_b = scratch + room_a;
     for (int64_t u = begin; u < end; u++) {
-        int64_t row = u % j->row_parts * j->rows, col = u / j->row_parts * j->cols;
-        int64_t rows = DG_MIN(j->rows, j->m - row), cols = DG_MIN(j->cols, j->n - col);
-        if (j->type == DG_F32)
-            gemm_block_f32_avx512(j->packed, j->tb, j->k, j->b, j->ldb, j->c, j->ldc, row, rows, col, cols, scratch);
-        else
-            gemm_block_f64_avx512(j->packed, j->tb, j->k, j->b, j->ldb, j->c, j->ldc, row, rows, col, cols, scratch);
+        int64_t row = u % j->row_parts * j->rows, column = u / j->row_parts * j->columns;
+        int64_t last_row = DG_MIN(row + j->rows, j->m), last_column = DG_MIN(column + j->columns, j->n);
+        for (int64_t c = column; c < last_column; c += most_columns) {
+            int64_t nc = DG_MIN(most_columns, last_column - c);
+            for (int64_t k = 0; k < j->depth; k += j->deep) {
+                int64_t depth = DG_MIN(j->deep, j->depth - k);
+                f->pack_b(packed_b, j->tb, b_at(j, k, c), j->ldb, nc, depth);
+                for (int64_t r = row; r < last_row; r += most_rows) {
+                    int64_t nr = DG_MIN(most_rows, last_row - r);
+                    const char *a = scratch;
+                    if (j->shared_a) a = j->shared_a + (k * j->m + r * depth) * size;
+                    else f->pack_a(scratch, j->ta, a_at(j, r, k), j->lda, nr, depth);
+                    f->block(nr, nc, depth, a, packed_b, j->tb || r > row ? 0 : b_at(j, k, c), j->ldb, j->c + (r * j->ldc + c) * size, j->ldc,
+                             k > 0);
+                }
+            }
+        }
     }
     dg_free(scratch);
 }
 
+/* How often rows and columns are split. Units of at least 2 Mflop, two for each thread; little is to be packed twice. */
+static void split(Job *j) {
+    double flops = 2.0 * (double)j->m * (double)j->n * (double)j->depth;
+    int64_t units = (int64_t)DG_MIN(flops / 2e6, 2.0 * dg_threads()), strip = 2 * j->k->lanes;
+    double pack_a = j->ta ? 2 : 3, pack_b = j->tb ? 3 : 1; /* of an element; transpositions cost most */
+    j->row_parts = j->column_parts = 1;
+    while (j->row_parts * j->column_parts < units) {
+        double a = pack_a * (double)j->m * (double)j->column_parts, b = pack_b * (double)j->n * (double)j->row_parts;
+        int rows_left = j->m / (j->row_parts * 2) >= 2 * j->k->height, columns_left = j->n / (j->column_parts * 2) >= strip;
+        if (rows_left && (2 * b + a <= b + 2 * a || !columns_left)) j->row_parts *= 2;
+        else if (columns_left) j->column_parts *= 2;
+        else break;
+    }
+    j->rows = (j->m + j->row_parts - 1) / j->row_parts;
+    j->row_parts = (j->m + j->rows - 1) / j->rows;
+    j->columns = (j->n + j->column_parts - 1) / j->column_parts;
+    if (j->columns < j->n) j->columns = up(j->columns, strip);
+    j->column_parts = (j->n + j->columns - 1) / j->columns;
+}
+
+static int tiled(Job *j) {
+    int failed = 0;
+    j->failed = &failed;
+    int64_t depths = (j->depth + DEPTH - 1) / DEPTH;
+    j->deep = (j->depth + depths - 1) / depths;
+    split(j);
+    void *args[] = {j};
+    if (j->row_parts == 1 && j->column_parts > 1) {
+        j->shared_a = dg_alloc((size_t)(j->m * j->depth * j->k->size));
+        if (!j->shared_a) return 0;
+        dg_parallel_for(share_a_task, args, depths * ((j->m + ROWS - 1) / ROWS), 1 + 65536 / (DG_MIN(ROWS, j->m) * j->deep));
+    }
+    dg_parallel_chunks(unit_task, args, j->row_parts * j->column_parts);
+    dg_free(j->shared_a);
+    return !failed;
+}
+
 int dg_gemm_tiled(int type, int ta, int tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb,
                   void *c, int64_t ldc) {
-    if (dg_isa() < 2 || (type != DG_F32 && type != DG_F64) || m < 6 || k < 16) return 0;
-    int64_t width = type == DG_F32 ? 48 : 24, size = type == DG_F32 ? 4 : 8;
-    int64_t padded = (n + width - 1) / width * width * ((m + 7) / 8 * 8);
-    if (n < width / 2 || (double)(m * n) < 0.72 * (double)padded) return 0;
-    Job j = {.type = type, .ta = ta, .tb = tb, .m = m, .n = n, .k = k, .lda = lda, .ldb = ldb, .ldc = ldc, .a = a, .b = b, .c = c};
-    int failed = 0;
-    j.failed = &failed;
-    j.packed = dg_alloc((size_t)((m + 7) / 8 * 8 * k * size));
-    if (!j.packed) return 0;
-    /* about 32 units, of at least 2 Mflop and, so that packing b pays, of many rows */
-    j.cols = width * 2;
-    j.col_parts = (n + j.cols - 1) / j.cols;
-    j.row_parts = DG_MAX(1, DG_MIN(m / 256, 32 / j.col_parts));
-    j.rows = ((m + j.row_parts - 1) / j.row_parts + 7) / 8 * 8;
-    j.row_parts = (m + j.rows - 1) / j.rows;
-    double flops = 2.0 * (double)j.rows * (double)j.cols * (double)k;
-    void *args[] = {&j};
-    dg_parallel_for(pack_task, args, (m + 7) / 8, DG_MAX(1, 32768 / (8 * k)));
-    dg_parallel_for(block_task, args, j.row_parts * j.col_parts, (int64_t)(1e6 / flops) + 1);
-    dg_free(j.packed);
-    return !failed; /* BLAS, which needs less memory, may still do it */
+    int isa = dg_isa();
+    /* On AVX2 OpenBLAS is as fast. */
+    if (isa == 0 || (isa == 1 && dg_blas_is_open()) || (type != DG_F32 && type != DG_F64) || m * n * k == 0) return 0;
+    Job j = {.k = &kernels[isa - 1][type == DG_F64], .ta = ta, .tb = tb, .m = m, .n = n, .depth = k, .lda = lda, .ldb = ldb, .ldc = ldc,
+             .a = a, .b = b, .c = c};
+    if (n >= j.k->lanes || m <= n) return tiled(&j);
+    /* Few columns would leave vectors empty: the transposed product has few rows instead. */
+    int64_t size = j.k->size;
+    char *turned = dg_alloc((size_t)(m * n * size));
+    if (!turned) return 0;
+    Job t = {.k = j.k, .ta = !tb, .tb = !ta, .m = n, .n = m, .depth = k, .lda = ldb, .ldb = lda, .ldc = m, .a = b, .b = a, .c = turned};
+    int done = tiled(&t);
+    for (int64_t i = 0; done && i < m; i++)
+        for (int64_t q = 0; q < n; q++) {
+            if (size == 4) ((float *)c)[i * ldc + q] = ((float *)turned)[q * m + i];
+            else ((double *)c)[i * ldc + q] = ((double *)turned)[q * m + i];
+        }
+    dg_free(turned);
+    return done;
 }
 
 #else

@@ -34,7 +34,7 @@ static void product_task(void **args, int64_t begin, int64_t end) {
             continue;
         if (n == 1 && (p->ta ? dg_gemv(j->type, 1, k, rows, a, lda, b, c) : dg_gemv(j->type, 0, rows, k, a, lda, b, c)))
             continue;
-        if (j->row_parts * j->col_parts > 1 || !dg_gemm_tiled(j->type, (int)p->ta, (int)p->tb, rows, cols, k, a, lda, b, ldb, c, n))
+        if (!dg_gemm_tiled(j->type, (int)p->ta, (int)p->tb, rows, cols, k, a, lda, b, ldb, c, n))
             dg_gemm(j->type, (int)p->ta, (int)p->tb, rows, cols, k, a, lda, b, ldb, 0, c, n);
     }
 }
@@ -44,7 +44,7 @@ static int64_t up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 static int product(const dg_product *p, int type, void *out, const void *a, const void *b) {
     Job j = {.p = p, .a = a, .b = b, .out = out, .type = type, .size = SIZES[type],
              .rows = p->m, .row_parts = 1, .cols = p->n, .col_parts = 1};
-    /* One product, or a few large ones: our own kernels split them best. Small ones in a batch use the same, each on one thread. */
+    /* One product: our own kernels split it best. In a batch they run too, each on one thread. */
     if (p->batches == 1 && p->m > 1 && p->n > 1 &&
         dg_gemm_tiled(type, (int)p->ta, (int)p->tb, p->m, p->n, p->k, a, p->ta ? p->m : p->k, b, p->tb ? p->k : p->n, out, p->n))
         return DG_OK;

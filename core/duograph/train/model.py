@@ -143,7 +143,7 @@ class Model:
             initial_epoch: passes that count as done.
 
         Raises:
-            ValueError: `epoch` below 1, no optimizer, an `initial_epoch` not below `epoch`.
+            ValueError: `epoch` below 1, no optimizer, an `initial_epoch` not below `epoch`, no batches.
         """
         self._run(epoch, train_dataset, callbacks, initial_epoch, sink_size if dataset_sink_mode else -1)
 
@@ -191,6 +191,8 @@ class Model:
             raise ArgumentValueError("Model.train: the Model has no optimizer; wanted one")
         network = self._train_network
         steps = _length(dataset)
+        if steps == 0:
+            raise ArgumentValueError("Model.train: got a dataset without batches; wanted at least one")
         if sink_size > 0:
             steps = sink_size
         p = RunParameters(
@@ -268,22 +270,24 @@ class Model:
             metric.clear()
         was_training = self._network.training
         network.set_train(False)
-        cb.call("on_eval_begin", run)
-        cb.call("on_eval_epoch_begin", run)
-        for batch in _batches(valid_dataset):
-            p.cur_step_num += 1
-            cb.call("on_eval_step_begin", run)
-            outputs = network(*batch)
-            p.net_outputs = outputs
-            self._update_metrics(outputs)
-            cb.call("on_eval_step_end", run)
-            if run.get_stop_requested():
-                break
-        results = {name: metric.eval() for name, metric in self._metric_fns.items()}
-        p["eval_results"] = results
-        cb.call("on_eval_epoch_end", run)
-        cb.call("on_eval_end", run)
-        network.set_train(was_training)
+        try:
+            cb.call("on_eval_begin", run)
+            cb.call("on_eval_epoch_begin", run)
+            for batch in _batches(valid_dataset):
+                p.cur_step_num += 1
+                cb.call("on_eval_step_begin", run)
+                outputs = network(*batch)
+                p.net_outputs = outputs
+                self._update_metrics(outputs)
+                cb.call("on_eval_step_end", run)
+                if run.get_stop_requested():
+                    break
+            results = {name: metric.eval() for name, metric in self._metric_fns.items()}
+            p["eval_results"] = results
+            cb.call("on_eval_epoch_end", run)
+            cb.call("on_eval_end", run)
+        finally:
+            network.set_train(was_training)
         return results
 
     def _update_metrics(self, outputs: Any) -> None:
