@@ -1,0 +1,106 @@
+/* A libcuda that has one device made of the host's memory, and one kernel: it adds 1.0f to n floats.
+ *
+ * The emulated device stands in for cuda-bindings; this stands in for the driver beneath the real cuda-bindings, so
+ * that what the backend passes to them is seen to arrive. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t in_use, peak, threshold;
+static int loaded;
+#define OK 0
+
+static int init(unsigned flags) { return flags ? 1 : OK; }
+static int version(int *v) { *v = 13000; return OK; }
+static int count(int *n) { *n = 1; return OK; }
+static int get(int *device, int k) { *device = 100 + k; return k ? 101 : OK; }
+static int name(char *text, int n, int device) { snprintf(text, n, "fake %d", device); return OK; }
+static int memory(size_t *bytes, int device) { *bytes = 1 << 20; return device == 100 ? OK : 101; }
+static int attribute(int *v, int which, int device) {
+    *v = which == 75 ? 9 : which == 76 ? 0 : which == 16 ? 7 : which == 115 ? 1 : -1;
+    return device == 100 ? OK : 101;
+}
+static int retain(void **context, int device) { *context = (void *)0xc0; return device == 100 ? OK : 101; }
+static int current(void *context) { return context == (void *)0xc0 ? OK : 201; }
+static int stream(void **s, unsigned flags) { *s = (void *)0x50; return flags == 1 ? OK : 1; }
+static int wait_for(void *s) { return s == (void *)0x50 ? OK : 400; }
+static int pool(void **p, int device) { *p = (void *)0x90; return device == 100 ? OK : 101; }
+static int set(void *p, int which, void *value) {
+    if (p != (void *)0x90 || which != 4) return 1;
+    threshold = *(uint64_t *)value;
+    return OK;
+}
+static int read(void *p, int which, void *value) {
+    if (p != (void *)0x90) return 1;
+    *(uint64_t *)value = which == 8 ? peak : which == 4 ? threshold : in_use;
+    return OK;
+}
+static int trim(void *p, size_t keep) { return p == (void *)0x90 && keep == 0 ? OK : 1; }
+static int take(uint64_t *pointer, size_t n, void *s) {
+    if (s != (void *)0x50) return 400;
+    if (in_use + n > 1 << 20) return 2;
+    size_t *block = malloc(n + 16);
+    *block = n;
+    in_use += n;
+    peak = in_use > peak ? in_use : peak;
+    *pointer = (uint64_t)(uintptr_t)(block + 2);
+    return OK;
+}
+static int give(uint64_t pointer, void *s) {
+    size_t *block = (size_t *)(uintptr_t)pointer - 2;
+    in_use -= *block;
+    free(block);
+    return s == (void *)0x50 ? OK : 400;
+}
+static int in(uint64_t to, const void *from, size_t n, void *s) {
+    memcpy((void *)(uintptr_t)to, from, n);
+    return s == (void *)0x50 ? OK : 400;
+}
+static int out(void *to, uint64_t from, size_t n, void *s) {
+    memcpy(to, (void *)(uintptr_t)from, n);
+    return s == (void *)0x50 ? OK : 400;
+}
+static int load(void **module, const void *image) { /* a cubin is an ELF file */
+    *module = (void *)0xd0;
+    loaded = memcmp(image, "\177ELF", 4) == 0;
+    return loaded ? OK : 200;
+}
+static int function(void **f, void *module, const char *label) {
+    *f = (void *)0xf0;
+    return module == (void *)0xd0 && !strcmp(label, "k") ? OK : 500;
+}
+static int launch(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+                  void *s, void **parameters, void **extra) {
+    if (f != (void *)0xf0 || s != (void *)0x50 || shared || extra) return 400;
+    if (gx != 3 || gy != 1 || gz != 1 || bx != 32 || by != 2 || bz != 1) return 1;
+    float *x = *(float **)parameters[0];
+    int n = *(int *)parameters[1];
+    if (n < 0) return 719;
+    for (int k = 0; k < n; k++) x[k] += 1.0f;
+    return OK;
+}
+static int error_name(int code, const char **text) { *text = code == 719 ? "CUDA_ERROR_LAUNCH_FAILED" : "CUDA_ERROR"; return OK; }
+static int error_text(int code, const char **text) { *text = code == 719 ? "unspecified launch failure" : "fake"; return OK; }
+
+static const struct { const char *name; void *function; } known[] = {
+    {"cuInit", init}, {"cuDriverGetVersion", version}, {"cuDeviceGetCount", count}, {"cuDeviceGet", get},
+    {"cuDeviceGetName", name}, {"cuDeviceTotalMem", memory}, {"cuDeviceGetAttribute", attribute},
+    {"cuDevicePrimaryCtxRetain", retain}, {"cuCtxSetCurrent", current}, {"cuStreamCreate", stream},
+    {"cuStreamSynchronize", wait_for}, {"cuDeviceGetDefaultMemPool", pool}, {"cuMemPoolSetAttribute", set},
+    {"cuMemPoolGetAttribute", read}, {"cuMemPoolTrimTo", trim}, {"cuMemAllocAsync", take}, {"cuMemFreeAsync", give},
+    {"cuMemcpyHtoDAsync", in}, {"cuMemcpyDtoHAsync", out}, {"cuModuleLoadData", load},
+    {"cuModuleGetFunction", function}, {"cuLaunchKernel", launch}, {"cuGetErrorName", error_name},
+    {"cuGetErrorString", error_text},
+};
+int cuGetProcAddress_v2(const char *label, void **found, int version_, uint64_t flags, int *status) {
+    *found = 0;
+    for (unsigned k = 0; k < sizeof known / sizeof *known; k++)
+        if (!strcmp(label, known[k].name)) *found = known[k].function;
+    if (!strcmp(label, "cuGetProcAddress")) *found = (void *)cuGetProcAddress_v2;
+    if (status) *status = *found ? 0 : 1;
+    return *found ? OK : 500;
+}
+int cuGetProcAddress(const char *label, void **found, int version_, uint64_t flags) {
+    return cuGetProcAddress_v2(label, found, version_, flags, 0);
+}

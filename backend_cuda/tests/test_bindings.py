@@ -1,0 +1,80 @@
+"""The real cuda-bindings and the real NVRTC over a driver that is made for this test (`fake_driver.c`).
+
+What the backend passes to cuda-bindings is seen to arrive in C: handles, sizes, flags, and the arguments of a launch.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+PROGRAM = """
+import numpy as np
+from duograph.dtype import int32
+from duograph.errors import DeviceError, DeviceMemoryError
+from duograph_cuda.backend import Cuda
+
+backend = Cuda()
+assert backend.available() is None
+(info,) = backend.devices()
+assert (info.name, info.memory_bytes) == ("fake 100", 1 << 20), info
+device = backend.device(0)
+assert (device.units, device.capability) == (7, (9, 0))
+assert device.compiler().startswith("NVRTC") and device.compiler().endswith("sm_90")
+source = "DG_KERNEL void k(f32 *x, i32 n) { if (DG_ITEM(0) < n) x[DG_ITEM(0)] += 1.0f; }"
+module = device.build(device.dialect.prelude_for(source) + source)
+x = device.copy_in(np.arange(5, dtype=np.float32))
+device.launcher(module, "k", (3, 1, 1), (32, 2, 1), 1, [(int32, 5)])(x)
+assert device.copy_out(x, (5,), np.dtype(np.float32)).tolist() == [1, 2, 3, 4, 5]
+y = device.allocate(1000, "y")
+assert device.memory_stats()["in_use"] == 1020
+del y
+stats = device.memory_stats()
+assert (stats["in_use"], stats["peak"], stats["launches"]) == (20, 1020, 1), stats
+device.empty_cache()
+try:
+    device.allocate(1 << 21, "large")
+    raise SystemExit("there is no memory for that")
+except DeviceMemoryError as error:
+    assert "large: no memory for 2097152 bytes" in str(error), error
+try:
+    device.launcher(module, "other", (3, 1, 1), (32, 2, 1), 1, [(int32, 5)])
+    raise SystemExit("there is no such kernel")
+except DeviceError as error:
+    assert "other" in str(error), error
+try:
+    device.launcher(module, "k", (3, 1, 1), (32, 2, 1), 1, [(int32, -1)])(x)
+    raise SystemExit("the launch fails")
+except DeviceError as error:
+    assert "the device was lost (CUDA_ERROR_LAUNCH_FAILED: unspecified launch failure" in str(error), error
+print("all of it arrived")
+"""
+
+
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="the fake driver is found as on Linux"
+)
+def test_calls_arrive_at_the_driver(tmp_path):
+    pytest.importorskip("cuda.bindings.nvrtc", reason="needs the packages of duograph[cuda]")
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("there is no C compiler")
+    library = tmp_path / "libcuda.so.1"
+    command = [compiler, "-w", "-shared", "-fPIC", "-o", str(library), str(HERE / "fake_driver.c")]
+    subprocess.run(command, check=True)
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "all of it arrived" in done.stdout
