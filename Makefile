@@ -5,11 +5,14 @@
 #   make test      what a change must pass (< 15 min)   make lint    ruff and mypy
 #   make test-all  the same without shortcuts           make setup   only install
 #   make bench     ratios against other frameworks      make clean   remove .venv and what was built
+#   make test-gpu  the CUDA backend on a GPU            make bench-gpu  its speed there, beside PyTorch where installed
 #   make fuzz N=2000 DEVICE=CPU SEED=1    random programs, compiled against line by line
 
 PYTHON ?= python3
 # `make test` takes each device as far as the word after the colon says; `make test-all` all of them in full.
-DEVICES ?= CPU:full InnerRing:full Reference:quick Template:quick
+DEVICES ?= CPU:full InnerRing:full Reference:quick Template:quick OpenCL:quick CUDA-emulated:quick
+# Devices that a machine may lack: what is left out is said, and is a failure where DUOGRAPH_REQUIRE names the device.
+OPTIONAL ?= OpenCL CUDA-emulated
 # Processes that run the tests side by side: a number, or auto for one a core.
 JOBS ?= auto
 # Passed on to the program: make demo ARGS="--epochs 3", make bench ARGS="--only gpt --pairs 3"
@@ -31,7 +34,7 @@ PLUGINS := $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
 CLEAN_COPY = rm -rf build/clean && mkdir -p build/clean && tar -cf - --exclude=__pycache__ --exclude='*.so' \
   core backend_cpu backend_opencl backend_cuda pyproject.toml setup.py LICENSE README.md | tar -xf - -C build/clean
 
-.PHONY: setup demo test test-all fuzz bench docs lint unit wheel-test clean clean-bench
+.PHONY: setup demo test test-all fuzz bench docs lint unit wheel-test test-gpu bench-gpu clean clean-bench
 .DELETE_ON_ERROR:
 
 setup: .venv/.plugins
@@ -43,6 +46,8 @@ demo: setup
 
 test: lint unit $(FULL:%=full-%) $(QUICK:%=quick-%)
 
+# every kernel of every dtype, for every architecture
+test-all: export DUOGRAPH_CUDA_FULL = 1
 test-all: lint unit $(FULL:%=full-%) $(QUICK:%=full-%) wheel-test
 
 lint: setup
@@ -50,15 +55,26 @@ lint: setup
 	$(BIN)/mypy
 
 unit: setup
-	$(BIN)/pytest $(SIDE_BY_SIDE) tests backend_cpu/tests
+	$(BIN)/pytest $(SIDE_BY_SIDE) tests backend_cpu/tests backend_opencl/tests backend_cuda/tests
+
+# Why the device $* cannot be used here, where it is one that a machine may lack; else nothing.
+define ABSENT
+case " $(OPTIONAL) " in (*" $* "*) $(BIN)/python -c 'import os, sys; \
+from duograph.backend import registry; \
+required = os.environ.get("DUOGRAPH_REQUIRE", "").lower().split(","); \
+problem = registry.problem_of(registry.entries()[sys.argv[1]]); \
+print("" if problem is None or sys.argv[1].lower() in required else problem)' $* ;; esac
+endef
 
 full-%: setup
 	@mkdir -p build
-	$(BIN)/pytest $(SIDE_BY_SIDE) --pyargs duograph.conformance --device $* \
-	  --conformance-html build/conformance-$*.html
+	@absent=$$($(ABSENT)); if [ -n "$$absent" ]; then echo "left out: conformance on $*: $$absent"; else \
+	  set -x; $(BIN)/pytest $(SIDE_BY_SIDE) --pyargs duograph.conformance --device $* \
+	    --conformance-html build/conformance-$*.html; fi
 
 quick-%: setup
-	$(BIN)/pytest $(SIDE_BY_SIDE) --pyargs duograph.conformance --device $* --quick
+	@absent=$$($(ABSENT)); if [ -n "$$absent" ]; then echo "left out: conformance on $*: $$absent"; else \
+	  set -x; $(BIN)/pytest $(SIDE_BY_SIDE) --pyargs duograph.conformance --device $* --quick; fi
 
 N ?= 2000
 DEVICE ?= CPU
@@ -66,6 +82,30 @@ SEED ?= 0
 
 fuzz: setup
 	$(BIN)/pytest --pyargs duograph.conformance --device $(DEVICE) -k test_parity -s --fuzz $(N) --fuzz-seed $(SEED)
+
+# ---- on a machine with an NVIDIA GPU ---------------------------------------------------------------
+
+define NEED_GPU
+@$(BIN)/python -c 'import sys; from duograph.backend import registry; \
+problem = registry.problem_of(registry.entries()["GPU"]); \
+sys.exit(problem and "duograph: this needs an NVIDIA GPU, and nothing was run: " + problem)'
+endef
+# One tool of compute-sanitizer (it comes with the CUDA toolkit) over the forward passes of all ops.
+SANITIZE = compute-sanitizer --target-processes all --error-exitcode 1 --tool
+
+test-gpu: setup
+	$(NEED_GPU)
+	@mkdir -p build
+	$(BIN)/pytest --pyargs duograph.conformance --device GPU --conformance-html build/conformance-GPU.html
+	DUOGRAPH_CUDA_DEVICE=GPU $(BIN)/pytest backend_cuda/tests/test_kernels.py backend_cuda/tests/test_training.py
+	@command -v compute-sanitizer >/dev/null || \
+	  { echo "duograph: compute-sanitizer is not installed, so memory and races were not checked" >&2; exit 1; }
+	$(SANITIZE) memcheck $(BIN)/pytest --pyargs duograph.conformance --device GPU --quick -k test_forward
+	$(SANITIZE) racecheck $(BIN)/pytest --pyargs duograph.conformance --device GPU --quick -k test_forward
+
+bench-gpu: setup
+	$(NEED_GPU)
+	$(BIN)/python benchmarks/gpu.py --out build/benchmarks/gpu.md $(ARGS)
 
 # As a user gets it: a wheel, installed away from the sources, with an outsider's plugin beside it.
 wheel-test: setup

@@ -21,6 +21,7 @@ from . import (  # noqa: F401  (each module enters its kernels into the table)
 from ._native import ffi, lib
 from .elementwise import prepare_elementwise
 from .kernels import KERNELS
+from .program import link
 
 
 class CPU(Backend):
@@ -87,6 +88,14 @@ class CPU(Backend):
         from . import toolchain
 
         return toolchain.describe()
+
+    def links(self, device_id):
+        """None: programs run in native/program.c, which needs no compiler."""
+        return None
+
+    def link(self, program, device_id):
+        """One call for a whole program."""
+        return link(program)
 
     def memory_stats(self, device_id):
         """Bytes and counts of blocks above 4 KiB; smaller results live in Python's own allocator."""

@@ -8,7 +8,7 @@ import warnings
 
 from duograph.backend.codegen import C
 from duograph.backend.codegen.loops import print_region
-from duograph.backend.codegen.regions import plan_region
+from duograph.backend.codegen.regions import overwrites, plan_region
 
 from . import toolchain
 from .regions import make_call
@@ -27,7 +27,7 @@ def compile_regions(graphs):
             found[k] = "its operands do not fit one loop nest"
         else:
             name = f"region{len(printed) % PER_FILE}_{_hint(graph)}"
-            printed[k] = name, print_region(C, name, plan)
+            printed[k] = name, print_region(C, name, plan), overwrites(plan)
     order = list(printed)
     files = [order[at : at + PER_FILE] for at in range(0, len(order), PER_FILE)]
     sources = []
@@ -41,12 +41,13 @@ def compile_regions(graphs):
             if isinstance(library, toolchain.BuildFailure):
                 found[k] = library.reason
                 continue
-            name, function = printed[k]
+            name, function, over = printed[k]
             graph = graphs[k]
             results = [graph.types[i] for i in graph.outputs]
             found[k] = make_call(
-                library.address(name), function.n, function.grain, graph.n_params, results, name
-            )
+                library.address(name), function.n, function.grain, graph.n_params, results, name,
+                overwrites=over, sure=True,
+            )  # fmt: skip
     return found
 
 

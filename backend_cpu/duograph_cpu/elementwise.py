@@ -7,9 +7,9 @@ from duograph.backend.codegen.kernels import collapse, grain_of, kernel_name, pa
 
 from . import memory
 from ._native import ffi, lib
+from .program import Native, describe
 
 MAX_OPERANDS = 5
-MAX_PARAMETERS = 8
 
 
 def prepare_plan(row, heavy, types, result, parameters):
@@ -52,7 +52,14 @@ def prepare_elementwise(op, types, result, attributes):
         return None
     values = [attributes[p] for p in parameter_names(op)]
     plan = prepare_plan(row, heavy[0], types, result, values)
-    make = memory.maker(result.nbytes, op.name)
+    same = [k for k, t in enumerate(types) if t.shape == result.shape and t.dtype.itemsize == result.dtype.itemsize]
+    native = Native(f"dg_elementwise{len(types)}", plan)
+    made = _call(op.name, plan, types, result)
+    return describe(made, native, [(k, 0) for k in same], sure=True)
+
+
+def _call(name, plan, types, result):
+    make = memory.maker(result.nbytes, name)
     small = result.nbytes <= memory.SMALL
     function = getattr(lib, f"dg_elementwise{len(types)}")
     if small and len(types) <= 2:

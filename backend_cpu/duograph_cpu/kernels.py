@@ -7,10 +7,13 @@ or None when there is no kernel for this combination:
     def gather(types, results, *, axis): ...
 """
 
+import functools
+
 from duograph.errors import IndexRangeError
 
 from . import memory
 from ._native import ffi, lib
+from .program import CALL, Native, describe
 
 KERNELS = {}
 
@@ -46,14 +49,22 @@ def plan(struct, **fields):
     return ffi.new(f"{struct} *", fields)
 
 
-def call(name, function, constants, types, results, axis=None):
+def call(name, function, constants, types, results, axis=None, overwrites=(), sure=False):
     """The call `function(constants, *outputs, *operands)`; `axis` is for the message of an IndexError.
 
-    A kernel is not run to compute nothing, unless it has indices to check.
+    A kernel is not run to compute nothing, unless it has indices to check. `overwrites` and `sure`: see
+    `program.describe`.
     """
     makers = [memory.maker(r.nbytes, name) for r in results]
     if axis is None and not any(r.size for r in results):
         return _nothing(makers)
+    failed = functools.partial(fail, name, axis=axis)
+    native = Native(function.__name__, constants, CALL, failed)
+    made = _call(name, function, constants, types, makers, axis)
+    return describe(made, native, overwrites, sure)
+
+
+def _call(name, function, constants, types, makers, axis):
     if len(makers) > 1:
 
         def several(*operands):

@@ -62,10 +62,15 @@ def _large(ctype, what, nbytes):
         raise no_memory(what, nbytes) from None
 
 
+def owned_type(nbytes):
+    """The C type of handles of so many bytes that own their memory; those that share an array have another."""
+    return ffi.typeof(f"char[{max(nbytes, 1)}]")
+
+
 def maker(nbytes, what):
     """A function that makes a handle to `nbytes` uninitialised bytes; `what` names the op in errors."""
     if nbytes <= SMALL:
-        return functools.partial(new_small, ffi.typeof(f"char[{max(nbytes, 1)}]"))
+        return functools.partial(new_small, owned_type(nbytes))
     if nbytes >= 2**62:
         raise no_memory(what, nbytes)
-    return functools.partial(_large, ffi.typeof(f"char[{nbytes}]"), what, nbytes)
+    return functools.partial(_large, owned_type(nbytes), what, nbytes)

@@ -1,10 +1,13 @@
 """Builders of the movement kernels: constants, strided copies, slices, concatenation."""
 
+import functools
+
 import numpy as np
 
 from . import memory
 from ._native import ffi, lib
 from .kernels import call, fail, kernel, plan, product, split
+from .program import JOIN, Native, describe
 
 
 def _value(value, dtype):
@@ -50,7 +53,7 @@ def _constant(function, constants, result):
         function(constants, out)
         return out
 
-    return run
+    return describe(run, Native(function.__name__, constants), sure=True)
 
 
 def dense(shape):
@@ -179,7 +182,7 @@ def concat(types, results, *, axis):
             fail("concat", code)
         return out
 
-    return run
+    return describe(run, Native("dg_concat", constants, JOIN, functools.partial(fail, "concat")))
 
 
 __all__ = ["dense", "nd", "product"]

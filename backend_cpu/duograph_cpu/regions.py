@@ -1,15 +1,18 @@
 """Calls of functions that were compiled at run time: what a fused region of a graph runs as."""
 
+import functools
+
 from duograph.errors import IndexRangeError
 
 from . import memory
 from ._native import ffi, lib
+from .program import LIST, Native, describe
 
 # Up to so many operands have an entry point of their own, dg_region0 ...; more go as a list.
 MOST = 6
 
 
-def make_call(address, n, grain, operand_count, results, name, failed=None):
+def make_call(address, n, grain, operand_count, results, name, failed=None, overwrites=(), sure=False):
     """A call from operand handles to a result handle, or to a tuple of handles when there are several results.
 
     Args:
@@ -20,14 +23,19 @@ def make_call(address, n, grain, operand_count, results, name, failed=None):
         results: types of the results.
         name: for messages.
         failed: called with the code that is not 0 and the operands, and its value returned; None raises.
+        overwrites: pairs (operand, result) that may share memory.
+        sure: whether the function always returns 0.
     """
     region = ffi.new("dg_region *", (ffi.cast("dg_generated", address), n, grain))
     makers = [memory.maker(r.nbytes, name) for r in results]
-    if failed is None:
+    if failed is not None:
+        return _call(region, operand_count, results, makers, failed)
+    native = Native("dg_region_run", region, LIST, functools.partial(fail, name))
+    made = _call(region, operand_count, results, makers, lambda code, operands: fail(name, code))
+    return describe(made, native, overwrites, sure)
 
-        def failed(code, operands):
-            fail(name, code)
 
+def _call(region, operand_count, results, makers, failed):
     if len(results) == 1:
         if operand_count <= MOST:
             nbytes = results[0].nbytes

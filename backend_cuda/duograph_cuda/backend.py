@@ -24,19 +24,12 @@ from duograph.dtype import (
 )  # fmt: skip
 from duograph.errors import DeviceError
 
-from . import products, scatter
+from . import products, rows, scatter
 from .compiler import Compiler, Nvrtc
 from .device import CudaDevice
 from .driver import Driver, problem
 
 __all__ = ["Cuda"]
-
-# Ops whose indices are looked at only by kernels.
-UNCHECKED = (
-    "gather", "gather_elements", "gather_nd", "scatter", "scatter_add", "scatter_set", "tensor_scatter_add",
-    "tensor_scatter_div", "tensor_scatter_max", "tensor_scatter_min", "tensor_scatter_mul", "tensor_scatter_sub",
-    "tensor_scatter_update",
-)  # fmt: skip
 
 
 class Cuda(GridBackend):
@@ -47,11 +40,7 @@ class Cuda(GridBackend):
         bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
     )  # fmt: skip
 
-    kernels = {"matmul": products.matmul, "scatter_add": scatter.scatter_add}
-    conformance_expected_failures = dict.fromkeys(
-        [f"errors/{name}" for name in UNCHECKED],
-        "a kernel cannot raise: an index out of range reads the nearest element and writes nowhere",
-    )
+    kernels = {"matmul": products.matmul, "scatter_add": scatter.scatter_add, **rows.KERNELS}
 
     def __init__(self) -> None:
         super().__init__()

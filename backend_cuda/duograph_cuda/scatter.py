@@ -9,34 +9,41 @@ from __future__ import annotations
 from typing import Any
 
 from duograph.backend.codegen.dialect import SUFFIX
-from duograph.backend.grid import Kernel, Plan
+from duograph.backend.grid import Kernel, Launch, Plan
 from duograph.backend.grid.indexing import wrapped
 from duograph.backend.grid.movement import copy_launch
 from duograph.backend.grid.strides import dense, split_at
-from duograph.dtype import bool_, int32
+from duograph.dtype import DType, bool_, int32, uint32
 from duograph.types import TensorType
 
 from .device import CudaDevice
+from .dialect import CUDA
 
 __all__ = ["scatter_add"]
 
-# Finding the next one takes time with the square of how many there are; beyond this an item for each column is better.
+# Finding the next one takes time with the square of how many there are; beyond this an item for each column goes
+# through all indices, which is slow where columns are few.
 MOST = 1 << 17
-# With so many columns an item for each fills a device, and goes through the indices in order.
+# With so many columns an item for each fills a device.
 MANY_COLUMNS = 1 << 14
 
 
 def scatter_add(
     device: CudaDevice, types: tuple[TensorType, ...], results: Any, *, axis: int
 ) -> Plan | None:
-    """A copy of x with rows added to, or None where the toolkit's kernel does as well."""
+    """A copy of x with rows added to, or None where the toolkit's kernel does as well.
+
+    That one adds 32-bit integers by atomic operations, which give the same sum in any order.
+    """
     x, indices, updates = types
     outer, n, inner = split_at(x.shape, axis)
     count = indices.size
-    if not 0 < count <= MOST or outer * inner >= MANY_COLUMNS or n >= 2**31 or not x.size:
+    if not count or n >= 2**31 or not x.size or x.dtype.is_complex or x.dtype in (int32, uint32):
         return None
     steps = dense(x.shape)
     copied = copy_launch(device, x.dtype, x.shape, (0, steps, 0, x.size), (3, steps, 0, x.size))
+    if count > MOST or outer * inner >= MANY_COLUMNS:
+        return Plan((copied, _by_columns(device, types, axis)))
     rows = Kernel(device, "rows_of_indices", count)
     rows.read("indices", indices.dtype, 1)
     rows.write("rows", int32, 4)
@@ -69,15 +76,7 @@ def scatter_add(
     walk.write("out", x.dtype, 3)
     for name, value in (("n", n), ("inner", inner), ("count", count), ("total", total)):
         walk.number(name, value)
-    load, store = device.dialect.load, device.dialect.store
-    name = SUFFIX[x.dtype]
-    if x.dtype is bool_:
-        value = "sum | updates[from]"
-    elif x.dtype.is_integer:
-        wide = "u64" if x.dtype.itemsize == 8 else "u32"
-        value = f"({name})(({wide})sum + ({wide})updates[from])"
-    else:
-        value = store(x.dtype, f"{load(x.dtype, 'sum')} + {load(x.dtype, 'updates[from]')}")
+    name, value = SUFFIX[x.dtype], _sum(x.dtype)
     walk.line(
         "const ix e = (ix)DG_ITEM(0);",
         "if (e >= total) return;",
@@ -97,3 +96,46 @@ def scatter_add(
         walk.launch_items(total),
     )
     return Plan(launches, (4 * count, 4 * count, count))
+
+
+def _sum(dtype: DType) -> str:
+    """`sum` and an update, added and rounded as the dtype is."""
+    if dtype is bool_:
+        return "sum | updates[from]"
+    if dtype.is_integer:
+        wide = "u64" if dtype.itemsize == 8 else "u32"
+        return f"({SUFFIX[dtype]})(({wide})sum + ({wide})updates[from])"
+    both = f"{CUDA.load(dtype, 'sum')} + {CUDA.load(dtype, 'updates[from]')}"
+    return CUDA.store(dtype, both)
+
+
+def _by_columns(device: CudaDevice, types: tuple[TensorType, ...], axis: int) -> Launch:
+    """An item for each column, which goes through the indices in order."""
+    x, indices, updates = types
+    outer, n, inner = split_at(x.shape, axis)
+    k = Kernel(device, "sums_by_columns", max(x.size, updates.size))
+    k.read("indices", indices.dtype, 1)
+    k.read("updates", x.dtype, 2)
+    k.write("out", x.dtype, 3)
+    for name, value in (
+        ("n", n),
+        ("inner", inner),
+        ("count", indices.size),
+        ("total", outer * inner),
+    ):
+        k.number(name, value)
+    k.line(
+        "const ix e = (ix)DG_ITEM(0);",
+        "if (e >= total) return;",
+        "const ix o = e / inner, c = e - o * inner;",
+    )
+    k.open("for (ix i = 0; i < count; i++)")
+    wrapped(k, indices.dtype, "indices[i]", "n")
+    k.line(
+        "if (row < 0) continue;",
+        "const ix from = (o * count + i) * inner + c, to = (o * n + row) * inner + c;",
+        f"const {SUFFIX[x.dtype]} sum = out[to];",
+        f"out[to] = {_sum(x.dtype)};",
+    )
+    k.close()
+    return k.launch_items(outer * inner)

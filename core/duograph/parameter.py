@@ -196,7 +196,7 @@ class Parameter(Tensor):
         return made
 
 
-def _unpickle(array: Any, dtype: str, name: str, *flags: bool) -> Parameter:
+def _unpickle(array: Any, dtype: str, name: str, *flags: Any) -> Parameter:
     return Parameter(Tensor(array, dtype), name, *flags)
 
 

@@ -543,6 +543,64 @@ def return_inside_try(x):
         pass
 
 
+@case("15.7", "L", [(f(1),), (f(2),)])
+def finally_after_a_handler_that_raises(x):
+    log = []
+    try:
+        try:
+            raise ValueError("first")
+        except ValueError as error:
+            log.append(str(error))
+            raise KeyError("second") from error
+        finally:
+            log.append("finally")
+    except KeyError:
+        log.append("caught")
+    return x * len(log), log
+
+
+@case("15.7", "L", [(f(1),), (f(2),)])
+def finally_after_an_error_of_a_shape(x):
+    log = []
+    try:
+        try:
+            return x.reshape(7)
+        finally:
+            log.append("finally")
+    except ValueError:
+        log.append("caught")
+    return x, log
+
+
+@case("15.7", "L", [(f(1),), (f(2),)])
+def finally_that_returns_or_leaves_a_loop(x):
+    def returns():
+        try:
+            raise ValueError("lost")
+        finally:
+            return 5
+
+    log = []
+    for i in range(3):
+        try:
+            raise ValueError("lost")
+        finally:
+            log.append(i)
+            break
+    return x * returns(), log
+
+
+@case("15.7", "L", [(f(1),), (f(2),)])
+def finally_that_raises(x):
+    try:
+        try:
+            raise ValueError(1)
+        finally:
+            raise KeyError(2)
+    except KeyError as error:
+        return x, error.__context__.args
+
+
 @case("15.10", "L", [(f(2), "add"), (f(2), ("mul", 3)), (f(2), {"op": "neg"}), (f(2), 0)])
 def match_on_constants(x, op):
     match op:

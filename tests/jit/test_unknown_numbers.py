@@ -94,6 +94,16 @@ def test_at_strict_the_error_is_ours(name):
         assert "known only when" in str(error) or "Cannot join" in str(error) or "STRICT" in str(error)
 
 
+def test_our_own_tables_are_no_captures():
+    compiled = ms.jit(lambda x: ops.concat([x, x], json.loads(repr([int(x[0, 1])]))[0]))
+    for columns in (2, 3, 4):
+        x = ms.Tensor(np.ones((2, columns), np.float32))
+        compiled(x)
+        ops.concat([x, x], 1)  # a new entry in the table of prepared calls
+        compiled(x)
+    assert "_joined" not in str(compiled.explain(x))
+
+
 def test_no_internal_class_is_named():
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import pathlib
+import subprocess
 import sys
 
+import duograph
 import pytest
 
 SUITE = [
@@ -149,3 +153,14 @@ def test_a_required_device_that_is_absent_stops_the_run(site, device):
     done = site.command([*SUITE, "--device", "Toy"], DUOGRAPH_REQUIRE="Toy,Abacus")
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert "got 'Abacus'" in done.stdout + done.stderr
+
+
+def test_other_runs_of_pytest_do_not_import_duograph(tmp_path):
+    (tmp_path / "test_other.py").write_text("import sys\ndef test(): assert 'duograph' not in sys.modules\n")
+    core = pathlib.Path(duograph.__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:duograph_conformance",
+         "-p", "duograph_pytest", str(tmp_path)],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(core)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr

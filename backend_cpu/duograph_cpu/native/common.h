@@ -21,6 +21,6 @@ enum {
 };
 
 /* What kernels return. */
-enum { DG_OK = 0, DG_NO_MEMORY = 1, DG_INDEX = 2, DG_NO_KERNEL = 3 };
+enum { DG_OK = 0, DG_NO_MEMORY = 1, DG_INDEX = 2, DG_NO_KERNEL = 3, DG_PYTHON = 4 };
 
 #endif

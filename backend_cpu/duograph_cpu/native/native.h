@@ -158,3 +158,30 @@ int dg_region4(const dg_region *r, void *out, const void *a, const void *b, cons
 int dg_region5(const dg_region *r, void *out, const void *a, const void *b, const void *c, const void *d, const void *e);
 int dg_region6(const dg_region *r, void *out, const void *a, const void *b, const void *c, const void *d, const void *e,
                const void *f);
+
+/* ---- program.c: whole programs; see program.py ---- */
+typedef struct {
+    void *f;
+    const void *constants;
+    int checked; /* whether f returns a code */
+} dg_native;
+typedef struct {
+    const int32_t *code;
+    const dg_native *kernels;
+    const int64_t *places; /* of a slot: its offset in the arena, or -1 - k: given pointer k, then constant k - given */
+    const int64_t *sizes;
+    void **constants;
+    int64_t slots, given;
+} dg_program;
+
+/* `slots` has one item more than there are slots. 0; kernel << 8 | code of the one that failed; or -at: call again with
+ * that and the same slots. */
+int64_t dg_program_run(const dg_program *p, void **slots, void **given, char *arena, int64_t at);
+int64_t dg_program_crossings(void); /* how often it was called in this process */
+void dg_program_end(void **stacks); /* frees the frames of stacks of a run that does not go on; stacks: slots + p->slots */
+
+/* ---- scalar.c: numbers of Python ---- */
+typedef struct { int64_t function, count, kinds[2], result; } dg_scalar_plan; /* kinds: of numbers; of a tensor, its dtype */
+int dg_scalar(const dg_scalar_plan *p, void *out, const void *x, const void *y);
+int dg_to_host(const dg_scalar_plan *p, void *out, const void *x);
+int dg_to_tensor(const dg_scalar_plan *p, void *out, const void *x);

@@ -5,6 +5,12 @@
 
 typedef struct { float beta1, beta2, rest1, rest2, eps, decay, scale, rate, decoupled; int nesterov; } Step;
 
+#ifdef __clang__
+#define DG_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define DG_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 #define ISA_SOURCE "optimizer.inc"
 #include "isa.h"
 

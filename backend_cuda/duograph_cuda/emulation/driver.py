@@ -82,17 +82,26 @@ class EmulatedDriver:
     cuuint64_t = int
 
     def __init__(self, compiler: HostCompiler, limit: int = 2 << 30, seed: int = 1) -> None:
-        self.machine = _load(compiler.machine())
-        self.machine.dg_problem.restype = ctypes.c_char_p
-        self.machine.dg_seed.argtypes = [ctypes.c_uint64]
-        self.machine.dg_launch.argtypes = [ctypes.c_void_p] * 3 + [ctypes.c_uint, ctypes.c_void_p]
-        self.machine.dg_seed(seed)
+        self.compiler = compiler
+        self.seed = seed
+        self._machine: ctypes.CDLL | None = None
         self.lock = new_lock()
         self.limit = limit
         self.buffers: dict[int, tuple[np.ndarray[Any, Any], int]] = {}
         self.in_use = self.reserved = self.peak = 0
         self.text = ""
         self.lose = False
+
+    def machine(self) -> ctypes.CDLL:
+        """What runs kernels, built at the first launch."""
+        if self._machine is None:
+            found = _load(self.compiler.machine())
+            found.dg_problem.restype = ctypes.c_char_p
+            found.dg_seed.argtypes = [ctypes.c_uint64]
+            found.dg_launch.argtypes = [ctypes.c_void_p] * 3 + [ctypes.c_uint, ctypes.c_void_p]
+            found.dg_seed(self.seed)
+            self._machine = found
+        return self._machine
 
     # ---- devices ------------------------------------------------------------------------------
 
@@ -219,8 +228,9 @@ class EmulatedDriver:
         with self.lock:
             if self.lose:
                 return self._bad(CUresult.CUDA_ERROR_LAUNCH_FAILED, "lost on purpose")
-            if self.machine.dg_launch(address, grid, block, shared, parameters):
-                text = self.machine.dg_problem().decode()
+            machine = self.machine()
+            if machine.dg_launch(address, grid, block, shared, parameters):
+                text = machine.dg_problem().decode()
                 return self._bad(CUresult.CUDA_ERROR_INVALID_VALUE, f"{name}: {text}")
             places = (ctypes.c_void_p * arity).from_address(parameters)
             for place in places:

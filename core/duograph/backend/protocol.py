@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..ir.graph import Graph
     from ..op import Op
     from ..types import TensorType
+    from .program import Program
 
 __all__ = ["SEAM_VERSION", "Backend", "BackendSpec", "DeviceInfo", "Call", "Handle"]
 
@@ -129,6 +130,21 @@ class Backend:
     def compiler(self, device_id: int) -> str | None:
         """What compiles here, with version and flags, or why nothing can: a line for `duograph devices`."""
         return None
+
+    def links(self, device_id: int) -> str | None:
+        """None when `link` makes calls of whole programs here, else why it does not. Must be cheap."""
+        return "the backend links no programs"
+
+    def link(self, program: Program, device_id: int) -> Call | str:
+        """One call for a whole lowered graph, crossed into once, or why there is none: then its steps run one by one.
+
+        The call takes the handles of the parameters and returns handles of results, which outlive it; all other
+        values lie in an arena that the core has planned. Prepared calls of the backend may have an attribute
+        `overwrites`: pairs (operand, result) of equal size that may share memory. Where the program has `donations`
+        the call has an attribute `taking`, a call of (taken, handles): for each donation, in order, whether the
+        memory of the parameter is given away, and becomes that of the result.
+        """
+        return self.links(device_id) or ""
 
     # ---- memory ---------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ import copy
 import dataclasses
 import time
 from collections.abc import Callable
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from .. import passes
 from ..autodiff.tape import GraphPlan, Node, Output, active, edge_of
 from ..backend import registry
+from ..dtype import float32
 from ..errors import ArgumentError, DeviceError, UnsupportedSyntaxError
 from ..frontend import builtin_functions  # noqa: F401  (fills the table of replaced functions)
 from ..frontend.calls import Dead, Function, call
@@ -35,6 +37,18 @@ from .arguments import entering
 __all__ = ["Program", "compile_program"]
 
 _RESTARTS = 50
+
+
+def _alone() -> int:
+    """What `getrefcount` says of a handle that a tensor and a list of handles hold, in an expression as in `_taken`."""
+    t = Tensor._make(TensorType.of((), float32), object())
+    handles = [t._buf]
+    (count,) = [getrefcount((t if kind == "arg" else v)._buf) for kind, v in [("arg", t)]]
+    del handles
+    return count
+
+
+_ALONE = _alone()
 
 
 class ArgumentContainer:
@@ -154,7 +168,10 @@ class Program:
             self.run_single = single
             self.run: Callable[..., Any] = lambda *handles: (single(*handles),)
         else:
-            self.run = lower(graph, device, watch, level, self.notes)
+            self.run = lower(graph, device, watch, level, self.notes, self._updates())
+        # where new values of state may take the memory of the old ones; see `runtime.lower`
+        self._taking: Callable[..., Any] | None = getattr(self.run, "taking", None)
+        self._donors = [inputs[p] for p in getattr(self.run, "donations", {}).values()]
         n_args = sum(k == "arg" for k in kinds)
         self._plain_order = kinds == ["arg"] * n_args + ["state"] * (len(kinds) - n_args) and [
             v for k, v in inputs if k == "arg"
@@ -188,11 +205,31 @@ class Program:
         else:
             handles = [self._read(kind, v, leaves, numbers, containers) for kind, v in self.inputs]
         try:
-            found = self.run(*handles)
+            if self._taking is None:
+                found = self.run(*handles)
+            else:
+                found = self._taking(self._taken(leaves), handles)
         except Exception as error:
             _locate(error)
             raise
         return self._results(found, leaves, containers, None)
+
+    def _updates(self) -> dict[int, int]:
+        """Output -> the input of which it is the new value."""
+        def key(kind: str, v: Any) -> Any:
+            return kind, id(v) if kind == "state" else v
+
+        tensors = [(k, kind, v) for k, (kind, v) in enumerate(self.inputs) if kind in ("arg", "state")]
+        where = {key(kind, v): k for k, kind, v in tensors}
+        pairs = [(i, where.get(key(kind, v))) for kind, v, i in self.writes if kind in ("arg", "state")]
+        once = collections.Counter(i for i, _ in pairs)
+        return {i: k for i, k in pairs if k is not None and once[i] == 1}
+
+    def _taken(self, leaves: list[Tensor]) -> list[bool]:
+        """For each donation, whether nobody but the tensor holds the memory; the list of handles does so too."""
+        return [
+            getrefcount((leaves[v] if kind == "arg" else v)._buf) == _ALONE for kind, v in self._donors
+        ]
 
     def _read(self, kind: str, v: Any, leaves: Any, numbers: Any, containers: Any) -> Any:
         if kind == "arg":

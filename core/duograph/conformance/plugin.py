@@ -59,6 +59,10 @@ def pytest_load_initial_conftests(
     group.addoption(
         "--fuzz-seed", metavar="SEED", type=int, help="which random programs those are (0)"
     )
+    group.addoption(
+        "--fuzz-level", choices=("O0", "O1", "O2"), default="O0",
+        help="at which level they are compiled (O0: the same bits; others: within rounding)",
+    )  # fmt: skip
     early_config.stash[ASKED] = True
 
 
@@ -88,6 +92,7 @@ def session_of(config: pytest.Config) -> Session:
             found = Session(_option(config, "--device"), bool(_option(config, "--quick")))
             found.fuzz = _option(config, "--fuzz") or 0
             found.fuzz_seed = _option(config, "--fuzz-seed") or 0
+            found.fuzz_level = _option(config, "--fuzz-level") or "O0"
         except DeviceError as error:
             raise pytest.UsageError(f"--device: {error}") from None
         config.stash[SESSION] = found

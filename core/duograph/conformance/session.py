@@ -37,6 +37,7 @@ class Session:
         self.quick = quick
         self.fuzz = 0  # random programs to run; 0: as many as fit a run of the suite
         self.fuzz_seed = 0
+        self.fuzz_level = "O0"
         oracle.install()
         self.backend = registry.backend(self.name)
         self.dtypes: tuple[DType, ...] = tuple(self.backend.dtypes)

@@ -140,11 +140,15 @@ def test_parity(session):
     def check(program: Source) -> None:
         if any(re.search(rf"\b{name}\b", program.source) for name in absent):
             return
-        want, got = observe(program, "eager"), observe(program, program.mode)
+        want = observe(program, "eager")
+        got = observe(program, program.mode, session.fuzz_level)
         if is_refused(program, got):
             refused.append(program)
             return
-        last[:] = [program, disagreement(want, got, program.near, program.rounded)]
+        near, rounded = program.near, program.rounded
+        if session.fuzz_level != "O0":  # sums are taken in another order
+            near, rounded = max(near, 1e-4), True
+        last[:] = [program, disagreement(want, got, near, rounded)]
         assert last[1] is None
 
     absent = [d.name for d in ALL if d not in session.dtypes]

@@ -13,14 +13,16 @@ from .trace import ARRAY_LIMIT, Trace
 __all__ = ["taken", "original", "seen"]
 
 
-def taken(t: Trace, value: Any, label: str) -> Any:
-    """A value read from outside, for use in the evaluation."""
+def taken(t: Trace, value: Any, label: str | None) -> Any:
+    """A value read from outside, for use in the evaluation; without a label what it holds is not captured."""
     kind = type(value)
     if kind in (list, dict, set):
         return shadow(t, value, label)
     if kind is tuple:
-        items = [taken(t, v, f"{label}[{i}]") for i, v in enumerate(value)]
+        items = [taken(t, v, _part(label, i)) for i, v in enumerate(value)]
         return value if all(a is b for a, b in zip(items, value)) else tuple(items)
+    if label is None:
+        return value
     if isinstance(value, (dict, list, set, collections.deque)):
         t.captures.add("entries", value, None, entries_of(value), label)
     if isinstance(value, np.ndarray):
@@ -32,7 +34,11 @@ def taken(t: Trace, value: Any, label: str) -> Any:
     return value
 
 
-def shadow(t: Trace, value: Any, label: str) -> Any:
+def _part(label: str | None, key: Any) -> str | None:
+    return None if label is None else f"{label}[{key!r}]"
+
+
+def shadow(t: Trace, value: Any, label: str | None) -> Any:
     """The copy of a container from outside. Its items are captured when something looks at them: see `seen`."""
     found = t.shadows.get(id(value))
     if found is not None:
@@ -40,12 +46,13 @@ def shadow(t: Trace, value: Any, label: str) -> Any:
     made: Any = type(value)()
     t.shadows[id(value)] = (value, made)
     t.shadow_of[id(made)] = value
-    t.unseen[id(made)] = label
+    if label is not None:
+        t.unseen[id(made)] = label
     t.keep.append(made)
     if isinstance(value, list):
-        made.extend(taken(t, v, f"{label}[{i}]") for i, v in enumerate(value))
+        made.extend(taken(t, v, _part(label, i)) for i, v in enumerate(value))
     elif isinstance(value, dict):
-        made.update({k: taken(t, v, f"{label}[{k!r}]") for k, v in value.items()})
+        made.update({k: taken(t, v, _part(label, k)) for k, v in value.items()})
     else:
         made.update(value)
     return made

@@ -11,6 +11,7 @@ from ..ir.values import kind_of
 from ..tensor import Tensor
 from .external import taken
 from .host import depends_on_graph, note_effect
+from .libraries import is_framework
 from .source import Source
 from .trace import MISSING, Local, Restart, Trace
 from .values import Maybe, Undefined, Unjoined
@@ -192,6 +193,8 @@ def _load_global(t: Trace, frame: Frame, name: str) -> Any:
             return value
         raise NameError(f"name '{name}' is not defined")
     if name in values:
+        if is_framework(values.get("__name__")):
+            return taken(t, values[name], None)  # our own tables change, and mean the same
         return _outside(t, "item", values, name, values[name], name)
     found = getattr(builtins, name, MISSING)
     if found is MISSING:

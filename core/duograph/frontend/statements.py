@@ -316,11 +316,24 @@ def _acting(t: Trace, run: Callable[[], Any]) -> tuple[Any, bool]:
 @statement(ast.Try)
 def _try(t: Trace, frame: Frame, node: ast.Try) -> Flow:
     start = len(t.builder.nodes)
-    flow = (
-        _guarded(t, frame, node)
-        if node.handlers
-        else run_block(t, frame, [*node.body, *node.orelse])
-    )
+    depth = t.conditions
+    try:
+        flow = (
+            _guarded(t, frame, node)
+            if node.handlers
+            else run_block(t, frame, [*node.body, *node.orelse])
+        )
+    except (Restart, NeedsValue, Recursive, UnsupportedSyntaxError, JoinError):
+        raise
+    except Exception as error:
+        if not node.finalbody:
+            raise
+        if getattr(error, "_duograph_conditions", depth) != depth:
+            raise _unfinished() from error  # only one branch on a tensor has this error
+        last = run_block(t, frame, node.finalbody)
+        if last.normal:
+            raise
+        return last  # it returned, or left a loop: the error is gone
     if not node.finalbody:
         return flow
     return _finally(t, frame, node, flow, start)
@@ -331,11 +344,15 @@ def _finally(t: Trace, frame: Frame, node: ast.Try, flow: Flow, start: int) -> F
     uncertain = flow.dead or _may_raise(t.builder.nodes[start:])
     last, acts = _acting(t, lambda: run_block(t, frame, node.finalbody))
     if uncertain and (acts or not last.normal):
-        raise refused(
-            "Try",
-            "What `finally` does after an error that depends on a Tensor cannot be compiled: move the `try` outside",
-        )
+        raise _unfinished()
     return flow if flow.dead or last.normal else last
+
+
+def _unfinished() -> UnsupportedSyntaxError:
+    return refused(
+        "Try",
+        "What `finally` does after an error that depends on a Tensor cannot be compiled: move the `try` outside",
+    )
 
 
 def _guarded(t: Trace, frame: Frame, node: ast.Try) -> Flow:

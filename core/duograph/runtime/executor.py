@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
-__all__ = ["Step", "link"]
+from ..backend.program import Step
 
-
-@dataclasses.dataclass(frozen=True)
-class Step:
-    """One prepared call: slots in (-1: absent operand), slots out, one handle or a tuple."""
-
-    call: Callable[..., Any]
-    operands: tuple[int, ...]
-    results: tuple[int, ...]
-    single: bool
+__all__ = ["link"]
 
 
 def link(

@@ -14,15 +14,29 @@ import numpy as np
 from .. import context, passes
 from .._locks import new_lock
 from ..backend import registry
+from ..backend.program import (
+    Alias,
+    Choice,
+    Copy,
+    HostStep,
+    Instruction,
+    Loop,
+    NeedsSteps,
+    Program,
+    Step,
+    steps_in,
+)  # fmt: skip
 from ..backend.protocol import Backend
+from ..dtype import bool_, int64
 from ..errors import UnsupportedOpError
 from ..ir.builder import expand
 from ..ir.graph import FrozenArray, Graph, GraphNode, live_nodes
 from ..op import Op
 from ..passes.extensions import plugin_passes
-from ..types import Device, TensorType
+from ..types import BOOL, FLOAT, INT, STACK, Device, HostType, TensorType
 from .control import control_call, may_raise, placed
-from .executor import Step, link
+from .executor import link
+from .memory_plan import plan_memory
 
 __all__ = ["body_of", "lower", "host_call", "fallback_counts"]
 
@@ -38,21 +52,45 @@ _lock = new_lock()
 _bodies: weakref.WeakKeyDictionary[Graph, tuple[Any, Graph | None]] = weakref.WeakKeyDictionary()
 
 
-class _Lowering:
-    """Collects the steps of one graph."""
+# Bytes of what lives on the host, in a native program; and the ops on such values that programs have.
+_HOST_BYTES: dict[Any, int] = {INT: 8, FLOAT: 8, BOOL: 1, STACK: 0}
+_HOST_OPS = {"scalar", "to_host", "to_tensor", "stack_new", "stack_push", "stack_pop", "stack_holds"}
 
-    def __init__(self, device: Device, regions: Mapping[Graph, Callable[..., Any]]) -> None:
+
+class _NotNative(Exception):
+    """The reason why a graph cannot be one native program."""
+
+
+class _Lowering:
+    """Collects the instructions of one graph."""
+
+    def __init__(
+        self, device: Device, regions: Mapping[Graph, Callable[..., Any]], level: str
+    ) -> None:
         self.device = device
         self.regions = regions
+        self.level = level
         self.backend = registry.backend(device.name)
-        self.steps: list[Step] = []
+        self.steps: list[Instruction] = []
         self.constants: dict[int, Any] = {}
+        self.sizes: list[int] = []
+        self.hosts: dict[int, HostType] = {}
+        self.python = ""  # what keeps the graph from being one native program
         self.host: set[int] = set()  # slots of constants that are Python objects
-        self.n_slots = 0
+        self.named: set[int] = set()  # slots that are other names of memory
+        self.depth = 0  # of loops and branches around
 
-    def slot(self) -> int:
-        self.n_slots += 1
-        return self.n_slots - 1
+    def slot(self, type_: Any) -> int:
+        """A new slot for a value of this type."""
+        slot = len(self.sizes)
+        if isinstance(type_, TensorType):
+            self.sizes.append(type_.nbytes)
+            return slot
+        self.sizes.append(_HOST_BYTES.get(type_, 0))
+        self.hosts[slot] = type_
+        if type_ not in _HOST_BYTES:
+            self.python = self.python or "an object of Python"
+        return slot
 
     def graph(self, graph: Graph, slots: list[int], results: set[int], root: bool) -> list[int]:
         """Lower the nodes of `graph` on parameter slots; the slots of its outputs."""
@@ -75,12 +113,12 @@ class _Lowering:
         types = tuple([None if i is None else kinds[i] for i in node.operands])
         results = tuple([kinds[i] for i in node.results])
         if op.name == "constant":
-            slot = self.slot()
+            slot = self.slot(results[0])
             frozen: FrozenArray = node.attributes["value"]
             self.constants[slot] = self.backend.copy_in(frozen.array, self.device.index)
             return [slot]
         if op.name == "host_constant":
-            slot = self.slot()
+            slot = self.slot(results[0])
             self.constants[slot] = node.attributes["value"].value
             self.host.add(slot)
             return [slot]
@@ -89,17 +127,26 @@ class _Lowering:
             call = self.regions.get(body)
             if call is None:
                 return self.graph(body, operands, set(), is_result)
-            slots = [self.slot() for _ in node.results]
-            self.steps.append(Step(call, tuple(operands), tuple(slots), node.single))
+            return self.step(node, call, operands, results)
+        if op.name == "custom_call" and self.level != "O0":
+            return self.graph(node.attributes["graph"], operands, set(), is_result)
+        if self.level == "O2" and op.name in _HOST_OPS:
+            slots = [self.slot(t) for t in results]
+            made = HostStep(op.name, tuple(operands), tuple(slots), (*types, *results), node.attributes)
+            self.steps.append(made)
+            if op.name == "stack_pop":
+                self.named.update(slots[2:])
             return slots
-        inside = functools.partial(lower_closed, regions=self.regions)
+        if self.level == "O2" and op.name in ("while_loop", "switch"):
+            return (self.loop if op.name == "while_loop" else self.choice)(node, operands, types)
+        inside = functools.partial(lower_closed, regions=self.regions, level=self.level)
         call = control_call(self.backend, op.name, types, node.attributes, self.device, inside)
         if call is not None:
             if node.span is not None and may_raise(op.name, node.attributes):
                 call = placed(call, node.span)
-            slots = [self.slot() for _ in node.results]
-            self.steps.append(Step(call, tuple(operands), tuple(slots), node.single))
-            return slots
+            if op.name != "random_state" or self.depth:
+                self.python = self.python or op.name
+            return self.step(node, call, operands, results)
         call = kernel(self.backend, op, types, node.attributes, self.device)
         if call is None and (op.body is not None or op.decompose_rule is not None):
             inner = body_of(op, types, node.attributes)
@@ -111,12 +158,150 @@ class _Lowering:
         if call is None:
             call = fallback(self.backend, op, types, node.attributes, self.device, results)
         if not operands and node.single and results[0].size <= CONSTANT_LIMIT and not is_result:
-            slot = self.slot()
+            slot = self.slot(results[0])
             self.constants[slot] = call()
             return [slot]
-        slots = [self.slot() for _ in node.results]
-        self.steps.append(Step(call, tuple(operands), tuple(slots), node.single))
+        return self.step(node, call, operands, results)
+
+    def step(
+        self, node: GraphNode, call: Callable[..., Any], operands: list[int], results: Any
+    ) -> list[int]:
+        slots = [self.slot(t) for t in results]
+        self.steps.append(Step(call, tuple(operands), tuple(slots), node.single, node.op.name))
         return slots
+
+    def inside(self, graph: Graph, slots: list[int]) -> tuple[list[Instruction], list[int]]:
+        """Instructions of a sub-graph, and the slots of its outputs."""
+        before, self.steps = self.steps, []
+        self.depth += 1
+        found = self.graph(graph, slots, set(), False)
+        self.depth -= 1
+        made, self.steps = self.steps, before
+        return made, found
+
+    def loop(self, node: GraphNode, operands: list[int], types: Any) -> list[int]:
+        """A while loop as an instruction: two pieces of memory for each carry, which change places."""
+        body: Graph = node.attributes["body"]
+        n = node.attributes["n_carry"]
+        first, carried, rest = operands[0], operands[1 : 1 + n], operands[1 + n :]
+        predicate = self.name(first, types[0])
+        carries = [self.name(x, t) for x, t in zip(carried, types[1:])]
+        turn, found = self.inside(body, [*carries, *rest])
+        own = {r for s in turn if isinstance(s, (Step, HostStep)) for r in s.results} - self.named
+        ring = []
+        for carry, slot, t in zip(carries, found[1:], types[1:]):
+            if slot in own:
+                own.discard(slot)  # another carry that takes this value gets a copy
+            else:
+                copy = self.slot(t)
+                turn.append(Alias(slot, copy) if t is STACK else Copy(slot, copy))
+                slot = copy
+            ring.append((carry, slot, self.slot(t)))
+        turn.append(Alias(found[0], predicate))
+        self.steps.append(Loop(predicate, tuple(ring), tuple(turn)))
+        return carries
+
+    def choice(self, node: GraphNode, operands: list[int], types: Any) -> list[int]:
+        """A switch as an instruction: the results are other names of what the branch that runs computes."""
+        branches: Sequence[Graph] = node.attributes["branches"]
+        kinds = [branches[0].types[i] for i in branches[0].outputs]
+        results = [self.slot(t) for t in kinds]
+        self.named.update(results)
+        made = []
+        for branch in branches:
+            steps, found = self.inside(branch, operands[1:])
+            made.append((*steps, *[Alias(a, b) for a, b in zip(found, results)]))
+        dtype = {INT: int64, BOOL: bool_}.get(types[0]) or types[0].dtype
+        self.steps.append(Choice(operands[0], dtype, tuple(made)))
+        return results
+
+    def name(self, slot: int, type_: Any) -> int:
+        """Another name of a slot."""
+        made = self.slot(type_)
+        self.steps.append(Alias(slot, made))
+        self.named.add(made)
+        return made
+
+    def linked(
+        self,
+        graph: Graph,
+        params: list[int],
+        outputs: list[int],
+        updates: Mapping[int, int],
+        notes: list[str],
+    ) -> Callable[..., Any] | None:
+        """The graph as one native program, or None when the backend makes none of it."""
+        if any(self.hosts.get(slot) is STACK for slot in (*params, *outputs)):
+            self.python = self.python or "a stack"
+        if self.level != "O2" and self.hosts:
+            self.python = self.python or "a number of Python"
+        if self.python:
+            notes.append(f"runs step by step: {self.python} runs in Python")
+            return None
+        drawn = [s for s in self.steps if isinstance(s, Step) and s.name == "random_state"]
+        numbers = any(isinstance(s, HostStep) for s in steps_in(self.steps))
+        if drawn and numbers:  # to run again from the start would draw again
+            notes.append("runs step by step: random numbers beside numbers of Python")
+            return None
+        steps = [s for s in self.steps if s not in drawn]
+        if len(steps) < 2 and not updates and all(isinstance(s, Step) for s in steps):
+            return None  # nothing to gain
+        problem = self.backend.links(self.device.index)
+        if problem is not None:
+            return None
+        given = [*params, *(s.results[0] for s in drawn)]
+        outputs = list(outputs)
+        for position, slot in enumerate(outputs):
+            if slot in self.constants or slot in self.named:  # a result has memory of its own
+                outputs[position] = self.slot(graph.types[graph.outputs[position]])
+                steps.append(Copy(slot, outputs[position]))
+        plan = plan_memory(steps, [*given, *self.constants], self.sizes, outputs, updates)
+        program = Program(
+            tuple(steps), tuple(given), self.constants, self.hosts, self.sizes, plan.places, plan.shares, plan.arena,
+            tuple(outputs), graph.single, plan.donations,
+        )  # fmt: skip
+        call = self.backend.link(program, self.device.index)
+        if isinstance(call, str):
+            notes.append(f"runs step by step: {call}")
+            return None
+        notes += [f"one native program of {sum(1 for _ in steps_in(steps))} kernels", str(plan)]
+        return _drawing(call, [s.call for s in drawn]) if drawn else call
+
+
+def _or_steps(call: Callable[..., Any], stepwise: Callable[[], Any]) -> Callable[..., Any]:
+    """A native program, and the graph step by step where that cannot go on."""
+
+    def run(*handles: Any) -> Any:
+        try:
+            return call(*handles)
+        except NeedsSteps:
+            return stepwise()(*handles)
+
+    taking = getattr(call, "taking", None)
+    if taking is not None:
+
+        def run_taking(taken: Any, handles: Any) -> Any:
+            try:
+                return taking(taken, handles)
+            except NeedsSteps:
+                return stepwise()(*handles)
+
+        run.taking = run_taking  # type: ignore[attr-defined]
+        run.donations = call.donations  # type: ignore[attr-defined]
+    return run
+
+
+def _drawing(call: Callable[..., Any], draws: list[Callable[..., Any]]) -> Callable[..., Any]:
+    """A call whose last parameters are states of the random generator, one for each random op."""
+
+    def run(*handles: Any) -> Any:
+        return call(*handles, *[draw() for draw in draws])
+
+    taking = getattr(call, "taking", None)
+    if taking is not None:
+        run.taking = lambda taken, handles: taking(taken, [*handles, *[draw() for draw in draws]])  # type: ignore[attr-defined]
+        run.donations = call.donations  # type: ignore[attr-defined]
+    return run
 
 
 def lower(
@@ -125,6 +310,7 @@ def lower(
     watch: passes.Watch | None = None,
     level: str = "O0",
     notes: list[str] | None = None,
+    updates: Mapping[int, int] | None = None,
 ) -> Callable[..., Any]:
     """A callable from parameter handles to result handle(s) of this graph on `device`.
 
@@ -132,8 +318,11 @@ def lower(
         graph: as it came; passes run here.
         device: where it is to run.
         watch: sees the graph after each pass.
-        level: "O0" runs op by op, "O1" compiles fused regions where the backend can.
+        level: "O0" runs op by op, "O1" compiles fused regions where the backend can and makes one native program of
+            what has no control flow, "O2" also of what has.
         notes: gets a line about what was compiled, and one for each reason why something was not.
+        updates: position of an output -> parameter of which it is the new value. Where their memory can be shared, the
+            result has an attribute `taking` as described at `Backend.link`, and `donations`.
     """
     graph = passes.run(graph, watch)
     regions: Mapping[Graph, Callable[..., Any]] = {}
@@ -141,29 +330,49 @@ def lower(
         from .regions import compiled_regions
 
         graph, regions = compiled_regions(graph, device, watch, notes)
-    return lower_closed(graph, device, regions)
+    return lower_closed(graph, device, regions, level, notes, updates)
 
 
 def lower_closed(
-    graph: Graph, device: Device, regions: Mapping[Graph, Callable[..., Any]] | None = None
+    graph: Graph,
+    device: Device,
+    regions: Mapping[Graph, Callable[..., Any]] | None = None,
+    level: str = "O0",
+    notes: list[str] | None = None,
+    updates: Mapping[int, int] | None = None,
 ) -> Callable[..., Any]:
     """`lower` for a graph whose passes have run, as part of the graph around it.
 
     `regions` are calls of bodies of `region` nodes; the nodes of others run one by one.
     """
-    work = _Lowering(device, regions or {})
-    slots = [work.slot() for _ in range(graph.n_params)]
-    outputs = work.graph(graph, slots, set(graph.outputs), True)
+    notes = [] if notes is None else notes
+    work = _Lowering(device, regions or {}, level)
+    params = [work.slot(t) for t in graph.types[: graph.n_params]]
+    try:
+        outputs = work.graph(graph, params, set(graph.outputs), True)
+    except _NotNative as reason:
+        notes.append(f"runs at O1: {reason}")
+        return lower_closed(graph, device, regions, "O1", notes, updates)
+    if level != "O0":
+        native = work.linked(graph, params, outputs, updates or {}, notes)
+        if native is not None and work.hosts:
+            stepwise = functools.cache(lambda: lower_closed(graph, device, regions, "O1"))
+            return _or_steps(native, stepwise)
+        if native is not None:
+            return native
+    steps = [s for s in work.steps if isinstance(s, Step)]
+    if len(steps) < len(work.steps):  # loops and branches, and no native program for them
+        return lower_closed(graph, device, regions, "O1", notes, updates)
     for position, i in enumerate(outputs):
         # a result may not share its buffer with a constant that lives on
         if i in work.constants and i not in work.host:
-            slot = work.slot()
             type_: Any = graph.types[graph.outputs[position]]
+            slot = work.slot(type_)
             fresh = functools.partial(_copy, work.backend, device, type_, work.constants[i])
-            work.steps.append(Step(fresh, (), (slot,), True))
+            steps.append(Step(fresh, (), (slot,), True))
             outputs[position] = slot
     return link(
-        work.steps, graph.n_params, work.constants, tuple(outputs), graph.single, work.n_slots
+        steps, graph.n_params, work.constants, tuple(outputs), graph.single, len(work.sizes)
     )
 
 

@@ -31,6 +31,11 @@ typedef double f64;
 #define DG_GROUPS(d) ((i64)DG_ALONG(gridDim, DG_AXIS_##d))
 #define DG_ITEM(d) (DG_GROUP(d) * DG_ALONG(blockDim, DG_AXIS_##d) + DG_PLACE(d))
 #define DG_ITEMS(d) (DG_GROUPS(d) * DG_ALONG(blockDim, DG_AXIS_##d))
+#ifndef DG_DYNAMIC_SHARED /* group memory of which the launch says how much */
+#define DG_DYNAMIC_SHARED(T, name)                                                                           \
+    extern __shared__ __align__(128) unsigned char dg_dynamic_shared[];                                      \
+    T *const name = (T *)dg_dynamic_shared
+#endif
 #define DG_METHOD __device__ __forceinline__ /* of a struct */
 #define DG_BARRIER() __syncthreads()
 

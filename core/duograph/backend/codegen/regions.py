@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from ...ir.graph import Graph, GraphNode
 
 __all__ = [
-    "REDUCTIONS", "Access", "Computed", "Reduction", "RegionPlan", "expression_of", "is_view", "per_row",
-    "plan_region", "row_length", "steps_of",
+    "REDUCTIONS", "Access", "Computed", "Reduction", "RegionPlan", "expression_of", "is_view", "overwrites",
+    "per_row", "plan_region", "row_length", "steps_of",
 ]  # fmt: skip
 
 # The reductions that a row loop can hold.
@@ -335,3 +335,22 @@ def plan_region(graph: Graph) -> RegionPlan | None:
         return _Planner(graph).plan()
     except (NotPrintable, DuographError):
         return None
+
+
+def overwrites(plan: RegionPlan) -> list[tuple[int, int]]:
+    """Pairs (operand, result) that may share memory: element by element the one is read before the other is written.
+
+    Only of regions of one pass, where every way to read the operand is the order in which the result is written.
+    """
+    if plan.row:
+        return []
+    steps = tuple(math.prod(plan.axes[k + 1 :]) for k in range(len(plan.axes)))
+    read: dict[int, list[Access]] = {}
+    for access in plan.accesses.values():
+        read.setdefault(access.index, []).append(access)
+    return [
+        (index, k)
+        for index, accesses in read.items()
+        for k, (_, dtype) in enumerate(plan.outputs)
+        if all(a.steps == steps and a.dtype.itemsize == dtype.itemsize for a in accesses)
+    ]

@@ -14,7 +14,16 @@ from ...errors import UnsupportedOpError
 from ...op import Op
 from ...types import TensorType
 from ..protocol import Backend, Call, Handle
-from . import convolution, indexing, movement, products, reductions  # noqa: F401  (each module enters its kernels into the table)
+from . import (  # noqa: F401  (each module enters its kernels into the table)
+    convolution,
+    indexing,
+    lines,
+    movement,
+    pooling,
+    products,
+    random,
+    reductions,
+)
 from .device import GridDevice, Launch, Plan
 from .elementwise import elementwise
 from .table import KERNELS

@@ -164,12 +164,16 @@ def fill_launch(device: GridDevice, out: TensorType, value: Any, place: int) -> 
     return each_launch(device, k, n, f"out[i] = {chosen};")
 
 
-def each_launch(device: GridDevice, k: Kernel, n: int, text: str) -> Launch:
-    """The launch of a statement for each i below n."""
+def each_launch(
+    device: GridDevice, k: Kernel, n: int, text: str, independent: bool = True
+) -> Launch:
+    """The launch of a statement for each i below n; `independent`: it is worth many side by side."""
     grain = stretch(device, n)
     if device.serial:
         k.stretch("n", grain)
-        k.line("DG_INDEPENDENT", f"for (ix i = begin; i < end; i++) {text}")
+        if independent:
+            k.line("DG_INDEPENDENT")
+        k.line(f"for (ix i = begin; i < end; i++) {text}")
         return k.launch(ceil_div(n, grain))
     k.line("const ix i = (ix)DG_ITEM(0);", "if (i >= n) return;", text)
     return k.launch_items(n)

@@ -1,6 +1,6 @@
 """Compiles recorded sources with NVRTC, many in one translation unit, for every architecture that is promised.
 
-python backend_cuda/tests/architectures.py FOLDER      sources that DUOGRAPH_CUDA_SOURCES kept
+python backend_cuda/tests/cuda_architectures.py FOLDER      sources that DUOGRAPH_CUDA_SOURCES kept
 """
 
 from __future__ import annotations

@@ -1,0 +1,75 @@
+"""Every kernel that the backend emits for the conformance cases compiles for every architecture that is promised.
+
+`DUOGRAPH_CUDA_FULL=1` (`make test-all`) takes every dtype, and what is emitted for fused regions too.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+
+import duograph as ms
+import pytest
+from cuda_architectures import CAPABILITIES, refused
+from cuda_recording import NAME, Recording
+from duograph.backend import registry
+from duograph.backend.protocol import BackendSpec
+from duograph.conformance.cases import all_cases
+from duograph.conformance.check import place, run, substitute
+from duograph.conformance.session import QUICK
+from duograph.errors import DeviceError
+from duograph.passes import fusion
+
+FULL = os.environ.get("DUOGRAPH_CUDA_FULL") == "1"
+
+
+@pytest.fixture(scope="module")
+def sources():
+    """What the cases make the backend emit."""
+    pytest.importorskip("cuda.bindings.nvrtc", reason="needs the packages of duograph[cuda]")
+    made = []
+    registry.register(BackendSpec(NAME, lambda: made.append(Recording()) or made[0], priority=None))
+    before = ms.get_context("device_target")
+    least, fusion.LEAST = fusion.LEAST, 1
+    try:
+        ms.set_context(device_target=NAME)
+        for case in all_cases():
+            takes = [d for d in case.takes if d in made[0].dtypes]
+            for dtype in takes if FULL else [d for d in takes if d in QUICK] or takes[:1]:
+                _emit(case, dtype)
+    finally:
+        fusion.LEAST = least
+        ms.set_context(device_target=before)
+        registry.unregister(NAME)
+    return made[0].seen
+
+
+def _emit(case, dtype):
+    for sample in case.made(dtype):
+        _quietly(functools.partial(run, case, sample))
+        if FULL:
+            put = functools.partial(place, kind=sample.kind)
+            args, kwargs = substitute(sample.args, put), substitute(dict(sample.kwargs), put)
+            compiled = ms.jit(lambda a, k: case.function(*a, **k), jit_level="O1")
+            _quietly(functools.partial(compiled, args, kwargs))
+
+
+def _quietly(call):
+    """What ops say about zeros where they expect other values is nobody's finding here."""
+    try:
+        call()
+    except DeviceError:
+        raise
+    except Exception:  # noqa: BLE001 (see above)
+        return
+
+
+@pytest.mark.parametrize("capability", CAPABILITIES, ids=lambda c: f"sm_{c[0]}{c[1]}")
+def test_every_kernel_compiles(sources, capability, record_property):
+    assert len(sources) > 500, "the cases reach more kernels than that"
+    bad = refused(sources, capability)
+    record_property("kernels", len(sources))
+    print(f"{len(sources)} sources for {capability}")
+    assert not bad, (
+        f"{len(bad)} of {len(sources)} sources do not compile; the first:\n{bad[0][:4000]}"
+    )

@@ -1,0 +1,118 @@
+"""The backend's own kernels at sizes that conformance does not reach, on the emulated device."""
+
+from __future__ import annotations
+
+import itertools
+import os
+
+import duograph as ms
+import numpy as np
+import pytest
+from duograph.op import OPS
+from duograph_cuda import scatter
+
+DEVICE = os.environ.get("DUOGRAPH_CUDA_DEVICE", "CUDA-emulated")  # `make test-gpu` says GPU
+NEAR = {"float32": 2e-5, "float16": 4e-3, "bfloat16": 3e-2}
+
+
+@pytest.fixture(autouse=True)
+def _there():
+    problem = ms.backend.registry.problem_of(ms.backend.registry.entries()[DEVICE])
+    if problem is not None:
+        pytest.skip(problem)
+
+
+def _tensors(dtype, *shapes):
+    rng = np.random.default_rng(len(shapes))
+    return [ms.Tensor(rng.normal(size=s), getattr(ms, dtype), device="CPU") for s in shapes]
+
+
+def _compare(name, operands, attributes, near):
+    here = OPS[name](*operands, **attributes)
+    there = OPS[name](*[x.move_to(DEVICE) for x in operands], **attributes)
+    pairs = zip(*[v if isinstance(v, tuple) else (v,) for v in (here, there)], strict=True)
+    for want, got in pairs:
+        want, got = want.asnumpy().astype(np.float64), got.asnumpy().astype(np.float64)
+        scale = max(1.0, np.abs(want).max())
+        assert np.abs(got - want).max() <= near * scale, name
+
+
+@pytest.mark.parametrize("dtype", NEAR)
+@pytest.mark.parametrize(
+    "m, n, k, batch",
+    [(5, 7, 3, ()), (130, 72, 40, ()), (64, 64, 64, (2,)), (17, 129, 65, (3,)), (600, 520, 33, ())],
+)
+def test_products(m, n, k, batch, dtype):
+    """Both tiles, whole chunks and broken ones, all four ways to lie in memory."""
+    for a, b in itertools.product((False, True), repeat=2):
+        x, y = _tensors(dtype, batch + ((k, m) if a else (m, k)), batch + ((n, k) if b else (k, n)))
+        wide = [v.asnumpy().astype(np.float64) for v in (x, y)]
+        want = (wide[0].swapaxes(-1, -2) if a else wide[0]) @ (
+            wide[1].swapaxes(-1, -2) if b else wide[1]
+        )
+        got = OPS["matmul"](x.move_to(DEVICE), y.move_to(DEVICE), a, b).asnumpy().astype(np.float64)
+        assert np.abs(got - want).max() <= NEAR[dtype] * np.abs(want).max(), (a, b)
+
+
+def test_products_in_tf32(monkeypatch):
+    """Off unless asked for; 10 bits of the mantissa are left when it is."""
+    x, y = (v.move_to(DEVICE) for v in _tensors("float32", (67, 41), (41, 53)))
+    want = x.asnumpy().astype(np.float64) @ y.asnumpy().astype(np.float64)
+    exact = np.abs(OPS["matmul"](x, y, False, False).asnumpy() - want).max()
+    monkeypatch.setenv("DUOGRAPH_CUDA_TF32", "1")
+    OPS["matmul"].table.clear()  # what is prepared stays as it was prepared
+    x, y = (v.move_to(DEVICE) for v in _tensors("float32", (67, 41), (41, 53)))
+    rounded = np.abs(OPS["matmul"](x, y, False, False).asnumpy() - want).max()
+    OPS["matmul"].table.clear()
+    assert exact < 2e-5 < rounded < 2e-2
+
+
+@pytest.mark.parametrize("dtype", NEAR)
+@pytest.mark.parametrize("shape", [(3, 5), (9, 40), (2, 3000), (5, 1025)])
+def test_rows(shape, dtype):
+    """A warp for a short row, a block for a long one; the last block has rows that are not there."""
+    near = NEAR[dtype]
+    x, dout = _tensors(dtype, shape, shape)
+    for name in ("softmax", "log_softmax"):
+        _compare(name, (x,), {"axis": 1}, near)
+        _compare(f"{name}_grad", (OPS[name](x, axis=1), dout), {"axis": 1}, near)
+
+
+@pytest.mark.parametrize("shape", [(130, 33), (3, 2100)])
+def test_layer_norm(shape):
+    x, dout, gamma, beta = _tensors("float32", shape, shape, shape[1:], shape[1:])
+    _compare("layer_norm_core", (x, gamma, beta), {"axis": 1, "eps": 1e-5}, 2e-5)
+    _, mean, rstd = OPS["layer_norm_core"](x, gamma, beta, axis=1, eps=1e-5)
+    _compare("layer_norm_grad", (x, gamma, mean, rstd, dout), {"axis": 1}, 5e-5)
+
+
+def test_softmax_of_infinities():
+    rows = np.array([[-np.inf, 1, 2], [np.inf, 1, 2], [-np.inf] * 3, [np.nan, 1, 2]], np.float32)
+    with np.errstate(all="ignore"):
+        want = np.exp(rows - rows.max(1, keepdims=True))
+        want /= want.sum(1, keepdims=True)
+    got = ms.ops.softmax(ms.Tensor(rows, device=DEVICE), axis=1).asnumpy()
+    np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("most", [0, 1000], ids=["columns", "chains"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int64", "int32", "bool"])
+def test_sums_by_index_are_the_same_in_every_order(dtype, most, monkeypatch):
+    monkeypatch.setattr(scatter, "MOST", most)
+    OPS["scatter_add"].table.clear()  # what is prepared stays as it was prepared
+    rng = np.random.default_rng(5)
+    x = rng.integers(0, 2, (7, 3)) if dtype == "bool" else rng.normal(size=(7, 3)) * 8
+    indices = rng.integers(-7, 7, 200)
+    updates = rng.normal(size=(200, 3)) * 8
+    tensors = [ms.Tensor(x.astype(dtype)), ms.Tensor(indices), ms.Tensor(updates.astype(dtype))]
+    results = [
+        OPS["scatter_add"](*[t.move_to(device) for t in tensors], axis=0).asnumpy()
+        for device in ("CPU", DEVICE, DEVICE)
+    ]
+    np.testing.assert_array_equal(results[1], results[2])
+    np.testing.assert_allclose(
+        results[0].astype(np.float64),
+        results[1].astype(np.float64),
+        rtol=2e-2 if dtype == "float16" else 1e-5,
+        atol=0.1 if dtype == "float16" else 0,
+    )

@@ -1,0 +1,72 @@
+"""Runs one op of the OpenCL backend on NumPy arrays, in both ways of cutting the work, against the op's reference."""
+
+import os
+
+import numpy as np
+import pytest
+from duograph.backend import registry
+from duograph.dtype import as_dtype
+from duograph.op import OPS
+from duograph.types import TensorType
+
+FORMS = ("serial", "grid")
+
+
+def missing():
+    """None when there is a device; else why not, or a failure when the environment requires one."""
+    problem = registry.problem_of(registry.entries()["OpenCL"])
+    required = [w.strip().lower() for w in os.environ.get("DUOGRAPH_REQUIRE", "").split(",")]
+    if problem is not None and "opencl" in required:
+        pytest.fail(f"DUOGRAPH_REQUIRE names opencl: {problem}", pytrace=False)
+    return problem
+
+
+needs_device = pytest.mark.skipif(missing() is not None, reason=f"no OpenCL device: {missing()}")
+_backends = {}
+
+
+def backend(form="serial"):
+    """A backend of its own, whose device cuts work as a processor ("serial") or as a GPU ("grid") does."""
+    if form not in _backends:
+        from duograph_opencl.backend import OpenCL
+        from duograph_opencl.device import FORM_VARIABLE
+
+        made = OpenCL()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(FORM_VARIABLE, form)
+            made.device(0)
+        _backends[form] = made
+    return _backends[form]
+
+
+def type_of(array):
+    return TensorType.of(array.shape, as_dtype(array.dtype))
+
+
+def run(form, name, arrays, **attributes):
+    """The op's results on the device."""
+    b, op = backend(form), OPS[name]
+    types = tuple(type_of(a) for a in arrays)
+    results = op.infer_types(types, attributes)
+    call = b.prepare(op, types, attributes, 0)
+    assert call is not None, f"{name} has no kernel for {types}"
+    found = call(*[b.copy_in(np.ascontiguousarray(a), 0) for a in arrays])
+    found = found if isinstance(found, tuple) else (found,)
+    return [b.copy_out(h, t.shape, t.dtype.np, 0) for h, t in zip(found, results, strict=True)]
+
+
+def check(form, name, arrays, tol=0.0, **attributes):
+    """The results are those of the op's reference, to within `tol` of the largest element."""
+    with np.errstate(all="ignore"):
+        wanted = OPS[name].reference_rule(*OPS[name].arguments(arrays), **attributes)
+    wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+    for got, want in zip(run(form, name, arrays, **attributes), wanted, strict=True):
+        want = np.asarray(want)
+        assert got.shape == want.shape, f"{name}: got {got.shape}, wanted {want.shape}"
+        if tol == 0:
+            same = (got == want) | ((got != got) & (want != want))
+            assert same.all(), f"{name} {attributes}: got {got}, wanted {want}"
+            continue
+        got, want = got.astype(np.float64), want.astype(np.float64)
+        scale = np.abs(want[np.isfinite(want)]).max(initial=1.0)
+        np.testing.assert_allclose(got, want, rtol=tol, atol=tol * scale, err_msg=f"{name} {attributes}")

@@ -1,0 +1,221 @@
+"""Faults, memory, the cache of programs, fused regions, and a training step that stays on the device."""
+
+import os
+import re
+import subprocess
+import sys
+
+import duograph as ms
+import numpy as np
+import pytest
+from duograph import nn, ops
+from duograph.errors import DeviceError, DeviceMemoryError
+from opencl_harness import FORMS, backend, needs_device
+
+pytestmark = needs_device
+
+
+def python(code, **environment):
+    """What a program of its own prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False,
+        env={**os.environ, "DUOGRAPH_DEVICE": "OpenCL", **environment},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_source_and_log_of_what_does_not_build_are_saved():
+    with pytest.raises(DeviceError, match="does not build") as caught:
+        backend().device(0).build("__kernel void broken(__global int *x) { x[0] = nothing; }")
+    source, log = re.search(r"source in (\S+), the compiler's words in (\S+)", str(caught.value)).groups()
+    with open(source) as text, open(log) as words:
+        assert "broken" in text.read() and "nothing" in words.read()
+
+
+def test_programs_come_from_the_disk(monkeypatch):
+    from duograph_opencl import programs
+
+    device = backend().device(0)
+    source = f"__kernel void once(__global int *x) {{ x[0] = {os.getpid()}; }}"
+    device.build(source)
+    monkeypatch.setattr(programs.disk_cache, "store", lambda *_: pytest.fail("built again"))
+    device.build(source)
+
+
+OUT_OF_MEMORY = """
+import duograph as ms, numpy as np
+x = ms.Tensor(np.ones(1 << 20, np.float32))
+kept = [x + 1.0 for _ in range(3)]
+dropped = x + 2.0
+del dropped
+try:
+    ms.ops.zeros((1 << 23,))
+except ms.errors.DeviceMemoryError as error:
+    print(error)
+stats = ms.memory_stats()
+print(stats["cached"], stats["limit"])
+print(float((kept[0] + 1.0).asnumpy()[0]))
+"""
+
+
+def test_out_of_memory_says_what_was_asked_and_the_program_goes_on():
+    out = python(OUT_OF_MEMORY, DUOGRAPH_OPENCL_MEMORY_LIMIT=str(28 << 20))
+    assert re.search(r"no memory for 33554432 bytes .* in use \d+, cached 0, limit 29360128", out), out
+    assert out.splitlines()[1:] == ["0 29360128", "3.0"]
+
+
+def test_pool_is_emptied_before_memory_runs_out():
+    code = (
+        "import duograph as ms, numpy as np\n"
+        "for n in range(20, 24): (ms.Tensor(np.ones(n << 16, np.float32)) + 1.0).asnumpy()\n"
+        "print(ms.memory_stats()['in_use'])"
+    )
+    assert int(python(code, DUOGRAPH_OPENCL_MEMORY_LIMIT=str(16 << 20))) < 4096
+
+
+FORK = """
+import os, sys
+import duograph as ms, numpy as np
+x = ms.Tensor(np.ones(4, np.float32)) + 1.0
+x.asnumpy()
+child = os.fork()
+if child == 0:
+    for use in (lambda: x + 1.0, lambda: x.asnumpy(), lambda: ms.Tensor(np.ones(5, np.float32)) * x[0]):
+        try:
+            use()
+            os._exit(1)
+        except ms.errors.DeviceError as error:
+            if "forked" not in str(error):
+                os._exit(2)
+    sys.exit(0)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), float((x + 1.0).asnumpy()[0]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_is_told_and_does_not_hang():
+    assert python(FORK).split() == ["0", "3.0"]
+
+
+def test_two_processes_share_the_device():
+    code = (
+        "import duograph as ms, numpy as np\n"
+        "x = ms.Tensor(np.ones((64, 64), np.float32))\n"
+        "for _ in range(50): x = ms.ops.tanh(ms.ops.matmul(x, x))\n"
+        "print(float(x.asnumpy()[0, 0]))"
+    )
+    environment = {**os.environ, "DUOGRAPH_DEVICE": "OpenCL"}
+    both = [
+        subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE)
+        for _ in range(2)
+    ]
+    assert [float(p.communicate(timeout=300)[0]) for p in both] == [1.0, 1.0]
+
+
+def test_a_name_that_fits_no_device_is_reported():
+    code = "from duograph.cli.devices import as_text; print(as_text())"
+    out = python(code, DUOGRAPH_OPENCL_DEVICE="no such thing", DUOGRAPH_DEVICE="CPU")
+    assert "OpenCL: not available" in out and "'no such thing' names no device" in out
+    assert "CPU: available, used by default" in out
+
+
+def test_a_device_that_does_not_build_is_no_device():
+    from duograph_opencl.probe import probe
+
+    class Broken:
+        available, compiler_available = True, False
+
+    assert "no compiler" in probe(Broken())
+
+
+def test_fp64_is_asked_for_by_name(monkeypatch):
+    from duograph.errors import UnsupportedOpError
+
+    made = backend()
+    monkeypatch.setattr(made.device(0), "capabilities", frozenset())
+    with pytest.raises(UnsupportedOpError, match=r"pow: .*fp64"):
+        made.check(made.device(0), "pow", "DG_FN f64 dg_exp_wide(f64 x)")
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("shape", [(7, 5), (64, 300), (3, 4097)], ids=str)
+def test_regions(form, shape, monkeypatch):
+    """Row reductions in two passes, broadcast operands, two results: the same in both ways of cutting the work."""
+    from duograph.backend.codegen.regions import plan_region
+    from duograph.ir.text import parse
+
+    n, row = shape
+    graph = parse(
+        f"""graph(%0: float32[{n}, {row}], %1: float32[{row}]) {{
+  %2 = add(%0, %1) : float32[{n}, {row}]
+  %3 = reduce_max(%2, axis=(1,), keepdims=True) : float32[{n}, 1]
+  %4 = sub(%2, %3) : float32[{n}, {row}]
+  %5 = exp(%4) : float32[{n}, {row}]
+  %6 = reduce_sum(%5, axis=(1,), keepdims=True) : float32[{n}, 1]
+  %7 = div(%5, %6) : float32[{n}, {row}]
+  return %7, %6
+}}"""
+    )
+    assert plan_region(graph) is not None
+    made = backend(form)
+    (call,) = made.compile([graph], 0)
+    rng = np.random.default_rng(1)
+    x, y = rng.standard_normal(shape).astype(np.float32), rng.standard_normal(row).astype(np.float32)
+    got = call(made.copy_in(x, 0), made.copy_in(y, 0))
+    z = (x + y).astype(np.float64)
+    e = np.exp(z - z.max(1, keepdims=True))
+    total = e.sum(1, keepdims=True)
+    found = made.copy_out(got[0], shape, np.dtype(np.float32), 0)
+    np.testing.assert_allclose(found, e / total, rtol=2e-5)
+    sums = made.copy_out(got[1], (n, 1), np.dtype(np.float32), 0)
+    np.testing.assert_allclose(sums, total, rtol=1e-5)
+
+
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(1, 4, 3)
+        self.norm = nn.BatchNorm2d(4)
+        self.pool = nn.MaxPool2d(2, 2)
+        self.flat = nn.Flatten()
+        self.head = nn.Dense(4 * 4 * 4, 10)
+
+    def construct(self, x):
+        return self.head(self.flat(self.pool(ops.relu(self.norm(self.conv(x))))))
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+def test_a_training_step_copies_nothing(compiled):
+    ms.set_context(device_target="OpenCL")
+    try:
+        net, loss = Net(), nn.CrossEntropyLoss()
+        net.set_train()
+        optimizer = nn.Adam(net.trainable_params(), 1e-3)
+        with_gradients = ms.value_and_grad(lambda x, y: loss(net(x), y), None, optimizer.parameters)
+
+        def step(x, y):
+            value, gradients = with_gradients(x, y)
+            optimizer(gradients)
+            return value
+
+        step = ms.jit(step) if compiled else step
+        rng = np.random.default_rng(0)
+        x = ms.Tensor(rng.standard_normal((8, 1, 8, 8)).astype(np.float32))
+        y = ms.Tensor(rng.integers(0, 10, 8).astype(np.int32))
+        first = float(step(x, y).asnumpy())
+        step(x, y)
+        before = ms.memory_stats()
+        for _ in range(4):
+            last = step(x, y)
+        after = ms.memory_stats()
+        assert float(last.asnumpy()) < first
+    finally:
+        ms.set_context(device_target="CPU")
+    for name in ("copies_in", "copies_out"):
+        assert after[name] == before[name], name
+
+
+def test_memory_error_is_raised_by_the_pool():
+    with pytest.raises(DeviceMemoryError, match=r"huge: no memory for \d+ bytes"):
+        backend().device(0).allocate(1 << 50, "huge")

@@ -1,0 +1,103 @@
+"""Kernels of the grid package, in both ways of cutting the work, against the ops' references."""
+
+import numpy as np
+import pytest
+from duograph.dtype import float32, int32
+from opencl_harness import FORMS, check, needs_device
+
+pytestmark = [needs_device, pytest.mark.parametrize("form", FORMS)]
+R = np.random.default_rng(3)
+
+
+def f32(*shape):
+    return R.standard_normal(shape).astype(np.float32)
+
+
+def ints(high, *shape, dtype=np.int32):
+    return R.integers(0, high, shape).astype(dtype)
+
+
+NAN = np.array([[1, np.nan, 3], [4, 5, 6]], np.float32)
+
+TABLE = [
+    ("add", [f32(3, 4), f32(4)], {}, 0),
+    ("add", [f32(5, 1, 7), f32(1, 6, 1)], {}, 0),
+    ("mul", [f32(70001), f32()], {}, 0),
+    ("maximum", [NAN, NAN[:, ::-1]], {}, 0),
+    ("select", [ints(2, 9, dtype=np.bool_), f32(9), f32(9)], {}, 0),
+    ("cast", [f32(100) * 9], {"dtype": int32}, 0),
+    ("transpose", [f32(67, 129)], {"perm": (1, 0)}, 0),
+    ("transpose", [R.standard_normal((4, 5, 6)) > 0], {"perm": (2, 0, 1)}, 0),
+    ("strided_copy", [f32(10, 10)], {"shape": (3, 4), "strides": (-20, 2), "offset": 60}, 0),
+    ("concat", [f32(2, 3, 4), f32(2, 0, 4), f32(2, 5, 4)], {"axis": 1}, 0),
+    ("pad_constant", [f32(3, 4)], {"low": (1, 0), "high": (0, 2), "value": 7.0}, 0),
+    ("slice_update", [f32(6, 8), f32(2, 4)], {"begin": (5, 0), "end": (1, 8), "strides": (-2, 2)}, 0),
+    ("fill", [], {"shape": (3, 5), "value": 2.5, "dtype": float32}, 0),
+    ("iota", [], {"shape": (3, 5, 2), "axis": 1, "dtype": int32}, 0),
+    ("reduce_sum", [f32(5, 17, 6, 8)], {"axis": (0, 2), "keepdims": False}, 1e-5),
+    ("reduce_sum", [f32(300000)], {"axis": (0,), "keepdims": True}, 1e-5),
+    ("reduce_sum", [f32(2000, 7)], {"axis": (0,), "keepdims": False}, 1e-5),
+    ("reduce_sum", [f32(0, 7)], {"axis": (0,), "keepdims": False}, 0),
+    ("reduce_sum", [ints(200, 1000, dtype=np.uint8)], {"axis": (0,), "keepdims": False}, 0),
+    ("reduce_max", [NAN], {"axis": (1,), "keepdims": False}, 0),
+    ("reduce_min", [ints(99, 40, 50) - 50], {"axis": (1,), "keepdims": False}, 0),
+    ("reduce_any", [ints(2, 3, 40, dtype=np.bool_)], {"axis": (1,), "keepdims": False}, 0),
+    ("argmax", [NAN], {"axis": 1}, 0),
+    ("argmin", [ints(3, 20, 30)], {"axis": 0}, 0),
+    ("cumsum", [f32(5, 60)], {"axis": 1, "exclusive": True, "reverse": True}, 1e-5),
+    ("cummax", [NAN], {"axis": 1}, 0),
+    ("sort", [np.array([3, np.nan, 1, 3, -np.inf, 2], np.float32)], {"axis": 0, "descending": False}, 0),
+    ("sort", [ints(9, 4, 37, 3)], {"axis": 1, "descending": True}, 0),
+    ("gather", [f32(6, 5, 4), np.array([[0, -1], [3, 3]])], {"axis": 1}, 0),
+    ("scatter_set", [f32(6, 4), np.array([1, 3, 1, 5, 1]), f32(5, 4)], {"axis": 0}, 0),
+    ("scatter_set", [f32(3, 9), np.array([8, 8, 0]), f32(3, 3)], {"axis": 1}, 0),
+    ("scatter_add", [f32(6, 4), np.array([1, 3, 1, 5, 1]), f32(5, 4)], {"axis": 0}, 1e-6),
+    ("scatter_add", [ints(9, 50), ints(50, 700), ints(9, 700)], {"axis": 0}, 0),
+    ("gather_elements", [f32(5, 6), ints(6, 5, 3)], {"axis": 1}, 0),
+    ("scatter_elements_add", [f32(5, 6), ints(6, 5, 9), f32(5, 9)], {"axis": 1}, 1e-6),
+    ("random_bits", [np.array([7, 8, 9, 10], np.uint32)], {"shape": (1001,)}, 0),
+    ("max_pool", [f32(2, 3, 9, 8)],
+     {"kernel": (3, 2), "stride": (2, 2), "padding": ((1, 1), (0, 0)), "dilation": (1, 2)}, 0),
+    ("avg_pool", [f32(2, 3, 9)],
+     {"kernel": (3,), "stride": (2,), "padding": ((1, 1),), "count_include_pad": False, "divisor": 0}, 1e-6),
+    ("avg_pool_grad", [f32(2, 3, 5)],
+     {"input_shape": (2, 3, 9), "kernel": (3,), "stride": (2,), "padding": ((1, 1),),
+      "count_include_pad": False, "divisor": 0}, 1e-6),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name, arrays, attributes, tol", TABLE, ids=[f"{k}-{row[0]}" for k, row in enumerate(TABLE)]
+)
+def test_kernel(form, name, arrays, attributes, tol):
+    check(form, name, arrays, tol, **attributes)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int32, np.int64])
+@pytest.mark.parametrize(
+    "x_batch, y_batch, m, n, k",
+    [((), (), 65, 33, 300), ((), (), 1, 70, 9), ((), (), 9, 1, 70), ((3,), (), 8, 32, 16),
+     ((2, 1), (1, 3), 5, 40, 7), ((), (), 130, 4, 600), ((), (), 4, 5, 0)],
+)  # fmt: skip
+@pytest.mark.parametrize("transpose_a, transpose_b", [(False, False), (True, True)])
+def test_matmul(form, dtype, x_batch, y_batch, m, n, k, transpose_a, transpose_b):
+    x = f32(*x_batch, *((k, m) if transpose_a else (m, k)))
+    y = f32(*y_batch, *((n, k) if transpose_b else (k, n)))
+    tol = {np.float32: 2e-6, np.float64: 1e-12, np.float16: 4e-3}.get(dtype, 0)
+    arrays = [(x * 3).astype(dtype), (y * 3).astype(dtype)]
+    check(form, "matmul", arrays, tol, transpose_a=transpose_a, transpose_b=transpose_b)
+
+
+@pytest.mark.parametrize("ndim", [1, 2, 3])
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("stride, pad, dilation", [(1, 0, 1), (2, 1, 1), (1, 2, 2), (3, 1, 2)])
+def test_convolution(form, ndim, groups, stride, pad, dilation):
+    size, kernel = (9, 8, 7)[:ndim], (3, 2, 3)[:ndim]
+    out = [(n + 2 * pad - dilation * (k - 1) - 1) // stride + 1 for n, k in zip(size, kernel)]
+    x, w, y = f32(3, 4, *size), f32(6, 4 // groups, *kernel), f32(3, 6, *out)
+    same = {
+        "stride": (stride,) * ndim, "padding": ((pad, pad),) * ndim, "dilation": (dilation,) * ndim, "groups": groups,
+    }  # fmt: skip
+    check(form, "conv", [x, w], 1e-5, **same)
+    check(form, "conv_input_grad", [y, w], 1e-5, input_shape=x.shape, **same)
+    check(form, "conv_weight_grad", [x, y], 1e-5, weight_shape=w.shape, **same)

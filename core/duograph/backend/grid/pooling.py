@@ -1,0 +1,200 @@
+"""Pooling: a work item for each result, or for a stretch of them, looks at its window."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ...dtype import DType, bfloat16, float16, int64
+from ..codegen.dialect import SUFFIX
+from .device import GridDevice, Plan
+from .movement import each_launch
+from .table import kernel
+from .writing import Kernel, element
+
+__all__: list[str] = []
+
+
+class _Windows:
+    """A kernel over planes of 1 to 3 axes, with one statement for each element of the result."""
+
+    def __init__(
+        self, device: GridDevice, name: str, sizes: Sequence[int], out: Sequence[int], total: int, extent: int
+    ) -> None:
+        self.device = device
+        self.k = Kernel(device, name, extent)
+        self.axes = range(len(sizes))
+        self.sizes, self.out, self.total = sizes, out, total
+
+    def numbers(self, **given: Sequence[int]) -> None:
+        """Sizes of the planes that are read (`size`) and written (`out`), and what else is given for each axis."""
+        self.k.number("n", self.total)
+        for name, values in (("size", self.sizes), ("to", self.out), *given.items()):
+            self.k.numbers(name, values)
+
+    def place(self) -> list[str]:
+        """Texts of statements that name the plane `p` and the place `o0`, `o1` ... of element i."""
+        found, rest = [], "i"
+        for a in reversed(self.axes):
+            found += [f"const ix q{a} = {rest} / to{a};", f"const ix o{a} = {rest} - q{a} * to{a};"]
+            rest = f"q{a}"
+        planes = " * ".join(f"size{a}" for a in self.axes)
+        return [*found, f"const ix base = {rest} * ({planes});"]
+
+    def flat(self, names: Sequence[str]) -> str:
+        """The place in a plane that is read."""
+        text = names[0]
+        for a in self.axes[1:]:
+            text = f"({text} * size{a} + {names[a]})"
+        return text
+
+
+def _real(dtype: DType) -> bool:
+    return not dtype.is_complex
+
+
+@kernel("max_pool")
+def max_pool(
+    device: GridDevice, types: Any, results: Any, *, kernel: Any, stride: Any, padding: Any, dilation: Any
+) -> Plan | None:
+    """Values and places of the largest elements."""
+    (x,), (out, _) = types, results
+    if not _real(x.dtype) or len(x.shape) > 5:
+        return None
+    w = _Windows(device, "max_pool", x.shape[2:], out.shape[2:], out.size, max(x.size, out.size))
+    k, type_ = w.k, element(x.dtype)
+    k.read("x", x.dtype, 0)
+    k.write("values", x.dtype, 1)
+    k.write("indices", int64, 2)
+    w.numbers(window=kernel, stride=stride, low=[low for low, _ in padding], apart=dilation)
+    body = [*w.place(), "ix found = -1;", f"{type_} best = 0;"]
+    for a in w.axes:
+        body.append(f"for (ix t{a} = 0; t{a} < window{a}; t{a}++) {{")
+        body.append(f"const ix x{a} = o{a} * stride{a} - low{a} + t{a} * apart{a};")
+        body.append(f"if (x{a} < 0 || x{a} >= size{a}) continue;")
+    body += [
+        f"const ix at = {w.flat([f'x{a}' for a in w.axes])};",
+        f"const {type_} v = ({type_}){device.dialect.load(x.dtype, 'x[base + at]')};",
+        "if (found < 0 || (!(v <= best) && best == best)) { best = v; found = at; }",
+        "}" * len(w.axes),
+        "indices[i] = found;",
+        "values[i] = found < 0 ? 0 : x[base + found];",
+    ]
+    return Plan((each_launch(device, k, out.size, _block(body), independent=False),))
+
+
+def _block(lines: Sequence[str]) -> str:
+    return "{\n        " + "\n        ".join(lines) + "\n    }"
+
+
+def _mean(dtype: DType, count: str) -> tuple[str, str]:
+    """The type of a sum, and the text of its mean."""
+    acc = element(dtype)
+    if dtype.is_integer:
+        return "f64", f"total / (f64)({count})"
+    return acc, f"total / ({acc})({count})"
+
+
+def _stored(device: GridDevice, dtype: DType, text: str) -> str:
+    if dtype in (float16, bfloat16):
+        return device.dialect.store(dtype, text)
+    return f"({SUFFIX[dtype]})({text})"
+
+
+def _counted(w: _Windows, kernel: Any, padding: Any, include: bool, divisor: int) -> str:
+    """The text of what the sum of the window at o0, o1 ... is divided by."""
+    if divisor or include or not any(p for pair in padding for p in pair):
+        return w.k.number("divisor", divisor or math.prod(kernel))
+    return "cells"
+
+
+def _cells(axes: Sequence[int], size: str, place: str) -> list[str]:
+    """Lines that count in `cells` the elements of a window that are no padding."""
+    lines = ["ix cells = 1;"]
+    for a in axes:
+        lines += [
+            f"{{ const ix first = {place}{a} * stride{a} - low{a}, last = first + window{a};",
+            f"const ix inside = (last < {size}{a} ? last : {size}{a}) - (first > 0 ? first : 0);",
+            "cells *= inside > 1 ? inside : 1; }",
+        ]
+    return lines
+
+
+@kernel("avg_pool")
+def avg_pool(
+    device: GridDevice,
+    types: Any,
+    results: Any,
+    *,
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    count_include_pad: bool,
+    divisor: int,
+) -> Plan | None:
+    """Means of windows."""
+    (x,), (out,) = types, results
+    if not x.dtype.is_floating or len(x.shape) > 5:
+        return None
+    w = _Windows(device, "avg_pool", x.shape[2:], out.shape[2:], out.size, max(x.size, out.size))
+    k = w.k
+    k.read("x", x.dtype, 0)
+    k.write("out", x.dtype, 1)
+    w.numbers(window=kernel, stride=stride, low=[low for low, _ in padding])
+    count = _counted(w, kernel, padding, count_include_pad, divisor)
+    acc, mean = _mean(x.dtype, count)
+    body = [*w.place(), f"{acc} total = 0;"]
+    if count == "cells":
+        body += _cells(w.axes, "size", "o")
+    for a in w.axes:
+        body.append(f"for (ix t{a} = 0; t{a} < window{a}; t{a}++) {{")
+        body.append(f"const ix x{a} = o{a} * stride{a} - low{a} + t{a};")
+        body.append(f"if (x{a} < 0 || x{a} >= size{a}) continue;")
+    place = w.flat([f"x{a}" for a in w.axes])
+    body += [
+        f"total += {device.dialect.load(x.dtype, f'x[base + {place}]')};",
+        "}" * len(w.axes),
+        f"out[i] = {_stored(device, x.dtype, mean)};",
+    ]
+    return Plan((each_launch(device, k, out.size, _block(body), independent=False),))
+
+
+@kernel("avg_pool_grad")
+def avg_pool_grad(
+    device: GridDevice,
+    types: Any,
+    results: Any,
+    *,
+    input_shape: Any,
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    count_include_pad: bool,
+    divisor: int,
+) -> Plan | None:
+    """Every element of an image adds up its shares of the windows that hold it."""
+    (dout,), (out,) = types, results
+    if not dout.dtype.is_floating or len(out.shape) > 5:
+        return None
+    w = _Windows(device, "avg_pool_grad", dout.shape[2:], out.shape[2:], out.size, max(dout.size, out.size))
+    k = w.k
+    k.read("dout", dout.dtype, 0)
+    k.write("out", dout.dtype, 1)
+    w.numbers(window=kernel, stride=stride, low=[low for low, _ in padding])
+    count = _counted(w, kernel, padding, count_include_pad, divisor)
+    acc, _ = _mean(dout.dtype, count)
+    body = [*w.place(), f"{acc} total = 0;"]
+    for a in w.axes:
+        body.append(f"for (ix t{a} = 0; t{a} < window{a}; t{a}++) {{")
+        body.append(f"const ix far{a} = o{a} + low{a} - t{a}, x{a} = far{a} / stride{a};")
+        body.append(f"if (far{a} < 0 || x{a} * stride{a} != far{a} || x{a} >= size{a}) continue;")
+    if count == "cells":
+        body += _cells(w.axes, "to", "x")
+    place = w.flat([f"x{a}" for a in w.axes])
+    body += [
+        f"total += {device.dialect.load(dout.dtype, f'dout[base + {place}]')} / ({acc})({count});",
+        "}" * len(w.axes),
+        f"out[i] = {_stored(device, dout.dtype, 'total')};",
+    ]
+    return Plan((each_launch(device, k, out.size, _block(body), independent=False),))

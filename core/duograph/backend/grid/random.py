@@ -1,0 +1,46 @@
+"""Random bits: Philox 4x32-10, a block of four words for each work item. Salmon and others, "Parallel Random
+Numbers: As Easy as 1, 2, 3" (2011).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...dtype import uint32
+from .device import GridDevice, Plan
+from .movement import each_launch
+from .table import kernel
+from .writing import Kernel, ceil_div
+
+__all__: list[str] = []
+
+_BLOCK = """{
+        u32 a = (u32)i, b = (u32)((u64)i >> 32), c = state[2], d = state[3], low = state[0], high = state[1];
+        for (i32 turn = 0; turn < 10; turn++) {
+            const u64 p = (u64)a * 0xD2511F53u, q = (u64)c * 0xCD9E8D57u;
+            a = (u32)(q >> 32) ^ b ^ low;
+            b = (u32)q;
+            c = (u32)(p >> 32) ^ d ^ high;
+            d = (u32)p;
+            low += 0x9E3779B9u;
+            high += 0xBB67AE85u;
+        }
+        const ix at = i * 4;
+        out[at] = a;
+        if (at + 1 < words) out[at + 1] = b;
+        if (at + 2 < words) out[at + 2] = c;
+        if (at + 3 < words) out[at + 3] = d;
+    }"""
+
+
+@kernel("random_bits")
+def random_bits(device: GridDevice, types: Any, results: Any, *, shape: Any) -> Plan:
+    """The words of a state, in order."""
+    (out,) = results
+    blocks = ceil_div(out.size, 4)
+    k = Kernel(device, "random_bits", out.size)
+    k.read("state", uint32, 0)
+    k.write("out", uint32, 1)
+    k.number("n", blocks)
+    k.number("words", out.size)
+    return Plan((each_launch(device, k, blocks, _BLOCK),))

@@ -1,0 +1,145 @@
+"""A lowered graph as data: what a backend that links whole programs is given (`Backend.link`, tier 2).
+
+Values live in numbered *slots*. Some are given to each call, some hold constants; every other slot is written by one
+instruction, but for those that loops and choices write anew.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ..dtype import DType
+from ..types import HostType
+
+__all__ = [
+    "Alias", "Choice", "Copy", "HostStep", "Instruction", "Loop", "NeedsSteps", "Program", "Step", "steps_in",
+]  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """One prepared call: slots in (-1: absent operand), slots out, one handle or a tuple; `name` is the op's."""
+
+    call: Callable[..., Any]
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+    single: bool
+    name: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class HostStep:
+    """What a host computes with numbers of Python and stacks of residuals: an op of `ir.control`, by its name.
+
+    Attributes:
+        name: "scalar", "to_host", "to_tensor", "stack_new", "stack_push", "stack_pop" or "stack_holds".
+        operands: slots.
+        results: slots.
+        types: of the operands, then of the results.
+        attributes: of the op.
+    """
+
+    name: str
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+    types: tuple[Any, ...]
+    attributes: Mapping[str, Any]
+
+
+class NeedsSteps(Exception):
+    """Raised by a linked call that came to a number which only Python computes, such as one of more than 64 bits.
+
+    Nothing has been changed: the graph is then run step by step.
+    """
+
+
+@dataclasses.dataclass(frozen=True)
+class Copy:
+    """The bytes of one slot go to another of the same size."""
+
+    source: int
+    target: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Alias:
+    """From here on the target is the memory of the source."""
+
+    source: int
+    target: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Loop:
+    """While the predicate, a slot of one byte, is not 0, run the body.
+
+    Attributes:
+        predicate: aliased by the body to what it computes.
+        carries: (carry, next, spare): the body reads `carry` and writes `next`. After a turn the carry is what was
+            `next`, whose memory becomes that of `spare` after the first turn and that of the carry after later ones;
+            before the loop, the carry is an alias of its first value.
+        body: instructions.
+    """
+
+    predicate: int
+    carries: tuple[tuple[int, int, int], ...]
+    body: tuple[Instruction, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """Run one of the branches: that of the index, one element of an integer dtype or bool, kept within range."""
+
+    index: int
+    dtype: DType
+    branches: tuple[tuple[Instruction, ...], ...]
+
+
+Instruction = Step | HostStep | Copy | Alias | Loop | Choice
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """Everything that a backend needs to run a lowered graph in one piece.
+
+    Attributes:
+        instructions: in order.
+        params: slots of what each call is given, as handles.
+        constants: handles by slot; numbers where `hosts` has the slot.
+        hosts: the type of every slot that holds a number of Python or a stack. Parameters and results of such a type
+            are Python's numbers.
+        sizes: bytes of every slot.
+        places: where in the arena a slot lies; -1 for what is given, constant, a result or an alias.
+        shares: slot -> the result in whose memory it lies until the result is written over it.
+        arena: bytes of memory that a call needs for everything but its results.
+        outputs: slots of the results.
+        single: the call returns one handle rather than a tuple.
+        donations: position of an output -> position of the parameter whose memory it may take, if the caller gives
+            that away.
+    """
+
+    instructions: tuple[Instruction, ...]
+    params: tuple[int, ...]
+    constants: Mapping[int, Any]
+    hosts: Mapping[int, HostType]
+    sizes: Sequence[int]
+    places: Sequence[int]
+    shares: Mapping[int, int]
+    arena: int
+    outputs: tuple[int, ...]
+    single: bool
+    donations: Mapping[int, int]
+
+
+def steps_in(instructions: Sequence[Instruction]) -> Iterator[Step | HostStep]:
+    """All steps, those in loops and branches included."""
+    for each in instructions:
+        if isinstance(each, (Step, HostStep)):
+            yield each
+        elif isinstance(each, Loop):
+            yield from steps_in(each.body)
+        elif isinstance(each, Choice):
+            for branch in each.branches:
+                yield from steps_in(branch)

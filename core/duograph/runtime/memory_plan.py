@@ -1,0 +1,310 @@
+"""Plans the memory of a lowered graph once: which values share memory, and where in one arena each of them lies.
+
+A value lives from the instruction that writes it to the last that reads it. Three things save memory:
+
+- a step that may write over an operand does so when nobody reads the operand afterwards;
+- what lives at different times lies at the same place of the arena;
+- a result that is the new value of a parameter may take the old one's memory (a *donation*), once no step reads the
+  old value any more and no step that can fail follows: a call that raises has changed nothing.
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from ..backend.program import Alias, Choice, Copy, HostStep, Instruction, Loop, Step
+
+__all__ = ["MemoryPlan", "plan_memory"]
+
+ALIGNMENT = 64
+
+
+@dataclasses.dataclass(frozen=True)
+class MemoryPlan:
+    """Where everything lies.
+
+    Attributes:
+        places: per slot, the offset in the arena; -1 for what is not in it.
+        shares: slot -> the result in whose memory it lies, because the result is written over it.
+        arena: bytes.
+        values: number of values in the arena.
+        total: bytes of these values if each had memory of its own.
+        results: bytes of the results that take no parameter's memory.
+        donations: position of an output -> slot of a parameter.
+    """
+
+    places: tuple[int, ...]
+    shares: Mapping[int, int]
+    arena: int
+    values: int
+    total: int
+    results: int
+    donations: Mapping[int, int]
+
+    def __str__(self) -> str:
+        text = (
+            f"memory: arena of {_bytes(self.arena)} for {self.values} values of {_bytes(self.total)}, "
+            f"results {_bytes(self.results)}"
+        )
+        if self.donations:
+            text += f", {len(self.donations)} results in the memory of parameters"
+        return f"{text}; peak {_bytes(self.peak)}"
+
+    @property
+    def peak(self) -> int:
+        """Bytes that a call needs beside its parameters and constants, when all donations are made."""
+        return self.arena + self.results
+
+
+def _bytes(n: int) -> str:
+    for unit, size in (("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if n >= size:
+            return f"{n / size:.1f} {unit}"
+    return f"{n} bytes"
+
+
+class _Lives:
+    """When each slot is written first and read last, and which steps may fail."""
+
+    def __init__(self, n_slots: int) -> None:
+        self.first: list[int] = [-1] * n_slots
+        self.last: list[int] = [-1] * n_slots
+        self.steps: list[tuple[int, Step]] = []
+        self.pinned: set[int] = set()  # written more than once, or known by a second name: never written over
+        self.sources: dict[int, list[int]] = {}  # of aliases
+        self.now = 0
+        self.last_failure = -1
+
+    def read(self, slot: int) -> None:
+        if slot >= 0:
+            self.last[slot] = max(self.last[slot], self.now)
+
+    def write(self, slot: int) -> None:
+        if self.first[slot] < 0:
+            self.first[slot] = self.now
+        self.last[slot] = max(self.last[slot], self.now)
+
+    def walk(self, instructions: Sequence[Instruction]) -> None:
+        for each in instructions:
+            self.now += 1
+            if isinstance(each, Step):
+                self.step(each)
+            elif isinstance(each, HostStep):
+                self.host(each)
+            elif isinstance(each, Copy):
+                self.read(each.source)
+                self.write(each.target)
+            elif isinstance(each, Alias):
+                self.read(each.source)
+                self.write(each.target)
+                self.sources.setdefault(each.target, []).append(each.source)
+                self.pinned |= {each.source, each.target}
+            elif isinstance(each, Choice):
+                self.read(each.index)
+                for branch in each.branches:
+                    self.walk(branch)
+            else:
+                self.loop(each)
+
+    def step(self, each: Step) -> None:
+        for slot in each.operands:
+            self.read(slot)
+        for slot in each.results:
+            self.write(slot)
+        self.steps.append((self.now, each))
+        if not getattr(each.call, "sure", False):
+            self.last_failure = self.now
+
+    def host(self, each: HostStep) -> None:
+        """It may fail, and never writes over an operand; what is popped from a stack lies in the stack's own memory."""
+        for slot in each.operands:
+            self.read(slot)
+        for slot in each.results:
+            self.write(slot)
+        self.last_failure = self.now
+        self.pinned.update((*each.operands, *each.results))
+        if each.name == "stack_pop":
+            for slot in each.results[2:]:
+                self.sources.setdefault(slot, [])
+
+    def loop(self, each: Loop) -> None:
+        """What is read in a loop and was written before it lives until the loop ends."""
+        begin = self.now
+        ring = [slot for carry in each.carries for slot in carry]
+        self.pinned.update(ring)
+        self.pinned.add(each.predicate)
+        self.read(each.predicate)
+        for carry, following, spare in each.carries:
+            self.sources.setdefault(carry, []).extend((following, spare))
+        for slot in ring:
+            self.write(slot)
+        self.walk(each.body)
+        self.now += 1
+        for slot in (*ring, each.predicate):
+            self.read(slot)
+        for slot, last in enumerate(self.last):
+            if last > begin and self.first[slot] <= begin:
+                self.last[slot] = self.now
+
+    def settle(self) -> None:
+        """What has a second name lives as long as that."""
+        changed = True
+        while changed:
+            changed = False
+            for target, sources in self.sources.items():
+                for source in sources:
+                    if self.last[source] < self.last[target]:
+                        self.last[source] = self.last[target]
+                        changed = True
+
+
+def plan_memory(
+    instructions: Sequence[Instruction],
+    given: Sequence[int],
+    sizes: Sequence[int],
+    outputs: Sequence[int],
+    updates: Mapping[int, int] | None = None,
+) -> MemoryPlan:
+    """Where every slot lies.
+
+    Args:
+        instructions: in order.
+        given: slots of parameters and constants.
+        sizes: bytes of every slot.
+        outputs: slots of the results.
+        updates: position of an output -> slot of the parameter of which it is the new value.
+    """
+    lives = _Lives(len(sizes))
+    known = set(given)
+    for slot in known:
+        lives.write(slot)
+    lives.walk(instructions)
+    lives.now += 1
+    for slot in outputs:
+        lives.read(slot)
+    lives.settle()
+    results = dict.fromkeys(slot for slot in outputs if slot not in known)
+    donations = _donations(lives, sizes, outputs, updates or {}, results)
+    taken = {outputs[position] for position in donations}
+    home = _shared(lives, sizes, known, results, taken)
+    members: dict[int, list[int]] = {}
+    for slot, owner in enumerate(home):
+        if lives.first[slot] >= 0 and slot not in known and slot not in lives.sources:
+            members.setdefault(owner, []).append(slot)
+    places = [-1] * len(sizes)
+    spans = []
+    total = values = 0
+    shares: dict[int, int] = {}
+    for owner, slots in members.items():
+        ends = [slot for slot in slots if slot in results]
+        if ends:
+            shares.update((slot, ends[0]) for slot in slots if slot not in results)
+            continue
+        spans.append((lives.first[owner], max(lives.last[s] for s in slots), sizes[owner], owner))
+        values += len(slots)
+        total += sum(sizes[slot] for slot in slots)
+    offsets, arena = _offsets(spans)
+    for owner, offset in offsets.items():
+        for slot in members[owner]:
+            places[slot] = offset
+    fresh = sum(sizes[slot] for slot in results if slot not in taken)
+    return MemoryPlan(tuple(places), shares, arena, values, total, fresh, donations)
+
+
+def _donations(
+    lives: _Lives,
+    sizes: Sequence[int],
+    outputs: Sequence[int],
+    updates: Mapping[int, int],
+    results: Mapping[int, None],
+) -> dict[int, int]:
+    """The outputs that can take the memory of the parameter that they replace."""
+    writers = {slot: (now, step) for now, step in lives.steps for slot in step.results}
+    found = {}
+    for position, parameter in updates.items():
+        slot = outputs[position]
+        if slot not in results or slot not in writers or slot in lives.pinned:
+            continue
+        now, step = writers[slot]
+        if sizes[slot] != sizes[parameter] or lives.last[parameter] > now or parameter in lives.pinned:
+            continue
+        if lives.last[parameter] == now and not _over(step, parameter, slot):
+            continue
+        if lives.last_failure >= now:
+            continue
+        found[position] = parameter
+    return found
+
+
+def _over(step: Step, operand: int, result: int) -> bool:
+    """Whether the step may write this result over this operand."""
+    if step.operands.count(operand) != 1:
+        return False
+    pair = step.operands.index(operand), step.results.index(result)
+    return pair in getattr(step.call, "overwrites", ())
+
+
+def _shared(
+    lives: _Lives, sizes: Sequence[int], given: set[int], results: Mapping[int, None], taken: set[int]
+) -> list[int]:
+    """Per slot, the first slot of the chain of those that are written over one another."""
+    home = list(range(len(sizes)))
+    kept: set[int] = set()  # chains that end in a result
+    for now, step in lives.steps:
+        over = getattr(step.call, "overwrites", ())
+        used: set[int] = set()
+        for k, r in over:
+            slot, result = step.operands[k], step.results[r]
+            if result in taken or result in lives.pinned or home[result] != result or slot in used:
+                continue
+            if slot < 0 or slot in given or slot in lives.pinned or step.operands.count(slot) != 1:
+                continue
+            if lives.last[slot] != now or sizes[slot] != sizes[result] or slot in results:
+                continue
+            if home[slot] in kept:
+                continue
+            home[result] = home[slot]
+            used.add(slot)
+            if result in results:
+                kept.add(home[slot])
+    return home
+
+
+def _offsets(spans: Sequence[tuple[int, int, int, int]]) -> tuple[dict[int, int], int]:
+    """Offsets for (first, last, bytes, name), and the size of the arena: in order of time, each in the least gap."""
+    offsets: dict[int, int] = {}
+    free: list[tuple[int, int]] = []  # (offset, bytes), by offset
+    dying: list[tuple[int, int, int]] = []  # (last, offset, bytes), by time
+    top = 0
+    for first, last, nbytes, name in sorted(spans):
+        while dying and dying[0][0] < first:
+            _, offset, size = dying.pop(0)
+            _give(free, offset, size)
+        size = -(-max(nbytes, 1) // ALIGNMENT) * ALIGNMENT
+        best = min((k for k in range(len(free)) if free[k][1] >= size), key=lambda k: free[k][1], default=-1)
+        if best >= 0:
+            offset, room = free.pop(best)
+            if room > size:
+                free.insert(best, (offset + size, room - size))
+        elif free and sum(free[-1]) == top:  # the last gap, made longer
+            offset, _ = free.pop()
+            top = offset + size
+        else:
+            offset, top = top, top + size
+        offsets[name] = offset
+        bisect.insort(dying, (last, offset, size))
+    return offsets, top
+
+
+def _give(free: list[tuple[int, int]], offset: int, size: int) -> None:
+    """Put a piece back, joined with the gaps beside it."""
+    k = bisect.bisect(free, (offset, 0))
+    if k < len(free) and offset + size == free[k][0]:
+        size += free.pop(k)[1]
+    if k and sum(free[k - 1]) == offset:
+        k -= 1
+        offset, before = free.pop(k)
+        size += before
+    free.insert(k, (offset, size))
