@@ -46,6 +46,7 @@ typedef struct {
     void (*pack)(const View *, void *, const void *, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t);
     void (*pack_weights)(void *, const void *, int64_t, int64_t, int64_t, int64_t, const int64_t *, int64_t);
     void (*columns)(void *, const void *, const int32_t *, int64_t, const int32_t *);
+    void (*thin)(int64_t, int64_t, const void *, const void *, const int32_t *, void *);
     void (*interleave)(void *, int64_t, const void *, int64_t, int64_t, int64_t);
 } Kernels;
 
@@ -63,6 +64,7 @@ static Kernels kernels(int type) {
         k.columns = ISA_PICK(columns_f32);
         k.pack_weights = ISA_PICK(pack_weights_f32);
         k.interleave = ISA_PICK(interleave_f32);
+        k.thin = ISA_PICK(thin_f32);
     } else {
         k.conv_tile = ISA_PICK(conv_tile_f64);
         k.wgrad_tile = ISA_PICK(wgrad_tile_f64);
@@ -71,6 +73,7 @@ static Kernels kernels(int type) {
         k.columns = ISA_PICK(columns_f64);
         k.pack_weights = ISA_PICK(pack_weights_f64);
         k.interleave = ISA_PICK(interleave_f64);
+        k.thin = ISA_PICK(thin_f64);
     }
     return k;
 }
@@ -176,7 +179,10 @@ static void tap_offsets(const View *v, int64_t rows, int64_t channels, int32_t *
 
 /* ---- forward and input gradient ---- */
 
+static int is_thin(const dg_convolution *p) { return p->groups > 1 && p->in * p->out <= 16; }
+
 #define PLANES (384 << 10) /* bytes of planes that a unit packs: they are to stay in the second-level cache */
+#define THIN_PLANES (24 << 10) /* where each target has a pass of its own: in the first-level cache */
 #define SMALL_DEPTH 192
 #define DEPTH 288          /* (channel, tap) pairs that a register tile runs over before the next tile takes its turn */
 
@@ -321,6 +327,53 @@ static void conv_task(void **args, int64_t begin, int64_t end) {
     dg_free(scratch);
 }
 
+/* Groups of few channels, such as depthwise ones: rows of register tiles would be mostly empty, so each target is computed by
+ * itself, many pixels at a time. A unit is (image, group, depth, row part). */
+static void thin_task(void **args, int64_t begin, int64_t end) {
+    const Job *j = args[0];
+    const char *w = args[1];
+    const int64_t *tap = args[2];
+    const View *v = j->v;
+    const dg_convolution *p = j->p;
+    const Axis *z = &v->axis[0], *y = &v->axis[1], *x = &v->axis[2];
+    int64_t size = j->k.size, lanes = j->k.nr, taps = taps_of(v), full = p->kernel[0] * p->kernel[1] * p->kernel[2];
+    int64_t planes = plane_size(v, j->rows) * v->sources + 2 * lanes, line = j->rows * v->pitch + 2 * lanes;
+    char *scratch = dg_alloc((size_t)((planes + line + j->depth) * size));
+    if (!scratch) {
+        __atomic_store_n(j->failed, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    char *out = scratch + planes * size, *weights = out + line * size;
+    int64_t channel = z->size * y->size * x->size, target = z->dst_size * y->dst_size * x->dst_size;
+    for (int64_t u = begin; u < end; u++) {
+        int64_t row = u % j->row_parts * j->rows, depth = u / j->row_parts % z->outputs;
+        int64_t g = u / j->row_parts / z->outputs % p->groups, image = u / j->row_parts / z->outputs / p->groups;
+        int64_t rows = DG_MIN(j->rows, y->outputs - row);
+        const char *from = j->x + (image * p->groups + g) * v->sources * channel * size;
+        j->k.pack(v, scratch, from, v->sources, channel, 1, 1, 0, depth, row, j->rows);
+        for (int64_t t = 0; t < v->targets; t++) {
+            for (int64_t s = 0; s < v->sources; s++)
+                for (int64_t i = 0; i < taps; i++) {
+                    int64_t o = j->backward ? s : t, c = j->backward ? t : s;
+                    memcpy(weights + (s * taps + i) * size, w + (((g * p->out + o) * p->in + c) * full + tap[i]) * size, (size_t)size);
+                }
+            j->k.thin(rows * v->pitch, j->depth, weights, scratch, j->offset, out);
+            char *to = j->y + (((image * p->groups + g) * v->targets + t) * target +
+                               ((depth * z->dst_step + z->dst_first) * y->dst_size + row * y->dst_step + y->dst_first) * x->dst_size +
+                               x->dst_first) * size;
+            for (int64_t r = 0; r < rows; r++, to += y->dst_step * x->dst_size * size) {
+                const char *line_ = out + r * v->pitch * size;
+                if (x->dst_step == 1) memcpy(to, line_, (size_t)(x->outputs * size));
+                else if (size == 4)
+                    for (int64_t i = 0; i < x->outputs; i++) ((float *)to)[i * x->dst_step] = ((const float *)line_)[i];
+                else
+                    for (int64_t i = 0; i < x->outputs; i++) ((double *)to)[i * x->dst_step] = ((const double *)line_)[i];
+            }
+        }
+    }
+    dg_free(scratch);
+}
+
 static int run_view(const dg_convolution *p, const View *v, int backward, void *y, const void *x, const void *w) {
     int failed = 0;
     Job j = {.p = p, .v = v, .k = kernels((int)p->type), .x = x, .y = y, .backward = backward, .failed = &failed};
@@ -331,7 +384,8 @@ static int run_view(const dg_convolution *p, const View *v, int backward, void *
     /* rows a unit: its planes fit the cache, and small batches still make enough units */
     int64_t row_bytes = plane_size(v, 1) / (1 + a->shifts) * v->sources * j.k.size;
     int64_t units = p->batch * p->groups * v->axis[0].outputs;
-    j.rows = DG_MAX(1, PLANES / DG_MAX(1, row_bytes) - a->shifts);
+    int thin = is_thin(p);
+    j.rows = DG_MAX(1, (thin ? THIN_PLANES : PLANES) / DG_MAX(1, row_bytes) - a->shifts);
     if (units < 16) j.rows = DG_MIN(j.rows, DG_MAX((16 + v->pitch - 1) / v->pitch, (a->outputs * units + 15) / 16));
     j.rows = DG_MIN(j.rows, a->outputs);
     j.row_parts = (a->outputs + j.rows - 1) / j.rows;
@@ -340,14 +394,14 @@ static int run_view(const dg_convolution *p, const View *v, int backward, void *
     int64_t nr = j.k.nr, valid = a->outputs * v->axis[2].outputs;
     double waste = (double)((j.rows * v->pitch + nr - 1) / nr * nr) / (double)(j.rows * v->axis[2].outputs);
     int64_t image_bytes = plane_size(v, a->outputs) * v->sources * j.k.size;
-    if (j.depth > 0 && j.row_parts == 1 && waste > 1.05 + 4.0 / (double)j.blocks && image_bytes <= 4 * PLANES) {
+    if (!thin && j.depth > 0 && j.row_parts == 1 && waste > 1.05 + 4.0 / (double)j.blocks && image_bytes <= 4 * PLANES) {
         j.images = DG_MAX(1, DG_MIN(DG_MIN(2 * PLANES / image_bytes, 8 * nr / valid + 1), (p->batch * p->groups + 3) / 4));
         j.images = DG_MIN(j.images, p->batch);
         units = (p->batch + j.images - 1) / j.images * p->groups * v->axis[0].outputs;
     }
     int64_t plane_rows = j.images ? j.images * (a->outputs + a->shifts) - a->shifts : j.rows;
     if (plane_size(v, plane_rows) * v->sources > INT32_MAX) return DG_NO_KERNEL;
-    int64_t packed = p->groups * j.blocks * j.depth * j.k.mr * j.k.size;
+    int64_t packed = thin ? 0 : p->groups * j.blocks * j.depth * j.k.mr * j.k.size;
     char *memory = dg_alloc((size_t)(packed + j.depth * 4 + taps_of(v) * 8 + 64));
     if (!memory) return DG_NO_MEMORY;
     j.weights = memory;
@@ -358,9 +412,14 @@ static int run_view(const dg_convolution *p, const View *v, int backward, void *
         for (int64_t i = 0; i < v->axis[1].taps; i++)
             for (int64_t k = 0; k < v->axis[2].taps; k++)
                 tap[n++] = (v->axis[0].index[d] * p->kernel[1] + v->axis[1].index[i]) * p->kernel[2] + v->axis[2].index[k];
+    double flops = 2.0 * (double)j.depth * (double)v->targets * (double)(j.rows * v->pitch);
+    if (thin) {
+        dg_parallel_for(thin_task, (void *[]){&j, (void *)w, tap}, units * j.row_parts, (int64_t)(1e5 / (flops + 4.0 * (double)plane_size(v, j.rows))) + 1);
+        dg_free(memory);
+        return failed ? DG_NO_MEMORY : DG_OK;
+    }
     dg_parallel_for(pack_weights_task, (void *[]){&j, memory, (void *)w, tap}, p->groups * j.blocks,
                     DG_MAX(1, 16384 / (j.depth * j.k.mr + 1)));
-    double flops = 2.0 * (double)j.depth * (double)v->targets * (double)(j.rows * v->pitch);
     if (j.images) dg_parallel_chunks(small_task, (void *[]){&j}, units);
     else dg_parallel_for(conv_task, (void *[]){&j}, units * j.row_parts, (int64_t)(2e5 / (flops + 1)) + 1);
     dg_free(memory);
@@ -507,61 +566,61 @@ static int weight_grad(const dg_convolution *p, void *dw, const void *x, const v
     return code;
 }
 
-/* ---- groups of few channels ---- */
-
 enum { FORWARD = DG_CONV_FORWARD, INPUT = DG_CONV_INPUT, WEIGHT = DG_CONV_WEIGHTS };
 
-static void direct_task(void **args, int64_t begin, int64_t end) {
+/* The gradient of the weights of groups of few channels. A unit is (group, out channel). */
+static void thin_weights_task(void **args, int64_t begin, int64_t end) {
     const dg_convolution *p = args[0];
     char *out = args[1];
-    const char *x = args[2], *w = args[3]; /* FORWARD: x, w; INPUT: dy, w; WEIGHT: x, dy */
-    int64_t what = *(int64_t *)args[4], size = p->type == DG_F32 ? 4 : 8;
-    int64_t taps = p->kernel[0] * p->kernel[1] * p->kernel[2];
+    const char *x = args[2], *y = args[3];
+    int64_t size = p->type == DG_F32 ? 4 : 8, taps = p->kernel[0] * p->kernel[1] * p->kernel[2];
     int64_t plane = p->size[0] * p->size[1] * p->size[2], out_plane = p->out_size[0] * p->out_size[1] * p->out_size[2];
     for (int64_t u = begin; u < end; u++) {
-        if (what == WEIGHT) { /* u: (group, out channel) */
-            char *to = out + u * p->in * taps * size;
-            memset(to, 0, (size_t)(p->in * taps * size));
-            for (int64_t n = 0; n < p->batch; n++)
-                for (int64_t c = 0; c < p->in; c++) {
-                    const char *in = x + ((n * p->groups + u / p->out) * p->in + c) * plane * size;
-                    const char *dy = w + (n * p->groups * p->out + u) * out_plane * size;
-                    if (size == 4) ISA_PICK(direct_weight_rows_f32)(p, (float *)to + c * taps, (const float *)in, (const float *)dy);
-                    else ISA_PICK(direct_weight_rows_f64)(p, (double *)to + c * taps, (const double *)in, (const double *)dy);
-                }
-            continue;
-        }
-        int64_t targets = what == FORWARD ? p->out : p->in, sources = what == FORWARD ? p->in : p->out;
-        int64_t to_plane = what == FORWARD ? out_plane : plane, from_plane = what == FORWARD ? plane : out_plane;
-        int64_t g = u / targets % p->groups, image = u / targets / p->groups, t = u % targets; /* u: (image, group, target) */
-        char *to = out + u * to_plane * size;
-        memset(to, 0, (size_t)(to_plane * size));
-        for (int64_t s = 0; s < sources; s++) {
-            const char *from = x + ((image * p->groups + g) * sources + s) * from_plane * size;
-            int64_t o = what == FORWARD ? t : s, c = what == FORWARD ? s : t;
-            const char *weights = w + ((g * p->out + o) * p->in + c) * taps * size;
-            if (size == 4) {
-                if (what == FORWARD) ISA_PICK(direct_rows_f32)(p, (float *)to, (const float *)from, (const float *)weights);
-                else ISA_PICK(direct_input_rows_f32)(p, (float *)to, (const float *)from, (const float *)weights);
-            } else {
-                if (what == FORWARD) ISA_PICK(direct_rows_f64)(p, (double *)to, (const double *)from, (const double *)weights);
-                else ISA_PICK(direct_input_rows_f64)(p, (double *)to, (const double *)from, (const double *)weights);
+        char *to = out + u * p->in * taps * size;
+        memset(to, 0, (size_t)(p->in * taps * size));
+        for (int64_t n = 0; n < p->batch; n++)
+            for (int64_t c = 0; c < p->in; c++) {
+                const char *in = x + ((n * p->groups + u / p->out) * p->in + c) * plane * size;
+                const char *dy = y + (n * p->groups * p->out + u) * out_plane * size;
+                if (size == 4) ISA_PICK(direct_weight_rows_f32)(p, (float *)to + c * taps, (const float *)in, (const float *)dy);
+                else ISA_PICK(direct_weight_rows_f64)(p, (double *)to + c * taps, (const double *)in, (const double *)dy);
             }
-        }
     }
 }
 
-static int direct(const dg_convolution *p, int64_t what, void *out, const void *x, const void *w) {
-    int64_t units = p->groups * (what == WEIGHT ? p->out : p->batch * (what == FORWARD ? p->out : p->in));
-    int64_t each = p->out_size[0] * p->out_size[1] * p->out_size[2] * p->kernel[0] * p->kernel[1] * p->kernel[2] *
-                   (what == FORWARD ? p->in : what == INPUT ? p->out : p->in * p->batch);
-    dg_parallel_for(direct_task, (void *[]){(void *)p, out, (void *)x, (void *)w, &what}, units, DG_MAX(1, 65536 / (each + 1)));
+static int thin_weights(const dg_convolution *p, void *dw, const void *x, const void *dy) {
+    int64_t each = p->out_size[0] * p->out_size[1] * p->out_size[2] * p->kernel[0] * p->kernel[1] * p->kernel[2] * p->in * p->batch;
+    dg_parallel_for(thin_weights_task, (void *[]){(void *)p, dw, (void *)x, (void *)dy}, p->groups * p->out, DG_MAX(1, 65536 / (each + 1)));
     return DG_OK;
 }
 
-/* ---- entry points ---- */
+/* Kernels of one element are products: of the weights and each image, as it lies in memory. */
+static int pointwise(const dg_convolution *p, int what, void *out, const void *a, const void *b) {
+    int64_t pixels = 1;
+    for (int d = 0; d < 3; d++) {
+        if (p->kernel[d] != 1 || p->stride[d] != 1 || p->pad[d] != 0 || p->size[d] != p->out_size[d]) return DG_NO_KERNEL;
+        pixels *= p->size[d];
+    }
+    if (pixels < 32 && p->batch > 1) return DG_NO_KERNEL; /* all images side by side: conv_columns.c */
+    dg_product q = {.type = p->type, .batches = p->batch * p->groups, .n = pixels};
+    if (q.batches > 1) {
+        q.ndim = 2, q.shape[0] = p->batch, q.shape[1] = p->groups;
+        q.a_stride[1] = 1, q.b_stride[0] = p->groups, q.b_stride[1] = 1;
+    }
+    if (what == FORWARD) {
+        q.m = p->out, q.k = p->in;
+        return dg_matmul(&q, out, b, a);
+    }
+    if (what == INPUT) {
+        q.ta = 1, q.m = p->in, q.k = p->out;
+        return dg_matmul(&q, out, b, a);
+    }
+    if (p->batch > 1) return DG_NO_KERNEL;
+    q.tb = 1, q.m = p->out, q.n = p->in, q.k = pixels;
+    return dg_matmul(&q, out, b, a);
+}
 
-static int is_direct(const dg_convolution *p) { return p->groups > 1 && p->in * p->out <= 16; }
+/* ---- entry points ---- */
 
 static int input_grad(const dg_convolution *p, void *dx, const void *dy, const void *w) {
     int64_t s[3];
@@ -584,8 +643,9 @@ static int forward(const dg_convolution *p, void *y, const void *x, const void *
 }
 
 static int dispatch(const dg_convolution *p, int what, void *out, const void *x, const void *w) {
-    if (is_direct(p)) return direct(p, what, out, x, w);
-    int code = dg_conv_columns(p, what, out, x, w);
+    if (is_thin(p)) return what == FORWARD ? forward(p, out, x, w) : what == INPUT ? input_grad(p, out, x, w) : thin_weights(p, out, x, w);
+    int code = pointwise(p, what, out, x, w);
+    if (code == DG_NO_KERNEL) code = dg_conv_columns(p, what, out, x, w);
     if (code != DG_NO_KERNEL) return code;
     return what == FORWARD ? forward(p, out, x, w) : what == INPUT ? input_grad(p, out, x, w) : weight_grad(p, out, x, w);
 }

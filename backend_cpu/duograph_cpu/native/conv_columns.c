@@ -1,7 +1,9 @@
 /* Convolution of small planes as products of matrices.
  *
- * Where a plane of outputs has few pixels, the register tiles of conv.c are mostly empty. Here all images lie side by side: columns
- * (in * taps, batch * pixels) are written out once (im2col), and one product over them does the work. Costs memory, so for small planes only. */
+ * Where a plane of outputs has few pixels, the register tiles of conv.c are mostly empty. Here all images lie side by side in one
+ * product over columns (in * taps, batch * pixels). Where products are our own (gemm.c) the columns are gathered from padded planes while they are
+ * packed; else, and for what is left, they are written out once (im2col), which costs memory, so for smaller planes only. */
+#include "blas.h"
 #include "common.h"
 #include "conv_columns.h"
 
@@ -99,9 +101,125 @@ static void scatter_task(void **args, int64_t begin, int64_t end) {
             memcpy(j->y + (image * j->p->out + c) * bytes, j->planes + (c * j->p->batch + image) * bytes, (size_t)bytes);
 }
 
+/* ---- columns that are written nowhere ---- */
+
+typedef struct {
+    const dg_convolution *p;
+    int64_t size, low[3], padded[3]; /* of an element; zeros in front of an axis, and its size with zeros at both ends */
+    const char *x;
+    char *planes;
+} Padding;
+
+/* A unit is a plane of the input. */
+static void pad_task(void **args, int64_t begin, int64_t end) {
+    const Padding *j = args[0];
+    const int64_t *n = args[1], *to = j->padded;
+    for (int64_t u = begin; u < end; u++) {
+        char *out = j->planes + u * to[0] * to[1] * to[2] * j->size;
+        const char *x = j->x + u * n[0] * n[1] * n[2] * j->size;
+        memset(out, 0, (size_t)(to[0] * to[1] * to[2] * j->size));
+        for (int64_t d = 0; d < n[0]; d++)
+            for (int64_t h = 0; h < n[1]; h++)
+                memcpy(out + (((d + j->low[0]) * to[1] + h + j->low[1]) * to[2] + j->low[2]) * j->size, x + (d * n[1] + h) * n[2] * j->size,
+                       (size_t)(n[2] * j->size));
+    }
+}
+
+/* Weights as the gradient of the input needs them: [in][out][taps backwards]. A unit is a channel of the input. */
+static void turn_task(void **args, int64_t begin, int64_t end) {
+    const dg_convolution *p = args[0];
+    int64_t taps = p->kernel[0] * p->kernel[1] * p->kernel[2], size = p->type == DG_F32 ? 4 : 8;
+    for (int64_t first = begin; first < end; first += 16) /* a few channels at a time, which lie side by side in each row of w */
+        for (int64_t o = 0; o < p->out; o++)
+            for (int64_t c = first; c < DG_MIN(first + 16, end); c++) {
+                int64_t to = (c * p->out + o) * taps, from = (o * p->in + c) * taps;
+                for (int64_t t = 0; t < taps; t++) {
+                    if (size == 4) ((float *)args[1])[to + t] = ((const float *)args[2])[from + taps - 1 - t];
+                    else ((double *)args[1])[to + t] = ((const double *)args[2])[from + taps - 1 - t];
+                }
+            }
+}
+
+/* The product over padded planes, whose elements are found by an offset for each tap and one for each pixel. */
+static int gathered(const dg_convolution *p, int what, void *out, const void *a, const void *b) {
+    /* The gradient of the input, for stride 1, is the convolution of dy with the weights turned around. */
+    dg_convolution q = *p;
+    const char *x = a, *w = b;
+    int64_t taps = p->kernel[0] * p->kernel[1] * p->kernel[2], size = p->type == DG_F32 ? 4 : 8;
+    if (what == DG_CONV_INPUT) {
+        q.in = p->out, q.out = p->in;
+        for (int d = 0; d < 3; d++) {
+            q.size[d] = p->out_size[d], q.out_size[d] = p->size[d];
+            q.pad[d] = p->dilation[d] * (p->kernel[d] - 1) - p->pad[d];
+            if (p->stride[d] != 1 || q.pad[d] < 0) return DG_NO_KERNEL;
+        }
+    }
+    Padding j = {.p = &q, .size = size, .x = x};
+    Job k = {.p = &q, .size = size, .taps = taps, .pixels = q.out_size[0] * q.out_size[1] * q.out_size[2]};
+    int64_t depth = q.in * taps;
+    k.columns = q.batch * k.pixels;
+    int strided = q.stride[0] * q.stride[1] * q.stride[2] > 1, padding = 0;
+    /* Where planes are larger and steps are 1, shifted views (conv.c) cost less than gathering. */
+    int64_t most = strided ? 4096 : what == DG_CONV_WEIGHTS ? 300 : 100;
+    if (k.pixels > most && k.columns > 1100) return DG_NO_KERNEL;
+    /* Large weights cost more to turn around than small columns to write. */
+    if (what == DG_CONV_INPUT && k.pixels <= 16 && k.columns < 3 * q.out) return DG_NO_KERNEL;
+    if (q.groups != 1 || depth < 32 || q.out < 96 || k.columns < 16) return DG_NO_KERNEL;
+    for (int d = 0; d < 3; d++) {
+        j.low[d] = q.pad[d];
+        j.padded[d] = DG_MAX(q.pad[d] + q.size[d], (q.out_size[d] - 1) * q.stride[d] + (q.kernel[d] - 1) * q.dilation[d] + 1);
+        padding |= j.padded[d] != q.size[d];
+    }
+    int64_t plane = j.padded[0] * j.padded[1] * j.padded[2], all = q.batch * q.in * plane;
+    int64_t planes = padding ? all * size : 0, results = q.batch > 1 || what == DG_CONV_WEIGHTS ? q.out * k.columns * size : 0;
+    int64_t turned = what == DG_CONV_INPUT ? q.out * depth * size : 0, offsets = (depth + k.columns) * 4;
+    if (all > INT32_MAX || planes + results + turned > MOST_BYTES) return DG_NO_KERNEL;
+    char *memory = dg_alloc((size_t)(planes + results + turned + offsets));
+    if (!memory) return DG_NO_KERNEL;
+    if (padding) {
+        j.planes = memory;
+        dg_parallel_for(pad_task, (void *[]){&j, q.size}, q.batch * q.in, DG_MAX(1, 32768 / plane));
+    }
+    x = padding ? memory : x;
+    k.planes = memory + planes;
+    int32_t *tap = (int32_t *)(memory + planes + results + turned), *pixel = tap + depth, *to = tap;
+    for (int64_t c = 0; c < q.in; c++)
+        for (int64_t d = 0; d < q.kernel[0]; d++)
+            for (int64_t h = 0; h < q.kernel[1]; h++)
+                for (int64_t i = 0; i < q.kernel[2]; i++)
+                    *to++ = (int32_t)(c * plane + (d * q.dilation[0] * j.padded[1] + h * q.dilation[1]) * j.padded[2] + i * q.dilation[2]);
+    to = pixel;
+    for (int64_t n = 0; n < q.batch; n++)
+        for (int64_t d = 0; d < q.out_size[0]; d++)
+            for (int64_t h = 0; h < q.out_size[1]; h++)
+                for (int64_t i = 0; i < q.out_size[2]; i++)
+                    *to++ = (int32_t)(n * q.in * plane + (d * q.stride[0] * j.padded[1] + h * q.stride[1]) * j.padded[2] + i * q.stride[2]);
+    int done;
+    int64_t row = DG_MAX(1, 32768 / k.columns);
+    void *args[] = {&k};
+    if (what == DG_CONV_WEIGHTS) {
+        k.y = (char *)b;
+        dg_parallel_for(gather_task, args, q.out, row);
+        done = dg_gemm_gathered((int)q.type, 0, q.out, depth, k.columns, k.planes, k.columns, x, pixel, tap, out, depth);
+    } else {
+        if (turned) {
+            char *copy = k.planes + results;
+            dg_parallel_for(turn_task, (void *[]){(void *)p, copy, (void *)w}, p->in, DG_MAX(1, 16384 / depth));
+            w = copy;
+        }
+        done = dg_gemm_gathered((int)q.type, 0, q.out, k.columns, depth, w, depth, x, tap, pixel, results ? k.planes : out, k.columns);
+        k.y = out;
+        if (done && results) dg_parallel_for(scatter_task, args, q.out, row);
+    }
+    dg_free(memory);
+    return done ? DG_OK : DG_NO_KERNEL;
+}
+
 int dg_conv_columns(const dg_convolution *p, int what, void *out, const void *a, const void *b) {
     Job j = {.p = p, .size = p->type == DG_F32 ? 4 : 8, .taps = p->kernel[0] * p->kernel[1] * p->kernel[2],
              .pixels = p->out_size[0] * p->out_size[1] * p->out_size[2]};
+    int code = gathered(p, what, out, a, b);
+    if (code != DG_NO_KERNEL) return code;
     int64_t depth = p->in * j.taps;
     j.columns = p->batch * j.pixels;
     int64_t most = what == DG_CONV_WEIGHTS ? 49 : 16;
@@ -114,7 +232,6 @@ int dg_conv_columns(const dg_convolution *p, int what, void *out, const void *a,
     void *args[] = {&j};
     int64_t row = DG_MAX(1, 32768 / (j.columns + 1));
     dg_product product = {.type = p->type, .batches = 1};
-    int code;
     if (what == DG_CONV_FORWARD) {
         j.x = (char *)a, j.y = out;
         dg_parallel_for(write_task, args, depth, row);

@@ -55,13 +55,14 @@ typedef struct {
     int64_t size, height, lanes; /* of an element; of a tile; of a vector */
     void (*pack_a)(void *, int, const void *, int64_t, int64_t, int64_t);
     void (*pack_b)(void *, int, const void *, int64_t, int64_t, int64_t);
+    void (*pack_gathered)(void *, const void *, const int32_t *, const int32_t *, int64_t, int64_t);
     void (*block)(int64_t, int64_t, int64_t, const void *, void *, const void *, int64_t, void *, int64_t, int);
 } Kernels;
 
 static const Kernels kernels[2][2] = {
-    {{4, 6, 8, pack_a_f32_avx2, pack_b_f32_avx2, block_f32_avx2}, {8, 6, 4, pack_a_f64_avx2, pack_b_f64_avx2, block_f64_avx2}},
-    {{4, 14, 16, pack_a_f32_avx512, pack_b_f32_avx512, block_f32_avx512},
-     {8, 14, 8, pack_a_f64_avx512, pack_b_f64_avx512, block_f64_avx512}},
+    {{4, 6, 8, pack_a_f32_avx2, pack_b_f32_avx2, pack_gathered_f32_avx2, block_f32_avx2}, {8, 6, 4, pack_a_f64_avx2, pack_b_f64_avx2, pack_gathered_f64_avx2, block_f64_avx2}},
+    {{4, 14, 16, pack_a_f32_avx512, pack_b_f32_avx512, pack_gathered_f32_avx512, block_f32_avx512},
+     {8, 14, 8, pack_a_f64_avx512, pack_b_f64_avx512, pack_gathered_f64_avx512, block_f64_avx512}},
 };
 
 typedef struct {
@@ -69,6 +70,7 @@ typedef struct {
     int ta, tb;
     int64_t m, n, depth, lda, ldb, ldc, rows, row_parts, columns, column_parts, deep; /* deep: of a block */
     const char *a, *b;
+    const int32_t *b_row, *b_column; /* b is gathered: element (i, j) lies at b_row[i] + b_column[j] */
     char *c, *shared_a;
     int *failed;
 } Job;
@@ -114,13 +116,14 @@ static void unit_task(void **args, int64_t begin, int64_t end) {
             int64_t nc = DG_MIN(most_columns, last_column - c);
             for (int64_t k = 0; k < j->depth; k += j->deep) {
                 int64_t depth = DG_MIN(j->deep, j->depth - k);
-                f->pack_b(packed_b, j->tb, b_at(j, k, c), j->ldb, nc, depth);
+                if (j->b_row) f->pack_gathered(packed_b, j->b, j->b_row + k, j->b_column + c, nc, depth);
+                else f->pack_b(packed_b, j->tb, b_at(j, k, c), j->ldb, nc, depth);
                 for (int64_t r = row; r < last_row; r += most_rows) {
                     int64_t nr = DG_MIN(most_rows, last_row - r);
                     const char *a = scratch;
                     if (j->shared_a) a = j->shared_a + (k * j->m + r * depth) * size;
                     else f->pack_a(scratch, j->ta, a_at(j, r, k), j->lda, nr, depth);
-                    f->block(nr, nc, depth, a, packed_b, j->tb || r > row ? 0 : b_at(j, k, c), j->ldb, j->c + (r * j->ldc + c) * size, j->ldc,
+                    f->block(nr, nc, depth, a, packed_b, j->tb || j->b_row || r > row ? 0 : b_at(j, k, c), j->ldb, j->c + (r * j->ldc + c) * size, j->ldc,
                              k > 0);
                 }
             }
@@ -133,7 +136,7 @@ static void unit_task(void **args, int64_t begin, int64_t end) {
 static void split(Job *j) {
     double flops = 2.0 * (double)j->m * (double)j->n * (double)j->depth;
     int64_t units = (int64_t)DG_MIN(flops / 2e6, 2.0 * dg_threads()), strip = 2 * j->k->lanes;
-    double pack_a = j->ta ? 2 : 3, pack_b = j->tb ? 3 : 1; /* of an element; transpositions cost most */
+    double pack_a = j->ta ? 2 : 3, pack_b = j->b_row ? 8 : j->tb ? 3 : 1; /* of an element */
     j->row_parts = j->column_parts = 1;
     while (j->row_parts * j->column_parts < units) {
         double a = pack_a * (double)j->m * (double)j->column_parts, b = pack_b * (double)j->n * (double)j->row_parts;
@@ -189,7 +192,21 @@ int dg_gemm_tiled(int type, int ta, int tb, int64_t m, int64_t n, int64_t k, con
     return done;
 }
 
+int dg_gemm_gathered(int type, int ta, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, const int32_t *row,
+                     const int32_t *column, void *c, int64_t ldc) {
+    if (dg_isa() == 0 || (type != DG_F32 && type != DG_F64) || m * n * k == 0) return 0;
+    Job j = {.k = &kernels[dg_isa() - 1][type == DG_F64], .ta = ta, .m = m, .n = n, .depth = k, .lda = lda, .ldc = ldc, .a = a, .b = b,
+             .c = c, .b_row = row, .b_column = column};
+    return tiled(&j);
+}
+
 #else
+int dg_gemm_gathered(int type, int ta, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, const int32_t *row,
+                     const int32_t *column, void *c, int64_t ldc) {
+    (void)type, (void)ta, (void)m, (void)n, (void)k, (void)a, (void)lda, (void)b, (void)row, (void)column, (void)c, (void)ldc;
+    return 0;
+}
+
 int dg_gemm_tiled(int type, int ta, int tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb,
                   void *c, int64_t ldc) {
     (void)type, (void)ta, (void)tb, (void)m, (void)n, (void)k, (void)a, (void)lda, (void)b, (void)ldb, (void)c, (void)ldc;
