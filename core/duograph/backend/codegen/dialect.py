@@ -116,10 +116,6 @@ class Dialect:
         """The reverse of `load`."""
         return f"dg_to_{SUFFIX[dtype]}({text})" if dtype in (float16, bfloat16) else text
 
-    def type_name(self, dtype: DType) -> str:
-        """The name of a dtype, as stored."""
-        return SUFFIX[dtype]
-
 
 @dataclasses.dataclass(frozen=True)
 class GridDialect(Dialect):
@@ -143,5 +139,9 @@ class GridDialect(Dialect):
 
 C = Dialect(name="C", prelude_file="prelude_c.h")
 OPENCL = GridDialect(
-    name="OpenCL C", prelude_file="prelude_opencl.h", int64_suffix="l", uint64_suffix="ul"
+    name="OpenCL C",
+    prelude_file="prelude_opencl.h",
+    int64_suffix="l",
+    uint64_suffix="ul",
+    independent="DG_REGION_LOOP",
 )

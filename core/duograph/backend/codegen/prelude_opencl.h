@@ -32,10 +32,14 @@ typedef double f64;
 #ifdef __clang__
 /* the iterations of the next loop are independent; the next loop adds to variables, in any order */
 #define DG_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+/* the same for loops of fused regions, where 32 elements in flight were 1.7 times as fast as what LLVM chose */
+#define DG_REGION_LOOP                                                                                       \
+    _Pragma("clang loop vectorize(assume_safety) vectorize_width(16) interleave_count(2)")
 #define DG_ANY_ORDER _Pragma("clang loop vectorize(enable)")
 #define DG_ADD_TO(sum, x) { _Pragma("clang fp reassociate(on)") sum += x; }
 #else
 #define DG_INDEPENDENT
+#define DG_REGION_LOOP
 #define DG_ANY_ORDER
 #define DG_ADD_TO(sum, x) sum += x;
 #endif
