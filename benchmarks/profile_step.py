@@ -63,7 +63,8 @@ def _timed(call, entry: Entry):
 
 
 def watch() -> None:
-    """From here on, lowered graphs time their calls."""
+    """From here on, lowered graphs time their calls, and so run step by step."""
+    from duograph.backend.program import Step
     from duograph.runtime import lower
     from duograph.types import TensorType
 
@@ -75,7 +76,7 @@ def watch() -> None:
         found = plain(self, node, graph, env, is_result)
         for i in range(first, len(self.steps)):
             step = self.steps[i]
-            if node.op.name in CONTROL or hasattr(step.call, "timed"):
+            if node.op.name in CONTROL or not isinstance(step, Step) or hasattr(step.call, "timed"):
                 continue
             operands = [graph.types[k] for k in node.operands if k is not None]
             results = [graph.types[k] for k in node.results]

@@ -68,6 +68,7 @@ def test_a_new_value_takes_the_memory_of_the_old_one():
         ([step([0, 1], [2], [(0, 0)])], {"outputs": (2, 0)}),  # returned as well
         ([step([0, 1], [2], [(0, 0)]), step([1], [3], sure=False)], {"outputs": (2, 3)}),
         ([step([0, 1], [2], [(0, 0)], sure=False)], {}),
+        ([step([0, 1], [2], [(0, 0)]), step([1], [3]), Loop(3, (), ())], {}),  # which can be interrupted
         ([step([0, 1], [2], [(0, 0)])], {"sizes": [64, 64, 128]}),
         ([step([0, 1], [3], [(0, 0)]), Copy(3, 2)], {}),
     ],

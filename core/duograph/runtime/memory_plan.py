@@ -142,6 +142,7 @@ class _Lives:
             self.write(slot)
         self.walk(each.body)
         self.now += 1
+        self.last_failure = self.now  # an interrupt
         for slot in (*ring, each.predicate):
             self.read(slot)
         for slot, last in enumerate(self.last):
