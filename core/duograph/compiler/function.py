@@ -182,8 +182,9 @@ class JitFunction:
         if not settings.jit:
             return self._line_by_line(args, kwargs)
         slots = Slots()
-        marks = self._marked(given, kwargs)
-        key_args = tuple([signature(a, slots, m) for a, m in zip(given, marks)])
+        if self._signature_given is not None:
+            _check_signature(self._name, self._signature_given, given)
+        key_args = tuple([signature(a, slots) for a in given])
         key_kwargs = tuple([(k, signature(v, slots)) for k, v in kwargs.items()]) if kwargs else ()
         device = self._place(slots.leaves)
         if device is None:
@@ -255,11 +256,6 @@ class JitFunction:
                 found = own
                 break
         return found
-
-    def _marked(self, given: tuple[Any, ...], kwargs: dict[str, Any]) -> list[bool]:
-        if self._signature_given is None:
-            return [False] * len(given)
-        return _check_signature(self._name, self._signature_given, given)
 
     def _cache_of(self, args: tuple[Any, ...]) -> tuple[_Cache, tuple[Any, ...]]:
         """Where the programs of this call are kept, and the arguments that are part of the key."""
@@ -509,7 +505,8 @@ def _difference(old: Any, new: Any) -> str:
     return "nothing differs"
 
 
-def _check_signature(name: str, wanted: Any, given: tuple[Any, ...]) -> list[bool]:
+def _check_signature(name: str, wanted: Any, given: tuple[Any, ...]) -> None:
+    """Raise ArgumentValueError when the arguments do not fit the `input_signature`."""
     items = wanted if isinstance(wanted, (tuple, list)) else (wanted,)
     if len(items) != len(given):
         raise ArgumentValueError(
@@ -527,7 +524,6 @@ def _check_signature(name: str, wanted: Any, given: tuple[Any, ...]) -> list[boo
                     f"{name}: got a Tensor of shape {x.shape} and dtype {x.dtype} for argument {i}; its "
                     f"input_signature says shape {shape} and dtype {want.dtype}"
                 )
-    return [False] * len(given)
 
 
 # ---- public functions ---------------------------------------------------------------------------

@@ -236,7 +236,7 @@ def _entered(t: Trace, f: Function, args: tuple[Any, ...], kwargs: dict[str, Any
     span = t.builder.span
     try:
         flow = run_block(t, frame, f.source.body)
-        found = _returned(flow, f)
+        found = _returned(flow)
     except Exception as error:
         note_place(t, error, frame, f.source.node)
         raise
@@ -246,7 +246,8 @@ def _entered(t: Trace, f: Function, args: tuple[Any, ...], kwargs: dict[str, Any
     return found
 
 
-def _returned(flow: Flow, f: Function) -> Any:
+def _returned(flow: Flow) -> Any:
+    """What a call is worth when its body has been evaluated."""
     if flow.dead:
         raise Dead
     if flow.ret is False:

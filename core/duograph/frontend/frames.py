@@ -101,7 +101,7 @@ class Frame:
         "first",
     )
 
-    def __init__(self, function: Function, depth: int, source: Any = None) -> None:
+    def __init__(self, function: Function, depth: int) -> None:
         self.function = function
         self.source = function.source
         self.vars = Local(depth)

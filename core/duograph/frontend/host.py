@@ -150,10 +150,6 @@ def depends_on_graph(value: Any) -> bool:
     return False
 
 
-def host_types(values: list[Any]) -> tuple[Any, ...]:
-    return tuple(v._type for v in values)
-
-
 def run_on_host(
     t: Trace,
     function: Callable[..., Any],

@@ -14,8 +14,6 @@ from .diagnostics import is_internal
 
 __all__ = ["Source", "source_of", "local_names"]
 
-FunctionNode = ast.FunctionDef | ast.Lambda | ast.AsyncFunctionDef
-
 
 class Source:
     """A function as syntax.

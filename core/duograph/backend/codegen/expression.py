@@ -24,7 +24,6 @@ from ...dtype import (
     float16,
     float32,
     float64,
-    int32,
 )  # fmt: skip
 from ...errors import DTypeError
 
@@ -339,10 +338,6 @@ class Scalars:
             part = real_dtype(target)
             return Expr("make", target, (self.cast(re, part), self.cast(im, part)))
         return Expr("cast", target, (x,), target)
-
-    def to_int(self, x: Expr) -> Expr:
-        """Cast to int32."""
-        return self.cast(x, int32)
 
 
 s = Scalars()
