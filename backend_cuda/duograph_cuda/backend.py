@@ -6,7 +6,8 @@ from typing import Any
 
 from duograph._locks import new_lock
 from duograph.backend.grid import GridBackend
-from duograph.backend.protocol import DeviceInfo
+from duograph.backend.program import Program
+from duograph.backend.protocol import Call, DeviceInfo
 from duograph.dtype import (
     bfloat16,
     bool_,
@@ -28,6 +29,7 @@ from . import products, rows, scatter
 from .compiler import Compiler, Nvrtc
 from .device import CudaDevice
 from .driver import Driver, problem
+from .program import Captured, refusal
 
 __all__ = ["Cuda"]
 
@@ -85,6 +87,12 @@ class Cuda(GridBackend):
             f"driver for CUDA {version // 1000}.{version % 1000 // 10}"
         )
         return DeviceInfo(index, name, text, int(driver.call("cuDeviceTotalMem", number)))
+
+    def links(self, device_id: int) -> str | None:
+        return None
+
+    def link(self, program: Program, device_id: int) -> Call | str:
+        return refusal(program) or Captured(program, self.device(device_id), "captured graph")
 
     def device(self, device_id: int) -> CudaDevice:
         found = self._open.get(device_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import ctypes
 import os
 import threading
@@ -96,6 +97,9 @@ class CudaDevice(GridDevice):
         self.problem: str | None = None
         self.forked = False
         self.lock = new_lock()
+        self._lent: Any = None
+        self._lent_to = 0
+        self._freed: collections.deque[int] = collections.deque()
         module = driver.module
         number = driver.call("cuDeviceGet", index)
         self.name = driver.call("cuDeviceGetName", 256, number).split(b"\0", 1)[0].decode()
@@ -153,11 +157,12 @@ class CudaDevice(GridDevice):
         raise self.driver.error(code, what)
 
     def checked(self, what: str, name: str, *arguments: Any) -> Any:
-        """Call the driver with this device current; see `failed`."""
-        self.enter()
-        code, *rest = getattr(self.driver.module, name)(*arguments)
-        if code:
-            self.failed(code, what)
+        """Call the driver with this device current; see `failed`. No other thread may be capturing then."""
+        with self.lock:
+            self.enter()
+            code, *rest = getattr(self.driver.module, name)(*arguments)
+            if code:
+                self.failed(code, what)
         return rest[0] if len(rest) == 1 else rest
 
     # ---- memory ---------------------------------------------------------------------------------
@@ -165,20 +170,34 @@ class CudaDevice(GridDevice):
     def allocate(self, nbytes: int, what: str) -> Memory:
         if nbytes == 0:
             return Memory(0, 0, self)
-        if _here.device is not self or self.problem is not None:
-            self.enter()
-        allocate = self.driver.module.cuMemAllocAsync
-        code, pointer = allocate(nbytes, self.stream)
-        if code:
-            if int(code) == OUT_OF_MEMORY:
+        if self._lent is not None and self._lent_to == threading.get_ident():
+            lent, self._lent = self._lent, None  # what it asks for itself is not lent
+            try:
+                return lent.allocate(nbytes, what)
+            finally:
+                self._lent = lent
+        with self.lock:
+            if _here.device is not self or self.problem is not None:
+                self.enter()
+            self._free_all()
+            allocate = self.driver.module.cuMemAllocAsync
+            code, pointer = allocate(nbytes, self.stream)
+            if code and int(code) == OUT_OF_MEMORY:
                 self.empty_cache()
                 code, pointer = allocate(nbytes, self.stream)
-            if code:
-                if int(code) == OUT_OF_MEMORY:
+                if code and int(code) == OUT_OF_MEMORY:
                     raise self.no_memory(nbytes, what)
+            if code:
                 self.failed(code, what)
         self.counts["allocations"] += 1
         return Memory(int(pointer), nbytes, self)
+
+    def lend(self, blocks: Any) -> None:
+        """Until None is given, this thread's allocations come from the blocks of a program.
+
+        Whoever calls holds `lock`, so that no other thread launches meanwhile.
+        """
+        self._lent, self._lent_to = blocks, threading.get_ident()
 
     def no_memory(self, nbytes: int, what: str) -> DeviceMemoryError:
         """The exception for an allocation that failed twice."""
@@ -189,11 +208,15 @@ class CudaDevice(GridDevice):
         )
 
     def release(self, pointer: int) -> None:
-        """Free memory when what was launched so far has run; `Memory` calls it."""
-        if self.problem is None and _here is not None:  # None: the interpreter is going
-            if _here.device is not self:
-                self.enter()
-            self._free(pointer, self.stream)
+        """Free memory at the next allocation, when what was launched before has run; `Memory` calls it."""
+        # Not at once: this may run anywhere, on a stream that captures too.
+        self._freed.append(pointer)
+
+    def _free_all(self) -> None:
+        """Free what was released, in stream order. The caller holds `lock`, and the stream does not capture."""
+        freed = self._freed
+        while freed:
+            self._free(freed.pop(), self.stream)
 
     def memory_stats(self) -> dict[str, int]:
         names = self.driver.module.CUmemPool_attribute
@@ -202,6 +225,8 @@ class CudaDevice(GridDevice):
             key = getattr(names, f"CU_MEMPOOL_ATTR_{name}")
             return int(self.checked("memory_stats", "cuMemPoolGetAttribute", self.pool, key))
 
+        with self.lock:
+            self._free_all()
         in_use = of("USED_MEM_CURRENT")
         return {
             "in_use": in_use,
@@ -212,6 +237,8 @@ class CudaDevice(GridDevice):
         }
 
     def empty_cache(self) -> None:
+        with self.lock:
+            self._free_all()
         self.synchronize()
         self.checked("empty_cache", "cuMemPoolTrimTo", self.pool, 0)
 

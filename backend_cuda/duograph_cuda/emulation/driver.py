@@ -33,6 +33,7 @@ class CUresult(enum.IntEnum):
     CUDA_ERROR_INVALID_IMAGE = 200
     CUDA_ERROR_NOT_FOUND = 500
     CUDA_ERROR_LAUNCH_FAILED = 719
+    CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900
 
 
 class CUdevice_attribute(enum.IntEnum):
@@ -59,6 +60,12 @@ class CUstream_flags(enum.IntEnum):
     CU_STREAM_NON_BLOCKING = 1
 
 
+class CUstreamCaptureMode(enum.IntEnum):
+    """Modes of a capture, with the numbers of the driver."""
+
+    CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1
+
+
 Answer = tuple[Any, ...]
 _OK = CUresult.CUDA_SUCCESS
 
@@ -79,6 +86,7 @@ class EmulatedDriver:
     CUdevice_attribute = CUdevice_attribute
     CUmemPool_attribute = CUmemPool_attribute
     CUstream_flags = CUstream_flags
+    CUstreamCaptureMode = CUstreamCaptureMode
     cuuint64_t = int
 
     def __init__(self, compiler: HostCompiler, limit: int = 2 << 30, seed: int = 1) -> None:
@@ -91,6 +99,7 @@ class EmulatedDriver:
         self.in_use = self.reserved = self.peak = 0
         self.text = ""
         self.lose = False
+        self.capture: list[Any] | None = None
 
     def machine(self) -> ctypes.CDLL:
         """What runs kernels, built at the first launch."""
@@ -136,6 +145,8 @@ class EmulatedDriver:
         return _OK, 0
 
     def cuStreamSynchronize(self, stream: int) -> Answer:
+        if self.capture is not None:
+            return self._captures("cuStreamSynchronize")
         return (_OK,)
 
     def cuGetErrorName(self, code: CUresult) -> Answer:
@@ -143,6 +154,12 @@ class EmulatedDriver:
 
     def cuGetErrorString(self, code: CUresult) -> Answer:
         return _OK, self.text.encode()
+
+    def _captures(self, what: str, *rest: Any) -> Answer:
+        """The answer to what may not be asked of a stream that captures."""
+        return self._bad(
+            CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, f"{what} while capturing", *rest
+        )
 
     def _bad(self, code: CUresult, text: str, *rest: Any) -> Answer:
         self.text = text
@@ -170,6 +187,8 @@ class EmulatedDriver:
 
     def cuMemAllocAsync(self, nbytes: int, stream: int) -> Answer:
         """Memory between guards; what was freed stays reserved, as if in pieces that serve nobody."""
+        if self.capture is not None:
+            return self._captures("cuMemAllocAsync", 0)
         if nbytes <= 0:
             return self._bad(CUresult.CUDA_ERROR_INVALID_VALUE, "an allocation of no bytes", 0)
         with self.lock:
@@ -187,21 +206,60 @@ class EmulatedDriver:
         return _OK, pointer
 
     def cuMemFreeAsync(self, pointer: int, stream: int) -> Answer:
+        if self.capture is not None:
+            return self._captures("cuMemFreeAsync")
         with self.lock:
             _, nbytes = self.buffers.pop(pointer)
             self.in_use -= nbytes
         return (_OK,)
 
     def cuMemcpyHtoDAsync(self, target: int, source: int, nbytes: int, stream: int) -> Answer:
+        if self.capture is not None:
+            return self._captures("cuMemcpyHtoDAsync")
         ctypes.memmove(target, source, nbytes)
         return (_OK,)
 
     def cuMemcpyDtoHAsync(self, target: int, source: int, nbytes: int, stream: int) -> Answer:
+        if self.capture is not None:
+            return self._captures("cuMemcpyDtoHAsync")
         if source not in self.buffers or nbytes > self.buffers[source][1]:
             return self._bad(
                 CUresult.CUDA_ERROR_INVALID_VALUE, f"a copy of {nbytes} bytes reads past a buffer"
             )
         ctypes.memmove(target, source, nbytes)
+        return (_OK,)
+
+    def cuMemcpyDtoDAsync(self, target: int, source: int, nbytes: int, stream: int) -> Answer:
+        if self.capture is not None:
+            self.capture.append((self.cuMemcpyDtoDAsync, (target, source, nbytes, stream), ()))
+        else:
+            ctypes.memmove(target, source, nbytes)
+        return (_OK,)
+
+    # ---- graphs: what was captured, as calls to be made ------------------------------------------
+
+    def cuStreamBeginCapture(self, stream: int, mode: int) -> Answer:
+        self.capture = []
+        return (_OK,)
+
+    def cuStreamEndCapture(self, stream: int) -> Answer:
+        captured, self.capture = self.capture, None
+        return _OK, captured
+
+    def cuGraphInstantiate(self, graph: Any, flags: int) -> Answer:
+        return _OK, list(graph)
+
+    def cuGraphDestroy(self, graph: Any) -> Answer:
+        return (_OK,)
+
+    def cuGraphExecDestroy(self, graph: Any) -> Answer:
+        return (_OK,)
+
+    def cuGraphLaunch(self, graph: Any, stream: int) -> Answer:
+        for function, arguments, _ in graph:
+            answer: Answer = function(*arguments)
+            if answer[0]:
+                return answer
         return (_OK,)
 
     # ---- kernels --------------------------------------------------------------------------------
@@ -224,6 +282,17 @@ class EmulatedDriver:
         stream: int, parameters: int, extra: int,
     ) -> Answer:  # fmt: skip
         address, arity, name, _ = function
+        if self.capture is not None:
+            given = [
+                ctypes.c_uint64.from_address(place).value
+                for place in (ctypes.c_void_p * arity).from_address(parameters)
+            ]
+            slots = (ctypes.c_uint64 * max(arity, 1))(*given)
+            start = ctypes.addressof(slots)
+            places = (ctypes.c_void_p * max(arity, 1))(*[start + 8 * k for k in range(arity)])
+            call = (function, gx, gy, gz, bx, by, bz, shared, stream, ctypes.addressof(places), 0)
+            self.capture.append((self.cuLaunchKernel, call, (slots, places)))
+            return (_OK,)
         grid, block = (ctypes.c_uint * 3)(gx, gy, gz), (ctypes.c_uint * 3)(bx, by, bz)
         with self.lock:
             if self.lose:
