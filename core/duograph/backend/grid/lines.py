@@ -108,6 +108,8 @@ def cumprod(
 def _extreme(device: GridDevice, types: Any, axis: int, sign: str, running: bool) -> Plan | None:
     """cummax and cummin (of equals the later), argmax and argmin (of equals the first); NaN wins."""
     (x,) = types
+    if not x.size:
+        return Plan(())  # a line without elements has no first one
     lines = Lines(device, "extreme", x.shape, axis, x.size)
     if not lines.suits:
         return None
