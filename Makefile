@@ -6,7 +6,7 @@
 #   make test-all  the same without shortcuts           make setup   only install
 #   make bench     ratios against other frameworks      make clean   remove .venv and what was built
 #   make test-gpu  the CUDA backend on a GPU            make bench-gpu  its speed there, beside PyTorch where installed
-#   make fuzz N=2000 DEVICE=CPU SEED=1    random programs, compiled against line by line
+#   make fuzz N=2000 DEVICE=CPU SEED=1 LEVEL=O2    random programs, compiled against line by line
 
 PYTHON ?= python3
 # `make test` takes each device as far as the word after the colon says; `make test-all` all of them in full.
@@ -79,9 +79,11 @@ quick-%: setup
 N ?= 2000
 DEVICE ?= CPU
 SEED ?= 0
+LEVEL ?= O0
 
 fuzz: setup
-	$(BIN)/pytest --pyargs duograph.conformance --device $(DEVICE) -k test_parity -s --fuzz $(N) --fuzz-seed $(SEED)
+	$(BIN)/pytest --pyargs duograph.conformance --device $(DEVICE) -k test_parity -s --fuzz $(N) --fuzz-seed $(SEED) \
+	  --fuzz-level $(LEVEL)
 
 # ---- on a machine with an NVIDIA GPU ---------------------------------------------------------------
 
