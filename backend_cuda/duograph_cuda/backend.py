@@ -29,7 +29,7 @@ from . import products, rows, scatter
 from .compiler import Compiler, Nvrtc
 from .device import CudaDevice
 from .driver import Driver, problem
-from .program import Captured, refusal
+from .program import Captured, off, refusal
 
 __all__ = ["Cuda"]
 
@@ -89,10 +89,12 @@ class Cuda(GridBackend):
         return DeviceInfo(index, name, text, int(driver.call("cuDeviceTotalMem", number)))
 
     def links(self, device_id: int) -> str | None:
-        return None
+        return off()
 
     def link(self, program: Program, device_id: int) -> Call | str:
-        return refusal(program) or Captured(program, self.device(device_id), "captured graph")
+        return (
+            off() or refusal(program) or Captured(program, self.device(device_id), "captured graph")
+        )
 
     def device(self, device_id: int) -> CudaDevice:
         found = self._open.get(device_id)

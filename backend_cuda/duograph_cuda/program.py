@@ -8,13 +8,21 @@ the call and the graph's own memory is written again by the next one.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
-from duograph.backend.program import Alias, Copy, NeedsSteps, Program, Step
+from duograph.backend.program import Alias, Copy, Program, Step
 
 from .device import CudaDevice, Memory
 
-__all__ = ["Captured", "refusal"]
+__all__ = ["Captured", "off", "refusal"]
+
+
+def off() -> str | None:
+    """None when programs are to be captured, else why not."""
+    if os.environ.get("DUOGRAPH_CUDA_GRAPHS", "0") == "1":
+        return None
+    return "programs become CUDA graphs where DUOGRAPH_CUDA_GRAPHS=1 asks for it"
 
 
 def refusal(program: Program) -> str | None:
@@ -97,6 +105,7 @@ class Captured:
         self.graph: Any = None
         self.refused = False
         self.single = program.single
+        self.donations = program.donations
         last: dict[int, int] = {}
         for at, step in enumerate(program.instructions):
             for slot in _read(step):
@@ -110,7 +119,7 @@ class Captured:
     def __call__(self, *handles: Memory) -> Any:
         device = self.device
         if self.refused:
-            raise NeedsSteps(f"{self.name}: a step reads values on the host")
+            return self._given(self._run(list(handles)))
         with device.lock:
             if not self.inputs:
                 self.inputs = [device.allocate(h.nbytes, self.name) for h in handles]
@@ -124,7 +133,10 @@ class Captured:
             made = [device.allocate(r.nbytes, self.name) for r in self.results]
             for own, result in zip(made, self.results):
                 self._copy(own, result)
-        return made[0] if self.single else tuple(made)
+        return self._given(made)
+
+    def _given(self, results: list[Memory]) -> Any:
+        return results[0] if self.single else tuple(results)
 
     def taking(self, taken: Any, handles: Any) -> Any:
         """The same: memory that is given away is not needed, since results are copied out."""
@@ -136,18 +148,18 @@ class Captured:
         self.blocks.start(False)
         device.lend(self.blocks)
         try:
-            self.results = self._run()
+            self.results = self._run(self.inputs)
         finally:
             device.lend(None)
         if device.counts["copies_out"] != read_before:
-            self.refused = True
-            raise NeedsSteps(f"{self.name}: a step reads values on the host")
+            self.refused = True  # a step reads values on the host, which no graph can
+            return
         self.blocks.start(True)
         mode = device.driver.module.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
         device.checked(self.name, "cuStreamBeginCapture", device.stream, mode)
         device.lend(self.blocks)
         try:
-            captured = self._run()
+            captured = self._run(self.inputs)
         finally:
             device.lend(None)
             graph = device.checked(self.name, "cuStreamEndCapture", device.stream)
@@ -157,11 +169,11 @@ class Captured:
         finally:
             device.checked(self.name, "cuGraphDestroy", graph)
 
-    def _run(self) -> list[Memory]:
-        """The steps, one by one; the results, in memory of the program."""
+    def _run(self, given: list[Memory]) -> list[Memory]:
+        """The steps, one by one; the results."""
         program = self.program
         slots: dict[int, Any] = dict(program.constants)
-        slots.update(zip(program.params, self.inputs))
+        slots.update(zip(program.params, given))
         for step, done in zip(program.instructions, self.done):
             if isinstance(step, Step):
                 got = step.call(*[None if k < 0 else slots[k] for k in step.operands])

@@ -42,7 +42,7 @@ def _train(example, device, compiled):
         optimizer(grads)
         return loss
 
-    step = ms.jit(step) if compiled else step
+    step = ms.jit(step, jit_level=compiled) if compiled else step
     net.set_train()
     losses = []
     for k in range(STEPS):
@@ -51,8 +51,10 @@ def _train(example, device, compiled):
     return first, mask, losses, [p.asnumpy() for p in net.get_parameters()]
 
 
-@pytest.mark.parametrize("compiled", [False, True], ids=["pynative", "jit"])
-def test_digits(compiled):
+@pytest.mark.parametrize("compiled", [None, "O1", "O2"], ids=["pynative", "O1", "O2"])
+def test_digits(compiled, monkeypatch):
+    if compiled == "O2":
+        monkeypatch.setenv("DUOGRAPH_CUDA_GRAPHS", "1")
     pytest.importorskip("sklearn", reason="the digits come with scikit-learn")
     pytest.importorskip("tqdm")
     problem = registry.problem_of(registry.entries()[DEVICE])
