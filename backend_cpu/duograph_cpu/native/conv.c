@@ -327,6 +327,15 @@ static void conv_task(void **args, int64_t begin, int64_t end) {
     dg_free(scratch);
 }
 
+/* Copies what lies inside of a plane that was zero around it: `pack` for steps of 1 and one part of rows, without writing the zeros again. */
+static void copy_plane(const View *v, char *out, const char *x, int64_t size) {
+    const Axis *y = &v->axis[1], *w = &v->axis[2];
+    int64_t first = DG_MAX(0, -y->lowest), last = DG_MIN(y->outputs + y->shifts, y->size - y->lowest);
+    int64_t left = DG_MAX(0, -w->lowest), n = DG_MIN(v->pitch, w->size - w->lowest) - left;
+    for (int64_t r = first; r < last && n > 0; r++)
+        memcpy(out + (r * v->pitch + left) * size, x + ((r + y->lowest) * w->size + left + w->lowest) * size, (size_t)(n * size));
+}
+
 /* Groups of few channels, such as depthwise ones: rows of register tiles would be mostly empty, so each target is computed by
  * itself, many pixels at a time. A unit is (image, group, depth, row part). */
 static void thin_task(void **args, int64_t begin, int64_t end) {
@@ -344,13 +353,17 @@ static void thin_task(void **args, int64_t begin, int64_t end) {
         return;
     }
     char *out = scratch + planes * size, *weights = out + line * size;
+    int simple = z->taps == 1 && z->size == 1 && z->tap[0] == 0 && y->step == 1 && x->step == 1 && j->row_parts == 1;
+    if (simple) memset(scratch, 0, (size_t)(planes * size));
     int64_t channel = z->size * y->size * x->size, target = z->dst_size * y->dst_size * x->dst_size;
     for (int64_t u = begin; u < end; u++) {
         int64_t row = u % j->row_parts * j->rows, depth = u / j->row_parts % z->outputs;
         int64_t g = u / j->row_parts / z->outputs % p->groups, image = u / j->row_parts / z->outputs / p->groups;
         int64_t rows = DG_MIN(j->rows, y->outputs - row);
         const char *from = j->x + (image * p->groups + g) * v->sources * channel * size;
-        j->k.pack(v, scratch, from, v->sources, channel, 1, 1, 0, depth, row, j->rows);
+        if (simple)
+            for (int64_t s = 0; s < v->sources; s++) copy_plane(v, scratch + s * plane_size(v, j->rows) * size, from + s * channel * size, size);
+        else j->k.pack(v, scratch, from, v->sources, channel, 1, 1, 0, depth, row, j->rows);
         for (int64_t t = 0; t < v->targets; t++) {
             for (int64_t s = 0; s < v->sources; s++)
                 for (int64_t i = 0; i < taps; i++) {
