@@ -115,7 +115,8 @@ class _Lowering:
         if op.name == "constant":
             slot = self.slot(results[0])
             frozen: FrozenArray = node.attributes["value"]
-            self.constants[slot] = self.backend.copy_in(frozen.array, self.device.index)
+            array = np.asarray(frozen.array, order="C")
+            self.constants[slot] = self.backend.copy_in(array, self.device.index)
             return [slot]
         if op.name == "host_constant":
             slot = self.slot(results[0])
