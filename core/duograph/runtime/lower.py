@@ -51,14 +51,9 @@ _lock = new_lock()
 # same few bodies stand in all graphs.
 _bodies: weakref.WeakKeyDictionary[Graph, tuple[Any, Graph | None]] = weakref.WeakKeyDictionary()
 
-
 # Bytes of what lives on the host, in a native program; and the ops on such values that programs have.
 _HOST_BYTES: dict[Any, int] = {INT: 8, FLOAT: 8, BOOL: 1, STACK: 0}
 _HOST_OPS = {"scalar", "to_host", "to_tensor", "stack_new", "stack_push", "stack_pop", "stack_holds"}
-
-
-class _NotNative(Exception):
-    """The reason why a graph cannot be one native program."""
 
 
 class _Lowering:
@@ -349,11 +344,7 @@ def lower_closed(
     notes = [] if notes is None else notes
     work = _Lowering(device, regions or {}, level)
     params = [work.slot(t) for t in graph.types[: graph.n_params]]
-    try:
-        outputs = work.graph(graph, params, set(graph.outputs), True)
-    except _NotNative as reason:
-        notes.append(f"runs at O1: {reason}")
-        return lower_closed(graph, device, regions, "O1", notes, updates)
+    outputs = work.graph(graph, params, set(graph.outputs), True)
     if level != "O0":
         native = work.linked(graph, params, outputs, updates or {}, notes)
         if native is not None and work.hosts:
