@@ -308,7 +308,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.pairs < PAIRS:
         print(f"note: fewer than {PAIRS} pairs is too few for a figure that anyone should cite")
-    table = sides(options.levels.split(","), options.mindspore)
+    table = sides(options.levels.split(","), options.mindspore and os.path.abspath(options.mindspore))
     words = options.only.split(",")
     wanted = options.peers.split(",") if options.peers else list(table)
 
