@@ -231,9 +231,10 @@ def _start(program, native, keep, kernels):
         slots = ffi.new(new_slots)
         arena = new_arena()
         at = run(native, slots, given, arena, 0)
-        while at < 0:  # a loop that runs long comes back, so that Python sees an interrupt
+        if at < 0:  # a loop that runs long comes back, so that Python sees an interrupt
             try:
-                at = run(native, slots, given, arena, -at)
+                while at < 0:
+                    at = run(native, slots, given, arena, -at)
             except BaseException:
                 end(slots + n)
                 raise

@@ -234,12 +234,17 @@ class _Lowering:
         if self.python:
             notes.append(f"runs step by step: {self.python} runs in Python")
             return None
-        drawn = [s for s in self.steps if isinstance(s, Step) and s.name == "random_state"]
+        drawn: list[Step] = []
+        steps: list[Instruction] = []
+        for each in self.steps:
+            if isinstance(each, Step) and each.name == "random_state":
+                drawn.append(each)
+            else:
+                steps.append(each)
         numbers = any(isinstance(s, HostStep) for s in steps_in(self.steps))
         if drawn and numbers:  # to run again from the start would draw again
             notes.append("runs step by step: random numbers beside numbers of Python")
             return None
-        steps = [s for s in self.steps if s not in drawn]
         if len(steps) < 2 and not updates and all(isinstance(s, Step) for s in steps):
             return None  # nothing to gain
         problem = self.backend.links(self.device.index)
