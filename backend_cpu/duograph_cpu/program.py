@@ -247,32 +247,25 @@ def _start(program, native, keep, kernels):
 def _call(program, start, makers, where):
     single, n_params = program.single, len(program.params)
     (first, *_) = where or [0]
-
-    def run(*handles):
-        given = (*handles, *[make() for make in makers])
-        start(given)
-        return given[first] if single else tuple([given[k] for k in where])
-
-    if not program.donations:
-        return run
     donors = [
         (where[position] - n_params, p, memory.owned_type(program.sizes[program.outputs[position]]))
         for position, p in program.donations.items()
     ]
     typeof = ffi.typeof
 
-    def taking(taken, handles):
-        """As run; for each donation, whether the memory of the parameter becomes that of the result."""
-        made = [None] * len(makers)
-        for (k, p, owned), give in zip(donors, taken):
-            if give and typeof(handles[p]) is owned:  # not an array of the user's
-                made[k] = handles[p]
-        given = (*handles, *[make() if h is None else h for make, h in zip(makers, made)])
+    def run(handles, taken=()):
+        if taken:
+            made = [None] * len(makers)
+            for (k, p, owned), give in zip(donors, taken):
+                if give and typeof(handles[p]) is owned:  # not an array of the user's
+                    made[k] = handles[p]
+            made = [make() if h is None else h for make, h in zip(makers, made)]
+        else:
+            made = [make() for make in makers]
+        given = (*handles, *made)
         start(given)
         return given[first] if single else tuple([given[k] for k in where])
 
-    run.taking = taking
-    run.donations = program.donations
     return run
 
 
@@ -298,11 +291,4 @@ def _with_numbers(program, call):
             results[k] = bool(value) if kind is BOOL else value
         return results[0] if program.single else tuple(results)
 
-    def run(*handles):
-        return found(call(*given(handles)))
-
-    taking = getattr(call, "taking", None)
-    if taking is not None:
-        run.taking = lambda taken, handles: found(taking(taken, given(handles)))
-        run.donations = call.donations
-    return run
+    return lambda handles, taken=(): found(call(given(handles), taken))

@@ -9,6 +9,7 @@ the call and the graph's own memory is written again by the next one.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from duograph.backend.program import Alias, Copy, Program, Step
@@ -105,7 +106,6 @@ class Captured:
         self.graph: Any = None
         self.refused = False
         self.single = program.single
-        self.donations = program.donations
         last: dict[int, int] = {}
         for at, step in enumerate(program.instructions):
             for slot in _read(step):
@@ -116,7 +116,8 @@ class Captured:
             for at, step in enumerate(program.instructions)
         ]
 
-    def __call__(self, *handles: Memory) -> Any:
+    def __call__(self, handles: Sequence[Memory], taken: Sequence[bool] = ()) -> Any:
+        """Memory that is given away (`taken`) is not needed, since results are copied out."""
         device = self.device
         if self.refused:
             return self._given(self._run(list(handles)))
@@ -137,10 +138,6 @@ class Captured:
 
     def _given(self, results: list[Memory]) -> Any:
         return results[0] if self.single else tuple(results)
-
-    def taking(self, taken: Any, handles: Any) -> Any:
-        """The same: memory that is given away is not needed, since results are copied out."""
-        return self(*handles)
 
     def _first(self) -> None:
         device = self.device

@@ -138,11 +138,11 @@ class Backend:
     def link(self, program: Program, device_id: int) -> Call | str:
         """One call for a whole lowered graph, crossed into once, or why there is none: then its steps run one by one.
 
-        The call takes the handles of the parameters and returns handles of results, which outlive it; all other
-        values lie in an arena that the core has planned. Prepared calls of the backend may have an attribute
-        `overwrites`: pairs (operand, result) of equal size that may share memory. Where the program has `donations`
-        the call has an attribute `taking`, a call of (taken, handles): for each donation, in order, whether the
-        memory of the parameter is given away, and becomes that of the result.
+        The call is `run(handles, taken=())`, from handles of parameters to handles of results, which outlive it; all
+        other values lie in an arena that the core has planned. Prepared calls of the backend may have an attribute
+        `overwrites`: pairs (operand, result) of equal size that may share memory; and `sure`: they cannot fail. `taken`
+        says for each of the program's `donations`, in order, whether the caller gives the memory of the parameter away;
+        the call may then use it for the result.
         """
         return self.links(device_id) or ""
 

@@ -261,48 +261,53 @@ class _Lowering:
             tuple(steps), tuple(given), self.constants, self.hosts, self.sizes, plan.places, plan.shares, plan.arena,
             tuple(outputs), graph.single, plan.donations,
         )  # fmt: skip
-        call = self.backend.link(program, self.device.index)
-        if isinstance(call, str):
-            notes.append(f"runs step by step: {call}")
+        run = self.backend.link(program, self.device.index)
+        if isinstance(run, str):
+            notes.append(f"runs step by step: {run}")
             return None
         notes += [f"one native program of {sum(1 for _ in steps_in(steps))} kernels", str(plan)]
-        return _drawing(call, [s.call for s in drawn]) if drawn else call
+        stepwise = functools.cache(lambda: lower_closed(graph, self.device, self.regions, "O1"))
+        draws = [s.call for s in drawn]
+        return _linked_call(run, draws, plan.donations, stepwise if self.hosts else None)
 
 
-def _or_steps(call: Callable[..., Any], stepwise: Callable[[], Any]) -> Callable[..., Any]:
-    """A native program, and the graph step by step where that cannot go on."""
+def _linked_call(
+    run: Callable[..., Any],
+    draws: list[Callable[..., Any]],
+    donations: Mapping[int, int],
+    stepwise: Callable[[], Any] | None,
+) -> Callable[..., Any]:
+    """What `Backend.link` returned, as a call like any other; see `lower` for its attributes.
 
-    def run(*handles: Any) -> Any:
+    Args:
+        run: the linked call.
+        draws: what gives its last parameters, the states of the random generator.
+        donations: of the program.
+        stepwise: gives the same graph step by step, for where `run` cannot go on; None where that cannot be.
+    """
+
+    def taking(taken: Sequence[bool], handles: Sequence[Any]) -> Any:
+        given = [*handles, *[draw() for draw in draws]] if draws else handles
         try:
-            return call(*handles)
+            return run(given, taken)
         except NeedsSteps:
+            assert stepwise is not None
             return stepwise()(*handles)
 
-    taking = getattr(call, "taking", None)
-    if taking is not None:
+    if draws or stepwise is not None:
 
-        def run_taking(taken: Any, handles: Any) -> Any:
-            try:
-                return taking(taken, handles)
-            except NeedsSteps:
-                return stepwise()(*handles)
+        def call(*handles: Any) -> Any:
+            return taking((), handles)
 
-        run.taking = run_taking  # type: ignore[attr-defined]
-        run.donations = call.donations  # type: ignore[attr-defined]
-    return run
+    else:
 
+        def call(*handles: Any) -> Any:
+            return run(handles)
 
-def _drawing(call: Callable[..., Any], draws: list[Callable[..., Any]]) -> Callable[..., Any]:
-    """A call whose last parameters are states of the random generator, one for each random op."""
-
-    def run(*handles: Any) -> Any:
-        return call(*handles, *[draw() for draw in draws])
-
-    taking = getattr(call, "taking", None)
-    if taking is not None:
-        run.taking = lambda taken, handles: taking(taken, [*handles, *[draw() for draw in draws]])  # type: ignore[attr-defined]
-        run.donations = call.donations  # type: ignore[attr-defined]
-    return run
+    if donations:
+        call.taking = taking  # type: ignore[attr-defined]
+        call.donations = donations  # type: ignore[attr-defined]
+    return call
 
 
 def lower(
@@ -323,7 +328,8 @@ def lower(
             what has no control flow, "O2" also of what has.
         notes: gets a line about what was compiled, and one for each reason why something was not.
         updates: position of an output -> parameter of which it is the new value. Where their memory can be shared, the
-            result has an attribute `taking` as described at `Backend.link`, and `donations`.
+            result has attributes `donations` (the same, of those) and `taking`, a call of (taken, handles) as described
+            at `Backend.link`.
     """
     graph = passes.run(graph, watch)
     regions: Mapping[Graph, Callable[..., Any]] = {}
@@ -352,9 +358,6 @@ def lower_closed(
     outputs = work.graph(graph, params, set(graph.outputs), True)
     if level != "O0":
         native = work.linked(graph, params, outputs, updates or {}, notes)
-        if native is not None and work.hosts:
-            stepwise = functools.cache(lambda: lower_closed(graph, device, regions, "O1"))
-            return _or_steps(native, stepwise)
         if native is not None:
             return native
     steps = [s for s in work.steps if isinstance(s, Step)]
