@@ -23,4 +23,17 @@ enum {
 /* What kernels return. */
 enum { DG_OK = 0, DG_NO_MEMORY = 1, DG_INDEX = 2, DG_NO_KERNEL = 3, DG_PYTHON = 4 };
 
+/* Elements at .. at + count of a product are there. */
+static inline void dg_then(const dg_epilogue *e, int64_t at, int64_t count) {
+    if (e) e->f(e->args, at, at + count);
+}
+
+/* Rows of `columns` elements, `ld` apart, are there. */
+static inline void dg_then_rows(const dg_epilogue *e, int64_t at, int64_t rows, int64_t columns, int64_t ld) {
+    if (!e) return;
+    if (columns == ld) e->f(e->args, at, at + rows * columns);
+    else
+        for (int64_t r = 0; r < rows; r++, at += ld) e->f(e->args, at, at + columns);
+}
+
 #endif

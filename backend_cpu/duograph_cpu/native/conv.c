@@ -197,6 +197,7 @@ typedef struct {
     int64_t depth, blocks, rows, row_parts;
     int64_t images; /* that a unit packs side by side when they are small; 0: one, whose pixels are counted with the pitch */
     int backward, *failed;
+    const dg_epilogue *e;
 } Job;
 
 static void pack_weights_task(void **args, int64_t begin, int64_t end) {
@@ -289,6 +290,9 @@ static void small_task(void **args, int64_t begin, int64_t end) {
                     for (int64_t l = 0; l < n; l++) ((double *)y_)[to[l]] = ((double *)tile)[t * nr + l];
             }
         }
+        for (int64_t n = 0; j->e && n < images; n++)
+            for (int64_t t = 0; t < v->targets; t++)
+                dg_then(j->e, (((first + n) * p->groups + g) * v->targets + t) * target + depth * plane, plane);
     }
     dg_free(scratch);
 }
@@ -323,6 +327,9 @@ static void conv_task(void **args, int64_t begin, int64_t end) {
                                    j->offset + d, tile + b * mr * nr * size, d > 0);
             store_tile(j, tile, q, (image * p->groups + g) * v->targets, depth, row, rows);
         }
+        int64_t width = v->axis[2].outputs;
+        for (int64_t t = 0; j->e && t < v->targets; t++)
+            dg_then(j->e, ((((image * p->groups + g) * v->targets + t) * z->outputs + depth) * y->outputs + row) * width, rows * width);
     }
     dg_free(scratch);
 }
@@ -382,14 +389,15 @@ static void thin_task(void **args, int64_t begin, int64_t end) {
                 else
                     for (int64_t i = 0; i < x->outputs; i++) ((double *)to)[i * x->dst_step] = ((const double *)line_)[i];
             }
+            dg_then(j->e, ((((image * p->groups + g) * v->targets + t) * z->outputs + depth) * y->outputs + row) * x->outputs, rows * x->outputs);
         }
     }
     dg_free(scratch);
 }
 
-static int run_view(const dg_convolution *p, const View *v, int backward, void *y, const void *x, const void *w) {
+static int run_view(const dg_convolution *p, const View *v, int backward, const dg_epilogue *e, void *y, const void *x, const void *w) {
     int failed = 0;
-    Job j = {.p = p, .v = v, .k = kernels((int)p->type), .x = x, .y = y, .backward = backward, .failed = &failed};
+    Job j = {.p = p, .v = v, .k = kernels((int)p->type), .x = x, .y = y, .backward = backward, .failed = &failed, .e = e};
     const Axis *a = &v->axis[1];
     if (p->batch * p->groups * v->targets == 0 || v->axis[0].outputs * a->outputs * v->axis[2].outputs == 0) return DG_OK;
     j.depth = v->sources * taps_of(v);
@@ -608,7 +616,7 @@ static int thin_weights(const dg_convolution *p, void *dw, const void *x, const 
 }
 
 /* Kernels of one element are products: of the weights and each image, as it lies in memory. */
-static int pointwise(const dg_convolution *p, int what, void *out, const void *a, const void *b) {
+static int pointwise(const dg_convolution *p, int what, const dg_epilogue *e, void *out, const void *a, const void *b) {
     int64_t pixels = 1;
     for (int d = 0; d < 3; d++) {
         if (p->kernel[d] != 1 || p->stride[d] != 1 || p->pad[d] != 0 || p->size[d] != p->out_size[d]) return DG_NO_KERNEL;
@@ -622,7 +630,7 @@ static int pointwise(const dg_convolution *p, int what, void *out, const void *a
     }
     if (what == FORWARD) {
         q.m = p->out, q.k = p->in;
-        return dg_matmul(&q, out, b, a);
+        return dg_matmul_then(&q, e, out, b, a);
     }
     if (what == INPUT) {
         q.ta = 1, q.m = p->in, q.k = p->out;
@@ -641,26 +649,26 @@ static int input_grad(const dg_convolution *p, void *dx, const void *dy, const v
         for (s[1] = 0; s[1] < p->stride[1]; s[1]++)
             for (s[2] = 0; s[2] < p->stride[2]; s[2]++) {
                 View v;
-                int code = backward_view(&v, p, s) ? run_view(p, &v, 1, dx, dy, w) : DG_NO_MEMORY;
+                int code = backward_view(&v, p, s) ? run_view(p, &v, 1, 0, dx, dy, w) : DG_NO_MEMORY;
                 free_view(&v);
                 if (code) return code;
             }
     return DG_OK;
 }
 
-static int forward(const dg_convolution *p, void *y, const void *x, const void *w) {
+static int forward(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w) {
     View v;
-    int code = forward_view(&v, p) ? run_view(p, &v, 0, y, x, w) : DG_NO_MEMORY;
+    int code = forward_view(&v, p) ? run_view(p, &v, 0, e, y, x, w) : DG_NO_MEMORY;
     free_view(&v);
     return code;
 }
 
-static int dispatch(const dg_convolution *p, int what, void *out, const void *x, const void *w) {
-    if (is_thin(p)) return what == FORWARD ? forward(p, out, x, w) : what == INPUT ? input_grad(p, out, x, w) : thin_weights(p, out, x, w);
-    int code = pointwise(p, what, out, x, w);
-    if (code == DG_NO_KERNEL) code = dg_conv_columns(p, what, out, x, w);
+static int dispatch(const dg_convolution *p, int what, const dg_epilogue *e, void *out, const void *x, const void *w) {
+    if (is_thin(p)) return what == FORWARD ? forward(p, e, out, x, w) : what == INPUT ? input_grad(p, out, x, w) : thin_weights(p, out, x, w);
+    int code = pointwise(p, what, e, out, x, w);
+    if (code == DG_NO_KERNEL) code = dg_conv_columns(p, what, e, out, x, w);
     if (code != DG_NO_KERNEL) return code;
-    return what == FORWARD ? forward(p, out, x, w) : what == INPUT ? input_grad(p, out, x, w) : weight_grad(p, out, x, w);
+    return what == FORWARD ? forward(p, e, out, x, w) : what == INPUT ? input_grad(p, out, x, w) : weight_grad(p, out, x, w);
 }
 
 static void widen_task(void **args, int64_t begin, int64_t end) {
@@ -671,11 +679,12 @@ static void widen_task(void **args, int64_t begin, int64_t end) {
 static void narrow_task(void **args, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++)
         ((uint16_t *)args[0])[i] = args[2] ? f16_store(((const float *)args[1])[i]) : bf16_store(((const float *)args[1])[i]);
+    dg_then(args[3], begin, end - begin);
 }
 
 /* float16 and bfloat16 are computed in float32 and rounded once. */
-static int convolve(const dg_convolution *p, int what, void *out, const void *x, const void *w) {
-    if (p->type == DG_F32 || p->type == DG_F64) return dispatch(p, what, out, x, w);
+static int convolve(const dg_convolution *p, int what, const dg_epilogue *e, void *out, const void *x, const void *w) {
+    if (p->type == DG_F32 || p->type == DG_F64) return dispatch(p, what, e, out, x, w);
     if (p->type != DG_F16 && p->type != DG_BF16) return DG_NO_KERNEL;
     int64_t nx = p->batch * p->groups * p->in * p->size[0] * p->size[1] * p->size[2];
     int64_t ny = p->batch * p->groups * p->out * p->out_size[0] * p->out_size[1] * p->out_size[2];
@@ -688,12 +697,13 @@ static int convolve(const dg_convolution *p, int what, void *out, const void *x,
     dg_parallel_for(widen_task, (void *[]){wide + a, (void *)w, half}, b, 16384);
     dg_convolution single = *p;
     single.type = DG_F32;
-    int code = dispatch(&single, what, wide + a + b, wide, wide + a);
-    dg_parallel_for(narrow_task, (void *[]){out, wide + a + b, half}, c, 16384);
+    int code = dispatch(&single, what, 0, wide + a + b, wide, wide + a);
+    dg_parallel_for(narrow_task, (void *[]){out, wide + a + b, half, (void *)e}, c, 16384);
     dg_free(wide);
     return code;
 }
 
-int dg_conv(const dg_convolution *p, void *y, const void *x, const void *w) { return convolve(p, FORWARD, y, x, w); }
-int dg_conv_input_grad(const dg_convolution *p, void *dx, const void *dy, const void *w) { return convolve(p, INPUT, dx, dy, w); }
-int dg_conv_weight_grad(const dg_convolution *p, void *dw, const void *x, const void *dy) { return convolve(p, WEIGHT, dw, x, dy); }
+int dg_conv_then(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w) { return convolve(p, FORWARD, e, y, x, w); }
+int dg_conv(const dg_convolution *p, void *y, const void *x, const void *w) { return convolve(p, FORWARD, 0, y, x, w); }
+int dg_conv_input_grad(const dg_convolution *p, void *dx, const void *dy, const void *w) { return convolve(p, INPUT, 0, dx, dy, w); }
+int dg_conv_weight_grad(const dg_convolution *p, void *dw, const void *x, const void *dy) { return convolve(p, WEIGHT, 0, dw, x, dy); }

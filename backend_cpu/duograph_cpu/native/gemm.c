@@ -72,6 +72,8 @@ typedef struct {
     const char *a, *b;
     const int32_t *b_row, *b_column; /* b is gathered: element (i, j) lies at b_row[i] + b_column[j] */
     char *c, *shared_a;
+    const dg_epilogue *e;
+    int64_t at; /* of c in what the epilogue counts */
     int *failed;
 } Job;
 
@@ -125,6 +127,7 @@ static void unit_task(void **args, int64_t begin, int64_t end) {
                     else f->pack_a(scratch, j->ta, a_at(j, r, k), j->lda, nr, depth);
                     f->block(nr, nc, depth, a, packed_b, j->tb || j->b_row || r > row ? 0 : b_at(j, k, c), j->ldb, j->c + (r * j->ldc + c) * size, j->ldc,
                              k > 0);
+                    if (k + depth == j->depth) dg_then_rows(j->e, j->at + r * j->ldc + c, nr, nc, j->ldc);
                 }
             }
         }
@@ -170,12 +173,12 @@ static int tiled(Job *j) {
 }
 
 int dg_gemm_tiled(int type, int ta, int tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb,
-                  void *c, int64_t ldc) {
+                  void *c, int64_t ldc, const dg_epilogue *e, int64_t at) {
     int isa = dg_isa();
     /* On AVX2 OpenBLAS is as fast. */
     if (isa == 0 || (isa == 1 && dg_blas_is_open()) || (type != DG_F32 && type != DG_F64) || m * n * k == 0) return 0;
     Job j = {.k = &kernels[isa - 1][type == DG_F64], .ta = ta, .tb = tb, .m = m, .n = n, .depth = k, .lda = lda, .ldb = ldb, .ldc = ldc,
-             .a = a, .b = b, .c = c};
+             .a = a, .b = b, .c = c, .e = e, .at = at};
     if (n >= j.k->lanes || m <= n) return tiled(&j);
     /* Few columns would leave vectors empty: the transposed product has few rows instead. */
     int64_t size = j.k->size;
@@ -188,28 +191,29 @@ int dg_gemm_tiled(int type, int ta, int tb, int64_t m, int64_t n, int64_t k, con
             if (size == 4) ((float *)c)[i * ldc + q] = ((float *)turned)[q * m + i];
             else ((double *)c)[i * ldc + q] = ((double *)turned)[q * m + i];
         }
+    if (done) dg_then_rows(e, at, m, n, ldc);
     dg_free(turned);
     return done;
 }
 
 int dg_gemm_gathered(int type, int ta, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, const int32_t *row,
-                     const int32_t *column, void *c, int64_t ldc) {
+                     const int32_t *column, void *c, int64_t ldc, const dg_epilogue *e) {
     if (dg_isa() == 0 || (type != DG_F32 && type != DG_F64) || m * n * k == 0) return 0;
     Job j = {.k = &kernels[dg_isa() - 1][type == DG_F64], .ta = ta, .m = m, .n = n, .depth = k, .lda = lda, .ldc = ldc, .a = a, .b = b,
-             .c = c, .b_row = row, .b_column = column};
+             .c = c, .e = e, .b_row = row, .b_column = column};
     return tiled(&j);
 }
 
 #else
 int dg_gemm_gathered(int type, int ta, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, const int32_t *row,
-                     const int32_t *column, void *c, int64_t ldc) {
-    (void)type, (void)ta, (void)m, (void)n, (void)k, (void)a, (void)lda, (void)b, (void)row, (void)column, (void)c, (void)ldc;
+                     const int32_t *column, void *c, int64_t ldc, const dg_epilogue *e) {
+    (void)e, (void)type, (void)ta, (void)m, (void)n, (void)k, (void)a, (void)lda, (void)b, (void)row, (void)column, (void)c, (void)ldc;
     return 0;
 }
 
 int dg_gemm_tiled(int type, int ta, int tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb,
-                  void *c, int64_t ldc) {
-    (void)type, (void)ta, (void)tb, (void)m, (void)n, (void)k, (void)a, (void)lda, (void)b, (void)ldb, (void)c, (void)ldc;
+                  void *c, int64_t ldc, const dg_epilogue *e, int64_t at) {
+    (void)e, (void)at, (void)type, (void)ta, (void)tb, (void)m, (void)n, (void)k, (void)a, (void)lda, (void)b, (void)ldb, (void)c, (void)ldc;
     return 0;
 }
 #endif
