@@ -18,6 +18,11 @@ int dg_blas_is_open(void);
 int dg_gemm_tiled(int type, int ta, int tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb,
                   void *c, int64_t ldc, const dg_epilogue *e, int64_t at);
 
+/* c = a @ op(b) on one thread for at most DG_THIN rows of a; 0 when there is no such kernel. Each element is summed in an order of its own. */
+#define DG_THIN 4
+int dg_gemm_thin(int type, int tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb, void *c,
+                 int64_t ldc);
+
 /* c = op(a) @ b where b[i][j] = x[row[i] + column[j]]: a convolution whose columns are written nowhere. 0 as above. */
 int dg_gemm_gathered(int type, int ta, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *x, const int32_t *row,
                      const int32_t *column, void *c, int64_t ldc, const dg_epilogue *e);

@@ -34,6 +34,14 @@ static void span(int64_t first, int64_t step, int64_t size, int64_t n, int64_t *
     *high = size > first ? DG_MAX(*low, DG_MIN(n, (size - first + step - 1) / step)) : *low;
 }
 
+/* Channels by themselves, in two dimensions: a plane of inputs is kept between zeros, columns that are a step apart side by side. */
+typedef struct {
+    int64_t step, rows, width, x_width, top, left; /* rows and columns of the inputs that are read, and where they lie between the zeros */
+    int64_t pitch, phase;                          /* from row to row; from the columns of one phase of the step to those of the next */
+    int64_t out_rows, out_width, outs, taps;
+    const int32_t *offset;
+} Planes;
+
 #define ISA_SOURCE "conv.inc"
 #include "isa.h"
 
@@ -46,6 +54,7 @@ typedef struct {
     void (*pack)(const View *, void *, const void *, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t);
     void (*pack_weights)(void *, const void *, int64_t, int64_t, int64_t, int64_t, const int64_t *, int64_t);
     void (*columns)(void *, const void *, const int32_t *, int64_t, const int32_t *);
+    void (*depthwise)(const Planes *, void *, const void *, const void *, void *);
     void (*thin)(int64_t, int64_t, const void *, const void *, const int32_t *, void *);
     void (*interleave)(void *, int64_t, const void *, int64_t, int64_t, int64_t);
 } Kernels;
@@ -65,6 +74,7 @@ static Kernels kernels(int type) {
         k.pack_weights = ISA_PICK(pack_weights_f32);
         k.interleave = ISA_PICK(interleave_f32);
         k.thin = ISA_PICK(thin_f32);
+        k.depthwise = ISA_PICK(depthwise_f32);
     } else {
         k.conv_tile = ISA_PICK(conv_tile_f64);
         k.wgrad_tile = ISA_PICK(wgrad_tile_f64);
@@ -74,6 +84,7 @@ static Kernels kernels(int type) {
         k.pack_weights = ISA_PICK(pack_weights_f64);
         k.interleave = ISA_PICK(interleave_f64);
         k.thin = ISA_PICK(thin_f64);
+        k.depthwise = ISA_PICK(depthwise_f64);
     }
     return k;
 }
@@ -663,7 +674,68 @@ static int forward(const dg_convolution *p, const dg_epilogue *e, void *y, const
     return code;
 }
 
+typedef struct {
+    const dg_convolution *p;
+    const Planes *planes;
+    Kernels k;
+    const dg_epilogue *e;
+    char *y;
+    const char *x, *w;
+    int64_t room; /* elements of a plane between zeros */
+    int *failed;
+} DepthJob;
+
+/* A unit is (image, group). */
+static void depthwise_task(void **args, int64_t begin, int64_t end) {
+    const DepthJob *j = args[0];
+    const dg_convolution *p = j->p;
+    int64_t size = j->k.size, outputs = p->out_size[1] * p->out_size[2] * p->out;
+    char *planes = dg_alloc((size_t)(j->room * size));
+    if (!planes) {
+        __atomic_store_n(j->failed, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    memset(planes, 0, (size_t)(j->room * size));
+    for (int64_t u = begin; u < end; u++) {
+        j->k.depthwise(j->planes, j->y + u * outputs * size, j->x + u * p->size[1] * p->size[2] * size,
+                       j->w + u % p->groups * p->out * j->planes->taps * size, planes);
+        dg_then(j->e, u * outputs, outputs);
+    }
+    dg_free(planes);
+}
+
+static int depthwise(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w) {
+    int64_t taps = p->kernel[1] * p->kernel[2], s = p->stride[2];
+    int64_t plain = p->in == 1 && p->size[0] == 1 && p->kernel[0] == 1 && p->out_size[0] == 1 && p->pad[0] == 0 && p->stride[1] == s;
+    if (!plain || taps == 0 || taps > 64 || p->out_size[1] * p->out_size[2] * p->batch == 0) return DG_NO_KERNEL;
+    int32_t offset[64];
+    DepthJob j = {.p = p, .k = kernels((int)p->type), .e = e, .y = y, .x = x, .w = w};
+    int64_t height = (p->out_size[1] - 1) * s + (p->kernel[1] - 1) * p->dilation[1] + 1;
+    int64_t width = (p->out_size[2] - 1) * s + (p->kernel[2] - 1) * p->dilation[2] + 1;
+    if (p->pad[1] < 0 || p->pad[2] < 0 || p->pad[1] > height || p->pad[2] > width) return DG_NO_KERNEL;
+    int64_t lanes = j.k.nr / 3;
+    Planes g = {.step = s, .rows = DG_MIN(p->size[1], height - p->pad[1]), .width = DG_MIN(p->size[2], width - p->pad[2]), .x_width = p->size[2],
+                .top = p->pad[1], .left = p->pad[2], .phase = (width + s - 1) / s, .out_rows = p->out_size[1], .out_width = p->out_size[2],
+                .outs = p->out, .taps = taps, .offset = offset};
+    g.pitch = g.phase * s;
+    j.room = height * g.pitch + 2 * lanes; /* the last vectors of a row reach into what follows */
+    if (j.room > INT32_MAX) return DG_NO_KERNEL;
+    for (int64_t t = 0; t < taps; t++) {
+        int64_t column = t % p->kernel[2] * p->dilation[2];
+        offset[t] = (int32_t)(t / p->kernel[2] * p->dilation[1] * g.pitch + column % s * g.phase + column / s);
+    }
+    int failed = 0;
+    j.planes = &g, j.failed = &failed;
+    double each = (double)(p->out * taps * p->out_size[1] * p->out_size[2]) * 2 + 4.0 * (double)j.room;
+    dg_parallel_for(depthwise_task, (void *[]){&j}, p->batch * p->groups, (int64_t)(1e5 / each) + 1);
+    return failed ? DG_NO_MEMORY : DG_OK;
+}
+
 static int dispatch(const dg_convolution *p, int what, const dg_epilogue *e, void *out, const void *x, const void *w) {
+    if (is_thin(p) && what == FORWARD) {
+        int done = depthwise(p, e, out, x, w);
+        if (done != DG_NO_KERNEL) return done;
+    }
     if (is_thin(p)) return what == FORWARD ? forward(p, e, out, x, w) : what == INPUT ? input_grad(p, out, x, w) : thin_weights(p, out, x, w);
     int code = pointwise(p, what, e, out, x, w);
     if (code == DG_NO_KERNEL) code = dg_conv_columns(p, what, e, out, x, w);

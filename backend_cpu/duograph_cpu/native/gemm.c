@@ -46,28 +46,36 @@
 #define LOWER_8_16 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23
 #define UPPER_8_16 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31
 
+/* Memory that is read next: rows of so many lines of a cache, ld bytes apart. */
+typedef struct {
+    const char *at;
+    int64_t ld, rows, lines;
+} Fetch;
+
 #define ISA_SOURCE "gemm.inc"
 #include "isa.h"
 
 #ifdef DG_X86
 
 typedef struct {
-    int64_t size, height, lanes; /* of an element; of a tile; of a vector */
+    int64_t size, height, lanes, pitch; /* of an element; of a tile; of a vector; of rows of a */
     void (*pack_a)(void *, int, const void *, int64_t, int64_t, int64_t);
     void (*pack_b)(void *, int, const void *, int64_t, int64_t, int64_t);
     void (*pack_gathered)(void *, const void *, const int32_t *, const int32_t *, int64_t, int64_t);
-    void (*block)(int64_t, int64_t, int64_t, const void *, void *, const void *, int64_t, void *, int64_t, int);
+    void (*block)(int64_t, int64_t, int64_t, int, const void *, void *, const void *, int64_t, void *, int64_t, int, const Fetch *);
+    void (*turn)(void *, int64_t, const void *, int64_t, int64_t, int64_t);
+    void (*thin)(int, int64_t, int64_t, int64_t, const void *, int64_t, const void *, int64_t, void *, int64_t);
 } Kernels;
 
 static const Kernels kernels[2][2] = {
-    {{4, 6, 8, pack_a_f32_avx2, pack_b_f32_avx2, pack_gathered_f32_avx2, block_f32_avx2}, {8, 6, 4, pack_a_f64_avx2, pack_b_f64_avx2, pack_gathered_f64_avx2, block_f64_avx2}},
-    {{4, 14, 16, pack_a_f32_avx512, pack_b_f32_avx512, pack_gathered_f32_avx512, block_f32_avx512},
-     {8, 14, 8, pack_a_f64_avx512, pack_b_f64_avx512, pack_gathered_f64_avx512, block_f64_avx512}},
+    {{4, 6, 8, DEPTH + 8, pack_a_f32_avx2, pack_b_f32_avx2, pack_gathered_f32_avx2, block_f32_avx2, turn_f32_avx2, thin_f32_avx2}, {8, 6, 4, DEPTH + 4, pack_a_f64_avx2, pack_b_f64_avx2, pack_gathered_f64_avx2, block_f64_avx2, turn_f64_avx2, thin_f64_avx2}},
+    {{4, 14, 16, DEPTH + 16, pack_a_f32_avx512, pack_b_f32_avx512, pack_gathered_f32_avx512, block_f32_avx512, turn_f32_avx512, thin_f32_avx512},
+     {8, 14, 8, DEPTH + 8, pack_a_f64_avx512, pack_b_f64_avx512, pack_gathered_f64_avx512, block_f64_avx512, turn_f64_avx512, thin_f64_avx512}},
 };
 
 typedef struct {
     const Kernels *k;
-    int ta, tb;
+    int ta, tb, turned; /* turned: c is written transposed */
     int64_t m, n, depth, lda, ldb, ldc, rows, row_parts, columns, column_parts, deep; /* deep: of a block */
     const char *a, *b;
     const int32_t *b_row, *b_column; /* b is gathered: element (i, j) lies at b_row[i] + b_column[j] */
@@ -90,13 +98,17 @@ static const char *b_at(const Job *j, int64_t k, int64_t column) {
     return j->b + (j->tb ? column * j->ldb + k : k * j->ldb + column) * j->k->size;
 }
 
-/* Packed for all: blocks of a, [block of depth][block of rows]; strips of b, [block of depth][strip]. */
+/* Where block (k, row) lies in a packed for all: [block of depth][block of rows]. */
+static char *packed_a(const Job *j, int64_t k, int64_t row, int64_t depth) {
+    return j->shared_a + (j->ta ? k * j->m + row * depth : (k / j->deep * j->m + row) * j->k->pitch) * j->k->size;
+}
+
 static void share_a_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     int64_t rows = part(j->m, ROWS, 1), blocks = (j->m + rows - 1) / rows;
     for (int64_t u = begin; u < end; u++) {
         int64_t k = u / blocks * j->deep, depth = DG_MIN(j->deep, j->depth - k), row = u % blocks * rows;
-        j->k->pack_a(j->shared_a + (k * j->m + row * depth) * j->k->size, j->ta, a_at(j, row, k), j->lda, DG_MIN(rows, j->m - row), depth);
+        j->k->pack_a(packed_a(j, k, row, depth), j->ta, a_at(j, row, k), j->lda, DG_MIN(rows, j->m - row), depth);
     }
 }
 
@@ -104,13 +116,14 @@ static void unit_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     const Kernels *f = j->k;
     int64_t size = f->size, most_rows = part(j->rows, ROWS, 1), most_columns = part(j->columns, COLUMNS, 2 * f->lanes);
-    int64_t room_a = j->shared_a ? 0 : up(most_rows * j->deep * size, 64);
-    char *scratch = dg_alloc((size_t)(room_a + most_columns * j->deep * size));
+    int64_t room_a = j->shared_a ? 0 : up(most_rows * (j->ta ? j->deep : f->pitch) * size, 64);
+    int64_t room_b = most_columns * j->deep * size, room_c = j->turned ? j->rows * most_columns * size : 0;
+    char *scratch = dg_alloc((size_t)(room_a + room_b + room_c));
     if (!scratch) {
         __atomic_store_n(j->failed, 1, __ATOMIC_RELAXED);
         return;
     }
-    char *packed_b = scratch + room_a;
+    char *packed_b = scratch + room_a, *straight = packed_b + room_b;
     for (int64_t u = begin; u < end; u++) {
         int64_t row = u % j->row_parts * j->rows, column = u / j->row_parts * j->columns;
         int64_t last_row = DG_MIN(row + j->rows, j->m), last_column = DG_MIN(column + j->columns, j->n);
@@ -123,11 +136,24 @@ static void unit_task(void **args, int64_t begin, int64_t end) {
                 for (int64_t r = row; r < last_row; r += most_rows) {
                     int64_t nr = DG_MIN(most_rows, last_row - r);
                     const char *a = scratch;
-                    if (j->shared_a) a = j->shared_a + (k * j->m + r * depth) * size;
+                    Fetch next = {0}; /* weights often come from memory, and meet few columns */
+                    int64_t next_r = r + nr < last_row ? r + nr : row, next_k = r + nr < last_row ? k : k + depth;
+                    if (!j->shared_a && !j->ta && next_k < j->depth)
+                        next = (Fetch){a_at(j, next_r, next_k), j->lda * size, DG_MIN(most_rows, last_row - next_r),
+                                       (DG_MIN(j->deep, j->depth - next_k) * size + 63) / 64};
+                    char *c_ = j->turned ? straight + (r - row) * most_columns * size : j->c + (r * j->ldc + c) * size;
+                    int64_t ldc = j->turned ? most_columns : j->ldc;
+                    if (j->shared_a) a = packed_a(j, k, r, depth);
                     else f->pack_a(scratch, j->ta, a_at(j, r, k), j->lda, nr, depth);
-                    f->block(nr, nc, depth, a, packed_b, j->tb || j->b_row || r > row ? 0 : b_at(j, k, c), j->ldb, j->c + (r * j->ldc + c) * size, j->ldc,
-                             k > 0);
-                    if (k + depth == j->depth) dg_then_rows(j->e, j->at + r * j->ldc + c, nr, nc, j->ldc);
+                    f->block(nr, nc, depth, j->ta, a, packed_b, j->tb || j->b_row || r > row ? 0 : b_at(j, k, c), j->ldb, c_, ldc, k > 0,
+                             &next);
+                    if (k + depth < j->depth) continue;
+                    if (j->turned) {
+                        f->turn(j->c + (c * j->ldc + r) * size, j->ldc, c_, ldc, nr, nc);
+                        dg_then_rows(j->e, j->at + c * j->ldc + r, nc, nr, j->ldc);
+                    } else {
+                        dg_then_rows(j->e, j->at + r * j->ldc + c, nr, nc, j->ldc);
+                    }
                 }
             }
         }
@@ -139,7 +165,7 @@ static void unit_task(void **args, int64_t begin, int64_t end) {
 static void split(Job *j) {
     double flops = 2.0 * (double)j->m * (double)j->n * (double)j->depth;
     int64_t units = (int64_t)DG_MIN(flops / 2e6, 2.0 * dg_threads()), strip = 2 * j->k->lanes;
-    double pack_a = j->ta ? 2 : 3, pack_b = j->b_row ? 8 : j->tb ? 3 : 1; /* of an element */
+    double pack_a = j->ta ? 2 : 1, pack_b = j->b_row ? 8 : j->tb ? 3 : 1; /* of an element */
     j->row_parts = j->column_parts = 1;
     while (j->row_parts * j->column_parts < units) {
         double a = pack_a * (double)j->m * (double)j->column_parts, b = pack_b * (double)j->n * (double)j->row_parts;
@@ -163,7 +189,7 @@ static int tiled(Job *j) {
     split(j);
     void *args[] = {j};
     if (j->row_parts == 1 && j->column_parts > 1) {
-        j->shared_a = dg_alloc((size_t)(j->m * j->depth * j->k->size));
+        j->shared_a = dg_alloc((size_t)(j->m * (j->ta ? j->depth : depths * j->k->pitch) * j->k->size));
         if (!j->shared_a) return 0;
         dg_parallel_for(share_a_task, args, depths * ((j->m + ROWS - 1) / ROWS), 1 + 65536 / (DG_MIN(ROWS, j->m) * j->deep));
     }
@@ -179,21 +205,18 @@ int dg_gemm_tiled(int type, int ta, int tb, int64_t m, int64_t n, int64_t k, con
     if (isa == 0 || (isa == 1 && dg_blas_is_open()) || (type != DG_F32 && type != DG_F64) || m * n * k == 0) return 0;
     Job j = {.k = &kernels[isa - 1][type == DG_F64], .ta = ta, .tb = tb, .m = m, .n = n, .depth = k, .lda = lda, .ldb = ldb, .ldc = ldc,
              .a = a, .b = b, .c = c, .e = e, .at = at};
-    if (n >= j.k->lanes || m <= n) return tiled(&j);
     /* Few columns would leave vectors empty: the transposed product has few rows instead. */
-    int64_t size = j.k->size;
-    char *turned = dg_alloc((size_t)(m * n * size));
-    if (!turned) return 0;
-    Job t = {.k = j.k, .ta = !tb, .tb = !ta, .m = n, .n = m, .depth = k, .lda = ldb, .ldb = lda, .ldc = m, .a = b, .b = a, .c = turned};
-    int done = tiled(&t);
-    for (int64_t i = 0; done && i < m; i++)
-        for (int64_t q = 0; q < n; q++) {
-            if (size == 4) ((float *)c)[i * ldc + q] = ((float *)turned)[q * m + i];
-            else ((double *)c)[i * ldc + q] = ((double *)turned)[q * m + i];
-        }
-    if (done) dg_then_rows(e, at, m, n, ldc);
-    dg_free(turned);
-    return done;
+    if (n < j.k->lanes && m > n) {
+        j.turned = 1, j.ta = !tb, j.tb = !ta, j.m = n, j.n = m, j.lda = ldb, j.ldb = lda, j.a = b, j.b = a;
+    }
+    return tiled(&j);
+}
+
+int dg_gemm_thin(int type, int tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb, void *c,
+                 int64_t ldc) {
+    if (dg_isa() == 0 || m > DG_THIN || (type != DG_F32 && type != DG_F64) || m * n * k == 0) return 0;
+    kernels[dg_isa() - 1][type == DG_F64].thin(tb, m, n, k, a, lda, b, ldb, c, ldc);
+    return 1;
 }
 
 int dg_gemm_gathered(int type, int ta, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, const int32_t *row,
@@ -205,6 +228,12 @@ int dg_gemm_gathered(int type, int ta, int64_t m, int64_t n, int64_t k, const vo
 }
 
 #else
+int dg_gemm_thin(int type, int tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb, void *c,
+                 int64_t ldc) {
+    (void)type, (void)tb, (void)m, (void)n, (void)k, (void)a, (void)lda, (void)b, (void)ldb, (void)c, (void)ldc;
+    return 0;
+}
+
 int dg_gemm_gathered(int type, int ta, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, const int32_t *row,
                      const int32_t *column, void *c, int64_t ldc, const dg_epilogue *e) {
     (void)e, (void)type, (void)ta, (void)m, (void)n, (void)k, (void)a, (void)lda, (void)b, (void)row, (void)column, (void)c, (void)ldc;

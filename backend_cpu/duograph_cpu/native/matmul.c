@@ -35,7 +35,8 @@ static void product_task(void **args, int64_t begin, int64_t end) {
         int done = 0;
         if (m == 1) done = p->tb ? dg_gemv(j->type, 0, cols, k, b, ldb, a, c) : dg_gemv(j->type, 1, k, cols, b, ldb, a, c);
         else if (n == 1) done = p->ta ? dg_gemv(j->type, 1, k, rows, a, lda, b, c) : dg_gemv(j->type, 0, rows, k, a, lda, b, c);
-        else if (dg_gemm_tiled(j->type, (int)p->ta, (int)p->tb, rows, cols, k, a, lda, b, ldb, c, n, j->e, at)) continue;
+        else if (m <= DG_THIN && !p->ta) done = dg_gemm_thin(j->type, (int)p->tb, rows, cols, k, a, lda, b, ldb, c, n);
+        if (!done && m > 1 && n > 1 && dg_gemm_tiled(j->type, (int)p->ta, (int)p->tb, rows, cols, k, a, lda, b, ldb, c, n, j->e, at)) continue;
         if (!done) dg_gemm(j->type, (int)p->ta, (int)p->tb, rows, cols, k, a, lda, b, ldb, 0, c, n);
         dg_then_rows(j->e, at, rows, cols, n);
     }
@@ -47,11 +48,12 @@ static int product(const dg_product *p, int type, const dg_epilogue *e, void *ou
     Job j = {.p = p, .e = e, .a = a, .b = b, .out = out, .type = type, .size = SIZES[type],
              .rows = p->m, .row_parts = 1, .cols = p->n, .col_parts = 1};
     /* One product: our own kernels split it best. In a batch they run too, each on one thread. */
-    if (p->batches == 1 && p->m > 1 && p->n > 1 &&
+    int thin = p->m <= DG_THIN && !p->ta;
+    if (p->batches == 1 && p->m > 1 && p->n > 1 && !(thin && dg_isa() > 0) &&
         dg_gemm_tiled(type, (int)p->ta, (int)p->tb, p->m, p->n, p->k, a, p->ta ? p->m : p->k, b, p->tb ? p->k : p->n, out, p->n, e, 0))
         return DG_OK;
-    int64_t threads = dg_threads(), vector = p->m == 1 || p->n == 1;
-    /* A part is worth a thread from about 4 Mflop; a product of a matrix and a vector is bound by memory, so from less. */
+    int64_t threads = dg_threads(), vector = thin || p->m == 1 || p->n == 1;
+    /* A part is worth a thread from about 4 Mflop; one of a matrix and few vectors is bound by memory, so from less. */
     double flops = 2.0 * (double)p->m * (double)p->n * (double)p->k;
     double worth = vector ? 2.5e5 : 4e6;
     int64_t parts = flops * (double)p->batches < 2 * worth ? 1 : (int64_t)DG_MIN(flops / worth, 2.0 * (double)threads);
