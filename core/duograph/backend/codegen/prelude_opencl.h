@@ -92,6 +92,8 @@ DG_SIXTEEN(f64, double16, a * b + c)
 DG_FN void dg_atomic_add_i32(volatile __global i32 *p, i32 x) { atomic_add(p, x); }
 DG_FN void dg_atomic_add_u32(volatile __global u32 *p, u32 x) { atomic_add(p, x); }
 DG_FN void dg_atomic_max_i32(volatile __global i32 *p, i32 x) { atomic_max(p, x); }
+/* whether this item is the one that replaces 0 by x */
+DG_FN i32 dg_atomic_claim_i32(volatile __global i32 *p, i32 x) { return atomic_cmpxchg(p, 0, x) == 0; }
 DG_FN void dg_atomic_add_f32(volatile __global f32 *p, f32 x) {
     volatile __global u32 *word = (volatile __global u32 *)p;
     u32 seen = *word, old;

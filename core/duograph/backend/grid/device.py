@@ -11,6 +11,7 @@ import numpy as np
 from ...dtype import DType
 from ..codegen.dialect import GridDialect
 from ..protocol import Handle
+from .record import IndexRecord
 
 __all__ = ["GridDevice", "Launch", "Plan", "Scalar"]
 
@@ -25,7 +26,8 @@ class Launch:
     Attributes:
         source: the text of the kernel; the dialect's prelude comes before it.
         name: of the kernel in that text.
-        buffers: its first arguments, as places: operands are 0, 1, ..., then come results, then scratch.
+        buffers: its first arguments, as places: operands are 0, 1, ..., then come results, then scratch; `RECORD` is
+            the device's record of wrong indices.
         scalars: its other arguments, in order.
         groups: how many groups of work items, along three axes.
         size: work items of a group, along three axes.
@@ -64,6 +66,7 @@ class GridDevice:
         units: compute units; work is cut into some times as many pieces.
         shared_bytes: memory that the items of a group share.
         capabilities: of "fp64", "int64".
+        record: of wrong indices; `GridBackend` makes it.
     """
 
     dialect: GridDialect
@@ -72,6 +75,7 @@ class GridDevice:
     units: int = 1
     shared_bytes: int = 32768
     capabilities: frozenset[str] = frozenset()
+    record: IndexRecord | None = None
 
     def build(self, source: str) -> Any:
         """The module of a whole source text, prelude included; equal texts are asked for once.
