@@ -31,8 +31,10 @@ from .backend import GridBackend
 from .device import GridDevice, Launch, Plan, Scalar
 from .memory import Block, Pool
 from .table import KERNELS, kernel
+from .tiles import Tiles
 from .writing import Kernel
 
 __all__ = [
-    "Block", "GridBackend", "GridDevice", "KERNELS", "Kernel", "Launch", "Plan", "Pool", "Scalar", "kernel",
+    "Block", "GridBackend", "GridDevice", "KERNELS", "Kernel", "Launch", "Plan", "Pool", "Scalar", "Tiles",
+    "kernel",
 ]  # fmt: skip

@@ -12,6 +12,7 @@ from ...dtype import DType
 from ..codegen.dialect import GridDialect
 from ..protocol import Handle
 from .record import IndexRecord
+from .tiles import DEFAULT, Tiles
 
 __all__ = ["GridDevice", "Launch", "Plan", "Scalar"]
 
@@ -67,6 +68,7 @@ class GridDevice:
         shared_bytes: memory that the items of a group share.
         capabilities: of "fp64", "int64".
         record: of wrong indices; `GridBackend` makes it.
+        tiles: of matrix products, where `serial`.
     """
 
     dialect: GridDialect
@@ -76,6 +78,7 @@ class GridDevice:
     shared_bytes: int = 32768
     capabilities: frozenset[str] = frozenset()
     record: IndexRecord | None = None
+    tiles: Tiles = DEFAULT
 
     def build(self, source: str) -> Any:
         """The module of a whole source text, prelude included; equal texts are asked for once.
