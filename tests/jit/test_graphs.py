@@ -440,29 +440,37 @@ def test_everything_that_was_not_compiled_is_counted(load, warned):
             yield x
 
         @ms.jit
-        def broken(x):
+        def counted_broken(x):
             return sum([v for v in count(x)])
 
         @ms.jit
-        def f(x):
+        def counted(x):
             return x * k
         """
     )
     before = ms.jit_stats()
     ms.set_context(stale_captures="recompile")
-    space["broken"](t(1, 2)), space["broken"](t(1, 2))
-    space["f"](t(1, 2)), space["f"](t(1, 2)), space["f"](t(1, 2, 3))
+    space["counted_broken"](t(1, 2)), space["counted_broken"](t(1, 2))
+    space["counted"](t(1, 2)), space["counted"](t(1, 2)), space["counted"](t(1, 2, 3))
     space["k"] = 3
-    assert space["f"](t(1, 2)).asnumpy().tolist() == [3, 6]
+    assert space["counted"](t(1, 2)).asnumpy().tolist() == [3, 6]
     after = ms.jit_stats()
     assert after["fallbacks"] - before["fallbacks"] == 1
     assert after["compiles"] - before["compiles"] == 3
     assert after["hits"] - before["hits"] == 1
-    (fallen,) = after["reasons"]["broken"]
+    (fallen,) = after["reasons"]["counted_broken"]
     assert fallen.startswith("runs line by line")
-    one, two = after["reasons"]["f"]
+    one, two = after["reasons"]["counted"]
     assert "argument 0 was float32[2]" in one and "recompiled" in two and "k" in two
     assert len([w for w in warned if "line by line" in str(w.message)]) == 1
+
+
+def test_functions_of_one_name_keep_their_reasons(load):
+    """O04: a function's reasons are not lost because another one has its name."""
+    one, two = (load("@ms.jit\ndef namesake(x):\n    return x * 2")["namesake"] for _ in range(2))
+    one(t(1)), one(t(1, 2)), two(t(1)), two(t(1, 2, 3))
+    told = " ".join(ms.jit_stats()["reasons"]["namesake"])
+    assert "float32[2]" in told and "float32[3]" in told
 
 
 def test_the_policy_of_stale_captures(load, warned):

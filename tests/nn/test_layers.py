@@ -348,6 +348,48 @@ def test_attention(masked):
     assert net(Tensor(q), Tensor(k), Tensor(v), need_weights=False)[1] is None
 
 
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "jit"])
+@pytest.mark.parametrize(
+    ("options", "masks"),
+    [
+        ({}, {}),
+        ({"batch_first": True}, {"attn_mask": np.triu(np.ones((5, 5), bool), 1)}),
+        ({"add_bias_kv": True, "add_zero_attn": True}, {"key_padding_mask": np.eye(3, 5) > 0}),
+        ({"dropout": 0.5}, {"attn_mask": np.linspace(-1, 1, 150, dtype=np.float32).reshape(6, 5, 5)}),
+    ],
+    ids=["plain", "causal", "extra keys", "added"],
+)
+def test_attention_without_weights_is_the_same(options, masks, compiled):
+    net = nn.MultiheadAttention(8, 2, **options).set_train(False)
+    x = Tensor(rand(3, 5, 8) if "batch_first" in options else rand(5, 3, 8))
+    masks = {name: Tensor(mask) for name, mask in masks.items()}
+
+    def total(x, weighted):
+        out, _ = net(x, x, x, need_weights=weighted, **masks)
+        return (out * out).sum()
+
+    def both(weighted):
+        def f(x):
+            return ms.value_and_grad(lambda x: total(x, weighted), 0, net.trainable_params())(x)
+
+        return (ms.jit(f) if compiled else f)(x)
+
+    (value, (dx, weights)), (wanted, (wanted_dx, wanted_weights)) = both(False), both(True)
+    close(value, wanted.asnumpy())
+    close(dx, wanted_dx.asnumpy())
+    for found, other in zip(weights, wanted_weights, strict=True):
+        close(found, other.asnumpy())
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.9])
+def test_attention_weights_drop_out_in_training_only(dropout):
+    net = nn.MultiheadAttention(8, 2, dropout=dropout)
+    x = Tensor(rand(4, 3, 8))
+    calm = net.set_train(False)(x, x, x, need_weights=False)[0].asnumpy()
+    trained = net.set_train(True)(x, x, x, need_weights=False)[0].asnumpy()
+    assert np.array_equal(calm, trained) == (dropout == 0.0)
+
+
 def test_padding_mask_equals_shorter_keys():
     net = nn.MultiheadAttention(8, 2)
     q, k = rand(4, 3, 8), rand(5, 3, 8, seed=1)

@@ -681,6 +681,10 @@ def jit_stats() -> dict[str, Any]:
         ['compiles', 'fallbacks', 'functions', 'guards', 'hits', 'reasons', 'seconds']
     """
     functions = list(_all)
+    reasons: dict[str, list[str]] = {}
+    for f in functions:  # several functions may have one name
+        if f._reasons:
+            reasons.setdefault(f._name, []).extend(f._reasons)
     return {
         "functions": len(functions),
         "compiles": _gone["compiles"] + sum(f._misses for f in functions),
@@ -695,5 +699,5 @@ def jit_stats() -> dict[str, Any]:
             if e.program is not None
         ),
         "seconds": _gone["seconds"] + sum(f._seconds for f in functions),
-        "reasons": {f._name: list(f._reasons) for f in functions if f._reasons},
+        "reasons": reasons,
     }

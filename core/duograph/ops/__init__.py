@@ -12,6 +12,7 @@ from ..tensor import Tensor
 from . import (
     activation,
     aliases,
+    attention,
     collective,
     combinations,
     comparison,
@@ -156,6 +157,7 @@ FAMILIES = (
     value_sizes,
     segments,
     slicing,
+    attention,
 )
 
 for _family in FAMILIES:

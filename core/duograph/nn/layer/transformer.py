@@ -43,6 +43,7 @@ class MultiheadAttention(Cell):
         attn_mask (L, S) or
     (N * num_heads, L, S): True, or what is added, where a key is not seen; need_weights; average_attn_weights.
     Outputs: (output like query, weights (N, L, S), (N, num_heads, L, S) when not averaged, None when not needed).
+    Without need_weights the matrix of weights is not made (`ops.flash_attention_score`), except for its dropout.
 
     Raises:
         ValueError: `embed_dim` is no multiple of `num_heads`, inputs or masks of other shapes.
@@ -131,16 +132,16 @@ class MultiheadAttention(Cell):
                 )
         if single and self.batch_first:
             query, key, value = (t.swapaxes(0, 1) for t in (query, key, value))
-        out, weights = self._attend(query, key, value, key_padding_mask, attn_mask)
+        out, weights = self._attend(query, key, value, key_padding_mask, attn_mask, need_weights)
         if single:
-            out, weights = out.squeeze(1), weights.squeeze(0)
+            out = out.squeeze(1)
         elif self.batch_first:
             out = out.swapaxes(0, 1)
-        if not need_weights:
+        if weights is None:
             return out, None
         if average_attn_weights:
-            weights = weights.mean(0 if single else 1)
-        return out, weights
+            weights = weights.mean(1)
+        return out, weights.squeeze(0) if single else weights
 
     def _projected(self, query: Tensor, key: Tensor, value: Tensor) -> list[Tensor]:
         e = self.embed_dim
@@ -156,8 +157,8 @@ class MultiheadAttention(Cell):
         ]
 
     def _attend(
-        self, query: Tensor, key: Tensor, value: Tensor, padding: Any, mask: Any
-    ) -> tuple[Tensor, Tensor]:
+        self, query: Tensor, key: Tensor, value: Tensor, padding: Any, mask: Any, weighted: bool
+    ) -> tuple[Tensor, Tensor | None]:
         length, batch = query.shape[:2]
         heads, width = self.num_heads, self.head_dim
         q, k, v = self._projected(query, key, value)
@@ -172,20 +173,27 @@ class MultiheadAttention(Cell):
             k, v = ops.concat((k, zeros), 0), ops.concat((v, zeros), 0)
             extra += 1
         source = k.shape[0]
+        scale = 1.0 / math.sqrt(width)
+        dropped = bool(self.dropout) and self.training
+        bias = self._bias(mask, padding, length, source, batch, extra, q.dtype)
+        if not weighted and not dropped:
+            out = ops.flash_attention_score(
+                q, k, v, heads, real_shift=bias, scalar_value=scale, input_layout="SBH"
+            )
+            return self.out_proj(out), None
 
         def split(x: Tensor, n: int) -> Tensor:  # (n, N, E) to (N, heads, n, width)
             return x.reshape(n, batch, heads, width).transpose(1, 2, 0, 3)
 
         q, k, v = split(q, length), split(k, source), split(v, source)
-        scores = ops.matmul(q * (1.0 / math.sqrt(width)), k.swapaxes(-1, -2))
-        bias = self._bias(mask, padding, length, source, batch, extra, scores.dtype)
+        scores = ops.matmul(q * scale, k.swapaxes(-1, -2))
         if bias is not None:
             scores = scores + bias
         weights = ops.softmax(scores, -1)
-        if self.dropout and self.training:
+        if dropped:
             weights = ops.dropout(weights, p=self.dropout, training=True)
         out = ops.matmul(weights, v).transpose(2, 0, 1, 3).reshape(length, batch, self.embed_dim)
-        return self.out_proj(out), weights
+        return self.out_proj(out), weights if weighted else None
 
     def _bias(
         self, mask: Any, padding: Any, length: int, source: int, batch: int, extra: int, dtype: Any
