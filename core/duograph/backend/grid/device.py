@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from ..codegen.dialect import GridDialect
 from ..protocol import Handle
 from .record import IndexRecord
 from .tiles import DEFAULT, Tiles
+
+if TYPE_CHECKING:
+    from .products import Operand
 
 __all__ = ["GridDevice", "Launch", "Plan", "Scalar"]
 
@@ -102,6 +105,22 @@ class GridDevice:
         Launches run in order. A handle may be dropped as soon as the function has returned.
         """
         raise NotImplementedError(f"{type(self).__name__}: has no launcher()")
+
+    def product(
+        self,
+        sizes: tuple[int, int, int],
+        batch: tuple[int, ...],
+        x: Operand,
+        y: Operand,
+        dtype: DType,
+        place: int,
+        run: int,
+    ) -> Launch | None:
+        """The device's own kernel for a product, or None; the arguments are those of `products.product_plan`.
+
+        Convolutions come here too: their operands compute where an element lies.
+        """
+        return None
 
     def allocate(self, nbytes: int, what: str) -> Handle:
         """A handle to so many uninitialised bytes; it owns them. `nbytes` may be 0.
