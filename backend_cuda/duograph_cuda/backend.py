@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 from duograph._locks import new_lock
-from duograph.backend.grid import GridBackend
+from duograph.backend.grid import GridBackend, GridDevice, Launch
 from duograph.backend.program import Program
 from duograph.backend.protocol import Call, DeviceInfo
 from duograph.dtype import (
@@ -25,7 +27,7 @@ from duograph.dtype import (
 )  # fmt: skip
 from duograph.errors import DeviceError
 
-from . import products, rows, scatter
+from . import cublaslt, rows, scatter
 from .compiler import Compiler, Nvrtc
 from .device import CudaDevice
 from .driver import Driver, problem
@@ -42,7 +44,10 @@ class Cuda(GridBackend):
         bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
     )  # fmt: skip
 
-    kernels = {"matmul": products.matmul, "scatter_add": scatter.scatter_add, **rows.KERNELS}
+    kernels = {"scatter_add": scatter.scatter_add, **rows.KERNELS}
+
+    # gives cuBLASLt, or says why there is none
+    find_library: Callable[[], cublaslt.Library | str] = staticmethod(cublaslt.find)
 
     def __init__(self) -> None:
         super().__init__()
@@ -88,6 +93,12 @@ class Cuda(GridBackend):
         )
         return DeviceInfo(index, name, text, int(driver.call("cuDeviceTotalMem", number)))
 
+    def launcher(self, device: GridDevice, name: str, launch: Launch) -> Callable[..., None]:
+        own = functools.partial(super().launcher, device, name, launch)
+        if isinstance(launch, cublaslt.Product):
+            return launch.chosen.launcher(device, name, own)
+        return own()
+
     def links(self, device_id: int) -> str | None:
         return off()
 
@@ -107,6 +118,8 @@ class Cuda(GridBackend):
                         raise DeviceError(
                             f"{self.name}: got device_id {device_id}; there are {count} devices"
                         )
-                    found = CudaDevice(self.driver(), device_id, self.new_compiler)
+                    found = CudaDevice(
+                        self.driver(), device_id, self.new_compiler, self.find_library
+                    )
                     self._open[device_id] = found
         return found

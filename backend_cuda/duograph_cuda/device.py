@@ -12,10 +12,13 @@ from typing import Any
 
 import numpy as np
 from duograph._locks import new_lock
-from duograph.backend.grid import GridDevice, Scalar
+from duograph.backend.grid import GridDevice, Launch, Scalar
+from duograph.backend.grid.products import tiles
 from duograph.errors import DeviceError, DeviceMemoryError
 
+from . import products
 from .compiler import Compiler
+from .cublaslt import Library, Product
 from .dialect import CUDA
 from .driver import LOST, OUT_OF_MEMORY, Driver
 
@@ -79,6 +82,7 @@ class CudaDevice(GridDevice):
         driver: the driver API.
         index: the device's number.
         compiler: makes a compiler for a compute capability.
+        find_library: gives cuBLASLt for the current context, or says why there is none.
 
     Everything runs on one stream, in the order of the calls; memory is allocated and freed in that order too, so a
     handle may go while kernels that use it wait.
@@ -90,8 +94,14 @@ class CudaDevice(GridDevice):
     shared_bytes = 48 * 1024
 
     def __init__(
-        self, driver: Driver, index: int, compiler: Callable[[tuple[int, int]], Compiler]
+        self,
+        driver: Driver,
+        index: int,
+        compiler: Callable[[tuple[int, int]], Compiler],
+        find_library: Callable[[], Library | str],
     ) -> None:
+        self._library: Library | str | None = None
+        self._find_library = find_library
         self.driver = driver
         self.index = index
         self.problem: str | None = None
@@ -274,8 +284,30 @@ class CudaDevice(GridDevice):
 
     # ---- kernels --------------------------------------------------------------------------------
 
+    def library(self) -> Library | str:
+        """cuBLASLt, or why there is none."""
+        with self.lock:
+            if self._library is None:
+                self.enter()
+                self._library = self._find_library()
+            return self._library
+
+    def product(
+        self, sizes: Any, batch: Any, x: Any, y: Any, dtype: Any, place: int, run: int
+    ) -> Launch:
+        arguments = (sizes, batch, x, y, dtype, place, run)
+        own = products.product(self, self.capability, *arguments) or tiles(self, *arguments)
+        library = self.library()
+        chosen = None
+        if run == sizes[1] and not isinstance(library, str):
+            chosen = library.choose(sizes, batch, x, y, dtype)
+        return own if chosen is None else Product(**vars(own), chosen=chosen)
+
     def compiler(self) -> str:
-        return self.compile.describe()
+        library = self.library()
+        ours = isinstance(library, str)
+        by = f"our own kernels (cuBLASLt: {library})" if ours else f"cuBLASLt {library.version}"
+        return f"{self.compile.describe()}; matrix products by {by}"
 
     def build(self, source: str) -> Any:
         image = self.compile.image(source)

@@ -1,21 +1,23 @@
-"""Matrix products: tensor cores for float16 and bfloat16 (and, when asked for, TF32), register tiles for float32."""
+"""Our own matrix products, convolutions among them: tensor cores for float16 and bfloat16 (and, when asked for, TF32),
+register tiles for float32. `cublaslt` goes before these for matrices that lie in memory.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
-from typing import Any
 
-from duograph.backend.grid import Launch, Plan
-from duograph.backend.grid.strides import broadcast_steps, merged
+from duograph.backend.codegen.dialect import SUFFIX
+from duograph.backend.grid import Kernel, Launch
+from duograph.backend.grid.device import GridDevice
+from duograph.backend.grid.products import Matrices, Operand, matrix_numbers
 from duograph.backend.grid.writing import ceil_div
-from duograph.dtype import bfloat16, float16, float32, int64
-from duograph.types import TensorType
+from duograph.dtype import DType, bfloat16, float16, float32
 
-from .device import CudaDevice
 from .sources import text
 
-__all__ = ["matmul", "uses_tf32"]
+__all__ = ["product", "uses_tf32"]
 
 
 def uses_tf32() -> bool:
@@ -23,68 +25,98 @@ def uses_tf32() -> bool:
     return os.environ.get("DUOGRAPH_CUDA_TF32", "0") == "1"
 
 
-def _kind(device: CudaDevice, dtype: Any) -> str | None:
+def _kind(capability: tuple[int, int], dtype: DType) -> str | None:
     """The tensor-core product of a dtype, or None."""
     if dtype is float16:
         return "mma_f16"
-    if device.capability < (8, 0):
+    if capability < (8, 0):
         return None
     if dtype is bfloat16:
         return "mma_bf16"
     return "mma_tf32" if dtype is float32 and uses_tf32() else None
 
 
-def matmul(
-    device: CudaDevice,
-    types: tuple[TensorType, ...],
-    results: tuple[TensorType, ...],
-    *,
-    transpose_a: bool = False,
-    transpose_b: bool = False,
-) -> Plan | None:
-    """The plan of a product, or None for dtypes and batches that the toolkit's own kernel is for."""
-    x, y = types
-    (out,) = results
-    kind = _kind(device, x.dtype)
-    if kind is None and x.dtype is not float32:
+def product(
+    device: GridDevice,
+    capability: tuple[int, int],
+    sizes: tuple[int, int, int],
+    batch: tuple[int, ...],
+    x: Operand,
+    y: Operand,
+    dtype: DType,
+    place: int,
+    run: int,
+) -> Launch | None:
+    """The launch of a product (`GridDevice.product`), or None for dtypes that the toolkit's own kernel is for."""
+    kind = _kind(capability, x.dtype)
+    if (kind is None and x.dtype is not float32) or 0 in sizes:
         return None
-    m, n = out.shape[-2:]
-    depth = x.shape[-2] if transpose_a else x.shape[-1]
-    batch, x_batch, y_batch = out.shape[:-2], x.shape[:-2], y.shape[:-2]
-    if math.prod(y_batch) == 1 and not transpose_a:
-        m, batch, x_batch, y_batch = m * math.prod(batch), (), (), ()
-    sizes, (x_steps, y_steps) = merged(
-        batch, [broadcast_steps(x_batch, batch), broadcast_steps(y_batch, batch)]
-    )
-    if len(sizes) > 1 or out.size == 0 or depth == 0:
-        return None
+    m, n, depth = sizes
     count = math.prod(batch)
-    x_matrix, y_matrix = (m * depth * x_steps[0], n * depth * y_steps[0]) if batch else (0, 0)
-    x_pitch, y_pitch = (m if transpose_a else depth), (depth if transpose_b else n)
-    in_16_bytes = 16 // x.dtype.itemsize
-    whole = all(v % in_16_bytes == 0 for v in (x_pitch, y_pitch, x_matrix, y_matrix))
-    flags = ", ".join(str(flag).lower() for flag in (transpose_a, not transpose_b, whole))
-    # the larger tile where there are enough of them to keep every multiprocessor busy
-    large = ceil_div(m, 128) * ceil_div(n, 128) * count >= 2 * device.units
-    side = 128 if large else 64
-    stored = {"mma_f16": "u16", "mma_bf16": "u16"}.get(kind or "", "f32")
-    if kind is not None:
-        name = f"product_{kind}_{side}"
-        body = f"dg_tensor_product<{kind}, {stored}, {side}, {flags}>"
-        threads = side * 2
-    else:
-        name = f"product_f32_{side}"
-        body = f"dg_plain_product<{side // 16}, {flags}>"
-        threads = 256
-    source = text("mma.cuh", "product.cuh") + (
-        f"DG_KERNEL void __launch_bounds__({threads}) {name}(const {stored} *x, const {stored} *y, {stored} *out, "
-        "i64 m, i64 n, i64 depth, i64 x_pitch, i64 y_pitch, i64 x_matrix, i64 y_matrix) {\n"
-        "    const dg_operand ox = {m, depth, x_pitch}, oy = {n, depth, y_pitch};\n"
-        f"    {body}(x, y, out, ox, oy, x_matrix, y_matrix);\n}}\n"
-    )
-    numbers = (m, n, depth, x_pitch, y_pitch, x_matrix, y_matrix)
-    groups = ceil_div(m, side) * ceil_div(n, side) * count
-    launch = Launch(
-        source, name, (0, 1, 2), tuple((int64, v) for v in numbers), (groups, 1, 1), (threads, 1, 1)
-    )
-    return Plan((launch,))
+    # the larger tile where it is filled, and there are enough of them to keep every multiprocessor busy
+    filled = min(m, n) > 64 and ceil_div(m, 128) * ceil_div(n, 128) * count >= 2 * device.units
+    side = 128 if filled else 64
+    threads = side * 2 if kind else 256
+    stem = f"product_{kind or 'f32'}_{side}"
+    k = Kernel(device, stem, max(x.size, y.size, count * m * n))
+    k.functions.append(text("mma.cuh", "product.cuh"))
+    for label, operand in (("x", x), ("y", y)):
+        k.read(label, operand.dtype, operand.place)
+    k.write("out", dtype, place)
+    for name, value in zip(("m", "n", "depth", "run", "matrices"), (m, n, depth, run, count)):
+        k.number(name, value)
+    made = [_operand(k, "x", x, m, depth), _operand(k, "y", y, n, depth)]
+    k.line("dg_tile tile;", f"tile.enter({side}, m, n, depth, run, matrices);")
+    k.line("const ix at = (ix)tile.matrix;")
+    matrix_numbers(k, batch, (x, y), "at")
+    for label, values in zip("xy", made):
+        k.line(f"dg_of_{label} of_{label} = {{{', '.join(values)}}};", f"of_{label}.enter({label}_matrix);")
+    runs = str(run != n).lower()
+    which = f"dg_tensor_product<{kind}, {side}, {runs}>" if kind else f"dg_plain_product<{side}, {runs}>"
+    k.line(f"{which}(of_x, of_y, out, tile);")
+    k.name = f"__launch_bounds__({threads}) {stem}"
+    launch = k.launch(ceil_div(m, side) * ceil_div(n, side) * count, size=(threads,))
+    return dataclasses.replace(launch, name=stem)
+
+
+def _operand(k: Kernel, label: str, operand: Operand, lines: int, depth: int) -> list[str]:
+    """Writes the struct `dg_of_<label>` of an operand (`product.cuh`); what it is initialised with."""
+    stored = SUFFIX[operand.dtype]
+    if isinstance(operand, Matrices) and 1 in (operand.line_step, operand.step):
+        across = operand.step != 1
+        pitch = operand.step if across else operand.line_step
+        whole = all(v * operand.dtype.itemsize % 16 == 0 for v in (pitch, lines if across else depth))
+        flags = f"{str(across).lower()}, {str(whole).lower()}"
+        k.functions.append(f"typedef dg_matrix<{stored}, {flags}> dg_of_{label};\n")
+        k.number(f"{label}_pitch", pitch)
+        return [label, "m" if label == "x" else "n", "depth", f"{label}_pitch"]
+    first = len(k.parameters)
+    operand.numbers(k, label)
+    members = k.parameters[first:]
+    names = [member.split()[-1] for member in members]
+    of_line, of_deep = operand.of_line(label, "number"), operand.of_depth(label, "number")
+    of_matrix = operand.of_matrix(label, "number")
+    rows = [
+        f"struct dg_of_{label} {{",
+        f"typedef {stored} T;",
+        f"enum {{ across = {int(not operand.along)}, implicit = 1 }};",
+        f"const T *{label};",
+        *[f"{member};" for member in members],
+        *[f"ix {name};" for name, _ in of_matrix],
+        f"DG_METHOD void enter(ix number) {{ {' '.join(f'{name} = {value};' for name, value in of_matrix)} }}",
+    ]
+    for kind, values in (("line", of_line), ("deep", of_deep)):
+        rows += [
+            f"struct {kind} {{ {' '.join(f'ix {name};' for name, _ in values)} bool in; }};",
+            f"DG_METHOD {kind} {kind}_at(i64 at) const {{",
+            "const ix number = (ix)at;",
+            *[f"const ix {name} = {value};" for name, value in values],
+            f"const {kind} found = {{{', '.join([name for name, _ in values] + ['true'])}}};",
+            "return found;\n}",
+        ]
+    rows += ["DG_METHOD T at(const line &own_line, const deep &own_deep) const {"]
+    for of, values in (("own_line", of_line), ("own_deep", of_deep)):
+        rows += [f"const ix {name} = {of}.{name};" for name, _ in values]
+    rows += [f"return {operand.element(label)};", "}", "};\n"]
+    k.functions.append("\n".join(rows))
+    return [label, *names]

@@ -6,6 +6,7 @@ import numpy as np
 from duograph.backend.grid import Launch
 from duograph_cuda.device import CudaDevice
 from duograph_cuda.driver import Driver
+from duograph_cuda.emulation.backend import CudaEmulated
 from duograph_cuda.emulation.compiler import HostCompiler
 from duograph_cuda.emulation.driver import EmulatedDriver
 from duograph_cuda.sources import text
@@ -15,9 +16,8 @@ __all__ = ["Launch", "device", "run", "text"]
 
 def device(limit=1 << 30, seed=1):
     """A new emulated device."""
-    return CudaDevice(
-        Driver(EmulatedDriver(HostCompiler(), limit, seed)), 0, lambda _: HostCompiler()
-    )
+    driver = Driver(EmulatedDriver(HostCompiler(), limit, seed))
+    return CudaDevice(driver, 0, lambda _: HostCompiler(), CudaEmulated.find_library)
 
 
 def run(source, *arrays, out, scalars=(), groups=(1, 1, 1), size=(32, 1, 1), on=None):

@@ -67,6 +67,45 @@ def test_products_in_tf32(monkeypatch):
     assert exact < 2e-5 < rounded < 2e-2
 
 
+# images, channels, size, filters, kernel, stride, padding, dilation, groups
+CONVOLUTIONS = {
+    "3x3": (3, 5, (9, 11), 7, (3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 1),
+    "strided": (2, 4, (15, 13), 6, (5, 3), (2, 3), ((2, 1), (0, 2)), (1, 1), 1),
+    "dilated": (2, 3, (14, 12), 5, (3, 2), (1, 2), ((2, 2), (1, 1)), (2, 3), 1),
+    "grouped": (3, 6, (8, 7), 9, (3, 3), (2, 1), ((1, 1), (1, 1)), (1, 1), 3),
+    "depthwise": (2, 7, (9, 9), 7, (3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 7),
+    "1x1": (3, 9, (12, 11), 10, (1, 1), (1, 1), ((0, 0), (0, 0)), (1, 1), 1),
+    "1x1 in groups": (2, 8, (12, 12), 6, (1, 1), (1, 1), ((0, 0), (0, 0)), (1, 1), 2),
+    "1x1 strided": (2, 6, (9, 9), 5, (1, 1), (2, 2), ((0, 0), (0, 0)), (1, 1), 1),
+    "line": (2, 20, (70,), 33, (9,), (2,), ((4, 3),), (1,), 1),
+    "volume": (2, 3, (5, 6, 7), 4, (2, 3, 2), (1, 2, 1), ((1, 0), (1, 1), (0, 1)), (1, 1, 2), 1),
+    "large tiles": (5, 9, (16, 17), 70, (3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 1),
+}
+
+
+@pytest.mark.parametrize("dtype", [*NEAR, "float32 as TF32"])
+@pytest.mark.parametrize("case", CONVOLUTIONS)
+def test_convolutions(case, dtype, monkeypatch):
+    """Operands that are computed where a tile is read: odd sizes, tiles that are not full, images that share one."""
+    near = NEAR.get(dtype, 4e-3)
+    names = ("conv", "conv_input_grad", "conv_weight_grad")
+    if dtype not in NEAR:
+        monkeypatch.setenv("DUOGRAPH_CUDA_TF32", "1")
+        for name in names:
+            OPS[name].table.clear()  # what is prepared stays as it was prepared
+        dtype = "float32"
+    images, channels, size, filters, kernel, stride, padding, dilation, groups = CONVOLUTIONS[case]
+    window = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    x_shape, w_shape = (images, channels, *size), (filters, channels // groups, *kernel)
+    x, w = _tensors(dtype, x_shape, w_shape)
+    (dout,) = _tensors(dtype, OPS["conv"](x, w, **window).shape)
+    _compare("conv", (x, w), window, near)
+    _compare("conv_input_grad", (dout, w), {"input_shape": x_shape, **window}, near)
+    _compare("conv_weight_grad", (x, dout), {"weight_shape": w_shape, **window}, near)
+    for name in names:
+        OPS[name].table.clear()
+
+
 @pytest.mark.parametrize("dtype", NEAR)
 @pytest.mark.parametrize("shape", [(3, 5), (9, 40), (2, 3000), (5, 1025)])
 def test_rows(shape, dtype):

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from duograph import nn, ops
 from duograph.errors import DeviceError, DeviceMemoryError
-from opencl_harness import FORMS, backend, needs_device
+from opencl_harness import FORMS, backend, check, needs_device, run
 
+cl = pytest.importorskip("pyopencl", reason="pyopencl is not installed")
 pytestmark = needs_device
 
 
@@ -217,6 +218,126 @@ def test_a_training_step_copies_nothing(compiled):
         assert after[name] == before[name], name
 
 
+def no_memory(routine):
+    """What pyopencl raises when a driver has no memory."""
+    record = cl._cl._ErrorRecord(msg="", code=cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE, routine=routine)
+    return cl.MemoryError(record)
+
+
+def failing(function, times):
+    """`function`, but for its first calls, which find no memory; and a list that grows with each call."""
+    calls = []
+
+    def attempt(*args, **kwargs):
+        calls.append(1)
+        if len(calls) <= times:
+            raise no_memory(function.__name__)
+        return function(*args, **kwargs)
+
+    return attempt, calls
+
+
+# where drivers may find that there is no memory: name, and what then runs through it
+LATE = {
+    "Buffer": lambda d: d.allocate(12_345_678, "asked"),
+    "enqueue_copy": lambda d: d.copy_in(np.ones(4321, np.float32)),
+    "enqueue_nd_range_kernel": lambda d: d.launcher(
+        d.build("__kernel void asked(__global float *x) { x[get_global_id(0)] = 1; }"),
+        "asked", (4, 1, 1), (1, 1, 1), 1, (),
+    )(d.allocate(16, "x")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("where", LATE)
+def test_what_finds_no_memory_is_tried_once_more_with_an_empty_pool(where, monkeypatch):
+    device = backend().device(0)
+    kept = device.copy_in(np.arange(5.0))
+    for times in (1, 2):
+        device.allocate(1 << 20, "dropped")  # cached from here on
+        assert device.memory_stats()["cached"] >= 1 << 20
+        attempt, calls = failing(getattr(cl, where), times)
+        with monkeypatch.context() as patch:
+            patch.setattr(cl, where, attempt)
+            if times == 1:
+                held = LATE[where](device)
+            else:
+                with pytest.raises(
+                    DeviceMemoryError, match=r"MEM_OBJECT_ALLOCATION_FAILURE.*in use \d+, cached 0, limit \d+ bytes"
+                ):
+                    LATE[where](device)
+        assert len(calls) == 2
+        assert device.memory_stats()["cached"] < 1 << 20
+    del held
+    assert device.copy_out(kept, (5,), np.dtype(np.float64)).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_an_op_whose_kernel_does_not_build_names_source_and_log(monkeypatch):
+    """Line by line it raises; a compiled function warns and takes the kernels of its ops."""
+    from duograph.ir.text import parse
+
+    made = backend("grid")
+    real = made.device(0).build
+    monkeypatch.setattr(type(made.device(0)), "build", lambda self, source: real(source + "\nnot C;"))
+    made._modules.clear()
+    with pytest.raises(DeviceError, match=r"does not build .*: source in (\S+kernel\.cl), .* words in (\S+)") as caught:
+        check("grid", "add", [np.ones(3, np.float32), np.ones(3, np.float32)])
+    source, log = re.search(r"source in (\S+), the compiler's words in (\S+)", str(caught.value)).groups()
+    with open(source) as text, open(log) as words:
+        assert "DG_KERNEL" in text.read() and "not" in words.read()
+    graph = parse("graph(%0: float32[7]) {\n  %1 = exp(%0) : float32[7]\n  return %1\n}")
+    with pytest.warns(RuntimeWarning, match=r"part of a compiled function runs op by op: a kernel does not build"):
+        (reason,) = made.compile([graph], 0)
+    assert "does not build" in reason
+
+
 def test_memory_error_is_raised_by_the_pool():
     with pytest.raises(DeviceMemoryError, match=r"huge: no memory for \d+ bytes"):
         backend().device(0).allocate(1 << 50, "huge")
+
+
+def test_tiles_are_measured_once_and_used_afterwards(tmp_path):
+    """`duograph tune`: a line for each choice, the best one kept by device and driver, and other processes take it."""
+    from duograph.backend.grid.tiles import CHOICES, DEFAULT, best_of
+
+    chosen = CHOICES[0] if CHOICES[0] != DEFAULT else CHOICES[1]
+    assert best_of({**dict.fromkeys(CHOICES, 1.0), chosen: 0.5}) == chosen
+    assert best_of({**dict.fromkeys(CHOICES, 1.0), chosen: 0.99}) == DEFAULT  # that is noise
+
+    cache = {"DUOGRAPH_CACHE_DIR": str(tmp_path)}
+    tiles = "from duograph.backend import registry; print(registry.backend('OpenCL').device(0).tiles)"
+    assert python(tiles, **cache).strip() == str(DEFAULT)
+    slow = (
+        "from duograph.backend.grid import tiles\n"
+        "tiles.ROUNDS = tiles.CALLS = 1\n"
+        "real = tiles.best_of\n"
+        f"tiles.best_of = lambda found: real({{**found, tiles.Tiles({chosen.rows}, {chosen.vectors}): 1e-9}})\n"
+        "from duograph.cli import main\n"
+        "raise SystemExit(main(['tune', '--device', 'OpenCL:0']))"
+    )
+    *lines, last = python(slow, **cache).splitlines()
+    assert len(lines) == len(CHOICES)
+    for line, choice in zip(lines, CHOICES):
+        assert re.fullmatch(
+            rf"OpenCL:0 matmul 512x512x512 float32, {choice} in registers: \d+ GFLOP/s", line
+        )
+    assert re.fullmatch(rf"OpenCL:0 chosen: {chosen}, kept in {tmp_path}/\S+\.json", last)
+    assert python(tiles, **cache).strip() == str(chosen)
+
+
+@pytest.mark.parametrize("dtype, tol", [(np.float32, 2e-6), (np.float64, 1e-13), (np.int64, 0)])
+def test_tiles_change_nothing_but_the_time(dtype, tol, monkeypatch):
+    """Sizes that fill no tile, one strip and several, in every choice of tiles: the reference, and the same bits."""
+    from duograph.backend.grid.tiles import CHOICES
+
+    device = backend().device(0)
+    rng = np.random.default_rng(5)
+    for m, n, depth in ((5, 7, 600), (67, 50, 9), (200, 131, 40)):
+        x, y = (rng.standard_normal(s) * 3 for s in ((m, depth), (depth, n)))
+        arrays = [x.astype(dtype), y.astype(dtype)]
+        found = set()
+        for tiles in CHOICES:
+            monkeypatch.setattr(device, "tiles", tiles)
+            check("serial", "matmul", arrays, tol, transpose_a=False, transpose_b=False)
+            (got,) = run("serial", "matmul", arrays, transpose_a=False, transpose_b=False)
+            found.add(got.tobytes())
+        assert len(found) == 1

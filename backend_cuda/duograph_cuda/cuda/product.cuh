@@ -1,84 +1,181 @@
 /* out[b] = x[b] y[b]: matrices in tiles of group memory, double-buffered through registers.
  *
- * An operand is read as lines (rows of x, columns of y) along the depth of the sums. `across` says that neighbours in
- * memory are of neighbouring lines (x transposed, y as it is), else they lie along the depth. */
+ * An operand is read as lines (rows of x, columns of y) along the depth of the sums, 16 bytes of neighbours at a time:
+ * `across` says that neighbours in memory are of neighbouring lines (x transposed, y as it is), else they lie along
+ * the depth. `dg_matrix` is a matrix. An operand that is never written out, such as the columns of a convolution
+ * (`implicit`), is a struct of the same members that finds an element from what follows from its line, which a thread
+ * keeps in registers, and from its place along the depth, which the block keeps in a table for each tile. */
 
-struct dg_operand {
+template <class S, bool across_, bool whole> struct dg_matrix {
+    typedef S T;
+    enum { across = across_, implicit = 0, n = 16 / sizeof(T) };
+    struct line { bool in; };
+    struct deep { bool in; };
+    const T *from;
     i64 lines, depth, pitch; /* pitch: elements from one run of neighbours to the next */
+
+    DG_METHOD void enter(i64 matrix) { from += matrix * lines * depth; }
+    /* n elements from (line, depth) on, zeros outside; `whole`: loads are aligned, and lie inside or outside as a whole */
+    DG_METHOD uint4 chunk(i64 at_line, i64 at_depth) const {
+        uint4 found = make_uint4(0, 0, 0, 0);
+        if (at_line >= lines || at_depth >= depth) return found;
+        const T *at = from + (across ? at_depth * pitch + at_line : at_line * pitch + at_depth);
+        if (whole) return *(const uint4 *)at;
+        const i64 left = across ? lines - at_line : depth - at_depth;
+        T *parts = (T *)&found;
+        #pragma unroll
+        for (int k = 0; k < n; k++)
+            if (k < left) parts[k] = at[k];
+        return found;
+    }
 };
 
+/* What a thread reads of a tile of `lines` by `deep` elements of an operand. */
+template <class O, int lines, int deep, int threads> struct dg_reader {
+    typedef typename O::T T;
+    enum {
+        across = O::across, n = 16 / sizeof(T), all = lines * deep / n, chunks = (all + threads - 1) / threads,
+        mine = !O::implicit ? 1 : across ? n : chunks
+    };
+    uint4 kept[chunks];
+    typename O::line own[mine];
+    i64 first;
 
-/* 16 bytes of neighbours: n elements from (line, depth) on, zeros outside. `whole`: 16-byte loads are aligned, and lie
- * inside or outside as a whole. */
-template <class T, bool across, bool whole> DG_FN uint4 dg_chunk(const T *from, dg_operand o, i64 line, i64 depth) {
-    enum { n = 16 / sizeof(T) };
-    uint4 found = make_uint4(0, 0, 0, 0);
-    if (line >= o.lines || depth >= o.depth) return found;
-    const T *at = from + (across ? depth * o.pitch + line : line * o.pitch + depth);
-    if (whole) return *(const uint4 *)at;
-    const i64 left = across ? o.lines - line : o.depth - depth;
-    T *parts = (T *)&found;
-    #pragma unroll
-    for (int k = 0; k < n; k++)
-        if (k < left) parts[k] = at[k];
-    return found;
+    /* chunk k of this thread: its line and its place along the depth, within the tile */
+    DG_METHOD static bool there(int k) { return all % threads == 0 || (int)threadIdx.x + k * threads < all; }
+    DG_METHOD static int line_of(int k) {
+        const int c = (int)threadIdx.x + k * threads;
+        return across ? c % (lines / n) * n : c / (deep / n);
+    }
+    DG_METHOD static int deep_of(int k) {
+        const int c = (int)threadIdx.x + k * threads;
+        return across ? c / (lines / n) : c % (deep / n) * n;
+    }
+    DG_METHOD void begin(const O &o, i64 line, i64 count) {
+        first = line;
+        if constexpr (O::implicit) {
+            #pragma unroll
+            for (int k = 0; k < mine; k++) { /* across: threads % (lines / n) is 0, so all chunks have the same lines */
+                const i64 at = line + (across ? line_of(0) + k : line_of(k));
+                own[k] = o.line_at(at);
+                own[k].in = at < count;
+            }
+        }
+    }
+    /* the elements from `depth` on, of which `table` has what follows from the depth */
+    DG_METHOD void load(const O &o, i64 depth, const typename O::deep *table) {
+        #pragma unroll
+        for (int k = 0; k < chunks; k++) {
+            if (!there(k)) continue;
+            if constexpr (O::implicit) {
+                T *parts = (T *)(kept + k);
+                #pragma unroll
+                for (int j = 0; j < n; j++) {
+                    const typename O::line l = own[across ? j : k];
+                    const typename O::deep d = table[across ? deep_of(k) : deep_of(k) + j];
+                    parts[j] = l.in && d.in ? o.at(l, d) : (T)0;
+                }
+            } else {
+                kept[k] = o.chunk(first + line_of(k), depth + deep_of(k));
+            }
+        }
+    }
+};
+
+/* The entries of a tile's table, by the threads from `base` on. */
+template <int deep, class O> DG_FN void dg_fill(const O &o, typename O::deep *table, i64 depth, i64 end, int base) {
+    if constexpr (O::implicit) {
+        const int k = (int)threadIdx.x - base;
+        if (k < 0 || k >= deep) return;
+        typename O::deep d = o.deep_at(depth + k);
+        d.in = depth + k < end;
+        table[k] = d;
+    }
+}
+
+/* Which tile is a block's. `run` columns of the results lie together (`products.product_plan`). */
+struct dg_tile {
+    i64 m, n, depth, run, matrices, matrix, row, column;
+
+    DG_METHOD void enter(int side, i64 m_, i64 n_, i64 depth_, i64 run_, i64 matrices_) {
+        m = m_; n = n_; depth = depth_; run = run_; matrices = matrices_;
+        const i64 tiles_n = (n + side - 1) / side, tiles_m = (m + side - 1) / side, group = blockIdx.x;
+        matrix = group / (tiles_m * tiles_n);
+        row = group / tiles_n % tiles_m * side;
+        column = group % tiles_n * side;
+    }
+    template <bool runs> DG_METHOD i64 place(i64 r, i64 c) const {
+        return runs ? ((c / run * matrices + matrix) * m + r) * run + c % run : (matrix * m + r) * n + c;
+    }
+};
+
+/* Tiles along the depth, two at a time: `copy(half)` puts what was read into group memory, `sum(half)` multiplies. */
+template <int deep, class X, class Y, class RX, class RY, class Copy, class Sum>
+DG_FN void dg_along_depth(const dg_tile &tile, const X &x, const Y &y, RX &rx, RY &ry, Copy copy, Sum sum) {
+    DG_SHARED typename X::deep x_table[2][deep];
+    DG_SHARED typename Y::deep y_table[2][deep];
+    const auto fill = [&](int half, i64 depth) {
+        dg_fill<deep>(x, x_table[half], depth, tile.depth, 0);
+        dg_fill<deep>(y, y_table[half], depth, tile.depth, deep);
+    };
+    if (X::implicit || Y::implicit) {
+        fill(0, 0);
+        fill(1, deep);
+        __syncthreads();
+    }
+    rx.begin(x, tile.row, tile.m);
+    ry.begin(y, tile.column, tile.n);
+    rx.load(x, 0, x_table[0]);
+    ry.load(y, 0, y_table[0]);
+    copy(0);
+    __syncthreads();
+    int half = 0;
+    for (i64 depth = 0; depth < tile.depth; depth += deep, half ^= 1) {
+        const bool more = depth + deep < tile.depth;
+        if (more) {
+            rx.load(x, depth + deep, x_table[half ^ 1]);
+            ry.load(y, depth + deep, y_table[half ^ 1]);
+            fill(half, depth + 2 * deep); /* all have read what was there: the last barrier was after that */
+        }
+        sum(half);
+        if (more) copy(half ^ 1);
+        __syncthreads();
+    }
 }
 
 /* ---- tensor cores: 16 words of depth at a time, in rows of 20 words, which keeps all banks busy ------------- */
 
-template <class T> DG_FN void dg_put(u32 *tile, int line, int depth, T v) { ((T *)(tile + line * 20))[depth] = v; }
-
-template <int kind, class T, int lines, int threads, bool across, bool whole> struct dg_stage {
-    enum { n = 16 / sizeof(T), deep = 64 / sizeof(T), chunks = lines * 4 / threads };
-    uint4 kept[chunks];
-
-    DG_METHOD void load(const T *from, dg_operand o, i64 line, i64 depth) {
-        #pragma unroll
-        for (int k = 0; k < chunks; k++) {
-            const int c = (int)threadIdx.x + k * threads;
-            if (across)
-                kept[k] = dg_chunk<T, true, whole>(from, o, line + c % (lines / n) * n, depth + c / (lines / n));
-            else
-                kept[k] = dg_chunk<T, false, whole>(from, o, line + c / 4, depth + c % 4 * n);
+template <int kind, int lines, int threads, class O, class R> DG_FN void dg_put_words(const R &r, u32 *tile) {
+    typedef typename O::T T;
+    #pragma unroll
+    for (int k = 0; k < R::chunks; k++) {
+        uint4 v = r.kept[k];
+        if (kind == mma_tf32) { /* to nearest, as cvt.rna.tf32 does */
+            v.x = (v.x + 0x1000u) & 0xffffe000u;
+            v.y = (v.y + 0x1000u) & 0xffffe000u;
+            v.z = (v.z + 0x1000u) & 0xffffe000u;
+            v.w = (v.w + 0x1000u) & 0xffffe000u;
+        }
+        const int line = R::line_of(k), deep = R::deep_of(k);
+        if (R::across) {
+            const T *parts = (const T *)&v;
+            #pragma unroll
+            for (int j = 0; j < R::n; j++) ((T *)(tile + (line + j) * 20))[deep] = parts[j];
+        } else {
+            *(uint4 *)((T *)(tile + line * 20) + deep) = v;
         }
     }
-    DG_METHOD void store(u32 *tile) {
-        #pragma unroll
-        for (int k = 0; k < chunks; k++) {
-            const int c = (int)threadIdx.x + k * threads;
-            uint4 v = kept[k];
-            if (kind == mma_tf32) { /* to nearest, as cvt.rna.tf32 does */
-                v.x = (v.x + 0x1000u) & 0xffffe000u;
-                v.y = (v.y + 0x1000u) & 0xffffe000u;
-                v.z = (v.z + 0x1000u) & 0xffffe000u;
-                v.w = (v.w + 0x1000u) & 0xffffe000u;
-            }
-            if (across) {
-                const T *parts = (const T *)&v;
-                #pragma unroll
-                for (int j = 0; j < n; j++) dg_put<T>(tile, c % (lines / n) * n + j, c / (lines / n), parts[j]);
-            } else {
-                *(uint4 *)(tile + c / 4 * 20 + c % 4 * 4) = v;
-            }
-        }
-    }
-};
+}
 
 template <int kind> DG_FN void dg_keep(u16 *at, f32 v) { *at = kind == mma_bf16 ? dg_to_bf16(v) : dg_to_f16(v); }
 template <int kind> DG_FN void dg_keep(f32 *at, f32 v) { *at = v; }
 
-template <int kind, class T, int side, bool x_across, bool y_across, bool whole>
-DG_FN void dg_tensor_product(const T *x, const T *y, T *out, dg_operand ox, dg_operand oy, i64 x_matrix, i64 y_matrix) {
+template <int kind, int side, bool runs, class X, class Y, class Out>
+DG_FN void dg_tensor_product(X x, Y y, Out *out, dg_tile tile) {
     /* a warp has `side / 2` rows by 32 columns of the tile */
-    enum { warps = side / 16, threads = warps * 32, rows = side / 2, tall = rows / 16, deep = 64 / sizeof(T) };
+    enum { warps = side / 16, threads = warps * 32, rows = side / 2, tall = rows / 16, deep = 64 / sizeof(typename X::T) };
     DG_SHARED __align__(16) u32 xs[2][side * 20];
     DG_SHARED __align__(16) u32 ys[2][side * 20];
-    const i64 tiles_n = (oy.lines + side - 1) / side, tiles_m = (ox.lines + side - 1) / side;
-    const i64 group = blockIdx.x, at = group / (tiles_m * tiles_n);
-    const i64 row = group / tiles_n % tiles_m * side, column = group % tiles_n * side;
-    x += at * x_matrix;
-    y += at * y_matrix;
-    out += at * ox.lines * oy.lines;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
     const int top = warp % 2 * rows, left = warp / 2 * 32;
     f32 sums[tall][4][4];
@@ -86,20 +183,15 @@ DG_FN void dg_tensor_product(const T *x, const T *y, T *out, dg_operand ox, dg_o
     for (int i = 0; i < tall; i++)
         for (int j = 0; j < 4; j++)
             for (int k = 0; k < 4; k++) sums[i][j][k] = 0.0f;
-    dg_stage<kind, T, side, threads, x_across, whole> next_x;
-    dg_stage<kind, T, side, threads, y_across, whole> next_y;
-    next_x.load(x, ox, row, 0);
-    next_y.load(y, oy, column, 0);
-    next_x.store(xs[0]);
-    next_y.store(ys[0]);
-    __syncthreads();
-    int half = 0;
-    for (i64 depth = 0; depth < ox.depth; depth += deep, half ^= 1) {
-        const bool more = depth + deep < ox.depth;
-        if (more) {
-            next_x.load(x, ox, row, depth + deep);
-            next_y.load(y, oy, column, depth + deep);
-        }
+    typedef dg_reader<X, side, deep, threads> read_x;
+    typedef dg_reader<Y, side, deep, threads> read_y;
+    read_x next_x;
+    read_y next_y;
+    const auto copy = [&](int half) {
+        dg_put_words<kind, side, threads, X>(next_x, xs[half]);
+        dg_put_words<kind, side, threads, Y>(next_y, ys[half]);
+    };
+    const auto sum = [&](int half) {
         const u32 *xt = xs[half], *yt = ys[half];
         #pragma unroll
         for (int word = 0; word < 16; word += 8) {
@@ -118,86 +210,57 @@ DG_FN void dg_tensor_product(const T *x, const T *y, T *out, dg_operand ox, dg_o
                 #pragma unroll
                 for (int j = 0; j < 4; j++) dg_mma<kind>(sums[i][j], a[i], b[j]);
         }
-        if (more) {
-            next_x.store(xs[half ^ 1]);
-            next_y.store(ys[half ^ 1]);
-        }
-        __syncthreads();
-    }
+    };
+    dg_along_depth<deep>(tile, x, y, next_x, next_y, copy, sum);
     #pragma unroll
-    for (int i = 0; i < tall; i++)
+    for (int j = 0; j < 4; j++)
         #pragma unroll
-        for (int j = 0; j < 4; j++)
+        for (int k = 0; k < 2; k++) {
+            const i64 c = tile.column + left + j * 8 + t * 2 + k;
+            if (c >= tile.n) continue;
             #pragma unroll
-            for (int k = 0; k < 4; k++) {
-                const i64 r = row + top + i * 16 + g + k / 2 * 8, c = column + left + j * 8 + t * 2 + k % 2;
-                if (r < ox.lines && c < oy.lines) dg_keep<kind>(out + r * oy.lines + c, sums[i][j][k]);
+            for (int i = 0; i < tall * 2; i++) {
+                const i64 r = tile.row + top + i * 8 + g;
+                if (r < tile.m) dg_keep<kind>(out + tile.place<runs>(r, c), sums[i / 2][j][i % 2 * 2 + k]);
             }
+        }
 }
 
 /* ---- float32 without tensor cores: 256 threads, each `each` by `each` of the tile --------------------------- */
 
-template <int each, bool across, bool whole> struct dg_stage_f32 {
-    enum { side = each * 16, deep = 8, chunks = side * deep / 4 / 256 + (side * deep / 4 % 256 != 0) };
-    uint4 kept[chunks];
-
-    DG_METHOD static bool mine(int c) { return c < side * deep / 4; }
-    DG_METHOD void load(const f32 *from, dg_operand o, i64 line, i64 depth) {
-        #pragma unroll
-        for (int k = 0; k < chunks; k++) {
-            const int c = (int)threadIdx.x + k * 256;
-            if (!mine(c)) continue;
-            if (across) kept[k] = dg_chunk<f32, true, whole>(from, o, line + c % (side / 4) * 4, depth + c / (side / 4));
-            else kept[k] = dg_chunk<f32, false, whole>(from, o, line + c / 2, depth + c % 2 * 4);
+template <int lines, class R> DG_FN void dg_put_floats(const R &r, f32 *tile) {
+    enum { pitch = lines + 4 };
+    #pragma unroll
+    for (int k = 0; k < R::chunks; k++) {
+        if (!R::there(k)) continue;
+        const int line = R::line_of(k), deep = R::deep_of(k);
+        if (R::across) {
+            *(uint4 *)(tile + deep * pitch + line) = r.kept[k];
+            continue;
         }
-    }
-    DG_METHOD void store(f32 *tile) {
+        const f32 *parts = (const f32 *)(r.kept + k);
         #pragma unroll
-        for (int k = 0; k < chunks; k++) {
-            const int c = (int)threadIdx.x + k * 256;
-            if (!mine(c)) continue;
-            if (across) {
-                *(uint4 *)(tile + c / (side / 4) * (side + 4) + c % (side / 4) * 4) = kept[k];
-                continue;
-            }
-            const f32 *parts = (const f32 *)&kept[k];
-            #pragma unroll
-            for (int j = 0; j < 4; j++) tile[(c % 2 * 4 + j) * (side + 4) + c / 2] = parts[j];
-        }
+        for (int j = 0; j < 4; j++) tile[(deep + j) * pitch + line] = parts[j];
     }
-};
+}
 
-template <int each, bool x_across, bool y_across, bool whole>
-DG_FN void dg_plain_product(const f32 *x, const f32 *y, f32 *out, dg_operand ox, dg_operand oy, i64 x_matrix, i64 y_matrix) {
-    enum { side = each * 16, deep = 8, pitch = side + 4 };
+template <int side, bool runs, class X, class Y> DG_FN void dg_plain_product(X x, Y y, f32 *out, dg_tile tile) {
+    enum { each = side / 16, deep = 8, pitch = side + 4 };
     DG_SHARED __align__(16) f32 xs[2][deep * pitch];
     DG_SHARED __align__(16) f32 ys[2][deep * pitch];
-    const i64 tiles_n = (oy.lines + side - 1) / side, tiles_m = (ox.lines + side - 1) / side;
-    const i64 group = blockIdx.x, at = group / (tiles_m * tiles_n);
-    const i64 row = group / tiles_n % tiles_m * side, column = group % tiles_n * side;
-    x += at * x_matrix;
-    y += at * y_matrix;
-    out += at * ox.lines * oy.lines;
     /* a thread has quads of 4 by 4, 64 apart, so that its reads of group memory are 16 bytes without conflicts */
     const int px = threadIdx.x % 16 * 4, py = threadIdx.x / 16 * 4;
     f32 sums[each][each];
     #pragma unroll
     for (int i = 0; i < each; i++)
         for (int j = 0; j < each; j++) sums[i][j] = 0.0f;
-    dg_stage_f32<each, x_across, whole> next_x;
-    dg_stage_f32<each, y_across, whole> next_y;
-    next_x.load(x, ox, row, 0);
-    next_y.load(y, oy, column, 0);
-    next_x.store(xs[0]);
-    next_y.store(ys[0]);
-    __syncthreads();
-    int half = 0;
-    for (i64 depth = 0; depth < ox.depth; depth += deep, half ^= 1) {
-        const bool more = depth + deep < ox.depth;
-        if (more) {
-            next_x.load(x, ox, row, depth + deep);
-            next_y.load(y, oy, column, depth + deep);
-        }
+    dg_reader<X, side, deep, 256> next_x;
+    dg_reader<Y, side, deep, 256> next_y;
+    const auto copy = [&](int half) {
+        dg_put_floats<side>(next_x, xs[half]);
+        dg_put_floats<side>(next_y, ys[half]);
+    };
+    const auto sum = [&](int half) {
         #pragma unroll
         for (int k = 0; k < deep; k++) {
             f32 a[each], b[each];
@@ -211,17 +274,16 @@ DG_FN void dg_plain_product(const f32 *x, const f32 *y, f32 *out, dg_operand ox,
                 #pragma unroll
                 for (int j = 0; j < each; j++) sums[i][j] = dg_fma_f32(a[i], b[j], sums[i][j]);
         }
-        if (more) {
-            next_x.store(xs[half ^ 1]);
-            next_y.store(ys[half ^ 1]);
-        }
-        __syncthreads();
-    }
+    };
+    dg_along_depth<deep>(tile, x, y, next_x, next_y, copy, sum);
     #pragma unroll
-    for (int i = 0; i < each; i++)
+    for (int j = 0; j < each; j++) {
+        const i64 c = tile.column + j / 4 * 64 + px + j % 4;
+        if (c >= tile.n) continue;
         #pragma unroll
-        for (int j = 0; j < each; j++) {
-            const i64 r = row + i / 4 * 64 + py + i % 4, c = column + j / 4 * 64 + px + j % 4;
-            if (r < ox.lines && c < oy.lines) out[r * oy.lines + c] = sums[i][j];
+        for (int i = 0; i < each; i++) {
+            const i64 r = tile.row + i / 4 * 64 + py + i % 4;
+            if (r < tile.m) out[tile.place<runs>(r, c)] = sums[i][j];
         }
+    }
 }

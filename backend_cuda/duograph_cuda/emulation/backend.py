@@ -22,6 +22,10 @@ class CudaEmulated(Cuda):
 
     name = "CUDA-emulated"
 
+    @staticmethod
+    def find_library() -> str:
+        return "the emulated device runs nothing but the sources of this backend"
+
     def available(self) -> str | None:
         if platform.machine() not in ("x86_64", "aarch64") or os.name != "posix":
             return f"the emulation has no fibres for {platform.machine()} under {os.name}"

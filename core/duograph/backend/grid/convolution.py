@@ -72,18 +72,43 @@ def _unrolled(at: str, sizes: Sequence[str]) -> list[str]:
     return [rest, *reversed(found)]
 
 
+def _image_size(label: str, lines: str, places: str) -> str:
+    return f"{label}_groups * {label}_{lines} * {label}_{places}"
+
+
+def _start_of_part(label: str, depth: str, lines: str, places: str) -> tuple[str, str]:
+    """Where the image begins that a place along the depth of a part is in; -1 past the last image."""
+    image = f"({label}_part * {label}_each + ({depth}) / {label}_places)"
+    return (
+        f"{label}_start",
+        f"{image} < {label}_images ? {image} * {_image_size(label, lines, places)} : -1",
+    )
+
+
+def _where(inside: Sequence[str], element: str, dtype: DType) -> str:
+    """An element, or 0 outside."""
+    zero = "(u16)0" if dtype.itemsize == 2 else "0"
+    return f"({' && '.join(inside)} ? {element} : {zero})"
+
+
 @dataclasses.dataclass(frozen=True)
 class _Window(Operand):
     """Elements of images under the taps of a kernel, 0 in the padding.
 
     A line is a place of the result and the depth runs over channels and taps, or, `turned`, the other way round: then
-    the depth runs over `parts` stretches of images and their places. `first` is the first image.
+    the depth runs over `parts` stretches of images and their places. `first` is the first image; `whole` says that
+    lines go on from one image to the next.
     """
 
     geometry: _Geometry
     turned: bool
+    whole: bool
     first: int
     images_each: int
+
+    @property
+    def along(self) -> bool:
+        return self.turned
 
     def numbers(self, k: Kernel, label: str) -> None:
         g = self.geometry
@@ -115,45 +140,56 @@ class _Window(Operand):
         ]
 
     def of_line(self, label: str, line: str) -> list[tuple[str, str]]:
-        return self._tap(label, line) if self.turned else self._place(label, line)
+        if self.turned:
+            return self._tap(label, line)
+        if not self.whole:
+            return self._place(label, line)
+        return [
+            (f"{label}_start", f"({line}) / {label}_places * {_image_size(label, 'channels', 'inputs')}"),
+            *self._place(label, f"({line}) % {label}_places"),
+        ]
 
     def of_depth(self, label: str, depth: str) -> list[tuple[str, str]]:
         if not self.turned:
             return self._tap(label, depth)
-        image = f"{label}_part * {label}_each + ({depth}) / {label}_places"
         return [
-            (f"{label}_image", image),
+            _start_of_part(label, depth, "channels", "inputs"),
             *self._place(label, f"({depth}) % {label}_places"),
         ]
 
     def of_matrix(self, label: str, matrix: str) -> list[tuple[str, str]]:
-        group = f"({matrix}) % {label}_groups * {label}_channels * {label}_inputs"
+        group = (
+            f"{label}_group",
+            f"({matrix}) % {label}_groups * {label}_channels * {label}_inputs",
+        )
         if self.turned:
-            return [(f"{label}_part", f"({matrix}) / {label}_groups"), (f"{label}_group", group)]
-        return [
-            (f"{label}_image", f"{label}_first + ({matrix}) / {label}_groups"),
-            (f"{label}_group", group),
-        ]
+            return [(f"{label}_part", f"({matrix}) / {label}_groups"), group]
+        if self.whole:
+            return [group]
+        image = f"({label}_first + ({matrix}) / {label}_groups)"
+        return [(f"{label}_start", f"{image} * {_image_size(label, 'channels', 'inputs')}"), group]
 
-    def value(self, k: Kernel, label: str) -> str:
+    def element(self, label: str) -> str:
         axes = range(len(self.geometry.size))
         at = [f"({label}_base{a} + {label}_tap{a})" for a in axes]
         inside = [f"{at[a]} >= 0 && {at[a]} < {label}_size{a}" for a in axes]
-        inside.append(f"{label}_image < {label}_images")
+        if self.turned:
+            inside.append(f"{label}_start >= 0")
         place = at[0]
         for a in axes[1:]:
             place = f"({place} * {label}_size{a} + {at[a]})"
-        image = f"{label}_image * {label}_groups * {label}_channels * {label}_inputs"
-        element = f"{label}[{image} + {label}_group + {label}_channel + {place}]"
-        zero = "(u16)0" if self.dtype.itemsize == 2 else "0"
-        return k.dialect.load(self.dtype, f"({' && '.join(inside)} ? {element} : {zero})")
+        return _where(inside, f"{label}[{label}_start + {label}_group + {label}_channel + {place}]", self.dtype)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Spread(Operand):
-    """Gradients of results as an element of the image meets them: the depth runs over filters and taps."""
+    """Gradients of results as an element of the image meets them: the depth runs over filters and taps.
+
+    `whole` says that lines go on from one image to the next.
+    """
 
     geometry: _Geometry
+    whole: bool
     first: int
 
     def numbers(self, k: Kernel, label: str) -> None:
@@ -165,14 +201,18 @@ class _Spread(Operand):
             k.numbers(f"{label}_{name}", values)
         for name, value in (
             ("places", g.n_places), ("taps", g.taps), ("filters", g.filters), ("first", self.first),
-            ("groups", g.groups),
+            ("groups", g.groups), ("inputs", g.n_inputs),
         ):  # fmt: skip
             k.number(f"{label}_{name}", value)
 
     def of_line(self, label: str, line: str) -> list[tuple[str, str]]:
         axes = range(len(self.geometry.size))
+        image = []
+        if self.whole:
+            image = [(f"{label}_image", f"({line}) / {label}_inputs * {_image_size(label, 'filters', 'places')}")]
+            line = f"({line}) % {label}_inputs"
         places = _unrolled(line, [f"{label}_size{a}" for a in axes])
-        return [(f"{label}_base{a}", f"({p}) + {label}_low{a}") for a, p in enumerate(places)]
+        return image + [(f"{label}_base{a}", f"({p}) + {label}_low{a}") for a, p in enumerate(places)]
 
     def of_depth(self, label: str, depth: str) -> list[tuple[str, str]]:
         axes = range(len(self.geometry.size))
@@ -186,7 +226,7 @@ class _Spread(Operand):
         start = f"({label}_first * {label}_groups + ({matrix})) * {label}_filters * {label}_places"
         return [(f"{label}_start", start)]
 
-    def value(self, k: Kernel, label: str) -> str:
+    def element(self, label: str) -> str:
         axes = range(len(self.geometry.size))
         inside, at = [], []
         for a in axes:
@@ -203,9 +243,8 @@ class _Spread(Operand):
         place = at[0]
         for a in axes[1:]:
             place = f"({place} * {label}_place{a} + {at[a]})"
-        element = f"{label}[{label}_start + {label}_filter + {place}]"
-        zero = "(u16)0" if self.dtype.itemsize == 2 else "0"
-        return k.dialect.load(self.dtype, f"({' && '.join(inside)} ? {element} : {zero})")
+        image = f"{label}_image + " if self.whole else ""
+        return _where(inside, f"{label}[{image}{label}_start + {label}_filter + {place}]", self.dtype)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -215,6 +254,10 @@ class _Turned(Operand):
     channels: int
     filters: int
     taps: int
+
+    @property
+    def along(self) -> bool:
+        return self.taps > 1
 
     def numbers(self, k: Kernel, label: str) -> None:
         for name in ("channels", "filters", "taps"):
@@ -231,8 +274,8 @@ class _Turned(Operand):
         size = f"{label}_filters * {label}_channels * {label}_taps"
         return [(f"{label}_from", f"({matrix}) * {size}")]
 
-    def value(self, k: Kernel, label: str) -> str:
-        return k.dialect.load(self.dtype, f"{label}[{label}_from + {label}_line + {label}_along]")
+    def element(self, label: str) -> str:
+        return f"{label}[{label}_from + {label}_line + {label}_along]"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -241,6 +284,10 @@ class _Results(Operand):
 
     geometry: _Geometry
     images_each: int
+
+    @property
+    def along(self) -> bool:
+        return True
 
     def numbers(self, k: Kernel, label: str) -> None:
         g = self.geometry
@@ -255,7 +302,7 @@ class _Results(Operand):
 
     def of_depth(self, label: str, depth: str) -> list[tuple[str, str]]:
         return [
-            (f"{label}_image", f"{label}_part * {label}_each + ({depth}) / {label}_places"),
+            _start_of_part(label, depth, "filters", "places"),
             (f"{label}_place", f"({depth}) % {label}_places"),
         ]
 
@@ -265,21 +312,30 @@ class _Results(Operand):
             (f"{label}_group", f"({matrix}) % {label}_groups * {label}_filters * {label}_places"),
         ]
 
-    def value(self, k: Kernel, label: str) -> str:
-        image = f"{label}_image * {label}_groups * {label}_filters * {label}_places"
-        element = f"{label}[{image} + {label}_group + {label}_line + {label}_place]"
-        zero = "(u16)0" if self.dtype.itemsize == 2 else "0"
-        return k.dialect.load(self.dtype, f"({label}_image < {label}_images ? {element} : {zero})")
+    def element(self, label: str) -> str:
+        element = f"{label}[{label}_start + {label}_group + {label}_line + {label}_place]"
+        return _where([f"{label}_start >= 0"], element, self.dtype)
 
 
 def _suits(*types: TensorType) -> bool:
     return not types[0].dtype.is_complex and 1 <= len(types[0].shape) - 2 <= 3
 
 
-def _images_at_once(device: GridDevice, g: _Geometry, dtype: DType, each: int) -> int:
+def _over_images(
+    device: GridDevice, g: _Geometry, sizes: tuple[int, int, int], weights: Operand, columns: Operand, out: TensorType
+) -> Plan:
+    """A product on a grid: one for all images, so that small ones fill tiles together."""
+    rows, run, depth = sizes
+    plain = g.taps == 1 and set(g.stride) == {1} and not any(g.low) and g.size == g.places
+    if plain and run >= 128:  # the columns are the image as it lies
+        x = Matrices(0, columns.dtype, columns.size, (g.groups, 1), g.images * g.groups, run, depth, 1, run)
+        return product_plan(device, sizes, (g.images, g.groups), weights, x, out.dtype, 2)
+    weights = dataclasses.replace(weights, batch_steps=(1,))
+    return product_plan(device, (rows, g.images * run, depth), (g.groups,), weights, columns, out.dtype, 2, run=run)
+
+
+def _images_at_once(g: _Geometry, dtype: DType, each: int) -> int:
     """Images whose packed operand, of `each` elements an image, fits into scratch."""
-    if not device.serial:
-        return max(1, g.images)
     return max(1, min(g.images, PACKED // max(1, each * sum_dtype(dtype).itemsize)))
 
 
@@ -305,12 +361,15 @@ def conv(
     rows, columns, depth = g.filters, g.n_places, g.channels * g.taps
     if not out.size:
         return Plan(())
-    chunk = _images_at_once(device, g, x.dtype, groups * columns * depth)
+    weights = Matrices(1, w.dtype, w.size, (0, 1), groups, rows, depth, depth, 1)
+    if not device.serial:
+        everywhere = _Window(0, x.dtype, x.size, (1,), groups, g, False, True, 0, 0)
+        return _over_images(device, g, (rows, columns, depth), weights, everywhere, out)
+    chunk = _images_at_once(g, x.dtype, groups * columns * depth)
     parts = []
     for first in range(0, g.images, chunk):
         images = min(chunk, g.images - first)
-        weights = Matrices(1, w.dtype, w.size, (0, 1), groups, rows, depth, depth, 1)
-        window = _Window(0, x.dtype, x.size, (groups, 1), images * groups, g, False, first, 0)
+        window = _Window(0, x.dtype, x.size, (groups, 1), images * groups, g, False, False, first, 0)
         offset = first * groups * rows * columns
         parts.append(
             product_plan(
@@ -341,12 +400,17 @@ def conv_input_grad(
     rows, columns, depth = g.channels, g.n_inputs, g.filters * g.taps
     if not out.size:
         return Plan(())
-    chunk = _images_at_once(device, g, y.dtype, groups * columns * depth)
+    weights: Operand = _Turned(1, w.dtype, w.size, (0, 1), groups, g.channels, g.filters, g.taps)
+    if g.taps == 1:
+        weights = Matrices(1, w.dtype, w.size, (0, 1), groups, rows, depth, 1, rows)
+    if not device.serial:
+        everywhere = _Spread(0, y.dtype, y.size, (1,), groups, g, True, 0)
+        return _over_images(device, g, (rows, columns, depth), weights, everywhere, out)
+    chunk = _images_at_once(g, y.dtype, groups * columns * depth)
     parts = []
     for first in range(0, g.images, chunk):
         images = min(chunk, g.images - first)
-        weights = _Turned(1, w.dtype, w.size, (0, 1), groups, g.channels, g.filters, g.taps)
-        spread = _Spread(0, y.dtype, y.size, (groups, 1), images * groups, g, first)
+        spread = _Spread(0, y.dtype, y.size, (groups, 1), images * groups, g, False, first)
         offset = first * groups * rows * columns
         parts.append(
             product_plan(
@@ -379,7 +443,7 @@ def conv_weight_grad(
         return Plan(())
     if not x.size or not y.size:
         return Plan((fill_launch(device, out, 0, 2),))
-    each = _images_at_once(device, g, x.dtype, groups * columns * g.n_places)
+    each = _images_at_once(g, x.dtype, groups * columns * g.n_places) if device.serial else g.images
     wanted = max(ceil_div(g.images, each), min(MOST_PARTS, g.images, 4 * device.units))
     each = max(1, ceil_div(g.images, wanted))
     count = max(1, ceil_div(g.images, each))
@@ -388,7 +452,7 @@ def conv_weight_grad(
     partial = count * groups * rows * columns
     place, dtype = (2, out.dtype) if count == 1 else (3, acc)
     results_ = _Results(1, y.dtype, y.size, (groups, 1), count * groups, g, each)
-    window = _Window(0, x.dtype, x.size, (groups, 1), count * groups, g, True, 0, each)
+    window = _Window(0, x.dtype, x.size, (groups, 1), count * groups, g, True, False, 0, each)
     sizes = (rows, columns, depth)
     if count == 1:
         return product_plan(device, sizes, (count, groups), results_, window, dtype, place)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...dtype import DType
 from ..codegen.dialect import GridDialect
 from ..protocol import Handle
+from .record import IndexRecord
+from .tiles import DEFAULT, Tiles
+
+if TYPE_CHECKING:
+    from .products import Operand
 
 __all__ = ["GridDevice", "Launch", "Plan", "Scalar"]
 
@@ -25,7 +30,8 @@ class Launch:
     Attributes:
         source: the text of the kernel; the dialect's prelude comes before it.
         name: of the kernel in that text.
-        buffers: its first arguments, as places: operands are 0, 1, ..., then come results, then scratch.
+        buffers: its first arguments, as places: operands are 0, 1, ..., then come results, then scratch; `RECORD` is
+            the device's record of wrong indices.
         scalars: its other arguments, in order.
         groups: how many groups of work items, along three axes.
         size: work items of a group, along three axes.
@@ -64,6 +70,8 @@ class GridDevice:
         units: compute units; work is cut into some times as many pieces.
         shared_bytes: memory that the items of a group share.
         capabilities: of "fp64", "int64".
+        record: of wrong indices; `GridBackend` makes it.
+        tiles: of matrix products, where `serial`.
     """
 
     dialect: GridDialect
@@ -72,6 +80,8 @@ class GridDevice:
     units: int = 1
     shared_bytes: int = 32768
     capabilities: frozenset[str] = frozenset()
+    record: IndexRecord | None = None
+    tiles: Tiles = DEFAULT
 
     def build(self, source: str) -> Any:
         """The module of a whole source text, prelude included; equal texts are asked for once.
@@ -95,6 +105,22 @@ class GridDevice:
         Launches run in order. A handle may be dropped as soon as the function has returned.
         """
         raise NotImplementedError(f"{type(self).__name__}: has no launcher()")
+
+    def product(
+        self,
+        sizes: tuple[int, int, int],
+        batch: tuple[int, ...],
+        x: Operand,
+        y: Operand,
+        dtype: DType,
+        place: int,
+        run: int,
+    ) -> Launch | None:
+        """The device's own kernel for a product, or None; the arguments are those of `products.product_plan`.
+
+        Convolutions come here too: their operands compute where an element lies.
+        """
+        return None
 
     def allocate(self, nbytes: int, what: str) -> Handle:
         """A handle to so many uninitialised bytes; it owns them. `nbytes` may be 0.

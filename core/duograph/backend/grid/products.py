@@ -2,8 +2,8 @@
 
 On a grid, a group computes a tile of 64 by 64 through group memory, each item 4 by 4 of it. On a processor both
 operands are first packed into panels, in the dtype of the sum and padded to whole tiles, so that the innermost loop is
-one run over two streams: 8 values of x times 32 of y, kept in registers. Goto and van de Geijn, "Anatomy of
-High-Performance Matrix Multiplication" (2008).
+one run over two streams: some values of x times one or more vectors of y, kept in registers (`tiles.py`). Goto and
+van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008).
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from ..codegen.dialect import SUFFIX
 from .device import GridDevice, Launch, Plan
 from .strides import broadcast_steps, merged
 from .table import kernel
+from .tiles import Tiles
 from .writing import Kernel, ceil_div
 
-__all__ = ["Matrices", "Operand", "product_plan", "sum_dtype"]
+__all__ = ["Matrices", "Operand", "define", "matrix_numbers", "product_plan", "sum_dtype", "tiles"]
 
-# Columns of a packed panel of y; rows of a tile of results; elements of k between which sums stay in registers.
-COLUMNS, TILE_ROWS, DEPTH = 32, 64, 256
+# Elements of k between which sums stay in registers.
+DEPTH = 256
 # Products with fewer rows are not worth packing.
 THIN = 4
 
@@ -38,6 +39,7 @@ class Operand:
         size: elements of the buffer.
         batch_steps: in whole matrices, along the axes of the batch.
         count: of the matrices.
+        along: whether neighbours in memory lie along the depth, rather than in neighbouring lines.
     """
 
     place: int
@@ -45,6 +47,10 @@ class Operand:
     size: int
     batch_steps: tuple[int, ...]
     count: int
+
+    @property
+    def along(self) -> bool:
+        return False
 
     def numbers(self, k: Kernel, label: str) -> None:
         """Declare the arguments that the texts below use; `label` is the name of the buffer."""
@@ -61,9 +67,13 @@ class Operand:
         """The same for the number of a matrix."""
         return []
 
-    def value(self, k: Kernel, label: str) -> str:
-        """The element, as stored value loaded, from the names above."""
+    def element(self, label: str) -> str:
+        """The element as it is stored, from the names above."""
         raise NotImplementedError
+
+    def value(self, k: Kernel, label: str) -> str:
+        """The element, loaded."""
+        return k.dialect.load(self.dtype, self.element(label))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,8 +106,12 @@ class Matrices(Operand):
     def of_matrix(self, label: str, matrix: str) -> list[tuple[str, str]]:
         return [(f"{label}_from", f"{matrix} * {label}_matrix_size")]
 
-    def value(self, k: Kernel, label: str) -> str:
-        return k.dialect.load(self.dtype, f"{label}[{label}_from + {label}_line + {label}_along]")
+    def element(self, label: str) -> str:
+        return f"{label}[{label}_from + {label}_line + {label}_along]"
+
+    @property
+    def along(self) -> bool:
+        return self.step == 1
 
 
 def sum_dtype(dtype: DType) -> DType:
@@ -157,6 +171,7 @@ def product_plan(
     place: int,
     scratch_place: int | None = None,
     offset: int = 0,
+    run: int | None = None,
 ) -> Plan:
     """out[b, i, j] = sum over k of x[b, i, k] * y[b, k, j].
 
@@ -168,23 +183,30 @@ def product_plan(
         dtype: of the results.
         place: where the results go, dense.
         scratch_place: of the first scratch buffer; by default the one after `place`.
-        offset: of the first result in its buffer.
+        offset: of the first result in its buffer, on a processor.
+        run: columns that lie together, on a grid; results of all rows and matrices stand between them and the next
+            ones. By default all columns of a row.
     """
     if not device.serial:
-        return Plan((_tiles(device, sizes, batch, x, y, dtype, place, offset),))
+        run = sizes[1] if run is None else run
+        made = device.product(sizes, batch, x, y, dtype, place, run)
+        return Plan((made or tiles(device, sizes, batch, x, y, dtype, place, run),))
     m, n, depth = sizes
     acc = sum_dtype(x.dtype)
-    rows = 8 if acc.itemsize == 4 else 4
+    kept = device.tiles
+    if acc.itemsize == 8:
+        kept = dataclasses.replace(kept, rows=kept.rows // 2)
+    rows, columns = kept.rows, 16 * kept.vectors
     scratch_place = place + 1 if scratch_place is None else scratch_place
-    x_panels, y_panels = ceil_div(m, rows), ceil_div(n, COLUMNS)
+    x_panels, y_panels = ceil_div(m, rows), ceil_div(n, columns)
     x_pack = _pack(device, x, m, depth, rows, acc, scratch_place)
-    y_pack = _pack(device, y, n, depth, COLUMNS, acc, scratch_place + 1)
+    y_pack = _pack(device, y, n, depth, columns, acc, scratch_place + 1)
     scratch = (
         x.count * x_panels * rows * depth * acc.itemsize,
-        y.count * y_panels * COLUMNS * depth * acc.itemsize,
+        y.count * y_panels * columns * depth * acc.itemsize,
     )
-    run = _packed(device, sizes, batch, (x, y), acc, rows, dtype, place, scratch_place, offset)
-    return Plan((x_pack, y_pack, run), scratch)
+    product = _packed(device, sizes, batch, (x, y), acc, kept, dtype, place, scratch_place, offset)
+    return Plan((x_pack, y_pack, product), scratch)
 
 
 def _pack(
@@ -255,7 +277,16 @@ def define(k: Kernel, values: list[tuple[str, str]]) -> None:
         k.line(f"const ix {name} = {text};")
 
 
-def _batch(k: Kernel, batch: tuple[int, ...], operands: tuple[Operand, Operand], at: str) -> None:
+def _result_place(k: Kernel, run: int, n: int, count: int) -> str:
+    """Where the result in row r and column c of matrix `at` goes."""
+    if run == n:
+        return "(at * m + r) * n + c"
+    k.number("run", run)
+    k.number("matrices", count)
+    return "((c / run * matrices + at) * m + r) * run + c % run"
+
+
+def matrix_numbers(k: Kernel, batch: tuple[int, ...], operands: tuple[Operand, Operand], at: str) -> None:
     """Lines with the number of the matrix of x and of y for the place `at` in the batch."""
     places = k.split(at, ["", *k.numbers("batch", batch)[1:]], "b")
     for label, matrices in zip("xy", operands):
@@ -278,17 +309,18 @@ def _packed(
     batch: tuple[int, ...],
     operands: tuple[Operand, Operand],
     acc: DType,
-    rows: int,
+    kept: Tiles,
     dtype: DType,
     place: int,
     scratch_place: int,
     offset: int,
 ) -> Launch:
     m, n, depth = sizes
+    rows, columns = kept.rows, 16 * kept.vectors
     count = math.prod(batch)
-    strips, panels = ceil_div(m, TILE_ROWS), ceil_div(n, COLUMNS)
+    strips, panels = ceil_div(m, kept.strip), ceil_div(n, columns)
     # packed buffers are longer than the operands by what fills up the last tiles
-    extent = (m + rows) * depth * count + (n + COLUMNS) * depth * count + offset + count * m * n
+    extent = (m + rows) * depth * count + (n + columns) * depth * count + offset + count * m * n
     k = Kernel(device, "product", extent)
     k.read("x", acc, scratch_place)
     k.read("y", acc, scratch_place + 1)
@@ -300,12 +332,12 @@ def _packed(
     type_, memory = SUFFIX[acc], device.dialect.memory
     vector = f"{type_}x16"
     k.line(
-        f"enum {{ rows = {rows}, columns = {COLUMNS}, tile = {TILE_ROWS}, deep = {DEPTH} }};",
-        f"{vector} sums[tile][2];",
+        f"enum {{ rows = {rows}, columns = {columns}, tile = {kept.strip}, deep = {DEPTH} }};",
+        f"{vector} sums[tile][{kept.vectors}];",
         "const ix item = (ix)DG_ITEM(0), strip = item % strips, rest = item / strips;",
         "const ix panel = rest % panels, at = rest / panels;",
     )
-    _batch(k, batch, operands, "at")
+    matrix_numbers(k, batch, operands, "at")
     k.line(
         "const ix x_panels = (m + rows - 1) / rows, first = strip * (tile / rows);",
         "const ix blocks = x_panels - first < tile / rows ? x_panels - first : tile / rows;",
@@ -316,7 +348,7 @@ def _packed(
     k.line("const ix end = begin + deep < depth ? begin + deep : depth;")
     k.open("for (ix block = 0; block < blocks; block++)")
     k.line(f"{memory} const {type_} *const xb = xs + block * rows * depth;")
-    names = [(r, c, f"s{r}_{c}") for r in range(rows) for c in range(2)]
+    names = [(r, c, f"s{r}_{c}") for r in range(rows) for c in range(kept.vectors)]
     k.line(f"{vector} {', '.join(name for _, _, name in names)};")
     k.open("if (begin == 0)")
     k.line(" ".join(f"{name} = ({vector})(0);" for _, _, name in names))
@@ -325,14 +357,11 @@ def _packed(
     k.line(" ".join(f"{name} = sums[block * rows + {r}][{c}];" for r, c, name in names))
     k.close()
     k.open("for (ix k = begin; k < end; k++)")
-    k.line(
-        f"const {vector} y0 = dg_load_{vector}(ys + k * columns), y1 = dg_load_{vector}(ys + k * columns + 16);"
-    )
+    for c in range(kept.vectors):
+        k.line(f"const {vector} y{c} = dg_load_{vector}(ys + k * columns + {16 * c});")
     for r in range(rows):
-        k.line(
-            f"{{ const {vector} a = ({vector})(xb[k * rows + {r}]); "
-            f"s{r}_0 = dg_fma_{vector}(a, y0, s{r}_0); s{r}_1 = dg_fma_{vector}(a, y1, s{r}_1); }}"
-        )
+        sums = " ".join(f"s{r}_{c} = dg_fma_{vector}(a, y{c}, s{r}_{c});" for c in range(kept.vectors))
+        k.line(f"{{ const {vector} a = ({vector})(xb[k * rows + {r}]); {sums} }}")
     k.close()
     k.line(" ".join(f"sums[block * rows + {r}][{c}] = {name};" for r, c, name in names))
     k.close()
@@ -379,7 +408,7 @@ def _thin(
         "const ix item = (ix)DG_ITEM(0), block = item % blocks, rest = item / blocks;",
         "const ix row = rest % m, at = rest / m;",
     )
-    _batch(k, batch, (x, y), "at")
+    matrix_numbers(k, batch, (x, y), "at")
     a = f"({acc}){device.dialect.load(x.dtype, 'x[x_from + k * x_step]')}"
     b = f"({acc}){device.dialect.load(y.dtype, 'y[y_from + k * y_row + c * y_step]')}"
     k.line(
@@ -408,7 +437,7 @@ def _thin(
     return k.launch(count * m * blocks)
 
 
-def _tiles(
+def tiles(
     device: GridDevice,
     sizes: tuple[int, int, int],
     batch: tuple[int, ...],
@@ -416,7 +445,7 @@ def _tiles(
     y: Operand,
     dtype: DType,
     place: int,
-    offset: int,
+    run: int,
 ) -> Launch:
     """A group for each tile of results."""
     m, n, depth = sizes
@@ -425,14 +454,13 @@ def _tiles(
     tile = side * 4
     tiles_m, tiles_n = ceil_div(m, tile), ceil_div(n, tile)
     count = math.prod(batch)
-    k = Kernel(device, "product", max(x.size, y.size, offset + count * m * n))
+    k = Kernel(device, "product", max(x.size, y.size, count * m * n))
     k.read("x", x.dtype, x.place)
     k.read("y", y.dtype, y.place)
     k.write("out", dtype, place)
-    for name, value in (
-        ("m", m), ("n", n), ("depth", depth), ("tiles_m", tiles_m), ("tiles_n", tiles_n), ("offset", offset),
-    ):  # fmt: skip
+    for name, value in (("m", m), ("n", n), ("depth", depth), ("tiles_m", tiles_m), ("tiles_n", tiles_n)):
         k.number(name, value)
+    at = _result_place(k, run, n, count)
     x.numbers(k, "x")
     y.numbers(k, "y")
     k.line(
@@ -443,7 +471,7 @@ def _tiles(
         "const ix group = (ix)DG_GROUP(0), tile_n = group % tiles_n, rest = group / tiles_n;",
         "const ix tile_m = rest % tiles_m, at = rest / tiles_m;",
     )
-    _batch(k, batch, (x, y), "at")
+    matrix_numbers(k, batch, (x, y), "at")
     for label, operand in (("x", x), ("y", y)):
         define(k, operand.of_matrix(label, f"{label}_matrix"))
     k.line(
@@ -454,9 +482,8 @@ def _tiles(
     for label, operand, limit, first in (("x", x, "m", "tile_m * tile"), ("y", y, "n", "tile_n * tile")):
         k.open("for (i32 e = place; e < deep * tile; e += items)")
         # neighbouring items read neighbouring elements, whichever axis is dense
-        dense = isinstance(operand, Matrices) and operand.step == 1
         k.line(
-            "const i32 k = e % deep, l = e / deep;" if dense else "const i32 l = e % tile, k = e / tile;",
+            "const i32 k = e % deep, l = e / deep;" if operand.along else "const i32 l = e % tile, k = e / tile;",
             f"const ix line = {first} + l, here = begin + k;",
             f"{acc} v = 0;",
         )
@@ -482,7 +509,7 @@ def _tiles(
     k.open("for (i32 i = 0; i < each; i++) for (i32 j = 0; j < each; j++)")
     k.line(
         "const ix r = tile_m * tile + py + i * side, c = tile_n * tile + px + j * side;",
-        f"if (r < m && c < n) out[offset + (at * m + r) * n + c] = {_kept(device, dtype, 'sums[i][j]')};",
+        f"if (r < m && c < n) out[{at}] = {_kept(device, dtype, 'sums[i][j]')};",
     )
     k.close()
     return k.launch(count * tiles_m * tiles_n, size=(side * side,))

@@ -1,0 +1,261 @@
+"""cuBLASLt, where it is installed, for products of matrices that lie in memory.
+
+A product in C order is the product of the turned matrices in Fortran order, which is how the library counts: its A is
+our y, its B our x, and its rows are our columns.
+
+DUOGRAPH_CUDA_CUBLASLT    `0` leaves the library out; a path names another one than that which cuda-pathfinder finds
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import os
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from duograph.backend.grid import Launch
+from duograph.backend.grid.products import Matrices, Operand
+from duograph.backend.grid.strides import merged
+from duograph.dtype import DType, bfloat16, float16, float32, float64
+
+from .products import uses_tf32
+
+if TYPE_CHECKING:
+    from .device import CudaDevice
+
+__all__ = ["Library", "Product", "find"]
+
+# Names and numbers of cublasLt.h, cublas_api.h and library_types.h; a test compares them with the headers.
+DECLARATIONS = """
+typedef struct { uint64_t data[8]; } cublasLtMatmulAlgo_t;
+typedef struct {
+    cublasLtMatmulAlgo_t algo; size_t workspaceSize; int state; float wavesCount; int reserved[4];
+} cublasLtMatmulHeuristicResult_t;
+size_t cublasLtGetVersion(void);
+const char *cublasLtGetStatusName(int status);
+int cublasLtCreate(void **handle);
+int cublasLtMatmulDescCreate(void **desc, int compute, int scale);
+int cublasLtMatmulDescSetAttribute(void *desc, int attribute, const void *value, size_t bytes);
+int cublasLtMatrixLayoutCreate(void **layout, int type, uint64_t rows, uint64_t cols, int64_t ld);
+int cublasLtMatrixLayoutSetAttribute(void *layout, int attribute, const void *value, size_t bytes);
+int cublasLtMatmulPreferenceCreate(void **preference);
+int cublasLtMatmulPreferenceSetAttribute(void *preference, int attribute, const void *value, size_t bytes);
+int cublasLtMatmulAlgoGetHeuristic(void *handle, void *desc, void *a, void *b, void *c, void *d, void *preference,
+                                   int wanted, cublasLtMatmulHeuristicResult_t *results, int *found);
+int cublasLtMatmul(void *handle, void *desc, const void *alpha, const void *a, void *a_layout, const void *b,
+                   void *b_layout, const void *beta, const void *c, void *c_layout, void *d, void *d_layout,
+                   const cublasLtMatmulAlgo_t *algo, void *workspace, size_t bytes, void *stream);
+"""
+NUMBERS = {
+    "CUDA_R_32F": 0, "CUDA_R_64F": 1, "CUDA_R_16F": 2, "CUDA_R_16BF": 14,
+    "CUBLAS_COMPUTE_32F": 68, "CUBLAS_COMPUTE_64F": 70, "CUBLAS_COMPUTE_32F_FAST_TF32": 77,
+    "CUBLAS_OP_T": 1, "CUBLASLT_MATMUL_DESC_TRANSA": 3, "CUBLASLT_MATMUL_DESC_TRANSB": 4,
+    "CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT": 5, "CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET": 6,
+    "CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES": 1, "CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK": 3,
+    "CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE": 2,
+}  # fmt: skip
+TYPES = {float32: "CUDA_R_32F", float64: "CUDA_R_64F", float16: "CUDA_R_16F", bfloat16: "CUDA_R_16BF"}
+# What NVIDIA recommends for the newest devices; it is taken from the pool for the time of a call.
+WORKSPACE = 32 << 20
+OLDEST = 110000
+
+
+@functools.cache
+def _ffi() -> Any:
+    import cffi  # parsing declarations takes 20 ms
+
+    ffi = cffi.FFI()
+    ffi.cdef(DECLARATIONS)
+    return ffi
+
+
+def find() -> Library | str:
+    """The library, opened for the current context, or why products do without."""
+    chosen = os.environ.get("DUOGRAPH_CUDA_CUBLASLT", "")
+    if chosen == "0":
+        return "DUOGRAPH_CUDA_CUBLASLT=0"
+    try:
+        if not chosen:
+            from cuda.pathfinder import load_nvidia_dynamic_lib
+
+            chosen = str(load_nvidia_dynamic_lib("cublasLt").abs_path)
+        return Library(chosen)
+    except (ImportError, RuntimeError) as error:
+        return f"it is not installed ({str(error).splitlines()[0]}); pip install nvidia-cublas"
+    except (OSError, AttributeError, Refused) as error:
+        return str(error)
+
+
+class Refused(Exception):
+    """A call whose status is not success."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Product(Launch):
+    """A launch of our own kernel in whose place the library is called: `chosen`, a way that it knows."""
+
+    chosen: _Chosen
+
+
+class Library:
+    """The library, for one context.
+
+    Args:
+        path: of the shared library.
+
+    Raises:
+        OSError, AttributeError, Refused: it does not load, lacks a function, or does not start.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.ffi = _ffi()
+        self.functions = self.ffi.dlopen(path)
+        number = self.functions.cublasLtGetVersion()
+        self.version = f"{number // 10000}.{number % 10000 // 100}.{number % 100}"
+        if number < OLDEST:
+            raise Refused(f"{path} is version {number}, and 11.0 ({OLDEST}) was the first with bfloat16")
+        self.handle = self.made("cublasLtCreate")
+        self._chosen: dict[tuple[Any, ...], _Chosen | None] = {}
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """Call a function.
+
+        Raises:
+            Refused: its status is not success.
+        """
+        status = getattr(self.functions, name)(*arguments)
+        if status:
+            text = self.ffi.string(self.functions.cublasLtGetStatusName(status)).decode()
+            raise Refused(f"{name} gave {text}")
+
+    def made(self, name: str, *arguments: Any) -> Any:
+        """The object that a function creates."""
+        place = self.ffi.new("void **")
+        self.call(name, place, *arguments)
+        return place[0]
+
+    def set(self, name: str, target: Any, attribute: str, type_: str, value: int) -> None:
+        """Set an attribute of an object."""
+        place = self.ffi.new(f"{type_} *", value)
+        self.call(name, target, NUMBERS[attribute], place, self.ffi.sizeof(type_))
+
+    def layout(self, dtype: DType, rows: int, columns: int, pitch: int, count: int, step: int) -> Any:
+        """A batch of matrices in Fortran order, `step` elements from one to the next."""
+        made = self.made("cublasLtMatrixLayoutCreate", NUMBERS[TYPES[dtype]], rows, columns, pitch)
+        if count > 1:
+            name, stem = "cublasLtMatrixLayoutSetAttribute", "CUBLASLT_MATRIX_LAYOUT_"
+            self.set(name, made, f"{stem}BATCH_COUNT", "int32_t", count)
+            self.set(name, made, f"{stem}STRIDED_BATCH_OFFSET", "int64_t", step)
+        return made
+
+    def choose(
+        self, sizes: tuple[int, int, int], batch: tuple[int, ...], x: Operand, y: Operand, dtype: DType
+    ) -> _Chosen | None:
+        """How the library computes a product (`products.product_plan`), or None where it does not."""
+        if not isinstance(x, Matrices) or not isinstance(y, Matrices) or 0 in (*sizes, *batch):
+            return None
+        if x.dtype not in TYPES or dtype is not x.dtype:
+            return None
+        lengths, steps = merged(batch, [list(x.batch_steps), list(y.batch_steps)])
+        if len(lengths) > 1:
+            return None
+        count = math.prod(batch)
+        parts = tuple((o.line_step, o.step, by[0] * o.lines * o.depth) for o, by in zip((x, y), steps))
+        key = (sizes, count, parts, dtype, uses_tf32())
+        if key not in self._chosen:
+            try:
+                self._chosen[key] = _Chosen(self, sizes, count, parts, dtype)
+            except Refused:  # no algorithm, or none that takes so little workspace
+                self._chosen[key] = None
+        return self._chosen[key]
+
+
+class _Chosen:
+    """An algorithm for products of one shape, with all that a call needs.
+
+    Args:
+        library: whose.
+        sizes: rows, columns and length of the sums.
+        count: of the matrices.
+        parts: of x and of y: elements from line to line, along the depth, from matrix to matrix.
+        dtype: of all.
+    """
+
+    def __init__(
+        self, library: Library, sizes: tuple[int, int, int], count: int, parts: tuple[Any, ...], dtype: DType
+    ) -> None:
+        m, n, depth = sizes
+        self.library, ffi = library, library.ffi
+        wide = dtype is float64
+        fast = "CUBLAS_COMPUTE_32F_FAST_TF32" if uses_tf32() and dtype is float32 else "CUBLAS_COMPUTE_32F"
+        compute = "CUBLAS_COMPUTE_64F" if wide else fast
+        scale = NUMBERS["CUDA_R_64F" if wide else "CUDA_R_32F"]
+        self.desc = library.made("cublasLtMatmulDescCreate", NUMBERS[compute], scale)
+        self.layouts = []
+        # A is (n, depth) and B is (depth, m): neighbours in memory lie along the first axis, or the matrix is turned
+        for side, (first, second, step), rows, columns in (
+            ("A", parts[1], n, depth),
+            ("B", (parts[0][1], parts[0][0], parts[0][2]), depth, m),
+        ):
+            if first == 1 and second >= rows:
+                self.layouts.append(library.layout(dtype, rows, columns, second, count, step))
+                continue
+            if second != 1 or first < columns:
+                raise Refused("a matrix with steps along both axes")
+            self.layouts.append(library.layout(dtype, columns, rows, first, count, step))
+            turned = f"CUBLASLT_MATMUL_DESC_TRANS{side}"
+            library.set("cublasLtMatmulDescSetAttribute", self.desc, turned, "int32_t", NUMBERS["CUBLAS_OP_T"])
+        self.layouts.append(library.layout(dtype, n, m, n, count, n * m))
+        preference = library.made("cublasLtMatmulPreferenceCreate")
+        # parts of a sum that are added in the dtype of the result would round more than our own kernels do
+        only = NUMBERS["CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE"]
+        stem = "CUBLASLT_MATMUL_PREF_"
+        limits = (("MAX_WORKSPACE_BYTES", "size_t", WORKSPACE), ("REDUCTION_SCHEME_MASK", "uint32_t", only))
+        for name, type_, value in limits:
+            library.set("cublasLtMatmulPreferenceSetAttribute", preference, stem + name, type_, value)
+        a, b, d = self.layouts
+        self.result = ffi.new("cublasLtMatmulHeuristicResult_t *")
+        found = ffi.new("int *")
+        library.call(
+            "cublasLtMatmulAlgoGetHeuristic", library.handle, self.desc, a, b, d, d, preference, 1, self.result, found
+        )
+        if not found[0] or self.result.state:
+            raise Refused("there is no algorithm")
+        self.one, self.zero = (ffi.new("double *" if wide else "float *", v) for v in (1, 0))
+
+    def launcher(self, device: CudaDevice, name: str, own: Callable[[], Any]) -> Callable[..., None]:
+        """A function of x, y and the result that calls the library; `own` gives our kernel, should that fail."""
+        library, ffi = self.library, self.library.ffi
+        a, b, d = self.layouts
+        workspace = int(self.result.workspaceSize)
+        stream = ffi.cast("void *", int(device.stream))
+        instead: list[Any] = []
+
+        def at(handle: Any) -> Any:
+            return ffi.cast("void *", handle.pointer)
+
+        def launch(x: Any, y: Any, out: Any) -> None:
+            if not instead:
+                room = device.allocate(workspace, name)
+                with device.lock:
+                    device.enter()
+                    status = library.functions.cublasLtMatmul(
+                        library.handle, self.desc, self.one, at(y), a, at(x), b, self.zero, at(out), d, at(out), d,
+                        ffi.addressof(self.result, "algo"), at(room), workspace, stream,
+                    )  # fmt: skip
+                    device.counts["launches"] += 1
+                if not status:
+                    return
+                text = ffi.string(library.functions.cublasLtGetStatusName(status)).decode()
+                warnings.warn(
+                    f"{name}: cublasLtMatmul gave {text}; our own kernel computes this product from now on",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+                instead.append(own())
+            instead[0](x, y, out)
+
+        return launch

@@ -1,0 +1,271 @@
+"""Products by cuBLASLt, over a library made for these tests (`fake_cublaslt.c`), on the emulated device.
+
+The names and numbers are compared with the real library's headers, and the real library is loaded, where the package
+nvidia-cublas is installed; DUOGRAPH_CUDA_CUBLAS_WHEEL names its folder (`.../nvidia/cu13`) where it is not beside us.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import warnings
+
+import duograph as ms
+import numpy as np
+import pytest
+from duograph.backend import registry
+from duograph.backend.protocol import BackendSpec
+from duograph.op import OPS
+from duograph_cuda import cublaslt
+from duograph_cuda.emulation.backend import CudaEmulated
+
+HERE = pathlib.Path(__file__).parent
+NAME = "CUDA-with-cuBLASLt"
+NEAR = {"float64": 1e-13, "float32": 1e-6, "float16": 1e-3, "bfloat16": 8e-3}
+
+
+class WithLibrary(CudaEmulated):
+    """The emulated device, with the library that DUOGRAPH_CUDA_CUBLASLT names."""
+
+    name = NAME
+    find_library = staticmethod(cublaslt.find)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("there is no C compiler")
+    out = tmp_path_factory.mktemp("cublaslt") / "libcublasLt.so"
+    source = str(HERE / "fake_cublaslt.c")
+    subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-o", str(out), source], check=True)
+    return str(out)
+
+
+@pytest.fixture
+def backend(path, monkeypatch):
+    problem = CudaEmulated().available()
+    if problem is not None:
+        pytest.skip(problem)
+    monkeypatch.setenv("DUOGRAPH_CUDA_CUBLASLT", path)
+    made = WithLibrary()
+    registry.register(BackendSpec(NAME, lambda: made, priority=None))
+    yield made
+    registry.unregister(NAME)
+    for name in ("matmul", "conv", "conv_input_grad"):
+        OPS[name].table.clear()
+
+
+@pytest.fixture
+def fake(path):
+    return ctypes.CDLL(path)
+
+
+def _tensors(dtype, *shapes):
+    rng = np.random.default_rng(len(shapes))
+    return [ms.Tensor(rng.normal(size=s), getattr(ms, dtype), device="CPU") for s in shapes]
+
+
+def _wide(x):
+    return x.asnumpy().astype(np.float64)
+
+
+def _product(x, y, a=False, b=False):
+    return OPS["matmul"](x.move_to(NAME), y.move_to(NAME), a, b)
+
+
+SHAPES = [(5, 7, 3, (), ()), (64, 48, 33, (), ()), (1, 9, 4, (), ()), (6, 1, 5, (), ()), (4, 3, 1, (), ()),
+          (5, 6, 7, (3,), (3,)), (5, 6, 7, (2, 3), (2, 3)), (5, 6, 7, (2, 3), ()), (5, 6, 7, (3,), (1,)),
+          (5, 6, 7, (1,), (3,))]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", NEAR)
+@pytest.mark.parametrize("m, n, k, x_batch, y_batch", SHAPES)
+def test_products(backend, fake, m, n, k, x_batch, y_batch, dtype):
+    """All four ways to lie in memory; batches, and batches of one operand only."""
+    for a, b in itertools.product((False, True), repeat=2):
+        x, y = _tensors(
+            dtype, x_batch + ((k, m) if a else (m, k)), y_batch + ((n, k) if b else (k, n))
+        )
+        want = np.matmul(
+            _wide(x).swapaxes(-1, -2) if a else _wide(x), _wide(y).swapaxes(-1, -2) if b else _wide(y)
+        )
+        before = fake.fake_calls()
+        got = _wide(_product(x, y, a, b))
+        assert fake.fake_calls() == before + 1, "another kernel computed this"
+        assert fake.fake_compute() == (70 if dtype == "float64" else 68)
+        np.testing.assert_allclose(got, want, atol=NEAR[dtype] * np.abs(want).max(), rtol=0)
+
+
+def test_tf32_is_asked_for(backend, fake, monkeypatch):
+    x, y = _tensors("float32", (6, 8), (8, 10))
+    _product(x, y)
+    assert fake.fake_compute() == 68
+    monkeypatch.setenv("DUOGRAPH_CUDA_TF32", "1")
+    OPS["matmul"].table.clear()  # what is prepared stays as it was prepared
+    _product(x, y)
+    assert fake.fake_compute() == 77
+    x, y = _tensors("bfloat16", (6, 8), (8, 10))
+    _product(x, y)
+    assert fake.fake_compute() == 68
+
+
+def test_an_algorithm_is_looked_for_once_a_shape(backend, fake):
+    x, y = _tensors("float32", (6, 11), (11, 10))
+    before = fake.fake_heuristics()
+    for _ in range(3):
+        _product(x, y)
+        OPS["matmul"].table.clear()
+    assert fake.fake_heuristics() == before + 1
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_convolutions_of_single_elements_are_products(backend, fake, groups):
+    window = {"stride": (1, 1), "padding": ((0, 0), (0, 0)), "dilation": (1, 1), "groups": groups}
+    x, w = _tensors("float32", (3, 8, 12, 11), (6, 8 // groups, 1, 1))
+    want = OPS["conv"](x, w, **window)
+    before = fake.fake_calls()
+    got = OPS["conv"](x.move_to(NAME), w.move_to(NAME), **window)
+    assert fake.fake_calls() == before + (groups == 1), "two axes of a batch have two steps"
+    np.testing.assert_allclose(got.asnumpy(), want.asnumpy(), atol=1e-5)
+    attributes = {"input_shape": x.shape, **window}
+    want = OPS["conv_input_grad"](want, w, **attributes)
+    got = OPS["conv_input_grad"](got, w.move_to(NAME), **attributes)
+    assert fake.fake_calls() == before + 2 * (groups == 1)
+    np.testing.assert_allclose(got.asnumpy(), want.asnumpy(), atol=1e-5)
+
+
+def test_without_an_algorithm_our_kernel_computes(backend, fake):
+    x, y = _tensors("float32", (13, 4), (4, 5))
+    before = fake.fake_calls()
+    np.testing.assert_allclose(_wide(_product(x, y)), _wide(x) @ _wide(y), atol=1e-5)
+    assert fake.fake_calls() == before
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_call_that_fails_is_made_up_for(backend, fake, dtype):
+    x, y = _tensors(dtype, (3, 4), (4, 17))
+    with pytest.warns(RuntimeWarning, match="matmul: cublasLtMatmul gave CUBLAS_STATUS_EXECUTION_FAILED"):
+        got = _product(x, y)
+    np.testing.assert_allclose(_wide(got), _wide(x) @ _wide(y), atol=1e-5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # it is said once
+        np.testing.assert_array_equal(_product(x, y).asnumpy(), got.asnumpy())
+
+
+def test_products_in_a_captured_graph(backend, fake):
+    """The workspace belongs to the program then; what is captured here calls the library at each launch."""
+    x, y = (v.move_to(NAME) for v in _tensors("float32", (6, 8), (8, 8)))
+    stepwise = ms.jit(lambda x, y: ms.ops.matmul(ms.ops.matmul(x, y), y), jit_level="O1")
+    want = stepwise(x, y).asnumpy()
+    np.testing.assert_allclose(want, _wide(x) @ _wide(y) @ _wide(y), atol=1e-4)
+
+
+@pytest.mark.parametrize("how, words", [
+    ("absent", "cannot load library"), ("empty", "cannot load library"), ("other", "cublasLtGetVersion"),
+    ("old", "is version 100200"), ("broken", "cublasLtCreate gave CUBLAS_STATUS_NOT_INITIALIZED"),
+    ("off", "DUOGRAPH_CUDA_CUBLASLT=0"),
+])  # fmt: skip
+def test_a_library_that_cannot_be_used(how, words, path, tmp_path, monkeypatch):
+    """Products are computed all the same, and `duograph devices` says by what and why."""
+    chosen = {"absent": str(tmp_path / "none.so"), "other": "libm.so.6", "off": "0"}.get(how, path)
+    if how == "empty":
+        chosen = str(tmp_path / "empty.so")
+        pathlib.Path(chosen).write_bytes(b"")
+    if how == "old":
+        monkeypatch.setenv("FAKE_CUBLASLT_VERSION", "100200")
+    if how == "broken":
+        monkeypatch.setenv("FAKE_CUBLASLT_DOES_NOT_START", "1")
+    monkeypatch.setenv("DUOGRAPH_CUDA_CUBLASLT", chosen)
+    backend = WithLibrary()
+    line = backend.compiler(0)
+    assert "matrix products by our own kernels (cuBLASLt: " in line and words in line, line
+    registry.register(BackendSpec(NAME, lambda: backend, priority=None))
+    try:
+        x, y = _tensors("float32", (5, 6), (6, 7))
+        np.testing.assert_allclose(_wide(_product(x, y)), _wide(x) @ _wide(y), atol=1e-5)
+    finally:
+        registry.unregister(NAME)
+        OPS["matmul"].table.clear()
+
+
+def test_the_line_of_duograph_devices(backend):
+    assert backend.compiler(0).endswith("; matrix products by cuBLASLt 13.10.0")
+
+
+def test_not_installed(monkeypatch):
+    monkeypatch.delenv("DUOGRAPH_CUDA_CUBLASLT", raising=False)
+    monkeypatch.setitem(sys.modules, "cuda.pathfinder", None)
+    assert "pip install nvidia-cublas" in cublaslt.find()
+
+
+# ---- the real library ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def wheel():
+    named = os.environ.get("DUOGRAPH_CUDA_CUBLAS_WHEEL")
+    places = [named] if named else [f"{p}/nvidia/cu13" for p in sys.path]
+    for place in map(pathlib.Path, places):
+        if (place / "include/cublasLt.h").exists():
+            return place
+    pytest.skip("the package nvidia-cublas is not installed")
+
+
+def test_the_numbers_are_those_of_the_headers(wheel):
+    text = "".join((wheel / "include" / n).read_text() for n in ("cublasLt.h", "cublas_api.h"))
+    found = {m[1]: int(m[2], 0) for m in re.finditer(r"\b(CUBLAS\w+) = (0x[0-9a-f]+|\d+)\b", text)}
+    ours = {k: v for k, v in cublaslt.NUMBERS.items() if k.startswith("CUBLAS")}
+    assert len(ours) > 10
+    assert {k: found[k] for k in ours} == ours
+
+
+def test_the_numbers_of_the_types():
+    runtime = pytest.importorskip("cuda.bindings.runtime")
+    for name in cublaslt.TYPES.values():
+        assert int(getattr(runtime.cudaDataType, name)) == cublaslt.NUMBERS[name]
+
+
+def test_the_declarations_are_those_of_the_headers(wheel):
+    """Functions with as many arguments, the sizes of the two structs that we lay out, and types of the same width."""
+    text = re.sub(r"/\*.*?\*/|//[^\n]*", "", (wheel / "include/cublasLt.h").read_text(), flags=re.S)
+    ffi = cublaslt._ffi()
+    functions = re.findall(r"\b(cublasLt\w+)\(([^)]*)\);", cublaslt.DECLARATIONS)
+    assert len(functions) == 11
+    for name, arguments in functions:
+        theirs = re.search(rf"\bCUBLASWINAPI\s+{name}\(([^)]*)\);", text)[1]
+        wide = [_width(a) for a in theirs.split(",")]
+        assert [_width(a) for a in arguments.split(",")] == wide, name
+    assert "uint64_t data[8];\n} cublasLtMatmulAlgo_t;" in text
+    members = re.search(r"typedef struct \{([^}]*)\} cublasLtMatmulHeuristicResult_t;", text)[1]
+    assert " ".join(members.split()) == (
+        "cublasLtMatmulAlgo_t algo; size_t workspaceSize; cublasStatus_t state; float wavesCount; int reserved[4];"
+    )
+    assert ffi.sizeof("cublasLtMatmulHeuristicResult_t") == 64 + 8 + 4 + 4 + 16
+
+
+def _width(argument):
+    """How a C argument is passed: a pointer, 8 bytes, 4 bytes (an int or an enumeration), or nothing."""
+    if argument.strip() in ("void", ""):
+        return ""
+    handles = r"cublasLt(Handle|MatmulDesc|MatrixLayout|MatmulPreference)_t|cudaStream_t"
+    if "*" in argument or "[]" in argument or re.search(handles, argument):
+        return "pointer"
+    return "8" if re.search(r"\b(size_t|u?int64_t)\b", argument) else "4"
+
+
+def test_the_real_library_loads(wheel, monkeypatch):
+    """Without a driver it does not start; it says so, and what it says is passed on."""
+    library = str(wheel / "lib/libcublasLt.so.13")
+    monkeypatch.setenv("DUOGRAPH_CUDA_CUBLASLT", library)
+    found = cublaslt.find()
+    if isinstance(found, str):
+        assert found == "cublasLtCreate gave CUBLAS_STATUS_NOT_INITIALIZED"
+    else:
+        assert found.version.startswith("13.")
