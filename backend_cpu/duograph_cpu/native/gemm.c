@@ -59,9 +59,9 @@ typedef struct {
 
 typedef struct {
     int64_t size, height, lanes, pitch; /* of an element; of a tile; of a vector; of rows of a */
-    void (*pack_a)(void *, int, const void *, int64_t, int64_t, int64_t);
-    void (*pack_b)(void *, int, const void *, int64_t, int64_t, int64_t);
-    void (*pack_gathered)(void *, const void *, const int32_t *, const int32_t *, int64_t, int64_t);
+    void (*pack_a)(void *, int, int, const void *, int64_t, int64_t, int64_t);
+    void (*pack_b)(void *, int, int, const void *, int64_t, int64_t, int64_t);
+    void (*pack_gathered)(void *, int, const void *, const int32_t *, const int32_t *, int64_t, int64_t);
     void (*block)(int64_t, int64_t, int64_t, int, const void *, void *, const void *, int64_t, void *, int64_t, int, const Fetch *);
     void (*turn)(void *, int64_t, const void *, int64_t, int64_t, int64_t);
     void (*thin)(int, int64_t, int64_t, int64_t, const void *, int64_t, const void *, int64_t, void *, int64_t);
@@ -75,11 +75,11 @@ static const Kernels kernels[2][2] = {
 
 typedef struct {
     const Kernels *k;
-    int ta, tb, turned; /* turned: c is written transposed */
+    int ta, tb, turned, panels; /* turned: c is written transposed; panels: the layout of a, see gemm_tile.inc */
     int64_t m, n, depth, lda, ldb, ldc, rows, row_parts, columns, column_parts, deep; /* deep: of a block */
     const char *a, *b;
     const int32_t *b_row, *b_column; /* b is gathered: element (i, j) lies at b_row[i] + b_column[j] */
-    char *c, *shared_a;
+    char *c, *shared_a, *shared_b;
     const dg_epilogue *e;
     int64_t at; /* of c in what the epilogue counts */
     int *failed;
@@ -98,9 +98,15 @@ static const char *b_at(const Job *j, int64_t k, int64_t column) {
     return j->b + (j->tb ? column * j->ldb + k : k * j->ldb + column) * j->k->size;
 }
 
+/* The first column of a part: parts differ by at most one strip. */
+static int64_t column_of(const Job *j, int64_t part_) {
+    int64_t strip = 2 * j->k->lanes, strips = (j->n + strip - 1) / strip;
+    return strips * part_ / j->column_parts * strip;
+}
+
 /* Where block (k, row) lies in a packed for all: [block of depth][block of rows]. */
 static char *packed_a(const Job *j, int64_t k, int64_t row, int64_t depth) {
-    return j->shared_a + (j->ta ? k * j->m + row * depth : (k / j->deep * j->m + row) * j->k->pitch) * j->k->size;
+    return j->shared_a + (k * j->m + row * depth) * j->k->size;
 }
 
 static void share_a_task(void **args, int64_t begin, int64_t end) {
@@ -108,7 +114,26 @@ static void share_a_task(void **args, int64_t begin, int64_t end) {
     int64_t rows = part(j->m, ROWS, 1), blocks = (j->m + rows - 1) / rows;
     for (int64_t u = begin; u < end; u++) {
         int64_t k = u / blocks * j->deep, depth = DG_MIN(j->deep, j->depth - k), row = u % blocks * rows;
-        j->k->pack_a(packed_a(j, k, row, depth), j->ta, a_at(j, row, k), j->lda, DG_MIN(rows, j->m - row), depth);
+        j->k->pack_a(packed_a(j, k, row, depth), j->ta, j->panels, a_at(j, row, k), j->lda, DG_MIN(rows, j->m - row), depth);
+    }
+}
+
+static char *packed_b(const Job *j, int64_t k, int64_t column, int64_t depth) {
+    return j->shared_b + (k * up(j->n, 2 * j->k->lanes) + column * depth) * j->k->size;
+}
+
+static void pack_columns(const Job *j, char *out, int64_t k, int64_t column, int64_t columns, int64_t depth) {
+    if (j->b_row) j->k->pack_gathered(out, j->panels, j->b, j->b_row + k, j->b_column + column, columns, depth);
+    else j->k->pack_b(out, j->panels, j->tb, b_at(j, k, column), j->ldb, columns, depth);
+}
+
+/* A unit is a strip in a block of depth. */
+static void share_b_task(void **args, int64_t begin, int64_t end) {
+    const Job *j = args[0];
+    int64_t strip = 2 * j->k->lanes, strips = (j->n + strip - 1) / strip;
+    for (int64_t u = begin; u < end; u++) {
+        int64_t k = u / strips * j->deep, depth = DG_MIN(j->deep, j->depth - k), column = u % strips * strip;
+        pack_columns(j, packed_b(j, k, column, depth), k, column, DG_MIN(strip, j->n - column), depth);
     }
 }
 
@@ -116,23 +141,23 @@ static void unit_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     const Kernels *f = j->k;
     int64_t size = f->size, most_rows = part(j->rows, ROWS, 1), most_columns = part(j->columns, COLUMNS, 2 * f->lanes);
-    int64_t room_a = j->shared_a ? 0 : up(most_rows * (j->ta ? j->deep : f->pitch) * size, 64);
-    int64_t room_b = most_columns * j->deep * size, room_c = j->turned ? j->rows * most_columns * size : 0;
+    int64_t room_a = j->shared_a ? 0 : up(most_rows * (j->panels ? j->deep : f->pitch) * size, 64);
+    int64_t room_b = j->shared_b ? 0 : most_columns * j->deep * size, room_c = j->turned ? j->rows * most_columns * size : 0;
     char *scratch = dg_alloc((size_t)(room_a + room_b + room_c));
     if (!scratch) {
         __atomic_store_n(j->failed, 1, __ATOMIC_RELAXED);
         return;
     }
-    char *packed_b = scratch + room_a, *straight = packed_b + room_b;
+    char *straight = scratch + room_a + room_b;
     for (int64_t u = begin; u < end; u++) {
-        int64_t row = u % j->row_parts * j->rows, column = u / j->row_parts * j->columns;
-        int64_t last_row = DG_MIN(row + j->rows, j->m), last_column = DG_MIN(column + j->columns, j->n);
+        int64_t row = u % j->row_parts * j->rows, last_row = DG_MIN(row + j->rows, j->m);
+        int64_t column = column_of(j, u / j->row_parts), last_column = DG_MIN(column_of(j, u / j->row_parts + 1), j->n);
         for (int64_t c = column; c < last_column; c += most_columns) {
             int64_t nc = DG_MIN(most_columns, last_column - c);
             for (int64_t k = 0; k < j->depth; k += j->deep) {
                 int64_t depth = DG_MIN(j->deep, j->depth - k);
-                if (j->b_row) f->pack_gathered(packed_b, j->b, j->b_row + k, j->b_column + c, nc, depth);
-                else f->pack_b(packed_b, j->tb, b_at(j, k, c), j->ldb, nc, depth);
+                char *b = j->shared_b ? packed_b(j, k, c, depth) : scratch + room_a;
+                if (!j->shared_b) pack_columns(j, b, k, c, nc, depth);
                 for (int64_t r = row; r < last_row; r += most_rows) {
                     int64_t nr = DG_MIN(most_rows, last_row - r);
                     const char *a = scratch;
@@ -144,8 +169,8 @@ static void unit_task(void **args, int64_t begin, int64_t end) {
                     char *c_ = j->turned ? straight + (r - row) * most_columns * size : j->c + (r * j->ldc + c) * size;
                     int64_t ldc = j->turned ? most_columns : j->ldc;
                     if (j->shared_a) a = packed_a(j, k, r, depth);
-                    else f->pack_a(scratch, j->ta, a_at(j, r, k), j->lda, nr, depth);
-                    f->block(nr, nc, depth, j->ta, a, packed_b, j->tb || j->b_row || r > row ? 0 : b_at(j, k, c), j->ldb, c_, ldc, k > 0,
+                    else f->pack_a(scratch, j->ta, j->panels, a_at(j, r, k), j->lda, nr, depth);
+                    f->block(nr, nc, depth, j->panels, a, b, j->tb || j->b_row || r > row ? 0 : b_at(j, k, c), j->ldb, c_, ldc, k > 0,
                              &next);
                     if (k + depth < j->depth) continue;
                     if (j->turned) {
@@ -165,7 +190,7 @@ static void unit_task(void **args, int64_t begin, int64_t end) {
 static void split(Job *j) {
     double flops = 2.0 * (double)j->m * (double)j->n * (double)j->depth;
     int64_t units = (int64_t)DG_MIN(flops / 2e6, 2.0 * dg_threads()), strip = 2 * j->k->lanes;
-    double pack_a = j->ta ? 2 : 1, pack_b = j->b_row ? 8 : j->tb ? 3 : 1; /* of an element */
+    double pack_a = j->ta ? 2 : 3, pack_b = j->b_row ? 8 : j->tb ? 3 : 1; /* of an element */
     j->row_parts = j->column_parts = 1;
     while (j->row_parts * j->column_parts < units) {
         double a = pack_a * (double)j->m * (double)j->column_parts, b = pack_b * (double)j->n * (double)j->row_parts;
@@ -176,9 +201,9 @@ static void split(Job *j) {
     }
     j->rows = (j->m + j->row_parts - 1) / j->row_parts;
     j->row_parts = (j->m + j->rows - 1) / j->rows;
-    j->columns = (j->n + j->column_parts - 1) / j->column_parts;
-    if (j->columns < j->n) j->columns = up(j->columns, strip);
-    j->column_parts = (j->n + j->columns - 1) / j->columns;
+    int64_t strips = (j->n + strip - 1) / strip;
+    j->column_parts = DG_MIN(j->column_parts, strips);
+    j->columns = (strips + j->column_parts - 1) / j->column_parts * strip; /* at most */
 }
 
 static int tiled(Job *j) {
@@ -188,13 +213,22 @@ static int tiled(Job *j) {
     j->deep = (j->depth + depths - 1) / depths;
     split(j);
     void *args[] = {j};
-    if (j->row_parts == 1 && j->column_parts > 1) {
-        j->shared_a = dg_alloc((size_t)(j->m * (j->ta ? j->depth : depths * j->k->pitch) * j->k->size));
+    int share_a = j->row_parts == 1 && j->column_parts > 1;
+    j->panels = j->ta || share_a;
+    if (share_a) {
+        j->shared_a = dg_alloc((size_t)(j->m * j->depth * j->k->size));
         if (!j->shared_a) return 0;
         dg_parallel_for(share_a_task, args, depths * ((j->m + ROWS - 1) / ROWS), 1 + 65536 / (DG_MIN(ROWS, j->m) * j->deep));
     }
+    if (j->row_parts > 1 && j->column_parts == 1 && (j->tb || j->b_row)) {
+        int64_t strip = 2 * j->k->lanes, strips = (j->n + strip - 1) / strip;
+        j->shared_b = dg_alloc((size_t)(strips * strip * j->depth * j->k->size));
+        if (!j->shared_b) return 0;
+        dg_parallel_for(share_b_task, args, depths * strips, 1 + 16384 / (strip * j->deep));
+    }
     dg_parallel_chunks(unit_task, args, j->row_parts * j->column_parts);
     dg_free(j->shared_a);
+    dg_free(j->shared_b);
     return !failed;
 }
 

@@ -126,7 +126,7 @@ class Backend:
         A region is a graph of elementwise ops, reductions over trailing axes and reshapes; the modules of
         `backend.codegen` plan and print one. Where the backend names ops in `epilogues`, a region may have one of these
         too (`passes.fusion.epilogue_of` takes it apart). A text instead of a call says why there is none: then the
-        nodes of the region run one by one. Called once for all regions of a program, so that they can be built together.
+        nodes of the region run one by one. Called once for all regions of a program, to build them together.
         """
         return [self.compiles(device_id) or ""] * len(regions)
 
