@@ -52,9 +52,7 @@ def _train(example, device, compiled):
 
 
 @pytest.mark.parametrize("compiled", [None, "O1", "O2"], ids=["pynative", "O1", "O2"])
-def test_digits(compiled, monkeypatch):
-    if compiled == "O2":
-        monkeypatch.setenv("DUOGRAPH_CUDA_GRAPHS", "1")
+def test_digits(compiled):
     pytest.importorskip("sklearn", reason="the digits come with scikit-learn")
     pytest.importorskip("tqdm")
     problem = registry.problem_of(registry.entries()[DEVICE])
