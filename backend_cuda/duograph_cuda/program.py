@@ -130,6 +130,8 @@ class Captured:
                 self._fill(handles)
                 device.checked(self.name, "cuGraphLaunch", self.graph, device.stream)
                 device.counts["launches"] += 1
+                if device.record is not None:
+                    device.record.unread = True
                 made = [device.allocate(r.nbytes, self.name) for r in self.results]
                 for own, result in zip(made, self.results):
                     self._copy(own, result)

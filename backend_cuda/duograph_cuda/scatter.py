@@ -10,7 +10,6 @@ from typing import Any
 
 from duograph.backend.codegen.dialect import SUFFIX
 from duograph.backend.grid import Kernel, Launch, Plan
-from duograph.backend.grid.indexing import wrapped
 from duograph.backend.grid.movement import copy_launch
 from duograph.backend.grid.strides import dense, split_at
 from duograph.dtype import DType, bool_, int32, uint32
@@ -47,10 +46,11 @@ def scatter_add(
     rows = Kernel(device, "rows_of_indices", count)
     rows.read("indices", indices.dtype, 1)
     rows.write("rows", int32, 4)
+    rows.watch("scatter_add", axis)
     rows.number("count", count)
     rows.number("n", n)
     rows.line("const ix i = (ix)DG_ITEM(0);", "if (i >= count) return;")
-    wrapped(rows, indices.dtype, "indices[i]", "n")
+    rows.row(indices.dtype, "indices[i]", "n")
     rows.line("rows[i] = (i32)row;")
     links = Kernel(device, "chains_of_rows", count)
     links.read("rows", int32, 4)
@@ -117,6 +117,7 @@ def _by_columns(device: CudaDevice, types: tuple[TensorType, ...], axis: int) ->
     k.read("indices", indices.dtype, 1)
     k.read("updates", x.dtype, 2)
     k.write("out", x.dtype, 3)
+    k.watch("scatter_add", axis)
     for name, value in (
         ("n", n),
         ("inner", inner),
@@ -130,7 +131,7 @@ def _by_columns(device: CudaDevice, types: tuple[TensorType, ...], axis: int) ->
         "const ix o = e / inner, c = e - o * inner;",
     )
     k.open("for (ix i = 0; i < count; i++)")
-    wrapped(k, indices.dtype, "indices[i]", "n")
+    k.row(indices.dtype, "indices[i]", "n")
     k.line(
         "if (row < 0) continue;",
         "const ix from = (o * count + i) * inner + c, to = (o * n + row) * inner + c;",

@@ -4,12 +4,14 @@ import os
 
 import pyopencl as cl
 from duograph.backend.grid import GridBackend
+from duograph.backend.grid.tiles import SIDE, best_of, measure
 from duograph.backend.protocol import DeviceInfo
 from duograph.dtype import ALL
 from duograph.errors import DeviceError
 
 from .device import Device
 from .probe import probe
+from .programs import store_tiles
 
 # Picks devices by a part of their name or of their platform's; the rest are not there for duograph.
 NAME_VARIABLE = "DUOGRAPH_OPENCL_DEVICE"
@@ -52,6 +54,17 @@ class OpenCL(GridBackend):
                 raise DeviceError(f"OpenCL: there is no device {device_id}; there are {len(usable)}")
             found = self._open.setdefault(device_id, Device(usable[device_id]))
         return found
+
+    def tune(self, device_id):
+        """The tiles of matrix products on a processor; on other devices they are fixed."""
+        device = self.device(device_id)
+        if not device.serial:
+            return
+        found = measure(self, device_id)
+        for tiles, seconds in found.items():
+            yield f"matmul {SIDE}x{SIDE}x{SIDE} float32, {tiles} in registers: {2e-9 * SIDE**3 / seconds:.0f} GFLOP/s"
+        device.tiles = best_of(found)
+        yield f"chosen: {device.tiles}, kept in {store_tiles(device, device.tiles)}"
 
     def _candidates(self):
         """Devices that ran a kernel; the answers of the others go to `problems`."""

@@ -12,7 +12,7 @@ from duograph.backend.grid import GridDevice, Pool
 from duograph.errors import DeviceError, DeviceMemoryError
 
 from .probe import first_line
-from .programs import build_program
+from .programs import build_program, stored_tiles
 
 # Bytes in use and cached together; the default is what the driver states, on a CPU three quarters of it.
 LIMIT_VARIABLE = "DUOGRAPH_OPENCL_MEMORY_LIMIT"
@@ -46,6 +46,7 @@ class Device(GridDevice):
         self.context = cl.Context([device])
         self.queue = cl.CommandQueue(self.context, device)
         self.options = _options(device)
+        self.tiles = stored_tiles(self)
         self.copies_in = self.copies_out = 0
         self._sending = []
         self._lock = new_lock()

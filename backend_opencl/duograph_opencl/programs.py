@@ -1,14 +1,17 @@
-"""Programs: built once for each source, options, device and driver; binaries are kept on disk for later processes."""
+"""What is kept on disk for later processes, by device and driver: built programs, and tiles that were measured."""
 
+import dataclasses
+import json
 import os
 import tempfile
 
 import pyopencl as cl
+from duograph.backend.grid.tiles import CHOICES, DEFAULT, Tiles
 from duograph.errors import DeviceError
 from duograph.runtime import disk_cache
 
 # Part of every key: changes when what is stored does.
-_FORMAT = "opencl-1"
+_FORMAT, _TILES = "opencl-1", "opencl-tiles-1"
 
 
 def build_program(device, source):
@@ -18,10 +21,7 @@ def build_program(device, source):
         DeviceError: it does not build; source and log were saved, and the message says where.
     """
     d = device.cl_device
-    key = disk_cache.key_of(
-        _FORMAT, source, " ".join(device.options), d.name, d.vendor, d.version, d.driver_version,
-        d.platform.name, d.platform.version,
-    )  # fmt: skip
+    key = disk_cache.key_of(_FORMAT, source, " ".join(device.options), *_identity(d))
     binary = disk_cache.read(key, ".clbin")
     if binary is not None:
         try:
@@ -36,6 +36,31 @@ def build_program(device, source):
     if made:
         disk_cache.store(key, ".clbin", made)
     return program
+
+
+def _identity(d):
+    """What programs and measurements of a device depend on, beside what they are of."""
+    return d.name, d.vendor, d.version, d.driver_version, d.platform.name, d.platform.version
+
+
+def _tiles_key(device):
+    return disk_cache.key_of(_TILES, device.units, *_identity(device.cl_device))
+
+
+def stored_tiles(device):
+    """The tiles that `duograph tune` found best for products on this device, else the default."""
+    data = disk_cache.read(_tiles_key(device), ".json")
+    if data is not None:
+        tiles = Tiles(*json.loads(data))
+        if tiles in CHOICES:
+            return tiles
+    return DEFAULT
+
+
+def store_tiles(device, tiles):
+    """Keep them for later processes; where they are kept."""
+    data = json.dumps(dataclasses.astuple(tiles)).encode()
+    return disk_cache.store(_tiles_key(device), ".json", data)
 
 
 def _report(device, source, error):

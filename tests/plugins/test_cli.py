@@ -9,6 +9,13 @@ import pytest
 from duograph import __version__
 from duograph.cli import main
 
+TUNES = """
+def tune(self, device_id):
+    for k, what in enumerate(("one", "two") if device_id else ()):
+        yield f"{what} {k + 3}"
+
+Device.tune = tune
+"""
 CLI = [sys.executable, "-m", "duograph.cli"]
 
 
@@ -41,6 +48,16 @@ def test_devices_for_programs(site, device):
     assert toy["problem"] is None
     assert "float32" in toy["dtypes"]
     assert toy["devices"][0]["memory_bytes"] == 0
+
+
+def test_tune(site, device):
+    """Each device of a backend says what it measured; a name that is no device is an error."""
+    site.install("toy", device("Toy", count=2) + TUNES)
+    done = site.command([*CLI, "tune", "--device", "Toy"])
+    assert (done.returncode, done.stdout) == (0, "Toy:0 has nothing to tune\nToy:1 one 3\nToy:1 two 4\n")
+    assert site.command([*CLI, "tune", "--device", "Toy:1"]).stdout == "Toy:1 one 3\nToy:1 two 4\n"
+    done = site.command([*CLI, "tune", "--device", "Tory"])
+    assert done.returncode == 1 and "duograph tune: device_target: got 'Tory'" in done.stderr
 
 
 def test_info(site, device):

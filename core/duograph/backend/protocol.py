@@ -7,7 +7,7 @@ Device memory lives as long as its handle: a backend frees it when the last refe
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -130,6 +130,13 @@ class Backend:
     def compiler(self, device_id: int) -> str | None:
         """What compiles here, with version and flags, or why nothing can: a line for `duograph devices`."""
         return None
+
+    def tune(self, device_id: int) -> Iterator[str]:
+        """Measure what is best chosen by measuring, and keep it for this and later processes: `duograph tune`.
+
+        Yields a line for each thing that was measured, and for what was chosen; nothing where there is no choice.
+        """
+        return iter(())
 
     def links(self, device_id: int) -> str | None:
         """None when `link` makes calls of whole programs here, else why it does not. Must be cheap."""

@@ -24,6 +24,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands.add_parser("check", help="compute something on the default device")
     cache = commands.add_parser("cache", help="compiled code that is kept on disk")
     cache.add_argument("action", choices=("info", "clear"), help="show what there is; remove it")
+    tune = commands.add_parser("tune", help="measure what a device does best with, and keep it")
+    tune.add_argument(
+        "--device", metavar="NAME", help="a backend, or one device of it as NAME:0 (default: all of them)"
+    )
     new = commands.add_parser("new-backend", help="write a package for a new device")
     new.add_argument("name", help="what users will write as device_target, such as MyDevice")
     new.add_argument("folder", nargs="?", help="where to (default: duograph-<name>)")
@@ -40,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    from . import cache, devices, info, new_backend
+    from . import cache, devices, info, new_backend, tune
 
     if chosen.command == "devices":
         print(devices.as_json() if chosen.json else devices.as_text())
@@ -55,6 +59,8 @@ def _run(chosen: argparse.Namespace) -> int:
             print(f"duograph cache: {error}", file=sys.stderr)
             return 1
         return 0
+    if chosen.command == "tune":
+        return tune.tune(chosen.device)
     if chosen.command == "check":
         from ..installation import check
 

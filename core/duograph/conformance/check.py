@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,7 +14,9 @@ from ..tensor import Tensor
 from .case import OpCase, Sample
 from .tolerance import Tolerance
 
-__all__ = ["arrays_of", "call_text", "difference", "place", "results_of", "run", "substitute"]
+__all__ = [
+    "Late", "arrays_of", "call_text", "difference", "place", "read", "results_of", "run", "substitute",
+]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
 
@@ -67,6 +70,28 @@ def results_of(value: Any) -> list[Any]:
     if value is None:
         return []
     return [np.asarray(value)]
+
+
+# What a kernel of a device that runs behind its caller says of an index, when a value is read.
+LATE = r"index -?\d+ is out of range for axis \d+ of size \d+"
+
+
+def read(results: Any) -> list[Any]:
+    """`results_of`, for a call that must fail.
+
+    Raises:
+        Late: an IndexError that came only now, from a device that runs behind its caller.
+    """
+    try:
+        return results_of(results)
+    except IndexError as error:
+        if re.search(LATE, str(error)) is None:
+            raise
+        raise Late(str(error)) from error
+
+
+class Late(IndexError):
+    """A kernel found an index out of range, and says so in its own words."""
 
 
 # ---- comparison ---------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Primitives that read and write by index: gather, scatter, and their elementwise forms.
 
-Indices are int32 or int64; negative ones count from the end; one out of range raises IndexError where the device
-can tell. On duplicates `set` keeps the last, `add` adds all.
+Indices are int32 or int64; negative ones count from the end; one out of range raises IndexError, by the time a value
+is read. On duplicates `set` keeps the last, `add` adds all.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ def gather(input_params: Tensor, input_indices: Any, axis: int, batch_dims: int 
         Tensor of shape input_params.shape[:axis] + input_indices.shape[batch_dims:] + input_params.shape[axis + 1:].
 
     Raises:
-        IndexError: an index out of range (on the CPU).
+        IndexError: an index out of range.
         TypeError: the indices are not integers.
         ValueError: an axis out of range, or batch axes that differ.
 
@@ -168,7 +168,7 @@ def gather_elements(input: Tensor, dim: int, index: Any) -> Tensor:
         Tensor of the shape of `index`.
 
     Raises:
-        IndexError: an index out of range (on the CPU).
+        IndexError: an index out of range.
         ValueError: shapes that do not fit, or an axis out of range.
 
     Examples:
@@ -232,7 +232,7 @@ def gather_nd(input_x: Tensor, indices: Any) -> Tensor:
         Tensor of shape indices.shape[:-1] + input_x.shape[indices.shape[-1]:].
 
     Raises:
-        IndexError: an index out of range (on the CPU).
+        IndexError: an index out of range.
         ValueError: more indices than axes.
 
     Examples:
@@ -252,7 +252,7 @@ def index_select(input: Tensor, axis: int, index: Any) -> Tensor:
     """The slices of an axis that a 1-d tensor of indices names (`mindspore.ops.index_select`).
 
     Raises:
-        IndexError: an index out of range (on the CPU).
+        IndexError: an index out of range.
         ValueError: `index` has more than one axis, or the axis is out of range.
 
     Examples:
@@ -282,7 +282,7 @@ def take(input: Tensor, index: Any) -> Tensor:
     """The elements that indices into the flattened tensor name (`mindspore.ops.take`).
 
     Raises:
-        IndexError: an index out of range (on the CPU).
+        IndexError: an index out of range.
 
     Examples:
         >>> import duograph as ms

@@ -59,7 +59,7 @@ def index_add(
         `x`.
 
     Raises:
-        IndexError: an index out of range (on the CPU).
+        IndexError: an index out of range.
         ValueError: shapes that do not fit, or an axis out of range.
 
     Examples:
@@ -255,7 +255,7 @@ def _updater(mode: str, slices: bool) -> Callable[..., Tensor]:
         `input_x`.
 
     Raises:
-        IndexError: an index out of range (on the CPU).
+        IndexError: an index out of range.
         ValueError: shapes that do not fit.
 
     Examples:

@@ -83,7 +83,7 @@ def scatter(input: Tensor, axis: int, index: Any, src: Any) -> Tensor:
         src: Tensor with as many axes, none shorter than the index's, or a number. On duplicates the last stays.
 
     Raises:
-        IndexError: an index out of range (on the CPU).
+        IndexError: an index out of range.
         ValueError: shapes that do not fit, or an axis out of range.
 
     Examples:
@@ -242,7 +242,7 @@ def _functional(mode: str) -> Any:
         updates: Tensor of shape indices.shape[:-1] + input_x.shape[indices.shape[-1]:].
 
     Raises:
-        IndexError: an index out of range (on the CPU).
+        IndexError: an index out of range.
         ValueError: shapes that do not fit.
 
     Examples:
@@ -306,7 +306,7 @@ def scatter_nd(indices: Any, updates: Any, shape: Sequence[int]) -> Tensor:
         shape: that of the result.
 
     Raises:
-        IndexError: an index out of range (on the CPU).
+        IndexError: an index out of range.
         ValueError: shapes that do not fit.
 
     Examples:
@@ -372,7 +372,7 @@ def index_fill(x: Tensor, axis: int, index: Any, value: Any) -> Tensor:
         value: number or 0-d Tensor.
 
     Raises:
-        IndexError: an index out of range (on the CPU).
+        IndexError: an index out of range.
         ValueError: an index of more axes, or an axis out of range.
 
     Examples:

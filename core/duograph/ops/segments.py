@@ -70,7 +70,7 @@ def unsorted_segment_sum(input_x: Tensor, segment_ids: Any, num_segments: int) -
         Tensor of shape (num_segments,) + the other axes.
 
     Raises:
-        IndexError: an id past the last segment (on the CPU).
+        IndexError: an id past the last segment.
         ValueError: shapes that do not fit.
 
     Examples:

@@ -65,3 +65,5 @@ DG_FN void dg_atomic_add_u64(volatile u64 *p, u64 x) { atomicAdd((u64 *)p, x); }
 DG_FN void dg_atomic_add_f32(volatile f32 *p, f32 x) { atomicAdd((f32 *)p, x); }
 DG_FN void dg_atomic_add_f64(volatile f64 *p, f64 x) { atomicAdd((f64 *)p, x); }
 DG_FN void dg_atomic_max_i32(volatile i32 *p, i32 x) { atomicMax((i32 *)p, x); }
+/* whether this thread is the one that replaces 0 by x */
+DG_FN i32 dg_atomic_claim_i32(volatile i32 *p, i32 x) { return atomicCAS((i32 *)p, 0, x) == 0; }

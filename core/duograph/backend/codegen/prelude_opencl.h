@@ -46,39 +46,40 @@ typedef double f64;
 
 DG_FN u32 dg_bits_f32(f32 x) { return as_uint(x); }
 DG_FN f32 dg_from_bits_f32(u32 x) { return as_float(x); }
-#ifdef FP_FAST_FMAF
-DG_FN f32 dg_fma_f32(f32 a, f32 b, f32 c) { return fma(a, b, c); }
+/* a * b + c, rounded once where that is fast; PoCL has the instruction and does not define FP_FAST_FMAF */
+#if defined(__clang__) && defined(__FMA__)
+#define DG_FUSE _Pragma("clang fp contract(on)")
 #else
-DG_FN f32 dg_fma_f32(f32 a, f32 b, f32 c) { return a * b + c; }
+#define DG_FUSE
 #endif
+#ifdef FP_FAST_FMAF
+#define DG_FMA_F32(a, b, c) fma(a, b, c)
+#else
+#define DG_FMA_F32(a, b, c) a * b + c
+#endif
+#ifdef FP_FAST_FMA
+#define DG_FMA_F64(a, b, c) fma(a, b, c)
+#else
+#define DG_FMA_F64(a, b, c) a * b + c
+#endif
+DG_FN f32 dg_fma_f32(f32 a, f32 b, f32 c) { DG_FUSE return DG_FMA_F32(a, b, c); }
 #if defined(cl_khr_fp64) || defined(__opencl_c_fp64)
 DG_FN u64 dg_bits_f64(f64 x) { return as_ulong(x); }
 DG_FN f64 dg_from_bits_f64(u64 x) { return as_double(x); }
-#ifdef FP_FAST_FMA
-DG_FN f64 dg_fma_f64(f64 a, f64 b, f64 c) { return fma(a, b, c); }
-#else
-DG_FN f64 dg_fma_f64(f64 a, f64 b, f64 c) { return a * b + c; }
-#endif
+DG_FN f64 dg_fma_f64(f64 a, f64 b, f64 c) { DG_FUSE return DG_FMA_F64(a, b, c); }
 #endif
 
 /* sixteen values side by side, for matrix products on processors */
 #define DG_SIXTEEN(T, V, FMA)                                                                                \
     typedef V T##x16;                                                                                        \
     DG_FN V dg_load_##T##x16(const __global T *p) { return vload16(0, p); }                                  \
-    DG_FN V dg_fma_##T##x16(V a, V b, V c) { return FMA; }
-#ifdef FP_FAST_FMAF
-DG_SIXTEEN(f32, float16, fma(a, b, c))
-#else
-DG_SIXTEEN(f32, float16, a * b + c)
-#endif
-DG_SIXTEEN(u32, uint16, a * b + c)
-DG_SIXTEEN(u64, ulong16, a * b + c)
+    DG_FN V dg_fma_##T##x16(V a, V b, V c) { DG_FUSE return FMA(a, b, c); }
+#define DG_MAD(a, b, c) a * b + c
+DG_SIXTEEN(f32, float16, DG_FMA_F32)
+DG_SIXTEEN(u32, uint16, DG_MAD)
+DG_SIXTEEN(u64, ulong16, DG_MAD)
 #if defined(cl_khr_fp64) || defined(__opencl_c_fp64)
-#ifdef FP_FAST_FMA
-DG_SIXTEEN(f64, double16, fma(a, b, c))
-#else
-DG_SIXTEEN(f64, double16, a * b + c)
-#endif
+DG_SIXTEEN(f64, double16, DG_FMA_F64)
 #endif
 
 #define DG_SQRT_F32 sqrt
@@ -92,6 +93,8 @@ DG_SIXTEEN(f64, double16, a * b + c)
 DG_FN void dg_atomic_add_i32(volatile __global i32 *p, i32 x) { atomic_add(p, x); }
 DG_FN void dg_atomic_add_u32(volatile __global u32 *p, u32 x) { atomic_add(p, x); }
 DG_FN void dg_atomic_max_i32(volatile __global i32 *p, i32 x) { atomic_max(p, x); }
+/* whether this item is the one that replaces 0 by x */
+DG_FN i32 dg_atomic_claim_i32(volatile __global i32 *p, i32 x) { return atomic_cmpxchg(p, 0, x) == 0; }
 DG_FN void dg_atomic_add_f32(volatile __global f32 *p, f32 x) {
     volatile __global u32 *word = (volatile __global u32 *)p;
     u32 seen = *word, old;

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...dtype import DType
+from ...dtype import DType, int64
 from ...errors import UnsupportedOpError
 from ...op import Op
 from ...types import TensorType
@@ -26,6 +26,8 @@ from . import (  # noqa: F401  (each module enters its kernels into the table)
 )
 from .device import GridDevice, Launch, Plan
 from .elementwise import elementwise
+from .movement import fill_launch
+from .record import RECORD, SIZE, IndexRecord
 from .table import KERNELS
 
 if TYPE_CHECKING:
@@ -44,14 +46,6 @@ class GridBackend(Backend):
     before those of this package.
     """
 
-    conformance_unsupported: Mapping[str, str] = {
-        f"errors/{name}": "a kernel cannot raise: an index out of range reads the nearest row, and writes none"
-        for name in (
-            "gather", "gather_elements", "gather_nd", "scatter", "scatter_add", "scatter_set", "tensor_scatter_add",
-            "tensor_scatter_div", "tensor_scatter_max", "tensor_scatter_min", "tensor_scatter_mul",
-            "tensor_scatter_sub", "tensor_scatter_update",
-        )
-    }  # fmt: skip
     # builders of this backend's own, by op name
     kernels: Mapping[str, Callable[..., Plan | Call | None]] = {}
 
@@ -70,10 +64,17 @@ class GridBackend(Backend):
     def copy_out(
         self, handle: Handle, shape: tuple[int, ...], dtype: np.dtype[Any], device_id: int
     ) -> np.ndarray[Any, Any]:
-        return self.device(device_id).copy_out(handle, shape, dtype)
+        device = self.device(device_id)
+        found = device.copy_out(handle, shape, dtype)
+        if device.record is not None and device.record.unread:
+            device.record.look()
+        return found
 
     def synchronize(self, device_id: int) -> None:
-        self.device(device_id).synchronize()
+        device = self.device(device_id)
+        device.synchronize()
+        if device.record is not None and device.record.unread:
+            device.record.look()
 
     def memory_stats(self, device_id: int) -> dict[str, int]:
         return self.device(device_id).memory_stats()
@@ -151,9 +152,13 @@ class GridBackend(Backend):
 
             return simple
 
+        # the place of the record, -1, is that of the last handle
+        watched = any(RECORD in launch.buffers for launch in plan.launches)
+        last = (self.record(device).handle,) if watched else ()
+
         def general(*operands: Handle) -> Any:
             made = [allocate(nbytes, name) for nbytes in sizes]
-            handles = [*operands, *made]
+            handles = [*operands, *made, *last]
             for run, places in steps:
                 run(*[handles[p] for p in places])
             return made[0] if single else tuple(made[:n_results])
@@ -171,9 +176,19 @@ class GridBackend(Backend):
     def launcher(self, device: GridDevice, name: str, launch: Launch) -> Callable[..., None]:
         """The function that launches this on handles."""
         module = self.module(device, name, launch.source)
-        return device.launcher(
+        run = device.launcher(
             module, launch.name, launch.groups, launch.size, len(launch.buffers), launch.scalars
         )
+        return self.record(device).watching(run) if RECORD in launch.buffers else run
+
+    def record(self, device: GridDevice) -> IndexRecord:
+        """The device's record of wrong indices, made at first need."""
+        if device.record is None:
+            words = TensorType.of((SIZE,), int64)
+            handle = device.allocate(words.nbytes, "record of indices")
+            clear = self.launcher(device, "record of indices", fill_launch(device, words, 0, 0))
+            device.record = IndexRecord(handle, device.copy_out, clear)
+        return device.record
 
     def module(self, device: GridDevice, name: str, text: str) -> Any:
         """The module of a text, built at first need."""

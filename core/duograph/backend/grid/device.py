@@ -11,6 +11,8 @@ import numpy as np
 from ...dtype import DType
 from ..codegen.dialect import GridDialect
 from ..protocol import Handle
+from .record import IndexRecord
+from .tiles import DEFAULT, Tiles
 
 if TYPE_CHECKING:
     from .products import Operand
@@ -28,7 +30,8 @@ class Launch:
     Attributes:
         source: the text of the kernel; the dialect's prelude comes before it.
         name: of the kernel in that text.
-        buffers: its first arguments, as places: operands are 0, 1, ..., then come results, then scratch.
+        buffers: its first arguments, as places: operands are 0, 1, ..., then come results, then scratch; `RECORD` is
+            the device's record of wrong indices.
         scalars: its other arguments, in order.
         groups: how many groups of work items, along three axes.
         size: work items of a group, along three axes.
@@ -67,6 +70,8 @@ class GridDevice:
         units: compute units; work is cut into some times as many pieces.
         shared_bytes: memory that the items of a group share.
         capabilities: of "fp64", "int64".
+        record: of wrong indices; `GridBackend` makes it.
+        tiles: of matrix products, where `serial`.
     """
 
     dialect: GridDialect
@@ -75,6 +80,8 @@ class GridDevice:
     units: int = 1
     shared_bytes: int = 32768
     capabilities: frozenset[str] = frozenset()
+    record: IndexRecord | None = None
+    tiles: Tiles = DEFAULT
 
     def build(self, source: str) -> Any:
         """The module of a whole source text, prelude included; equal texts are asked for once.

@@ -1,5 +1,5 @@
-"""Gather and scatter along an axis. An index out of range reads the nearest element and writes nowhere: a kernel
-cannot raise.
+"""Gather and scatter along an axis. An index out of range reads some row and writes none, and the device's record says
+so (`record.py`).
 
 Scatter is the same in every run: on a processor an item owns some columns and takes the indices in order; on a grid
 `scatter_set` finds the last index for each row first, and `scatter_add` has an item for each column. Only where there
@@ -19,22 +19,10 @@ from .strides import dense, split_at
 from .table import kernel
 from .writing import Kernel, ceil_div, stretch
 
-__all__ = ["wrapped"]
+__all__: list[str] = []
 
 # Columns from which on an item for each column is enough to fill a grid.
 MANY_COLUMNS = 4096
-
-
-def wrapped(k: Kernel, dtype: DType, text: str, n: str, name: str = "row") -> None:
-    """Lines with the index `text` counted from the front, -1 where it is out of range."""
-    k.line(f"const i64 {name}_given = (i64){text};")
-    if dtype.kind == "i":
-        k.line(f"const i64 {name}_wrapped = {name}_given < 0 ? {name}_given + {n} : {name}_given;")
-    else:
-        k.line(f"const i64 {name}_wrapped = {name}_given;")
-    k.line(
-        f"const ix {name} = {name}_wrapped < 0 || {name}_wrapped >= {n} ? -1 : (ix){name}_wrapped;"
-    )
 
 
 def _words(dtype: DType, inner: int) -> tuple[DType, int]:
@@ -53,24 +41,26 @@ def gather(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan:
     k.read("x", word, 0)
     k.read("indices", indices.dtype, 1)
     k.write("out", word, 2)
+    k.watch("gather", axis)
     for name, value in (("total", total), ("n", n), ("inner", inner), ("count", indices.size)):
         k.number(name, value)
     if not device.serial:
         k.line("const ix e = (ix)DG_ITEM(0);", "if (e >= total) return;")
         k.line("const ix line = e / inner, j = e - line * inner, i = line % count;")
-        wrapped(k, indices.dtype, "indices[i]", "n")
-        k.line("out[e] = x[(line / count * n + (row < 0 ? 0 : row)) * inner + j];")
+        k.row(indices.dtype, "indices[i]", "n")
+        read = "x[(line / count * n + (row < 0 ? 0 : row)) * inner + j]" if n else "0"
+        k.line(f"out[e] = {read};")
         return Plan((k.launch_items(total),))
     grain = stretch(device, total)
     k.stretch("total", grain)
     k.open("for (ix e = begin; e < end;)")
     k.line("const ix line = e / inner, first = e - line * inner, i = line % count;")
-    wrapped(k, indices.dtype, "indices[i]", "n")
+    k.row(indices.dtype, "indices[i]", "n")
     k.line(
         "const ix width = inner - first < end - e ? inner - first : end - e;",
         "const ix from = (line / count * n + (row < 0 ? 0 : row)) * inner + first;",
         "DG_INDEPENDENT",
-        "for (ix j = 0; j < width; j++) out[e + j] = x[from + j];",
+        f"for (ix j = 0; j < width; j++) out[e + j] = {'x[from + j]' if n else '0'};",
         "e += width;",
     )
     k.close()
@@ -92,6 +82,7 @@ def _scatter(
     k.read("indices", indices.dtype, 1)
     k.read("updates", dtype, 2)
     k.write("out", dtype, 3)
+    k.watch(name, axis)
     for label, value in (
         ("outer", outer), ("n", n), ("inner", inner * words), ("count", indices.size),
     ):  # fmt: skip
@@ -99,17 +90,19 @@ def _scatter(
     return k
 
 
-def _columns(device: GridDevice, types: Any, axis: int, dtype: DType, words: int, text: str) -> Launch:
+def _columns(
+    device: GridDevice, name: str, types: Any, axis: int, dtype: DType, words: int, text: str
+) -> Launch:
     """Every item owns columns and takes the indices in order; `text` changes out[to] by updates[from]."""
     x, indices, _ = types
     outer, _, inner = split_at(x.shape, axis)
     inner *= words
-    k = _scatter(device, "scatter", types, axis, dtype, words)
+    k = _scatter(device, name, types, axis, dtype, words)
     if not device.serial:
         k.line("const ix e = (ix)DG_ITEM(0);", "if (e >= outer * inner) return;")
         k.line("const ix o = e / inner, c = e - o * inner;")
         k.open("for (ix i = 0; i < count; i++)")
-        wrapped(k, indices.dtype, "indices[i]", "n")
+        k.row(indices.dtype, "indices[i]", "n")
         k.line("const ix from = (o * count + i) * inner + c, to = (o * n + row) * inner + c;")
         k.line(f"if (row >= 0) {text}")
         k.close()
@@ -123,7 +116,7 @@ def _columns(device: GridDevice, types: Any, axis: int, dtype: DType, words: int
         "const ix last = first + width < inner ? first + width : inner;",
     )
     k.open("for (ix i = 0; i < count; i++)")
-    wrapped(k, indices.dtype, "indices[i]", "n")
+    k.row(indices.dtype, "indices[i]", "n")
     k.line("if (row < 0) continue;", "DG_INDEPENDENT")
     k.open("for (ix c = first; c < last; c++)")
     k.line("const ix from = (o * count + i) * inner + c, to = (o * n + row) * inner + c;", text)
@@ -140,7 +133,7 @@ def scatter_set(device: GridDevice, types: Any, results: Any, *, axis: int) -> P
     copied = _copied(device, x)
     if device.serial:
         text = "out[to] = updates[from];"
-        return Plan((copied, _columns(device, types, axis, word, words, text)))
+        return Plan((copied, _columns(device, "scatter_set", types, axis, word, words, text)))
     n = x.shape[axis]
     owners = TensorType.of((n,), int32)
     mark = Kernel(device, "last_of_equal", max(n, indices.size))
@@ -149,7 +142,7 @@ def scatter_set(device: GridDevice, types: Any, results: Any, *, axis: int) -> P
     mark.number("n", n)
     mark.number("count", indices.size)
     mark.line("const ix i = (ix)DG_ITEM(0);", "if (i >= count) return;")
-    wrapped(mark, indices.dtype, "indices[i]", "n")
+    mark.row(indices.dtype, "indices[i]", "n")
     mark.line("if (row >= 0) dg_atomic_max_i32(owner + row, (i32)i);")
     k = _scatter(device, "scatter_set", types, axis, word, words)
     total = updates.size * words
@@ -158,7 +151,7 @@ def scatter_set(device: GridDevice, types: Any, results: Any, *, axis: int) -> P
     k.number("total", total)
     k.line("const ix e = (ix)DG_ITEM(0);", "if (e >= total) return;")
     k.line("const ix line = e / inner, c = e - line * inner, i = line % count, o = line / count;")
-    wrapped(k, indices.dtype, "indices[i]", "n")
+    k.row(indices.dtype, "indices[i]", "n")
     k.line("if (row >= 0 && owner[row] == i) out[(o * n + row) * inner + c] = updates[e];")
     fresh = fill_launch(device, owners, -1, 4)
     launches = (copied, fresh, mark.launch_items(indices.size), k.launch_items(total))
@@ -179,7 +172,7 @@ def scatter_add(device: GridDevice, types: Any, results: Any, *, axis: int) -> P
         k.number("total", updates.size)
         k.line("const ix e = (ix)DG_ITEM(0);", "if (e >= total) return;")
         k.line("const ix line = e / inner, c = e - line * inner, i = line % count, o = line / count;")
-        wrapped(k, indices.dtype, "indices[i]", "n")
+        k.row(indices.dtype, "indices[i]", "n")
         k.line(f"if (row >= 0) dg_atomic_add_{name}(out + (o * n + row) * inner + c, updates[e]);")
         return Plan((copied, k.launch_items(updates.size)))
     load, store = device.dialect.load, device.dialect.store
@@ -190,4 +183,5 @@ def scatter_add(device: GridDevice, types: Any, results: Any, *, axis: int) -> P
         value = f"({name})(({wide})out[to] + ({wide})updates[from])"
     else:
         value = store(x.dtype, f"{load(x.dtype, 'out[to]')} + {load(x.dtype, 'updates[from]')}")
-    return Plan((copied, _columns(device, types, axis, x.dtype, 1, f"out[to] = {value};")))
+    columns = _columns(device, "scatter_add", types, axis, x.dtype, 1, f"out[to] = {value};")
+    return Plan((copied, columns))

@@ -11,7 +11,6 @@ from ...dtype import DType, bfloat16, bool_, float16, int64
 from ...types import TensorType
 from ..codegen.dialect import SUFFIX
 from .device import GridDevice, Launch, Plan
-from .indexing import wrapped
 from .movement import WORDS, copy_launch, fill_launch
 from .reductions import combine_of
 from .strides import dense, split_at
@@ -226,14 +225,16 @@ def gather_elements(device: GridDevice, types: Any, results: Any, *, axis: int) 
     k.read("x", word, 0)
     k.read("indices", indices.dtype, 1)
     k.write("out", word, 2)
+    k.watch("gather_elements", axis)
     k.number("chosen", indices.shape[axis])
     lines.begin()
     k.line("const ix to = line / step * chosen * step + line % step;")
     k.open("for (ix j = 0; j < chosen; j++)")
-    wrapped(k, indices.dtype, "indices[to + j * step]", "n")
+    k.row(indices.dtype, "indices[to + j * step]", "n")
     for part in range(words):
         at = "from + (row < 0 ? 0 : row) * step"
-        k.line(f"out[(to + j * step) * {words} + {part}] = x[({at}) * {words} + {part}];")
+        read = f"x[({at}) * {words} + {part}]" if x.size else "0"
+        k.line(f"out[(to + j * step) * {words} + {part}] = {read};")
     k.close()
     return Plan((lines.end(),))
 
@@ -249,11 +250,12 @@ def _scatter_elements(device: GridDevice, types: Any, axis: int, add: bool) -> P
     k.read("indices", indices.dtype, 1)
     k.read("updates", x.dtype, 2)
     k.write("out", x.dtype, 3)
+    k.watch("scatter_elements_add" if add else "scatter_elements_set", axis)
     k.number("chosen", indices.shape[axis])
     lines.begin()
     k.line("const ix taken = line / step * chosen * step + line % step;")
     k.open("for (ix j = 0; j < chosen; j++)")
-    wrapped(k, indices.dtype, "indices[taken + j * step]", "n")
+    k.row(indices.dtype, "indices[taken + j * step]", "n")
     value = "updates[taken + j * step]"
     if add:
         value = added(device, x.dtype, "out[from + row * step]", value)

@@ -2,8 +2,8 @@
 
 On a grid, a group computes a tile of 64 by 64 through group memory, each item 4 by 4 of it. On a processor both
 operands are first packed into panels, in the dtype of the sum and padded to whole tiles, so that the innermost loop is
-one run over two streams: 8 values of x times 32 of y, kept in registers. Goto and van de Geijn, "Anatomy of
-High-Performance Matrix Multiplication" (2008).
+one run over two streams: some values of x times one or more vectors of y, kept in registers (`tiles.py`). Goto and
+van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008).
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from ..codegen.dialect import SUFFIX
 from .device import GridDevice, Launch, Plan
 from .strides import broadcast_steps, merged
 from .table import kernel
+from .tiles import Tiles
 from .writing import Kernel, ceil_div
 
 __all__ = ["Matrices", "Operand", "define", "matrix_numbers", "product_plan", "sum_dtype", "tiles"]
 
-# Columns of a packed panel of y; rows of a tile of results; elements of k between which sums stay in registers.
-COLUMNS, TILE_ROWS, DEPTH = 32, 64, 256
+# Elements of k between which sums stay in registers.
+DEPTH = 256
 # Products with fewer rows are not worth packing.
 THIN = 4
 
@@ -192,16 +193,19 @@ def product_plan(
         return Plan((made or tiles(device, sizes, batch, x, y, dtype, place, run),))
     m, n, depth = sizes
     acc = sum_dtype(x.dtype)
-    rows = 8 if acc.itemsize == 4 else 4
+    kept = device.tiles
+    if acc.itemsize == 8:
+        kept = dataclasses.replace(kept, rows=kept.rows // 2)
+    rows, columns = kept.rows, 16 * kept.vectors
     scratch_place = place + 1 if scratch_place is None else scratch_place
-    x_panels, y_panels = ceil_div(m, rows), ceil_div(n, COLUMNS)
+    x_panels, y_panels = ceil_div(m, rows), ceil_div(n, columns)
     x_pack = _pack(device, x, m, depth, rows, acc, scratch_place)
-    y_pack = _pack(device, y, n, depth, COLUMNS, acc, scratch_place + 1)
+    y_pack = _pack(device, y, n, depth, columns, acc, scratch_place + 1)
     scratch = (
         x.count * x_panels * rows * depth * acc.itemsize,
-        y.count * y_panels * COLUMNS * depth * acc.itemsize,
+        y.count * y_panels * columns * depth * acc.itemsize,
     )
-    product = _packed(device, sizes, batch, (x, y), acc, rows, dtype, place, scratch_place, offset)
+    product = _packed(device, sizes, batch, (x, y), acc, kept, dtype, place, scratch_place, offset)
     return Plan((x_pack, y_pack, product), scratch)
 
 
@@ -305,17 +309,18 @@ def _packed(
     batch: tuple[int, ...],
     operands: tuple[Operand, Operand],
     acc: DType,
-    rows: int,
+    kept: Tiles,
     dtype: DType,
     place: int,
     scratch_place: int,
     offset: int,
 ) -> Launch:
     m, n, depth = sizes
+    rows, columns = kept.rows, 16 * kept.vectors
     count = math.prod(batch)
-    strips, panels = ceil_div(m, TILE_ROWS), ceil_div(n, COLUMNS)
+    strips, panels = ceil_div(m, kept.strip), ceil_div(n, columns)
     # packed buffers are longer than the operands by what fills up the last tiles
-    extent = (m + rows) * depth * count + (n + COLUMNS) * depth * count + offset + count * m * n
+    extent = (m + rows) * depth * count + (n + columns) * depth * count + offset + count * m * n
     k = Kernel(device, "product", extent)
     k.read("x", acc, scratch_place)
     k.read("y", acc, scratch_place + 1)
@@ -327,8 +332,8 @@ def _packed(
     type_, memory = SUFFIX[acc], device.dialect.memory
     vector = f"{type_}x16"
     k.line(
-        f"enum {{ rows = {rows}, columns = {COLUMNS}, tile = {TILE_ROWS}, deep = {DEPTH} }};",
-        f"{vector} sums[tile][2];",
+        f"enum {{ rows = {rows}, columns = {columns}, tile = {kept.strip}, deep = {DEPTH} }};",
+        f"{vector} sums[tile][{kept.vectors}];",
         "const ix item = (ix)DG_ITEM(0), strip = item % strips, rest = item / strips;",
         "const ix panel = rest % panels, at = rest / panels;",
     )
@@ -343,7 +348,7 @@ def _packed(
     k.line("const ix end = begin + deep < depth ? begin + deep : depth;")
     k.open("for (ix block = 0; block < blocks; block++)")
     k.line(f"{memory} const {type_} *const xb = xs + block * rows * depth;")
-    names = [(r, c, f"s{r}_{c}") for r in range(rows) for c in range(2)]
+    names = [(r, c, f"s{r}_{c}") for r in range(rows) for c in range(kept.vectors)]
     k.line(f"{vector} {', '.join(name for _, _, name in names)};")
     k.open("if (begin == 0)")
     k.line(" ".join(f"{name} = ({vector})(0);" for _, _, name in names))
@@ -352,14 +357,11 @@ def _packed(
     k.line(" ".join(f"{name} = sums[block * rows + {r}][{c}];" for r, c, name in names))
     k.close()
     k.open("for (ix k = begin; k < end; k++)")
-    k.line(
-        f"const {vector} y0 = dg_load_{vector}(ys + k * columns), y1 = dg_load_{vector}(ys + k * columns + 16);"
-    )
+    for c in range(kept.vectors):
+        k.line(f"const {vector} y{c} = dg_load_{vector}(ys + k * columns + {16 * c});")
     for r in range(rows):
-        k.line(
-            f"{{ const {vector} a = ({vector})(xb[k * rows + {r}]); "
-            f"s{r}_0 = dg_fma_{vector}(a, y0, s{r}_0); s{r}_1 = dg_fma_{vector}(a, y1, s{r}_1); }}"
-        )
+        sums = " ".join(f"s{r}_{c} = dg_fma_{vector}(a, y{c}, s{r}_{c});" for c in range(kept.vectors))
+        k.line(f"{{ const {vector} a = ({vector})(xb[k * rows + {r}]); {sums} }}")
     k.close()
     k.line(" ".join(f"sums[block * rows + {r}][{c}] = {name};" for r, c, name in names))
     k.close()

@@ -12,6 +12,7 @@ from typing import Any
 from ...dtype import DType, bfloat16, float16, int32, int64
 from ..codegen.dialect import SUFFIX, GridDialect
 from .device import GridDevice, Launch, Scalar
+from .record import RECORD, number_of
 
 __all__ = ["Kernel", "ceil_div", "element", "stretch"]
 
@@ -39,6 +40,7 @@ class Kernel:
         self.scalars: list[Scalar] = []
         self.lines: list[str] = []
         self.depth = 1
+        self.watches = False
 
     def read(self, name: str, dtype: DType | str, place: int) -> None:
         """A buffer that the kernel reads; places are those of `Launch.buffers`."""
@@ -59,6 +61,28 @@ class Kernel:
     def numbers(self, prefix: str, values: Sequence[int]) -> list[str]:
         """An argument for each value: ``prefix0``, ``prefix1`` ..."""
         return [self.number(f"{prefix}{k}", v) for k, v in enumerate(values)]
+
+    def watch(self, op: str, axis: int) -> None:
+        """The record of wrong indices, after the last buffer: `row` writes it. Op and axis are for the error."""
+        self.parameters.append(f"{self.dialect.memory} i64 *wrong")
+        self.buffers.append(RECORD)
+        self.number("watched", number_of(op, axis), int32)
+        self.watches = True
+
+    def row(self, dtype: DType, text: str, n: str) -> None:
+        """Lines that name `row`: the index `text` counted from the front, -1 where it is out of the range of n rows."""
+        self.line(f"const i64 given = (i64){text};")
+        counted = f"given < 0 ? given + {n} : given" if dtype.kind == "i" else "given"
+        self.line(
+            f"const i64 counted = {counted};",
+            f"const ix row = counted < 0 || counted >= {n} ? -1 : (ix)counted;",
+        )
+        if self.watches:
+            self.line(
+                f"if (row < 0 && dg_atomic_claim_i32(({self.dialect.memory} i32 *)wrong, watched)) {{",
+                f"    wrong[1] = given, wrong[2] = {n};",
+                "}",
+            )
 
     def line(self, *texts: str) -> None:
         """Lines at the present depth."""

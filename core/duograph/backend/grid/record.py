@@ -1,0 +1,92 @@
+"""Wrong indices: a kernel cannot raise, so it says in a record of its device what it found, and the host looks later.
+
+The record is 24 bytes of device memory: the number of an op and axis (0: nothing is wrong), the index, the size of the
+axis. The first kernel that finds a wrong index claims it. The host looks when it reads a value or waits for the device,
+and only if a kernel with indices ran since it last looked: no call waits for its indices to be checked, unless
+`pynative_synchronize` is set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ... import context
+from ..._locks import new_lock
+from ...errors import IndexRangeError
+from ..protocol import Handle
+
+__all__ = ["RECORD", "SIZE", "IndexRecord", "number_of"]
+
+# The place of the record among the buffers of a launch.
+RECORD = -1
+# Its int64 words.
+SIZE = 3
+
+# What an error adds that comes later than the call.
+BEHIND = (
+    ". The device runs behind: the op was called before the value that is read now; with "
+    "set_context(pynative_synchronize=True) the call itself raises"
+)
+
+_numbers: dict[tuple[str, int], int] = {}
+_lock = new_lock()
+
+
+def number_of(op: str, axis: int) -> int:
+    """The number by which kernels name an op and the axis that its indices are for."""
+    with _lock:
+        return _numbers.setdefault((op, axis), len(_numbers) + 1)
+
+
+class IndexRecord:
+    """The record of one device.
+
+    Args:
+        handle: its memory.
+        read: the device's `copy_out`.
+        clear: launches what sets it to 0.
+
+    Attributes:
+        unread: whether a kernel that may have written it was launched since it was last read.
+    """
+
+    def __init__(
+        self, handle: Handle, read: Callable[..., Any], clear: Callable[[Handle], None]
+    ) -> None:
+        self.handle = handle
+        self.read = read
+        self.clear = clear
+        self.unread = False
+        clear(handle)
+
+    def watching(self, run: Callable[..., None]) -> Callable[..., None]:
+        """A launcher whose kernel may write the record."""
+
+        def watched(*handles: Handle) -> None:
+            run(*handles)
+            self.unread = True  # after the launch: another thread may be reading just now
+            if context.settings.pynative_synchronize:
+                self.look("")
+
+        return watched
+
+    def look(self, remark: str = BEHIND) -> None:
+        """Read the record, and clear it.
+
+        Raises:
+            IndexRangeError: it names an op, the index and the size of the axis.
+        """
+        self.unread = False
+        found = self.read(self.handle, (SIZE,), np.dtype(np.int64))
+        number = int(found.view(np.int32)[0])
+        if number:
+            self.clear(self.handle)
+            op, axis = next(key for key, n in _numbers.items() if n == number)
+            index, size = found[1:].tolist()
+            raise IndexRangeError(
+                f"{op}: index {index} is out of range for axis {axis} of size {size}; "
+                f"wanted {-size} to {size - 1}{remark}"
+            )

@@ -1,0 +1,40 @@
+"""`duograph tune`: devices measure what is best chosen by measuring, and keep it."""
+
+from __future__ import annotations
+
+import sys
+
+from ..backend import registry
+from ..errors import DuographError
+from ..tensor import device_of
+
+__all__ = ["tune"]
+
+
+def tune(name: str | None) -> int:
+    """Tune a device, all devices of a backend, or all there are; prints what was measured, returns the exit status."""
+    try:
+        chosen = _chosen(name)
+    except DuographError as error:
+        print(f"duograph tune: {error}", file=sys.stderr)
+        return 1
+    for backend, index in chosen:
+        lines = 0
+        for line in registry.backend(backend).tune(index):
+            print(f"{backend}:{index} {line}", flush=True)
+            lines += 1
+        if not lines:
+            print(f"{backend}:{index} has nothing to tune")
+    return 0
+
+
+def _chosen(name: str | None) -> list[tuple[str, int]]:
+    """Backends and indices of devices."""
+    if name is not None and ":" in name:
+        device = device_of(name)
+        return [(device.name, device.index)]
+    if name is not None:
+        names = [device_of(name).name]
+    else:
+        names = [n for n, entry in registry.entries().items() if registry.problem_of(entry) is None]
+    return [(n, device.index) for n in names for device in registry.backend(n).devices()]

@@ -1,0 +1,101 @@
+"""An index out of range raises IndexError with op, index, axis and size on every device and in every mode.
+
+A device that runs behind its caller raises when a value is read, or when one waits for it; the call itself raises
+under `pynative_synchronize`. What was computed before and what is computed after is right.
+"""
+
+import re
+
+import duograph as ms
+import numpy as np
+import pytest
+from devices import device  # noqa: F401 (a fixture)
+from duograph import ops
+from duograph.ops.gather_scatter import scatter_add_by, scatter_elements_add_by, scatter_set_by
+
+
+def f32(*shape):
+    return np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+
+
+# op, its name in messages, arrays, the axis and its size; `index` stands at place 1 and is given by the test
+TABLE = [
+    (lambda x, i: ops.gather(x, i, 0), "gather", [f32(5, 3)], (2,), 0, 5),
+    (lambda x, i: ops.gather(x, i, 1), "gather", [f32(2, 5, 3)], (2,), 1, 5),
+    (lambda x, i: ops.gather(x, i, 1), "gather", [f32(2, 5, 3).astype(np.float16)], (2,), 1, 5),
+    (lambda x, i: ops.gather_elements(x, 1, i), "gather_elements", [f32(4, 5)], (4, 3), 1, 5),
+    (lambda x, i, u: scatter_set_by(x, i, u, 0), "scatter_set", [f32(5, 3), f32(2, 3)], (2,), 0, 5),
+    (lambda x, i, u: scatter_set_by(x, i, u, 1), "scatter_set", [f32(3, 5), f32(3, 2)], (2,), 1, 5),
+    (lambda x, i, u: scatter_add_by(x, i, u, 0), "scatter_add", [f32(5, 3), f32(2, 3)], (2,), 0, 5),
+    (lambda x, i, u: scatter_add_by(x, i, u, 0), "scatter_add",
+     [f32(5, 3).astype(np.int64), f32(2, 3).astype(np.int64)], (2,), 0, 5),
+    (lambda x, i, u: scatter_elements_add_by(x, i, u, 1), "scatter_elements_add",
+     [f32(4, 5), f32(4, 3)], (4, 3), 1, 5),
+]  # fmt: skip
+IDS = [f"{k}-{row[1]}" for k, row in enumerate(TABLE)]
+
+
+def call_of(function, level):
+    return function if level is None else ms.jit(function, jit_level=level)
+
+
+def words(name, index, axis, size):
+    """What the core says of the operands of a call, or a kernel of what it met."""
+    return (
+        rf"{name}: (got )?index {re.escape(str(index))} (is out of range )?for axis {axis} of size {size}; "
+        rf"wanted -{size} to {size - 1}"
+    )
+
+
+@pytest.mark.parametrize("function, name, arrays, shape, axis, size", TABLE, ids=IDS)
+@pytest.mark.parametrize("level", [None, "O0", "O1"], ids=["eager", "O0", "O1"])
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+def test_wrong_indices(device, level, kind, function, name, arrays, shape, axis, size):
+    run = call_of(function, level)
+    x, *updates = [ms.Tensor(a) for a in arrays]
+    good = np.arange(np.prod(shape), dtype=kind).reshape(shape) % size
+    want = run(x, ms.Tensor(good), *updates).asnumpy()
+    kept = x + x
+    for wrong in (size, -size - 1, 2**31 - 1, -(2**31)):
+        bad = good.copy()
+        bad.flat[-1] = wrong
+        with pytest.raises(IndexError, match=words(name, wrong, axis, size)):
+            run(x, ms.Tensor(bad), *updates).asnumpy()
+    # said once; nothing that is not the call's own was written
+    np.testing.assert_array_equal(kept.asnumpy(), arrays[0] + arrays[0])
+    np.testing.assert_array_equal(run(x, ms.Tensor(good), *updates).asnumpy(), want)
+
+
+@pytest.mark.parametrize("level", [None, "O0", "O1"], ids=["eager", "O0", "O1"])
+def test_waiting_for_the_device_finds_a_wrong_index(device, level):
+    run = call_of(lambda x, i: ops.gather(x, i, 0) * 2.0, level)
+    x = ms.Tensor(f32(5, 3))
+    with pytest.raises(IndexError, match=words("gather", 7, 0, 5)):
+        run(x, ms.Tensor(np.array([1, 7])))  # the CPU raises here
+        ms.synchronize()
+    ms.synchronize()
+
+
+def test_the_call_raises_where_calls_wait(device):
+    x = ms.Tensor(f32(5, 3))
+    ms.set_context(pynative_synchronize=True)
+    try:
+        with pytest.raises(IndexError, match=r"index: got index 6 for axis 0 of size 5; wanted -5 to 4$"):
+            x[ms.Tensor(np.array([1, 6]))]
+        with pytest.raises(IndexError, match=r"gather_nd: got index 3 for axis 1 of size 3; wanted -3 to 2$"):
+            ops.gather_nd(x, ms.Tensor(np.array([[1, 3]])))
+    finally:
+        ms.set_context(pynative_synchronize=False)
+
+
+def test_the_first_of_several_wrong_indices_is_named(device):
+    x = ms.Tensor(f32(5, 3))
+    with pytest.raises(IndexError, match=words("gather", 5, 0, 5)):
+        first = ops.gather(x, ms.Tensor(np.array([5])), 0)
+        second = ops.gather(x, ms.Tensor(np.array([6])), 1)
+        (first + second[:1, :1]).asnumpy()
+
+
+def test_an_axis_of_no_rows(device):
+    with pytest.raises(IndexError, match=r"index 0 .*for axis 0 of size 0"):
+        ops.gather(ms.Tensor(np.zeros((0, 3), np.float32)), ms.Tensor(np.array([0])), 0).asnumpy()
