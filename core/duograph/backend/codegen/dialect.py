@@ -63,6 +63,7 @@ class Dialect:
         kernel: qualifiers of a function that the host calls.
         independent: the line before a loop whose turns are independent.
         stream: a function that copies a block to memory past the caches; "" where there is none.
+        fetch: a function that asks for memory that is read soon; "" where there is none.
         memory: the qualifier of pointers to device memory; "" where all memory is one.
     """
 
@@ -74,6 +75,7 @@ class Dialect:
     kernel: str = "DG_KERNEL"
     independent: str = "DG_INDEPENDENT"
     stream: str = "dg_stream"
+    fetch: str = "dg_fetch"
     memory: str = ""
 
     def prelude(self) -> str:
@@ -126,6 +128,7 @@ class GridDialect(Dialect):
     """
 
     stream: str = ""
+    fetch: str = ""
     memory: str = "DG_GLOBAL"
 
     def reduction(self, plus: Sequence[str], greatest: Sequence[str], bits: Sequence[str]) -> str:

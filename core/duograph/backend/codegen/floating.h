@@ -31,44 +31,40 @@ DG_FN f64 dg_copysign_f64(f64 x, f64 sign) {
 
 /* ---- exponential ------------------------------------------------------------------------------------- */
 
-/* e^x = 2^n e^r, |r| <= log(2)/2; 2^n is applied in two factors so that subnormal results round once. */
+/* e^r for |r| <= log(2) */
+DG_FN f32 dg_exp_near_f32(f32 r) {
+    f32 q = 1.96113469e-4f;
+    q = dg_fma_f32(q, r, 1.4104679e-3f);
+    q = dg_fma_f32(q, r, 8.33610911e-3f);
+    q = dg_fma_f32(q, r, 4.16612588e-2f);
+    q = dg_fma_f32(q, r, 1.66666135e-1f);
+    q = dg_fma_f32(q, r, 5.00000358e-1f);
+    return dg_fma_f32(r * r, q, r) + 1.0f;
+}
+
+/* A number added to x rounds it to a whole n, and n + 127 is in the low bits of the sum: 1.5 * 2^23 + 127. */
+#define DG_ROUND_F32 12583039.0f
+DG_FN f32 dg_power_of_two_f32(f32 rounded) { return dg_from_bits_f32(dg_bits_f32(rounded) << 23); }
+
+/* e^x = 4^n e^r; 2^n is applied twice: subnormal results round once, and 2^128 is not needed. What is far outside the
+ * range is replaced at the end, which leaves NaN as it is and costs half of what clamping x would. */
 DG_FN f32 dg_exp_f32(f32 x) {
-    x = x < -104.0f ? -104.0f : x; /* NaN stays */
-    x = x > 89.0f ? 89.0f : x;
-    f32 shifted = dg_fma_f32(x, 1.442695041f, 12582912.0f); /* 1.5 * 2^23: the integer is in the low bits */
-    f32 n = shifted - 12582912.0f;
-    i32 k = (i32)dg_bits_f32(shifted) - 0x4b400000;
-    f32 r = dg_fma_f32(n, -0.693145752f, x); /* 15 bits: exact for these n */
-    r = dg_fma_f32(n, -1.42860677e-6f, r);
-    f32 q = 1.3940537e-3f;
-    q = dg_fma_f32(q, r, 8.36883e-3f);
-    q = dg_fma_f32(q, r, 4.1666403e-2f);
-    q = dg_fma_f32(q, r, 1.666652e-1f);
-    q = dg_fma_f32(q, r, 5.0e-1f);
-    f32 p = dg_fma_f32(r * r, q, r) + 1.0f;
-    i32 k1 = k >> 1;
-    f32 s1 = dg_from_bits_f32((u32)(k1 + 127) << 23);
-    f32 s2 = dg_from_bits_f32((u32)(k - k1 + 127) << 23);
-    return p * s1 * s2;
+    f32 rounded = dg_fma_f32(x, 0.72134752f, DG_ROUND_F32);
+    f32 n = rounded - DG_ROUND_F32;
+    f32 r = dg_fma_f32(n, -1.386291504f, x); /* 15 bits: exact for these n */
+    r = dg_fma_f32(n, -2.85721354e-6f, r);
+    f32 y = dg_exp_near_f32(r) * dg_power_of_two_f32(rounded) * dg_power_of_two_f32(rounded);
+    y = x < -104.0f ? 0.0f : y;
+    return x > 89.0f ? DG_INF_F32 : y;
 }
 
 DG_FN f32 dg_exp2_f32(f32 x) {
-    x = x < -151.0f ? -151.0f : x;
-    x = x > 129.0f ? 129.0f : x;
-    f32 shifted = x + 12582912.0f;
-    f32 n = shifted - 12582912.0f;
-    i32 k = (i32)dg_bits_f32(shifted) - 0x4b400000;
-    f32 r = (x - n) * 0.693147181f;
-    f32 q = 1.3940537e-3f;
-    q = dg_fma_f32(q, r, 8.36883e-3f);
-    q = dg_fma_f32(q, r, 4.1666403e-2f);
-    q = dg_fma_f32(q, r, 1.666652e-1f);
-    q = dg_fma_f32(q, r, 5.0e-1f);
-    f32 p = dg_fma_f32(r * r, q, r) + 1.0f;
-    i32 k1 = k >> 1;
-    f32 s1 = dg_from_bits_f32((u32)(k1 + 127) << 23);
-    f32 s2 = dg_from_bits_f32((u32)(k - k1 + 127) << 23);
-    return p * s1 * s2;
+    f32 rounded = dg_fma_f32(x, 0.5f, DG_ROUND_F32);
+    f32 n = rounded - DG_ROUND_F32;
+    f32 r = (x - (n + n)) * 0.693147181f;
+    f32 y = dg_exp_near_f32(r) * dg_power_of_two_f32(rounded) * dg_power_of_two_f32(rounded);
+    y = x < -151.0f ? 0.0f : y;
+    return x > 129.0f ? DG_INF_F32 : y;
 }
 
 /* e^x - 1 = 2 (p 2^(n-1) + (2^(n-1) - 1/2)), p = e^r - 1; the factor 2 outside keeps n = 128 finite. */
@@ -427,7 +423,11 @@ DG_FN f32 dg_tanh_f32(f32 x) {
     p = dg_fma_f32(p, z, -3.333333e-1f);
     f32 near = dg_fma_f32(p * z, x, x);
     f32 a = dg_abs_f32(x);
-    f32 far = 1.0f - 2.0f / (dg_exp_f32(a + a) + 1.0f);
+    f32 b = a > 10.0f ? 10.0f : a; /* NaN stays */
+    f32 rounded = dg_fma_f32(b, 2.885390082f, DG_ROUND_F32); /* e^2b = 2^n e^r, n in [0, 29] */
+    f32 r = dg_fma_f32(rounded - DG_ROUND_F32, -0.693147182f, b + b);
+    f32 e = dg_exp_near_f32(r) * dg_power_of_two_f32(rounded);
+    f32 far = 1.0f - 2.0f / (e + 1.0f);
     return dg_copysign_f32(a < 0.55f ? near : far, x);
 }
 

@@ -25,8 +25,9 @@ __all__ = ["ElementLoop", "PrintedRegion", "RowLoop", "Writer", "print_region"]
 
 # Bytes of a row that are kept between two passes, on the stack.
 ROW_BYTES = 32768
-# Results of at least so many bytes are written past the caches, through blocks of so many elements.
-STREAM_BYTES, BLOCK = 32 << 20, 2048
+# Loops over results of at least so many bytes go by blocks of so many elements, and ask for the operands of the next
+# block before they compute one; still larger results are written past the caches.
+FETCH_BYTES, STREAM_BYTES, BLOCK = 1 << 20, 32 << 20, 512
 
 
 @dataclasses.dataclass(frozen=True)
@@ -204,10 +205,10 @@ class ElementLoop(Writer):
         moving = [x for x in labels if self.plan.accesses[x].steps[-1]]
         self.hoist(still)
         outputs = self.plan.outputs
-        streams = bool(self.dialect.stream) and any(
-            self.plan.n * dtype.itemsize >= STREAM_BYTES for _, dtype in outputs
-        )
-        if len(self.plan.axes) == 1 and not streams:
+        largest = max(self.plan.n * dtype.itemsize for _, dtype in outputs)
+        fetches = bool(self.dialect.fetch) and largest >= FETCH_BYTES
+        streams = bool(self.dialect.stream) and largest >= STREAM_BYTES
+        if len(self.plan.axes) == 1 and not fetches:
             for x in moving:
                 self.line(
                     f"{self.memory}const {SUFFIX[self.plan.accesses[x].dtype]} *const {x}_row = {x}_data;"
@@ -223,7 +224,7 @@ class ElementLoop(Writer):
         self.line(f"const i64 row = i / {self.inner}, first = i - row * {self.inner};")
         self.line(f"i64 count = {self.inner} - first;")
         self.line("if (count > end - i) count = end - i;")
-        if streams:
+        if fetches:
             self.line(f"if (count > {BLOCK}) count = {BLOCK};")
         self.offsets(self.plan.axes[:-1], "row")
         self.hoist(static)
@@ -231,6 +232,8 @@ class ElementLoop(Writer):
             a = self.plan.accesses[x]
             step = "first" if a.steps[-1] == 1 else f"first * {a.steps[-1]}"
             self.line(f"{self.memory}const {SUFFIX[a.dtype]} *const {x}_row = {self.start(x, a)} + {step};")
+            if fetches and a.steps[-1] == 1:
+                self.line(f"{self.dialect.fetch}({x}_row + {BLOCK}, {BLOCK * a.dtype.itemsize});")
         self.loop("j", "0", "count", moving, values, targets)
         if streams:
             for k, (_, dtype) in enumerate(outputs):
