@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from duograph._locks import new_lock
 from duograph.backend.grid import GridDevice, Launch, Scalar
-from duograph.backend.grid.products import tiles
+from duograph.backend.grid.products import few_lines, tiles
 from duograph.errors import DeviceError, DeviceMemoryError
 
 from . import products
@@ -283,7 +283,11 @@ class CudaDevice(GridDevice):
 
     def product(self, sizes: Any, batch: Any, x: Any, y: Any, dtype: Any, place: int, run: int) -> Launch:
         arguments = (sizes, batch, x, y, dtype, place, run)
-        own = products.product(self, self.capability, *arguments) or tiles(self, *arguments)
+        own = (
+            few_lines(self, *arguments)
+            or products.product(self, self.capability, *arguments)
+            or tiles(self, *arguments)
+        )
         library = self.library()
         chosen = None
         if run == sizes[1] and not isinstance(library, str):

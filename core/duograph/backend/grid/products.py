@@ -21,11 +21,11 @@ from .table import kernel
 from .tiles import Tiles
 from .writing import Kernel, ceil_div
 
-__all__ = ["Matrices", "Operand", "define", "matrix_numbers", "product_plan", "sum_dtype", "tiles"]
+__all__ = ["Matrices", "Operand", "define", "few_lines", "matrix_numbers", "product_plan", "sum_dtype", "tiles"]
 
 # Elements of k between which sums stay in registers.
 DEPTH = 256
-# Products with fewer rows are not worth packing.
+# Products with fewer rows are not worth packing, nor are they worth tiles on a grid.
 THIN = 4
 
 
@@ -189,8 +189,9 @@ def product_plan(
     """
     if not device.serial:
         run = sizes[1] if run is None else run
-        made = device.product(sizes, batch, x, y, dtype, place, run)
-        return Plan((made or tiles(device, sizes, batch, x, y, dtype, place, run),))
+        arguments = (sizes, batch, x, y, dtype, place, run)
+        made = device.product(*arguments) or few_lines(device, *arguments) or tiles(device, *arguments)
+        return Plan((made,))
     m, n, depth = sizes
     acc = sum_dtype(x.dtype)
     kept = device.tiles
@@ -435,6 +436,65 @@ def _thin(
         f"for (ix c = 0; c < width; c++) to[c] = {_kept(device, out.dtype, 'sums[c]')};",
     )
     return k.launch(count * m * blocks)
+
+
+def few_lines(
+    device: GridDevice,
+    sizes: tuple[int, int, int],
+    batch: tuple[int, ...],
+    x: Operand,
+    y: Operand,
+    dtype: DType,
+    place: int,
+    run: int,
+) -> Launch | None:
+    """A product on a grid with so few rows or columns that tiles would be all but empty, or None.
+
+    Where both operands lie along the depth, a group shares one result: each item adds up every so many products, and
+    the items' sums are added in a tree. Else an item has a result to itself, neighbours those of neighbouring lines.
+    """
+    m, n, depth = sizes
+    if min(m, n) >= THIN or 0 in sizes:
+        return None
+    acc = SUFFIX[sum_dtype(x.dtype)]
+    count = math.prod(batch)
+    shared = x.along and y.along and depth >= 2 * device.group
+    k = Kernel(device, "few_lines", max(x.size, y.size, count * m * n))
+    k.read("x", x.dtype, x.place)
+    k.read("y", y.dtype, y.place)
+    k.write("out", dtype, place)
+    for name, value in (("m", m), ("n", n), ("depth", depth), ("total", count * m * n)):
+        k.number(name, value)
+    to = _result_place(k, run, n, count)
+    x.numbers(k, "x")
+    y.numbers(k, "y")
+    if shared:
+        k.line(f"enum {{ lanes = {device.group} }};", f"DG_SHARED {acc} sums[lanes];")
+        k.line("const i32 lane = DG_PLACE(0);", "const ix e = (ix)DG_GROUP(0);")
+    else:
+        k.line("enum { lane = 0, lanes = 1 };", "const ix e = (ix)DG_ITEM(0);", "if (e >= total) return;")
+    inner, split = ("n", "r = rest % m, c") if n >= m else ("m", "c = rest % n, r")
+    k.line(f"const ix rest = e / {inner}, {split} = e - rest * {inner}, at = rest / {'m' if n >= m else 'n'};")
+    matrix_numbers(k, batch, (x, y), "at")
+    for label, operand, line in (("x", x, "r"), ("y", y, "c")):
+        define(k, operand.of_matrix(label, f"{label}_matrix"))
+        define(k, operand.of_line(label, line))
+    k.line(f"{acc} sum = 0;")
+    k.open("for (ix k = lane; k < depth; k += lanes)")
+    for label, operand in (("x", x), ("y", y)):
+        define(k, operand.of_depth(label, "k"))
+    a, b = (f"({acc}){operand.value(k, label)}" for label, operand in (("x", x), ("y", y)))
+    k.line(f"sum = dg_fma_{acc}({a}, {b}, sum);" if acc in ("f32", "f64") else f"sum += {a} * {b};")
+    k.close()
+    if shared:
+        k.line("sums[lane] = sum;", "DG_BARRIER();")
+        k.open("for (i32 far = lanes / 2; far > 0; far /= 2)")
+        k.line("if (lane < far) sums[lane] += sums[lane + far];", "DG_BARRIER();")
+        k.close()
+        k.line(f"if (lane == 0) out[{to}] = {_kept(device, dtype, 'sums[0]')};")
+        return k.launch(count * m * n, size=(device.group,))
+    k.line(f"out[{to}] = {_kept(device, dtype, 'sum')};")
+    return k.launch_items(count * m * n)
 
 
 def tiles(
