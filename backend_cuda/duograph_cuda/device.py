@@ -19,8 +19,8 @@ from duograph.errors import DeviceError, DeviceMemoryError
 from . import products
 from .compiler import Compiler
 from .cublaslt import Library, Product
-from .dialect import CUDA
 from .driver import LOST, OUT_OF_MEMORY, Driver
+from .sources import CUDA
 
 __all__ = ["CudaDevice", "Memory"]
 
@@ -264,7 +264,8 @@ class CudaDevice(GridDevice):
         if out.nbytes:
             self.counts["copies_out"] += 1
             target = out.ctypes.data
-            self.checked("copy_out", "cuMemcpyDtoHAsync", target, handle.pointer, out.nbytes, self.stream)
+            with self.lock:  # a program may move the value meanwhile
+                self.checked("copy_out", "cuMemcpyDtoHAsync", target, handle.pointer, out.nbytes, self.stream)
         self.synchronize()
         return out
 
