@@ -44,7 +44,10 @@ def _compare(name, operands, attributes, near):
      (70, 2, 600, (2,))],
 )
 def test_products(m, n, k, batch, dtype):
-    """Both tiles, whole chunks and broken ones, few lines, all four ways to lie in memory."""
+    """Both tiles, whole chunks and broken ones, few lines, all four ways to lie in memory.
+
+    H05: CUDA C backend
+    """
     for a, b in itertools.product((False, True), repeat=2):
         x, y = _tensors(dtype, batch + ((k, m) if a else (m, k)), batch + ((n, k) if b else (k, n)))
         wide = [v.asnumpy().astype(np.float64) for v in (x, y)]
