@@ -75,7 +75,7 @@ class Cuda(GridBackend):
 
     def launcher(self, device: GridDevice, name: str, launch: Launch) -> Callable[..., None]:
         own = functools.partial(super().launcher, device, name, launch)
-        if isinstance(launch, cublaslt.Product):
+        if isinstance(launch, cublaslt.Called):
             return launch.chosen.launcher(device, name, own)
         return own()
 

@@ -52,48 +52,30 @@ class Blocks:
 
     def __init__(self, device: CudaDevice) -> None:
         self.device = device
-        self.kept: list[Memory] = []
-        self.free: dict[int, list[int]] = {}
-        self.order: list[int] = []
-        self.at = 0
-        self.replaying = False
+        self.start(False)
 
     def start(self, replaying: bool) -> None:
         """Begin a run of the steps."""
         self.at, self.replaying = 0, replaying
         if not replaying:
-            self.kept, self.free, self.order = [], {}, []
+            self.kept: dict[int, Memory] = {}
+            self.free: dict[int, list[int]] = {}
+            self.order: list[int] = []
 
     def allocate(self, nbytes: int, what: str) -> Memory:
         """The next block."""
-        if self.replaying:
-            pointer = self.order[self.at]
-        else:
-            found = self.free.get(nbytes)
-            if found:
-                pointer = found.pop()
-            else:
-                block = self.device.allocate(nbytes, what)
-                self.kept.append(block)
-                pointer = block.pointer
-            self.order.append(pointer)
-        self.at += 1
-        return _Borrowed(pointer, nbytes, self)  # type: ignore[arg-type]
-
-    def release(self, pointer: int, nbytes: int) -> None:
-        """A block is free again; `_Borrowed` says so."""
         if not self.replaying:
-            self.free.setdefault(nbytes, []).append(pointer)
+            free = self.free.get(nbytes)
+            block = self.kept[free.pop()] if free else self.device.allocate(nbytes, what)
+            self.kept[block.pointer] = block
+            self.order.append(block.pointer)
+        self.at += 1
+        return Memory(self.order[self.at - 1], nbytes, self)  # type: ignore[arg-type]  (it asks for `release` only)
 
-
-class _Borrowed(Memory):
-    """A handle to a block of a program."""
-
-    __slots__ = ()
-
-    def __del__(self) -> None:
-        if self.pointer:
-            self.device.release(self.pointer, self.nbytes)  # type: ignore[call-arg]
+    def release(self, pointer: int) -> None:
+        """A block is free again."""
+        if not self.replaying and pointer in self.kept:
+            self.free.setdefault(self.kept[pointer].nbytes, []).append(pointer)
 
 
 class _State(Memory):
