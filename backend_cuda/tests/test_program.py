@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
 import warnings
 
@@ -14,7 +15,8 @@ from duograph.backend import registry
 from duograph.errors import DeviceMemoryError
 from duograph_cuda.emulation import driver as emulated
 
-DEVICE = "CUDA-emulated"
+DEVICE = os.environ.get("DUOGRAPH_CUDA_DEVICE", "CUDA-emulated")  # `make test-gpu` says GPU
+emulated_only = pytest.mark.skipif(DEVICE != "CUDA-emulated", reason="a driver that obeys the test")
 
 
 @pytest.fixture
@@ -133,6 +135,7 @@ def test_what_is_not_captured_runs_by_its_steps(device):
     assert "a CUDA graph" in str(halve.explain(x))
 
 
+@emulated_only
 @pytest.mark.parametrize("fails", ["cuStreamBeginCapture", "cuStreamEndCapture", "cuGraphInstantiate"])
 def test_a_capture_that_fails(device, fails, monkeypatch):
     """What a driver refuses to capture runs by its steps from then on, and that is said once."""
@@ -182,6 +185,7 @@ class Stepper:
         return value
 
 
+@emulated_only
 def test_a_parameter_stays_where_it_is(device):
     """From the second call on nothing is copied but the operand and the result that is no parameter."""
     run = Stepper()
@@ -270,6 +274,7 @@ def test_parameters_that_change_places(device):
     assert (float(a[0]), float(b[0])) == (2.0, 1.0)
 
 
+@emulated_only
 def test_no_memory_for_a_step_changes_nothing(device, monkeypatch):
     """Somebody holds the parameter, and there is no memory to take the old value elsewhere."""
     run = Stepper()
