@@ -10,7 +10,7 @@
 
 PYTHON ?= python3
 # `make test` takes each device as far as the word after the colon says; `make test-all` all of them in full.
-DEVICES ?= CPU:full InnerRing:full Reference:quick Template:quick OpenCL:quick CUDA-emulated:quick
+DEVICES ?= CPU:full InnerRing:quick Reference:quick Template:quick OpenCL:quick CUDA-emulated:quick
 # Devices that a machine may lack: what is left out is said, and is a failure where DUOGRAPH_REQUIRE names the device.
 OPTIONAL ?= OpenCL CUDA-emulated
 # Processes that run the tests side by side: a number, or auto for one a core.
