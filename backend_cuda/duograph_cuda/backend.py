@@ -27,7 +27,7 @@ from duograph.dtype import (
 )  # fmt: skip
 from duograph.errors import DeviceError
 
-from . import cublaslt, rows, scatter
+from . import attention, cublaslt, rows, scatter
 from .compiler import Compiler, Nvrtc
 from .device import CudaDevice
 from .driver import Driver, problem
@@ -44,7 +44,7 @@ class Cuda(GridBackend):
         bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
     )  # fmt: skip
 
-    kernels = {"scatter_add": scatter.scatter_add, **rows.KERNELS}
+    kernels = {"scatter_add": scatter.scatter_add, **rows.KERNELS, **attention.KERNELS}
 
     # gives cuBLASLt, or says why there is none
     find_library: Callable[[], cublaslt.Library | str] = staticmethod(cublaslt.find)
