@@ -99,7 +99,7 @@ test-gpu: setup
 	$(NEED_GPU)
 	@mkdir -p build
 	$(BIN)/pytest --pyargs duograph.conformance --device GPU --conformance-html build/conformance-GPU.html
-	DUOGRAPH_CUDA_DEVICE=GPU $(BIN)/pytest backend_cuda/tests/test_kernels.py
+	DUOGRAPH_CUDA_DEVICE=GPU $(BIN)/pytest backend_cuda/tests/test_kernels.py backend_cuda/tests/test_mixed_precision.py
 	DUOGRAPH_REQUIRE=gpu $(BIN)/pytest tests/devices -k GPU
 	@command -v compute-sanitizer >/dev/null || \
 	  { echo "duograph: compute-sanitizer is not installed, so memory and races were not checked" >&2; exit 1; }

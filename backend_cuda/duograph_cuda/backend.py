@@ -27,7 +27,7 @@ from duograph.dtype import (
 )  # fmt: skip
 from duograph.errors import DeviceError
 
-from . import attention, cublaslt, rows, scatter
+from . import attention, cublaslt, rows
 from .compiler import Compiler, Nvrtc
 from .device import CudaDevice
 from .driver import Driver, problem
@@ -44,7 +44,7 @@ class Cuda(GridBackend):
         bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
     )  # fmt: skip
 
-    kernels = {"scatter_add": scatter.scatter_add, **rows.KERNELS, **attention.KERNELS}
+    kernels = {**rows.KERNELS, **attention.KERNELS}
 
     # gives cuBLASLt, or says why there is none
     find_library: Callable[[], cublaslt.Library | str] = staticmethod(cublaslt.find)
@@ -80,11 +80,7 @@ class Cuda(GridBackend):
         name = driver.call("cuDeviceGetName", 256, number).split(b"\0", 1)[0].decode()
         major, minor, units = (
             driver.attribute(number, f"{what}")
-            for what in (
-                "COMPUTE_CAPABILITY_MAJOR",
-                "COMPUTE_CAPABILITY_MINOR",
-                "MULTIPROCESSOR_COUNT",
-            )
+            for what in ("COMPUTE_CAPABILITY_MAJOR", "COMPUTE_CAPABILITY_MINOR", "MULTIPROCESSOR_COUNT")
         )
         version = int(driver.call("cuDriverGetVersion"))
         text = (
@@ -103,9 +99,7 @@ class Cuda(GridBackend):
         return off()
 
     def link(self, program: Program, device_id: int) -> Call | str:
-        return (
-            off() or refusal(program) or Captured(program, self.device(device_id), "captured graph")
-        )
+        return off() or refusal(program) or Captured(program, self.device(device_id), "captured graph")
 
     def device(self, device_id: int) -> CudaDevice:
         found = self._open.get(device_id)
@@ -115,11 +109,7 @@ class Cuda(GridBackend):
                 if found is None:
                     count: Any = self.driver().call("cuDeviceGetCount")
                     if not 0 <= device_id < count:
-                        raise DeviceError(
-                            f"{self.name}: got device_id {device_id}; there are {count} devices"
-                        )
-                    found = CudaDevice(
-                        self.driver(), device_id, self.new_compiler, self.find_library
-                    )
+                        raise DeviceError(f"{self.name}: got device_id {device_id}; there are {count} devices")
+                    found = CudaDevice(self.driver(), device_id, self.new_compiler, self.find_library)
                     self._open[device_id] = found
         return found

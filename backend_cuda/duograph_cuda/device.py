@@ -119,9 +119,7 @@ class CudaDevice(GridDevice):
         )
         self.units = driver.attribute(number, "MULTIPROCESSOR_COUNT")
         if not driver.attribute(number, "MEMORY_POOLS_SUPPORTED"):
-            raise DeviceError(
-                f"{self.name}: it has no stream-ordered memory pools, which this backend needs"
-            )
+            raise DeviceError(f"{self.name}: it has no stream-ordered memory pools, which this backend needs")
         self.compile = compiler(self.capability)
         self.total = int(driver.call("cuDeviceTotalMem", number))
         self.context = driver.call("cuDevicePrimaryCtxRetain", number)
@@ -132,10 +130,7 @@ class CudaDevice(GridDevice):
         self.pool = driver.call("cuDeviceGetDefaultMemPool", number)
         attributes = module.CUmemPool_attribute
         driver.call(
-            "cuMemPoolSetAttribute",
-            self.pool,
-            attributes.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
-            module.cuuint64_t(KEEP),
+            "cuMemPoolSetAttribute", self.pool, attributes.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, module.cuuint64_t(KEEP)
         )
         self.counts = {"allocations": 0, "launches": 0, "copies_in": 0, "copies_out": 0}
         self._free = module.cuMemFreeAsync
@@ -261,21 +256,15 @@ class CudaDevice(GridDevice):
             array = np.ascontiguousarray(array)
             self.counts["copies_in"] += 1
             source = array.ctypes.data
-            self.checked(
-                "copy_in", "cuMemcpyHtoDAsync", memory.pointer, source, array.nbytes, self.stream
-            )
+            self.checked("copy_in", "cuMemcpyHtoDAsync", memory.pointer, source, array.nbytes, self.stream)
         return memory
 
-    def copy_out(
-        self, handle: Memory, shape: tuple[int, ...], dtype: np.dtype[Any]
-    ) -> np.ndarray[Any, Any]:
+    def copy_out(self, handle: Memory, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
         out = np.empty(shape, dtype)
         if out.nbytes:
             self.counts["copies_out"] += 1
             target = out.ctypes.data
-            self.checked(
-                "copy_out", "cuMemcpyDtoHAsync", target, handle.pointer, out.nbytes, self.stream
-            )
+            self.checked("copy_out", "cuMemcpyDtoHAsync", target, handle.pointer, out.nbytes, self.stream)
         self.synchronize()
         return out
 
@@ -292,9 +281,7 @@ class CudaDevice(GridDevice):
                 self._library = self._find_library()
             return self._library
 
-    def product(
-        self, sizes: Any, batch: Any, x: Any, y: Any, dtype: Any, place: int, run: int
-    ) -> Launch:
+    def product(self, sizes: Any, batch: Any, x: Any, y: Any, dtype: Any, place: int, run: int) -> Launch:
         arguments = (sizes, batch, x, y, dtype, place, run)
         own = products.product(self, self.capability, *arguments) or tiles(self, *arguments)
         library = self.library()

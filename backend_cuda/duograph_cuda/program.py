@@ -1,18 +1,20 @@
 """Level O2: a whole program captured as a CUDA graph, which one call launches.
 
 The first call runs the steps one by one on buffers that belong to the program, and keeps what each of them allocated;
-then the same steps run again while the stream captures, on the same buffers, and the capture becomes a graph. Later
-calls copy their operands into the program's buffers, launch the graph, and copy the results out, since these outlive
-the call and the graph's own memory is written again by the next one.
+then the same steps run again while the stream captures, on the same buffers, and the capture becomes a graph. Calls
+copy their operands into the program's buffers, launch the graph, and copy the results out, since these outlive the call
+and the graph's own memory is written again by the next one.
 """
 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from duograph.backend.program import Alias, Copy, Program, Step
+from duograph.errors import DeviceError, DeviceMemoryError
 
 from .device import CudaDevice, Memory
 
@@ -20,14 +22,16 @@ __all__ = ["Captured", "off", "refusal"]
 
 
 def off() -> str | None:
-    """None when programs are to be captured, else why not."""
-    if os.environ.get("DUOGRAPH_CUDA_GRAPHS", "0") == "1":
-        return None
-    return "programs become CUDA graphs where DUOGRAPH_CUDA_GRAPHS=1 asks for it"
+    """Why no program is captured, or None."""
+    if os.environ.get("DUOGRAPH_CUDA_GRAPHS", "1") == "0":
+        return "DUOGRAPH_CUDA_GRAPHS=0 keeps programs from becoming CUDA graphs"
+    return None
 
 
 def refusal(program: Program) -> str | None:
-    """Why a program cannot be captured, or None."""
+    """Why a program is not captured, or None."""
+    if program.level != "O2":
+        return "programs become CUDA graphs at level O2"
     if program.hosts:
         return "a CUDA graph computes no numbers of Python"
     if not all(isinstance(step, (Step, Copy, Alias)) for step in program.instructions):
@@ -119,54 +123,74 @@ class Captured:
     def __call__(self, handles: Sequence[Memory], taken: Sequence[bool] = ()) -> Any:
         """Memory that is given away (`taken`) is not needed, since results are copied out."""
         device = self.device
-        if self.refused:
-            return self._given(self._run(list(handles)))
         with device.lock:
-            if not self.inputs:
-                self.inputs = [device.allocate(h.nbytes, self.name) for h in handles]
-            for own, given in zip(self.inputs, handles):
-                self._copy(own, given)
-            if self.graph is None:
-                self._first()
-            else:
+            if self.graph is None and not self.refused:
+                self._first(handles)
+            if not self.refused:
+                self._fill(handles)
                 device.checked(self.name, "cuGraphLaunch", self.graph, device.stream)
                 device.counts["launches"] += 1
                 if device.record is not None:
                     device.record.unread = True
-            made = [device.allocate(r.nbytes, self.name) for r in self.results]
-            for own, result in zip(made, self.results):
-                self._copy(own, result)
-        return self._given(made)
+                made = [device.allocate(r.nbytes, self.name) for r in self.results]
+                for own, result in zip(made, self.results):
+                    self._copy(own, result)
+        if self.refused:
+            made = self._run(list(handles))
+        return made[0] if self.single else tuple(made)
 
-    def _given(self, results: list[Memory]) -> Any:
-        return results[0] if self.single else tuple(results)
+    def _fill(self, handles: Sequence[Memory]) -> None:
+        for own, given in zip(self.inputs, handles):
+            self._copy(own, given)
 
-    def _first(self) -> None:
+    def _first(self, handles: Sequence[Memory]) -> None:
+        """Make the graph, or find out that there is none; then the steps run one by one."""
         device = self.device
-        read_before = device.counts["copies_out"]
+        try:
+            self.inputs = [device.allocate(h.nbytes, self.name) for h in handles]
+            self._fill(handles)
+            self.graph = self._captured()
+        except (DeviceError, DeviceMemoryError) as error:
+            if device.problem is not None:
+                raise
+            text = f"{self.name}: {error}; this compiled function runs step by step from now on"
+            warnings.warn(text, RuntimeWarning, stacklevel=4)
+        finally:
+            if self.graph is None:
+                self.refused, self.inputs, self.results = True, [], []
+                self.blocks.start(False)
+
+    def _captured(self) -> Any:
+        """The graph, or None where a step reads or writes values on the host."""
+        device = self.device
+        module = device.driver.module
+        copies = [device.counts[name] for name in ("copies_in", "copies_out")]
         self.blocks.start(False)
-        device.lend(self.blocks)
-        try:
-            self.results = self._run(self.inputs)
-        finally:
-            device.lend(None)
-        if device.counts["copies_out"] != read_before:
-            self.refused = True  # a step reads values on the host, which no graph can
-            return
+        self.results = self._lent()
+        if copies != [device.counts[name] for name in ("copies_in", "copies_out")]:
+            return None
         self.blocks.start(True)
-        mode = device.driver.module.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+        mode = module.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
         device.checked(self.name, "cuStreamBeginCapture", device.stream, mode)
-        device.lend(self.blocks)
         try:
-            captured = self._run(self.inputs)
-        finally:
-            device.lend(None)
-            graph = device.checked(self.name, "cuStreamEndCapture", device.stream)
+            captured = self._lent()
+        except BaseException:
+            module.cuStreamEndCapture(device.stream)  # which fails too, and ends it
+            raise
+        graph = device.checked(self.name, "cuStreamEndCapture", device.stream)
         assert [m.pointer for m in captured] == [m.pointer for m in self.results]
         try:
-            self.graph = device.checked(self.name, "cuGraphInstantiate", graph, 0)
+            return device.checked(self.name, "cuGraphInstantiate", graph, 0)
         finally:
             device.checked(self.name, "cuGraphDestroy", graph)
+
+    def _lent(self) -> list[Memory]:
+        """A run of the steps on the program's own memory."""
+        self.device.lend(self.blocks)
+        try:
+            return self._run(self.inputs)
+        finally:
+            self.device.lend(None)
 
     def _run(self, given: list[Memory]) -> list[Memory]:
         """The steps, one by one; the results."""

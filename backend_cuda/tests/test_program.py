@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import gc
 import threading
+import warnings
 
 import duograph as ms
 import numpy as np
 import pytest
 from duograph import ops
 from duograph.backend import registry
+from duograph_cuda.emulation import driver as emulated
 
 DEVICE = "CUDA-emulated"
 
 
 @pytest.fixture
 def device(monkeypatch):
-    monkeypatch.setenv("DUOGRAPH_CUDA_GRAPHS", "1")
     problem = registry.problem_of(registry.entries()[DEVICE])
     if problem is not None:
         pytest.skip(problem)
@@ -97,3 +98,62 @@ def test_threads_capture_and_launch_side_by_side(device):
     for k in range(4):
         np.testing.assert_allclose(found[k], wanted[k], rtol=1e-6)
         assert len(found[k]) == 5
+
+
+def test_the_switch_and_the_other_levels(device, monkeypatch):
+    """One launch a call at O2 only, and not where the switch says no."""
+
+    def launches(level, switch):
+        monkeypatch.setenv("DUOGRAPH_CUDA_GRAPHS", switch)
+        run = ms.jit(lambda x, w: _net(x, w)[1], jit_level=level)
+        operands = _operands(1)
+        value = float(run(*operands))
+        before = device.counts["launches"]
+        assert float(run(*operands)) == pytest.approx(value)
+        return device.counts["launches"] - before
+
+    assert launches("O2", "1") == 1
+    assert launches("O2", "0") > 3
+    assert launches("O1", "1") > 3
+
+
+def test_what_is_not_captured_runs_by_its_steps(device):
+    """A loop whose end depends on data: the notes say why there is no graph."""
+
+    @ms.jit(jit_level="O2")
+    def halve(x):
+        while x.sum() > 1.0:
+            x = x / 2.0
+        return x
+
+    x = _operands(2)[0].abs()
+    assert float(halve(x).sum()) <= 1.0
+    assert float(halve(x * 3.0).sum()) <= 1.0
+    assert "a CUDA graph" in str(halve.explain(x))
+
+
+@pytest.mark.parametrize("fails", ["cuStreamBeginCapture", "cuStreamEndCapture", "cuGraphInstantiate"])
+def test_a_capture_that_fails(device, fails, monkeypatch):
+    """What a driver refuses to capture runs by its steps from then on, and that is said once."""
+    whole = ms.jit(lambda x, w: _net(x, w)[1], jit_level="O2")
+    x, w = _operands(3)
+    wanted = float(ms.jit(_net, jit_level="O0")(x, w)[1])
+    module = device.driver.module
+
+    def refuse(*arguments):
+        module.capture = None
+        return emulated.CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, None
+
+    monkeypatch.setattr(module, fails, refuse)
+    with pytest.warns(RuntimeWarning, match="CAPTURE_UNSUPPORTED.*runs step by step from now on"):
+        assert float(whole(x, w)) == pytest.approx(wanted, rel=1e-5)
+    monkeypatch.undo()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        before = device.counts["launches"]
+        assert float(whole(x, w)) == pytest.approx(wanted, rel=1e-5)
+        assert device.counts["launches"] > before + 3
+    in_use = device.memory_stats()["in_use"]
+    del whole
+    gc.collect()
+    assert device.memory_stats()["in_use"] == in_use, "the memory of the capture was kept"

@@ -71,24 +71,44 @@ class Device(GridDevice):
         size = tuple(size[: len(places)])
         lock, set_arg, enqueue = self._lock, kernel.set_arg, cl.enqueue_nd_range_kernel
 
+        def launch(handles):
+            for k, handle in enumerate(handles):
+                set_arg(k, handle.memory)
+            enqueue(self.queue, kernel, places, size)
+
         def run(*handles):
             with lock:  # the arguments of a kernel object are its state
                 try:
-                    for k, handle in enumerate(handles):
-                        set_arg(k, handle.memory)
-                    enqueue(self.queue, kernel, places, size)
+                    launch(handles)
                 except (cl.Error, TypeError) as error:
-                    raise self.failure(name, error) from error
+                    self.again(name, error, lambda: launch(handles))
 
         return run
 
     def failure(self, what, error):
         """The exception for what a driver answered."""
         self.alive()
-        code = getattr(error, "code", None)
-        if code in _NO_MEMORY:
-            return DeviceMemoryError(f"{what}: {self.name} has no memory left: {first_line(error)}")
+        if getattr(error, "code", None) in _NO_MEMORY:
+            now = self._pool.stats()
+            return DeviceMemoryError(
+                f"{what}: {self.name} has no memory left ({first_line(error)}); in use {now['in_use']}, cached "
+                f"{now['cached']}, limit {now['limit']} bytes. Free tensors, or work on smaller ones"
+            )
         return DeviceError(f"{what}: {self.name}: {first_line(error)}")
+
+    def again(self, what, error, function):
+        """What `function` gives when it is tried once more with an empty pool, if that may help.
+
+        Drivers may take memory when a buffer is first used, not when it is made.
+        """
+        failure = self.failure(what, error)
+        if not isinstance(failure, DeviceMemoryError):
+            raise failure from error
+        try:
+            self.empty_cache()
+            return function()
+        except cl.Error as second:
+            raise self.failure(what, second) from second
 
     def alive(self):
         """Refuse to go on in a process that was forked from the one that opened the device.
@@ -109,6 +129,8 @@ class Device(GridDevice):
         try:
             return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, nbytes)
         except cl.Error as error:
+            if error.code in _NO_MEMORY:
+                raise DeviceMemoryError(first_line(error)) from error  # the pool says the rest
             raise self.failure("buffer", error) from error
 
     def allocate(self, nbytes, what):
@@ -126,15 +148,18 @@ class Device(GridDevice):
         source = array.reshape(-1).view(np.uint8)
         if small:
             source = source.copy()
+
+        def send():
+            return cl.enqueue_copy(self.queue, block.memory, source, is_blocking=not small)
+
         try:
-            event = cl.enqueue_copy(self.queue, block.memory, source, is_blocking=not small)
-            if small:
-                self._sending.append((event, source))
-                if len(self._sending) > 256:
-                    self.queue.finish()
-                    self._sending.clear()
+            event = send()
         except cl.Error as error:
-            raise self.failure("copy_in", error) from error
+            event = self.again("copy_in", error, send)
+        if small:
+            self._sending.append((event, source))
+            if len(self._sending) > 256:
+                self.synchronize()
         return block
 
     def copy_out(self, handle, shape, dtype):

@@ -12,6 +12,7 @@ from duograph import nn, ops
 from duograph.errors import DeviceError, DeviceMemoryError
 from opencl_harness import FORMS, backend, check, needs_device, run
 
+cl = pytest.importorskip("pyopencl", reason="pyopencl is not installed")
 pytestmark = needs_device
 
 
@@ -215,6 +216,78 @@ def test_a_training_step_copies_nothing(compiled):
         ms.set_context(device_target="CPU")
     for name in ("copies_in", "copies_out"):
         assert after[name] == before[name], name
+
+
+def no_memory(routine):
+    """What pyopencl raises when a driver has no memory."""
+    record = cl._cl._ErrorRecord(msg="", code=cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE, routine=routine)
+    return cl.MemoryError(record)
+
+
+def failing(function, times):
+    """`function`, but for its first calls, which find no memory; and a list that grows with each call."""
+    calls = []
+
+    def attempt(*args, **kwargs):
+        calls.append(1)
+        if len(calls) <= times:
+            raise no_memory(function.__name__)
+        return function(*args, **kwargs)
+
+    return attempt, calls
+
+
+# where drivers may find that there is no memory: name, and what then runs through it
+LATE = {
+    "Buffer": lambda d: d.allocate(12_345_678, "asked"),
+    "enqueue_copy": lambda d: d.copy_in(np.ones(4321, np.float32)),
+    "enqueue_nd_range_kernel": lambda d: d.launcher(
+        d.build("__kernel void asked(__global float *x) { x[get_global_id(0)] = 1; }"),
+        "asked", (4, 1, 1), (1, 1, 1), 1, (),
+    )(d.allocate(16, "x")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("where", LATE)
+def test_what_finds_no_memory_is_tried_once_more_with_an_empty_pool(where, monkeypatch):
+    device = backend().device(0)
+    kept = device.copy_in(np.arange(5.0))
+    for times in (1, 2):
+        device.allocate(1 << 20, "dropped")  # cached from here on
+        assert device.memory_stats()["cached"] >= 1 << 20
+        attempt, calls = failing(getattr(cl, where), times)
+        with monkeypatch.context() as patch:
+            patch.setattr(cl, where, attempt)
+            if times == 1:
+                held = LATE[where](device)
+            else:
+                with pytest.raises(
+                    DeviceMemoryError, match=r"MEM_OBJECT_ALLOCATION_FAILURE.*in use \d+, cached 0, limit \d+ bytes"
+                ):
+                    LATE[where](device)
+        assert len(calls) == 2
+        assert device.memory_stats()["cached"] < 1 << 20
+    del held
+    assert device.copy_out(kept, (5,), np.dtype(np.float64)).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_an_op_whose_kernel_does_not_build_names_source_and_log(monkeypatch):
+    """Line by line it raises; a compiled function warns and takes the kernels of its ops."""
+    from duograph.ir.text import parse
+
+    made = backend("grid")
+    real = made.device(0).build
+    monkeypatch.setattr(type(made.device(0)), "build", lambda self, source: real(source + "\nnot C;"))
+    made._modules.clear()
+    with pytest.raises(DeviceError, match=r"does not build .*: source in (\S+kernel\.cl), .* words in (\S+)") as caught:
+        check("grid", "add", [np.ones(3, np.float32), np.ones(3, np.float32)])
+    source, log = re.search(r"source in (\S+), the compiler's words in (\S+)", str(caught.value)).groups()
+    with open(source) as text, open(log) as words:
+        assert "DG_KERNEL" in text.read() and "not" in words.read()
+    graph = parse("graph(%0: float32[7]) {\n  %1 = exp(%0) : float32[7]\n  return %1\n}")
+    with pytest.warns(RuntimeWarning, match=r"part of a compiled function runs op by op: a kernel does not build"):
+        (reason,) = made.compile([graph], 0)
+    assert "does not build" in reason
 
 
 def test_memory_error_is_raised_by_the_pool():

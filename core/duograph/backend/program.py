@@ -118,6 +118,7 @@ class Program:
         single: the call returns one handle rather than a tuple.
         donations: position of an output -> position of the parameter whose memory it may take, if the caller gives
             that away.
+        level: "O1" or "O2": what was asked for; at O1 there is no control flow.
     """
 
     instructions: tuple[Instruction, ...]
@@ -131,6 +132,7 @@ class Program:
     outputs: tuple[int, ...]
     single: bool
     donations: Mapping[int, int]
+    level: str = "O1"
 
 
 def steps_in(instructions: Sequence[Instruction]) -> Iterator[Step | HostStep]:

@@ -259,7 +259,7 @@ class _Lowering:
         plan = plan_memory(steps, [*given, *self.constants], self.sizes, outputs, updates)
         program = Program(
             tuple(steps), tuple(given), self.constants, self.hosts, self.sizes, plan.places, plan.shares, plan.arena,
-            tuple(outputs), graph.single, plan.donations,
+            tuple(outputs), graph.single, plan.donations, self.level,
         )  # fmt: skip
         run = self.backend.link(program, self.device.index)
         if isinstance(run, str):
