@@ -73,6 +73,9 @@ class Backend:
     # and warns once per op, "on" runs it and only counts
     host_fallback: str = "off"
 
+    # ops with a kernel for single calls that compiled functions take apart all the same, to fuse what they are made of
+    taken_apart: frozenset[str] = frozenset()
+
     def available(self) -> str | None:
         """None when this backend can run here, else the reason why not. Must be cheap."""
         return None

@@ -2,8 +2,9 @@
 
 On a grid, a group computes a tile of 64 by 64 through group memory, each item 4 by 4 of it. On a processor both
 operands are first packed into panels, in the dtype of the sum and padded to whole tiles, so that the innermost loop is
-one run over two streams: some values of x times one or more vectors of y, kept in registers (`tiles.py`). Goto and
-van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008).
+one run over two streams: some values of x times one or more vectors of y, kept in registers (`tiles.py`). Rows of x
+that are as the loop reads them stay where they are. Goto and van de Geijn, "Anatomy of High-Performance Matrix
+Multiplication" (2008).
 """
 
 from __future__ import annotations
@@ -198,15 +199,19 @@ def product_plan(
         kept = dataclasses.replace(kept, rows=kept.rows // 2)
     rows, columns = kept.rows, 16 * kept.vectors
     scratch_place = place + 1 if scratch_place is None else scratch_place
-    x_panels, y_panels = ceil_div(m, rows), ceil_div(n, columns)
-    x_pack = _pack(device, x, m, depth, rows, acc, scratch_place)
-    y_pack = _pack(device, y, n, depth, columns, acc, scratch_place + 1)
-    scratch = (
-        x.count * x_panels * rows * depth * acc.itemsize,
-        y.count * y_panels * columns * depth * acc.itemsize,
-    )
+    y_pack = _pack(device, y, n, depth, columns, acc, scratch_place)
+    scratch = [y.count * ceil_div(n, columns) * columns * depth * acc.itemsize]
+    packs = [y_pack]
+    if not _as_it_is(x, acc):
+        packs.append(_pack(device, x, m, depth, rows, acc, scratch_place + 1))
+        scratch.append(x.count * ceil_div(m, rows) * rows * depth * acc.itemsize)
     product = _packed(device, sizes, batch, (x, y), acc, kept, dtype, place, scratch_place, offset)
-    return Plan((x_pack, y_pack, product), scratch)
+    return Plan((*packs, product), tuple(scratch))
+
+
+def _as_it_is(x: Operand, acc: DType) -> bool:
+    """Whether the rows of x need no packing: their elements follow each other, in the dtype of the sum."""
+    return isinstance(x, Matrices) and x.step == 1 and x.dtype is acc
 
 
 def _pack(
@@ -322,13 +327,17 @@ def _packed(
     # packed buffers are longer than the operands by what fills up the last tiles
     extent = (m + rows) * depth * count + (n + columns) * depth * count + offset + count * m * n
     k = Kernel(device, "product", extent)
-    k.read("x", acc, scratch_place)
-    k.read("y", acc, scratch_place + 1)
+    x = operands[0]
+    whole = _as_it_is(x, acc)
+    k.read("x", acc, x.place if whole else scratch_place + 1)
+    k.read("y", acc, scratch_place)
     k.write("out", dtype, place)
     for name, value in (
         ("m", m), ("n", n), ("depth", depth), ("strips", strips), ("panels", panels), ("offset", offset),
     ):  # fmt: skip
         k.number(name, value)
+    if whole:
+        x.numbers(k, "x")
     type_, memory = SUFFIX[acc], device.dialect.memory
     vector = f"{type_}x16"
     k.line(
@@ -341,13 +350,21 @@ def _packed(
     k.line(
         "const ix x_panels = (m + rows - 1) / rows, first = strip * (tile / rows);",
         "const ix blocks = x_panels - first < tile / rows ? x_panels - first : tile / rows;",
-        f"{memory} const {type_} *const xs = x + (x_matrix * x_panels + first) * rows * depth;",
+        f"{memory} const {type_} *const xs = x + "
+        + ("x_matrix * x_matrix_size;" if whole else "(x_matrix * x_panels + first) * rows * depth;"),
         f"{memory} const {type_} *const ys = y + (y_matrix * panels + panel) * columns * depth;",
     )
     k.open("for (ix begin = 0; begin < depth || begin == 0; begin += deep)")
     k.line("const ix end = begin + deep < depth ? begin + deep : depth;")
     k.open("for (ix block = 0; block < blocks; block++)")
-    k.line(f"{memory} const {type_} *const xb = xs + block * rows * depth;")
+    if whole:  # past the last row it is read again, and what comes of it is not kept
+        for r in range(rows):
+            row = f"(first + block) * rows + {r}"
+            k.line(
+                f"{memory} const {type_} *const x{r} = xs + ({row} < m ? {row} : m - 1) * x_line_step;"
+            )
+    else:
+        k.line(f"{memory} const {type_} *const xb = xs + block * rows * depth;")
     names = [(r, c, f"s{r}_{c}") for r in range(rows) for c in range(kept.vectors)]
     k.line(f"{vector} {', '.join(name for _, _, name in names)};")
     k.open("if (begin == 0)")
@@ -361,7 +378,8 @@ def _packed(
         k.line(f"const {vector} y{c} = dg_load_{vector}(ys + k * columns + {16 * c});")
     for r in range(rows):
         sums = " ".join(f"s{r}_{c} = dg_fma_{vector}(a, y{c}, s{r}_{c});" for c in range(kept.vectors))
-        k.line(f"{{ const {vector} a = ({vector})(xb[k * rows + {r}]); {sums} }}")
+        one = f"x{r}[k]" if whole else f"xb[k * rows + {r}]"
+        k.line(f"{{ const {vector} a = ({vector})({one}); {sums} }}")
     k.close()
     k.line(" ".join(f"sums[block * rows + {r}][{c}] = {name};" for r, c, name in names))
     k.close()
