@@ -10,21 +10,7 @@ from duograph._locks import new_lock
 from duograph.backend.grid import GridBackend, GridDevice, Launch
 from duograph.backend.program import Program
 from duograph.backend.protocol import Call, DeviceInfo
-from duograph.dtype import (
-    bfloat16,
-    bool_,
-    float16,
-    float32,
-    float64,
-    int8,
-    int16,
-    int32,
-    int64,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)  # fmt: skip
+from duograph.dtype import ALL
 from duograph.errors import DeviceError
 
 from . import attention, cublaslt, rows
@@ -40,9 +26,7 @@ class Cuda(GridBackend):
     """Every device that the NVIDIA driver shows, from compute capability 7.5 on."""
 
     name = "GPU"
-    dtypes = (
-        bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
-    )  # fmt: skip
+    dtypes = tuple([d for d in ALL if not d.is_complex])
 
     kernels = {**rows.KERNELS, **attention.KERNELS}
 
@@ -91,7 +75,7 @@ class Cuda(GridBackend):
 
     def launcher(self, device: GridDevice, name: str, launch: Launch) -> Callable[..., None]:
         own = functools.partial(super().launcher, device, name, launch)
-        if isinstance(launch, cublaslt.Product):
+        if isinstance(launch, cublaslt.Called):
             return launch.chosen.launcher(device, name, own)
         return own()
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 import os
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from duograph.backend.grid import Launch
-from duograph.backend.grid.products import Matrices, Operand
+from duograph.backend.grid.products import Matrices, Product
 from duograph.backend.grid.strides import merged
 from duograph.dtype import DType, bfloat16, float16, float32, float64
 
@@ -27,7 +26,7 @@ from .sources import text
 if TYPE_CHECKING:
     from .device import CudaDevice
 
-__all__ = ["Library", "Product", "find"]
+__all__ = ["Called", "Library", "find"]
 
 TYPES = {float32: "CUDA_R_32F", float64: "CUDA_R_64F", float16: "CUDA_R_16F", bfloat16: "CUDA_R_16BF"}
 # What NVIDIA recommends for the newest devices; it is taken from the pool for the time of a call.
@@ -66,7 +65,7 @@ class Refused(Exception):
 
 
 @dataclasses.dataclass(frozen=True)
-class Product(Launch):
+class Called(Launch):
     """A launch of our own kernel in whose place the library is called: `chosen`, a way that it knows."""
 
     chosen: _Chosen
@@ -123,23 +122,19 @@ class Library:
             self.set("MatrixLayout", made, c.CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, "int64_t", step)
         return made
 
-    def choose(
-        self, sizes: tuple[int, int, int], batch: tuple[int, ...], x: Operand, y: Operand, dtype: DType
-    ) -> _Chosen | None:
-        """How the library computes a product (`products.product_plan`), or None where it does not."""
-        if not isinstance(x, Matrices) or not isinstance(y, Matrices) or 0 in (*sizes, *batch):
+    def choose(self, product: Product) -> _Chosen | None:
+        """How the library computes a product, or None where it does not."""
+        x, y, dtype, count = product.x, product.y, product.dtype, product.count
+        if not isinstance(x, Matrices) or not isinstance(y, Matrices) or 0 in (*product.sizes, count):
             return None
-        if x.dtype not in TYPES or dtype is not x.dtype:
+        lengths, steps = merged(product.batch, [list(x.batch_steps), list(y.batch_steps)])
+        if x.dtype not in TYPES or dtype is not x.dtype or len(lengths) > 1 or product.run != product.sizes[1]:
             return None
-        lengths, steps = merged(batch, [list(x.batch_steps), list(y.batch_steps)])
-        if len(lengths) > 1:
-            return None
-        count = math.prod(batch)
         parts = tuple((o.line_step, o.step, by[0] * o.lines * o.depth) for o, by in zip((x, y), steps))
-        key = (sizes, count, parts, dtype, uses_tf32())
+        key = (product.sizes, count, parts, dtype, uses_tf32())
         if key not in self._chosen:
             try:
-                self._chosen[key] = _Chosen(self, sizes, count, parts, dtype)
+                self._chosen[key] = _Chosen(self, product.sizes, count, parts, dtype)
             except Refused:  # no algorithm, or none that takes so little workspace
                 self._chosen[key] = None
         return self._chosen[key]

@@ -24,13 +24,7 @@ DEEP, MOST_PARTS = 64, 256
 
 
 def _launch(
-    name: str,
-    dtypes: Sequence[DType],
-    buffers: Sequence[tuple[DType, int]],
-    scalars: Sequence[Scalar],
-    groups: int,
-    threads: int,
-    lanes: int = 0,
+    name: str, dtypes: Any, buffers: Any, scalars: Sequence[Scalar], groups: int, threads: int, lanes: int = 0
 ) -> Launch:
     """The launch of `dg_<name>` for these dtypes: of buffers (dtype, place), then of numbers."""
     names = [SUFFIX[d] for d in dtypes]

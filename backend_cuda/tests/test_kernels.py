@@ -40,10 +40,14 @@ def _compare(name, operands, attributes, near):
 @pytest.mark.parametrize("dtype", NEAR)
 @pytest.mark.parametrize(
     "m, n, k, batch",
-    [(5, 7, 3, ()), (130, 72, 40, ()), (64, 64, 64, (2,)), (17, 129, 65, (3,)), (600, 520, 33, ())],
+    [(5, 7, 3, ()), (130, 72, 40, ()), (64, 64, 64, (2,)), (17, 129, 65, (3,)), (600, 520, 33, ()), (1, 300, 700, ()),
+     (70, 2, 600, (2,))],
 )
 def test_products(m, n, k, batch, dtype):
-    """Both tiles, whole chunks and broken ones, all four ways to lie in memory."""
+    """Both tiles, whole chunks and broken ones, few lines, all four ways to lie in memory.
+
+    H05: CUDA C backend
+    """
     for a, b in itertools.product((False, True), repeat=2):
         x, y = _tensors(dtype, batch + ((k, m) if a else (m, k)), batch + ((n, k) if b else (k, n)))
         wide = [v.asnumpy().astype(np.float64) for v in (x, y)]
