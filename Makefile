@@ -10,7 +10,7 @@
 
 PYTHON ?= python3
 # `make test` takes each device as far as the word after the colon says; `make test-all` all of them in full.
-DEVICES ?= CPU:full InnerRing:full Reference:quick Template:quick OpenCL:quick CUDA-emulated:quick
+DEVICES ?= CPU:full InnerRing:quick Reference:quick Template:quick OpenCL:quick CUDA-emulated:quick
 # Devices that a machine may lack: what is left out is said, and is a failure where DUOGRAPH_REQUIRE names the device.
 OPTIONAL ?= OpenCL CUDA-emulated
 # Processes that run the tests side by side: a number, or auto for one a core.
@@ -99,7 +99,9 @@ test-gpu: setup
 	$(NEED_GPU)
 	@mkdir -p build
 	$(BIN)/pytest --pyargs duograph.conformance --device GPU --conformance-html build/conformance-GPU.html
-	DUOGRAPH_CUDA_DEVICE=GPU $(BIN)/pytest backend_cuda/tests/test_kernels.py
+	DUOGRAPH_CUDA_DEVICE=GPU $(BIN)/pytest backend_cuda/tests/test_kernels.py backend_cuda/tests/test_mixed_precision.py \
+	  backend_cuda/tests/test_program.py
+	DUOGRAPH_CUDA_DEVICE=GPU DUOGRAPH_CUDA_CUBLASLT=0 $(BIN)/pytest backend_cuda/tests/test_kernels.py
 	DUOGRAPH_REQUIRE=gpu $(BIN)/pytest tests/devices -k GPU
 	@command -v compute-sanitizer >/dev/null || \
 	  { echo "duograph: compute-sanitizer is not installed, so memory and races were not checked" >&2; exit 1; }

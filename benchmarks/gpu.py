@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 
 import duograph as ms
+import gpu_training
 import numpy as np
 from duograph import ops
 from duograph.backend import registry
@@ -129,7 +130,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=20)
     parser.add_argument("--small", action="store_true")
     args = parser.parse_args()
-    ms.set_context(device_target=args.device)
+    ms.set_context(device_target=args.device)  # after the workloads, which choose one when they are imported
     backend = registry.backend(args.device)
     info = backend.devices()[0]
     lines = [
@@ -144,6 +145,13 @@ def main() -> None:
         theirs = peer(expression, args.repeat)
         other = "-" if theirs is None else f"{amount / theirs:.4g} {unit}"
         lines.append(f"| {name} | {amount / ours:.4g} {unit} | {other} |")
+    lines += ["", f"| step of training, ms | duograph at O2 | {' | '.join(gpu_training.SIDES)} |"]
+    lines.append("|---" * (2 + len(gpu_training.SIDES)) + "|")
+    found = gpu_training.rows(
+        args.device, args.small, lambda run, wait: median_of(run, wait, args.repeat), lambda: backend.synchronize(0)
+    )
+    for name, times in found:
+        lines.append(f"| {name} | {' | '.join('-' if t is None else f'{t * 1e3:.4g}' for t in times)} |")
     text = "\n".join(lines) + "\n"
     print(text)
     if args.out is not None:

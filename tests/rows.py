@@ -1,4 +1,4 @@
-"""The rows of the feature list that both modes must satisfy on a CPU, and the tests that stand for them.
+"""The rows of the feature list that must be satisfied, and the tests that stand for them.
 
 A test stands for a row by naming its id in its docstring, or in that of its class or module (`A14: ...`). `python tests/rows.py` prints the table;
 test_rows.py fails for a row without a test, and for an id that is no row.
@@ -11,7 +11,9 @@ import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-PLACES = ("tests", "core/duograph/conformance", "backend_cpu/tests")
+PLACES = (
+    "tests", "core/duograph/conformance", "backend_cpu/tests", "backend_opencl/tests", "backend_cuda/tests",
+)  # fmt: skip
 
 ROWS = {
     "A01": "Two execution modes, PYNATIVE (op by op) and GRAPH (compile then run), in one package",
@@ -175,10 +177,13 @@ ROWS = {
     "H01": "Backend = separately pip-installable package, found without editing the core",
     "H02": "Discovery by entry point through pluggy hooks, with hook specs versioned",
     "H03": "CPU backend in C through cffi",
+    "H04": "OpenCL backend through pyopencl",
+    "H05": "CUDA C backend",
     "H06": "NumPy reference backend as oracle",
     "H07": "Two or more non-CPU backends loaded and used in one process",
     "H08": "Same backend serves eager *and* jit with no extra work",
     "H09": "Kernel mode: backend supplies kernels for single ops",
+    "H10": "Graph mode: backend takes a whole graph as one big op",
     "H11": "Memory: allocate, free, host-to-device, device-to-host, device-to-device, pool provided by core",
     "H12": "Streams optional; single stream if absent",
     "H13": "Op selection and dtype support table per backend",
@@ -211,7 +216,9 @@ ROWS = {
     "J14": "Common layers Conv1/3d, Transpose conv, pooling, norms, RNN/LSTM/GRU, MultiheadAttention, Embedding, activations",
     "J16": "Initializers by string and class",
     "J17": "`set_train`, `self.training`, Dropout and BatchNorm phase",
+    "K05": "`save_checkpoint`, `load_checkpoint`, `load_param_into_net` returning not-loaded lists",
     "K08": "`export(net, *inputs, file_name=, file_format=)` MINDIR; `load`, `nn.GraphCell`",
+    "K12": "Seeds: `set_seed`, `Generator`, per-op seeds; same stream eager and jit",
     "M01": "`pip install` of core on any Python 3.9+ incl. newest, pure wheel",
     "M02": "Installed size of core + CPU backend",
     "M03": "Import time",
@@ -226,13 +233,6 @@ ROWS = {
     "O08": "Explain a join error by showing both branch values and inserting cast suggestions",
     "O09": "Side-effect report per function: reads, writes, IO, randomness",
     "O10": "Deterministic bit-equal eager vs O0 on CPU",
-}
-
-# Rows that wait for a part of duograph that is not built yet.
-LATER = {
-    "H04": "the OpenCL backend",
-    "H05": "the CUDA backend",
-    "H10": "generated code for whole graphs",
 }
 
 

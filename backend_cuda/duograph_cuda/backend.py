@@ -10,24 +10,10 @@ from duograph._locks import new_lock
 from duograph.backend.grid import GridBackend, GridDevice, Launch
 from duograph.backend.program import Program
 from duograph.backend.protocol import Call, DeviceInfo
-from duograph.dtype import (
-    bfloat16,
-    bool_,
-    float16,
-    float32,
-    float64,
-    int8,
-    int16,
-    int32,
-    int64,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)  # fmt: skip
+from duograph.dtype import ALL
 from duograph.errors import DeviceError
 
-from . import cublaslt, rows, scatter
+from . import attention, cublaslt, rows
 from .compiler import Compiler, Nvrtc
 from .device import CudaDevice
 from .driver import Driver, problem
@@ -40,11 +26,9 @@ class Cuda(GridBackend):
     """Every device that the NVIDIA driver shows, from compute capability 7.5 on."""
 
     name = "GPU"
-    dtypes = (
-        bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
-    )  # fmt: skip
+    dtypes = tuple([d for d in ALL if not d.is_complex])
 
-    kernels = {"scatter_add": scatter.scatter_add, **rows.KERNELS}
+    kernels = {**rows.KERNELS, **attention.KERNELS}
 
     # gives cuBLASLt, or says why there is none
     find_library: Callable[[], cublaslt.Library | str] = staticmethod(cublaslt.find)
@@ -80,11 +64,7 @@ class Cuda(GridBackend):
         name = driver.call("cuDeviceGetName", 256, number).split(b"\0", 1)[0].decode()
         major, minor, units = (
             driver.attribute(number, f"{what}")
-            for what in (
-                "COMPUTE_CAPABILITY_MAJOR",
-                "COMPUTE_CAPABILITY_MINOR",
-                "MULTIPROCESSOR_COUNT",
-            )
+            for what in ("COMPUTE_CAPABILITY_MAJOR", "COMPUTE_CAPABILITY_MINOR", "MULTIPROCESSOR_COUNT")
         )
         version = int(driver.call("cuDriverGetVersion"))
         text = (
@@ -95,7 +75,7 @@ class Cuda(GridBackend):
 
     def launcher(self, device: GridDevice, name: str, launch: Launch) -> Callable[..., None]:
         own = functools.partial(super().launcher, device, name, launch)
-        if isinstance(launch, cublaslt.Product):
+        if isinstance(launch, cublaslt.Called):
             return launch.chosen.launcher(device, name, own)
         return own()
 
@@ -103,9 +83,7 @@ class Cuda(GridBackend):
         return off()
 
     def link(self, program: Program, device_id: int) -> Call | str:
-        return (
-            off() or refusal(program) or Captured(program, self.device(device_id), "captured graph")
-        )
+        return off() or refusal(program) or Captured(program, self.device(device_id), "captured graph")
 
     def device(self, device_id: int) -> CudaDevice:
         found = self._open.get(device_id)
@@ -115,11 +93,7 @@ class Cuda(GridBackend):
                 if found is None:
                     count: Any = self.driver().call("cuDeviceGetCount")
                     if not 0 <= device_id < count:
-                        raise DeviceError(
-                            f"{self.name}: got device_id {device_id}; there are {count} devices"
-                        )
-                    found = CudaDevice(
-                        self.driver(), device_id, self.new_compiler, self.find_library
-                    )
+                        raise DeviceError(f"{self.name}: got device_id {device_id}; there are {count} devices")
+                    found = CudaDevice(self.driver(), device_id, self.new_compiler, self.find_library)
                     self._open[device_id] = found
         return found

@@ -10,53 +10,24 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 import os
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from duograph.backend.grid import Launch
-from duograph.backend.grid.products import Matrices, Operand
+from duograph.backend.grid.products import Matrices, Product
 from duograph.backend.grid.strides import merged
 from duograph.dtype import DType, bfloat16, float16, float32, float64
 
 from .products import uses_tf32
+from .sources import text
 
 if TYPE_CHECKING:
     from .device import CudaDevice
 
-__all__ = ["Library", "Product", "find"]
+__all__ = ["Called", "Library", "find"]
 
-# Names and numbers of cublasLt.h, cublas_api.h and library_types.h; a test compares them with the headers.
-DECLARATIONS = """
-typedef struct { uint64_t data[8]; } cublasLtMatmulAlgo_t;
-typedef struct {
-    cublasLtMatmulAlgo_t algo; size_t workspaceSize; int state; float wavesCount; int reserved[4];
-} cublasLtMatmulHeuristicResult_t;
-size_t cublasLtGetVersion(void);
-const char *cublasLtGetStatusName(int status);
-int cublasLtCreate(void **handle);
-int cublasLtMatmulDescCreate(void **desc, int compute, int scale);
-int cublasLtMatmulDescSetAttribute(void *desc, int attribute, const void *value, size_t bytes);
-int cublasLtMatrixLayoutCreate(void **layout, int type, uint64_t rows, uint64_t cols, int64_t ld);
-int cublasLtMatrixLayoutSetAttribute(void *layout, int attribute, const void *value, size_t bytes);
-int cublasLtMatmulPreferenceCreate(void **preference);
-int cublasLtMatmulPreferenceSetAttribute(void *preference, int attribute, const void *value, size_t bytes);
-int cublasLtMatmulAlgoGetHeuristic(void *handle, void *desc, void *a, void *b, void *c, void *d, void *preference,
-                                   int wanted, cublasLtMatmulHeuristicResult_t *results, int *found);
-int cublasLtMatmul(void *handle, void *desc, const void *alpha, const void *a, void *a_layout, const void *b,
-                   void *b_layout, const void *beta, const void *c, void *c_layout, void *d, void *d_layout,
-                   const cublasLtMatmulAlgo_t *algo, void *workspace, size_t bytes, void *stream);
-"""
-NUMBERS = {
-    "CUDA_R_32F": 0, "CUDA_R_64F": 1, "CUDA_R_16F": 2, "CUDA_R_16BF": 14,
-    "CUBLAS_COMPUTE_32F": 68, "CUBLAS_COMPUTE_64F": 70, "CUBLAS_COMPUTE_32F_FAST_TF32": 77,
-    "CUBLAS_OP_T": 1, "CUBLASLT_MATMUL_DESC_TRANSA": 3, "CUBLASLT_MATMUL_DESC_TRANSB": 4,
-    "CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT": 5, "CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET": 6,
-    "CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES": 1, "CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK": 3,
-    "CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE": 2,
-}  # fmt: skip
 TYPES = {float32: "CUDA_R_32F", float64: "CUDA_R_64F", float16: "CUDA_R_16F", bfloat16: "CUDA_R_16BF"}
 # What NVIDIA recommends for the newest devices; it is taken from the pool for the time of a call.
 WORKSPACE = 32 << 20
@@ -68,7 +39,7 @@ def _ffi() -> Any:
     import cffi  # parsing declarations takes 20 ms
 
     ffi = cffi.FFI()
-    ffi.cdef(DECLARATIONS)
+    ffi.cdef(text("cublaslt.h"))
     return ffi
 
 
@@ -94,7 +65,7 @@ class Refused(Exception):
 
 
 @dataclasses.dataclass(frozen=True)
-class Product(Launch):
+class Called(Launch):
     """A launch of our own kernel in whose place the library is called: `chosen`, a way that it knows."""
 
     chosen: _Chosen
@@ -137,37 +108,33 @@ class Library:
         self.call(name, place, *arguments)
         return place[0]
 
-    def set(self, name: str, target: Any, attribute: str, type_: str, value: int) -> None:
+    def set(self, kind: str, target: Any, attribute: int, type_: str, value: int) -> None:
         """Set an attribute of an object."""
         place = self.ffi.new(f"{type_} *", value)
-        self.call(name, target, NUMBERS[attribute], place, self.ffi.sizeof(type_))
+        self.call(f"cublasLt{kind}SetAttribute", target, attribute, place, self.ffi.sizeof(type_))
 
     def layout(self, dtype: DType, rows: int, columns: int, pitch: int, count: int, step: int) -> Any:
         """A batch of matrices in Fortran order, `step` elements from one to the next."""
-        made = self.made("cublasLtMatrixLayoutCreate", NUMBERS[TYPES[dtype]], rows, columns, pitch)
+        c = self.functions
+        made = self.made("cublasLtMatrixLayoutCreate", getattr(c, TYPES[dtype]), rows, columns, pitch)
         if count > 1:
-            name, stem = "cublasLtMatrixLayoutSetAttribute", "CUBLASLT_MATRIX_LAYOUT_"
-            self.set(name, made, f"{stem}BATCH_COUNT", "int32_t", count)
-            self.set(name, made, f"{stem}STRIDED_BATCH_OFFSET", "int64_t", step)
+            self.set("MatrixLayout", made, c.CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, "int32_t", count)
+            self.set("MatrixLayout", made, c.CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, "int64_t", step)
         return made
 
-    def choose(
-        self, sizes: tuple[int, int, int], batch: tuple[int, ...], x: Operand, y: Operand, dtype: DType
-    ) -> _Chosen | None:
-        """How the library computes a product (`products.product_plan`), or None where it does not."""
-        if not isinstance(x, Matrices) or not isinstance(y, Matrices) or 0 in (*sizes, *batch):
+    def choose(self, product: Product) -> _Chosen | None:
+        """How the library computes a product, or None where it does not."""
+        x, y, dtype, count = product.x, product.y, product.dtype, product.count
+        if not isinstance(x, Matrices) or not isinstance(y, Matrices) or 0 in (*product.sizes, count):
             return None
-        if x.dtype not in TYPES or dtype is not x.dtype:
+        lengths, steps = merged(product.batch, [list(x.batch_steps), list(y.batch_steps)])
+        if x.dtype not in TYPES or dtype is not x.dtype or len(lengths) > 1 or product.run != product.sizes[1]:
             return None
-        lengths, steps = merged(batch, [list(x.batch_steps), list(y.batch_steps)])
-        if len(lengths) > 1:
-            return None
-        count = math.prod(batch)
         parts = tuple((o.line_step, o.step, by[0] * o.lines * o.depth) for o, by in zip((x, y), steps))
-        key = (sizes, count, parts, dtype, uses_tf32())
+        key = (product.sizes, count, parts, dtype, uses_tf32())
         if key not in self._chosen:
             try:
-                self._chosen[key] = _Chosen(self, sizes, count, parts, dtype)
+                self._chosen[key] = _Chosen(self, product.sizes, count, parts, dtype)
             except Refused:  # no algorithm, or none that takes so little workspace
                 self._chosen[key] = None
         return self._chosen[key]
@@ -188,17 +155,19 @@ class _Chosen:
         self, library: Library, sizes: tuple[int, int, int], count: int, parts: tuple[Any, ...], dtype: DType
     ) -> None:
         m, n, depth = sizes
-        self.library, ffi = library, library.ffi
+        self.library, ffi, c = library, library.ffi, library.functions
         wide = dtype is float64
-        fast = "CUBLAS_COMPUTE_32F_FAST_TF32" if uses_tf32() and dtype is float32 else "CUBLAS_COMPUTE_32F"
-        compute = "CUBLAS_COMPUTE_64F" if wide else fast
-        scale = NUMBERS["CUDA_R_64F" if wide else "CUDA_R_32F"]
-        self.desc = library.made("cublasLtMatmulDescCreate", NUMBERS[compute], scale)
+        compute, scale = c.CUBLAS_COMPUTE_32F, c.CUDA_R_32F
+        if wide:
+            compute, scale = c.CUBLAS_COMPUTE_64F, c.CUDA_R_64F
+        elif dtype is float32 and uses_tf32():
+            compute = c.CUBLAS_COMPUTE_32F_FAST_TF32
+        self.desc = library.made("cublasLtMatmulDescCreate", compute, scale)
         self.layouts = []
         # A is (n, depth) and B is (depth, m): neighbours in memory lie along the first axis, or the matrix is turned
-        for side, (first, second, step), rows, columns in (
-            ("A", parts[1], n, depth),
-            ("B", (parts[0][1], parts[0][0], parts[0][2]), depth, m),
+        for turned, (first, second, step), rows, columns in (
+            (c.CUBLASLT_MATMUL_DESC_TRANSA, parts[1], n, depth),
+            (c.CUBLASLT_MATMUL_DESC_TRANSB, (parts[0][1], parts[0][0], parts[0][2]), depth, m),
         ):
             if first == 1 and second >= rows:
                 self.layouts.append(library.layout(dtype, rows, columns, second, count, step))
@@ -206,16 +175,14 @@ class _Chosen:
             if second != 1 or first < columns:
                 raise Refused("a matrix with steps along both axes")
             self.layouts.append(library.layout(dtype, columns, rows, first, count, step))
-            turned = f"CUBLASLT_MATMUL_DESC_TRANS{side}"
-            library.set("cublasLtMatmulDescSetAttribute", self.desc, turned, "int32_t", NUMBERS["CUBLAS_OP_T"])
+            library.set("MatmulDesc", self.desc, turned, "int32_t", c.CUBLAS_OP_T)
         self.layouts.append(library.layout(dtype, n, m, n, count, n * m))
         preference = library.made("cublasLtMatmulPreferenceCreate")
+        most, schemes = c.CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, c.CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK
+        library.set("MatmulPreference", preference, most, "size_t", WORKSPACE)
         # parts of a sum that are added in the dtype of the result would round more than our own kernels do
-        only = NUMBERS["CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE"]
-        stem = "CUBLASLT_MATMUL_PREF_"
-        limits = (("MAX_WORKSPACE_BYTES", "size_t", WORKSPACE), ("REDUCTION_SCHEME_MASK", "uint32_t", only))
-        for name, type_, value in limits:
-            library.set("cublasLtMatmulPreferenceSetAttribute", preference, stem + name, type_, value)
+        only = c.CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE
+        library.set("MatmulPreference", preference, schemes, "uint32_t", only)
         a, b, d = self.layouts
         self.result = ffi.new("cublasLtMatmulHeuristicResult_t *")
         found = ffi.new("int *")

@@ -5,19 +5,18 @@ register tiles for float32. `cublaslt` goes before these for matrices that lie i
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
 
 from duograph.backend.codegen.dialect import SUFFIX
 from duograph.backend.grid import Kernel, Launch
 from duograph.backend.grid.device import GridDevice
-from duograph.backend.grid.products import Matrices, Operand, matrix_numbers
+from duograph.backend.grid.products import Matrices, Operand, Product, matrix_numbers
 from duograph.backend.grid.writing import ceil_div
 from duograph.dtype import DType, bfloat16, float16, float32
 
 from .sources import text
 
-__all__ = ["product", "uses_tf32"]
+__all__ = ["launch_of", "uses_tf32"]
 
 
 def uses_tf32() -> bool:
@@ -36,42 +35,31 @@ def _kind(capability: tuple[int, int], dtype: DType) -> str | None:
     return "mma_tf32" if dtype is float32 and uses_tf32() else None
 
 
-def product(
-    device: GridDevice,
-    capability: tuple[int, int],
-    sizes: tuple[int, int, int],
-    batch: tuple[int, ...],
-    x: Operand,
-    y: Operand,
-    dtype: DType,
-    place: int,
-    run: int,
-) -> Launch | None:
-    """The launch of a product (`GridDevice.product`), or None for dtypes that the toolkit's own kernel is for."""
+def launch_of(device: GridDevice, capability: tuple[int, int], product: Product) -> Launch | None:
+    """The launch of a product, or None for dtypes that the toolkit's own kernel is for."""
+    (m, n, depth), x, y, count = product.sizes, product.x, product.y, product.count
     kind = _kind(capability, x.dtype)
-    if (kind is None and x.dtype is not float32) or 0 in sizes:
+    if (kind is None and x.dtype is not float32) or 0 in product.sizes:
         return None
-    m, n, depth = sizes
-    count = math.prod(batch)
     # the larger tile where it is filled, and there are enough of them to keep every multiprocessor busy
     filled = min(m, n) > 64 and ceil_div(m, 128) * ceil_div(n, 128) * count >= 2 * device.units
     side = 128 if filled else 64
     threads = side * 2 if kind else 256
     stem = f"product_{kind or 'f32'}_{side}"
-    k = Kernel(device, stem, max(x.size, y.size, count * m * n))
+    k = Kernel(device, stem, product.extent)
     k.functions.append(text("mma.cuh", "product.cuh"))
     for label, operand in (("x", x), ("y", y)):
         k.read(label, operand.dtype, operand.place)
-    k.write("out", dtype, place)
-    for name, value in zip(("m", "n", "depth", "run", "matrices"), (m, n, depth, run, count)):
+    k.write("out", product.dtype, product.place)
+    for name, value in zip(("m", "n", "depth", "run", "matrices"), (m, n, depth, product.run, count)):
         k.number(name, value)
     made = [_operand(k, "x", x, m, depth), _operand(k, "y", y, n, depth)]
     k.line("dg_tile tile;", f"tile.enter({side}, m, n, depth, run, matrices);")
     k.line("const ix at = (ix)tile.matrix;")
-    matrix_numbers(k, batch, (x, y), "at")
+    matrix_numbers(k, product.batch, (x, y), "at")
     for label, values in zip("xy", made):
         k.line(f"dg_of_{label} of_{label} = {{{', '.join(values)}}};", f"of_{label}.enter({label}_matrix);")
-    runs = str(run != n).lower()
+    runs = str(product.run != n).lower()
     which = f"dg_tensor_product<{kind}, {side}, {runs}>" if kind else f"dg_plain_product<{side}, {runs}>"
     k.line(f"{which}(of_x, of_y, out, tile);")
     k.name = f"__launch_bounds__({threads}) {stem}"

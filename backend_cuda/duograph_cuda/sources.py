@@ -1,12 +1,15 @@
-"""The texts of our own kernels."""
+"""CUDA C++ as a dialect of the kernel printer, and the texts of our own kernels."""
 
 from __future__ import annotations
 
 import functools
 import pathlib
 
-__all__ = ["text"]
+from duograph.backend.codegen.dialect import GridDialect
 
+__all__ = ["CUDA", "text"]
+
+CUDA = GridDialect(name="CUDA C++", prelude_file="prelude_cuda.h", memory="")
 HERE = pathlib.Path(__file__).parent / "cuda"
 
 

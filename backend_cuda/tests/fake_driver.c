@@ -61,6 +61,33 @@ static int out(void *to, uint64_t from, size_t n, void *s) {
     memcpy(to, (void *)(uintptr_t)from, n);
     return s == (void *)0x50 ? OK : 400;
 }
+static int across(uint64_t to, uint64_t from, size_t n, void *s) {
+    memcpy((void *)(uintptr_t)to, (void *)(uintptr_t)from, n);
+    return s == (void *)0x50 ? OK : 400;
+}
+/* a graph is a number: 0 nothing, 1 being captured, 2 captured, 3 made into something to launch */
+static int graph;
+static int begin(void *s, int mode) {
+    if (s != (void *)0x50 || mode != 1 || graph != 0) return 400;
+    graph = 1;
+    return OK;
+}
+static int end(void *s, void **made) {
+    *made = (void *)0xa0;
+    if (s != (void *)0x50 || graph != 1) return 400;
+    graph = 2;
+    return OK;
+}
+static int instantiate(void **made, void *from, unsigned long long flags) {
+    *made = (void *)0xb0;
+    if (from != (void *)0xa0 || flags || graph != 2) return 400;
+    graph = 3;
+    return OK;
+}
+static int destroy(void *which) { return which == (void *)0xa0 ? OK : 400; }
+static int destroy_made(void *which) { return which == (void *)0xb0 ? OK : 400; }
+static int launch_graph(void *which, void *s) { return which == (void *)0xb0 && s == (void *)0x50 && graph == 3 ? OK : 400; }
+
 static int load(void **module, const void *image) { /* a cubin is an ELF file */
     *module = (void *)0xd0;
     loaded = memcmp(image, "\177ELF", 4) == 0;
@@ -89,7 +116,9 @@ static const struct { const char *name; void *function; } known[] = {
     {"cuDevicePrimaryCtxRetain", retain}, {"cuCtxSetCurrent", current}, {"cuStreamCreate", stream},
     {"cuStreamSynchronize", wait_for}, {"cuDeviceGetDefaultMemPool", pool}, {"cuMemPoolSetAttribute", set},
     {"cuMemPoolGetAttribute", read}, {"cuMemPoolTrimTo", trim}, {"cuMemAllocAsync", take}, {"cuMemFreeAsync", give},
-    {"cuMemcpyHtoDAsync", in}, {"cuMemcpyDtoHAsync", out}, {"cuModuleLoadData", load},
+    {"cuMemcpyDtoDAsync", across}, {"cuStreamBeginCapture", begin}, {"cuStreamEndCapture", end},
+    {"cuGraphInstantiateWithFlags", instantiate}, {"cuGraphDestroy", destroy}, {"cuGraphExecDestroy", destroy_made},
+    {"cuGraphLaunch", launch_graph}, {"cuMemcpyHtoDAsync", in}, {"cuMemcpyDtoHAsync", out}, {"cuModuleLoadData", load},
     {"cuModuleGetFunction", function}, {"cuLaunchKernel", launch}, {"cuGetErrorName", error_name},
     {"cuGetErrorString", error_text},
 };

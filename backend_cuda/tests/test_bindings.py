@@ -32,11 +32,20 @@ module = device.build(device.dialect.prelude_for(source) + source)
 x = device.copy_in(np.arange(5, dtype=np.float32))
 device.launcher(module, "k", (3, 1, 1), (32, 2, 1), 1, [(int32, 5)])(x)
 assert device.copy_out(x, (5,), np.dtype(np.float32)).tolist() == [1, 2, 3, 4, 5]
+from duograph.backend.program import Copy, Program
+from duograph_cuda.program import Captured
+program = Program((Copy(0, 1),), (0,), {}, {}, [20, 20], [-1, -1], {}, 0, (1,), True, {}, "O2")
+run = Captured(program, device, "a graph")
+for _ in range(2):
+    assert run.graph is None or int(run.graph) == 0xb0
+    run([x])
+del run, program
+assert int(device.stream) == 0x50  # as cuBLASLt is given it
 y = device.allocate(1000, "y")
 assert device.memory_stats()["in_use"] == 1020
 del y
 stats = device.memory_stats()
-assert (stats["in_use"], stats["peak"], stats["launches"]) == (20, 1020, 1), stats
+assert (stats["in_use"], stats["peak"], stats["launches"]) == (20, 1020, 3), stats
 device.empty_cache()
 try:
     device.allocate(1 << 21, "large")

@@ -6,14 +6,23 @@ import inspect
 import os
 import pathlib
 import re
+import subprocess
+import sys
+import warnings
 
+import duograph as ms
 import numpy as np
 import pytest
 from cuda_harness import device, run
+from duograph.backend import registry
+from duograph.backend.protocol import BackendSpec
 from duograph.errors import DeviceError, DeviceMemoryError
 from duograph_cuda import driver as driver_module
 from duograph_cuda.backend import Cuda
+from duograph_cuda.driver import Driver
 from duograph_cuda.emulation import driver as emulated
+from duograph_cuda.emulation.backend import CudaEmulated
+from duograph_cuda.emulation.compiler import HostCompiler
 
 F32 = np.dtype(np.float32)
 
@@ -76,6 +85,129 @@ def test_a_forked_process_is_told_so():
     os.waitpid(child, 0)
     assert "forked from one that had used the device" in words and "'spawn'" in words
     np.testing.assert_array_equal(on.copy_out(kept, (4,), F32), np.ones(4))
+
+
+# ---- as a user meets it ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small():
+    """The backend over a device of its own with a megabyte of memory, by the name of CUDA-small."""
+
+    class Small(CudaEmulated):
+        name = "CUDA-small"
+
+        def driver(self):
+            if self._driver is None:
+                self._driver = Driver(emulated.EmulatedDriver(HostCompiler(), 1 << 20))
+            return self._driver
+
+    made = Small()
+    if made.available() is not None:
+        pytest.skip(made.available())
+    registry.register(BackendSpec(made.name, lambda: made, priority=None))
+    yield made.device(0)
+    registry.unregister(made.name)
+    for op in ("add", "matmul"):
+        ms.op.OPS[op].table.clear()
+
+
+def _ones(*shape):
+    return ms.Tensor(np.ones(shape, np.float32), device="CUDA-small")
+
+
+@pytest.mark.parametrize("level", [None, "O1", "O2"], ids=["pynative", "O1", "O2"])
+def test_a_program_goes_on_after_memory_ran_out(small, level):
+    def twice(x):
+        return ms.ops.matmul(x, x) + x
+
+    twice = ms.jit(twice, jit_level=level) if level else twice
+    kept = [_ones(256, 256) for _ in range(3)]
+    said = r"no memory for 262144 bytes on .*; in use \d+, cached 0, limit 1048576"
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        with pytest.raises(DeviceMemoryError, match=said):
+            kept.append([twice(kept[0]) for _ in range(2)])
+    assert len(warned) == (level == "O2"), "there is no memory for what a graph keeps, and that is said"
+    del kept[1:]
+    assert float(twice(kept[0])[0, 0]) == 257
+
+
+@pytest.mark.parametrize("level", [None, "O1", "O2"], ids=["pynative", "O1", "O2"])
+def test_every_call_after_a_loss_says_so(small, level):
+    def twice(x):
+        return ms.ops.matmul(x, x) + x
+
+    twice = ms.jit(twice, jit_level=level) if level else twice
+    x = _ones(8, 8)
+    kept = twice(x)
+    small.driver.module.lose = True
+    with pytest.raises(DeviceError, match=r"the device was lost .*lost on purpose.*Start a new one"):
+        twice(x)
+    for use in (
+        lambda: twice(x), kept.asnumpy, lambda: kept + 1.0, lambda: kept.move_to("CPU"), lambda: _ones(2),
+        lambda: ms.ops.softmax(x, axis=1), lambda: float(kept[0, 0]), small.memory_stats,
+    ):  # fmt: skip
+        with pytest.raises(DeviceError, match="this process cannot use it again"):
+            use()
+    there = ms.Tensor(np.ones(3, np.float32), device="CPU")
+    np.testing.assert_array_equal((there + there).asnumpy(), [2, 2, 2])
+
+
+FORK = """
+import os
+import duograph as ms, numpy as np
+x = ms.Tensor(np.ones(4, np.float32), device="CUDA-emulated") + 1.0
+step = ms.jit(lambda x: ms.ops.tanh(x) * 2.0, jit_level="O2")
+step(x).asnumpy()
+child = os.fork()
+if child == 0:
+    code = 0
+    for use in (lambda: x + 1.0, lambda: x.asnumpy(), lambda: step(x), lambda: x.move_to("CPU")):
+        try:
+            use()
+            code = 1
+        except ms.errors.DeviceError as error:
+            code = code or 2 * ("forked from one that had used the device" not in str(error))
+    y = ms.Tensor(np.ones(4, np.float32), device="CPU")
+    code = code or 3 * (float((y + y)[0]) != 2.0)
+    os._exit(code)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), float((x + 1.0).asnumpy()[0]))
+"""
+
+
+def _python(code, **environment):
+    return subprocess.Popen(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", code],
+        env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_child_process_is_told_and_goes_on_elsewhere():
+    if CudaEmulated().available() is not None:
+        pytest.skip(CudaEmulated().available())
+    out, errors = _python(FORK).communicate(timeout=300)
+    assert out.split() == ["0", "3.0"], errors
+
+
+def test_two_processes_at_once(tmp_path):
+    """Both compile the same kernels into the same cache, at the same time."""
+    if CudaEmulated().available() is not None:
+        pytest.skip(CudaEmulated().available())
+    code = (
+        "import duograph as ms, numpy as np\n"
+        "x = ms.Tensor(np.ones((64, 64), np.float32))\n"
+        "for _ in range(5): x = ms.ops.tanh(ms.ops.matmul(x, x))\n"
+        "print(float(x.asnumpy()[0, 0]))"
+    )
+    both = [
+        _python(code, DUOGRAPH_DEVICE="CUDA-emulated", DUOGRAPH_CACHE_DIR=str(tmp_path))
+        for _ in range(2)
+    ]
+    for process in both:
+        out, errors = process.communicate(timeout=300)
+        assert out.split() == ["1.0"], errors
 
 
 def test_a_grid_that_no_device_takes():

@@ -8,8 +8,8 @@ import os
 import duograph as ms
 import numpy as np
 import pytest
+from duograph.backend.grid import indexing
 from duograph.op import OPS
-from duograph_cuda import scatter
 
 DEVICE = os.environ.get("DUOGRAPH_CUDA_DEVICE", "CUDA-emulated")  # `make test-gpu` says GPU
 NEAR = {"float32": 2e-5, "float16": 4e-3, "bfloat16": 3e-2}
@@ -40,10 +40,14 @@ def _compare(name, operands, attributes, near):
 @pytest.mark.parametrize("dtype", NEAR)
 @pytest.mark.parametrize(
     "m, n, k, batch",
-    [(5, 7, 3, ()), (130, 72, 40, ()), (64, 64, 64, (2,)), (17, 129, 65, (3,)), (600, 520, 33, ())],
+    [(5, 7, 3, ()), (130, 72, 40, ()), (64, 64, 64, (2,)), (17, 129, 65, (3,)), (600, 520, 33, ()), (1, 300, 700, ()),
+     (70, 2, 600, (2,))],
 )
 def test_products(m, n, k, batch, dtype):
-    """Both tiles, whole chunks and broken ones, all four ways to lie in memory."""
+    """Both tiles, whole chunks and broken ones, few lines, all four ways to lie in memory.
+
+    H05: CUDA C backend
+    """
     for a, b in itertools.product((False, True), repeat=2):
         x, y = _tensors(dtype, batch + ((k, m) if a else (m, k)), batch + ((n, k) if b else (k, n)))
         wide = [v.asnumpy().astype(np.float64) for v in (x, y)]
@@ -137,7 +141,7 @@ def test_softmax_of_infinities():
 @pytest.mark.parametrize("most", [0, 1000], ids=["columns", "chains"])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int64", "int32", "bool"])
 def test_sums_by_index_are_the_same_in_every_order(dtype, most, monkeypatch):
-    monkeypatch.setattr(scatter, "MOST", most)
+    monkeypatch.setattr(indexing, "MANY_INDICES", most)
     OPS["scatter_add"].table.clear()  # what is prepared stays as it was prepared
     rng = np.random.default_rng(5)
     x = rng.integers(0, 2, (7, 3)) if dtype == "bool" else rng.normal(size=(7, 3)) * 8

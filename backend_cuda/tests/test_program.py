@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
+import warnings
 
 import duograph as ms
 import numpy as np
 import pytest
 from duograph import ops
 from duograph.backend import registry
+from duograph.errors import DeviceMemoryError
+from duograph_cuda.emulation import driver as emulated
 
-DEVICE = "CUDA-emulated"
+DEVICE = os.environ.get("DUOGRAPH_CUDA_DEVICE", "CUDA-emulated")  # `make test-gpu` says GPU
+emulated_only = pytest.mark.skipif(DEVICE != "CUDA-emulated", reason="a driver that obeys the test")
 
 
 @pytest.fixture
 def device(monkeypatch):
-    monkeypatch.setenv("DUOGRAPH_CUDA_GRAPHS", "1")
     problem = registry.problem_of(registry.entries()[DEVICE])
     if problem is not None:
         pytest.skip(problem)
@@ -97,3 +101,193 @@ def test_threads_capture_and_launch_side_by_side(device):
     for k in range(4):
         np.testing.assert_allclose(found[k], wanted[k], rtol=1e-6)
         assert len(found[k]) == 5
+
+
+def test_the_switch_and_the_other_levels(device, monkeypatch):
+    """One launch a call at O2 only, and not where the switch says no."""
+
+    def launches(level, switch):
+        monkeypatch.setenv("DUOGRAPH_CUDA_GRAPHS", switch)
+        run = ms.jit(lambda x, w: _net(x, w)[1], jit_level=level)
+        operands = _operands(1)
+        value = float(run(*operands))
+        before = device.counts["launches"]
+        assert float(run(*operands)) == pytest.approx(value)
+        return device.counts["launches"] - before
+
+    assert launches("O2", "1") == 1
+    assert launches("O2", "0") > 3
+    assert launches("O1", "1") > 3
+
+
+def test_what_is_not_captured_runs_by_its_steps(device):
+    """A loop whose end depends on data: the notes say why there is no graph."""
+
+    @ms.jit(jit_level="O2")
+    def halve(x):
+        while x.sum() > 1.0:
+            x = x / 2.0
+        return x
+
+    x = _operands(2)[0].abs()
+    assert float(halve(x).sum()) <= 1.0
+    assert float(halve(x * 3.0).sum()) <= 1.0
+    assert "a CUDA graph" in str(halve.explain(x))
+
+
+@emulated_only
+@pytest.mark.parametrize("fails", ["cuStreamBeginCapture", "cuStreamEndCapture", "cuGraphInstantiate"])
+def test_a_capture_that_fails(device, fails, monkeypatch):
+    """What a driver refuses to capture runs by its steps from then on, and that is said once."""
+    whole = ms.jit(lambda x, w: _net(x, w)[1], jit_level="O2")
+    x, w = _operands(3)
+    wanted = float(ms.jit(_net, jit_level="O0")(x, w)[1])
+    module = device.driver.module
+
+    def refuse(*arguments):
+        module.capture = None
+        return emulated.CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, None
+
+    monkeypatch.setattr(module, fails, refuse)
+    with pytest.warns(RuntimeWarning, match="CAPTURE_UNSUPPORTED.*runs step by step from now on"):
+        assert float(whole(x, w)) == pytest.approx(wanted, rel=1e-5)
+    monkeypatch.undo()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        before = device.counts["launches"]
+        assert float(whole(x, w)) == pytest.approx(wanted, rel=1e-5)
+        assert device.counts["launches"] > before + 3
+    in_use = device.memory_stats()["in_use"]
+    del whole
+    gc.collect()
+    assert device.memory_stats()["in_use"] == in_use, "the memory of the capture was kept"
+
+
+class Stepper:
+    """A compiled step w <- w * 2 + x over a parameter, and the same in NumPy."""
+
+    def __init__(self, level="O2"):
+        self.w = ms.Parameter(ms.Tensor(np.ones(64, np.float32), device=DEVICE), name="w")
+        self.want = np.ones(64, np.float32)
+
+        def step(x):
+            ops.assign(self.w, self.w * 2.0 + ops.tanh(x).sum())
+            return (self.w * x).sum()
+
+        self.step = ms.jit(step, jit_level=level)
+
+    def __call__(self, k=1.0):
+        x = np.full(4, k, np.float32)
+        value = float(self.step(ms.Tensor(np.resize(x, 64), device=DEVICE)))
+        self.want = self.want * 2 + np.tanh(np.resize(x, 64)).sum(dtype=np.float32)
+        assert value == pytest.approx(float((self.want * k).sum()), rel=1e-5)
+        np.testing.assert_allclose(self.w.asnumpy(), self.want, rtol=1e-5)
+        return value
+
+
+@emulated_only
+def test_a_parameter_stays_where_it_is(device):
+    """From the second call on nothing is copied but the operand and the result that is no parameter."""
+    run = Stepper()
+    run()
+    run()
+    copies = []
+    real = device.driver.module.cuMemcpyDtoDAsync
+
+    def counted(*arguments):
+        if device.driver.module.capture is None:
+            copies.append(arguments)
+        return real(*arguments)
+
+    place = run.w._buf.pointer
+    device.driver.module.cuMemcpyDtoDAsync = counted
+    try:
+        x = ms.Tensor(np.ones(64, np.float32), device=DEVICE)
+        run.step(x)
+    finally:
+        del device.driver.module.cuMemcpyDtoDAsync
+    assert len(copies) == 2 and place not in [target for target, *_ in copies]
+    assert run.w._buf.pointer == place
+    float(run.w[0])
+
+
+def test_others_who_hold_the_parameter_keep_its_value(device):
+    run = Stepper()
+    run()
+    kept = [(run.w.value(), run.w.asnumpy())]
+    for k in (0.5, 2.0, -1.0):
+        run(k)
+        kept.append((ms.Tensor(run.w), run.w.asnumpy()))
+        run(k)
+        kept.append((run.w.value(), run.w.asnumpy()))
+    for tensor, values in kept:
+        np.testing.assert_array_equal(tensor.asnumpy(), values)
+
+
+def test_a_parameter_that_is_set_meanwhile(device):
+    run = Stepper()
+    run()
+    run.w.set_data(ms.Tensor(np.full(64, 3, np.float32), device=DEVICE))
+    run.want = np.full(64, 3, np.float32)
+    run()
+    ops.assign(run.w, run.w - 1.0)
+    run.want -= 1
+    run()
+
+
+def test_two_programs_take_turns_with_a_parameter(device):
+    run = Stepper()
+    one = ms.Tensor(np.ones(64, np.float32), device=DEVICE)
+    halve = ms.jit(lambda one: ops.assign(run.w, ops.tanh(run.w / 2.0) + one), jit_level="O2")
+    for _ in range(3):
+        run()
+        halve(one)
+        run.want = np.tanh(run.want / 2) + 1
+    np.testing.assert_allclose(run.w.asnumpy(), run.want, rtol=1e-5)
+
+
+def test_a_parameter_outlives_the_function(device):
+    run = Stepper()
+    run()
+    run()
+    del run.step
+    gc.collect()
+    others = [ms.Tensor(np.zeros(64, np.float32), device=DEVICE) for _ in range(8)]
+    np.testing.assert_allclose(run.w.asnumpy(), run.want, rtol=1e-5)
+    del others
+
+
+def test_parameters_that_change_places(device):
+    a, b = (ms.Parameter(ms.Tensor(np.full(4, v, np.float32), device=DEVICE), name=n) for n, v in (("a", 1), ("b", 2)))
+
+    @ms.jit(jit_level="O2")
+    def swap(x):
+        old = a + x
+        ops.assign(a, b)
+        ops.assign(b, old)
+        return ops.tanh(x).sum()
+
+    for _ in range(4):
+        swap(ms.Tensor(np.zeros(4, np.float32), device=DEVICE))
+    assert (float(a[0]), float(b[0])) == (1.0, 2.0)
+    swap(ms.Tensor(np.zeros(4, np.float32), device=DEVICE))
+    assert (float(a[0]), float(b[0])) == (2.0, 1.0)
+
+
+@emulated_only
+def test_no_memory_for_a_step_changes_nothing(device, monkeypatch):
+    """Somebody holds the parameter, and there is no memory to take the old value elsewhere."""
+    run = Stepper()
+    run()
+    kept, before = run.w.value(), run.w.asnumpy()
+    x = ms.Tensor(np.ones(64, np.float32), device=DEVICE)
+    float(x[0])
+    device.empty_cache()
+    monkeypatch.setattr(device.driver.module, "limit", device.driver.module.reserved)
+    with pytest.raises(DeviceMemoryError):
+        run.step(x)
+    monkeypatch.undo()
+    np.testing.assert_array_equal(run.w.asnumpy(), before)
+    np.testing.assert_array_equal(kept.asnumpy(), before)
+    run()
+    np.testing.assert_array_equal(kept.asnumpy(), before)

@@ -3,7 +3,7 @@
 import os
 
 import pyopencl as cl
-from duograph.backend.grid import GridBackend
+from duograph.backend.grid import GridBackend, rows
 from duograph.backend.grid.tiles import SIDE, best_of, measure
 from duograph.backend.protocol import DeviceInfo
 from duograph.dtype import ALL
@@ -22,6 +22,7 @@ class OpenCL(GridBackend):
 
     name = "OpenCL"
     dtypes = tuple(d for d in ALL if not d.is_complex)
+    taken_apart = rows.OPS
 
     def __init__(self):
         super().__init__()

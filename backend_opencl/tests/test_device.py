@@ -188,6 +188,7 @@ class Net(nn.Cell):
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
 def test_a_training_step_copies_nothing(compiled):
+    """H04: OpenCL backend through pyopencl"""
     ms.set_context(device_target="OpenCL")
     ms.set_seed(1)
     try:

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from duograph.dtype import float32, int32
-from opencl_harness import FORMS, check, needs_device
+from duograph.op import OPS
+from opencl_harness import FORMS, backend, check, needs_device, run, type_of
 
 pytestmark = [needs_device, pytest.mark.parametrize("form", FORMS)]
 R = np.random.default_rng(3)
@@ -29,6 +30,12 @@ TABLE = [
     ("transpose", [f32(67, 129)], {"perm": (1, 0)}, 0),
     ("transpose", [R.standard_normal((4, 5, 6)) > 0], {"perm": (2, 0, 1)}, 0),
     ("strided_copy", [f32(10, 10)], {"shape": (3, 4), "strides": (-20, 2), "offset": 60}, 0),
+    ("transpose", [f32(3, 70, 40)], {"perm": (2, 0, 1)}, 0),
+    ("transpose", [f32(2, 33, 5, 64)], {"perm": (0, 3, 2, 1)}, 0),
+    ("transpose", [f32(64, 96).astype(np.float16)], {"perm": (1, 0)}, 0),
+    ("transpose", [f32(50, 20).astype(np.float64)], {"perm": (1, 0)}, 0),
+    ("strided_copy", [f32(40, 50)], {"shape": (2, 25, 20), "strides": (25, 1, 100), "offset": 3}, 0),
+    ("strided_copy", [f32(40, 50)], {"shape": (30, 20), "strides": (1, 0), "offset": 7}, 0),
     ("concat", [f32(2, 3, 4), f32(2, 0, 4), f32(2, 5, 4)], {"axis": 1}, 0),
     ("pad_constant", [f32(3, 4)], {"low": (1, 0), "high": (0, 2), "value": 7.0}, 0),
     ("slice_update", [f32(6, 8), f32(2, 4)], {"begin": (5, 0), "end": (1, 8), "strides": (-2, 2)}, 0),
@@ -44,6 +51,12 @@ TABLE = [
     ("reduce_any", [ints(2, 3, 40, dtype=np.bool_)], {"axis": (1,), "keepdims": False}, 0),
     ("argmax", [NAN], {"axis": 1}, 0),
     ("argmin", [ints(3, 20, 30)], {"axis": 0}, 0),
+    ("argmax", [f32(6, 100)], {"axis": 1}, 0),
+    ("argmin", [ints(9, 7, 70) - 4], {"axis": 1}, 0),
+    ("argmax", [np.full((2, 50), -np.inf, np.float16)], {"axis": 1}, 0),
+    ("argmax", [np.where(np.arange(66) % 31 == 30, np.nan, 5.0)[None]], {"axis": 1}, 0),
+    ("argmax", [ints(2, 3, 50, dtype=np.uint8)], {"axis": 1}, 0),
+    ("argmin", [ints(2, 3, 50, dtype=np.bool_)], {"axis": 1}, 0),
     ("cumsum", [f32(5, 60)], {"axis": 1, "exclusive": True, "reverse": True}, 1e-5),
     ("cummax", [NAN], {"axis": 1}, 0),
     ("sort", [np.array([3, np.nan, 1, 3, -np.inf, 2], np.float32)], {"axis": 0, "descending": False}, 0),
@@ -53,6 +66,8 @@ TABLE = [
     ("scatter_set", [f32(3, 9), np.array([8, 8, 0]), f32(3, 3)], {"axis": 1}, 0),
     ("scatter_add", [f32(6, 4), np.array([1, 3, 1, 5, 1]), f32(5, 4)], {"axis": 0}, 1e-6),
     ("scatter_add", [ints(9, 50), ints(50, 700), ints(9, 700)], {"axis": 0}, 0),
+    ("reduce_max", [f32(7, 999)], {"axis": (1,), "keepdims": False}, 0),
+    ("reduce_min", [np.where(np.arange(99) == 77, np.nan, 1).astype("f2")], {"axis": (0,), "keepdims": True}, 0),
     ("gather_elements", [f32(5, 6), ints(6, 5, 3)], {"axis": 1}, 0),
     ("scatter_elements_add", [f32(5, 6), ints(6, 5, 9), f32(5, 9)], {"axis": 1}, 1e-6),
     ("random_bits", [np.array([7, 8, 9, 10], np.uint32)], {"shape": (1001,)}, 0),
@@ -71,6 +86,50 @@ TABLE = [
 )
 def test_kernel(form, name, arrays, attributes, tol):
     check(form, name, arrays, tol, **attributes)
+
+
+def softmax(x, axis):
+    e = np.exp(x - x.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+
+
+def normal(x, gamma, beta, axis, eps):
+    axes = tuple(range(axis, x.ndim))
+    mean = x.mean(axes, keepdims=True)
+    rstd = 1 / np.sqrt(((x - mean) ** 2).mean(axes, keepdims=True) + eps)
+    return (x - mean) * rstd * gamma + beta, mean, rstd
+
+
+SPECIAL = np.array([[1, np.nan, 2], [-np.inf, 3, 9], [np.inf, 0, 1]], np.float32)
+COMPOSITES = [
+    ("softmax", [f32(70, 300) * 9], {"axis": 1}, softmax),
+    ("softmax", [SPECIAL], {"axis": 1}, softmax),
+    ("softmax", [f32(3, 5, 65)], {"axis": 2}, softmax),
+    ("log_softmax", [f32(9, 33)], {"axis": 1}, lambda x, axis: np.log(softmax(x, axis))),
+    ("softmax_grad", [f32(9, 33), f32(9, 33)], {"axis": 1},
+     lambda y, dy, axis: y * (dy - (y * dy).sum(axis, keepdims=True))),
+    ("log_softmax_grad", [f32(2, 3, 40), f32(2, 3, 40)], {"axis": 2},
+     lambda y, dy, axis: dy - np.exp(y) * dy.sum(axis, keepdims=True)),
+    ("layer_norm_core", [f32(9, 4, 10), f32(4, 10), f32(4, 10)], {"axis": 1, "eps": 1e-5}, normal),
+    ("layer_norm_core", [f32(1, 4000), f32(4000), f32(4000)], {"axis": 1, "eps": 1e-3}, normal),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype, tol", [(np.float32, 5e-6), (np.float64, 1e-13), (np.float16, 4e-3)])
+@pytest.mark.parametrize("name, arrays, attributes, oracle", COMPOSITES, ids=[row[0] for row in COMPOSITES])
+def test_rows(form, name, arrays, attributes, oracle, dtype, tol):
+    """Kernels of whole rows on a processor; on a grid there are none, and the op is taken apart."""
+    arrays = [a.astype(dtype) for a in arrays]
+    if form == "grid":
+        types = tuple(type_of(a) for a in arrays)
+        assert backend(form).prepare(OPS[name], types, attributes, 0) is None
+        return
+    with np.errstate(all="ignore"):
+        wanted = oracle(*(a.astype(np.float64) for a in arrays), **attributes)
+    wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+    for got, want in zip(run(form, name, arrays, **attributes), wanted, strict=True):
+        scale = np.abs(want[np.isfinite(want)]).max(initial=1.0)
+        np.testing.assert_allclose(got.astype(np.float64), want, rtol=tol, atol=tol * scale)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int32, np.int64])

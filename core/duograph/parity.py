@@ -28,7 +28,7 @@ from .nn.cell import Cell
 from .op import Op, _eager, staging, thread_state
 from .parameter import Parameter
 from .random_state import get_rng_state, set_rng_state
-from .tensor import Tensor, commit
+from .tensor import Tensor, commit, rebound
 from .types import TensorType
 
 __all__ = ["check_parity", "Parity"]
@@ -162,6 +162,7 @@ class _Runs:
     def _put_back(self) -> None:
         for tensor, type_, buffer in self.tensors:
             tensor._type, tensor._buf = type_, buffer
+        rebound[0] = object()
         for kind, owner, name, value in self.objects:
             if kind == "item":
                 owner[name] = value

@@ -32,6 +32,9 @@ __all__ = ["Tensor", "tensor", "from_numpy", "is_tensor"]
 
 _commit_lock = new_lock()
 
+# Another object whenever a Tensor that is there already gets another buffer or type.
+rebound: list[object] = [object()]
+
 
 class _Written(threading.local):
     """Tensors of this thread that took a recorded value in place, by id; the derivative's end settles them."""
@@ -153,6 +156,7 @@ class Tensor(TensorMethods):
             materialise(other)
         self._buf = other._buf
         self._type = other._type
+        rebound[0] = object()
         if other._type.level:
             self._edge = other._edge
             written.by_id[id(self)] = weakref.ref(self)
@@ -591,6 +595,7 @@ def commit(t: Tensor, device: Device) -> None:
             handle = where.copy_in(array, device.index)
         t._buf = handle  # before the type: who sees the new type sees the new buffer
         t._type = t._type.on(device, t._type.level)
+        rebound[0] = object()
 
 
 def device_of(text: str) -> Device:

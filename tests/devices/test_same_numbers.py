@@ -73,8 +73,7 @@ def on_cpu(example):
 
 
 @pytest.mark.parametrize("level", LEVELS, ids=["eager", "O0", "O1", "O2"])
-def test_the_digits_train_alike(device, level, example, on_cpu, monkeypatch):
-    monkeypatch.setenv("DUOGRAPH_CUDA_GRAPHS", "1" if level == "O2" else "0")
+def test_the_digits_train_alike(device, level, example, on_cpu):
     weights, masks, losses, after = train(example, level)
     for name, want in on_cpu[0].items():
         np.testing.assert_array_equal(weights[name], want, err_msg=f"initial {name}")

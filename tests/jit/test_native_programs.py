@@ -126,6 +126,7 @@ def flat(values):
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_one_crossing_and_the_same_numbers(program, seed):
+    """H10: Graph mode: backend takes a whole graph as one big op"""
     x, y = floats(4, 4, seed=seed), floats(4, 4, seed=seed + 10)
     ms.set_seed(seed)
     want = flat(program(x, y))

@@ -224,6 +224,28 @@ def test_own_seed_and_generator() -> None:
     np.testing.assert_array_equal(ops.rand(4, generator=g).asnumpy(), x)
 
 
+@pytest.mark.parametrize("level", ["O0", "O1", "O2"])
+def test_one_stream_for_both_modes(level: str) -> None:
+    """K12: Seeds: `set_seed`, `Generator`, per-op seeds; same stream eager and jit"""
+    generator = ms.Generator()
+
+    def draws():
+        return (
+            ops.rand(5), ops.rand(5, seed=3), ops.randn(5, generator=generator), ops.rand(5, generator=generator),
+            ops.dropout(ops.ones((40,), ms.float32), 0.5), ops.randint(0, 100, (7,)), ops.rand(2),
+        )  # fmt: skip
+
+    def run(draw):
+        ms.set_seed(11)
+        generator.manual_seed(5)
+        return [t.asnumpy() for _ in range(3) for t in draw()]
+
+    eager = run(draws)
+    for got, want in zip(run(ms.jit(draws, jit_config=ms.JitConfig(jit_level=level))), eager, strict=True):
+        np.testing.assert_array_equal(got, want)
+    assert not np.array_equal(eager[0], eager[7])
+
+
 def test_distributions() -> None:
     ms.set_seed(3)
     z = ops.randn(50000).asnumpy()

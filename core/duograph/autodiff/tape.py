@@ -19,7 +19,7 @@ from ..errors import GradientError
 from ..ir.graph import Graph, GraphNode
 from ..op import Op, staging
 from ..runtime.lower import lower
-from ..tensor import Tensor, written
+from ..tensor import Tensor, rebound, written
 from ..types import Device, TensorType
 from .linearize import Linearized, linearize
 
@@ -70,6 +70,7 @@ def _settle() -> None:
         if t is not None and t._type.level and not getattr(t, "_recording", 0):
             plain = t._type.on(t._type.device)
             t._type = plain
+            rebound[0] = object()
             del t._edge
 
 

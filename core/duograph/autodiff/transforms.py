@@ -12,7 +12,7 @@ from ..backend import registry
 from ..errors import ArgumentError, ArgumentValueError, GradientError, ShapeError
 from ..op import staged_builder
 from ..parameter import Parameter
-from ..tensor import Tensor, commit
+from ..tensor import Tensor, commit, rebound
 from .tape import (
     Leaf,
     Node,
@@ -183,6 +183,7 @@ def _recorded_weights(weights: Sequence[Parameter], level: int) -> Iterator[list
             before.append((p, old_type if nested else None, old_edge))
             p._edge = edge
             p._type = old_type.on(old_type.device, level)
+            rebound[0] = object()
             edges.append(edge)
         yield edges
     finally:
@@ -190,10 +191,12 @@ def _recorded_weights(weights: Sequence[Parameter], level: int) -> Iterator[list
             if outer_type is not None:
                 if p._edge is edge:
                     p._type, p._edge = outer_type, outer_edge
+                    rebound[0] = object()
                 continue
             p._recording -= 1
             if p._recording == 0:
                 p._type = p._type.on(p._type.device)
+                rebound[0] = object()
                 if hasattr(p, "_edge"):
                     del p._edge
 

@@ -118,6 +118,9 @@ class Program:
         single: the call returns one handle rather than a tuple.
         donations: position of an output -> position of the parameter whose memory it may take, if the caller gives
             that away.
+        level: "O1" or "O2": what was asked for; at O1 there is no control flow.
+        updates: position of an output -> position of the parameter of which it is the new value. A backend that can use
+            the memory of more of these than `donations` has says so by an attribute of that name of its call.
     """
 
     instructions: tuple[Instruction, ...]
@@ -131,6 +134,8 @@ class Program:
     outputs: tuple[int, ...]
     single: bool
     donations: Mapping[int, int]
+    level: str = "O1"
+    updates: Mapping[int, int] = dataclasses.field(default_factory=dict)
 
 
 def steps_in(instructions: Sequence[Instruction]) -> Iterator[Step | HostStep]:

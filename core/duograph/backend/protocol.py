@@ -75,6 +75,9 @@ class Backend:
     # tier 2: ops that `compile` takes as the first step of a region, which goes on from their result element by element
     epilogues: frozenset[str] = frozenset()
 
+    # ops with a kernel for single calls that compiled functions take apart all the same, to fuse what they are made of
+    taken_apart: frozenset[str] = frozenset()
+
     def available(self) -> str | None:
         """None when this backend can run here, else the reason why not. Must be cheap."""
         return None

@@ -43,10 +43,18 @@ class Entry:
 
     name: str
     spec: BackendSpec | None
-    origin: str
+    source: importlib.metadata.EntryPoint | str
     backend: Backend | None = None
     problem: str | None = None
     lock: Any = dataclasses.field(default_factory=new_lock)
+
+    @property
+    def origin(self) -> str:
+        """Which package brought it; read from the package's files, which takes longer than all else here."""
+        if isinstance(self.source, str):
+            return self.source
+        dist = self.source.dist
+        return self.source.value if dist is None else f"{dist.name} {dist.version} ({self.source.value})"
 
 
 # Take in what else a plugin module brings (ops, rules, decompositions); the op table installs the function.
@@ -72,15 +80,12 @@ def _load() -> pluggy.PluginManager:
         manager = _loading = pluggy.PluginManager(hookspecs.PROJECT)
         manager.add_hookspecs(hookspecs)
         for point in sorted(importlib.metadata.entry_points(group=GROUP), key=lambda p: p.name):
-            origin = point.value
-            if point.dist is not None:
-                origin = f"{point.dist.name} {point.dist.version} ({point.value})"
             try:
                 module = point.load()
             except (Exception, SystemExit) as error:  # noqa: BLE001 (a plugin may fail in any way; its words are kept)
-                _entries[point.name] = Entry(point.name, None, origin, problem=_words(error))
+                _entries[point.name] = Entry(point.name, None, point, problem=_words(error))
                 continue
-            _register_module(manager, module, point.name, origin)
+            _register_module(manager, module, point)
         _manager = manager
     return _manager
 
@@ -92,7 +97,10 @@ def _words(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}{where}"
 
 
-def _register_module(manager: pluggy.PluginManager, module: Any, name: str, origin: str) -> None:
+def _register_module(
+    manager: pluggy.PluginManager, module: Any, point: importlib.metadata.EntryPoint
+) -> None:
+    name = point.name
     try:
         manager.register(module, name=name)
         manager.check_pending()
@@ -103,10 +111,10 @@ def _register_module(manager: pluggy.PluginManager, module: Any, name: str, orig
     except (Exception, SystemExit) as error:  # noqa: BLE001 (a plugin may fail in any way; its words are kept)
         if manager.has_plugin(name):
             manager.unregister(name=name)
-        _entries[name] = Entry(name, None, origin, problem=_words(error))
+        _entries[name] = Entry(name, None, point, problem=_words(error))
         return
     for spec in specs:
-        _add(spec, origin)
+        _add(spec, point)
 
 
 def _specs(found: Any) -> Sequence[BackendSpec]:
@@ -120,8 +128,8 @@ def _specs(found: Any) -> Sequence[BackendSpec]:
     return specs
 
 
-def _add(spec: BackendSpec, origin: str) -> None:
-    entry = Entry(spec.name, spec, origin)
+def _add(spec: BackendSpec, source: importlib.metadata.EntryPoint | str) -> None:
+    entry = Entry(spec.name, spec, source)
     if spec.seam_version[0] != SEAM_VERSION[0]:
         theirs, ours = (".".join(map(str, v)) for v in (spec.seam_version, SEAM_VERSION))
         older = "the plugin" if spec.seam_version < SEAM_VERSION else "duograph"
@@ -131,7 +139,7 @@ def _add(spec: BackendSpec, origin: str) -> None:
         )
     elif spec.name in _entries and _entries[spec.name].spec is not None:
         entry.problem = f"the name is taken by {_entries[spec.name].origin}"
-        _entries[f"{spec.name} ({origin})"] = entry
+        _entries[f"{spec.name} ({entry.origin})"] = entry
         return
     _entries[spec.name] = entry
     for alias in spec.aliases:

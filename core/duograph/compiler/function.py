@@ -33,7 +33,7 @@ from ..types import Device
 from .arguments import Slots, signature
 from .guards import Guard, callers_level
 from .options import JitConfig
-from .program import Program, compile_program
+from .program import Changed, Program, compile_program
 
 __all__ = ["JitFunction", "jit", "ms_function", "jit_stats", "CacheInfo", "LIMIT"]
 
@@ -51,6 +51,7 @@ _all: weakref.WeakSet[JitFunction] = weakref.WeakSet()
 _gone: dict[str, Any] = dict.fromkeys(("compiles", "hits", "fallbacks", "seconds"), 0)
 _compiling = threading.RLock()
 _new = object.__new__
+_NOTHING: Any = (None, None, None)  # what the short way finds where no program is
 
 
 class _Entry:
@@ -125,7 +126,7 @@ class JitFunction:
             try:
                 if len(args) == 2:
                     x, y = args
-                    run, type_, now = self._fast[x._type, y._type]
+                    run, type_, now = self._fast.get((x._type, y._type), _NOTHING)
                     # a Parameter of that type has a program of its own
                     if now is settings_version[0] and x.__class__ is y.__class__ is Tensor:
                         self._hits += 1
@@ -134,14 +135,14 @@ class JitFunction:
                         made._type = type_
                         return made
                 else:
-                    run, type_, now = self._fast[tuple([x._type for x in args])]
+                    run, type_, now = self._fast.get(tuple([x._type for x in args]), _NOTHING)
                     if now is settings_version[0] and _plain_tensors(args):
                         self._hits += 1
                         made = _new(Tensor)
                         made._buf = run(*[x._buf for x in args])
                         made._type = type_
                         return made
-            except (AttributeError, KeyError, TypeError):
+            except (AttributeError, TypeError, Changed):
                 pass
         try:
             return self._call(args, kwargs)
@@ -218,15 +219,16 @@ class JitFunction:
             if len(cache.quick) >= LIMIT:
                 cache.quick.clear()
             cache.quick[tuple([x._type for x in given])] = (entry, settings_version[0])
-        if program.simple and entry.guard is not None and entry.guard.empty and not kwargs:
-            self._remember(cache, args, program)
+        if entry.guard is not None and not kwargs:
+            run = program.short(entry.guard)
+            if run is not None:
+                self._remember(cache, args, program, run)
         return result
 
-    def _remember(self, cache: _Cache, args: tuple[Any, ...], program: Program) -> None:
+    def _remember(self, cache: _Cache, args: tuple[Any, ...], program: Program, run: Any) -> None:
         if cache is self._own and all(type(x) is Tensor and not x._type.level for x in args):
             if len(self._fast) >= LIMIT:
                 self._fast.clear()
-            run = program.run_single
             self._fast[tuple([x._type for x in args])] = (
                 run,
                 program.tensor_types[0],

@@ -30,13 +30,16 @@ from ..ir.values import HostValue
 from ..nn.cell import Cell
 from ..op import staging, thread_state
 from ..runtime.lower import lower
-from ..tensor import Tensor, commit
+from ..tensor import Tensor, commit, rebound
 from ..types import OBJECT, Device, HostType, TensorType
 from .arguments import entering
+from .guards import Guard
 
-__all__ = ["Program", "compile_program"]
+__all__ = ["Changed", "Program", "compile_program"]
 
 _RESTARTS = 50
+# Bytes of state up to which a program remembers the handles.
+_SMALL = 1 << 20
 
 
 def _alone() -> int:
@@ -107,6 +110,10 @@ class _Made:
         self.attributes = attributes
 
 
+class Changed(Exception):
+    """A program may not run as it is; see `Program.short`."""
+
+
 class Program:
     """One compiled signature.
 
@@ -154,13 +161,12 @@ class Program:
         self.notes: list[str] = []  # of compiling: see `runtime.lower`
         self._plans: dict[tuple[bool, ...], Any] = {}
         kinds = [k for k, _ in inputs]
+        alone = not writes and isinstance(template, _Out) and len(graph.outputs) == 1
+        self._single = self.tensor_types[0] if alone else None  # the type of the only result
         self.simple = (
-            not writes
-            and isinstance(template, _Out)
+            self._single is not None
             and kinds == ["arg"] * len(kinds)
             and [v for _, v in inputs] == list(range(len(kinds)))
-            and self.tensor_types[0] is not None
-            and len(graph.outputs) == 1
         )
         watch = None if self.dump is None else self.dump.watch()
         if self.simple:
@@ -172,6 +178,9 @@ class Program:
         # where new values of state may take the memory of the old ones; see `runtime.lower`
         self._taking: Callable[..., Any] | None = getattr(self.run, "taking", None)
         self._donors = [inputs[p] for p in getattr(self.run, "donations", {}).values()]
+        # handles of the state, right while `rebound` is the same; of much state, or with donors, they would keep memory
+        self._held: tuple[Any, list[Any]] = (None, [])
+        self._holds = not self._donors and sum(t.nbytes for t in self.state_types) <= _SMALL
         n_args = sum(k == "arg" for k in kinds)
         self._plain_order = kinds == ["arg"] * n_args + ["state"] * (len(kinds) - n_args) and [
             v for k, v in inputs if k == "arg"
@@ -181,7 +190,14 @@ class Program:
 
     def ready(self) -> bool:
         """Whether the state is as it was compiled for: on the device, unrecorded, of the same types."""
-        return [t._type for t in self.state] == self.state_types
+        now = rebound[0]
+        if self._held[0] is now:
+            return True
+        if [t._type for t in self.state] != self.state_types:
+            return False
+        if self._holds:
+            self._held = (now, [t._buf for t in self.state])
+        return True
 
     def fits(self) -> bool:
         """Whether the state has the shapes and dtypes that it was compiled for; commits what is on no device."""
@@ -201,7 +217,8 @@ class Program:
         """Run on arguments that match the signature."""
         if self._plain_order:
             handles = [x._buf for x in leaves]
-            handles += [x._buf for x in self.state]
+            held = self._held
+            handles += held[1] if held[0] is rebound[0] else [x._buf for x in self.state]
         else:
             handles = [self._read(kind, v, leaves, numbers, containers) for kind, v in self.inputs]
         try:
@@ -212,7 +229,30 @@ class Program:
         except Exception as error:
             _locate(error)
             raise
+        if self._single is not None:
+            return Tensor._make(self._single, found[0])
         return self._results(found, leaves, containers, None)
+
+    def short(self, guard: Guard) -> Callable[..., Any] | None:
+        """What may be called with the handles of the arguments instead of `call`, while they keep their types.
+
+        It gives the handle of the result, and raises `Changed` where something else is not as it was. None for
+        programs of which more than that would have to be looked at.
+        """
+        if self.simple and guard.empty:
+            return self.run_single
+        if not (self._single is not None and self._plain_order and self._holds and self.state):
+            return None
+        run, holds = self.run, guard.holds
+
+        def short(*handles: Any) -> Any:
+            token, state = self._held
+            if token is not rebound[0] or not holds():
+                raise Changed
+            self.hits += 1
+            return run(*handles, *state)[0]
+
+        return short
 
     def _updates(self) -> dict[int, int]:
         """Output -> the input of which it is the new value."""

@@ -10,7 +10,7 @@ Only above O0: a piece keeps its -0.0, which the sum with +0.0 would make +0.0.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..ir.graph import Graph, GraphNode
 from ..op import OPS
@@ -19,8 +19,7 @@ from .subgraphs import everywhere
 __all__ = ["join_pieces"]
 
 
-@dataclasses.dataclass(frozen=True)
-class _Pieces:
+class _Pieces(NamedTuple):
     """Where along one axis of a tensor that is zero elsewhere a value lies: by its first index, (value, end)."""
 
     axis: int

@@ -259,7 +259,7 @@ class _Lowering:
         plan = plan_memory(steps, [*given, *self.constants], self.sizes, outputs, updates)
         program = Program(
             tuple(steps), tuple(given), self.constants, self.hosts, self.sizes, plan.places, plan.shares, plan.arena,
-            tuple(outputs), graph.single, plan.donations,
+            tuple(outputs), graph.single, plan.donations, self.level, updates,
         )  # fmt: skip
         run = self.backend.link(program, self.device.index)
         if isinstance(run, str):
@@ -268,7 +268,8 @@ class _Lowering:
         notes += [f"one native program of {sum(1 for _ in steps_in(steps))} kernels", str(plan)]
         stepwise = functools.cache(lambda: lower_closed(graph, self.device, self.regions, "O1"))
         draws = [s.call for s in drawn]
-        return _linked_call(run, draws, plan.donations, stepwise if self.hosts else None)
+        donations = getattr(run, "donations", plan.donations)
+        return _linked_call(run, draws, donations, stepwise if self.hosts else None)
 
 
 def _linked_call(
@@ -282,7 +283,7 @@ def _linked_call(
     Args:
         run: the linked call.
         draws: what gives its last parameters, the states of the random generator.
-        donations: of the program.
+        donations: of the program, or those that the call has instead.
         stepwise: gives the same graph step by step, for where `run` cannot go on; None where that cannot be.
     """
 

@@ -11,8 +11,8 @@ A value lives from the instruction that writes it to the last that reads it. Thr
 from __future__ import annotations
 
 import bisect
-import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from ..backend.program import Alias, Choice, Copy, HostStep, Instruction, Loop, Step
 
@@ -21,8 +21,7 @@ __all__ = ["MemoryPlan", "plan_memory"]
 ALIGNMENT = 64
 
 
-@dataclasses.dataclass(frozen=True)
-class MemoryPlan:
+class MemoryPlan(NamedTuple):
     """Where everything lies.
 
     Attributes:

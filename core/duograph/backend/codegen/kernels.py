@@ -8,10 +8,9 @@ a thread (`grain_of`), stands here too.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...dtype import ALL, DType, bool_
 from ...errors import DuographError
@@ -74,8 +73,7 @@ def collapse(
     return sizes[::-1], [s[::-1] for s in steps]
 
 
-@dataclasses.dataclass(frozen=True)
-class ScalarKernel:
+class ScalarKernel(NamedTuple):
     """One elementwise kernel: ``result = expression(operands, parameters)``.
 
     Attributes:

@@ -8,11 +8,10 @@ kernels of a grid.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...dtype import DType
 from .dialect import SUFFIX, Dialect
@@ -30,8 +29,7 @@ ROW_BYTES = 32768
 FETCH_BYTES, STREAM_BYTES, BLOCK = 1 << 20, 32 << 20, 512
 
 
-@dataclasses.dataclass(frozen=True)
-class PrintedRegion:
+class PrintedRegion(NamedTuple):
     """A function, and how to call it.
 
     Attributes:

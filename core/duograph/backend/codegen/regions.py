@@ -16,7 +16,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...dtype import DType
 from ...errors import DuographError
@@ -58,8 +58,7 @@ class Access:
     per_row: bool
 
 
-@dataclasses.dataclass(frozen=True)
-class Computed:
+class Computed(NamedTuple):
     """A value of the region, as an expression over operands and other values, which it names.
 
     Attributes:
@@ -81,8 +80,7 @@ class Computed:
     uses: tuple[str, ...]
 
 
-@dataclasses.dataclass(frozen=True)
-class Reduction:
+class Reduction(NamedTuple):
     """A row value that pass `stage - 1` accumulates from the inner value `source`."""
 
     name: str
@@ -97,8 +95,7 @@ class Reduction:
         return REDUCTIONS[self.node.op.name]
 
 
-@dataclasses.dataclass(frozen=True)
-class RegionPlan:
+class RegionPlan(NamedTuple):
     """Everything that a printer needs.
 
     Attributes:

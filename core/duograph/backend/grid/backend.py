@@ -23,6 +23,7 @@ from . import (  # noqa: F401  (each module enters its kernels into the table)
     products,
     random,
     reductions,
+    rows,
 )
 from .device import GridDevice, Launch, Plan
 from .elementwise import elementwise

@@ -15,7 +15,7 @@ from .record import IndexRecord
 from .tiles import DEFAULT, Tiles
 
 if TYPE_CHECKING:
-    from .products import Operand
+    from .products import Product
 
 __all__ = ["GridDevice", "Launch", "Plan", "Scalar"]
 
@@ -106,17 +106,8 @@ class GridDevice:
         """
         raise NotImplementedError(f"{type(self).__name__}: has no launcher()")
 
-    def product(
-        self,
-        sizes: tuple[int, int, int],
-        batch: tuple[int, ...],
-        x: Operand,
-        y: Operand,
-        dtype: DType,
-        place: int,
-        run: int,
-    ) -> Launch | None:
-        """The device's own kernel for a product, or None; the arguments are those of `products.product_plan`.
+    def product(self, product: Product) -> Launch | None:
+        """The device's own kernel for a product, or None.
 
         Convolutions come here too: their operands compute where an element lies.
         """

@@ -2,15 +2,15 @@
 so (`record.py`).
 
 Scatter is the same in every run: on a processor an item owns some columns and takes the indices in order; on a grid
-`scatter_set` finds the last index for each row first, and `scatter_add` has an item for each column. Only where there
-are too few columns to fill the device are 32-bit sums taken by atomic additions, in any order.
+`scatter_set` finds the last index for each row first, and `scatter_add` has an item for each column, or, where these
+are too few to fill the device, walks along the indices of each row. Only 32-bit integers are added by atomic additions.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from ...dtype import DType, bool_, float32, int32, uint32
+from ...dtype import DType, bool_, int32, uint32
 from ...types import TensorType
 from ..codegen.dialect import SUFFIX
 from .device import GridDevice, Launch, Plan
@@ -23,6 +23,9 @@ __all__: list[str] = []
 
 # Columns from which on an item for each column is enough to fill a grid.
 MANY_COLUMNS = 4096
+# Finding the next index of a row takes time with the square of how many there are: beyond this, an item for each column
+# goes through all of them, which is slow where columns are few.
+MANY_INDICES = 1 << 17
 
 
 def _words(dtype: DType, inner: int) -> tuple[DType, int]:
@@ -160,28 +163,90 @@ def scatter_set(device: GridDevice, types: Any, results: Any, *, axis: int) -> P
 
 @kernel("scatter_add")
 def scatter_add(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
-    """A copy of x with rows added to."""
+    """A copy of x with rows added to, in the order of the indices.
+
+    Atomic additions of floats would add in any order; then two runs, or a compiled function and the same ops line by
+    line, would differ in their last bits.
+    """
     x, indices, updates = types
     if x.dtype.is_complex:
         return None
-    outer, _, inner = split_at(x.shape, axis)
+    outer, n, inner = split_at(x.shape, axis)
     copied = _copied(device, x)
-    name = SUFFIX[x.dtype]
-    if not device.serial and outer * inner < MANY_COLUMNS and x.dtype in (float32, int32, uint32):
+    exact = x.dtype in (int32, uint32)  # in any order
+    many = outer * inner >= MANY_COLUMNS or (indices.size > MANY_INDICES and not exact)
+    if device.serial or many or not updates.size or n >= 1 << 31:
+        text = f"out[to] = {_sum(device, x.dtype, 'out[to]')};"
+        return Plan((copied, _columns(device, "scatter_add", types, axis, x.dtype, 1, text)))
+    if exact:
         k = _scatter(device, "scatter_add", types, axis, x.dtype, 1)
         k.number("total", updates.size)
         k.line("const ix e = (ix)DG_ITEM(0);", "if (e >= total) return;")
         k.line("const ix line = e / inner, c = e - line * inner, i = line % count, o = line / count;")
         k.row(indices.dtype, "indices[i]", "n")
-        k.line(f"if (row >= 0) dg_atomic_add_{name}(out + (o * n + row) * inner + c, updates[e]);")
+        add = f"dg_atomic_add_{SUFFIX[x.dtype]}"
+        k.line(f"if (row >= 0) {add}(out + (o * n + row) * inner + c, updates[e]);")
         return Plan((copied, k.launch_items(updates.size)))
+    return _chains(device, copied, types, axis)
+
+
+def _sum(device: GridDevice, dtype: DType, to: str) -> str:
+    """A number and an update, added and rounded as the dtype is."""
+    if dtype is bool_:
+        return f"{to} | updates[from]"
+    if dtype.is_integer:
+        wide = "u64" if dtype.itemsize == 8 else "u32"
+        return f"({SUFFIX[dtype]})(({wide}){to} + ({wide})updates[from])"
     load, store = device.dialect.load, device.dialect.store
-    if x.dtype is bool_:
-        value = "out[to] | updates[from]"
-    elif x.dtype.is_integer:
-        wide = "u64" if x.dtype.itemsize == 8 else "u32"
-        value = f"({name})(({wide})out[to] + ({wide})updates[from])"
-    else:
-        value = store(x.dtype, f"{load(x.dtype, 'out[to]')} + {load(x.dtype, 'updates[from]')}")
-    columns = _columns(device, "scatter_add", types, axis, x.dtype, 1, f"out[to] = {value};")
-    return Plan((copied, columns))
+    return store(dtype, f"{load(dtype, to)} + {load(dtype, 'updates[from]')}")
+
+
+def _chains(device: GridDevice, copied: Launch, types: Any, axis: int) -> Plan:
+    """Each index finds the next one of the same row, and the first of a row walks along them."""
+    x, indices, updates = types
+    _, n, inner = split_at(x.shape, axis)
+    count, total = indices.size, updates.size
+    rows = Kernel(device, "rows_of_indices", count)
+    rows.read("indices", indices.dtype, 1)
+    rows.write("rows", int32, 4)
+    rows.watch("scatter_add", axis)
+    rows.number("count", count)
+    rows.number("n", n)
+    rows.line("const ix i = (ix)DG_ITEM(0);", "if (i >= count) return;")
+    rows.row(indices.dtype, "indices[i]", "n")
+    rows.line("rows[i] = (i32)row;")
+    links = Kernel(device, "chains_of_rows", count)
+    links.read("rows", int32, 4)
+    links.write("next", int32, 5)
+    links.write("first", bool_, 6)
+    links.number("count", count)
+    links.line(
+        "const i32 i = (i32)DG_ITEM(0);",
+        "if (i >= count) return;",
+        "const i32 row = rows[i];",
+        "i32 after = i + 1, before = i - 1;",
+        "while (after < count && rows[after] != row) after++;",
+        "while (before >= 0 && rows[before] != row) before--;",
+        "next[i] = after < count ? after : -1;",
+        "first[i] = before < 0 && row >= 0;",
+    )
+    walk = Kernel(device, "sums_along_chains", max(x.size, total))
+    for label, dtype, place in (("rows", int32, 4), ("next", int32, 5), ("first", bool_, 6), ("updates", x.dtype, 2)):
+        walk.read(label, dtype, place)
+    walk.write("out", x.dtype, 3)
+    for label, value in (("n", n), ("inner", inner), ("count", count), ("total", total)):
+        walk.number(label, value)
+    walk.line(
+        "const ix e = (ix)DG_ITEM(0);",
+        "if (e >= total) return;",
+        "const ix line = e / inner, c = e - line * inner, i = line % count, o = line / count;",
+        "if (!first[i]) return;",
+        "const ix to = (o * n + rows[i]) * inner + c;",
+        f"{SUFFIX[x.dtype]} sum = out[to];",
+    )
+    walk.open("for (ix j = i; j >= 0; j = next[j])")
+    walk.line("const ix from = (o * count + j) * inner + c;", f"sum = {_sum(device, x.dtype, 'sum')};")
+    walk.close()
+    walk.line("out[to] = sum;")
+    launches = (copied, rows.launch_items(count), links.launch_items(count), walk.launch_items(total))
+    return Plan(launches, (4 * count, 4 * count, count))

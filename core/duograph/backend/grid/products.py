@@ -2,8 +2,9 @@
 
 On a grid, a group computes a tile of 64 by 64 through group memory, each item 4 by 4 of it. On a processor both
 operands are first packed into panels, in the dtype of the sum and padded to whole tiles, so that the innermost loop is
-one run over two streams: some values of x times one or more vectors of y, kept in registers (`tiles.py`). Goto and
-van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008).
+one run over two streams: some values of x times one or more vectors of y, kept in registers (`tiles.py`). Rows of x
+that are as the loop reads them stay where they are. Goto and van de Geijn, "Anatomy of High-Performance Matrix
+Multiplication" (2008).
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ from .table import kernel
 from .tiles import Tiles
 from .writing import Kernel, ceil_div
 
-__all__ = ["Matrices", "Operand", "define", "matrix_numbers", "product_plan", "sum_dtype", "tiles"]
+__all__ = [
+    "Matrices", "Operand", "Product", "define", "few_lines", "matrix_numbers", "product_plan", "sum_dtype", "tiles",
+]  # fmt: skip
 
 # Elements of k between which sums stay in registers.
 DEPTH = 256
-# Products with fewer rows are not worth packing.
+# Products with fewer rows are not worth packing, nor are they worth tiles on a grid.
 THIN = 4
 
 
@@ -161,6 +164,46 @@ def matmul(
     return product_plan(device, (m, n, depth), tuple(sizes), a, b, out.dtype, 2)
 
 
+@dataclasses.dataclass(frozen=True)
+class Product:
+    """out[b, i, j] = sum over k of x[b, i, k] * y[b, k, j], on a grid.
+
+    Attributes:
+        sizes: rows, columns, and length of the sums.
+        batch: axes of the batch.
+        x, y: the operands.
+        dtype: of the results.
+        place: where the results go.
+        run: columns that lie together; results of all rows and matrices stand between them and the next ones.
+    """
+
+    sizes: tuple[int, int, int]
+    batch: tuple[int, ...]
+    x: Operand
+    y: Operand
+    dtype: DType
+    place: int
+    run: int
+
+    @property
+    def count(self) -> int:
+        """Of the matrices."""
+        return math.prod(self.batch)
+
+    @property
+    def extent(self) -> int:
+        """The largest number of elements that an index counts (`Kernel`)."""
+        return max(self.x.size, self.y.size, self.count * self.sizes[0] * self.sizes[1])
+
+    def result(self, k: Kernel) -> str:
+        """Where the result in row r and column c of matrix `at` goes."""
+        if self.run == self.sizes[1]:
+            return "(at * m + r) * n + c"
+        k.number("run", self.run)
+        k.number("matrices", self.count)
+        return "((c / run * matrices + at) * m + r) * run + c % run"
+
+
 def product_plan(
     device: GridDevice,
     sizes: tuple[int, int, int],
@@ -184,13 +227,11 @@ def product_plan(
         place: where the results go, dense.
         scratch_place: of the first scratch buffer; by default the one after `place`.
         offset: of the first result in its buffer, on a processor.
-        run: columns that lie together, on a grid; results of all rows and matrices stand between them and the next
-            ones. By default all columns of a row.
+        run: of a `Product`, on a grid; by default all columns of a row.
     """
     if not device.serial:
-        run = sizes[1] if run is None else run
-        made = device.product(sizes, batch, x, y, dtype, place, run)
-        return Plan((made or tiles(device, sizes, batch, x, y, dtype, place, run),))
+        product = Product(sizes, batch, x, y, dtype, place, sizes[1] if run is None else run)
+        return Plan((device.product(product) or few_lines(device, product) or tiles(device, product),))
     m, n, depth = sizes
     acc = sum_dtype(x.dtype)
     kept = device.tiles
@@ -198,15 +239,19 @@ def product_plan(
         kept = dataclasses.replace(kept, rows=kept.rows // 2)
     rows, columns = kept.rows, 16 * kept.vectors
     scratch_place = place + 1 if scratch_place is None else scratch_place
-    x_panels, y_panels = ceil_div(m, rows), ceil_div(n, columns)
-    x_pack = _pack(device, x, m, depth, rows, acc, scratch_place)
-    y_pack = _pack(device, y, n, depth, columns, acc, scratch_place + 1)
-    scratch = (
-        x.count * x_panels * rows * depth * acc.itemsize,
-        y.count * y_panels * columns * depth * acc.itemsize,
-    )
-    product = _packed(device, sizes, batch, (x, y), acc, kept, dtype, place, scratch_place, offset)
-    return Plan((x_pack, y_pack, product), scratch)
+    y_pack = _pack(device, y, n, depth, columns, acc, scratch_place)
+    scratch = [y.count * ceil_div(n, columns) * columns * depth * acc.itemsize]
+    packs = [y_pack]
+    if not _as_it_is(x, acc):
+        packs.append(_pack(device, x, m, depth, rows, acc, scratch_place + 1))
+        scratch.append(x.count * ceil_div(m, rows) * rows * depth * acc.itemsize)
+    packed = _packed(device, sizes, batch, (x, y), acc, kept, dtype, place, scratch_place, offset)
+    return Plan((*packs, packed), tuple(scratch))
+
+
+def _as_it_is(x: Operand, acc: DType) -> bool:
+    """Whether the rows of x need no packing: their elements follow each other, in the dtype of the sum."""
+    return isinstance(x, Matrices) and x.step == 1 and x.dtype is acc
 
 
 def _pack(
@@ -277,15 +322,6 @@ def define(k: Kernel, values: list[tuple[str, str]]) -> None:
         k.line(f"const ix {name} = {text};")
 
 
-def _result_place(k: Kernel, run: int, n: int, count: int) -> str:
-    """Where the result in row r and column c of matrix `at` goes."""
-    if run == n:
-        return "(at * m + r) * n + c"
-    k.number("run", run)
-    k.number("matrices", count)
-    return "((c / run * matrices + at) * m + r) * run + c % run"
-
-
 def matrix_numbers(k: Kernel, batch: tuple[int, ...], operands: tuple[Operand, Operand], at: str) -> None:
     """Lines with the number of the matrix of x and of y for the place `at` in the batch."""
     places = k.split(at, ["", *k.numbers("batch", batch)[1:]], "b")
@@ -322,13 +358,17 @@ def _packed(
     # packed buffers are longer than the operands by what fills up the last tiles
     extent = (m + rows) * depth * count + (n + columns) * depth * count + offset + count * m * n
     k = Kernel(device, "product", extent)
-    k.read("x", acc, scratch_place)
-    k.read("y", acc, scratch_place + 1)
+    x = operands[0]
+    whole = _as_it_is(x, acc)
+    k.read("x", acc, x.place if whole else scratch_place + 1)
+    k.read("y", acc, scratch_place)
     k.write("out", dtype, place)
     for name, value in (
         ("m", m), ("n", n), ("depth", depth), ("strips", strips), ("panels", panels), ("offset", offset),
     ):  # fmt: skip
         k.number(name, value)
+    if whole:
+        x.numbers(k, "x")
     type_, memory = SUFFIX[acc], device.dialect.memory
     vector = f"{type_}x16"
     k.line(
@@ -341,13 +381,21 @@ def _packed(
     k.line(
         "const ix x_panels = (m + rows - 1) / rows, first = strip * (tile / rows);",
         "const ix blocks = x_panels - first < tile / rows ? x_panels - first : tile / rows;",
-        f"{memory} const {type_} *const xs = x + (x_matrix * x_panels + first) * rows * depth;",
+        f"{memory} const {type_} *const xs = x + "
+        + ("x_matrix * x_matrix_size;" if whole else "(x_matrix * x_panels + first) * rows * depth;"),
         f"{memory} const {type_} *const ys = y + (y_matrix * panels + panel) * columns * depth;",
     )
     k.open("for (ix begin = 0; begin < depth || begin == 0; begin += deep)")
     k.line("const ix end = begin + deep < depth ? begin + deep : depth;")
     k.open("for (ix block = 0; block < blocks; block++)")
-    k.line(f"{memory} const {type_} *const xb = xs + block * rows * depth;")
+    if whole:  # past the last row it is read again, and what comes of it is not kept
+        for r in range(rows):
+            row = f"(first + block) * rows + {r}"
+            k.line(
+                f"{memory} const {type_} *const x{r} = xs + ({row} < m ? {row} : m - 1) * x_line_step;"
+            )
+    else:
+        k.line(f"{memory} const {type_} *const xb = xs + block * rows * depth;")
     names = [(r, c, f"s{r}_{c}") for r in range(rows) for c in range(kept.vectors)]
     k.line(f"{vector} {', '.join(name for _, _, name in names)};")
     k.open("if (begin == 0)")
@@ -361,7 +409,8 @@ def _packed(
         k.line(f"const {vector} y{c} = dg_load_{vector}(ys + k * columns + {16 * c});")
     for r in range(rows):
         sums = " ".join(f"s{r}_{c} = dg_fma_{vector}(a, y{c}, s{r}_{c});" for c in range(kept.vectors))
-        k.line(f"{{ const {vector} a = ({vector})(xb[k * rows + {r}]); {sums} }}")
+        one = f"x{r}[k]" if whole else f"xb[k * rows + {r}]"
+        k.line(f"{{ const {vector} a = ({vector})({one}); {sums} }}")
     k.close()
     k.line(" ".join(f"sums[block * rows + {r}][{c}] = {name};" for r, c, name in names))
     k.close()
@@ -437,30 +486,69 @@ def _thin(
     return k.launch(count * m * blocks)
 
 
-def tiles(
-    device: GridDevice,
-    sizes: tuple[int, int, int],
-    batch: tuple[int, ...],
-    x: Operand,
-    y: Operand,
-    dtype: DType,
-    place: int,
-    run: int,
-) -> Launch:
+def few_lines(device: GridDevice, product: Product) -> Launch | None:
+    """A product on a grid with so few rows or columns that tiles would be all but empty, or None.
+
+    Where both operands lie along the depth, a group shares one result: each item adds up every so many products, and
+    the items' sums are added in a tree. Else an item has a result to itself, neighbours those of neighbouring lines.
+    """
+    (m, n, depth), x, y, count = product.sizes, product.x, product.y, product.count
+    if min(m, n) >= THIN or 0 in product.sizes:
+        return None
+    acc = SUFFIX[sum_dtype(x.dtype)]
+    shared = x.along and y.along and depth >= 2 * device.group
+    k = Kernel(device, "few_lines", product.extent)
+    k.read("x", x.dtype, x.place)
+    k.read("y", y.dtype, y.place)
+    k.write("out", product.dtype, product.place)
+    for name, value in (("m", m), ("n", n), ("depth", depth), ("total", count * m * n)):
+        k.number(name, value)
+    to = product.result(k)
+    x.numbers(k, "x")
+    y.numbers(k, "y")
+    if shared:
+        k.line(f"enum {{ lanes = {device.group} }};", f"DG_SHARED {acc} sums[lanes];")
+        k.line("const i32 lane = DG_PLACE(0);", "const ix e = (ix)DG_GROUP(0);")
+    else:
+        k.line("enum { lane = 0, lanes = 1 };", "const ix e = (ix)DG_ITEM(0);", "if (e >= total) return;")
+    inner, split = ("n", "r = rest % m, c") if n >= m else ("m", "c = rest % n, r")
+    k.line(f"const ix rest = e / {inner}, {split} = e - rest * {inner}, at = rest / {'m' if n >= m else 'n'};")
+    matrix_numbers(k, product.batch, (x, y), "at")
+    for label, operand, line in (("x", x, "r"), ("y", y, "c")):
+        define(k, operand.of_matrix(label, f"{label}_matrix"))
+        define(k, operand.of_line(label, line))
+    k.line(f"{acc} sum = 0;")
+    k.open("for (ix k = lane; k < depth; k += lanes)")
+    for label, operand in (("x", x), ("y", y)):
+        define(k, operand.of_depth(label, "k"))
+    a, b = (f"({acc}){operand.value(k, label)}" for label, operand in (("x", x), ("y", y)))
+    k.line(f"sum = dg_fma_{acc}({a}, {b}, sum);" if acc in ("f32", "f64") else f"sum += {a} * {b};")
+    k.close()
+    if shared:
+        k.line("sums[lane] = sum;", "DG_BARRIER();")
+        k.open("for (i32 far = lanes / 2; far > 0; far /= 2)")
+        k.line("if (lane < far) sums[lane] += sums[lane + far];", "DG_BARRIER();")
+        k.close()
+        k.line(f"if (lane == 0) out[{to}] = {_kept(device, product.dtype, 'sums[0]')};")
+        return k.launch(count * m * n, size=(device.group,))
+    k.line(f"out[{to}] = {_kept(device, product.dtype, 'sum')};")
+    return k.launch_items(count * m * n)
+
+
+def tiles(device: GridDevice, product: Product) -> Launch:
     """A group for each tile of results."""
-    m, n, depth = sizes
+    (m, n, depth), x, y, count = product.sizes, product.x, product.y, product.count
     acc = SUFFIX[sum_dtype(x.dtype)]
     side = 16 if device.group >= 256 else 8 if device.group >= 64 else 4
     tile = side * 4
     tiles_m, tiles_n = ceil_div(m, tile), ceil_div(n, tile)
-    count = math.prod(batch)
-    k = Kernel(device, "product", max(x.size, y.size, count * m * n))
+    k = Kernel(device, "product", product.extent)
     k.read("x", x.dtype, x.place)
     k.read("y", y.dtype, y.place)
-    k.write("out", dtype, place)
+    k.write("out", product.dtype, product.place)
     for name, value in (("m", m), ("n", n), ("depth", depth), ("tiles_m", tiles_m), ("tiles_n", tiles_n)):
         k.number(name, value)
-    at = _result_place(k, run, n, count)
+    at = product.result(k)
     x.numbers(k, "x")
     y.numbers(k, "y")
     k.line(
@@ -471,7 +559,7 @@ def tiles(
         "const ix group = (ix)DG_GROUP(0), tile_n = group % tiles_n, rest = group / tiles_n;",
         "const ix tile_m = rest % tiles_m, at = rest / tiles_m;",
     )
-    matrix_numbers(k, batch, (x, y), "at")
+    matrix_numbers(k, product.batch, (x, y), "at")
     for label, operand in (("x", x), ("y", y)):
         define(k, operand.of_matrix(label, f"{label}_matrix"))
     k.line(
@@ -509,7 +597,7 @@ def tiles(
     k.open("for (i32 i = 0; i < each; i++) for (i32 j = 0; j < each; j++)")
     k.line(
         "const ix r = tile_m * tile + py + i * side, c = tile_n * tile + px + j * side;",
-        f"if (r < m && c < n) out[{at}] = {_kept(device, dtype, 'sums[i][j]')};",
+        f"if (r < m && c < n) out[{at}] = {_kept(device, product.dtype, 'sums[i][j]')};",
     )
     k.close()
     return k.launch(count * tiles_m * tiles_n, size=(side * side,))

@@ -20,8 +20,10 @@ from .device import GridDevice, Launch, Plan
 from .table import kernel
 from .writing import Kernel, ceil_div
 
-__all__ = ["Combine", "combine_of", "lanes_for", "reduce_plan", "share_row", "sum_parts"]
+__all__ = ["Combine", "combine_of", "greatest", "lanes_for", "reduce_plan", "share_row", "sum_parts"]
 
+# Extremes that a serial device takes side by side: compilers do not reorder comparisons that know NaN.
+LANES = 32
 # Neighbouring columns that one item of a serial device adds up side by side.
 BLOCK = 256
 
@@ -73,6 +75,30 @@ def combine_of(device: GridDevice, name: str, dtype: DType) -> Combine:
         least, most = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
         value = least if name == "max" else most
     return Combine(name, acc, print_expression(device.dialect, constant(value, acc))[1])
+
+
+def greatest(k: Kernel, combine: Combine, name: str, value: str, first: str, last: str) -> None:
+    """Lines that name the maximum (or minimum) of `value`, a text with `j`, for j in first .. last."""
+    acc = SUFFIX[combine.dtype]
+    k.line(f"{acc} {name} = {combine.start};")
+    k.open("")
+    k.line(
+        f"enum {{ side_by_side = {LANES} }};",
+        f"{acc} lanes[side_by_side];",
+        f"for (ix c = 0; c < side_by_side; c++) lanes[c] = {combine.start};",
+        f"ix at = {first};",
+    )
+    k.open(f"for (; at + side_by_side <= {last}; at += side_by_side)")
+    k.line("DG_INDEPENDENT")
+    k.open("for (ix c = 0; c < side_by_side; c++)")
+    k.line("const ix j = at + c;", f"const {acc} v = {value};", combine.text("lanes[c]", "v"))
+    k.close()
+    k.close()
+    k.line(
+        f"for (ix c = 0; c < side_by_side; c++) {{ {combine.text(name, 'lanes[c]')} }}",
+        f"for (ix j = at; j < {last}; j++) {{ const {acc} v = {value}; {combine.text(name, 'v')} }}",
+    )
+    k.close()
 
 
 def share_row(k: Kernel, combine: Combine, acc: str) -> None:
@@ -200,10 +226,14 @@ def _launch(
         k.stretch("count", grain)
         k.open("for (ix at = begin; at < end; at++)")
         stretch_of("(at % parts)")
-        k.line("const ix from = at / parts * n;", f"{acc} acc = {combine.start};", "DG_ANY_ORDER")
-        k.open("for (ix j = first; j < last; j++)")
-        k.line(f"const {acc} v = {here('from + j')};", combine.text("acc", "v"))
-        k.close()
+        k.line("const ix from = at / parts * n;")
+        if combine.name in ("max", "min"):
+            greatest(k, combine, "acc", here("from + j"), "first", "last")
+        else:
+            k.line(f"{acc} acc = {combine.start};", "DG_ANY_ORDER")
+            k.open("for (ix j = first; j < last; j++)")
+            k.line(f"const {acc} v = {here('from + j')};", combine.text("acc", "v"))
+            k.close()
         k.line(f"out[at] = {kept('acc')};")
         k.close()
         return k.launch(ceil_div(step.size, grain))

@@ -1,0 +1,174 @@
+"""Compiled training steps on a GPU, beside PyTorch (eager and compiled) and JAX: rows for the table of `gpu.py`.
+
+The networks are those of `workloads`, with its weights and batches: every side's losses are compared with ours before a
+time counts. The optimisers are each framework's own Adam. A peer that is not installed, or has no GPU, gives no figure.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+
+import duograph as ms
+import numpy as np
+from duograph import nn, ops
+from workloads import data
+from workloads import mindspore_api as ours
+
+# A step, to be called again and again, that gives a loss; how to wait for it; how to read it.
+Step = tuple[Callable[[], object], Callable[[], object], Callable[[object], float]]
+RATE = 1e-4
+SIDES = ("PyTorch", "torch.compile", "JAX")
+
+
+def workloads(small: bool) -> Iterator[tuple[str, str, tuple[data.Arrays, np.ndarray, np.ndarray], bool]]:
+    """Name as it is printed, name of the network, weights with a batch, and whether it computes in bfloat16."""
+    batch = 8 if small else 128
+    yield f"MLP, batch {batch}", "mlp", data.mlp(batch), False
+    data.IMAGE = (2, 3, 32, 32) if small else (64, 3, 224, 224)
+    weights, images = data.resnet50()
+    labels = np.random.default_rng(0).integers(0, 1000, len(images)).astype(np.int32)
+    shape = "x".join(map(str, images.shape))
+    yield f"ResNet-50, {shape}", "resnet50", (weights, images, labels), False
+    if small:
+        data.GPT.update(layers=2, width=32, heads=2, tokens=16, batch=2, vocabulary=100)
+    else:  # GPT-2 small
+        data.GPT.update(layers=12, width=768, heads=12, tokens=1024, batch=8, vocabulary=50257)
+    text = f"GPT, {data.GPT['layers']} layers of {data.GPT['width']}, {data.GPT['batch']}x{data.GPT['tokens']} tokens"
+    yield f"{text}, bfloat16", "gpt", data.gpt(), True
+
+
+def network_of(module: object, name: str) -> object:
+    """The network of a module of `workloads`."""
+    if name == "mlp":
+        return module.MLP(data.MLP_SIZES)
+    return module.ResNet50() if name == "resnet50" else module.GPT(**data.GPT)
+
+
+def duograph(name: str, arrays: tuple, short: bool, device: str, wait: Callable[[], None]) -> Step:
+    """Our step, compiled at O2."""
+    weights, x, y = arrays
+    net = network_of(ours, name)
+    ours._load(net, weights)
+    net.set_train()
+    if short:
+        ms.amp.auto_mixed_precision(net, "O1", ms.bfloat16)
+    optimizer = nn.Adam(net.trainable_params(), RATE)
+
+    def loss_of(x: ms.Tensor, y: ms.Tensor) -> ms.Tensor:
+        out = net(x)
+        return ops.cross_entropy(out.reshape(-1, out.shape[-1]).astype(ms.float32), y.reshape(-1))
+
+    forward = ms.value_and_grad(loss_of, None, optimizer.parameters)
+
+    @ms.jit(jit_level="O2")
+    def step(x: ms.Tensor, y: ms.Tensor) -> ms.Tensor:
+        loss, grads = forward(x, y)
+        optimizer(grads)
+        return loss
+
+    x, y = ms.Tensor(x, device=device), ms.Tensor(y, device=device)
+    return lambda: step(x, y), wait, lambda loss: float(loss.asnumpy())
+
+
+def pytorch(name: str, arrays: tuple, short: bool, compiled: bool) -> Step | None:
+    """The same in PyTorch."""
+    try:
+        torch = importlib.import_module("torch")
+        module = importlib.import_module("workloads.torch_api")
+    except ImportError:
+        return None
+    if not torch.cuda.is_available():
+        return None
+    weights, x, y = arrays
+    net = network_of(module, name)
+    net.load_state_dict({k: torch.from_numpy(v) for k, v in weights.items()}, strict=False)
+    net = net.cuda().train()
+    x, y = torch.from_numpy(x).cuda(), torch.from_numpy(y).long().cuda()
+    optimizer = torch.optim.Adam(net.parameters(), RATE, fused=True)
+
+    def loss_of(x: object, y: object) -> object:
+        with torch.autocast("cuda", torch.bfloat16, enabled=short):
+            out = net(x)
+        return torch.nn.functional.cross_entropy(out.float().flatten(0, -2), y.flatten())
+
+    forward = torch.compile(loss_of, mode="max-autotune") if compiled else loss_of
+
+    def step() -> object:
+        optimizer.zero_grad()
+        loss = forward(x, y)
+        loss.backward()
+        optimizer.step()
+        return loss.detach().clone()  # the memory of a compiled function's result is written again by its next call
+
+    return step, torch.cuda.synchronize, lambda loss: loss.item()
+
+
+def jax(name: str, arrays: tuple, short: bool) -> Step | None:
+    """The same in JAX, where `workloads` has the network."""
+    try:
+        jax = importlib.import_module("jax")
+        module = importlib.import_module("workloads.jax_api")
+    except ImportError:
+        return None
+    network = getattr(module, f"{name}_network", None)
+    if network is None or jax.default_backend() != "gpu":
+        return None
+    jnp = jax.numpy
+    weights, x, y = arrays
+    weights = module._ours(weights)
+    x, y = jnp.asarray(x), jnp.asarray(y)
+    init, update = module._adam(RATE, eps=1e-8)
+    state = weights, init(weights)
+
+    def loss_of(weights: dict, x: object, y: object) -> object:
+        if short:
+            weights = jax.tree.map(lambda w: w.astype(jnp.bfloat16), weights)
+        log_p = jax.nn.log_softmax(network(weights, x).astype(jnp.float32))
+        return -jnp.take_along_axis(log_p, y[..., None], -1).mean()
+
+    def advance(state: tuple, x: object, y: object) -> tuple:
+        weights, moments = state
+        loss, grads = jax.value_and_grad(loss_of)(weights, x, y)
+        weights, moments = update(weights, grads, moments)
+        return (weights, moments), loss
+
+    advance = jax.jit(advance, donate_argnums=0)
+
+    def step() -> object:
+        nonlocal state
+        state, loss = advance(state, x, y)
+        return loss
+
+    return step, lambda: jax.block_until_ready(state), float
+
+
+def rows(
+    device: str, small: bool, time_of: Callable[..., float], wait: Callable[[], None]
+) -> Iterator[tuple[str, list[float | None]]]:
+    """Name, and seconds of a step: ours, then those of `SIDES` (None: not there, or it computes another loss)."""
+    for text, name, arrays, short in workloads(small):
+        sides = [
+            lambda n=name, a=arrays, s=short: duograph(n, a, s, device, wait),
+            lambda n=name, a=arrays, s=short: pytorch(n, a, s, False),
+            lambda n=name, a=arrays, s=short: pytorch(n, a, s, True),
+            lambda n=name, a=arrays, s=short: jax(n, a, s),
+        ]
+        times: list[float | None] = []
+        wanted: float | None = None
+        for side in sides:  # one after the other: the memory of one is free before the next one starts
+            made = side()
+            if made is None:
+                times.append(None)
+                continue
+            step, finish, read = made
+            losses = [read(step()) for _ in range(3)]
+            wanted = losses[-1] if wanted is None else wanted
+            near = 5e-2 if short else 2e-2
+            if not np.isfinite(losses).all() or abs(losses[-1] - wanted) > near * abs(wanted):
+                print(f"{text}: losses {losses} are not near {wanted}, so this side is not timed")
+                times.append(None)
+                continue
+            times.append(time_of(step, finish))
+            del made, step, finish, read
+        yield text, times

@@ -1,0 +1,112 @@
+"""A compiled function remembers the buffers of the Parameters it reads; every way of changing one must be seen."""
+
+from __future__ import annotations
+
+import threading
+
+import duograph as ms
+import numpy as np
+import pytest
+from duograph import nn, ops
+
+
+class Scale(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.w = ms.Parameter(ms.Tensor(np.float32([1, 2, 3])), name="w")
+
+    def construct(self, x):
+        return x * self.w
+
+
+def by_optimizer(net):
+    optimizer = nn.SGD(net.trainable_params(), 1.0)
+    grads = ms.grad(lambda x: net(x).sum(), None, optimizer.parameters)(ms.Tensor(np.float32([1, 1, 1])))
+    optimizer(grads)
+
+
+def by_compiled_step(net):
+    @ms.jit
+    def step():
+        ops.assign(net.w, net.w * 2)
+        return net.w.sum()
+
+    step()
+
+
+def by_thread(net):
+    thread = threading.Thread(target=lambda: net.w.set_data(ms.Tensor(np.float32([7, 8, 9]))))
+    thread.start()
+    thread.join()
+
+
+def by_item(net):
+    net.w[1] = 20.0
+
+
+def by_augmented(net):
+    net.w += 1
+
+
+def by_shared_memory(net):
+    net.w.asnumpy()[:] = 5  # asnumpy shares where the device's memory is the host's
+
+
+def by_another_parameter(net):
+    net.w = ms.Parameter(ms.Tensor(np.float32([4, 4, 4])), name="w")
+
+
+CHANGES = {
+    "set_data": lambda net: net.w.set_data(ms.Tensor(np.float32([4, 5, 6]))),
+    "assign_value": lambda net: net.w.assign_value(ms.Tensor(np.float32([4, 5, 6]))),
+    "ops.assign": lambda net: ops.assign(net.w, ms.Tensor(np.float32([6, 5, 4]))),
+    "ops.assign_add": lambda net: ops.assign_add(net.w, ms.Tensor(np.float32([1, 1, 1]))),
+    "load_param_into_net": lambda net: ms.load_param_into_net(
+        net, {"w": ms.Parameter(ms.Tensor(np.float32([0, 0, 1])), name="w")}
+    ),
+    "item": by_item, "augmented": by_augmented, "optimizer": by_optimizer, "compiled step": by_compiled_step,
+    "another thread": by_thread, "shared memory": by_shared_memory, "another Parameter": by_another_parameter,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("level", ["O0", "O1", "O2"])
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_changed_parameter_is_seen(change, level):
+    net, x = Scale(), ms.Tensor(np.float32([1, 10, 100]))
+    f = ms.jit(lambda x: net(x), jit_config=ms.JitConfig(jit_level=level))
+    for _ in range(3):  # the third call goes the short way
+        before = f(x).asnumpy().copy()
+    assert before.tolist() == [1, 20, 300]
+    for _ in range(2):
+        CHANGES[change](net)
+        want = x.asnumpy() * net.w.asnumpy()
+        for _ in range(3):
+            assert f(x).asnumpy().tolist() == want.tolist()
+    assert want.tolist() != before.tolist()
+
+
+@pytest.mark.parametrize("level", ["O0", "O1"])
+def test_a_derivative_is_taken_of_a_function_called_the_short_way(level):
+    net, x = Scale(), ms.Tensor(np.float32([1, 10, 100]))
+    f = ms.jit(lambda x: net(x), jit_config=ms.JitConfig(jit_level=level))
+    for _ in range(3):
+        f(x)
+    for _ in range(2):
+        (found,) = ms.grad(lambda x: f(x).sum(), None, [net.w])(x)
+        assert found.asnumpy().tolist() == [1, 10, 100]
+        assert ms.grad(lambda x: f(x).sum())(x).asnumpy().tolist() == [1, 2, 3]
+        assert f(x).asnumpy().tolist() == [1, 20, 300]
+
+
+def test_remembered_buffers_are_let_go():
+    """Of much state nothing is remembered, so a new value frees the memory of the old one."""
+    net = Scale()
+    net.w = ms.Parameter(ms.Tensor(np.zeros(1 << 20, np.float32)), name="w")
+    x = ms.Tensor(np.ones(1 << 20, np.float32))
+    f = ms.jit(lambda x: net(x))
+    ops.assign(net.w, x + 2)
+    for _ in range(3):
+        f(x)
+    before = ms.memory_stats()["in_use"]
+    ops.assign(net.w, x + 1)
+    assert ms.memory_stats()["in_use"] == before
