@@ -12,7 +12,7 @@ from ...types import TensorType
 from ..codegen.dialect import SUFFIX
 from .device import GridDevice, Launch, Plan
 from .movement import WORDS, copy_launch, fill_launch
-from .reductions import combine_of
+from .reductions import combine_of, greatest
 from .strides import dense, split_at
 from .table import kernel
 from .writing import Kernel, ceil_div, element, stretch
@@ -122,6 +122,18 @@ def _extreme(device: GridDevice, types: Any, axis: int, sign: str, running: bool
     def load(at: str) -> str:
         return f"({type_}){device.dialect.load(x.dtype, f'x[{at}]')}"
 
+    if device.serial and not running and lines.inner == 1 and x.dtype is not bool_:
+        # the extreme first, which compilers vectorise, then where it is
+        combine = combine_of(device, "max" if sign == ">" else "min", x.dtype)
+        v = f"({SUFFIX[combine.dtype]}){device.dialect.load(x.dtype, 'x[from + j]')}"
+        greatest(k, combine, "best", v, "0", "n")
+        k.line(
+            "ix j = 0;",
+            f"if (best != best) while ({v} == {v}) j++;",
+            f"else while ({v} != best) j++;",
+            "indices[line] = j;",
+        )
+        return Plan((lines.end(),))
     k.line(f"{type_} best = {load('from')};", "ix found = 0;")
     if running:
         k.line("values[from] = x[from];", "indices[from] = 0;")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from ...dtype import DType, uint8, uint16, uint32, uint64
 from ...types import TensorType
+from ..codegen.dialect import SUFFIX
 from .device import GridDevice, Launch, Plan
 from .strides import dense, merged, split_at
 from .table import kernel
@@ -20,6 +22,8 @@ __all__ = ["WORDS", "copy_launch", "each_launch", "fill_launch"]
 WORDS: dict[int, tuple[DType, int]] = {
     1: (uint8, 1), 2: (uint16, 1), 4: (uint32, 1), 8: (uint64, 1), 16: (uint64, 2),
 }  # fmt: skip
+# Rows and columns of what a processor turns at a time.
+SQUARE = 32
 
 
 def copy_launch(
@@ -48,6 +52,10 @@ def copy_launch(
     n = 1
     for size in sizes:
         n *= size
+    if device.serial and len(sizes) > 1 and out_steps[-1] == 1 and in_steps[-1] > 1:
+        dense_axis = next((a for a in range(len(sizes) - 1) if in_steps[a] == 1), None)
+        if dense_axis is not None and min(sizes[dense_axis], sizes[-1]) >= SQUARE // 2:
+            return _squares(device, word, sizes, dense_axis, (read_from, in_steps), (write_to, out_steps))
     k = Kernel(device, "strided_copy", max(n, read_from[3], write_to[3]))
     k.read("x", word, read_from[0])
     k.write("out", word, write_to[0])
@@ -83,6 +91,69 @@ def copy_launch(
     )
     k.close()
     return k.launch(ceil_div(n, grain))
+
+
+def _squares(
+    device: GridDevice,
+    word: DType,
+    sizes: Sequence[int],
+    dense_axis: int,
+    source: tuple[tuple[int, Any, int, int], Sequence[int]],
+    target: tuple[tuple[int, Any, int, int], Sequence[int]],
+) -> Launch:
+    """A copy that turns rows into columns, square by square: each cache line is used up while it is there.
+
+    The source is dense along `dense_axis`, the target along the last. An item has a band of the dense axis, as wide as
+    a square.
+    """
+    (place, _, offset, size), in_steps = source
+    (to_place, _, to_offset, to_size), out_steps = target
+    n, last = math.prod(sizes), len(sizes) - 1
+    k = Kernel(device, "transposed_copy", max(n, size, to_size))
+    k.read("x", word, place)
+    k.write("out", word, to_place)
+    bands = ceil_div(sizes[dense_axis], SQUARE)
+    outer = [a for a in range(last) if a != dense_axis]
+    for name, value in (
+        ("x_offset", offset), ("out_offset", to_offset), ("bands", bands), ("wide", sizes[dense_axis]),
+        ("length", sizes[last]), ("x_step", in_steps[last]), ("out_step", out_steps[dense_axis]),
+    ):  # fmt: skip
+        k.number(name, value)
+    names = [k.number(f"size{a}", sizes[a]) for a in outer]
+    k.line(
+        f"enum {{ side = {SQUARE} }};",
+        "const ix band = (ix)DG_ITEM(0) % bands * side, matrix = (ix)DG_ITEM(0) / bands;",
+    )
+    at = k.split("matrix", names, "at")
+    for label, steps in (("x", in_steps), ("out", out_steps)):
+        terms = [f"{p} * {k.number(f'{label}_step{a}', steps[a])}" for p, a in zip(at, outer)]
+        along = "band" if label == "x" else "band * out_step"
+        k.line(f"const ix {label}_from = {' + '.join([f'{label}_offset', along, *terms])};")
+    k.line(
+        f"{SUFFIX[word]} square[side][side];",
+        "const ix width = wide - band < side ? wide - band : side;",
+    )
+    k.open("for (ix begin = 0; begin < length; begin += side)")
+    k.line("const ix many = length - begin < side ? length - begin : side;")
+    for test, width in (("width == side", "side"), ("", "width")):
+        k.open(f"if ({test})" if test else "else")
+        k.open("for (ix j = 0; j < many; j++)")
+        k.line(
+            f"{device.dialect.memory} const {SUFFIX[word]} *const line = x + x_from + (begin + j) * x_step;",
+            "DG_INDEPENDENT",
+            f"for (ix i = 0; i < {width}; i++) square[i][j] = line[i];",
+        )
+        k.close()
+        k.close()
+    k.open("for (ix i = 0; i < width; i++)")
+    k.line(
+        f"{device.dialect.memory} {SUFFIX[word]} *const line = out + out_from + i * out_step + begin;",
+        "DG_INDEPENDENT",
+        "for (ix j = 0; j < many; j++) line[j] = square[i][j];",
+    )
+    k.close()
+    k.close()
+    return k.launch(bands * math.prod(sizes[a] for a in outer))
 
 
 def _view(
