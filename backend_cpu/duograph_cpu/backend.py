@@ -8,6 +8,7 @@ import numpy as np
 from duograph.backend.protocol import Backend, DeviceInfo
 
 from . import (  # noqa: F401  (each module enters its kernels into the table)
+    attention,
     elementwise,
     indexing,
     linear,

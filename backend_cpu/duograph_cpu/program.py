@@ -1,6 +1,7 @@
 """Links programs: a lowered graph becomes a list of instructions that native/program.c runs in one call.
 
-A prepared call that can be linked has an attribute `native`, which says what it would call; see `Native`.
+A prepared call that can be linked has an attribute `native`, which says what it would call; see `Native`. An absent
+operand is left out: the builder knew of it, and named a function that does without.
 """
 
 import dataclasses
@@ -72,7 +73,8 @@ class _Writer:
         k = self.index.setdefault(id(native), len(self.kernels))
         if k == len(self.kernels):
             self.kernels.append(native)
-        slots = (*step.operands, *step.results) if native.form == LIST else (*step.results, *step.operands)
+        given = [slot for slot in step.operands if slot != -1]
+        slots = (*given, *step.results) if native.form == LIST else (*step.results, *given)
         self.code += (native.form, k, len(slots), *slots)
 
     def host(self, each):
@@ -162,8 +164,8 @@ def _obstacle(program):
         if native is None:
             return f"{step.name} has no kernel of its own"
         too_many = len(step.operands) + len(step.results) > MOST
-        if -1 in step.operands or (native.form == CALL and too_many):
-            return f"{step.name} has {len(step.operands)} operands, some absent"
+        if native.form == CALL and too_many:
+            return f"{step.name} has {len(step.operands)} operands"
     return None
 
 

@@ -13,7 +13,7 @@ from duograph.backend.protocol import Call, DeviceInfo
 from duograph.dtype import ALL
 from duograph.errors import DeviceError
 
-from . import cublaslt, rows
+from . import attention, cublaslt, rows
 from .compiler import Compiler, Nvrtc
 from .device import CudaDevice
 from .driver import Driver, problem
@@ -28,7 +28,7 @@ class Cuda(GridBackend):
     name = "GPU"
     dtypes = tuple([d for d in ALL if not d.is_complex])
 
-    kernels = rows.KERNELS
+    kernels = {**rows.KERNELS, **attention.KERNELS}
 
     # gives cuBLASLt, or says why there is none
     find_library: Callable[[], cublaslt.Library | str] = staticmethod(cublaslt.find)

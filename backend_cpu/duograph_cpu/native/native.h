@@ -102,6 +102,20 @@ int dg_batch_norm(const dg_normalisation *p, void *y, void *mean, void *var, con
 int dg_batch_norm_grad(const dg_normalisation *p, void *dx, void *dgamma, void *dbeta, const void *x, const void *gamma,
                        const void *mean, const void *var, const void *dy);
 
+/* ---- attention.c: queries see keys i + low .. i + high. Strides in elements: of batch, head and position; o: of the result and its
+ * gradient; of the mask also of the key, 0 where it broadcasts. Gradients lie as their operands do. ---- */
+typedef struct {
+    int64_t type, mask_type, batch, heads, key_heads, queries, keys, depth, value_depth, low, high;
+    double scale;
+    int64_t q[3], k[3], v[3], o[3], mask_stride[4];
+} dg_attention;
+int dg_attention_forward(const dg_attention *p, void *out, void *log_sum, const void *q, const void *k, const void *v);
+int dg_attention_masked(const dg_attention *p, void *out, void *log_sum, const void *q, const void *k, const void *v, const void *mask);
+int dg_attention_grad(const dg_attention *p, void *dq, void *dk, void *dv, const void *q, const void *k, const void *v, const void *out,
+                      const void *log_sum, const void *dout);
+int dg_attention_grad_masked(const dg_attention *p, void *dq, void *dk, void *dv, const void *q, const void *k, const void *v,
+                             const void *mask, const void *out, const void *log_sum, const void *dout);
+
 /* ---- pooling.c: planes = batch * channels; always three spatial axes, as in dg_convolution ---- */
 typedef struct {
     int64_t type, planes, include_pad, divisor; /* divisor: 0 for the number of cells */

@@ -1,0 +1,158 @@
+/* Attention and its gradient without the matrix of weights (Dao et al., 2022 and 2023).
+ *
+ * The forward takes panels of queries past blocks of keys, which were turned once so that a vector holds a feature of neighbouring keys; the
+ * softmax of a panel goes on from block to block. The backward makes the weights of a block anew from the kept logarithms of the sums, and adds
+ * to the gradients of its keys, values and queries. Every operand is first copied into rows of LD elements of the computing type: strides,
+ * layouts, 16-bit floats and odd widths are dealt with there, and rows that lie a power of two apart would share few lines of the cache. */
+#include "common.h"
+#include "half.h"
+#include "tile.h"
+
+#include <math.h>
+#if (defined(__x86_64__) || defined(__i386__)) && !defined(DG_NO_ISA)
+#include <immintrin.h>
+#endif
+
+#define KEYS 128            /* of a block */
+#define QUERIES 64          /* of a block of the backward */
+#define MOST_QUERIES 512    /* of a unit of the forward */
+#define COLUMNS 128         /* features of a chunk */
+#define LD 144              /* of all rows: a chunk, or a block of keys, and a little */
+#define WIDE 16             /* widths are rounded up to this: the most lanes of a vector */
+#define STRIP_MOST 32
+#define HEIGHT_MOST 14
+#define PARTS 16            /* units of the backward that long keys of few heads are split into */
+#define UNIT_FLOPS 400000.0 /* worth a thread */
+
+#define UP(n, to) (((n) + (to)-1) / (to) * (to))
+#define CHUNKS(depth) (((depth) + COLUMNS - 1) / COLUMNS)
+#define SIZE(type) ((type) == DG_F64 ? 8 : (type) == DG_F32 ? 4 : 2)
+
+typedef struct {
+    const dg_attention *p;
+    const char *q, *k, *v, *mask, *dout;
+    char *out, *dq, *dk, *dv, *sums; /* sums: gradients of queries, [part][batch * heads][queries][features] */
+    void *log_sum;
+    int64_t rows, parts, width; /* queries of a unit; of the keys; of a row of sums */
+    int *failed;
+} Job;
+
+#define ZIP_LOW_2 0, 2
+#define ZIP_HIGH_2 1, 3
+#define ZIP_LOW_4 0, 4, 1, 5
+#define ZIP_HIGH_4 2, 6, 3, 7
+#define ZIP_LOW_8 0, 8, 1, 9, 2, 10, 3, 11
+#define ZIP_HIGH_8 4, 12, 5, 13, 6, 14, 7, 15
+#define ZIP_LOW_16 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define ZIP_HIGH_16 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#define ZIP_JOIN(name, n) name##n
+#define ZIP_LOW(n) ZIP_JOIN(ZIP_LOW_, n)
+#define ZIP_HIGH(n) ZIP_JOIN(ZIP_HIGH_, n)
+
+#define ISA_SOURCE "attention.inc"
+#include "isa.h"
+
+#define PICK(job, name) ((job)->p->type == DG_F64 ? ISA_PICK(name##_f64) : ISA_PICK(name##_f32))
+
+static int64_t bytes_of(const Job *j, int64_t elements) { return elements * (j->p->type == DG_F64 ? 8 : 4); }
+
+static void forward_task(void **args, int64_t begin, int64_t end) {
+    const Job *j = args[0];
+    const dg_attention *p = j->p;
+    int64_t kn = DG_MIN(KEYS, UP(p->keys, STRIP_MOST)), units = (p->queries + j->rows - 1) / j->rows;
+    int64_t elements = CHUNKS(p->depth) * (j->rows + STRIP_MOST) * LD + CHUNKS(p->value_depth) * kn * LD + kn * p->depth + HEIGHT_MOST * LD +
+                       j->rows * (UP(p->value_depth, WIDE) + 2);
+    void *scratch = dg_alloc((size_t)bytes_of(j, elements));
+    if (!scratch) {
+        __atomic_store_n(j->failed, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    for (int64_t u = begin; u < end; u++) {
+        int64_t head = u / units, q = u % units * j->rows, n = DG_MIN(j->rows, p->queries - q);
+        PICK(j, forward)(j, scratch, head / p->heads, head % p->heads, q, n);
+    }
+    dg_free(scratch);
+}
+
+static double flops(const dg_attention *p) { return (double)p->queries * (double)p->keys * (double)(p->depth + p->value_depth); }
+
+static int forward_all(const dg_attention *p, void *out, void *log_sum, const void *q, const void *k, const void *v, const void *mask) {
+    int failed = 0;
+    int64_t heads = p->batch * p->heads;
+    Job j = {.p = p, .out = out, .log_sum = log_sum, .q = q, .k = k, .v = v, .mask = mask, .rows = DG_MIN(p->queries, MOST_QUERIES), .failed = &failed};
+    while (j.rows > 64 && heads * ((p->queries + j.rows - 1) / j.rows) < 4 * dg_threads()) j.rows = (j.rows + 1) / 2;
+    int64_t units = (p->queries + j.rows - 1) / j.rows;
+    double each = flops(p) / (double)units;
+    dg_parallel_for(forward_task, (void *[]){&j}, heads * units, 1 + (int64_t)(UNIT_FLOPS / (each + 1)));
+    return failed ? DG_NO_MEMORY : DG_OK;
+}
+
+int dg_attention_forward(const dg_attention *p, void *out, void *log_sum, const void *q, const void *k, const void *v) {
+    return forward_all(p, out, log_sum, q, k, v, 0);
+}
+int dg_attention_masked(const dg_attention *p, void *out, void *log_sum, const void *q, const void *k, const void *v, const void *mask) {
+    return forward_all(p, out, log_sum, q, k, v, mask);
+}
+
+static void backward_task(void **args, int64_t begin, int64_t end) {
+    const Job *j = args[0];
+    const dg_attention *p = j->p;
+    int64_t kn = DG_MIN(KEYS, UP(p->keys, STRIP_MOST)), nb = DG_MIN(QUERIES, p->queries), group = p->heads / p->key_heads;
+    int64_t cd = CHUNKS(p->depth), cv = CHUNKS(p->value_depth), lq = p->queries, w = j->width, vw = UP(p->value_depth, WIDE);
+    int64_t elements = cd * (kn + nb) * LD + kn * (p->depth + p->value_depth) + cv * (nb + STRIP_MOST) * LD + 2 * nb * LD +
+                       kn * (w + vw) + group * lq;
+    int64_t sums = j->sums ? 0 : group * lq * w;
+    char *scratch = dg_alloc((size_t)bytes_of(j, elements + sums + 16));
+    if (!scratch) {
+        __atomic_store_n(j->failed, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    for (int64_t u = begin; u < end; u++) {
+        int64_t part = u % j->parts, head = u / j->parts, b = head / p->key_heads, own = head % p->key_heads;
+        int64_t blocks = (p->keys + KEYS - 1) / KEYS, k0 = blocks * part / j->parts * KEYS, k1 = DG_MIN(p->keys, blocks * (part + 1) / j->parts * KEYS);
+        char *dq = j->sums ? j->sums + bytes_of(j, (part * p->batch * p->heads + head * group) * lq * w) : scratch + bytes_of(j, elements);
+        PICK(j, backward)(j, scratch, b, own, k0, k1, dq);
+        if (!j->sums)
+            for (int64_t r = 0; r < group * lq; r++)
+                PICK(j, finish)(j, b, own * group + r / lq, r % lq, dq + bytes_of(j, r * j->width), 1, 0);
+    }
+    dg_free(scratch);
+}
+
+static void finish_task(void **args, int64_t begin, int64_t end) {
+    const Job *j = args[0];
+    const dg_attention *p = j->p;
+    int64_t rows = p->batch * p->heads * p->queries;
+    for (int64_t r = begin; r < end; r++) {
+        int64_t head = r / p->queries;
+        PICK(j, finish)(j, head / p->heads, head % p->heads, r % p->queries, j->sums + bytes_of(j, r * j->width), j->parts, rows * j->width);
+    }
+}
+
+static int backward_all(const dg_attention *p, void *dq, void *dk, void *dv, const void *q, const void *k, const void *v, const void *mask,
+                        const void *out, const void *log_sum, const void *dout) {
+    int failed = 0;
+    int64_t heads = p->batch * p->key_heads, rows = p->batch * p->heads * p->queries, blocks = (p->keys + KEYS - 1) / KEYS;
+    Job j = {.p = p, .q = q, .k = k, .v = v, .mask = mask, .out = (char *)out, .log_sum = (void *)log_sum, .dout = dout, .dq = dq, .dk = dk, .dv = dv,
+             .width = UP(p->depth, WIDE), .failed = &failed};
+    /* The parts decide the order of sums, so they may depend on sizes alone. */
+    j.parts = DG_MAX(1, DG_MIN(blocks / 2, PARTS / heads));
+    if (j.parts > 1) {
+        j.sums = dg_alloc((size_t)bytes_of(&j, j.parts * rows * j.width));
+        if (!j.sums) return DG_NO_MEMORY;
+    }
+    double each = 2.5 * flops(p) * (double)(p->heads / p->key_heads) / (double)j.parts;
+    dg_parallel_for(backward_task, (void *[]){&j}, heads * j.parts, 1 + (int64_t)(UNIT_FLOPS / (each + 1)));
+    if (j.sums && !failed) dg_parallel_for(finish_task, (void *[]){&j}, rows, 1 + 16384 / (j.width * j.parts));
+    dg_free(j.sums);
+    return failed ? DG_NO_MEMORY : DG_OK;
+}
+
+int dg_attention_grad(const dg_attention *p, void *dq, void *dk, void *dv, const void *q, const void *k, const void *v, const void *out,
+                      const void *log_sum, const void *dout) {
+    return backward_all(p, dq, dk, dv, q, k, v, 0, out, log_sum, dout);
+}
+int dg_attention_grad_masked(const dg_attention *p, void *dq, void *dk, void *dv, const void *q, const void *k, const void *v, const void *mask,
+                             const void *out, const void *log_sum, const void *dout) {
+    return backward_all(p, dq, dk, dv, q, k, v, mask, out, log_sum, dout);
+}

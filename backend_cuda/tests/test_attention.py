@@ -1,0 +1,68 @@
+"""Fused attention at sizes with several tiles, on the emulated device, against the matrix of weights in float64."""
+
+from __future__ import annotations
+
+import os
+
+import duograph as ms
+import numpy as np
+import pytest
+from duograph.conformance.cases.attention import AXES, attention, attention_gradient
+from duograph.op import OPS
+from duograph_cuda import attention as fused
+
+DEVICE = os.environ.get("DUOGRAPH_CUDA_DEVICE", "CUDA-emulated")  # `make test-gpu` says GPU
+NEAR = {"float32": 2e-5, "float16": 6e-3, "bfloat16": 4e-2}
+ALL = (-999, 999)
+
+# batch, heads, heads of keys, queries, keys, features, features of values; mask; band; layout
+ROWS = {
+    "one tile": ((1, 1, 1, 16, 16, 16, 16), None, ALL, "BNSD"),
+    "ragged": ((1, 2, 1, 37, 71, 24, 9), None, ALL, "BSND"),
+    "causal": ((2, 2, 2, 70, 70, 32, 32), None, (-999, 0), "BNSD"),
+    "a band": ((1, 1, 1, 90, 80, 8, 8), None, (-20, 3), "SBND"),
+    "wide": ((1, 1, 1, 20, 35, 128, 100), None, ALL, "BNSD"),
+    "middling": ((1, 2, 2, 35, 40, 64, 64), None, (-999, 5), "BSND"),
+    "bools": ((2, 2, 2, 20, 40, 16, 16), "bool", ALL, "BNSD"),
+    "added": ((1, 2, 1, 20, 40, 16, 16), "added", ALL, "BNSD"),
+}
+
+
+@pytest.fixture(autouse=True)
+def _there():
+    problem = ms.backend.registry.problem_of(ms.backend.registry.entries()[DEVICE])
+    if problem is not None:
+        pytest.skip(problem)
+
+
+@pytest.mark.parametrize("dtype", NEAR)
+@pytest.mark.parametrize("row", ROWS)
+def test_attention(row, dtype, monkeypatch):
+    (batch, heads, own, queries, keys, width, value_width), mask, (low, high), layout = ROWS[row]
+    rng = np.random.default_rng(5)
+    np_dtype = ms.Tensor([1.0], getattr(ms, dtype)).asnumpy().dtype
+
+    def x(*shape):
+        return np.ascontiguousarray(np.moveaxis(rng.normal(size=shape), range(4), AXES[layout]).astype(np_dtype))
+
+    arrays = [x(batch, heads, queries, width), x(batch, own, keys, width), x(batch, own, keys, value_width), None]
+    if mask == "bool":
+        arrays[3] = rng.random((batch, 1, queries, keys)) < 0.5
+    elif mask == "added":
+        arrays[3] = rng.normal(size=(1, heads, 1, keys)).astype(np_dtype)
+    settings = (width**-0.5, max(low, -queries), min(high, keys), layout)
+    made = []
+    monkeypatch.setattr(fused, "text", lambda *names, real=fused.text: made.append(names) or real(*names))
+
+    def check(name, arrays, wanted):
+        given = [None if a is None else ms.Tensor(a, device=DEVICE) for a in arrays]
+        OPS[name].table.clear()
+        for found, want in zip(OPS[name](*given, *settings), wanted, strict=True):
+            found, want = found.asnumpy().astype(np.float64), want.astype(np.float64)
+            assert np.abs(found - want).max() <= NEAR[dtype] * max(1.0, np.abs(want).max()), name
+
+    wanted = attention(*arrays, *settings)
+    check("attention", arrays, wanted)
+    arrays += [*wanted, rng.normal(size=wanted[0].shape).astype(np_dtype)]
+    check("attention_grad", arrays, attention_gradient(*arrays, *settings))
+    assert len(made) == 3, "the kernels of their own ran, not the composed form"
