@@ -4,7 +4,7 @@ import os
 
 import pyopencl as cl
 from duograph.backend.grid import GridBackend, rows
-from duograph.backend.grid.tiles import SIDE, best_of, measure
+from duograph.backend.grid.tiles import best_of, measure, side_of
 from duograph.backend.protocol import DeviceInfo
 from duograph.dtype import ALL
 from duograph.errors import DeviceError
@@ -57,13 +57,12 @@ class OpenCL(GridBackend):
         return found
 
     def tune(self, device_id):
-        """The tiles of matrix products on a processor; on other devices they are fixed."""
+        """The tiles of matrix products."""
         device = self.device(device_id)
-        if not device.serial:
-            return
-        found = measure(self, device_id)
+        side = side_of(device)
+        found = measure(self, device_id, side)
         for tiles, seconds in found.items():
-            yield f"matmul {SIDE}x{SIDE}x{SIDE} float32, {tiles} in registers: {2e-9 * SIDE**3 / seconds:.0f} GFLOP/s"
+            yield f"matmul {side}x{side}x{side} float32, {tiles}: {2e-9 * side**3 / seconds:.0f} GFLOP/s"
         device.tiles = best_of(found)
         yield f"chosen: {device.tiles}, kept in {store_tiles(device, device.tiles)}"
 

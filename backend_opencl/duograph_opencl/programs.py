@@ -6,7 +6,7 @@ import os
 import tempfile
 
 import pyopencl as cl
-from duograph.backend.grid.tiles import CHOICES, DEFAULT, Tiles
+from duograph.backend.grid.tiles import choices_of
 from duograph.errors import DeviceError
 from duograph.runtime import disk_cache
 
@@ -44,17 +44,14 @@ def _identity(d):
 
 
 def _tiles_key(device):
-    return disk_cache.key_of(_TILES, device.units, *_identity(device.cl_device))
+    return disk_cache.key_of(_TILES, device.serial, device.units, *_identity(device.cl_device))
 
 
 def stored_tiles(device):
-    """The tiles that `duograph tune` found best for products on this device, else the default."""
+    """The tiles that `duograph tune` found best for products on this device, or None."""
     data = disk_cache.read(_tiles_key(device), ".json")
-    if data is not None:
-        tiles = Tiles(*json.loads(data))
-        if tiles in CHOICES:
-            return tiles
-    return DEFAULT
+    stored = None if data is None else tuple(json.loads(data))
+    return next((t for t in choices_of(device) if dataclasses.astuple(t) == stored), None)
 
 
 def store_tiles(device, tiles):

@@ -296,49 +296,50 @@ def test_memory_error_is_raised_by_the_pool():
         backend().device(0).allocate(1 << 50, "huge")
 
 
-def test_tiles_are_measured_once_and_used_afterwards(tmp_path):
+@pytest.mark.parametrize("form", FORMS)
+def test_tiles_are_measured_once_and_used_afterwards(form, tmp_path):
     """`duograph tune`: a line for each choice, the best one kept by device and driver, and other processes take it."""
-    from duograph.backend.grid.tiles import CHOICES, DEFAULT, best_of
+    from duograph.backend.grid.tiles import GROUP, PROCESSOR, best_of
 
-    chosen = CHOICES[0] if CHOICES[0] != DEFAULT else CHOICES[1]
-    assert best_of({**dict.fromkeys(CHOICES, 1.0), chosen: 0.5}) == chosen
-    assert best_of({**dict.fromkeys(CHOICES, 1.0), chosen: 0.99}) == DEFAULT  # that is noise
+    choices = PROCESSOR if form == "serial" else GROUP
+    default, *_, chosen = choices
+    assert best_of({**dict.fromkeys(choices, 1.0), chosen: 0.5}) == chosen
+    assert best_of({**dict.fromkeys(choices, 1.0), chosen: 0.99}) == default  # that is noise
 
-    cache = {"DUOGRAPH_CACHE_DIR": str(tmp_path)}
-    tiles = "from duograph.backend import registry; print(registry.backend('OpenCL').device(0).tiles)"
-    assert python(tiles, **cache).strip() == str(DEFAULT)
-    slow = (
+    settings = {"DUOGRAPH_CACHE_DIR": str(tmp_path), "DUOGRAPH_OPENCL_FORM": form}
+    used = "from duograph.backend import registry; print(registry.backend('OpenCL').device(0).tiles)"
+    assert python(used, **settings) == "None\n"
+    tune = (
+        "from duograph_opencl import backend\n"
         "from duograph.backend.grid import tiles\n"
         "tiles.ROUNDS = tiles.CALLS = 1\n"
-        "real = tiles.best_of\n"
-        f"tiles.best_of = lambda found: real({{**found, tiles.Tiles({chosen.rows}, {chosen.vectors}): 1e-9}})\n"
+        "backend.side_of = lambda device: 64\n"  # the emulated grid is slow
+        f"backend.best_of = lambda found: tiles.best_of({{**found, tiles.{chosen!r}: 1e-9}})\n"
         "from duograph.cli import main\n"
         "raise SystemExit(main(['tune', '--device', 'OpenCL:0']))"
     )
-    *lines, last = python(slow, **cache).splitlines()
-    assert len(lines) == len(CHOICES)
-    for line, choice in zip(lines, CHOICES):
-        assert re.fullmatch(
-            rf"OpenCL:0 matmul 512x512x512 float32, {choice} in registers: \d+ GFLOP/s", line
-        )
+    *lines, last = python(tune, **settings).splitlines()
+    for line, choice in zip(lines, choices, strict=True):
+        assert re.fullmatch(rf"OpenCL:0 matmul 64x64x64 float32, {choice}: \d+ GFLOP/s", line)
     assert re.fullmatch(rf"OpenCL:0 chosen: {chosen}, kept in {tmp_path}/\S+\.json", last)
-    assert python(tiles, **cache).strip() == str(chosen)
+    assert python(used, **settings) == f"{chosen}\n"
 
 
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("dtype, tol", [(np.float32, 2e-6), (np.float64, 1e-13), (np.int64, 0)])
-def test_tiles_change_nothing_but_the_time(dtype, tol, monkeypatch):
+def test_tiles_change_nothing_but_the_time(form, dtype, tol, monkeypatch):
     """Sizes that fill no tile, one strip and several, in every choice of tiles: the reference, and the same bits."""
-    from duograph.backend.grid.tiles import CHOICES
+    from duograph.backend.grid.tiles import choices_of
 
-    device = backend().device(0)
+    device = backend(form).device(0)
     rng = np.random.default_rng(5)
     for m, n, depth in ((5, 7, 600), (67, 50, 9), (200, 131, 40)):
         x, y = (rng.standard_normal(s) * 3 for s in ((m, depth), (depth, n)))
         arrays = [x.astype(dtype), y.astype(dtype)]
         found = set()
-        for tiles in CHOICES:
+        for tiles in choices_of(device):
             monkeypatch.setattr(device, "tiles", tiles)
-            check("serial", "matmul", arrays, tol, transpose_a=False, transpose_b=False)
-            (got,) = run("serial", "matmul", arrays, transpose_a=False, transpose_b=False)
+            check(form, "matmul", arrays, tol, transpose_a=False, transpose_b=False)
+            (got,) = run(form, "matmul", arrays, transpose_a=False, transpose_b=False)
             found.add(got.tobytes())
         assert len(found) == 1

@@ -32,6 +32,7 @@ TABLE = [
     (lambda x, i, u: scatter_elements_add_by(x, i, u, 1), "scatter_elements_add",
      [f32(4, 5), f32(4, 3)], (4, 3), 1, 5),
 ]  # fmt: skip
+LEVELS = [None, "O0", "O1", "O2"]
 IDS = [f"{k}-{row[1]}" for k, row in enumerate(TABLE)]
 
 
@@ -48,7 +49,7 @@ def words(name, index, axis, size):
 
 
 @pytest.mark.parametrize("function, name, arrays, shape, axis, size", TABLE, ids=IDS)
-@pytest.mark.parametrize("level", [None, "O0", "O1"], ids=["eager", "O0", "O1"])
+@pytest.mark.parametrize("level", LEVELS, ids=["eager", "O0", "O1", "O2"])
 @pytest.mark.parametrize("kind", [np.int32, np.int64])
 def test_wrong_indices(device, level, kind, function, name, arrays, shape, axis, size):
     run = call_of(function, level)
@@ -66,7 +67,7 @@ def test_wrong_indices(device, level, kind, function, name, arrays, shape, axis,
     np.testing.assert_array_equal(run(x, ms.Tensor(good), *updates).asnumpy(), want)
 
 
-@pytest.mark.parametrize("level", [None, "O0", "O1"], ids=["eager", "O0", "O1"])
+@pytest.mark.parametrize("level", LEVELS, ids=["eager", "O0", "O1", "O2"])
 def test_waiting_for_the_device_finds_a_wrong_index(device, level):
     run = call_of(lambda x, i: ops.gather(x, i, 0) * 2.0, level)
     x = ms.Tensor(f32(5, 3))

@@ -16,7 +16,8 @@ on this package brings two things and is then complete, tier 1 and fused regions
 
 The backend is then a subclass of `GridBackend` with `name`, `devices()` and `device(device_id)`; its table `kernels`
 may hold builders of its own that go before the ones here (a library's matrix product, a tensor-core kernel): each is
-``builder(device, types, results, **attributes)`` and returns a `Plan`, a ready call, or None to pass.
+``builder(device, types, results, **attributes)`` and returns a `Plan`, a ready call, or None to pass. A device with a
+kernel of its own for matrix products writes `GridDevice.product`, and has one for convolutions then.
 
 What runs is data: a builder of the table (`table.py`) gives a `Plan`, launches of kernels in order, each with its text,
 its buffers by place and its numbers. So every kernel that a test can reach can also be compiled without a device.

@@ -12,7 +12,7 @@ from ...dtype import DType
 from ..codegen.dialect import GridDialect
 from ..protocol import Handle
 from .record import IndexRecord
-from .tiles import DEFAULT, Tiles
+from .tiles import GroupTiles, Tiles
 
 if TYPE_CHECKING:
     from .products import Product
@@ -71,7 +71,7 @@ class GridDevice:
         shared_bytes: memory that the items of a group share.
         capabilities: of "fp64", "int64".
         record: of wrong indices; `GridBackend` makes it.
-        tiles: of matrix products, where `serial`.
+        tiles: of matrix products, of the kind that `serial` asks for; None: the default.
     """
 
     dialect: GridDialect
@@ -81,7 +81,7 @@ class GridDevice:
     shared_bytes: int = 32768
     capabilities: frozenset[str] = frozenset()
     record: IndexRecord | None = None
-    tiles: Tiles = DEFAULT
+    tiles: Tiles | GroupTiles | None = None
 
     def build(self, source: str) -> Any:
         """The module of a whole source text, prelude included; equal texts are asked for once.

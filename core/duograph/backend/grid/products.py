@@ -19,7 +19,7 @@ from ..codegen.dialect import SUFFIX
 from .device import GridDevice, Launch, Plan
 from .strides import broadcast_steps, merged
 from .table import kernel
-from .tiles import Tiles
+from .tiles import GROUP, PROCESSOR, GroupTiles, Tiles
 from .writing import Kernel, ceil_div
 
 __all__ = [
@@ -234,7 +234,7 @@ def product_plan(
         return Plan((device.product(product) or few_lines(device, product) or tiles(device, product),))
     m, n, depth = sizes
     acc = sum_dtype(x.dtype)
-    kept = device.tiles
+    kept = device.tiles if isinstance(device.tiles, Tiles) else PROCESSOR[0]
     if acc.itemsize == 8:
         kept = dataclasses.replace(kept, rows=kept.rows // 2)
     rows, columns = kept.rows, 16 * kept.vectors
@@ -540,7 +540,10 @@ def tiles(device: GridDevice, product: Product) -> Launch:
     (m, n, depth), x, y, count = product.sizes, product.x, product.y, product.count
     acc = SUFFIX[sum_dtype(x.dtype)]
     side = 16 if device.group >= 256 else 8 if device.group >= 64 else 4
-    tile = side * 4
+    chosen = device.tiles if isinstance(device.tiles, GroupTiles) else GROUP[0]
+    tile, deep = side * chosen.each, chosen.deep
+    while 2 * deep * (tile + 1) * sum_dtype(x.dtype).itemsize > device.shared_bytes:
+        deep //= 2
     tiles_m, tiles_n = ceil_div(m, tile), ceil_div(n, tile)
     k = Kernel(device, "product", product.extent)
     k.read("x", x.dtype, x.place)
@@ -552,7 +555,7 @@ def tiles(device: GridDevice, product: Product) -> Launch:
     x.numbers(k, "x")
     y.numbers(k, "y")
     k.line(
-        f"enum {{ side = {side}, each = 4, tile = side * each, deep = 16, items = side * side }};",
+        f"enum {{ side = {side}, each = {chosen.each}, tile = side * each, deep = {deep}, items = side * side }};",
         f"DG_SHARED {acc} xs[deep * (tile + 1)];",
         f"DG_SHARED {acc} ys[deep * (tile + 1)];",
         "const i32 place = DG_PLACE(0), px = place % side, py = place / side;",

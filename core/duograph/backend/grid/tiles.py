@@ -1,4 +1,4 @@
-"""Tiles of the matrix product on a processor: the part of a result that is kept in registers.
+"""Tiles of matrix products: the part of a result that a work item keeps in registers.
 
 They change how fast a product is and not what it gives. A backend may measure which is best (`measure`, for `duograph
 tune`) and keep that.
@@ -19,11 +19,12 @@ from ...types import TensorType
 
 if TYPE_CHECKING:
     from .backend import GridBackend
+    from .device import GridDevice
 
-__all__ = ["CHOICES", "DEFAULT", "SIDE", "Tiles", "best_of", "measure"]
+__all__ = ["GROUP", "PROCESSOR", "GroupTiles", "Tiles", "best_of", "choices_of", "measure", "side_of"]
 
-# Products of matrices of this many rows and columns are measured, so many times in turn, this many calls together.
-SIDE, ROUNDS, CALLS = 512, 9, 3
+# Products are measured so many times in turn, this many calls together.
+ROUNDS, CALLS = 9, 3
 # Another choice than the default must be so much faster: less than this is noise.
 WORTH = 1.03
 
@@ -46,24 +47,52 @@ class Tiles:
         return self.rows * (64 // self.rows)
 
     def __str__(self) -> str:
-        return f"{self.rows}x{16 * self.vectors}"
+        return f"{self.rows}x{16 * self.vectors} in registers"
 
 
-# For 32 registers of 512 bits; also what compilers do best with fewer or shorter ones, of those that were measured.
-DEFAULT = Tiles(8, 2)
-CHOICES = tuple(Tiles(*t) for t in ((4, 1), (6, 1), (4, 2), (8, 2), (12, 2), (14, 2), (8, 3)))
+@dataclasses.dataclass(frozen=True)
+class GroupTiles:
+    """The tile of a product on a grid.
+
+    Attributes:
+        each: rows, and columns, of results that an item keeps in registers.
+        deep: products between barriers; as many elements of each line are in group memory. Sums of 8 bytes, and
+            devices with little group memory, take fewer.
+    """
+
+    each: int
+    deep: int
+
+    def __str__(self) -> str:
+        return f"{self.each}x{self.each} in registers, {self.deep} deep in group memory"
 
 
-def measure(backend: GridBackend, device_id: int) -> dict[Tiles, float]:
-    """Seconds of a float32 product of `SIDE` rows and columns with each choice, the shortest of several."""
+# The choices; the first is the default. It suits 32 registers of 512 bits; of those that were measured it is also what
+# compilers do best with fewer or shorter ones.
+PROCESSOR = tuple(Tiles(*t) for t in ((8, 2), (4, 1), (6, 1), (4, 2), (12, 2), (14, 2), (8, 3)))
+GROUP = tuple(GroupTiles(*t) for t in ((4, 16), (4, 8), (4, 32), (8, 8), (8, 16), (2, 16)))
+
+
+def choices_of(device: GridDevice) -> tuple[Tiles, ...] | tuple[GroupTiles, ...]:
+    """The tiles that the device may take, its default first."""
+    return PROCESSOR if device.serial else GROUP
+
+
+def side_of(device: GridDevice) -> int:
+    """Rows and columns of the matrices whose product is measured."""
+    return 512 if device.serial else 2048
+
+
+def measure(backend: GridBackend, device_id: int, side: int) -> dict[Tiles | GroupTiles, float]:
+    """Seconds of a float32 product of so many rows and columns with each choice, the shortest of several."""
     device = backend.device(device_id)
     before = device.tiles
-    ones = np.ones((SIDE, SIDE), np.float32)
+    ones = np.ones((side, side), np.float32)
     x, y = device.copy_in(ones), device.copy_in(ones)
     type_ = TensorType.of(ones.shape, float32)
     calls = {}
     try:
-        for tiles in CHOICES:
+        for tiles in choices_of(device):
             device.tiles = tiles
             call = backend.prepare(
                 OPS["matmul"], (type_, type_), {"transpose_a": False, "transpose_b": False}, device_id
@@ -73,7 +102,7 @@ def measure(backend: GridBackend, device_id: int) -> dict[Tiles, float]:
             calls[tiles] = call
     finally:
         device.tiles = before
-    found = dict.fromkeys(CHOICES, math.inf)
+    found: dict[Tiles | GroupTiles, float] = dict.fromkeys(calls, math.inf)
     for _ in range(ROUNDS):
         for tiles, call in calls.items():
             device.synchronize()
@@ -85,7 +114,8 @@ def measure(backend: GridBackend, device_id: int) -> dict[Tiles, float]:
     return found
 
 
-def best_of(found: dict[Tiles, float]) -> Tiles:
-    """The fastest choice, the default where it is about as fast."""
+def best_of(found: dict[Tiles | GroupTiles, float]) -> Tiles | GroupTiles:
+    """The fastest choice, the default (the first) where it is about as fast."""
+    default = next(iter(found))
     fastest = min(found, key=lambda tiles: found[tiles])
-    return fastest if found[fastest] * WORTH < found[DEFAULT] else DEFAULT
+    return fastest if found[fastest] * WORTH < found[default] else default
