@@ -6,6 +6,7 @@ import collections
 import copy
 import functools
 import inspect
+import sys
 import threading
 import types
 import warnings
@@ -149,6 +150,8 @@ class JitFunction:
         except (DuographError, NameError) as error:
             if is_located(error):
                 forget_own_frames(error)
+                if sys.version_info < (3, 11):  # there `raise` alone brings them back
+                    raise error
             raise
 
     def _staged_call(self, t: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

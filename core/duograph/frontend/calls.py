@@ -6,6 +6,7 @@ import ast
 import functools
 import inspect
 import operator
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
@@ -685,7 +686,8 @@ def enter_context(t: Trace, manager: Any) -> tuple[Callable[..., Any], Any]:
     for name in ("__enter__", "__exit__"):
         if not hasattr(kind, name):
             shown = "Tensor" if isinstance(manager, Tensor) else kind.__name__
-            raise TypeError(
+            kind_of_error = TypeError if sys.version_info >= (3, 11) else AttributeError  # as Python's own
+            raise kind_of_error(
                 f"{shown!r} object does not support the context manager protocol (no {name})"
             )
     if is_impure(manager):

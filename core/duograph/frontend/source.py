@@ -83,6 +83,13 @@ def _find(function: FunctionType, code: CodeType) -> Source:
     if not found:
         raise _missing(function, code)
     node = found[0] if len(found) == 1 else _closest(found, code)
+    if node is None:
+        raise UnsupportedSyntaxError(
+            f"jit: got {function.__qualname__}, and {len(found)} of that name begin on line {code.co_firstlineno} of "
+            f"{code.co_filename}, which this Python cannot tell apart; wanted each on a line of its own",
+            construct="source",
+            remedy="Give each function a line of its own",
+        )
     parts = function.__qualname__.split(".")
     class_name = parts[-2] if len(parts) > 1 and parts[-2] != "<locals>" else ""
     return Source(node, code.co_filename, lines, class_name)
@@ -133,7 +140,10 @@ def _index_block(function: FunctionType, code: CodeType) -> dict[tuple[int, str]
 
 
 def _closest(nodes: list[Any], code: CodeType) -> Any:
-    """Of several functions that begin on one line (lambdas), the one that holds the code's instructions."""
+    """Of several functions that begin on one line (lambdas), the one that holds the code's instructions.
+
+    None where that cannot be told.
+    """
     if hasattr(code, "co_positions"):
         places = [
             (p[0], p[2]) for p in code.co_positions() if p[0] is not None and p[2] is not None
@@ -145,13 +155,29 @@ def _closest(nodes: list[Any], code: CodeType) -> Any:
                 start <= p <= end for p in places[1:] if p[1] > 0
             ):
                 return node
-    arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    for node in nodes:
-        a = node.args
-        names = tuple(x.arg for x in (*a.posonlyargs, *a.args, *a.kwonlyargs))
-        if names == arguments:
-            return node
-    return nodes[0]
+    fitting = [node for node in nodes if _compiles_to(node, code)]  # Python 3.10 knows no columns
+    alike = {ast.dump(node) for node in fitting}
+    return fitting[0] if len(alike) == 1 else None
+
+
+def _compiles_to(node: Any, code: CodeType) -> bool:
+    """Whether this function, inside another that has its free variables, becomes such code."""
+    module = ast.parse(f"def around({', '.join(code.co_freevars)}): pass")
+    module.body[0].body = [ast.Expr(node) if isinstance(node, ast.Lambda) else node]  # type: ignore[attr-defined]
+    ast.fix_missing_locations(module)
+    outer = _code_in(compile(module, code.co_filename, "exec", dont_inherit=True), "around")
+    made = outer and _code_in(outer, code.co_name)
+    return made is not None and _meaning(made) == _meaning(code)
+
+
+def _code_in(code: CodeType, name: str) -> CodeType | None:
+    return next((c for c in code.co_consts if isinstance(c, CodeType) and c.co_name == name), None)
+
+
+def _meaning(code: CodeType) -> Any:
+    """What two codes have in common that do the same."""
+    consts = [_meaning(c) if isinstance(c, CodeType) else (type(c), c) for c in code.co_consts]
+    return code.co_code, consts, code.co_names, code.co_varnames, code.co_freevars, code.co_argcount
 
 
 class _Names(ast.NodeVisitor):
