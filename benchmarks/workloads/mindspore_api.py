@@ -1,6 +1,7 @@
 """The workloads in MindSpore's API: for duograph, or for the `BENCH_MODULE` named.
 
-`BENCH_LEVEL` is "eager" or the `jit_level` of the compiled step.
+`BENCH_LEVEL` is "eager" or the `jit_level` of the compiled step. `BENCH_PARTS` takes attention apart
+into products and a softmax, as it is for MindSpore on the CPU.
 """
 
 from __future__ import annotations
