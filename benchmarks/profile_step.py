@@ -82,17 +82,21 @@ def watch() -> None:
             results = [graph.types[k] for k in node.results]
             tensors = [t for t in (*operands, *results) if isinstance(t, TensorType)]
             name = node.op.name
+            flops = _flops(name, operands, results)
             if name == "region":  # named after what it fuses
-                inside = [n.op.name for n in node.attributes["body"].nodes]
+                body = node.attributes["body"]
+                inside = [n.op.name for n in body.nodes]
+                for n in body.nodes:
+                    shapes_of = [body.types[k] for k in n.operands], [body.types[k] for k in n.results]
+                    flops += _flops(n.op.name, *shapes_of)
                 name = f"region of {len(inside)}: " + "+".join(dict.fromkeys(inside))[:40]
             shapes = " ".join("x".join(map(str, t.shape)) or "()" for t in tensors[:4])
             flags = "".join(
                 "ab"[k == "transpose_b"] for k, v in node.attributes.items() if k.startswith("transpose_") and v
             )
             key = name, (f"[{flags}] " if flags else "") + shapes
-            entry = entries.setdefault(
-                key, Entry(sum(t.size * t.dtype.np.itemsize for t in tensors), _flops(name, operands, results))
-            )
+            size = sum(t.size * t.dtype.np.itemsize for t in tensors)
+            entry = entries.setdefault(key, Entry(size, flops))
             self.steps[i] = dataclasses.replace(step, call=_timed(step.call, entry))
         return found
 

@@ -21,7 +21,7 @@ from . import (  # noqa: F401  (each module enters its kernels into the table)
 )
 from ._native import ffi, lib
 from .elementwise import prepare_elementwise
-from .kernels import KERNELS
+from .kernels import KERNELS, PRODUCTS
 from .program import link
 
 
@@ -29,6 +29,7 @@ class CPU(Backend):
     """All cores of this machine as one device."""
 
     name = "CPU"
+    epilogues = PRODUCTS
 
     def devices(self):
         """One device: the cores that this process may use share their memory."""

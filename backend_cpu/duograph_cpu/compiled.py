@@ -1,54 +1,77 @@
 """Tier 2: the fused regions of a program as C, built by the machine's compiler.
 
 All regions of a program are printed into a few files, so that the cores build them side by side; equal sources come
-from the disk cache.
+from the disk cache. Of a region that goes on from a product only what follows is compiled: the product's own kernel
+calls it on every piece of its result that is done.
 """
 
+import re
 import warnings
 
 from duograph.backend.codegen import C
 from duograph.backend.codegen.loops import print_region
 from duograph.backend.codegen.regions import overwrites, plan_region
+from duograph.passes.fusion import epilogue_of
 
 from . import toolchain
-from .regions import make_call
+from .kernels import KERNELS, PRODUCTS
+from .regions import make_call, make_product_call
 
 # Regions in one file: a compiler takes some 25 ms to start, and a few more for each.
 PER_FILE = 8
+_COMMENT = re.compile(r"  # [^\n]*")
 
 
 def compile_regions(graphs):
     """For each region a call, or the reason why there is none."""
-    found = [None] * len(graphs)
-    printed = {}
-    for k, graph in enumerate(graphs):
-        plan = plan_region(graph)
-        if plan is None:
-            found[k] = "its operands do not fit one loop nest"
-        else:
-            name = f"region{len(printed) % PER_FILE}_{_hint(graph)}"
-            printed[k] = name, print_region(C, name, plan), overwrites(plan)
+    epilogues = [epilogue_of(graph, PRODUCTS) for graph in graphs]
+    tails = [graph if e is None else e.tail for graph, e in zip(graphs, epilogues)]
+    texts = [_COMMENT.sub("", str(tail)) for tail in tails]
+    printed = {}  # by text: what follows several products is one function
+    for text, tail in zip(texts, tails):
+        plan = None if text in printed else plan_region(tail)
+        if plan is not None:
+            name = f"region{len(printed) % PER_FILE}_{_hint(tail)}"
+            printed[text] = name, print_region(C, name, plan), overwrites(plan)
     order = list(printed)
     files = [order[at : at + PER_FILE] for at in range(0, len(order), PER_FILE)]
     sources = []
     for keys in files:
-        text = "\n".join(printed[k][1].text for k in keys)
+        text = "\n".join(printed[key][1].text for key in keys)
         sources.append(toolchain.Source(text, C.prelude_for, C.version()))
+    libraries = {}
     for keys, library in zip(files, toolchain.build_all(sources), strict=True):
         if isinstance(library, toolchain.BuildFailure):
             _say(library.reason)
-        for k in keys:
-            if isinstance(library, toolchain.BuildFailure):
-                found[k] = library.reason
-                continue
-            name, function, over = printed[k]
-            graph = graphs[k]
-            results = [graph.types[i] for i in graph.outputs]
-            found[k] = make_call(
-                library.address(name), function.n, function.grain, graph.n_params, results, name,
-                overwrites=over, sure=True,
-            )  # fmt: skip
+        libraries.update(dict.fromkeys(keys, library))
+    found = []
+    for graph, epilogue, text in zip(graphs, epilogues, texts):
+        library = libraries.get(text)
+        if library is None:
+            found.append("its operands do not fit one loop nest")
+        elif isinstance(library, toolchain.BuildFailure):
+            found.append(library.reason)
+        else:
+            name, function, over = printed[text]
+            found.append(_call(graph, epilogue, library.address(name), name, function, over))
     return found
+
+
+def _call(graph, epilogue, address, name, function, over):
+    results = [graph.types[i] for i in graph.outputs]
+    if epilogue is None:
+        return make_call(
+            address, function.n, function.grain, graph.n_params, results, name, overwrites=over, sure=True
+        )
+    node = epilogue.product
+    types = tuple([graph.types[i] for i in node.operands])
+    value = graph.types[node.results[0]]
+    product = KERNELS[node.op.name](types, (value,), **node.attributes)
+    if product is None:
+        return f"{node.op.name} has no kernel for these operands"
+    return make_product_call(
+        address, function, product, node.operands, value, epilogue.reads, graph.n_params, results, name
+    )
 
 
 _said = set()
@@ -67,5 +90,3 @@ def _hint(graph):
     """The last op that does something, for readers of the source and of profiles."""
     names = [node.op.name for node in graph.nodes if node.op.name not in ("fill", "reshape", "cast")]
     return names[-1] if names else "copy"
-
-

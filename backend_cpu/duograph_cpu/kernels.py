@@ -16,6 +16,8 @@ from ._native import ffi, lib
 from .program import CALL, Native, describe
 
 KERNELS = {}
+# Ops whose kernels give what they have computed to an epilogue, piece by piece.
+PRODUCTS = frozenset({"matmul", "conv"})
 
 
 def kernel(*names):

@@ -35,6 +35,53 @@ def make_call(address, n, grain, operand_count, results, name, failed=None, over
     return describe(made, native, overwrites, sure)
 
 
+def make_product_call(address, function, product, operands, value, reads, operand_count, results, name):
+    """A call of a product and what follows it element by element: a generated function like those of `make_call`.
+
+    Args:
+        address: of the generated function, whose operands are the product's value and those at `reads`.
+        function: its `PrintedRegion`.
+        product: the prepared call of the product.
+        operands: where the product finds its operands among those of the call.
+        value: the type of what the product computes.
+        reads: where the function finds its other operands among those of the call.
+        operand_count: how many handles the call takes.
+        results: types of the results.
+        name: for messages.
+    """
+    # The value lies in the first result of its size, each element until the function has read it: so no operand may
+    # share memory with a result, since all of the value is there before.
+    places = [operand_count + k for k, r in enumerate(results) if r.nbytes == value.nbytes]
+    own = [-1, *reads, *range(operand_count, operand_count + len(results))]
+    native = product.native
+    symbol = ffi.addressof(lib, native.function + "_then")
+    fused = ffi.new(
+        "dg_fused *",
+        {
+            "product": ffi.cast("void *", symbol), "plan": native.constants, "f": ffi.cast("dg_generated", address),
+            "n": function.n, "grain": function.grain, "bytes": value.nbytes, "left": operands[0], "right": operands[1],
+            "value": places[0] if places else -1, "count": len(own), "places": own,
+        },
+    )  # fmt: skip
+    fused = ffi.gc(fused, functools.partial(_drop, native))  # which owns the plan
+    makers = [memory.maker(r.nbytes, name) for r in results]
+    failed = native.failed
+    run, single = lib.dg_fused_run, len(results) == 1
+
+    def call(*handles):
+        outputs = tuple([make() for make in makers])
+        code = run(fused, (*handles, *outputs))
+        if code:
+            failed(code)
+        return outputs[0] if single else outputs
+
+    return describe(call, Native("dg_fused_run", fused, LIST, failed))
+
+
+def _drop(native, fused):
+    """The end of what a product's plan was kept for."""
+
+
 def _call(region, operand_count, results, makers, failed):
     if len(results) == 1:
         if operand_count <= MOST:

@@ -54,7 +54,8 @@ def test_matmul(a, b, ta, tb, dtype):
 
 # Around the heights and widths of register tiles, the blocks they stand in, and the sizes from which work is split.
 EDGES = [(1, 1, 1), (2, 17, 5), (7, 31, 33), (13, 16, 16), (14, 32, 384), (15, 33, 385), (29, 47, 3), (300, 9, 40),
-         (257, 513, 70), (97, 641, 769), (1031, 37, 101), (6, 1100, 400), (64, 64, 1600)]  # fmt: skip
+         (257, 513, 70), (97, 641, 769), (1031, 37, 101), (6, 1100, 400), (64, 64, 1600), (2, 1030, 515), (3, 70, 131),
+         (3, 200, 3), (4, 5, 7), (4, 33, 64)]  # fmt: skip
 
 EDGES_PROGRAM = """
 import sys

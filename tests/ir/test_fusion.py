@@ -12,7 +12,7 @@ from duograph.ir.builder import trace
 from duograph.ir.text import parse, to_text
 from duograph.ir.verify import verify
 from duograph.passes import run
-from duograph.passes.fusion import MAX_NODES, fuse
+from duograph.passes.fusion import MAX_NODES, epilogue_of, fuse
 from duograph.passes.pieces import join_pieces
 from duograph.passes.products import LEAST, fold_transposes, join_products
 from duograph.runtime.lower import lower_closed
@@ -120,6 +120,72 @@ def test_fuse(case: tuple[str, str, list[str]]) -> None:
     assert shape_of(fused) == want
     text = to_text(parse(to_text(fused)))
     assert to_text(parse(text)) == text
+
+
+M = "float32[8, 8]"
+P = f"%2 = matmul(%0, %1, transpose_a=False, transpose_b=False) : {M}\n"
+PRODUCTS = {
+    "one op is enough": (P + f"%3 = exp(%2) : {M}\nreturn %3", ["[matmul exp]"]),
+    "through a reshape": (
+        P + "%3 = reshape(%2, shape=(64,)) : float32[64]\n%4 = exp(%3) : float32[64]\nreturn %4",
+        ["[matmul reshape exp]"],
+    ),
+    "not only a reshape": (
+        P + "%3 = reshape(%2, shape=(64,)) : float32[64]\nreturn %3",
+        ["matmul", "reshape"],
+    ),
+    "not when it is a result too": (P + f"%3 = exp(%2) : {M}\nreturn %2, %3", ["matmul", "exp"]),
+    "not when another name of it is a result": (
+        P + "%3 = reshape(%2, shape=(64,)) : float32[64]\n%4 = exp(%3) : float32[64]\nreturn %3, %4",
+        ["matmul", "reshape", "exp"],
+    ),
+    "not when something else reads it": (
+        P
+        + f"%3 = exp(%2) : {M}\n%4 = matmul(%2, %3, transpose_a=False, transpose_b=False) : {M}\n"
+        + f"%5 = neg(%4) : {M}\nreturn %5",
+        ["matmul", "exp", "[matmul neg]"],
+    ),
+    "not when it is spread": (
+        "%2 = matmul(%0, %1, transpose_a=False, transpose_b=False) : float32[8, 8]\n"
+        "%3 = broadcast_to(%2, shape=(2, 8, 8)) : float32[2, 8, 8]\n%4 = exp(%3) : float32[2, 8, 8]\n"
+        "%5 = neg(%4) : float32[2, 8, 8]\nreturn %5",
+        ["matmul", "[broadcast_to exp neg]"],
+    ),
+    "not before a row is reduced": (
+        P
+        + f"%3 = exp(%2) : {M}\n%4 = reduce_sum(%3, axis=(1,), keepdims=True) : float32[8, 1]\n"
+        + f"%5 = div(%3, %4) : {M}\nreturn %5",
+        ["matmul", "[exp reduce_sum div]"],
+    ),
+    "the last of two": (
+        P
+        + f"%3 = matmul(%1, %0, transpose_a=False, transpose_b=False) : {M}\n%4 = add(%2, %3) : {M}\nreturn %4",
+        ["matmul", "[matmul add]"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", PRODUCTS.values(), ids=list(PRODUCTS))
+def test_products_go_into_the_region_that_reads_them(case: tuple[str, list[str]]) -> None:
+    body, want = case
+    graph = graph_of("%0: float32[8, 8], %1: float32[8, 8]", body)
+    fused = verify(fuse(graph, {"matmul"}))
+    assert shape_of(fused) == want
+    for node in fused.nodes:
+        found = epilogue_of(node.attributes["body"], {"matmul"}) if node.op.name == "region" else None
+        if found is not None:
+            assert found.product.op.name == "matmul"
+            verify(found.tail)
+            assert found.tail.types[0] == found.product.op.infer_types(
+                tuple(node.attributes["body"].types[i] for i in found.product.operands), found.product.attributes
+            )[0]
+    xs = [np.random.default_rng(k).standard_normal((8, 8)).astype(np.float32) for k in (0, 1)]
+    device = ms.runtime.device.get_current_device()
+    backend = ms.backend.registry.backend(device.name)
+    for i, a, b in zip(graph.outputs, values_of(graph, xs), values_of(fused, xs), strict=True):
+        type_ = graph.types[i]
+        shown = [backend.copy_out(h, type_.shape, type_.dtype.np, device.index) for h in (a, b)]
+        np.testing.assert_array_equal(*shown)
 
 
 def values_of(graph: Any, arrays: list[Any]) -> list[Any]:

@@ -2,7 +2,7 @@
 #ifndef DG_BLAS_H
 #define DG_BLAS_H
 
-#include <stdint.h>
+#include "common.h"
 
 /* c (m, n) = op(a) (m, k) @ op(b) (k, n) + (add ? c : 0); types: f32, f64, c64, c128 and integers. */
 void dg_gemm(int type, int ta, int tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b,
@@ -13,12 +13,18 @@ int dg_gemv(int type, int transpose, int64_t rows, int64_t cols, const void *a, 
 
 int dg_blas_is_open(void);
 
-/* c = op(a) @ op(b) on all threads with our own kernels, float32 and float64; 0 when BLAS is to do it, or memory is short (see gemm.c). */
+/* c = op(a) @ op(b) on all threads with our own kernels, float32 and float64; 0 when BLAS is to do it, or memory is short (see gemm.c):
+ * then nothing was given to the epilogue, for which c begins at element `at`. */
 int dg_gemm_tiled(int type, int ta, int tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb,
-                  void *c, int64_t ldc);
+                  void *c, int64_t ldc, const dg_epilogue *e, int64_t at);
+
+/* c = a @ op(b) on one thread for at most DG_THIN rows of a; 0 when there is no such kernel. Each element is summed in an order of its own. */
+#define DG_THIN 4
+int dg_gemm_thin(int type, int tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb, void *c,
+                 int64_t ldc);
 
 /* c = op(a) @ b where b[i][j] = x[row[i] + column[j]]: a convolution whose columns are written nowhere. 0 as above. */
 int dg_gemm_gathered(int type, int ta, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *x, const int32_t *row,
-                     const int32_t *column, void *c, int64_t ldc);
+                     const int32_t *column, void *c, int64_t ldc, const dg_epilogue *e);
 
 #endif

@@ -23,4 +23,32 @@ enum {
 /* What kernels return. */
 enum { DG_OK = 0, DG_NO_MEMORY = 1, DG_INDEX = 2, DG_NO_KERNEL = 3, DG_PYTHON = 4 };
 
+/* Less than 64 bytes, a multiple of 4: two copies of half of that or more, which may overlap; without a call or a loop. */
+static inline void dg_copy_few(void *out, const void *x, size_t bytes) {
+    char *to = out;
+    const char *from = x;
+#define DG_TWICE(N)                                                                                                   \
+    if (bytes >= N) {                                                                                                 \
+        char a[N], b[N];                                                                                              \
+        __builtin_memcpy(a, from, N), __builtin_memcpy(b, from + bytes - N, N);                                       \
+        __builtin_memcpy(to, a, N), __builtin_memcpy(to + bytes - N, b, N);                                           \
+        return;                                                                                                       \
+    }
+    DG_TWICE(32) DG_TWICE(16) DG_TWICE(8) DG_TWICE(4)
+#undef DG_TWICE
+}
+
+/* Elements at .. at + count of a product are there. */
+static inline void dg_then(const dg_epilogue *e, int64_t at, int64_t count) {
+    if (e) e->f(e->args, at, at + count);
+}
+
+/* Rows of `columns` elements, `ld` apart, are there. */
+static inline void dg_then_rows(const dg_epilogue *e, int64_t at, int64_t rows, int64_t columns, int64_t ld) {
+    if (!e) return;
+    if (columns == ld) e->f(e->args, at, at + rows * columns);
+    else
+        for (int64_t r = 0; r < rows; r++, at += ld) e->f(e->args, at, at + columns);
+}
+
 #endif

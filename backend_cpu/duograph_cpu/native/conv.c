@@ -34,6 +34,14 @@ static void span(int64_t first, int64_t step, int64_t size, int64_t n, int64_t *
     *high = size > first ? DG_MAX(*low, DG_MIN(n, (size - first + step - 1) / step)) : *low;
 }
 
+/* Channels by themselves, in two dimensions: a plane of inputs is kept between zeros, columns that are a step apart side by side. */
+typedef struct {
+    int64_t step, rows, width, x_width, top, left; /* rows and columns of the inputs that are read, and where they lie between the zeros */
+    int64_t pitch, phase;                          /* from row to row; from the columns of one phase of the step to those of the next */
+    int64_t out_rows, out_width, outs, taps;
+    const int32_t *offset;
+} Planes;
+
 #define ISA_SOURCE "conv.inc"
 #include "isa.h"
 
@@ -46,6 +54,7 @@ typedef struct {
     void (*pack)(const View *, void *, const void *, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t);
     void (*pack_weights)(void *, const void *, int64_t, int64_t, int64_t, int64_t, const int64_t *, int64_t);
     void (*columns)(void *, const void *, const int32_t *, int64_t, const int32_t *);
+    void (*depthwise)(const Planes *, void *, const void *, const void *, void *);
     void (*thin)(int64_t, int64_t, const void *, const void *, const int32_t *, void *);
     void (*interleave)(void *, int64_t, const void *, int64_t, int64_t, int64_t);
 } Kernels;
@@ -65,6 +74,7 @@ static Kernels kernels(int type) {
         k.pack_weights = ISA_PICK(pack_weights_f32);
         k.interleave = ISA_PICK(interleave_f32);
         k.thin = ISA_PICK(thin_f32);
+        k.depthwise = ISA_PICK(depthwise_f32);
     } else {
         k.conv_tile = ISA_PICK(conv_tile_f64);
         k.wgrad_tile = ISA_PICK(wgrad_tile_f64);
@@ -74,6 +84,7 @@ static Kernels kernels(int type) {
         k.pack_weights = ISA_PICK(pack_weights_f64);
         k.interleave = ISA_PICK(interleave_f64);
         k.thin = ISA_PICK(thin_f64);
+        k.depthwise = ISA_PICK(depthwise_f64);
     }
     return k;
 }
@@ -197,6 +208,7 @@ typedef struct {
     int64_t depth, blocks, rows, row_parts;
     int64_t images; /* that a unit packs side by side when they are small; 0: one, whose pixels are counted with the pitch */
     int backward, *failed;
+    const dg_epilogue *e;
 } Job;
 
 static void pack_weights_task(void **args, int64_t begin, int64_t end) {
@@ -289,6 +301,9 @@ static void small_task(void **args, int64_t begin, int64_t end) {
                     for (int64_t l = 0; l < n; l++) ((double *)y_)[to[l]] = ((double *)tile)[t * nr + l];
             }
         }
+        for (int64_t n = 0; j->e && n < images; n++)
+            for (int64_t t = 0; t < v->targets; t++)
+                dg_then(j->e, (((first + n) * p->groups + g) * v->targets + t) * target + depth * plane, plane);
     }
     dg_free(scratch);
 }
@@ -323,6 +338,9 @@ static void conv_task(void **args, int64_t begin, int64_t end) {
                                    j->offset + d, tile + b * mr * nr * size, d > 0);
             store_tile(j, tile, q, (image * p->groups + g) * v->targets, depth, row, rows);
         }
+        int64_t width = v->axis[2].outputs;
+        for (int64_t t = 0; j->e && t < v->targets; t++)
+            dg_then(j->e, ((((image * p->groups + g) * v->targets + t) * z->outputs + depth) * y->outputs + row) * width, rows * width);
     }
     dg_free(scratch);
 }
@@ -382,14 +400,15 @@ static void thin_task(void **args, int64_t begin, int64_t end) {
                 else
                     for (int64_t i = 0; i < x->outputs; i++) ((double *)to)[i * x->dst_step] = ((const double *)line_)[i];
             }
+            dg_then(j->e, ((((image * p->groups + g) * v->targets + t) * z->outputs + depth) * y->outputs + row) * x->outputs, rows * x->outputs);
         }
     }
     dg_free(scratch);
 }
 
-static int run_view(const dg_convolution *p, const View *v, int backward, void *y, const void *x, const void *w) {
+static int run_view(const dg_convolution *p, const View *v, int backward, const dg_epilogue *e, void *y, const void *x, const void *w) {
     int failed = 0;
-    Job j = {.p = p, .v = v, .k = kernels((int)p->type), .x = x, .y = y, .backward = backward, .failed = &failed};
+    Job j = {.p = p, .v = v, .k = kernels((int)p->type), .x = x, .y = y, .backward = backward, .failed = &failed, .e = e};
     const Axis *a = &v->axis[1];
     if (p->batch * p->groups * v->targets == 0 || v->axis[0].outputs * a->outputs * v->axis[2].outputs == 0) return DG_OK;
     j.depth = v->sources * taps_of(v);
@@ -608,7 +627,7 @@ static int thin_weights(const dg_convolution *p, void *dw, const void *x, const 
 }
 
 /* Kernels of one element are products: of the weights and each image, as it lies in memory. */
-static int pointwise(const dg_convolution *p, int what, void *out, const void *a, const void *b) {
+static int pointwise(const dg_convolution *p, int what, const dg_epilogue *e, void *out, const void *a, const void *b) {
     int64_t pixels = 1;
     for (int d = 0; d < 3; d++) {
         if (p->kernel[d] != 1 || p->stride[d] != 1 || p->pad[d] != 0 || p->size[d] != p->out_size[d]) return DG_NO_KERNEL;
@@ -622,7 +641,7 @@ static int pointwise(const dg_convolution *p, int what, void *out, const void *a
     }
     if (what == FORWARD) {
         q.m = p->out, q.k = p->in;
-        return dg_matmul(&q, out, b, a);
+        return dg_matmul_then(&q, e, out, b, a);
     }
     if (what == INPUT) {
         q.ta = 1, q.m = p->in, q.k = p->out;
@@ -641,26 +660,87 @@ static int input_grad(const dg_convolution *p, void *dx, const void *dy, const v
         for (s[1] = 0; s[1] < p->stride[1]; s[1]++)
             for (s[2] = 0; s[2] < p->stride[2]; s[2]++) {
                 View v;
-                int code = backward_view(&v, p, s) ? run_view(p, &v, 1, dx, dy, w) : DG_NO_MEMORY;
+                int code = backward_view(&v, p, s) ? run_view(p, &v, 1, 0, dx, dy, w) : DG_NO_MEMORY;
                 free_view(&v);
                 if (code) return code;
             }
     return DG_OK;
 }
 
-static int forward(const dg_convolution *p, void *y, const void *x, const void *w) {
+static int forward(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w) {
     View v;
-    int code = forward_view(&v, p) ? run_view(p, &v, 0, y, x, w) : DG_NO_MEMORY;
+    int code = forward_view(&v, p) ? run_view(p, &v, 0, e, y, x, w) : DG_NO_MEMORY;
     free_view(&v);
     return code;
 }
 
-static int dispatch(const dg_convolution *p, int what, void *out, const void *x, const void *w) {
-    if (is_thin(p)) return what == FORWARD ? forward(p, out, x, w) : what == INPUT ? input_grad(p, out, x, w) : thin_weights(p, out, x, w);
-    int code = pointwise(p, what, out, x, w);
-    if (code == DG_NO_KERNEL) code = dg_conv_columns(p, what, out, x, w);
+typedef struct {
+    const dg_convolution *p;
+    const Planes *planes;
+    Kernels k;
+    const dg_epilogue *e;
+    char *y;
+    const char *x, *w;
+    int64_t room; /* elements of a plane between zeros */
+    int *failed;
+} DepthJob;
+
+/* A unit is (image, group). */
+static void depthwise_task(void **args, int64_t begin, int64_t end) {
+    const DepthJob *j = args[0];
+    const dg_convolution *p = j->p;
+    int64_t size = j->k.size, outputs = p->out_size[1] * p->out_size[2] * p->out;
+    char *planes = dg_alloc((size_t)(j->room * size));
+    if (!planes) {
+        __atomic_store_n(j->failed, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    memset(planes, 0, (size_t)(j->room * size));
+    for (int64_t u = begin; u < end; u++) {
+        j->k.depthwise(j->planes, j->y + u * outputs * size, j->x + u * p->size[1] * p->size[2] * size,
+                       j->w + u % p->groups * p->out * j->planes->taps * size, planes);
+        dg_then(j->e, u * outputs, outputs);
+    }
+    dg_free(planes);
+}
+
+static int depthwise(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w) {
+    int64_t taps = p->kernel[1] * p->kernel[2], s = p->stride[2];
+    int64_t plain = p->in == 1 && p->size[0] == 1 && p->kernel[0] == 1 && p->out_size[0] == 1 && p->pad[0] == 0 && p->stride[1] == s;
+    if (!plain || taps == 0 || taps > 64 || p->out_size[1] * p->out_size[2] * p->batch == 0) return DG_NO_KERNEL;
+    int32_t offset[64];
+    DepthJob j = {.p = p, .k = kernels((int)p->type), .e = e, .y = y, .x = x, .w = w};
+    int64_t height = (p->out_size[1] - 1) * s + (p->kernel[1] - 1) * p->dilation[1] + 1;
+    int64_t width = (p->out_size[2] - 1) * s + (p->kernel[2] - 1) * p->dilation[2] + 1;
+    if (p->pad[1] < 0 || p->pad[2] < 0 || p->pad[1] > height || p->pad[2] > width) return DG_NO_KERNEL;
+    int64_t lanes = j.k.nr / 3;
+    Planes g = {.step = s, .rows = DG_MIN(p->size[1], height - p->pad[1]), .width = DG_MIN(p->size[2], width - p->pad[2]), .x_width = p->size[2],
+                .top = p->pad[1], .left = p->pad[2], .phase = (width + s - 1) / s, .out_rows = p->out_size[1], .out_width = p->out_size[2],
+                .outs = p->out, .taps = taps, .offset = offset};
+    g.pitch = g.phase * s;
+    j.room = height * g.pitch + 2 * lanes; /* the last vectors of a row reach into what follows */
+    if (j.room > INT32_MAX) return DG_NO_KERNEL;
+    for (int64_t t = 0; t < taps; t++) {
+        int64_t column = t % p->kernel[2] * p->dilation[2];
+        offset[t] = (int32_t)(t / p->kernel[2] * p->dilation[1] * g.pitch + column % s * g.phase + column / s);
+    }
+    int failed = 0;
+    j.planes = &g, j.failed = &failed;
+    double each = (double)(p->out * taps * p->out_size[1] * p->out_size[2]) * 2 + 4.0 * (double)j.room;
+    dg_parallel_for(depthwise_task, (void *[]){&j}, p->batch * p->groups, (int64_t)(1e5 / each) + 1);
+    return failed ? DG_NO_MEMORY : DG_OK;
+}
+
+static int dispatch(const dg_convolution *p, int what, const dg_epilogue *e, void *out, const void *x, const void *w) {
+    if (is_thin(p) && what == FORWARD) {
+        int done = depthwise(p, e, out, x, w);
+        if (done != DG_NO_KERNEL) return done;
+    }
+    if (is_thin(p)) return what == FORWARD ? forward(p, e, out, x, w) : what == INPUT ? input_grad(p, out, x, w) : thin_weights(p, out, x, w);
+    int code = pointwise(p, what, e, out, x, w);
+    if (code == DG_NO_KERNEL) code = dg_conv_columns(p, what, e, out, x, w);
     if (code != DG_NO_KERNEL) return code;
-    return what == FORWARD ? forward(p, out, x, w) : what == INPUT ? input_grad(p, out, x, w) : weight_grad(p, out, x, w);
+    return what == FORWARD ? forward(p, e, out, x, w) : what == INPUT ? input_grad(p, out, x, w) : weight_grad(p, out, x, w);
 }
 
 static void widen_task(void **args, int64_t begin, int64_t end) {
@@ -671,11 +751,12 @@ static void widen_task(void **args, int64_t begin, int64_t end) {
 static void narrow_task(void **args, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++)
         ((uint16_t *)args[0])[i] = args[2] ? f16_store(((const float *)args[1])[i]) : bf16_store(((const float *)args[1])[i]);
+    dg_then(args[3], begin, end - begin);
 }
 
 /* float16 and bfloat16 are computed in float32 and rounded once. */
-static int convolve(const dg_convolution *p, int what, void *out, const void *x, const void *w) {
-    if (p->type == DG_F32 || p->type == DG_F64) return dispatch(p, what, out, x, w);
+static int convolve(const dg_convolution *p, int what, const dg_epilogue *e, void *out, const void *x, const void *w) {
+    if (p->type == DG_F32 || p->type == DG_F64) return dispatch(p, what, e, out, x, w);
     if (p->type != DG_F16 && p->type != DG_BF16) return DG_NO_KERNEL;
     int64_t nx = p->batch * p->groups * p->in * p->size[0] * p->size[1] * p->size[2];
     int64_t ny = p->batch * p->groups * p->out * p->out_size[0] * p->out_size[1] * p->out_size[2];
@@ -688,12 +769,13 @@ static int convolve(const dg_convolution *p, int what, void *out, const void *x,
     dg_parallel_for(widen_task, (void *[]){wide + a, (void *)w, half}, b, 16384);
     dg_convolution single = *p;
     single.type = DG_F32;
-    int code = dispatch(&single, what, wide + a + b, wide, wide + a);
-    dg_parallel_for(narrow_task, (void *[]){out, wide + a + b, half}, c, 16384);
+    int code = dispatch(&single, what, 0, wide + a + b, wide, wide + a);
+    dg_parallel_for(narrow_task, (void *[]){out, wide + a + b, half, (void *)e}, c, 16384);
     dg_free(wide);
     return code;
 }
 
-int dg_conv(const dg_convolution *p, void *y, const void *x, const void *w) { return convolve(p, FORWARD, y, x, w); }
-int dg_conv_input_grad(const dg_convolution *p, void *dx, const void *dy, const void *w) { return convolve(p, INPUT, dx, dy, w); }
-int dg_conv_weight_grad(const dg_convolution *p, void *dw, const void *x, const void *dy) { return convolve(p, WEIGHT, dw, x, dy); }
+int dg_conv_then(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w) { return convolve(p, FORWARD, e, y, x, w); }
+int dg_conv(const dg_convolution *p, void *y, const void *x, const void *w) { return convolve(p, FORWARD, 0, y, x, w); }
+int dg_conv_input_grad(const dg_convolution *p, void *dx, const void *dy, const void *w) { return convolve(p, INPUT, 0, dx, dy, w); }
+int dg_conv_weight_grad(const dg_convolution *p, void *dw, const void *x, const void *dy) { return convolve(p, WEIGHT, 0, dw, x, dy); }

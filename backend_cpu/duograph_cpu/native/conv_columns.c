@@ -15,6 +15,7 @@ typedef struct {
     char *matrix;                        /* (in * taps, columns) */
     char *planes;                        /* (out, columns) */
     char *x, *y;
+    const dg_epilogue *e;
 } Job;
 
 /* The body runs for each row of outputs (image, od, oh) that tap (kd, kh, kw) reads: `at` is its first column, `from` its input row or -1,
@@ -97,8 +98,11 @@ static void scatter_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     int64_t bytes = j->pixels * j->size;
     for (int64_t c = begin; c < end; c++)
-        for (int64_t image = 0; image < j->p->batch; image++)
-            memcpy(j->y + (image * j->p->out + c) * bytes, j->planes + (c * j->p->batch + image) * bytes, (size_t)bytes);
+        for (int64_t image = 0; image < j->p->batch; image++) {
+            int64_t plane = image * j->p->out + c;
+            memcpy(j->y + plane * bytes, j->planes + (c * j->p->batch + image) * bytes, (size_t)bytes);
+            dg_then(j->e, plane * j->pixels, j->pixels);
+        }
 }
 
 /* ---- columns that are written nowhere ---- */
@@ -141,7 +145,7 @@ static void turn_task(void **args, int64_t begin, int64_t end) {
 }
 
 /* The product over padded planes, whose elements are found by an offset for each tap and one for each pixel. */
-static int gathered(const dg_convolution *p, int what, void *out, const void *a, const void *b) {
+static int gathered(const dg_convolution *p, int what, const dg_epilogue *e, void *out, const void *a, const void *b) {
     /* The gradient of the input, for stride 1, is the convolution of dy with the weights turned around. */
     dg_convolution q = *p;
     const char *x = a, *w = b;
@@ -158,6 +162,7 @@ static int gathered(const dg_convolution *p, int what, void *out, const void *a,
     Job k = {.p = &q, .size = size, .taps = taps, .pixels = q.out_size[0] * q.out_size[1] * q.out_size[2]};
     int64_t depth = q.in * taps;
     k.columns = q.batch * k.pixels;
+    k.e = e;
     int strided = q.stride[0] * q.stride[1] * q.stride[2] > 1, padding = 0;
     /* Where planes are larger and steps are 1, shifted views (conv.c) cost less than gathering. */
     int64_t most = strided ? 4096 : what == DG_CONV_WEIGHTS ? 300 : 100;
@@ -200,14 +205,14 @@ static int gathered(const dg_convolution *p, int what, void *out, const void *a,
     if (what == DG_CONV_WEIGHTS) {
         k.y = (char *)b;
         dg_parallel_for(gather_task, args, q.out, row);
-        done = dg_gemm_gathered((int)q.type, 0, q.out, depth, k.columns, k.planes, k.columns, x, pixel, tap, out, depth);
+        done = dg_gemm_gathered((int)q.type, 0, q.out, depth, k.columns, k.planes, k.columns, x, pixel, tap, out, depth, 0);
     } else {
         if (turned) {
             char *copy = k.planes + results;
             dg_parallel_for(turn_task, (void *[]){(void *)p, copy, (void *)w}, p->in, DG_MAX(1, 16384 / depth));
             w = copy;
         }
-        done = dg_gemm_gathered((int)q.type, 0, q.out, k.columns, depth, w, depth, x, tap, pixel, results ? k.planes : out, k.columns);
+        done = dg_gemm_gathered((int)q.type, 0, q.out, k.columns, depth, w, depth, x, tap, pixel, results ? k.planes : out, k.columns, results ? 0 : e);
         k.y = out;
         if (done && results) dg_parallel_for(scatter_task, args, q.out, row);
     }
@@ -215,10 +220,10 @@ static int gathered(const dg_convolution *p, int what, void *out, const void *a,
     return done ? DG_OK : DG_NO_KERNEL;
 }
 
-int dg_conv_columns(const dg_convolution *p, int what, void *out, const void *a, const void *b) {
+int dg_conv_columns(const dg_convolution *p, int what, const dg_epilogue *e, void *out, const void *a, const void *b) {
     Job j = {.p = p, .size = p->type == DG_F32 ? 4 : 8, .taps = p->kernel[0] * p->kernel[1] * p->kernel[2],
-             .pixels = p->out_size[0] * p->out_size[1] * p->out_size[2]};
-    int code = gathered(p, what, out, a, b);
+             .pixels = p->out_size[0] * p->out_size[1] * p->out_size[2], .e = e};
+    int code = gathered(p, what, e, out, a, b);
     if (code != DG_NO_KERNEL) return code;
     int64_t depth = p->in * j.taps;
     j.columns = p->batch * j.pixels;

@@ -7,7 +7,7 @@
 /* What is computed, and of what: y of (x, w); dx of (dy, w); dw of (x, dy). */
 enum { DG_CONV_FORWARD, DG_CONV_INPUT, DG_CONV_WEIGHTS };
 
-/* float32 and float64; DG_NO_KERNEL when planes are not small, or memory is short. */
-int dg_conv_columns(const dg_convolution *p, int what, void *out, const void *a, const void *b);
+/* float32 and float64; e: of the forward direction; DG_NO_KERNEL when planes are not small, or memory is short. */
+int dg_conv_columns(const dg_convolution *p, int what, const dg_epilogue *e, void *out, const void *a, const void *b);
 
 #endif

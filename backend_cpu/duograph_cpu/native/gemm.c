@@ -32,32 +32,42 @@
 #define LOWER_8_16 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23
 #define UPPER_8_16 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31
 
+/* Memory that is read next: rows of so many lines of a cache, ld bytes apart. */
+typedef struct {
+    const char *at;
+    int64_t ld, rows, lines;
+} Fetch;
+
 #define ISA_SOURCE "gemm.inc"
 #include "isa.h"
 
 #ifdef DG_X86
 
 typedef struct {
-    int64_t size, height, lanes; /* of an element; of a tile; of a vector */
-    void (*pack_a)(void *, int, const void *, int64_t, int64_t, int64_t);
-    void (*pack_b)(void *, int, const void *, int64_t, int64_t, int64_t);
-    void (*pack_gathered)(void *, const void *, const int32_t *, const int32_t *, int64_t, int64_t);
-    void (*block)(int64_t, int64_t, int64_t, const void *, void *, const void *, int64_t, void *, int64_t, int);
+    int64_t size, height, lanes, pitch; /* of an element; of a tile; of a vector; of rows of a */
+    void (*pack_a)(void *, int, int, const void *, int64_t, int64_t, int64_t);
+    void (*pack_b)(void *, int, int, const void *, int64_t, int64_t, int64_t);
+    void (*pack_gathered)(void *, int, const void *, const int32_t *, const int32_t *, int64_t, int64_t);
+    void (*block)(int64_t, int64_t, int64_t, int, const void *, void *, const void *, int64_t, void *, int64_t, int, const Fetch *);
+    void (*turn)(void *, int64_t, const void *, int64_t, int64_t, int64_t);
+    void (*thin)(int, int64_t, int64_t, int64_t, const void *, int64_t, const void *, int64_t, void *, int64_t);
 } Kernels;
 
 static const Kernels kernels[2][2] = {
-    {{4, 6, 8, pack_a_f32_avx2, pack_b_f32_avx2, pack_gathered_f32_avx2, block_f32_avx2}, {8, 6, 4, pack_a_f64_avx2, pack_b_f64_avx2, pack_gathered_f64_avx2, block_f64_avx2}},
-    {{4, 14, 16, pack_a_f32_avx512, pack_b_f32_avx512, pack_gathered_f32_avx512, block_f32_avx512},
-     {8, 14, 8, pack_a_f64_avx512, pack_b_f64_avx512, pack_gathered_f64_avx512, block_f64_avx512}},
+    {{4, 6, 8, DEPTH + 8, pack_a_f32_avx2, pack_b_f32_avx2, pack_gathered_f32_avx2, block_f32_avx2, turn_f32_avx2, thin_f32_avx2}, {8, 6, 4, DEPTH + 4, pack_a_f64_avx2, pack_b_f64_avx2, pack_gathered_f64_avx2, block_f64_avx2, turn_f64_avx2, thin_f64_avx2}},
+    {{4, 14, 16, DEPTH + 16, pack_a_f32_avx512, pack_b_f32_avx512, pack_gathered_f32_avx512, block_f32_avx512, turn_f32_avx512, thin_f32_avx512},
+     {8, 14, 8, DEPTH + 8, pack_a_f64_avx512, pack_b_f64_avx512, pack_gathered_f64_avx512, block_f64_avx512, turn_f64_avx512, thin_f64_avx512}},
 };
 
 typedef struct {
     const Kernels *k;
-    int ta, tb;
+    int ta, tb, turned, panels; /* turned: c is written transposed; panels: the layout of a, see gemm_tile.inc */
     int64_t m, n, depth, lda, ldb, ldc, rows, row_parts, columns, column_parts, deep; /* deep: of a block */
     const char *a, *b;
     const int32_t *b_row, *b_column; /* b is gathered: element (i, j) lies at b_row[i] + b_column[j] */
-    char *c, *shared_a;
+    char *c, *shared_a, *shared_b;
+    const dg_epilogue *e;
+    int64_t at; /* of c in what the epilogue counts */
     int *failed;
 } Job;
 
@@ -74,13 +84,42 @@ static const char *b_at(const Job *j, int64_t k, int64_t column) {
     return j->b + (j->tb ? column * j->ldb + k : k * j->ldb + column) * j->k->size;
 }
 
-/* Packed for all: blocks of a, [block of depth][block of rows]; strips of b, [block of depth][strip]. */
+/* The first column of a part: parts differ by at most one strip. */
+static int64_t column_of(const Job *j, int64_t part_) {
+    int64_t strip = 2 * j->k->lanes, strips = (j->n + strip - 1) / strip;
+    return strips * part_ / j->column_parts * strip;
+}
+
+/* Where block (k, row) lies in a packed for all: [block of depth][block of rows]. */
+static char *packed_a(const Job *j, int64_t k, int64_t row, int64_t depth) {
+    return j->shared_a + (k * j->m + row * depth) * j->k->size;
+}
+
 static void share_a_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     int64_t rows = part(j->m, ROWS, 1), blocks = (j->m + rows - 1) / rows;
     for (int64_t u = begin; u < end; u++) {
         int64_t k = u / blocks * j->deep, depth = DG_MIN(j->deep, j->depth - k), row = u % blocks * rows;
-        j->k->pack_a(j->shared_a + (k * j->m + row * depth) * j->k->size, j->ta, a_at(j, row, k), j->lda, DG_MIN(rows, j->m - row), depth);
+        j->k->pack_a(packed_a(j, k, row, depth), j->ta, j->panels, a_at(j, row, k), j->lda, DG_MIN(rows, j->m - row), depth);
+    }
+}
+
+static char *packed_b(const Job *j, int64_t k, int64_t column, int64_t depth) {
+    return j->shared_b + (k * up(j->n, 2 * j->k->lanes) + column * depth) * j->k->size;
+}
+
+static void pack_columns(const Job *j, char *out, int64_t k, int64_t column, int64_t columns, int64_t depth) {
+    if (j->b_row) j->k->pack_gathered(out, j->panels, j->b, j->b_row + k, j->b_column + column, columns, depth);
+    else j->k->pack_b(out, j->panels, j->tb, b_at(j, k, column), j->ldb, columns, depth);
+}
+
+/* A unit is a strip in a block of depth. */
+static void share_b_task(void **args, int64_t begin, int64_t end) {
+    const Job *j = args[0];
+    int64_t strip = 2 * j->k->lanes, strips = (j->n + strip - 1) / strip;
+    for (int64_t u = begin; u < end; u++) {
+        int64_t k = u / strips * j->deep, depth = DG_MIN(j->deep, j->depth - k), column = u % strips * strip;
+        pack_columns(j, packed_b(j, k, column, depth), k, column, DG_MIN(strip, j->n - column), depth);
     }
 }
 
@@ -88,29 +127,44 @@ static void unit_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     const Kernels *f = j->k;
     int64_t size = f->size, most_rows = part(j->rows, ROWS, 1), most_columns = part(j->columns, COLUMNS, 2 * f->lanes);
-    int64_t room_a = j->shared_a ? 0 : up(most_rows * j->deep * size, 64);
-    char *scratch = dg_alloc((size_t)(room_a + most_columns * j->deep * size));
+    int64_t room_a = j->shared_a ? 0 : up(most_rows * (j->panels ? j->deep : f->pitch) * size, 64);
+    int64_t room_b = j->shared_b ? 0 : most_columns * j->deep * size, room_c = j->turned ? j->rows * most_columns * size : 0;
+    char *scratch = dg_alloc((size_t)(room_a + room_b + room_c));
     if (!scratch) {
         __atomic_store_n(j->failed, 1, __ATOMIC_RELAXED);
         return;
     }
-    char *packed_b = scratch + room_a;
+    char *straight = scratch + room_a + room_b;
     for (int64_t u = begin; u < end; u++) {
-        int64_t row = u % j->row_parts * j->rows, column = u / j->row_parts * j->columns;
-        int64_t last_row = DG_MIN(row + j->rows, j->m), last_column = DG_MIN(column + j->columns, j->n);
+        int64_t row = u % j->row_parts * j->rows, last_row = DG_MIN(row + j->rows, j->m);
+        int64_t column = column_of(j, u / j->row_parts), last_column = DG_MIN(column_of(j, u / j->row_parts + 1), j->n);
         for (int64_t c = column; c < last_column; c += most_columns) {
             int64_t nc = DG_MIN(most_columns, last_column - c);
             for (int64_t k = 0; k < j->depth; k += j->deep) {
                 int64_t depth = DG_MIN(j->deep, j->depth - k);
-                if (j->b_row) f->pack_gathered(packed_b, j->b, j->b_row + k, j->b_column + c, nc, depth);
-                else f->pack_b(packed_b, j->tb, b_at(j, k, c), j->ldb, nc, depth);
+                char *b = j->shared_b ? packed_b(j, k, c, depth) : scratch + room_a;
+                if (!j->shared_b) pack_columns(j, b, k, c, nc, depth);
                 for (int64_t r = row; r < last_row; r += most_rows) {
                     int64_t nr = DG_MIN(most_rows, last_row - r);
                     const char *a = scratch;
-                    if (j->shared_a) a = j->shared_a + (k * j->m + r * depth) * size;
-                    else f->pack_a(scratch, j->ta, a_at(j, r, k), j->lda, nr, depth);
-                    f->block(nr, nc, depth, a, packed_b, j->tb || j->b_row || r > row ? 0 : b_at(j, k, c), j->ldb, j->c + (r * j->ldc + c) * size, j->ldc,
-                             k > 0);
+                    Fetch next = {0}; /* weights often come from memory, and meet few columns */
+                    int64_t next_r = r + nr < last_row ? r + nr : row, next_k = r + nr < last_row ? k : k + depth;
+                    if (!j->shared_a && !j->ta && next_k < j->depth)
+                        next = (Fetch){a_at(j, next_r, next_k), j->lda * size, DG_MIN(most_rows, last_row - next_r),
+                                       (DG_MIN(j->deep, j->depth - next_k) * size + 63) / 64};
+                    char *c_ = j->turned ? straight + (r - row) * most_columns * size : j->c + (r * j->ldc + c) * size;
+                    int64_t ldc = j->turned ? most_columns : j->ldc;
+                    if (j->shared_a) a = packed_a(j, k, r, depth);
+                    else f->pack_a(scratch, j->ta, j->panels, a_at(j, r, k), j->lda, nr, depth);
+                    f->block(nr, nc, depth, j->panels, a, b, j->tb || j->b_row || r > row ? 0 : b_at(j, k, c), j->ldb, c_, ldc, k > 0,
+                             &next);
+                    if (k + depth < j->depth) continue;
+                    if (j->turned) {
+                        f->turn(j->c + (c * j->ldc + r) * size, j->ldc, c_, ldc, nr, nc);
+                        dg_then_rows(j->e, j->at + c * j->ldc + r, nc, nr, j->ldc);
+                    } else {
+                        dg_then_rows(j->e, j->at + r * j->ldc + c, nr, nc, j->ldc);
+                    }
                 }
             }
         }
@@ -133,9 +187,9 @@ static void split(Job *j) {
     }
     j->rows = (j->m + j->row_parts - 1) / j->row_parts;
     j->row_parts = (j->m + j->rows - 1) / j->rows;
-    j->columns = (j->n + j->column_parts - 1) / j->column_parts;
-    if (j->columns < j->n) j->columns = up(j->columns, strip);
-    j->column_parts = (j->n + j->columns - 1) / j->columns;
+    int64_t strips = (j->n + strip - 1) / strip;
+    j->column_parts = DG_MIN(j->column_parts, strips);
+    j->columns = (strips + j->column_parts - 1) / j->column_parts * strip; /* at most */
 }
 
 static int tiled(Job *j) {
@@ -145,57 +199,70 @@ static int tiled(Job *j) {
     j->deep = (j->depth + depths - 1) / depths;
     split(j);
     void *args[] = {j};
-    if (j->row_parts == 1 && j->column_parts > 1) {
+    int share_a = j->row_parts == 1 && j->column_parts > 1;
+    j->panels = j->ta || share_a;
+    if (share_a) {
         j->shared_a = dg_alloc((size_t)(j->m * j->depth * j->k->size));
         if (!j->shared_a) return 0;
         dg_parallel_for(share_a_task, args, depths * ((j->m + ROWS - 1) / ROWS), 1 + 65536 / (DG_MIN(ROWS, j->m) * j->deep));
     }
+    if (j->row_parts > 1 && j->column_parts == 1 && (j->tb || j->b_row)) {
+        int64_t strip = 2 * j->k->lanes, strips = (j->n + strip - 1) / strip;
+        j->shared_b = dg_alloc((size_t)(strips * strip * j->depth * j->k->size));
+        if (!j->shared_b) return 0;
+        dg_parallel_for(share_b_task, args, depths * strips, 1 + 16384 / (strip * j->deep));
+    }
     dg_parallel_chunks(unit_task, args, j->row_parts * j->column_parts);
     dg_free(j->shared_a);
+    dg_free(j->shared_b);
     return !failed;
 }
 
 int dg_gemm_tiled(int type, int ta, int tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb,
-                  void *c, int64_t ldc) {
+                  void *c, int64_t ldc, const dg_epilogue *e, int64_t at) {
     int isa = dg_isa();
     /* On AVX2 OpenBLAS is as fast. */
     if (isa == 0 || (isa == 1 && dg_blas_is_open()) || (type != DG_F32 && type != DG_F64) || m * n * k == 0) return 0;
     Job j = {.k = &kernels[isa - 1][type == DG_F64], .ta = ta, .tb = tb, .m = m, .n = n, .depth = k, .lda = lda, .ldb = ldb, .ldc = ldc,
-             .a = a, .b = b, .c = c};
-    if (n >= j.k->lanes || m <= n) return tiled(&j);
+             .a = a, .b = b, .c = c, .e = e, .at = at};
     /* Few columns would leave vectors empty: the transposed product has few rows instead. */
-    int64_t size = j.k->size;
-    char *turned = dg_alloc((size_t)(m * n * size));
-    if (!turned) return 0;
-    Job t = {.k = j.k, .ta = !tb, .tb = !ta, .m = n, .n = m, .depth = k, .lda = ldb, .ldb = lda, .ldc = m, .a = b, .b = a, .c = turned};
-    int done = tiled(&t);
-    for (int64_t i = 0; done && i < m; i++)
-        for (int64_t q = 0; q < n; q++) {
-            if (size == 4) ((float *)c)[i * ldc + q] = ((float *)turned)[q * m + i];
-            else ((double *)c)[i * ldc + q] = ((double *)turned)[q * m + i];
-        }
-    dg_free(turned);
-    return done;
+    if (n < j.k->lanes && m > n) {
+        j.turned = 1, j.ta = !tb, j.tb = !ta, j.m = n, j.n = m, j.lda = ldb, j.ldb = lda, j.a = b, j.b = a;
+    }
+    return tiled(&j);
+}
+
+int dg_gemm_thin(int type, int tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb, void *c,
+                 int64_t ldc) {
+    if (dg_isa() == 0 || m > DG_THIN || (type != DG_F32 && type != DG_F64) || m * n * k == 0) return 0;
+    kernels[dg_isa() - 1][type == DG_F64].thin(tb, m, n, k, a, lda, b, ldb, c, ldc);
+    return 1;
 }
 
 int dg_gemm_gathered(int type, int ta, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, const int32_t *row,
-                     const int32_t *column, void *c, int64_t ldc) {
+                     const int32_t *column, void *c, int64_t ldc, const dg_epilogue *e) {
     if (dg_isa() == 0 || (type != DG_F32 && type != DG_F64) || m * n * k == 0) return 0;
     Job j = {.k = &kernels[dg_isa() - 1][type == DG_F64], .ta = ta, .m = m, .n = n, .depth = k, .lda = lda, .ldc = ldc, .a = a, .b = b,
-             .c = c, .b_row = row, .b_column = column};
+             .c = c, .e = e, .b_row = row, .b_column = column};
     return tiled(&j);
 }
 
 #else
+int dg_gemm_thin(int type, int tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb, void *c,
+                 int64_t ldc) {
+    (void)type, (void)tb, (void)m, (void)n, (void)k, (void)a, (void)lda, (void)b, (void)ldb, (void)c, (void)ldc;
+    return 0;
+}
+
 int dg_gemm_gathered(int type, int ta, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, const int32_t *row,
-                     const int32_t *column, void *c, int64_t ldc) {
-    (void)type, (void)ta, (void)m, (void)n, (void)k, (void)a, (void)lda, (void)b, (void)row, (void)column, (void)c, (void)ldc;
+                     const int32_t *column, void *c, int64_t ldc, const dg_epilogue *e) {
+    (void)e, (void)type, (void)ta, (void)m, (void)n, (void)k, (void)a, (void)lda, (void)b, (void)row, (void)column, (void)c, (void)ldc;
     return 0;
 }
 
 int dg_gemm_tiled(int type, int ta, int tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb,
-                  void *c, int64_t ldc) {
-    (void)type, (void)ta, (void)tb, (void)m, (void)n, (void)k, (void)a, (void)lda, (void)b, (void)ldb, (void)c, (void)ldc;
+                  void *c, int64_t ldc, const dg_epilogue *e, int64_t at) {
+    (void)e, (void)at, (void)type, (void)ta, (void)tb, (void)m, (void)n, (void)k, (void)a, (void)lda, (void)b, (void)ldb, (void)c, (void)ldc;
     return 0;
 }
 #endif

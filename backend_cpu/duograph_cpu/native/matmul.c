@@ -9,6 +9,7 @@ typedef struct {
     const dg_product *p;
     const char *a, *b;
     char *out;
+    const dg_epilogue *e;
     int type;
     int64_t size, rows, row_parts, cols, col_parts; /* a unit is (batch, row part, column part) */
 } Job;
@@ -29,27 +30,30 @@ static void product_task(void **args, int64_t begin, int64_t end) {
         if (rows <= 0 || cols <= 0) continue;
         const char *a = j->a + (ia * m * k + (p->ta ? i : i * k)) * size;
         const char *b = j->b + (ib * k * n + (p->tb ? jj * k : jj)) * size;
-        char *c = j->out + (batch * m * n + i * n + jj) * size;
-        if (m == 1 && (p->tb ? dg_gemv(j->type, 0, cols, k, b, ldb, a, c) : dg_gemv(j->type, 1, k, cols, b, ldb, a, c)))
-            continue;
-        if (n == 1 && (p->ta ? dg_gemv(j->type, 1, k, rows, a, lda, b, c) : dg_gemv(j->type, 0, rows, k, a, lda, b, c)))
-            continue;
-        if (!dg_gemm_tiled(j->type, (int)p->ta, (int)p->tb, rows, cols, k, a, lda, b, ldb, c, n))
-            dg_gemm(j->type, (int)p->ta, (int)p->tb, rows, cols, k, a, lda, b, ldb, 0, c, n);
+        int64_t at = batch * m * n + i * n + jj;
+        char *c = j->out + at * size;
+        int done = 0;
+        if (m == 1) done = p->tb ? dg_gemv(j->type, 0, cols, k, b, ldb, a, c) : dg_gemv(j->type, 1, k, cols, b, ldb, a, c);
+        else if (n == 1) done = p->ta ? dg_gemv(j->type, 1, k, rows, a, lda, b, c) : dg_gemv(j->type, 0, rows, k, a, lda, b, c);
+        else if (m <= DG_THIN && !p->ta) done = dg_gemm_thin(j->type, (int)p->tb, rows, cols, k, a, lda, b, ldb, c, n);
+        if (!done && m > 1 && n > 1 && dg_gemm_tiled(j->type, (int)p->ta, (int)p->tb, rows, cols, k, a, lda, b, ldb, c, n, j->e, at)) continue;
+        if (!done) dg_gemm(j->type, (int)p->ta, (int)p->tb, rows, cols, k, a, lda, b, ldb, 0, c, n);
+        dg_then_rows(j->e, at, rows, cols, n);
     }
 }
 
 static int64_t up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
-static int product(const dg_product *p, int type, void *out, const void *a, const void *b) {
-    Job j = {.p = p, .a = a, .b = b, .out = out, .type = type, .size = SIZES[type],
+static int product(const dg_product *p, int type, const dg_epilogue *e, void *out, const void *a, const void *b) {
+    Job j = {.p = p, .e = e, .a = a, .b = b, .out = out, .type = type, .size = SIZES[type],
              .rows = p->m, .row_parts = 1, .cols = p->n, .col_parts = 1};
     /* One product: our own kernels split it best. In a batch they run too, each on one thread. */
-    if (p->batches == 1 && p->m > 1 && p->n > 1 &&
-        dg_gemm_tiled(type, (int)p->ta, (int)p->tb, p->m, p->n, p->k, a, p->ta ? p->m : p->k, b, p->tb ? p->k : p->n, out, p->n))
+    int thin = p->m <= DG_THIN && !p->ta;
+    if (p->batches == 1 && p->m > 1 && p->n > 1 && !(thin && dg_isa() > 0) &&
+        dg_gemm_tiled(type, (int)p->ta, (int)p->tb, p->m, p->n, p->k, a, p->ta ? p->m : p->k, b, p->tb ? p->k : p->n, out, p->n, e, 0))
         return DG_OK;
-    int64_t threads = dg_threads(), vector = p->m == 1 || p->n == 1;
-    /* A part is worth a thread from about 4 Mflop; a product of a matrix and a vector is bound by memory, so from less. */
+    int64_t threads = dg_threads(), vector = thin || p->m == 1 || p->n == 1;
+    /* A part is worth a thread from about 4 Mflop; one of a matrix and few vectors is bound by memory, so from less. */
     double flops = 2.0 * (double)p->m * (double)p->n * (double)p->k;
     double worth = vector ? 2.5e5 : 4e6;
     int64_t parts = flops * (double)p->batches < 2 * worth ? 1 : (int64_t)DG_MIN(flops / worth, 2.0 * (double)threads);
@@ -89,6 +93,7 @@ static void narrow_task(void **args, int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; i++) out[i] = f16_store(x[i]);
     else
         for (int64_t i = begin; i < end; i++) out[i] = bf16_store(x[i]);
+    dg_then(args[3], begin, end - begin);
 }
 
 static int64_t matrices(const dg_product *p, const int64_t *stride) {
@@ -97,11 +102,14 @@ static int64_t matrices(const dg_product *p, const int64_t *stride) {
     return last + 1;
 }
 
-int dg_matmul(const dg_product *p, void *out, const void *a, const void *b) {
+static void whole_task(void **args, int64_t begin, int64_t end) { dg_then(args[0], begin, end - begin); }
+
+int dg_matmul_then(const dg_product *p, const dg_epilogue *e, void *out, const void *a, const void *b) {
     int64_t total = p->batches * p->m * p->n;
     if (total == 0) return DG_OK;
     if (p->k == 0) {
         memset(out, 0, (size_t)(total * SIZES[p->type]));
+        if (e) dg_parallel_for(whole_task, (void *[]){(void *)e}, total, e->grain);
         return DG_OK;
     }
     if (p->type == DG_F16 || p->type == DG_BF16) {
@@ -111,13 +119,16 @@ int dg_matmul(const dg_product *p, void *out, const void *a, const void *b) {
         void *half = p->type == DG_F16 ? wide : 0;
         dg_parallel_for(widen_task, (void *[]){wide, (void *)a, half}, na, 16384);
         dg_parallel_for(widen_task, (void *[]){wide + na, (void *)b, half}, nb, 16384);
-        product(p, DG_F32, wide + na + nb, wide, wide + na);
-        dg_parallel_for(narrow_task, (void *[]){out, wide + na + nb, half}, total, 16384);
+        product(p, DG_F32, 0, wide + na + nb, wide, wide + na);
+        dg_parallel_for(narrow_task, (void *[]){out, wide + na + nb, half, (void *)e}, total, 16384);
         dg_free(wide);
         return DG_OK;
     }
-    int code = product(p, (int)p->type, out, a, b);
-    if (p->type == DG_BOOL)
-        for (int64_t i = 0; i < total; i++) ((uint8_t *)out)[i] = ((uint8_t *)out)[i] != 0;
+    if (p->type != DG_BOOL) return product(p, (int)p->type, e, out, a, b);
+    int code = product(p, DG_BOOL, 0, out, a, b);
+    for (int64_t i = 0; i < total; i++) ((uint8_t *)out)[i] = ((uint8_t *)out)[i] != 0;
+    if (code == DG_OK && e) dg_parallel_for(whole_task, (void *[]){(void *)e}, total, e->grain);
     return code;
 }
+
+int dg_matmul(const dg_product *p, void *out, const void *a, const void *b) { return dg_matmul_then(p, 0, out, a, b); }

@@ -67,12 +67,26 @@ int dg_scatter_elements(const dg_elements *p, void *out, const void *x, const vo
 /* ---- blas.c ---- */
 const char *dg_blas_open(const char *path); /* NULL, or why the library cannot be used */
 
+/* ---- functions that were compiled at run time ---- */
+
+/* Turns begin .. end of a region's outer loop; args: its operands, then its outputs. 0, or a code. */
+typedef int (*dg_generated)(void **args, int64_t begin, int64_t end);
+
+/* What follows a product or a convolution element by element: f is called with every range of its elements once they are
+ * there, while they are in a cache. args: memory of the product, among others. NULL stands for nothing. */
+typedef struct {
+    dg_generated f;
+    void **args;
+    int64_t n, grain; /* elements, and how many are worth a thread */
+} dg_epilogue;
+
 /* ---- matmul.c: batches of out (m, n) = a (m, k) @ b (k, n); ta, tb: the operand is stored transposed ---- */
 typedef struct {
     int64_t type, ta, tb, m, n, k, ndim, batches;
     int64_t shape[16], a_stride[16], b_stride[16]; /* of the batch axes, in matrices */
 } dg_product;
 int dg_matmul(const dg_product *p, void *out, const void *a, const void *b);
+int dg_matmul_then(const dg_product *p, const dg_epilogue *e, void *out, const void *a, const void *b);
 
 /* ---- conv.c: x (batch, groups*in, size...), w (groups*out, in, kernel...), y (batch, groups*out, out_size...).
  * Always three spatial axes; fewer are padded with leading ones. */
@@ -81,6 +95,7 @@ typedef struct {
     int64_t size[3], kernel[3], out_size[3], stride[3], pad[3], dilation[3]; /* pad: at the low end */
 } dg_convolution;
 int dg_conv(const dg_convolution *p, void *y, const void *x, const void *w);
+int dg_conv_then(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w);
 int dg_conv_input_grad(const dg_convolution *p, void *dx, const void *dy, const void *w);
 int dg_conv_weight_grad(const dg_convolution *p, void *dw, const void *x, const void *dy);
 
@@ -155,8 +170,6 @@ void *dg_open(const char *path);                    /* NULL: see dg_open_problem
 void *dg_symbol(void *library, const char *name);   /* NULL: see dg_open_problem */
 const char *dg_open_problem(void);                  /* why the last of these two failed in this thread */
 
-/* Turns begin .. end of a region's outer loop; args: its operands, then its outputs. 0, or a code. */
-typedef int (*dg_generated)(void **args, int64_t begin, int64_t end);
 typedef struct {
     dg_generated f;
     int64_t n, grain; /* turns, and how many are worth a thread */
@@ -172,6 +185,17 @@ int dg_region4(const dg_region *r, void *out, const void *a, const void *b, cons
 int dg_region5(const dg_region *r, void *out, const void *a, const void *b, const void *c, const void *d, const void *e);
 int dg_region6(const dg_region *r, void *out, const void *a, const void *b, const void *c, const void *d, const void *e,
                const void *f);
+
+/* A product and the region that follows it, as one call. */
+typedef struct {
+    const void *product, *plan; /* dg_matmul_then or dg_conv_then, and its first argument */
+    dg_generated f;
+    int64_t n, grain, bytes;    /* of the region; of the product's value, when no result has its memory: then `value` is -1 */
+    int64_t left, right, value; /* where in the list of operands and results the product finds its operands, and puts its value */
+    int64_t count;              /* of the region's operands and results, and where in the list they are; -1: the product's value */
+    int64_t places[72];
+} dg_fused;
+int dg_fused_run(const dg_fused *p, void **args);
 
 /* ---- program.c: whole programs; see program.py ---- */
 typedef struct {

@@ -82,3 +82,16 @@ int dg_region6(const dg_region *r, void *out, const void *a, const void *b, cons
     void *args[] = {(void *)a, (void *)b, (void *)c, (void *)d, (void *)e, (void *)f, out};
     return start(r, args);
 }
+
+typedef int dg_then_function(const void *plan, const dg_epilogue *e, void *out, const void *a, const void *b);
+
+int dg_fused_run(const dg_fused *p, void **args) {
+    void *own[sizeof p->places / sizeof *p->places];
+    void *value = p->value < 0 ? dg_alloc((size_t)p->bytes) : args[p->value];
+    if (!value) return DG_NO_MEMORY;
+    for (int64_t i = 0; i < p->count; i++) own[i] = p->places[i] < 0 ? value : args[p->places[i]];
+    dg_epilogue e = {.f = p->f, .args = own, .n = p->n, .grain = p->grain};
+    int code = ((dg_then_function *)p->product)(p->plan, &e, value, args[p->left], args[p->right]);
+    if (p->value < 0) dg_free(value);
+    return code;
+}

@@ -72,6 +72,8 @@ class Backend:
     # what an op without kernel and decomposition does: "off" raises, "warn" runs the reference on the host
     # and warns once per op, "on" runs it and only counts
     host_fallback: str = "off"
+    # tier 2: ops that `compile` takes as the first step of a region, which goes on from their result element by element
+    epilogues: frozenset[str] = frozenset()
 
     # ops with a kernel for single calls that compiled functions take apart all the same, to fuse what they are made of
     taken_apart: frozenset[str] = frozenset()
@@ -125,8 +127,9 @@ class Backend:
         """For each fused region (`passes.fusion`) a call from operand handles to result handles.
 
         A region is a graph of elementwise ops, reductions over trailing axes and reshapes; the modules of
-        `backend.codegen` plan and print one. A text instead of a call says why there is none: then the nodes of the
-        region run one by one. Called once for all regions of a program, so that they can be built together.
+        `backend.codegen` plan and print one. Where the backend names ops in `epilogues`, a region may have one of these
+        too (`passes.fusion.epilogue_of` takes it apart). A text instead of a call says why there is none: then the
+        nodes of the region run one by one. Called once for all regions of a program, to build them together.
         """
         return [self.compiles(device_id) or ""] * len(regions)
 

@@ -9,6 +9,13 @@ computed from a row joins it:
     %6 = reduce_sum(%5)                                return %5 })
     %7 = div(%5, %6)
 
+A region that goes on element by element from what a product computes, and is the only one to read it, takes the
+product in, if the backend says so (`Backend.epilogues`):
+
+    %3 = matmul(%0, %1)                         %5 = region(%0, %1, %2, body=graph(%0, %1, %2) {
+    %4 = add(%3, %2)                ->                 %3 = matmul(%0, %1)
+    %5 = relu(%4)                                      ...
+
 Every node has a level: that of its operands when it joins their region, else one more than theirs. Nodes of one
 region have one level, so two regions never wait for each other. A value that is needed outside its region becomes one
 of its results.
@@ -18,16 +25,16 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from ..backend.codegen.regions import REDUCTIONS, is_elementwise, is_view, per_row, row_length
 from ..ir.control import region
 from ..ir.graph import Graph, GraphNode, live_nodes
 from ..types import TensorType
-from .subgraphs import HOLDERS, Done, mapped
+from .subgraphs import HOLDERS, Done, mapped, renumbered
 
-__all__ = ["fuse"]
+__all__ = ["Epilogue", "epilogue_of", "fuse"]
 
 # Nodes, operands and results of one region: what a compiler still takes in milliseconds.
 MAX_NODES = 64
@@ -66,15 +73,46 @@ class _Region:
         return here
 
 
-def fuse(graph: Graph, done: Done | None = None) -> Graph:
-    """The graph with its fusable nodes in regions, and so the graphs that its nodes hold."""
+def fuse(graph: Graph, products: Collection[str] = (), done: Done | None = None) -> Graph:
+    """The graph with its fusable nodes in regions, and so the graphs that its nodes hold.
+
+    `products` are names of the ops that a region may take in, to go on from their results.
+    """
     done = {} if done is None else done
-    return _Fusion(graph, done).result()
+    return _Fusion(graph, products, done).result()
+
+
+@dataclasses.dataclass(frozen=True)
+class Epilogue:
+    """A region that goes on from what a product computes.
+
+    Attributes:
+        product: the node.
+        tail: the rest; its first parameter is the result of the product.
+        reads: which operands of the region its other parameters are.
+    """
+
+    product: GraphNode
+    tail: Graph
+    reads: tuple[int, ...]
+
+
+def epilogue_of(body: Graph, products: Collection[str]) -> Epilogue | None:
+    """The body of a region taken apart, when it has one of these products."""
+    product = next((node for node in body.nodes if node.op.name in products), None)
+    if product is None:
+        return None
+    nodes = [node for node in body.nodes if node is not product]
+    used = {i for node in nodes for i in node.operands}
+    reads = [i for i in range(body.n_params) if i in used]
+    tail = renumbered(body, [product.results[0], *reads], nodes, list(body.outputs))
+    return Epilogue(product, tail, tuple(reads))
 
 
 class _Fusion:
-    def __init__(self, graph: Graph, done: Done) -> None:
+    def __init__(self, graph: Graph, products: Collection[str], done: Done) -> None:
         self.graph = graph
+        self.products = products
         self.done = done
         self.types: Sequence[Any] = graph.types
         self.home: dict[int, _Region] = {}  # of a node, by position
@@ -82,6 +120,7 @@ class _Fusion:
         self.level: dict[int, int] = {}  # of nodes that are in no region, by position
         self.literals: set[int] = set()  # values that every region writes as numbers
         self.regions: list[_Region] = []
+        self.users: dict[int, list[int]] = {}  # positions of the nodes that read a value
 
     # ---- grouping -----------------------------------------------------------------------------
 
@@ -89,6 +128,9 @@ class _Fusion:
         for at, node in enumerate(self.graph.nodes):
             for r in node.results:
                 self.maker[r] = at
+            for i in node.operands:
+                if i is not None:
+                    self.users.setdefault(i, []).append(at)
             if self.is_literal(node):
                 self.literals.add(node.results[0])
                 self.level[at] = 0
@@ -208,7 +250,14 @@ class _Fusion:
     def result(self) -> Graph:
         self.group()
         graph, nodes = self.graph, self.graph.nodes
-        live = [g for g in self.regions if g.merged is None and self.pays(g)]
+        live = []
+        for g in self.regions:
+            if g.merged is None:
+                product = self.product(g)
+                if self.pays(g, LEAST if product is None else 1):
+                    live.append(g)
+                    if product is not None:
+                        g.nodes.append(product)
         member: dict[int, _Region] = {at: g for g in live for at in g.nodes}
         owner = dict(member)
         if not live and not any(node.op.name in HOLDERS for node in nodes):
@@ -242,13 +291,42 @@ class _Fusion:
     def inner(self, node: GraphNode) -> GraphNode:
         if node.op.name not in HOLDERS:
             return node
-        attributes = mapped(node.attributes, lambda g: fuse(g, self.done), self.done)
+        attributes = mapped(node.attributes, lambda g: fuse(g, self.products, self.done), self.done)
         return dataclasses.replace(node, attributes=attributes)
 
-    def pays(self, g: _Region) -> bool:
+    def pays(self, g: _Region, least: int) -> bool:
         """Whether a kernel of its own is better than those that are there: it saves at least one of them."""
         work = [at for at in g.nodes if not is_view(self.graph.nodes[at].op)]
-        return len(work) >= LEAST
+        return len(work) >= least
+
+    def product(self, g: _Region) -> int | None:
+        """The position of the last product whose result nothing else needs, read element by element."""
+        if g.row or not self.products:
+            return None
+        found = None
+        inside = set(g.nodes)
+        for at in g.nodes:
+            for i in self.graph.nodes[at].operands:
+                maker = self.maker.get(-1 if i is None else i)
+                if i is None or maker is None or maker in inside or self.types[i].size != g.n:
+                    continue
+                node = self.graph.nodes[maker]
+                if node.op.name not in self.products or None in node.operands:
+                    continue
+                if not self.literals.isdisjoint(node.operands) or not self.stays_inside(i, inside):
+                    continue
+                found = max(maker, found or 0)
+        return found
+
+    def stays_inside(self, i: int, nodes: set[int]) -> bool:
+        """Whether only these nodes read the bytes of a value, under any name."""
+        if i in self.graph.outputs:
+            return False
+        for at in self.users.get(i, ()):
+            node = self.graph.nodes[at]
+            if at not in nodes or (node.op.alias and not self.stays_inside(node.results[0], nodes)):
+                return False
+        return True
 
     def body(self, g: _Region, used_outside: set[int]) -> GraphNode:
         """The `region` node of a group."""

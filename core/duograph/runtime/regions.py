@@ -47,7 +47,8 @@ def compiled_regions(
         _say(backend, problem)
         return graph, {}
     graph = _Expansion(backend, device).expanded(graph)
-    graph = fuse(passes.run(join_products(join_pieces(fold_transposes(graph)))))
+    graph = passes.run(join_products(join_pieces(fold_transposes(graph))))
+    graph = fuse(graph, backend.epilogues)
     if watch is not None:
         watch("fuse", graph)
     bodies: dict[str, list[Graph]] = {}
@@ -58,7 +59,10 @@ def compiled_regions(
         if not isinstance(call, str):
             found.update(dict.fromkeys(same, call))
     missing = collections.Counter(call for call in calls if isinstance(call, str))
-    notes.append(f"{sum(map(len, bodies.values()))} fused regions, {len(calls) - missing.total()} kernels")
+    regions = [body for same in bodies.values() for body in same]
+    line = f"{len(regions)} fused regions, {len(calls) - missing.total()} kernels"
+    taken = sum(any(node.op.name in backend.epilogues for node in body.nodes) for body in regions)
+    notes.append(line + (f", {taken} regions as epilogues of products" if taken else ""))
     notes += [f"{count} run op by op: {reason}" for reason, count in missing.items()]
     return graph, found
 
