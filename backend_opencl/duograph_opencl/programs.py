@@ -32,9 +32,10 @@ def build_program(device, source):
         program = cl.Program(device.context, source).build(device.options, cache_dir=False)
     except cl.Error as error:
         raise DeviceError(_report(device, source, error)) from None
-    (made,) = program.get_info(cl.program_info.BINARIES)
-    if made:
-        disk_cache.store(key, ".clbin", made)
+    if disk_cache.keeps():  # asking for binaries makes some drivers compile every kernel once more
+        (made,) = program.get_info(cl.program_info.BINARIES)
+        if made:
+            disk_cache.store(key, ".clbin", made)
     return program
 
 

@@ -31,7 +31,7 @@ try:  # hashlib loads OpenSSL: 3 ms, of the 10 ms that a warm first result may t
 except ImportError:  # not CPython
     from hashlib import blake2b
 
-__all__ = ["Info", "clear", "distrust", "info", "key_of", "load", "read", "scratch", "store"]
+__all__ = ["Info", "clear", "distrust", "info", "keeps", "key_of", "load", "read", "scratch", "store"]
 
 DEFAULT_LIMIT = 1 << 30
 BLOCK = 4096
@@ -420,6 +420,12 @@ def store(key: str, suffix: str, data: bytes | str | os.PathLike[str]) -> Path:
     return Path(place.writable().store(key, suffix, data, whole))
 
 
+def keeps() -> bool:
+    """Whether a later process finds what this one stores."""
+    place = _place()
+    return place.disk is not None and place.problem is None
+
+
 def scratch(suffix: str) -> Path:
     """The path of a new file beside the entries, for a program that writes what will be stored.
 
@@ -432,7 +438,7 @@ def scratch(suffix: str) -> Path:
 def distrust(error: OSError | str) -> bool:
     """Go on without the directory, since writing to it failed; whether that changes anything."""
     place = _place()
-    changes = place.disk is not None and place.problem is None
+    changes = keeps()
     reason = (error.strerror or str(error)) if isinstance(error, OSError) else error
     if changes:
         place.distrust(f"cannot be written ({reason})")
