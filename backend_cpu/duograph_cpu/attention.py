@@ -1,11 +1,10 @@
 """Builders of attention and its gradient, on operands of any layout and of few or many heads of keys."""
 
+from duograph.ops.attention import AXES
+
 from ._native import lib
 from .kernels import call, kernel, plan
 from .program import describe
-
-# Where batch, heads and positions lie in an operand, by layout.
-AXES = {"BNSD": (0, 1, 2), "BSND": (0, 2, 1), "SBND": (1, 2, 0)}
 
 
 def _strides(shape, axes):
@@ -20,7 +19,7 @@ def _strides(shape, axes):
 
 def _prepared(name, plain, masked, types, results, out, scale, low, high, layout):
     query, key, value, mask = types[:4]
-    axes = AXES[layout]
+    axes = AXES[layout][:3]
     batch, heads, queries = (query.shape[i] for i in axes)
     if 0 in (*query.shape, *key.shape, *value.shape):
         return None

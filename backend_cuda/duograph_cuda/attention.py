@@ -9,13 +9,13 @@ from duograph.backend.codegen.dialect import SUFFIX
 from duograph.backend.grid import Launch, Plan
 from duograph.backend.grid.writing import ceil_div
 from duograph.dtype import bfloat16, bool_, float16, float32, int64
+from duograph.ops.attention import AXES
 
 from .device import CudaDevice
 from .sources import text
 
 __all__ = ["KERNELS"]
 
-AXES = {"BNSD": (0, 1, 2), "BSND": (0, 2, 1), "SBND": (1, 2, 0)}
 # Buffers in the order of operands, results and scratch; of the forward the first six.
 PLACES = ("q", "k", "v", "mask", "out", "log_sum", "dout", "dq", "dk", "dv", "inner")
 KINDS = {float16: "mma_f16", bfloat16: "mma_bf16", float32: "in_f32"}
@@ -27,7 +27,7 @@ def _steps(shape: tuple[int, ...], axes: Any) -> list[int]:
 
 def _plan(device: CudaDevice, types: Any, results: Any, *, scale: float, low: int, high: int, layout: str) -> Any:
     query, key, value, mask, *given = types
-    dtype, axes, stored = query.dtype, AXES[layout], SUFFIX[query.dtype]
+    dtype, axes, stored = query.dtype, AXES[layout][:3], SUFFIX[query.dtype]
     widest = max(query.shape[3], value.shape[3])
     if dtype not in KINDS or widest > 128 or 0 in (*query.shape, *key.shape, *value.shape):
         return None

@@ -108,10 +108,14 @@ def test_two_processes_share_the_device():
     )
     environment = {**os.environ, "DUOGRAPH_DEVICE": "OpenCL"}
     both = [
-        subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE)
+        subprocess.Popen(
+            [sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         for _ in range(2)
     ]
-    assert [float(p.communicate(timeout=300)[0]) for p in both] == [1.0, 1.0]
+    said = [(*p.communicate(timeout=300), p.returncode) for p in both]
+    assert [code for *_, code in said] == [0, 0], said
+    assert [float(out) for out, *_ in said] == [1.0, 1.0], said
 
 
 def test_a_name_that_fits_no_device_is_reported():

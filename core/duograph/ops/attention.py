@@ -20,7 +20,7 @@ from .table import P
 __all__ = ["flash_attention_score"]
 
 # Where the batch, heads, positions and features of an operand lie, by layout.
-_AXES = {"BNSD": (0, 1, 2, 3), "BSND": (0, 2, 1, 3), "SBND": (1, 2, 0, 3)}
+AXES = {"BNSD": (0, 1, 2, 3), "BSND": (0, 2, 1, 3), "SBND": (1, 2, 0, 3)}
 _BACK = {"BNSD": (0, 1, 2, 3), "BSND": (0, 2, 1, 3), "SBND": (2, 0, 1, 3)}
 
 # ---- what the ops are made of, all in the layout BNSD ---------------------------------------------
@@ -91,7 +91,7 @@ def _gradients(
     scale: float, low: int, high: int, layout: str,
 ) -> tuple[Any, Any, Any, Any]:  # fmt: skip
     """Gradients of query, key, value and the scores; all but the last in the layout and dtype of their operand."""
-    q, k, v, o, do = (_turned(x, _AXES[layout]) for x in (query, key, value, out, dout))
+    q, k, v, o, do = (_turned(x, AXES[layout]) for x in (query, key, value, out, dout))
     rows = P.reduce_sum(widened(do) * widened(o), (3,), False)
     if dlog_sum is not None:
         rows = rows - dlog_sum
@@ -117,7 +117,7 @@ def attention_of(
     where a key is not seen, or what is added. Query i sees keys i + low to i + high. The result of a query that sees no
     key is 0. The second result, (B, N, queries), is float32 for 16-bit floats (Dao et al., 2022).
     """
-    q, k, v = (_turned(x, _AXES[layout]) for x in (query, key, value))
+    q, k, v = (_turned(x, AXES[layout]) for x in (query, key, value))
     shape = (*q.shape[:3], v.shape[3])
     if 0 in (*shape, k.shape[2]):
         zeros = P.fill(shape, 0.0, query.dtype)
@@ -131,13 +131,13 @@ def attention_of(
 def _shape(name: str, t: TensorType, layout: str) -> tuple[int, ...]:
     if t.ndim != 4:
         raise ShapeError(f"attention: got {name} of shape {t.shape}; wanted the four axes of {layout}")
-    return tuple([t.shape[i] for i in _AXES[layout]])
+    return tuple([t.shape[i] for i in AXES[layout]])
 
 
 @attention_of.infer
 def _(query, key, value, mask, scale, low, high, layout):
-    if layout not in _AXES:
-        raise ArgumentValueError(f"attention: got layout={layout!r}; wanted one of {', '.join(_AXES)}")
+    if layout not in AXES:
+        raise ArgumentValueError(f"attention: got layout={layout!r}; wanted one of {', '.join(AXES)}")
     batch, heads, queries, width = _shape("query", query, layout)
     key_shape, value_shape = _shape("key", key, layout), _shape("value", value, layout)
     if query.dtype not in FLOATING or key.dtype is not query.dtype or value.dtype is not query.dtype:
@@ -288,7 +288,7 @@ def flash_attention_score(
     shape = query.shape
     if len(input_layout) == 3:
         query, key, value = _with_heads(query, key, value, head_num)
-    axes = _AXES[layout]
+    axes = AXES[layout]
     if query.shape[axes[1]] != head_num:
         raise ShapeError(
             f"{_NAME}: got head_num={head_num} for query of shape {shape} in the layout {input_layout}; "

@@ -206,7 +206,7 @@ class ElementLoop(Writer):
         largest = max(self.plan.n * dtype.itemsize for _, dtype in outputs)
         fetches = bool(self.dialect.fetch) and largest >= FETCH_BYTES
         streams = bool(self.dialect.stream) and largest >= STREAM_BYTES
-        if len(self.plan.axes) == 1 and not fetches:
+        if len(self.plan.axes) == 1 and not fetches and not streams:
             for x in moving:
                 self.line(
                     f"{self.memory}const {SUFFIX[self.plan.accesses[x].dtype]} *const {x}_row = {x}_data;"
@@ -222,7 +222,7 @@ class ElementLoop(Writer):
         self.line(f"const i64 row = i / {self.inner}, first = i - row * {self.inner};")
         self.line(f"i64 count = {self.inner} - first;")
         self.line("if (count > end - i) count = end - i;")
-        if fetches:
+        if fetches or streams:
             self.line(f"if (count > {BLOCK}) count = {BLOCK};")
         self.offsets(self.plan.axes[:-1], "row")
         self.hoist(static)

@@ -88,18 +88,10 @@ DG_SIXTEEN(f64, double16, DG_FMA_F64)
 #define DG_LIBM_F32(name) name
 #define DG_LIBM_F64(name) name
 
-/* ---- atomic additions of float32 and 32-bit integers ---------------------------------------------------- */
+/* ---- atomic operations on 32-bit integers ---------------------------------------------------- */
 
 DG_FN void dg_atomic_add_i32(volatile __global i32 *p, i32 x) { atomic_add(p, x); }
 DG_FN void dg_atomic_add_u32(volatile __global u32 *p, u32 x) { atomic_add(p, x); }
 DG_FN void dg_atomic_max_i32(volatile __global i32 *p, i32 x) { atomic_max(p, x); }
 /* whether this item is the one that replaces 0 by x */
 DG_FN i32 dg_atomic_claim_i32(volatile __global i32 *p, i32 x) { return atomic_cmpxchg(p, 0, x) == 0; }
-DG_FN void dg_atomic_add_f32(volatile __global f32 *p, f32 x) {
-    volatile __global u32 *word = (volatile __global u32 *)p;
-    u32 seen = *word, old;
-    do {
-        old = seen;
-        seen = atomic_cmpxchg(word, old, as_uint(as_float(old) + x));
-    } while (seen != old);
-}
