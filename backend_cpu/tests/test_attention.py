@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from duograph import Tensor, jit, ops
 from duograph.conformance.cases.attention import attention, attention_gradient
+from duograph.ops.attention import AXES
 from duograph.ops.table import P
 from duograph_cpu import memory
 from duograph_cpu._native import lib
-from duograph_cpu.attention import AXES
 from harness import CPU_BACKEND, KERNELS, type_of
 
 RNG = np.random.default_rng(11)
@@ -36,7 +36,7 @@ def operands(row, dtype):
     (batch, heads, own, queries, keys, width, value_width), mask, (low, high), layout = row
 
     def x(*shape):
-        return np.moveaxis(RNG.standard_normal(shape), range(3), AXES[layout]).astype(dtype)
+        return np.moveaxis(RNG.standard_normal(shape), range(4), AXES[layout]).astype(dtype)
 
     given = x(batch, heads, queries, width), x(batch, own, keys, width), x(batch, own, keys, value_width)
     if mask == "bool":
