@@ -45,8 +45,8 @@ static int64_t inputs_step(const Job *j, int64_t tiles) { return tiles * j->in +
 static void weights_task(void **args, int64_t begin, int64_t end) {
     Job *j = args[0];
     enum { CHANNELS = 32 };
-    float taps[CHANNELS * 9 * LARGEST_LANES];
-    int64_t lanes = j->lanes;
+    float taps[(CHANNELS * 9 + LARGEST_LANES) * LARGEST_LANES];
+    int64_t lanes = j->lanes, last = j->in * j->out * 9;
     for (int64_t u = begin; u < end; u++) {
         int64_t first = u * lanes, outs = DG_MIN(lanes, j->out - first), strip = first / (2 * lanes) * 2 * lanes;
         int64_t width = DG_MIN(2 * lanes, j->outs - strip);
@@ -54,13 +54,13 @@ static void weights_task(void **args, int64_t begin, int64_t end) {
         for (int64_t c = 0, n; c < j->in; c += n) {
             int64_t block = c / j->deep * j->deep, deep = DG_MIN(j->deep, j->in - block);
             n = DG_MIN(CHANNELS, block + deep - c);
-            if (j->backward)
-                for (int64_t i = 0; i < n; i++)
-                    for (int64_t o = 0; o < outs; o++)
-                        for (int64_t t = 0; t < 9; t++) taps[(i * 9 + t) * lanes + o] = j->w[((c + i) * j->out + first + o) * 9 + 8 - t];
-            else dg_gemm_turn(DG_F32, taps, lanes, j->w + (first * j->in + c) * 9, j->in * 9, outs, n * 9);
+            for (int64_t i = 0; j->backward && i < n; i++) { /* whole vectors of taps, where that many weights are left */
+                int64_t from = ((c + i) * j->out + first) * 9;
+                dg_gemm_turn(DG_F32, taps + i * 9 * lanes, lanes, j->w + from, 9, outs, from + outs * 9 + lanes <= last ? up(9, lanes) : 9);
+            }
+            if (!j->backward) dg_gemm_turn(DG_F32, taps, lanes, j->w + (first * j->in + c) * 9, j->in * 9, outs, n * 9);
             float *to = j->weights + block * j->outs + strip * deep + (c - block) * width + first - strip;
-            if (!KERNEL(transform_weights)(to, j->weights_step, width, taps, n)) __atomic_store_n(&j->wild, 1, __ATOMIC_RELAXED);
+            if (!KERNEL(transform_weights)(to, j->weights_step, width, taps, n, j->backward)) __atomic_store_n(&j->wild, 1, __ATOMIC_RELAXED);
         }
     }
 }
