@@ -66,12 +66,11 @@ def _convolution(name, function, types, results, x, w, y, stride, padding, dilat
     made = call(name, function, constants, types, results)
     nbytes = lib.dg_conv_packs(constants) if name == "conv" else 0
     if nbytes:
+        layout = bytes(ffi.buffer(constants))
+        functions = lib.dg_conv_pack, lib.dg_conv_packed
         made.packs = {
-            1: functools.partial(
-                packing, name, nbytes, bytes(ffi.buffer(constants)), lib.dg_conv_pack, lib.dg_conv_packed, constants, types,
-                results,
-            )
-        }  # fmt: skip
+            1: functools.partial(packing, name, nbytes, layout, *functions, constants, types, results)
+        }
     return made
 
 
