@@ -787,7 +787,11 @@ int dg_conv_weight_grad(const dg_convolution *p, void *dw, const void *x, const 
 
 /* ---- weights packed beforehand ---- */
 
-static int packs_nothing(const dg_convolution *p) { return (p->type != DG_F32 && p->type != DG_F64) || is_thin(p); }
+/* Where Winograd's way may come first (conv_winograd.c), weights are not packed for another. */
+static int packs_nothing(const dg_convolution *p) {
+    int three = p->kernel[1] == 3 && p->kernel[2] == 3 && p->stride[1] == 1 && p->stride[2] == 1;
+    return (p->type != DG_F32 && p->type != DG_F64) || is_thin(p) || three;
+}
 
 int64_t dg_conv_packs(const dg_convolution *p) {
     dg_product q;
