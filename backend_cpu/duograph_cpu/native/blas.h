@@ -27,4 +27,15 @@ int dg_gemm_thin(int type, int tb, int64_t m, int64_t n, int64_t k, const void *
 int dg_gemm_gathered(int type, int ta, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *x, const int32_t *row,
                      const int32_t *column, void *c, int64_t ldc, const dg_epilogue *e);
 
+/* The pieces of such a product for those who pack its operands themselves, float32 and float64, where the lanes of a vector are not 0. Rows lie in
+ * panels of the height of a tile or less, [depth][row]; panel p of n begins at row rows*p/n. Columns lie in strips of two vectors, [depth][column];
+ * the last one has one vector when that is enough. c (+)= a @ b on this thread, which meanwhile fetches `bytes` at `next` into its cache. */
+int64_t dg_gemm_lanes(int type);
+int64_t dg_gemm_height(int type);
+void dg_gemm_block(int type, int64_t rows, int64_t columns, int64_t depth, const void *a, const void *b, void *c, int64_t ldc, int add,
+                   const void *next, int64_t bytes);
+
+/* c[j][i] = x[i][j] for rows i and columns j of x, where there are lanes. */
+void dg_gemm_turn(int type, void *c, int64_t ldc, const void *x, int64_t ldx, int64_t rows, int64_t columns);
+
 #endif

@@ -9,6 +9,7 @@
  * that meet that phase. The gradient of the weights multiplies the shifted planes with dy, channels innermost. */
 #include "common.h"
 #include "conv_columns.h"
+#include "conv_winograd.h"
 #include "half.h"
 
 #include <stdlib.h>
@@ -738,6 +739,7 @@ static int dispatch(const dg_convolution *p, int what, const dg_epilogue *e, voi
     }
     if (is_thin(p)) return what == FORWARD ? forward(p, e, out, x, w) : what == INPUT ? input_grad(p, out, x, w) : thin_weights(p, out, x, w);
     int code = pointwise(p, what, e, out, x, w);
+    if (code == DG_NO_KERNEL) code = dg_conv_winograd(p, what, e, out, x, w);
     if (code == DG_NO_KERNEL) code = dg_conv_columns(p, what, e, out, x, w);
     if (code != DG_NO_KERNEL) return code;
     return what == FORWARD ? forward(p, e, out, x, w) : what == INPUT ? input_grad(p, out, x, w) : weight_grad(p, out, x, w);

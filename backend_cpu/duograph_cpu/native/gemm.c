@@ -247,7 +247,26 @@ int dg_gemm_gathered(int type, int ta, int64_t m, int64_t n, int64_t k, const vo
     return tiled(&j);
 }
 
+int64_t dg_gemm_lanes(int type) { return dg_isa() == 0 || (type != DG_F32 && type != DG_F64) ? 0 : kernels[dg_isa() - 1][type == DG_F64].lanes; }
+int64_t dg_gemm_height(int type) { return kernels[dg_isa() - 1][type == DG_F64].height; }
+
+void dg_gemm_block(int type, int64_t rows, int64_t columns, int64_t depth, const void *a, const void *b, void *c, int64_t ldc, int add,
+                   const void *next, int64_t bytes) {
+    const Kernels *k = &kernels[dg_isa() - 1][type == DG_F64];
+    int64_t tiles = ((rows + k->height - 1) / k->height) * ((columns + 2 * k->lanes - 1) / (2 * k->lanes)), lines = bytes / 64 / tiles;
+    k->block(rows, columns, depth, 1, a, (void *)b, 0, 0, c, ldc, add, &(Fetch){next, lines * 64, lines ? tiles : 0, lines});
+}
+
+void dg_gemm_turn(int type, void *c, int64_t ldc, const void *x, int64_t ldx, int64_t rows, int64_t columns) {
+    kernels[dg_isa() - 1][type == DG_F64].turn(c, ldc, x, ldx, rows, columns);
+}
+
 #else
+int64_t dg_gemm_lanes(int type) {
+    (void)type;
+    return 0;
+}
+
 int dg_gemm_thin(int type, int tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb, void *c,
                  int64_t ldc) {
     (void)type, (void)tb, (void)m, (void)n, (void)k, (void)a, (void)lda, (void)b, (void)ldb, (void)c, (void)ldc;
