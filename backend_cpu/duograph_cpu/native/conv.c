@@ -628,28 +628,31 @@ static int thin_weights(const dg_convolution *p, void *dw, const void *x, const 
 }
 
 /* Kernels of one element are products: of the weights and each image, as it lies in memory. */
-static int pointwise(const dg_convolution *p, int what, const dg_epilogue *e, void *out, const void *a, const void *b) {
+static int as_product(const dg_convolution *p, dg_product *q) {
     int64_t pixels = 1;
     for (int d = 0; d < 3; d++) {
-        if (p->kernel[d] != 1 || p->stride[d] != 1 || p->pad[d] != 0 || p->size[d] != p->out_size[d]) return DG_NO_KERNEL;
+        if (p->kernel[d] != 1 || p->stride[d] != 1 || p->pad[d] != 0 || p->size[d] != p->out_size[d]) return 0;
         pixels *= p->size[d];
     }
-    if (pixels < 32 && p->batch > 1) return DG_NO_KERNEL; /* all images side by side: conv_columns.c */
-    dg_product q = {.type = p->type, .batches = p->batch * p->groups, .n = pixels};
-    if (q.batches > 1) {
-        q.ndim = 2, q.shape[0] = p->batch, q.shape[1] = p->groups;
-        q.a_stride[1] = 1, q.b_stride[0] = p->groups, q.b_stride[1] = 1;
+    if (pixels < 32 && p->batch > 1) return 0; /* all images side by side: conv_columns.c */
+    *q = (dg_product){.type = p->type, .batches = p->batch * p->groups, .n = pixels, .m = p->out, .k = p->in};
+    if (q->batches > 1) {
+        q->ndim = 2, q->shape[0] = p->batch, q->shape[1] = p->groups;
+        q->a_stride[1] = 1, q->b_stride[0] = p->groups, q->b_stride[1] = 1;
     }
-    if (what == FORWARD) {
-        q.m = p->out, q.k = p->in;
-        return dg_matmul_then(&q, e, out, b, a);
-    }
+    return 1;
+}
+
+static int pointwise(const dg_convolution *p, int what, const dg_epilogue *e, void *out, const void *a, const void *b) {
+    dg_product q;
+    if (!as_product(p, &q)) return DG_NO_KERNEL;
+    if (what == FORWARD) return dg_matmul_then(&q, e, out, b, a);
     if (what == INPUT) {
         q.ta = 1, q.m = p->in, q.k = p->out;
         return dg_matmul(&q, out, b, a);
     }
     if (p->batch > 1) return DG_NO_KERNEL;
-    q.tb = 1, q.m = p->out, q.n = p->in, q.k = pixels;
+    q.tb = 1, q.m = p->out, q.k = q.n, q.n = p->in;
     return dg_matmul(&q, out, b, a);
 }
 
@@ -781,3 +784,31 @@ int dg_conv_then(const dg_convolution *p, const dg_epilogue *e, void *y, const v
 int dg_conv(const dg_convolution *p, void *y, const void *x, const void *w) { return convolve(p, FORWARD, 0, y, x, w); }
 int dg_conv_input_grad(const dg_convolution *p, void *dx, const void *dy, const void *w) { return convolve(p, INPUT, 0, dx, dy, w); }
 int dg_conv_weight_grad(const dg_convolution *p, void *dw, const void *x, const void *dy) { return convolve(p, WEIGHT, 0, dw, x, dy); }
+
+/* ---- weights packed beforehand ---- */
+
+/* Where Winograd's way may come first (conv_winograd.c), weights are not packed for another. */
+static int packs_nothing(const dg_convolution *p) {
+    int three = p->kernel[1] == 3 && p->kernel[2] == 3 && p->stride[1] == 1 && p->stride[2] == 1;
+    return (p->type != DG_F32 && p->type != DG_F64) || is_thin(p) || three;
+}
+
+int64_t dg_conv_packs(const dg_convolution *p) {
+    dg_product q;
+    if (packs_nothing(p)) return 0;
+    return as_product(p, &q) ? dg_matmul_packs(&q, 0) : dg_conv_columns_packs(p);
+}
+
+int dg_conv_pack(const dg_convolution *p, void *out, const void *w) {
+    dg_product q;
+    if (as_product(p, &q)) return dg_matmul_pack0(&q, out, w);
+    dg_conv_columns_pack(p, out, w);
+    return DG_OK;
+}
+
+int dg_conv_packed_then(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w) {
+    dg_product q;
+    return as_product(p, &q) ? dg_matmul_packed0_then(&q, e, y, w, x) : dg_conv_columns_packed(p, e, y, x, w);
+}
+
+int dg_conv_packed(const dg_convolution *p, void *y, const void *x, const void *w) { return dg_conv_packed_then(p, 0, y, x, w); }
