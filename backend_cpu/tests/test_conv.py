@@ -6,7 +6,8 @@ import sys
 import ml_dtypes
 import numpy as np
 import pytest
-from harness import check, run
+from duograph_cpu.kernels import KERNELS
+from harness import CPU_BACKEND, check, run, type_of
 
 RNG = np.random.default_rng(3)
 
@@ -100,7 +101,7 @@ WINOGRAD = [
     ((2, 49, 23, 17), (65, 49, 3, 3), ((0, 2), (2, 1))),
     ((1, 72, 13, 40), (40, 72, 3, 3), ((0, 0), (0, 0))),
     ((1, 40, 70, 6), (90, 40, 3, 3), ((2, 0), (2, 2))),
-    ((1, 48, 3, 130), (48, 48, 3, 3), ((1, 1), (0, 0))),
+    ((1, 48, 4, 130), (48, 48, 3, 3), ((1, 1), (0, 0))),
     ((9, 80, 7, 7), (96, 80, 3, 3), ((1, 1), (1, 1))),
     ((40, 60, 4, 4), (60, 60, 3, 3), ((1, 1), (1, 1))),
     ((3, 400, 8, 9), (33, 400, 3, 3), ((1, 1), (1, 1))),
@@ -187,6 +188,39 @@ def test_winograd_keeps_large_numbers_apart(value, where, side, batch):
     # an infinite weight of a zero of the padding is NaN
     inside = (slice(None), slice(None), slice(1, -1), slice(1, -1))
     np.testing.assert_allclose(found[inside], y[inside], rtol=1e-4, atol=1e-4)
+
+
+# x, w, stride, padding of convolutions whose weights may be packed: by Winograd's way, as products, as gathered columns
+PACKED = [
+    *[(x, w, 1, padding) for x, w, padding in WINOGRAD if x[0] * x[2] * x[3] <= 2000],
+    ((1, 256, 7, 7), (512, 256, 3, 3), 1, ((1, 1), (1, 1))),
+    ((1, 64, 15, 17), (128, 64, 3, 3), 2, ((1, 1), (1, 1))),
+    ((1, 64, 14, 14), (128, 64, 1, 1), 1, ((0, 0), (0, 0))),
+    ((1, 64, 14, 14), (128, 64, 1, 1), 2, ((0, 0), (0, 0))),
+]
+
+
+@pytest.mark.parametrize("large", ["nothing", "input", "weights"])
+@pytest.mark.parametrize("xs, ws, stride, padding", PACKED, ids=str)
+def test_packed_weights_give_the_same_bits(xs, ws, stride, padding, large):
+    x, w = RNG.standard_normal(xs).astype(np.float32), RNG.standard_normal(ws).astype(np.float32)
+    if large == "input":
+        x[0, 3, 2, 1] = np.inf
+    if large == "weights":
+        w[1, 2].flat[-1] = np.nan
+    out = [(n + sum(p) - k) // stride + 1 for n, p, k in zip(xs[2:], padding, ws[2:])]
+    types, result = (type_of(x), type_of(w)), type_of(np.zeros((xs[0], ws[0], *out), np.float32))
+    call = KERNELS["conv"](
+        types, (result,), stride=(stride, stride), padding=padding, dilation=(1, 1), groups=1
+    )
+    packing = call.packs[1]()
+    handles = [CPU_BACKEND.copy_in(a, 0) for a in (x, w)]
+    want = call(*handles)
+    packed = packing.pack(handles[1])
+    del handles[1]
+    got = packing.call(handles[0], packed)
+    want, got = (CPU_BACKEND.copy_out(h, result.shape, x.dtype, 0) for h in (want, got))
+    np.testing.assert_array_equal(want.view(np.int32), got.view(np.int32))
 
 
 SHAPES_OF_THREADS = """

@@ -13,6 +13,9 @@
 #include "half.h"
 
 #include <stdlib.h>
+#if defined(__x86_64__) || defined(__i386__)
+#include <immintrin.h>
+#endif
 
 
 /* One spatial axis: output o reads source o*step + tap[i] and is written to o*dst_step + dst_first. */
@@ -40,6 +43,7 @@ typedef struct {
     int64_t step, rows, width, x_width, top, left; /* rows and columns of the inputs that are read, and where they lie between the zeros */
     int64_t pitch, phase;                          /* from row to row; from the columns of one phase of the step to those of the next */
     int64_t out_rows, out_width, outs, taps;
+    int neighbours; /* taps are the 3x3 around an input, in steps of 1 */
     const int32_t *offset;
 } Planes;
 
@@ -720,7 +724,8 @@ static int depthwise(const dg_convolution *p, const dg_epilogue *e, void *y, con
     int64_t lanes = j.k.nr / 3;
     Planes g = {.step = s, .rows = DG_MIN(p->size[1], height - p->pad[1]), .width = DG_MIN(p->size[2], width - p->pad[2]), .x_width = p->size[2],
                 .top = p->pad[1], .left = p->pad[2], .phase = (width + s - 1) / s, .out_rows = p->out_size[1], .out_width = p->out_size[2],
-                .outs = p->out, .taps = taps, .offset = offset};
+                .outs = p->out, .taps = taps, .offset = offset,
+                .neighbours = s == 1 && p->kernel[1] == 3 && p->kernel[2] == 3 && p->dilation[1] == 1 && p->dilation[2] == 1};
     g.pitch = g.phase * s;
     j.room = height * g.pitch + 2 * lanes; /* the last vectors of a row reach into what follows */
     if (j.room > INT32_MAX) return DG_NO_KERNEL;
@@ -735,6 +740,13 @@ static int depthwise(const dg_convolution *p, const dg_epilogue *e, void *y, con
     return failed ? DG_NO_MEMORY : DG_OK;
 }
 
+/* What is neither thin nor pointwise nor Winograd's. */
+static int without_tiles(const dg_convolution *p, int what, const dg_epilogue *e, void *out, const void *x, const void *w) {
+    int code = dg_conv_columns(p, what, e, out, x, w);
+    if (code != DG_NO_KERNEL) return code;
+    return what == FORWARD ? forward(p, e, out, x, w) : what == INPUT ? input_grad(p, out, x, w) : weight_grad(p, out, x, w);
+}
+
 static int dispatch(const dg_convolution *p, int what, const dg_epilogue *e, void *out, const void *x, const void *w) {
     if (is_thin(p) && what == FORWARD) {
         int done = depthwise(p, e, out, x, w);
@@ -743,9 +755,7 @@ static int dispatch(const dg_convolution *p, int what, const dg_epilogue *e, voi
     if (is_thin(p)) return what == FORWARD ? forward(p, e, out, x, w) : what == INPUT ? input_grad(p, out, x, w) : thin_weights(p, out, x, w);
     int code = pointwise(p, what, e, out, x, w);
     if (code == DG_NO_KERNEL) code = dg_conv_winograd(p, what, e, out, x, w);
-    if (code == DG_NO_KERNEL) code = dg_conv_columns(p, what, e, out, x, w);
-    if (code != DG_NO_KERNEL) return code;
-    return what == FORWARD ? forward(p, e, out, x, w) : what == INPUT ? input_grad(p, out, x, w) : weight_grad(p, out, x, w);
+    return code == DG_NO_KERNEL ? without_tiles(p, what, e, out, x, w) : code;
 }
 
 static void widen_task(void **args, int64_t begin, int64_t end) {
@@ -787,28 +797,28 @@ int dg_conv_weight_grad(const dg_convolution *p, void *dw, const void *x, const 
 
 /* ---- weights packed beforehand ---- */
 
-/* Where Winograd's way may come first (conv_winograd.c), weights are not packed for another. */
-static int packs_nothing(const dg_convolution *p) {
-    int three = p->kernel[1] == 3 && p->kernel[2] == 3 && p->stride[1] == 1 && p->stride[2] == 1;
-    return (p->type != DG_F32 && p->type != DG_F64) || is_thin(p) || three;
-}
-
 int64_t dg_conv_packs(const dg_convolution *p) {
     dg_product q;
-    if (packs_nothing(p)) return 0;
-    return as_product(p, &q) ? dg_matmul_packs(&q, 0) : dg_conv_columns_packs(p);
+    if ((p->type != DG_F32 && p->type != DG_F64) || is_thin(p)) return 0;
+    if (as_product(p, &q)) return dg_matmul_packs(&q, 0);
+    return dg_conv_winograd_takes(p) ? dg_conv_winograd_packs(p) : dg_conv_columns_packs(p);
 }
 
 int dg_conv_pack(const dg_convolution *p, void *out, const void *w) {
     dg_product q;
     if (as_product(p, &q)) return dg_matmul_pack0(&q, out, w);
-    dg_conv_columns_pack(p, out, w);
+    if (dg_conv_winograd_takes(p)) dg_conv_winograd_pack(p, out, w);
+    else dg_conv_columns_pack(p, out, w);
     return DG_OK;
 }
 
 int dg_conv_packed_then(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w) {
     dg_product q;
-    return as_product(p, &q) ? dg_matmul_packed0_then(&q, e, y, w, x) : dg_conv_columns_packed(p, e, y, x, w);
+    if (as_product(p, &q)) return dg_matmul_packed0_then(&q, e, y, w, x);
+    if (!dg_conv_winograd_takes(p)) return dg_conv_columns_packed(p, e, y, x, w);
+    const void *plain;
+    int code = dg_conv_winograd_packed(p, e, y, x, w, &plain);
+    return code == DG_NO_KERNEL ? without_tiles(p, FORWARD, e, y, x, plain) : code;
 }
 
 int dg_conv_packed(const dg_convolution *p, void *y, const void *x, const void *w) { return dg_conv_packed_then(p, 0, y, x, w); }

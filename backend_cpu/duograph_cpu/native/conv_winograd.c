@@ -15,6 +15,7 @@
 #define DEPTH 384             /* channels of a block of a product, as in gemm.c */
 #define MOST_WEIGHTS 0x1p44f  /* and 2^64 of inputs, the square root of the largest float: sums of their products do not overflow */
 #define MOST_BYTES (64 << 20) /* of transformed weights */
+#define MOST_PACKED 1024      /* tiles; with more, weights are transformed in no time */
 #define LARGEST_LANES 16
 
 /* Lines of tiles, of all images one after the other. */
@@ -180,10 +181,13 @@ static void outputs_task(void **args, int64_t begin, int64_t end) {
     dg_free(scratch);
 }
 
+static void transform_all_weights(Job *j) {
+    dg_parallel_for(weights_task, (void *[]){j}, j->outs / j->lanes, DG_MAX(1, 4096 / j->in));
+}
+
+/* With transformed weights. */
 static int run(Job *j) {
     void *args[] = {j};
-    dg_parallel_for(weights_task, args, j->outs / j->lanes, DG_MAX(1, 4096 / j->in));
-    if (j->wild) return DG_NO_KERNEL;
     int64_t tiles = j->lines * j->across;
     if (tiles > 150) {
         /* blocks of lines whose inputs stay in the second-level cache, about as many for each thread */
@@ -204,43 +208,98 @@ static int run(Job *j) {
     return code == DG_OK && j->failed ? DG_NO_MEMORY : code;
 }
 
-int dg_conv_winograd(const dg_convolution *p, int what, const dg_epilogue *e, void *out, const void *a, const void *b) {
+/* What is to be done, or 0 when it is done better another way. */
+static int plan(Job *j, const dg_convolution *p, int what) {
     int64_t lanes = dg_gemm_lanes(DG_F32);
-    if (lanes == 0 || what == DG_CONV_WEIGHTS || p->type != DG_F32 || p->groups != 1) return DG_NO_KERNEL;
+    if (lanes == 0 || what == DG_CONV_WEIGHTS || p->type != DG_F32 || p->groups != 1) return 0;
     for (int d = 0; d < 3; d++)
-        if (p->kernel[d] != (d ? 3 : 1) || p->stride[d] != 1 || p->dilation[d] != 1) return DG_NO_KERNEL;
-    if (p->size[0] != 1 || p->out_size[0] != 1 || p->pad[0] != 0) return DG_NO_KERNEL;
-    Job j = {.x = a, .w = b, .y = out, .e = e, .batch = p->batch, .in = p->in, .out = p->out, .height = p->size[1], .width = p->size[2],
-             .out_height = p->out_size[1], .out_width = p->out_size[2], .top = p->pad[1], .left = p->pad[2], .lanes = lanes,
-             .tall = dg_gemm_height(DG_F32)};
+        if (p->kernel[d] != (d ? 3 : 1) || p->stride[d] != 1 || p->dilation[d] != 1) return 0;
+    if (p->size[0] != 1 || p->out_size[0] != 1 || p->pad[0] != 0) return 0;
+    *j = (Job){.batch = p->batch, .in = p->in, .out = p->out, .height = p->size[1], .width = p->size[2], .out_height = p->out_size[1],
+               .out_width = p->out_size[2], .top = p->pad[1], .left = p->pad[2], .lanes = lanes, .tall = dg_gemm_height(DG_F32)};
     if (what == DG_CONV_INPUT) { /* the convolution of dy with the weights turned around */
-        j.in = p->out, j.out = p->in, j.height = p->out_size[1], j.width = p->out_size[2], j.out_height = p->size[1], j.out_width = p->size[2];
-        j.top = 2 - p->pad[1], j.left = 2 - p->pad[2], j.backward = 1;
+        j->in = p->out, j->out = p->in, j->height = p->out_size[1], j->width = p->out_size[2];
+        j->out_height = p->size[1], j->out_width = p->size[2], j->top = 2 - p->pad[1], j->left = 2 - p->pad[2], j->backward = 1;
     }
-    if (j.top < 0 || j.left < 0 || j.top > 2 || j.left > 2) return DG_NO_KERNEL;
-    j.down = (j.out_height + 1) / 2, j.across = (j.out_width + 1) / 2, j.lines = j.batch * j.down;
+    if (j->top < 0 || j->left < 0 || j->top > 2 || j->left > 2) return 0;
+    j->down = (j->out_height + 1) / 2, j->across = (j->out_width + 1) / 2, j->lines = j->batch * j->down;
     /* Measured: what is saved for each pair of channels, in cycles, against transforming weights, and inputs and outputs. */
-    double tiles = (double)(j.lines * j.across), pairs = (double)(j.in * j.out);
-    double saved = (9.0 * (double)(j.batch * j.out_height * j.out_width) - 16 * tiles) / 32;
-    if (saved * pairs < 14 * pairs + 7.5 * tiles * (double)(j.in + j.out)) return DG_NO_KERNEL;
-    int64_t depths = (j.in + DEPTH - 1) / DEPTH;
-    j.deep = (j.in + depths - 1) / depths;
-    j.pitch = 2 * j.across + 2;
-    j.outs = up(j.out, lanes);
-    j.weights_step = j.in * j.outs + LARGEST_LANES;
-    int64_t bytes = POSITIONS * j.weights_step * (int64_t)sizeof(float);
-    if (bytes > MOST_BYTES) return DG_NO_KERNEL;
-    j.weights = dg_alloc((size_t)bytes);
+    double tiles = (double)(j->lines * j->across), pairs = (double)(j->in * j->out);
+    double saved = (9.0 * (double)(j->batch * j->out_height * j->out_width) - 16 * tiles) / 32;
+    if (saved * pairs < 14 * pairs + 7.5 * tiles * (double)(j->in + j->out)) return 0;
+    int64_t depths = (j->in + DEPTH - 1) / DEPTH;
+    j->deep = (j->in + depths - 1) / depths;
+    j->pitch = 2 * j->across + 2;
+    j->outs = up(j->out, lanes);
+    j->weights_step = j->in * j->outs + LARGEST_LANES;
+    return POSITIONS * j->weights_step * (int64_t)sizeof(float) <= MOST_BYTES;
+}
+
+int dg_conv_winograd(const dg_convolution *p, int what, const dg_epilogue *e, void *out, const void *a, const void *b) {
+    Job j;
+    if (!plan(&j, p, what)) return DG_NO_KERNEL;
+    j.x = a, j.w = b, j.y = out, j.e = e;
+    j.weights = dg_alloc((size_t)(POSITIONS * j.weights_step) * sizeof(float));
     if (!j.weights) return DG_NO_KERNEL;
-    int code = run(&j);
+    transform_all_weights(&j);
+    int code = j.wild ? DG_NO_KERNEL : run(&j);
     dg_free(j.weights);
     return code;
+}
+
+/* ---- weights transformed beforehand: what they were lies behind them, and whether they are too large ---- */
+
+int dg_conv_winograd_takes(const dg_convolution *p) {
+    Job j;
+    return plan(&j, p, DG_CONV_FORWARD);
+}
+
+int64_t dg_conv_winograd_packs(const dg_convolution *p) {
+    Job j;
+    if (!plan(&j, p, DG_CONV_FORWARD) || j.lines * j.across > MOST_PACKED) return 0;
+    return (POSITIONS * j.weights_step + j.in * j.out * 9 + 1) * (int64_t)sizeof(float);
+}
+
+void dg_conv_winograd_pack(const dg_convolution *p, void *out, const void *w) {
+    Job j;
+    if (!plan(&j, p, DG_CONV_FORWARD)) return;
+    j.w = w, j.weights = out;
+    transform_all_weights(&j);
+    float *plain = j.weights + POSITIONS * j.weights_step;
+    memcpy(plain, w, (size_t)(j.in * j.out * 9) * sizeof(float));
+    plain[j.in * j.out * 9] = (float)j.wild;
+}
+
+int dg_conv_winograd_packed(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w, const void **plain) {
+    Job j;
+    if (!plan(&j, p, DG_CONV_FORWARD)) return DG_NO_KERNEL;
+    j.x = x, j.y = y, j.e = e, j.weights = (float *)w, j.w = j.weights + POSITIONS * j.weights_step;
+    *plain = j.w;
+    return j.w[j.in * j.out * 9] != 0 ? DG_NO_KERNEL : run(&j);
 }
 
 #else
 
 int dg_conv_winograd(const dg_convolution *p, int what, const dg_epilogue *e, void *out, const void *a, const void *b) {
     (void)p, (void)what, (void)e, (void)out, (void)a, (void)b;
+    return DG_NO_KERNEL;
+}
+
+int dg_conv_winograd_takes(const dg_convolution *p) {
+    (void)p;
+    return 0;
+}
+
+int64_t dg_conv_winograd_packs(const dg_convolution *p) {
+    (void)p;
+    return 0;
+}
+
+/* Never called: nothing can be packed. */
+void dg_conv_winograd_pack(const dg_convolution *p, void *out, const void *w) { (void)p, (void)out, (void)w; }
+
+int dg_conv_winograd_packed(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w, const void **plain) {
+    (void)p, (void)e, (void)y, (void)x, (void)w, (void)plain;
     return DG_NO_KERNEL;
 }
 
