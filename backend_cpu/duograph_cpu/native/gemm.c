@@ -158,6 +158,8 @@ static void unit_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     const Kernels *f = j->k;
     int64_t size = f->size, most_rows = part(j->rows, ROWS, 1), most_columns = part(j->columns, COLUMNS, 2 * f->lanes);
+    /* what the epilogue reads again is to be in the first-level cache */
+    if (j->e && j->panels != PANELS && j->deep == j->depth && !j->turned) most_rows = DG_MIN(most_rows, 2 * f->height);
     int64_t room_a = j->shared_a || j->packed & DG_LEFT ? 0 : up(most_rows * (j->panels ? j->deep : f->pitch) * size, 64);
     int64_t room_b = j->shared_b ? 0 : most_columns * j->deep * size, room_c = j->turned ? j->rows * most_columns * size : 0;
     char *scratch = dg_alloc((size_t)(room_a + room_b + room_c));
