@@ -9,6 +9,9 @@
 #include "blas.h"
 #include "common.h"
 #include "tile.h"
+#if defined(__x86_64__) || defined(__i386__)
+#include <immintrin.h>
+#endif
 
 #define DEPTH 256    /* of a block: a panel of a and a strip of b fit into the first-level cache */
 #define ROWS 256     /* of a block of a */
