@@ -12,7 +12,6 @@ A row that is reduced is walked once per pass. Pass k computes what needs the re
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -41,8 +40,7 @@ class NotPrintable(Exception):
     """A region whose operands do not fit one loop nest; the caller runs its ops one by one."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Access:
+class Access(NamedTuple):
     """How an operand is read.
 
     Attributes:
