@@ -1,11 +1,11 @@
 # Each target sets up what it needs, on a machine that has Python >= 3.10, a C compiler and make.
-# Everything is installed under this folder: .venv, and for `make bench` .venv-bench and .venv-mindspore.
+# Everything is installed under this folder: .venv, for `make bench` .venv-bench and .venv-mindspore, for `make bench-gpu` .venv-gpu.
 #
 #   make demo      train on handwritten digits          make docs    reference pages from docstrings
 #   make test      what a change must pass (< 15 min)   make lint    ruff and mypy
 #   make test-all  the same without shortcuts           make setup   only install
 #   make bench     ratios against other frameworks      make clean   remove .venv and what was built
-#   make test-gpu  the CUDA backend on a GPU            make bench-gpu  its speed there, beside PyTorch where installed
+#   make test-gpu  the CUDA backend on a GPU            make bench-gpu  its speed there, beside PyTorch and JAX
 #   make fuzz N=2000 DEVICE=CPU SEED=1 LEVEL=O2    random programs, compiled against line by line
 
 PYTHON ?= python3
@@ -111,9 +111,11 @@ test-gpu: setup
 	$(SANITIZE) memcheck $(BIN)/pytest --pyargs duograph.conformance --device GPU --quick -k test_forward
 	$(SANITIZE) racecheck $(BIN)/pytest --pyargs duograph.conformance --device GPU --quick -k test_forward
 
+# The order counts: without a GPU nothing of the peers is downloaded.
 bench-gpu: setup
 	$(NEED_GPU)
-	$(BIN)/python benchmarks/gpu.py --out build/benchmarks/gpu.md $(ARGS)
+	$(MAKE) .venv-gpu/.duograph
+	.venv-gpu/bin/python benchmarks/gpu.py --out build/benchmarks/gpu.md $(ARGS)
 
 # As a user gets it: a wheel, installed away from the sources, with an outsider's plugin beside it.
 wheel-test: setup
@@ -191,6 +193,18 @@ endef
 	.venv-mindspore/bin/pip install $(PIP_QUIET) -r benchmarks/peers-mindspore.txt
 	@touch $@
 
+.venv-gpu/.peers: benchmarks/peers-gpu.txt
+	@$(PREFLIGHT)
+	$(PYTHON) -m venv .venv-gpu
+	.venv-gpu/bin/pip install $(PIP_QUIET) -r benchmarks/peers-gpu.txt
+	@touch $@
+
+.venv-gpu/.duograph: .venv-gpu/.peers $(CORE) $(NATIVE) $(shell find backend_cpu backend_cuda -name '*.py' -o -name '*.cuh') pyproject.toml setup.py
+	$(CLEAN_COPY)
+	.venv-gpu/bin/pip install $(PIP_QUIET) --force-reinstall --no-deps ./build/clean
+	.venv-gpu/bin/pip install $(PIP_QUIET) 'duograph[cuda]'
+	@touch $@
+
 # A real installation, not an editable one: its size and its import time are among what is measured.
 .venv-bench/.duograph: .venv-bench/.peers $(CORE) $(NATIVE) $(shell find backend_cpu -name '*.py') pyproject.toml setup.py
 	$(CLEAN_COPY)
@@ -206,4 +220,4 @@ clean:
 
 # The benchmarks' environments are large downloads, so `make clean` leaves them.
 clean-bench:
-	rm -rf .venv-bench .venv-mindspore
+	rm -rf .venv-bench .venv-mindspore .venv-gpu

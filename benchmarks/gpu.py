@@ -3,17 +3,20 @@
 Usage: gpu.py [--device GPU] [--out TABLE.md] [--repeat N] [--small]
 
 Each figure is the median of N timings after two that are not counted; the device has finished before the clock is
-read. `--small` takes sizes at which the emulated device ends within seconds: that shows that the script works, its
-figures mean nothing.
+read. `--small` takes sizes at which the emulated device ends within seconds, and peers without a GPU run on the CPU:
+that shows that the script works, its figures mean nothing.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import pathlib
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import duograph as ms
 import gpu_training
@@ -35,8 +38,29 @@ def median_of(run: Callable[[], object], wait: Callable[[], None], repeat: int) 
     return statistics.median(times)
 
 
-def cases(device: str, small: bool) -> list[tuple[str, str, float, Callable[[], object], str]]:
-    """(name, unit, what one run does in that unit, our run, the same for PyTorch as source text)."""
+@dataclasses.dataclass
+class Case:
+    """One row of the first table.
+
+    Attributes:
+        name: as it is printed.
+        unit: of what one run does.
+        amount: how much of that it does.
+        run: our run.
+        shapes: of PyTorch's operands, float32.
+        peer: from PyTorch and its operands to its run.
+    """
+
+    name: str
+    unit: str
+    amount: float
+    run: Callable[[], object]
+    shapes: Sequence[tuple[int, ...]]
+    peer: Callable[..., Callable[[], object]]
+
+
+def cases(device: str, small: bool) -> list[Case]:
+    """What is timed, with operands of the same shapes for both sides."""
     n = 1 << (12 if small else 26)
     rows, width = (8, 64) if small else (16384, 4096)
     side = 64 if small else 8192
@@ -54,72 +78,55 @@ def cases(device: str, small: bool) -> list[tuple[str, str, float, Callable[[], 
     gigabyte, both = 1e9, 8 * n
     flops, flops32 = 2 * side**3 / 1e12, 2 * (side // 2) ** 3 / 1e12
 
-    def many() -> ms.Tensor:
-        v = few
+    def many(v: Any) -> Any:
+        start = v
         for _ in range(launches):
-            v = v + few
+            v = v + start
         return v
 
+    def compiled(torch: Any, v: Any) -> Callable[[], object]:
+        f = torch.compile(lambda v: torch.sigmoid(torch.tanh(v) + torch.exp(-v) * 0.1))
+        return lambda: f(v)
+
     return [
-        ("copy, float32", "GB/s", both / gigabyte, lambda: x.copy(), f"torch.randn({n}, device=c).clone()"),
-        ("fused chain, float32", "GB/s", both / gigabyte, lambda: chain(x), ""),
-        (
+        Case("copy, float32", "GB/s", both / gigabyte, x.copy, [(n,)], lambda t, v: v.clone),
+        Case("fused chain, float32", "GB/s", both / gigabyte, lambda: chain(x), [(n,)], compiled),
+        Case(
             "softmax, float32", "GB/s", 8 * rows * width / gigabyte, lambda: ops.softmax(table, axis=1),
-            f"torch.softmax(torch.randn({rows}, {width}, device=c), 1)",
+            [(rows, width)], lambda t, v: lambda: t.softmax(v, 1),
         ),
-        (
+        Case(
             "layer_norm, float32", "GB/s", 8 * rows * width / gigabyte,
             lambda: ops.layer_norm(table, (width,), gamma, beta),
-            f"torch.nn.functional.layer_norm(torch.randn({rows}, {width}, device=c), ({width},))",
+            [(rows, width), (width,), (width,)],
+            lambda t, v, g, b: lambda: t.nn.functional.layer_norm(v, (width,), g, b),
         ),
-        (
+        Case(
             "matmul, bfloat16", "TFLOP/s", flops, lambda: ops.matmul(a, b),
-            f"torch.matmul(*(torch.randn({side}, {side}, device=c, dtype=torch.bfloat16) for _ in '12'))",
+            [(side, side)] * 2, lambda t, a, b: partial(t.matmul, a.bfloat16(), b.bfloat16()),
         ),
-        (
+        Case(
             "matmul, float32", "TFLOP/s", flops32, lambda: ops.matmul(c, d),
-            f"torch.matmul(*(torch.randn({side // 2}, {side // 2}, device=c) for _ in '12'))",
+            [(side // 2, side // 2)] * 2, lambda t, a, b: partial(t.matmul, a, b),
         ),
-        ("eager additions of 3 floats", "1/ms", launches / 1e3, many, ""),
+        Case(
+            "eager additions of 3 floats", "1/ms", launches / 1e3, lambda: many(few),
+            [(3,)], lambda t, v: lambda: many(v),
+        ),
     ]  # fmt: skip
 
 
-def peer(expression: str, repeat: int) -> float | None:
-    """Seconds that PyTorch takes for an expression, its operands made before; None without it."""
+def peer(case: Case, small: bool, repeat: int) -> float | None:
+    """Seconds that PyTorch takes; None where it is not installed or has no GPU (small cases run on its CPU then)."""
     try:
         import torch
     except ImportError:
         return None
-    if not expression or not torch.cuda.is_available():
+    gpu = torch.cuda.is_available()
+    if not gpu and not small:
         return None
-    names = {"torch": torch, "c": "cuda"}
-    kept: list[object] = []
-    make = torch.randn
-    # the first run makes the operands, the timed ones get them back
-    names["torch"] = _Kept(torch, kept, make)
-    code = compile(expression, "peer", "eval")
-
-    def run() -> object:
-        names["torch"].at = 0
-        return eval(code, names)
-
-    return median_of(run, torch.cuda.synchronize, repeat)
-
-
-class _Kept:
-    """PyTorch, but `randn` gives the same tensors at every run."""
-
-    def __init__(self, torch: object, kept: list[object], make: Callable[..., object]) -> None:
-        self.torch, self.kept, self.make, self.at = torch, kept, make, 0
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self.torch, name)
-
-    def randn(self, *shape: int, **options: object) -> object:
-        if self.at == len(self.kept):
-            self.kept.append(self.make(*shape, **options))
-        self.at += 1
-        return self.kept[self.at - 1]
+    place, wait = ("cuda", torch.cuda.synchronize) if gpu else ("cpu", lambda: None)
+    return median_of(case.peer(torch, *(torch.randn(s, device=place) for s in case.shapes)), wait, repeat)
 
 
 def main() -> None:
@@ -140,11 +147,11 @@ def main() -> None:
         "| what | duograph | PyTorch |",
         "|---|---|---|",
     ]
-    for name, unit, amount, run, expression in cases(args.device, args.small):
-        ours = median_of(run, lambda: backend.synchronize(0), args.repeat)
-        theirs = peer(expression, args.repeat)
-        other = "-" if theirs is None else f"{amount / theirs:.4g} {unit}"
-        lines.append(f"| {name} | {amount / ours:.4g} {unit} | {other} |")
+    for case in cases(args.device, args.small):
+        ours = median_of(case.run, lambda: backend.synchronize(0), args.repeat)
+        theirs = peer(case, args.small, args.repeat)
+        other = "-" if theirs is None else f"{case.amount / theirs:.4g} {case.unit}"
+        lines.append(f"| {case.name} | {case.amount / ours:.4g} {case.unit} | {other} |")
     lines += ["", f"| step of training, ms | duograph at O2 | {' | '.join(gpu_training.SIDES)} |"]
     lines.append("|---" * (2 + len(gpu_training.SIDES)) + "|")
     found = gpu_training.rows(

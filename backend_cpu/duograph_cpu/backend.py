@@ -49,7 +49,7 @@ class CPU(Backend):
         """A handle to the array's own bytes, which keeps it alive."""
         if not (array.flags.c_contiguous and array.flags.aligned and array.nbytes):
             return None
-        return ffi.from_buffer(array.reshape(-1).view(np.uint8))
+        return memory.shared(array)
 
     def copy_out(self, handle, shape, dtype, device_id):
         """The values as a writable array on the handle's own bytes, which it keeps alive."""
@@ -59,6 +59,10 @@ class CPU(Backend):
         if n == 0:
             return np.empty(shape, dtype)
         return np.frombuffer(ffi.buffer(handle, n * dtype.itemsize), dtype).reshape(shape)
+
+    def exclusive(self, handle, device_id):
+        """Memory of our own, or that of an array that nobody else has; arrays made by `copy_out` hold the handle."""
+        return memory.exclusive(handle)
 
     def synchronize(self, device_id):
         """Kernels return when they are done, so there is nothing to wait for."""

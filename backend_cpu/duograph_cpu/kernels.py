@@ -9,6 +9,7 @@ or None when there is no kernel for this combination:
 
 import functools
 
+from duograph.backend.program import Packing
 from duograph.errors import IndexRangeError
 
 from . import memory
@@ -64,6 +65,31 @@ def call(name, function, constants, types, results, axis=None, overwrites=(), su
     native = Native(function.__name__, constants, CALL, failed)
     made = _call(name, function, constants, types, makers, axis)
     return describe(made, native, overwrites, sure)
+
+
+def packing(name, nbytes, layout, pack, packed, constants, types, results):
+    """How a call of two operands takes one of them packed; see `Packing`.
+
+    Args:
+        name: of the op.
+        nbytes: what is packed.
+        layout: see `Packing`.
+        pack: function(constants, out, operand).
+        packed: function(constants, *outputs, *operands), with one that has an epilogue beside it: its name and "_then".
+        constants: of both.
+        types: of the operands of the call.
+        results: their types.
+    """
+    make = memory.maker(nbytes, name)
+
+    def lay_out(x):
+        out = make()
+        code = pack(constants, out, x)
+        if code:
+            fail(name, code)
+        return out
+
+    return Packing(lay_out, nbytes, call(name, packed, constants, types, results), (pack.__name__, layout))
 
 
 def _call(name, function, constants, types, makers, axis):

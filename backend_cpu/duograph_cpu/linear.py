@@ -1,8 +1,10 @@
 """Builders of matrix products and convolutions."""
 
-from ._native import lib
+import functools
+
+from ._native import ffi, lib
 from .blas import open_blas
-from .kernels import call, kernel, plan, product
+from .kernels import call, kernel, packing, plan, product
 
 
 @kernel("matmul")
@@ -26,7 +28,19 @@ def matmul(types, results, *, transpose_a=False, transpose_b=False):
         ndim=len(batch), batches=product(batch), shape=batch,
         a_stride=_strides(a_shape), b_stride=_strides(b_shape),
     )  # fmt: skip
-    return call("matmul", lib.dg_matmul, constants, types, results)
+    made = call("matmul", lib.dg_matmul, constants, types, results)
+    sides = (
+        (lib.dg_matmul_pack0, lib.dg_matmul_packed0, (x.dtype, m, k)),
+        (lib.dg_matmul_pack1, lib.dg_matmul_packed1, (x.dtype, bool(transpose_b), n, k)),
+    )
+    made.packs = {}
+    for operand, (pack, packed, layout) in enumerate(sides):
+        nbytes = lib.dg_matmul_packs(constants, operand)
+        if nbytes:
+            made.packs[operand] = functools.partial(
+                packing, "matmul", nbytes, layout, pack, packed, constants, types, results
+            )
+    return made
 
 
 def _strides(shape):
@@ -51,7 +65,15 @@ def _convolution(name, function, types, results, x, w, y, stride, padding, dilat
         stride=lead + tuple(stride), dilation=lead + tuple(dilation),
         pad=(0,) * len(lead) + tuple(low for low, high in padding),
     )  # fmt: skip
-    return call(name, function, constants, types, results)
+    made = call(name, function, constants, types, results)
+    nbytes = lib.dg_conv_packs(constants) if name == "conv" else 0
+    if nbytes:
+        layout = bytes(ffi.buffer(constants))
+        functions = lib.dg_conv_pack, lib.dg_conv_packed
+        made.packs = {
+            1: functools.partial(packing, name, nbytes, layout, *functions, constants, types, results)
+        }
+    return made
 
 
 @kernel("conv")

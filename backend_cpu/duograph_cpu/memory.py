@@ -6,8 +6,11 @@ handle dies. Of freed blocks at most an eighth of the machine's memory (`CACHE_S
 """
 
 import functools
+import gc
 import os
+import sys
 
+import numpy as np
 from duograph.errors import DeviceMemoryError
 
 from ._native import ffi, lib
@@ -65,6 +68,32 @@ def _large(ctype, what, nbytes):
 def owned_type(nbytes):
     """The C type of handles of so many bytes that own their memory; those that share an array have another."""
     return ffi.typeof(f"char[{max(nbytes, 1)}]")
+
+
+def shared(array):
+    """A handle to the bytes of a C-contiguous array, which it keeps alive."""
+    return ffi.from_buffer(array.reshape(-1).view(np.uint8))
+
+
+_SHARED = ffi.typeof("char[]")
+
+
+def _references(handle):
+    """References to the array under a handle of `shared`, and to the view of it that the handle holds; or None."""
+    (view,) = gc.get_referents(handle)
+    array = view.base
+    if type(array) is not np.ndarray or array.base is not None:
+        return None
+    return sys.getrefcount(array), sys.getrefcount(view)
+
+
+# Of an array that only a handle holds.
+_ALONE = _references(shared(np.zeros(1)))
+
+
+def exclusive(handle):
+    """Whether nothing but the handle holds its memory, which may be an array's; who holds the handle is not asked."""
+    return ffi.typeof(handle) is not _SHARED or _references(handle) == _ALONE
 
 
 def maker(nbytes, what):

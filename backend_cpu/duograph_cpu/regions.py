@@ -1,5 +1,6 @@
 """Calls of functions that were compiled at run time: what a fused region of a graph runs as."""
 
+import dataclasses
 import functools
 
 from duograph.errors import IndexRangeError
@@ -68,6 +69,11 @@ def make_product_call(address, function, product, operands, value, reads, operan
     failed = native.failed
     run, single = lib.dg_fused_run, len(results) == 1
 
+    def again(other):
+        return make_product_call(
+            address, function, other, operands, value, reads, operand_count, results, name
+        )
+
     def call(*handles):
         outputs = tuple([make() for make in makers])
         code = run(fused, (*handles, *outputs))
@@ -75,7 +81,19 @@ def make_product_call(address, function, product, operands, value, reads, operan
             failed(code)
         return outputs[0] if single else outputs
 
-    return describe(call, Native("dg_fused_run", fused, LIST, failed))
+    describe(call, Native("dg_fused_run", fused, LIST, failed))
+    call.packs = {
+        operands[k]: functools.partial(_fused_packing, offer, again)
+        for k, offer in getattr(product, "packs", {}).items()
+        if operands.count(operands[k]) == 1 and operands[k] not in reads
+    }
+    return call
+
+
+def _fused_packing(offer, again):
+    """The packing of a product, for the call of the product and what follows it."""
+    packing = offer()
+    return packing and dataclasses.replace(packing, call=again(packing.call))
 
 
 def _drop(native, fused):

@@ -27,6 +27,17 @@ _NO_MEMORY = {
     cl.status_code.OUT_OF_HOST_MEMORY,
     cl.status_code.INVALID_BUFFER_SIZE,
 }
+# After these no queue of the device works any more; -9999 is NVIDIA's for an access outside of all buffers.
+_LOST = {
+    cl.status_code.DEVICE_NOT_AVAILABLE,
+    cl.status_code.INVALID_COMMAND_QUEUE,
+    cl.status_code.INVALID_CONTEXT,
+    -9999,
+}
+_FORKED = (
+    "this process was forked after the OpenCL device had been used; start it with multiprocessing's 'spawn' method, or "
+    "use the device for the first time in the child"
+)
 
 
 class Device(GridDevice):
@@ -45,6 +56,7 @@ class Device(GridDevice):
         self.capabilities = _capabilities(device)
         self.context = cl.Context([device])
         self.queue = cl.CommandQueue(self.context, device)
+        self.gone = ""  # why this process cannot use it any more
         self.options = _options(device)
         self.tiles = stored_tiles(self)
         self.copies_in = self.copies_out = 0
@@ -87,8 +99,14 @@ class Device(GridDevice):
 
     def failure(self, what, error):
         """The exception for what a driver answered."""
+        code = getattr(error, "code", None)
+        if code in _LOST and not self.gone:
+            self.leave(
+                f"the device was lost ({first_line(error)}, seen at {what}); what was on it is gone, and this process "
+                f"cannot use it again. Start a new one"
+            )
         self.alive()
-        if getattr(error, "code", None) in _NO_MEMORY:
+        if code in _NO_MEMORY:
             now = self._pool.stats()
             return DeviceMemoryError(
                 f"{what}: {self.name} has no memory left ({first_line(error)}); in use {now['in_use']}, cached "
@@ -111,16 +129,18 @@ class Device(GridDevice):
             raise self.failure(what, second) from second
 
     def alive(self):
-        """Refuse to go on in a process that was forked from the one that opened the device.
+        """Refuse to go on with a device that is lost, or in a process forked from the one that opened it.
 
         Raises:
-            DeviceError: the driver's threads are not there in the child, and every call would wait for ever.
+            DeviceError: in a child the driver's threads are not there, and every call would wait for ever.
         """
-        if self.queue is None:
-            raise DeviceError(
-                f"{self.name}: this process was forked after the OpenCL device had been used; start it with "
-                f"multiprocessing's 'spawn' method, or use the device for the first time in the child"
-            )
+        if self.gone:
+            raise DeviceError(f"{self.name}: {self.gone}")
+
+    def leave(self, reason):
+        """Never use the driver's objects of this device again, nor release them, which could wait for ever."""
+        _kept.append((self.queue, self.context, self._sending))
+        self.queue, self._sending, self.gone = None, [], reason
 
     # ---- memory ---------------------------------------------------------------------------------
 
@@ -234,17 +254,14 @@ def _power_of_two(n):
     return 1 << (n.bit_length() - 1)
 
 
-# Devices of this process. A forked child has their objects but none of the driver's threads: the objects must not be
-# used there, nor be released, which would wait for these threads.
+# Devices of this process. A forked child has their objects but none of the driver's threads.
 _opened = weakref.WeakSet()
 _kept = []
 
 
 def _forget():
     for device in list(_opened):
-        _kept.append((device.queue, device.context, device._sending))
-        device.queue = None
-        device._sending = []
+        device.leave(_FORKED)
 
 
 if platform.system() != "Windows":

@@ -16,10 +16,10 @@ cl = pytest.importorskip("pyopencl", reason="pyopencl is not installed")
 pytestmark = needs_device
 
 
-def python(code, **environment):
+def python(code, *arguments, **environment):
     """What a program of its own prints."""
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False,
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=300, check=False,
         env={**os.environ, "DUOGRAPH_DEVICE": "OpenCL", **environment},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -97,6 +97,51 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), float((x + 1.0).asnump
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_child_is_told_and_does_not_hang():
     assert python(FORK).split() == ["0", "3.0"]
+
+
+LOST = """
+import sys
+import duograph as ms, numpy as np, pyopencl as cl
+
+def twice(x):
+    return ms.ops.matmul(x, x) + x
+
+where, level = sys.argv[1:]
+real, lost = getattr(cl, where), []
+
+def call(*args, **kwargs):
+    if lost:
+        raise cl.LogicError(cl._cl._ErrorRecord(msg="", code=cl.status_code.INVALID_COMMAND_QUEUE, routine=where))
+    return real(*args, **kwargs)
+
+setattr(cl, where, call)
+twice = ms.jit(twice, jit_level=level) if level != "eager" else twice
+x = ms.Tensor(np.ones((8, 8), np.float32))
+kept = twice(x)
+assert kept.asnumpy()[0, 0] == 9
+lost.append(True)
+
+uses = (lambda: twice(x).asnumpy(), kept.asnumpy, lambda: kept + 1.0, lambda: kept.move_to("CPU"),
+        lambda: ms.Tensor(np.ones(2, np.float32)) + 1.0, lambda: float(kept[0, 0]), lambda: twice(kept))
+for k, use in enumerate(uses):
+    try:
+        use()
+        print("no error from use", k)
+    except ms.errors.DeviceError as error:
+        for part in ("the device was lost (", "INVALID_COMMAND_QUEUE", ", seen at ", "Start a new one"):
+            if part not in str(error):
+                print("use", k, error)
+    lost.clear()
+there = ms.Tensor(np.ones(3, np.float32), device="CPU")
+print((there + there).asnumpy().tolist())
+"""
+
+
+@pytest.mark.parametrize("level", ["eager", "O1", "O2"])
+@pytest.mark.parametrize("where", ["enqueue_nd_range_kernel", "enqueue_copy"])
+def test_every_call_after_a_loss_says_so(where, level):
+    """Even where the driver would take calls again, what was on the device cannot be trusted."""
+    assert python(LOST, where, level).splitlines() == ["[2.0, 2.0, 2.0]"]
 
 
 def test_two_processes_share_the_device():

@@ -156,6 +156,23 @@ def resnet18_network(p, x, averages, moved):
     return _dense(p, "fc", x.mean((1, 2)))
 
 
+def resnet50_network(p, x, averages, moved):
+    def norm(name, x):
+        return _batch_norm(p, name, x, averages, moved)
+
+    x = jax.nn.relu(norm("bn1", _conv(x, p["conv1.weight"], 2, 3)))
+    x = _max_pool(x, 3, 2, 1)
+    for i, (_, inputs, width, stride) in enumerate(data.blocks(data.RESNET50, 64, 4)):
+        name = f"blocks.{i}"
+        out = jax.nn.relu(norm(f"{name}.bn1", _conv(x, p[f"{name}.conv1.weight"])))
+        out = jax.nn.relu(norm(f"{name}.bn2", _conv(out, p[f"{name}.conv2.weight"], stride, 1)))
+        out = norm(f"{name}.bn3", _conv(out, p[f"{name}.conv3.weight"]))
+        if stride > 1 or inputs != 4 * width:
+            x = norm(f"{name}.downsample.1", _conv(x, p[f"{name}.downsample.0.weight"], stride))
+        x = jax.nn.relu(out + x)
+    return _dense(p, "fc", x.mean((1, 2)))
+
+
 def _block(p, name, x, heads, mask):
     b, t, c = x.shape
     qkv = _dense(p, f"{name}.qkv", _layer_norm(p, f"{name}.ln1", x))

@@ -35,6 +35,17 @@ _commit_lock = new_lock()
 # Another object whenever a Tensor that is there already gets another buffer or type.
 rebound: list[object] = [object()]
 
+# By id, handles that something was computed from which is kept (`runtime.still`), and weak references to what is kept.
+watched: dict[int, tuple[weakref.ref[Any], ...]] = {}
+
+
+def release(handle: Any) -> None:
+    """End what was computed from a watched handle: its memory may be written from now on, or has been."""
+    for ref in watched.get(id(handle), ()):
+        kept = ref()
+        if kept is not None:
+            kept.drop()
+
 
 class _Written(threading.local):
     """Tensors of this thread that took a recorded value in place, by id; the derivative's end settles them."""
@@ -154,6 +165,8 @@ class Tensor(TensorMethods):
             return
         if other._type.device is None:
             materialise(other)
+        if watched:
+            release(self._buf)
         self._buf = other._buf
         self._type = other._type
         rebound[0] = object()
@@ -275,8 +288,11 @@ class Tensor(TensorMethods):
             type_ = self._type
         device = type_.device
         assert device is not None
+        handle = self._buf
+        if watched:
+            release(handle)
         return registry.backend(device.name).copy_out(
-            self._buf, type_.shape, type_.dtype.np, device.index
+            handle, type_.shape, type_.dtype.np, device.index
         )
 
     numpy = asnumpy

@@ -51,6 +51,12 @@ PRODUCTS = {
         lambda x, w: conv(x, w, padding=1), (5, 40, 7, 7), (100, 40, 3, 3), (5, 100, 7, 7)),
     "conv 3x3 of many tiny planes": (
         lambda x, w: conv(x, w, padding=1), (30, 4, 5, 5), (9, 4, 3, 3), (30, 9, 5, 5)),
+    "conv 3x3 of tiles": (
+        lambda x, w: conv(x, w, padding=1), (1, 48, 29, 31), (56, 48, 3, 3), (1, 56, 29, 31)),
+    "conv 3x3 of few tiles": (
+        lambda x, w: conv(x, w, padding=1), (1, 64, 14, 15), (72, 64, 3, 3), (1, 72, 14, 15)),
+    "conv 3x3 of tiles of a batch": (
+        lambda x, w: conv(x, w, padding=1), (5, 64, 7, 8), (64, 64, 3, 3), (5, 64, 7, 8)),
     "conv 3x3 with steps": (
         lambda x, w: conv(x, w, padding=1, stride=2), (2, 6, 21, 17), (10, 6, 3, 3), (2, 10, 11, 9)),
     "conv depthwise": (

@@ -190,7 +190,8 @@ def test_the_planned_peak_is_what_is_measured():
     net = nn.SequentialCell(*[layer for _ in range(6) for layer in (nn.Dense(512, 512), nn.Tanh())])
     x = floats(512, 512)
     compiled = at("O2", lambda x: net(x).sum())
-    compiled(x)
+    for _ in range(3):  # the second call packs the weights, which stay
+        compiled(x)
     (note,) = [n for n in compiled.explain(x).kernels if n.startswith("memory")]
     assert note.endswith("peak 2.0 MiB") or note.endswith("peak 1.0 MiB"), note
     planned = float(note.rsplit(" ", 2)[1]) * 2**20

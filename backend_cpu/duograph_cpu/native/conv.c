@@ -9,6 +9,7 @@
  * that meet that phase. The gradient of the weights multiplies the shifted planes with dy, channels innermost. */
 #include "common.h"
 #include "conv_columns.h"
+#include "conv_winograd.h"
 #include "half.h"
 
 #include <stdlib.h>
@@ -627,28 +628,31 @@ static int thin_weights(const dg_convolution *p, void *dw, const void *x, const 
 }
 
 /* Kernels of one element are products: of the weights and each image, as it lies in memory. */
-static int pointwise(const dg_convolution *p, int what, const dg_epilogue *e, void *out, const void *a, const void *b) {
+static int as_product(const dg_convolution *p, dg_product *q) {
     int64_t pixels = 1;
     for (int d = 0; d < 3; d++) {
-        if (p->kernel[d] != 1 || p->stride[d] != 1 || p->pad[d] != 0 || p->size[d] != p->out_size[d]) return DG_NO_KERNEL;
+        if (p->kernel[d] != 1 || p->stride[d] != 1 || p->pad[d] != 0 || p->size[d] != p->out_size[d]) return 0;
         pixels *= p->size[d];
     }
-    if (pixels < 32 && p->batch > 1) return DG_NO_KERNEL; /* all images side by side: conv_columns.c */
-    dg_product q = {.type = p->type, .batches = p->batch * p->groups, .n = pixels};
-    if (q.batches > 1) {
-        q.ndim = 2, q.shape[0] = p->batch, q.shape[1] = p->groups;
-        q.a_stride[1] = 1, q.b_stride[0] = p->groups, q.b_stride[1] = 1;
+    if (pixels < 32 && p->batch > 1) return 0; /* all images side by side: conv_columns.c */
+    *q = (dg_product){.type = p->type, .batches = p->batch * p->groups, .n = pixels, .m = p->out, .k = p->in};
+    if (q->batches > 1) {
+        q->ndim = 2, q->shape[0] = p->batch, q->shape[1] = p->groups;
+        q->a_stride[1] = 1, q->b_stride[0] = p->groups, q->b_stride[1] = 1;
     }
-    if (what == FORWARD) {
-        q.m = p->out, q.k = p->in;
-        return dg_matmul_then(&q, e, out, b, a);
-    }
+    return 1;
+}
+
+static int pointwise(const dg_convolution *p, int what, const dg_epilogue *e, void *out, const void *a, const void *b) {
+    dg_product q;
+    if (!as_product(p, &q)) return DG_NO_KERNEL;
+    if (what == FORWARD) return dg_matmul_then(&q, e, out, b, a);
     if (what == INPUT) {
         q.ta = 1, q.m = p->in, q.k = p->out;
         return dg_matmul(&q, out, b, a);
     }
     if (p->batch > 1) return DG_NO_KERNEL;
-    q.tb = 1, q.m = p->out, q.n = p->in, q.k = pixels;
+    q.tb = 1, q.m = p->out, q.k = q.n, q.n = p->in;
     return dg_matmul(&q, out, b, a);
 }
 
@@ -731,6 +735,13 @@ static int depthwise(const dg_convolution *p, const dg_epilogue *e, void *y, con
     return failed ? DG_NO_MEMORY : DG_OK;
 }
 
+/* What is neither thin nor pointwise nor Winograd's. */
+static int without_tiles(const dg_convolution *p, int what, const dg_epilogue *e, void *out, const void *x, const void *w) {
+    int code = dg_conv_columns(p, what, e, out, x, w);
+    if (code != DG_NO_KERNEL) return code;
+    return what == FORWARD ? forward(p, e, out, x, w) : what == INPUT ? input_grad(p, out, x, w) : weight_grad(p, out, x, w);
+}
+
 static int dispatch(const dg_convolution *p, int what, const dg_epilogue *e, void *out, const void *x, const void *w) {
     if (is_thin(p) && what == FORWARD) {
         int done = depthwise(p, e, out, x, w);
@@ -738,9 +749,8 @@ static int dispatch(const dg_convolution *p, int what, const dg_epilogue *e, voi
     }
     if (is_thin(p)) return what == FORWARD ? forward(p, e, out, x, w) : what == INPUT ? input_grad(p, out, x, w) : thin_weights(p, out, x, w);
     int code = pointwise(p, what, e, out, x, w);
-    if (code == DG_NO_KERNEL) code = dg_conv_columns(p, what, e, out, x, w);
-    if (code != DG_NO_KERNEL) return code;
-    return what == FORWARD ? forward(p, e, out, x, w) : what == INPUT ? input_grad(p, out, x, w) : weight_grad(p, out, x, w);
+    if (code == DG_NO_KERNEL) code = dg_conv_winograd(p, what, e, out, x, w);
+    return code == DG_NO_KERNEL ? without_tiles(p, what, e, out, x, w) : code;
 }
 
 static void widen_task(void **args, int64_t begin, int64_t end) {
@@ -779,3 +789,31 @@ int dg_conv_then(const dg_convolution *p, const dg_epilogue *e, void *y, const v
 int dg_conv(const dg_convolution *p, void *y, const void *x, const void *w) { return convolve(p, FORWARD, 0, y, x, w); }
 int dg_conv_input_grad(const dg_convolution *p, void *dx, const void *dy, const void *w) { return convolve(p, INPUT, 0, dx, dy, w); }
 int dg_conv_weight_grad(const dg_convolution *p, void *dw, const void *x, const void *dy) { return convolve(p, WEIGHT, 0, dw, x, dy); }
+
+/* ---- weights packed beforehand ---- */
+
+int64_t dg_conv_packs(const dg_convolution *p) {
+    dg_product q;
+    if ((p->type != DG_F32 && p->type != DG_F64) || is_thin(p)) return 0;
+    if (as_product(p, &q)) return dg_matmul_packs(&q, 0);
+    return dg_conv_winograd_takes(p) ? dg_conv_winograd_packs(p) : dg_conv_columns_packs(p);
+}
+
+int dg_conv_pack(const dg_convolution *p, void *out, const void *w) {
+    dg_product q;
+    if (as_product(p, &q)) return dg_matmul_pack0(&q, out, w);
+    if (dg_conv_winograd_takes(p)) dg_conv_winograd_pack(p, out, w);
+    else dg_conv_columns_pack(p, out, w);
+    return DG_OK;
+}
+
+int dg_conv_packed_then(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w) {
+    dg_product q;
+    if (as_product(p, &q)) return dg_matmul_packed0_then(&q, e, y, w, x);
+    if (!dg_conv_winograd_takes(p)) return dg_conv_columns_packed(p, e, y, x, w);
+    const void *plain;
+    int code = dg_conv_winograd_packed(p, e, y, x, w, &plain);
+    return code == DG_NO_KERNEL ? without_tiles(p, FORWARD, e, y, x, plain) : code;
+}
+
+int dg_conv_packed(const dg_convolution *p, void *y, const void *x, const void *w) { return dg_conv_packed_then(p, 0, y, x, w); }

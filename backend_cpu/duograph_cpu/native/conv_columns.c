@@ -144,8 +144,11 @@ static void turn_task(void **args, int64_t begin, int64_t end) {
             }
 }
 
+/* ASKED: whether it would run, which nothing but a lack of memory changes. PACKED: the weights are packed for the product. */
+enum { GATHERED, ASKED, PACKED };
+
 /* The product over padded planes, whose elements are found by an offset for each tap and one for each pixel. */
-static int gathered(const dg_convolution *p, int what, const dg_epilogue *e, void *out, const void *a, const void *b) {
+static int gathered(const dg_convolution *p, int what, int how, const dg_epilogue *e, void *out, const void *a, const void *b) {
     /* The gradient of the input, for stride 1, is the convolution of dy with the weights turned around. */
     dg_convolution q = *p;
     const char *x = a, *w = b;
@@ -179,6 +182,7 @@ static int gathered(const dg_convolution *p, int what, const dg_epilogue *e, voi
     int64_t planes = padding ? all * size : 0, results = q.batch > 1 || what == DG_CONV_WEIGHTS ? q.out * k.columns * size : 0;
     int64_t turned = what == DG_CONV_INPUT ? q.out * depth * size : 0, offsets = (depth + k.columns) * 4;
     if (all > INT32_MAX || planes + results + turned > MOST_BYTES) return DG_NO_KERNEL;
+    if (how == ASKED) return DG_OK;
     char *memory = dg_alloc((size_t)(planes + results + turned + offsets));
     if (!memory) return DG_NO_KERNEL;
     if (padding) {
@@ -205,14 +209,14 @@ static int gathered(const dg_convolution *p, int what, const dg_epilogue *e, voi
     if (what == DG_CONV_WEIGHTS) {
         k.y = (char *)b;
         dg_parallel_for(gather_task, args, q.out, row);
-        done = dg_gemm_gathered((int)q.type, 0, q.out, depth, k.columns, k.planes, k.columns, x, pixel, tap, out, depth, 0);
+        done = dg_gemm_gathered((int)q.type, 0, 0, q.out, depth, k.columns, k.planes, k.columns, x, pixel, tap, out, depth, 0);
     } else {
         if (turned) {
             char *copy = k.planes + results;
             dg_parallel_for(turn_task, (void *[]){(void *)p, copy, (void *)w}, p->in, DG_MAX(1, 16384 / depth));
             w = copy;
         }
-        done = dg_gemm_gathered((int)q.type, 0, q.out, k.columns, depth, w, depth, x, tap, pixel, results ? k.planes : out, k.columns, results ? 0 : e);
+        done = dg_gemm_gathered((int)q.type, how == PACKED ? DG_LEFT : 0, 0, q.out, k.columns, depth, w, depth, x, tap, pixel, results ? k.planes : out, k.columns, results ? 0 : e);
         k.y = out;
         if (done && results) dg_parallel_for(scatter_task, args, q.out, row);
     }
@@ -220,10 +224,26 @@ static int gathered(const dg_convolution *p, int what, const dg_epilogue *e, voi
     return done ? DG_OK : DG_NO_KERNEL;
 }
 
+int64_t dg_conv_columns_packs(const dg_convolution *p) {
+    int64_t columns = p->batch * p->out_size[0] * p->out_size[1] * p->out_size[2], depth = p->in * p->kernel[0] * p->kernel[1] * p->kernel[2];
+    if (gathered(p, DG_CONV_FORWARD, ASKED, 0, 0, 0, 0) != DG_OK || !dg_gemm_worth_packing((int)p->type, p->out, columns, depth)) return 0;
+    return dg_gemm_packed_bytes((int)p->type, DG_LEFT, p->out, columns, depth);
+}
+
+void dg_conv_columns_pack(const dg_convolution *p, void *out, const void *w) {
+    int64_t depth = p->in * p->kernel[0] * p->kernel[1] * p->kernel[2];
+    dg_gemm_pack((int)p->type, DG_LEFT, 0, p->out, depth, w, depth, out);
+}
+
+int dg_conv_columns_packed(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w) {
+    int code = gathered(p, DG_CONV_FORWARD, PACKED, e, y, x, w);
+    return code == DG_NO_KERNEL ? DG_NO_MEMORY : code;
+}
+
 int dg_conv_columns(const dg_convolution *p, int what, const dg_epilogue *e, void *out, const void *a, const void *b) {
     Job j = {.p = p, .size = p->type == DG_F32 ? 4 : 8, .taps = p->kernel[0] * p->kernel[1] * p->kernel[2],
              .pixels = p->out_size[0] * p->out_size[1] * p->out_size[2], .e = e};
-    int code = gathered(p, what, e, out, a, b);
+    int code = gathered(p, what, GATHERED, e, out, a, b);
     if (code != DG_NO_KERNEL) return code;
     int64_t depth = p->in * j.taps;
     j.columns = p->batch * j.pixels;

@@ -3,7 +3,9 @@
  * Operands are packed block by block into the second-level cache, as BLIS does, in panels of rows of a and strips of columns of b, and a register
  * tile runs over them. Tiles exist for every height up to the largest, and panels differ by at most one row, so that few rows waste nothing.
  * Each element of c is the sum over blocks of k in order, each block summed in order: it does not depend on how rows and columns
- * are split, so the split may look at the number of threads. */
+ * are split, so the split may look at the number of threads.
+ *
+ * An operand that stays the same from one product to the next can be packed beforehand, all of it: then no block of it is copied. */
 #include "blas.h"
 #include "common.h"
 #include "tile.h"
@@ -32,6 +34,9 @@
 #define LOWER_8_16 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23
 #define UPPER_8_16 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31
 
+/* How rows of a lie in a block; see gemm_tile.inc. ROWS_ALONE: as they are, but columns that are left over are treated as with panels. */
+enum { ROWS_AND_LONE, PANELS, ROWS_ALONE };
+
 /* Memory that is read next: rows of so many lines of a cache, ld bytes apart. */
 typedef struct {
     const char *at;
@@ -46,7 +51,7 @@ typedef struct {
 typedef struct {
     int64_t size, height, lanes, pitch; /* of an element; of a tile; of a vector; of rows of a */
     void (*pack_a)(void *, int, int, const void *, int64_t, int64_t, int64_t);
-    void (*pack_b)(void *, int, int, const void *, int64_t, int64_t, int64_t);
+    void (*pack_b)(void *, int, int, int, const void *, int64_t, int64_t, int64_t);
     void (*pack_gathered)(void *, int, const void *, const int32_t *, const int32_t *, int64_t, int64_t);
     void (*block)(int64_t, int64_t, int64_t, int, const void *, void *, const void *, int64_t, void *, int64_t, int, const Fetch *);
     void (*turn)(void *, int64_t, const void *, int64_t, int64_t, int64_t);
@@ -61,9 +66,10 @@ static const Kernels kernels[2][2] = {
 
 typedef struct {
     const Kernels *k;
-    int ta, tb, turned, panels; /* turned: c is written transposed; panels: the layout of a, see gemm_tile.inc */
+    int ta, tb, turned, panels; /* turned: c is written transposed; panels: see gemm_tile.inc */
     int64_t m, n, depth, lda, ldb, ldc, rows, row_parts, columns, column_parts, deep; /* deep: of a block */
     const char *a, *b;
+    int packed; /* DG_LEFT, DG_RIGHT: a or b is what dg_gemm_pack made of it */
     const int32_t *b_row, *b_column; /* b is gathered: element (i, j) lies at b_row[i] + b_column[j] */
     char *c, *shared_a, *shared_b;
     const dg_epilogue *e;
@@ -77,6 +83,17 @@ static int64_t up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 static int64_t part(int64_t n, int64_t most, int64_t unit) {
     int64_t parts = (n + most - 1) / most;
     return up((n + parts - 1) / parts, unit);
+}
+
+/* The depth of blocks: equal parts. */
+static int64_t deep_of(int64_t depth) {
+    int64_t blocks = (depth + DEPTH - 1) / DEPTH;
+    return (depth + blocks - 1) / blocks;
+}
+
+/* Where rows of a lie, `pitch` apart, that were packed beforehand: [block of depth][row]. */
+static const char *row_at(const Job *j, int64_t row, int64_t k) {
+    return j->a + (k / j->deep * j->m + row) * j->k->pitch * j->k->size;
 }
 
 static const char *a_at(const Job *j, int64_t row, int64_t k) { return j->a + (j->ta ? k * j->lda + row : row * j->lda + k) * j->k->size; }
@@ -110,7 +127,7 @@ static char *packed_b(const Job *j, int64_t k, int64_t column, int64_t depth) {
 
 static void pack_columns(const Job *j, char *out, int64_t k, int64_t column, int64_t columns, int64_t depth) {
     if (j->b_row) j->k->pack_gathered(out, j->panels, j->b, j->b_row + k, j->b_column + column, columns, depth);
-    else j->k->pack_b(out, j->panels, j->tb, b_at(j, k, column), j->ldb, columns, depth);
+    else j->k->pack_b(out, j->panels, j->shared_b != 0, j->tb, b_at(j, k, column), j->ldb, columns, depth);
 }
 
 /* A unit is a strip in a block of depth. */
@@ -123,11 +140,22 @@ static void share_b_task(void **args, int64_t begin, int64_t end) {
     }
 }
 
+/* The block of packed columns that follows block (k, column), in pieces small enough to be spread over many tiles. */
+static Fetch next_columns(const Job *j, int64_t k, int64_t column, int64_t columns, int64_t last_column) {
+    int64_t depth = DG_MIN(j->deep, j->depth - k);
+    if (k + depth < j->depth) k += depth;
+    else k = 0, column += columns;
+    if (column >= last_column) return (Fetch){0};
+    depth = DG_MIN(j->deep, j->depth - k);
+    int64_t bytes = DG_MIN(columns, last_column - column) * depth * j->k->size;
+    return (Fetch){packed_b(j, k, column, depth), 1024, bytes / 1024, 16};
+}
+
 static void unit_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     const Kernels *f = j->k;
     int64_t size = f->size, most_rows = part(j->rows, ROWS, 1), most_columns = part(j->columns, COLUMNS, 2 * f->lanes);
-    int64_t room_a = j->shared_a ? 0 : up(most_rows * (j->panels ? j->deep : f->pitch) * size, 64);
+    int64_t room_a = j->shared_a || j->packed & DG_LEFT ? 0 : up(most_rows * (j->panels ? j->deep : f->pitch) * size, 64);
     int64_t room_b = j->shared_b ? 0 : most_columns * j->deep * size, room_c = j->turned ? j->rows * most_columns * size : 0;
     char *scratch = dg_alloc((size_t)(room_a + room_b + room_c));
     if (!scratch) {
@@ -149,15 +177,18 @@ static void unit_task(void **args, int64_t begin, int64_t end) {
                     const char *a = scratch;
                     Fetch next = {0}; /* weights often come from memory, and meet few columns */
                     int64_t next_r = r + nr < last_row ? r + nr : row, next_k = r + nr < last_row ? k : k + depth;
-                    if (!j->shared_a && !j->ta && next_k < j->depth)
-                        next = (Fetch){a_at(j, next_r, next_k), j->lda * size, DG_MIN(most_rows, last_row - next_r),
-                                       (DG_MIN(j->deep, j->depth - next_k) * size + 63) / 64};
+                    int left = j->packed & DG_LEFT;
+                    if (j->packed & DG_RIGHT && next_r == row) next = next_columns(j, k, c, nc, last_column);
+                    else if (!j->shared_a && !j->ta && next_k < j->depth)
+                        next = (Fetch){left ? row_at(j, next_r, next_k) : a_at(j, next_r, next_k), (left ? f->pitch : j->lda) * size,
+                                       DG_MIN(most_rows, last_row - next_r), (DG_MIN(j->deep, j->depth - next_k) * size + 63) / 64};
                     char *c_ = j->turned ? straight + (r - row) * most_columns * size : j->c + (r * j->ldc + c) * size;
                     int64_t ldc = j->turned ? most_columns : j->ldc;
-                    if (j->shared_a) a = packed_a(j, k, r, depth);
+                    if (left) a = row_at(j, r, k);
+                    else if (j->shared_a) a = packed_a(j, k, r, depth);
                     else f->pack_a(scratch, j->ta, j->panels, a_at(j, r, k), j->lda, nr, depth);
-                    f->block(nr, nc, depth, j->panels, a, b, j->tb || j->b_row || r > row ? 0 : b_at(j, k, c), j->ldb, c_, ldc, k > 0,
-                             &next);
+                    int there = j->tb || j->b_row || j->packed & DG_RIGHT || r > row;
+                    f->block(nr, nc, depth, j->panels, a, b, there ? 0 : b_at(j, k, c), j->ldb, c_, ldc, k > 0, &next);
                     if (k + depth < j->depth) continue;
                     if (j->turned) {
                         f->turn(j->c + (c * j->ldc + r) * size, j->ldc, c_, ldc, nr, nc);
@@ -195,18 +226,19 @@ static void split(Job *j) {
 static int tiled(Job *j) {
     int failed = 0;
     j->failed = &failed;
-    int64_t depths = (j->depth + DEPTH - 1) / DEPTH;
-    j->deep = (j->depth + depths - 1) / depths;
+    j->deep = deep_of(j->depth);
     split(j);
     void *args[] = {j};
-    int share_a = j->row_parts == 1 && j->column_parts > 1;
-    j->panels = j->ta || share_a;
-    if (share_a) {
+    int64_t depths = (j->depth + j->deep - 1) / j->deep;
+    int share_a = j->row_parts == 1 && j->column_parts > 1, left = j->packed & DG_LEFT, right = j->packed & DG_RIGHT;
+    j->panels = !j->ta && !share_a ? ROWS_AND_LONE : left ? ROWS_ALONE : PANELS;
+    j->shared_b = right ? (char *)j->b : 0;
+    if (share_a && !left) {
         j->shared_a = dg_alloc((size_t)(j->m * j->depth * j->k->size));
         if (!j->shared_a) return 0;
         dg_parallel_for(share_a_task, args, depths * ((j->m + ROWS - 1) / ROWS), 1 + 65536 / (DG_MIN(ROWS, j->m) * j->deep));
     }
-    if (j->row_parts > 1 && j->column_parts == 1 && (j->tb || j->b_row)) {
+    if (!right && j->row_parts > 1 && j->column_parts == 1 && (j->tb || j->b_row)) {
         int64_t strip = 2 * j->k->lanes, strips = (j->n + strip - 1) / strip;
         j->shared_b = dg_alloc((size_t)(strips * strip * j->depth * j->k->size));
         if (!j->shared_b) return 0;
@@ -214,21 +246,69 @@ static int tiled(Job *j) {
     }
     dg_parallel_chunks(unit_task, args, j->row_parts * j->column_parts);
     dg_free(j->shared_a);
-    dg_free(j->shared_b);
+    if (!right) dg_free(j->shared_b);
     return !failed;
+}
+
+/* On AVX2 OpenBLAS is as fast. */
+static const Kernels *kernels_for(int type) {
+    int isa = dg_isa();
+    return isa == 0 || (isa == 1 && dg_blas_is_open()) || (type != DG_F32 && type != DG_F64) ? 0 : &kernels[isa - 1][type == DG_F64];
 }
 
 int dg_gemm_tiled(int type, int ta, int tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb,
                   void *c, int64_t ldc, const dg_epilogue *e, int64_t at) {
-    int isa = dg_isa();
-    /* On AVX2 OpenBLAS is as fast. */
-    if (isa == 0 || (isa == 1 && dg_blas_is_open()) || (type != DG_F32 && type != DG_F64) || m * n * k == 0) return 0;
-    Job j = {.k = &kernels[isa - 1][type == DG_F64], .ta = ta, .tb = tb, .m = m, .n = n, .depth = k, .lda = lda, .ldb = ldb, .ldc = ldc,
+    const Kernels *found = kernels_for(type);
+    if (!found || m * n * k == 0) return 0;
+    Job j = {.k = found, .ta = ta, .tb = tb, .m = m, .n = n, .depth = k, .lda = lda, .ldb = ldb, .ldc = ldc,
              .a = a, .b = b, .c = c, .e = e, .at = at};
     /* Few columns would leave vectors empty: the transposed product has few rows instead. */
     if (n < j.k->lanes && m > n) {
         j.turned = 1, j.ta = !tb, j.tb = !ta, j.m = n, j.n = m, j.lda = ldb, j.ldb = lda, j.a = b, j.b = a;
     }
+    return tiled(&j);
+}
+
+/* Packing costs as much as some hundred products of each element, so with more it is not worth its memory; and nothing is won below so many bytes. */
+#define MOST_LINES 1024
+#define FEWEST_BYTES 16384
+
+int dg_gemm_worth_packing(int type, int64_t lines, int64_t others, int64_t k) {
+    return others <= MOST_LINES && lines * k * (type == DG_F64 ? 8 : 4) >= FEWEST_BYTES;
+}
+
+/* Columns that are left over are packed in two ways, so where there are few of them b is not packed beforehand. */
+int64_t dg_gemm_packed_bytes(int type, int side, int64_t m, int64_t n, int64_t k) {
+    const Kernels *found = kernels_for(type);
+    if (!found || m < 2 || n < found->lanes || k == 0) return 0;
+    if (side == DG_LEFT) return (k + DEPTH - 1) / DEPTH * m * found->pitch * found->size;
+    return n % found->lanes == 0 || n % found->lanes > 2 ? up(n, 2 * found->lanes) * k * found->size : 0;
+}
+
+static void pack_rows_task(void **args, int64_t begin, int64_t end) {
+    const Job *j = args[0];
+    for (int64_t row = begin; row < end; row++)
+        for (int64_t k = 0; k < j->depth; k += j->deep)
+            memcpy((char *)args[1] + (row_at(j, row, k) - j->a), j->b + (row * j->lda + k) * j->k->size,
+                   (size_t)(DG_MIN(j->deep, j->depth - k) * j->k->size));
+}
+
+void dg_gemm_pack(int type, int side, int transposed, int64_t lines, int64_t k, const void *x, int64_t ld, void *out) {
+    Job j = {.k = kernels_for(type), .depth = k, .deep = deep_of(k), .panels = PANELS, .b = x};
+    int64_t strip = 2 * j.k->lanes, strips = (lines + strip - 1) / strip;
+    if (side == DG_LEFT) {
+        j.m = lines, j.lda = ld, j.a = out;
+        dg_parallel_for(pack_rows_task, (void *[]){&j, out}, lines, 1 + 16384 / k);
+    } else {
+        j.n = lines, j.ldb = ld, j.tb = transposed, j.shared_b = out;
+        dg_parallel_for(share_b_task, (void *[]){&j}, (k + j.deep - 1) / j.deep * strips, 1 + 16384 / (strip * j.deep));
+    }
+}
+
+int dg_gemm_packed(int type, int side, int ta, int tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b,
+                   int64_t ldb, void *c, int64_t ldc, const dg_epilogue *e) {
+    Job j = {.k = kernels_for(type), .packed = side, .ta = ta, .tb = tb, .m = m, .n = n, .depth = k, .lda = lda, .ldb = ldb, .ldc = ldc,
+             .a = a, .b = b, .c = c, .e = e};
     return tiled(&j);
 }
 
@@ -239,24 +319,64 @@ int dg_gemm_thin(int type, int tb, int64_t m, int64_t n, int64_t k, const void *
     return 1;
 }
 
-int dg_gemm_gathered(int type, int ta, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, const int32_t *row,
-                     const int32_t *column, void *c, int64_t ldc, const dg_epilogue *e) {
+int dg_gemm_gathered(int type, int side, int ta, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b,
+                     const int32_t *row, const int32_t *column, void *c, int64_t ldc, const dg_epilogue *e) {
     if (dg_isa() == 0 || (type != DG_F32 && type != DG_F64) || m * n * k == 0) return 0;
-    Job j = {.k = &kernels[dg_isa() - 1][type == DG_F64], .ta = ta, .m = m, .n = n, .depth = k, .lda = lda, .ldc = ldc, .a = a, .b = b,
-             .c = c, .e = e, .b_row = row, .b_column = column};
+    Job j = {.k = &kernels[dg_isa() - 1][type == DG_F64], .packed = side, .ta = ta, .m = m, .n = n, .depth = k, .lda = lda, .ldc = ldc, .a = a,
+             .b = b, .c = c, .e = e, .b_row = row, .b_column = column};
     return tiled(&j);
 }
 
+int64_t dg_gemm_lanes(int type) { return dg_isa() == 0 || (type != DG_F32 && type != DG_F64) ? 0 : kernels[dg_isa() - 1][type == DG_F64].lanes; }
+int64_t dg_gemm_height(int type) { return kernels[dg_isa() - 1][type == DG_F64].height; }
+
+void dg_gemm_block(int type, int64_t rows, int64_t columns, int64_t depth, const void *a, const void *b, void *c, int64_t ldc, int add,
+                   const void *next, int64_t bytes) {
+    const Kernels *k = &kernels[dg_isa() - 1][type == DG_F64];
+    int64_t tiles = ((rows + k->height - 1) / k->height) * ((columns + 2 * k->lanes - 1) / (2 * k->lanes)), lines = bytes / 64 / tiles;
+    k->block(rows, columns, depth, 1, a, (void *)b, 0, 0, c, ldc, add, &(Fetch){next, lines * 64, lines ? tiles : 0, lines});
+}
+
+void dg_gemm_turn(int type, void *c, int64_t ldc, const void *x, int64_t ldx, int64_t rows, int64_t columns) {
+    kernels[dg_isa() - 1][type == DG_F64].turn(c, ldc, x, ldx, rows, columns);
+}
+
 #else
+int64_t dg_gemm_lanes(int type) {
+    (void)type;
+    return 0;
+}
+
 int dg_gemm_thin(int type, int tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb, void *c,
                  int64_t ldc) {
     (void)type, (void)tb, (void)m, (void)n, (void)k, (void)a, (void)lda, (void)b, (void)ldb, (void)c, (void)ldc;
     return 0;
 }
 
-int dg_gemm_gathered(int type, int ta, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, const int32_t *row,
-                     const int32_t *column, void *c, int64_t ldc, const dg_epilogue *e) {
-    (void)e, (void)type, (void)ta, (void)m, (void)n, (void)k, (void)a, (void)lda, (void)b, (void)row, (void)column, (void)c, (void)ldc;
+int64_t dg_gemm_packed_bytes(int type, int side, int64_t m, int64_t n, int64_t k) {
+    (void)type, (void)side, (void)m, (void)n, (void)k;
+    return 0;
+}
+
+int dg_gemm_worth_packing(int type, int64_t lines, int64_t others, int64_t k) {
+    (void)type, (void)lines, (void)others, (void)k;
+    return 0;
+}
+
+/* Never called: nothing can be packed. */
+void dg_gemm_pack(int type, int side, int transposed, int64_t lines, int64_t k, const void *x, int64_t ld, void *out) {
+    (void)type, (void)side, (void)transposed, (void)lines, (void)k, (void)x, (void)ld, (void)out;
+}
+
+int dg_gemm_packed(int type, int side, int ta, int tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b,
+                   int64_t ldb, void *c, int64_t ldc, const dg_epilogue *e) {
+    (void)e, (void)side, (void)type, (void)ta, (void)tb, (void)m, (void)n, (void)k, (void)a, (void)lda, (void)b, (void)ldb, (void)c, (void)ldc;
+    return 0;
+}
+
+int dg_gemm_gathered(int type, int side, int ta, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b,
+                     const int32_t *row, const int32_t *column, void *c, int64_t ldc, const dg_epilogue *e) {
+    (void)e, (void)side, (void)type, (void)ta, (void)m, (void)n, (void)k, (void)a, (void)lda, (void)b, (void)row, (void)column, (void)c, (void)ldc;
     return 0;
 }
 

@@ -132,3 +132,40 @@ int dg_matmul_then(const dg_product *p, const dg_epilogue *e, void *out, const v
 }
 
 int dg_matmul(const dg_product *p, void *out, const void *a, const void *b) { return dg_matmul_then(p, 0, out, a, b); }
+
+/* ---- an operand packed beforehand ---- */
+
+int64_t dg_matmul_packs(const dg_product *p, int operand) {
+    int64_t lines = operand == 0 ? p->m : p->n, others = operand == 0 ? p->n : p->m;
+    if (p->type != DG_F32 && p->type != DG_F64) return 0;
+    if (p->batches != 1 || p->m <= DG_THIN || !dg_gemm_worth_packing((int)p->type, lines, others, p->k)) return 0;
+    if (operand == 0 && p->ta) return 0;
+    return dg_gemm_packed_bytes((int)p->type, operand == 0 ? DG_LEFT : DG_RIGHT, p->m, p->n, p->k);
+}
+
+int dg_matmul_pack0(const dg_product *p, void *out, const void *a) {
+    dg_gemm_pack((int)p->type, DG_LEFT, 0, p->m, p->k, a, p->k, out);
+    return DG_OK;
+}
+
+int dg_matmul_pack1(const dg_product *p, void *out, const void *b) {
+    dg_gemm_pack((int)p->type, DG_RIGHT, (int)p->tb, p->n, p->k, b, p->tb ? p->k : p->n, out);
+    return DG_OK;
+}
+
+static int packed(const dg_product *p, int side, const dg_epilogue *e, void *out, const void *a, const void *b) {
+    int64_t lda = p->ta ? p->m : p->k, ldb = p->tb ? p->k : p->n;
+    int done = dg_gemm_packed((int)p->type, side, (int)p->ta, (int)p->tb, p->m, p->n, p->k, a, lda, b, ldb, out, p->n, e);
+    return done ? DG_OK : DG_NO_MEMORY;
+}
+
+int dg_matmul_packed0_then(const dg_product *p, const dg_epilogue *e, void *out, const void *a, const void *b) {
+    return packed(p, DG_LEFT, e, out, a, b);
+}
+
+int dg_matmul_packed1_then(const dg_product *p, const dg_epilogue *e, void *out, const void *a, const void *b) {
+    return packed(p, DG_RIGHT, e, out, a, b);
+}
+
+int dg_matmul_packed0(const dg_product *p, void *out, const void *a, const void *b) { return packed(p, DG_LEFT, 0, out, a, b); }
+int dg_matmul_packed1(const dg_product *p, void *out, const void *a, const void *b) { return packed(p, DG_RIGHT, 0, out, a, b); }

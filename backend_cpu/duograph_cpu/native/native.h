@@ -88,6 +88,15 @@ typedef struct {
 int dg_matmul(const dg_product *p, void *out, const void *a, const void *b);
 int dg_matmul_then(const dg_product *p, const dg_epilogue *e, void *out, const void *a, const void *b);
 
+/* With operand 0 or 1 packed beforehand: how many bytes it takes so, 0 where it cannot be or need not; what packs it; and the product. */
+int64_t dg_matmul_packs(const dg_product *p, int operand);
+int dg_matmul_pack0(const dg_product *p, void *out, const void *a);
+int dg_matmul_pack1(const dg_product *p, void *out, const void *b);
+int dg_matmul_packed0(const dg_product *p, void *out, const void *a, const void *b);
+int dg_matmul_packed1(const dg_product *p, void *out, const void *a, const void *b);
+int dg_matmul_packed0_then(const dg_product *p, const dg_epilogue *e, void *out, const void *a, const void *b);
+int dg_matmul_packed1_then(const dg_product *p, const dg_epilogue *e, void *out, const void *a, const void *b);
+
 /* ---- conv.c: x (batch, groups*in, size...), w (groups*out, in, kernel...), y (batch, groups*out, out_size...).
  * Always three spatial axes; fewer are padded with leading ones. */
 typedef struct {
@@ -96,6 +105,13 @@ typedef struct {
 } dg_convolution;
 int dg_conv(const dg_convolution *p, void *y, const void *x, const void *w);
 int dg_conv_then(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w);
+
+/* With the weights packed beforehand: how many bytes they take so, 0 where they cannot be or need not; what packs them; and the convolution. */
+int64_t dg_conv_packs(const dg_convolution *p);
+int dg_conv_pack(const dg_convolution *p, void *out, const void *w);
+int dg_conv_packed(const dg_convolution *p, void *y, const void *x, const void *w);
+int dg_conv_packed_then(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w);
+
 int dg_conv_input_grad(const dg_convolution *p, void *dx, const void *dy, const void *w);
 int dg_conv_weight_grad(const dg_convolution *p, void *dw, const void *x, const void *dy);
 
@@ -188,7 +204,7 @@ int dg_region6(const dg_region *r, void *out, const void *a, const void *b, cons
 
 /* A product and the region that follows it, as one call. */
 typedef struct {
-    const void *product, *plan; /* dg_matmul_then or dg_conv_then, and its first argument */
+    const void *product, *plan; /* a function such as dg_matmul_then or dg_conv_then, and its first argument */
     dg_generated f;
     int64_t n, grain, bytes;    /* of the region; of the product's value, when no result has its memory: then `value` is -1 */
     int64_t left, right, value; /* where in the list of operands and results the product finds its operands, and puts its value */

@@ -24,10 +24,21 @@ typedef struct { int64_t first, low, high; } Tap;
                  (first = taps[kw].first, low = taps[kw].low, high = taps[kw].high, (void)first, (void)s, 1);      \
                  kw++)
 
+/* Windows without a cell above -infinity: the first of their cells. */
+static void first_cells(const dg_pooling *p, int64_t *indices, int64_t od, int64_t oh, const Tap *taps) {
+    for (int64_t i = 0; i < p->out_size[2]; i++) {
+        if (indices[i] >= 0) continue;
+        EACH_TAP(p)
+        if (indices[i] < 0 && i >= low && i < high) indices[i] = (id * p->size[1] + ih) * p->size[2] + first + i * s;
+    }
+}
+
 #define ISA_SOURCE "pooling.inc"
 #include "isa.h"
 
 enum { MAX_POOL, AVG_POOL, AVG_GRAD, MAX_GRAD };
+
+#define SPREAD_BYTES (1 << 20) /* most of a plane that is spread: it is to stay in the second-level cache */
 
 typedef struct {
     const dg_pooling *p;
@@ -40,12 +51,48 @@ typedef struct {
 
 static int64_t volume(const int64_t *size) { return size[0] * size[1] * size[2]; }
 
+/* Columns of one phase of the step, of a row between cells of -infinity. */
+static int64_t phase_columns(const dg_pooling *p) {
+    int64_t read = (p->out_size[2] - 1) * p->stride[2] + (p->kernel[2] - 1) * p->dilation[2] + 1;
+    return (DG_MAX(read, p->pad[2] + p->size[2]) + p->stride[2] - 1) / p->stride[2];
+}
+
+/* Bytes of a plane that is spread; 0 when the largest are found another way. */
+static int64_t spread_bytes(const dg_pooling *p) {
+    int64_t size = p->type == DG_F64 ? 8 : p->type == DG_F32 ? 4 : 0;
+    int64_t bytes = (p->size[0] * p->size[1] * p->stride[2] * phase_columns(p) + 64) * size;
+    /* narrow outputs would leave vectors empty */
+    return bytes <= SPREAD_BYTES && volume(p->kernel) <= 4096 && p->out_size[2] >= 8 ? bytes : 0;
+}
+
+/* The largest of each window of one plane; `plane` has -infinity around what is copied to it. */
+static void max_spread(const dg_pooling *p, char *y, int64_t *indices, const char *x, char *plane, int64_t *offset, const Tap *columns) {
+    int64_t phase = phase_columns(p), row = phase * p->stride[2], *index = offset + volume(p->kernel), single = p->type == DG_F32;
+    if (single) ISA_PICK(spread_f32)(p, (float *)plane, (const float *)x, phase);
+    else ISA_PICK(spread_f64)(p, (double *)plane, (const double *)x, phase);
+    for (int64_t od = 0; od < p->out_size[0]; od++)
+        for (int64_t oh = 0; oh < p->out_size[1]; oh++, indices += p->out_size[2]) {
+            int64_t n = 0, width = p->out_size[2], at = od * p->out_size[1] + oh;
+            const Tap *taps = columns;
+            int empty;
+            EACH_TAP(p) {
+                int64_t column = kw * p->dilation[2];
+                offset[n] = (id * p->size[1] + ih) * row + column % s * phase + column / s;
+                index[n++] = (id * p->size[1] + ih) * p->size[2] + first;
+            }
+            if (single) empty = ISA_PICK(maxima_f32)((float *)y + at * width, indices, width, (const float *)plane, n, offset, index, p->stride[2]);
+            else empty = ISA_PICK(maxima_f64)((double *)y + at * width, indices, width, (const double *)plane, n, offset, index, p->stride[2]);
+            if (empty) first_cells(p, indices, od, oh, taps);
+        }
+}
+
 static void pool_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     const dg_pooling *p = j->p;
     int64_t in = volume(p->size), out = volume(p->out_size), size = p->type == DG_F64 ? 8 : p->type == DG_F32 ? 4 : 2;
     int half = size == 2;
-    char *scratch = dg_alloc((size_t)(p->out_size[2] * 16 + p->kernel[2] * (int64_t)sizeof(Tap) + (half ? in * 4 : 0) + 64));
+    int64_t spread = j->what == MAX_POOL ? spread_bytes(p) : 0, room = spread ? spread + volume(p->kernel) * 16 : half ? in * 4 : 0;
+    char *scratch = dg_alloc((size_t)(p->out_size[2] * 16 + p->kernel[2] * (int64_t)sizeof(Tap) + room + 64));
     if (!scratch) {
         __atomic_store_n(j->failed, 1, __ATOMIC_RELAXED);
         return;
@@ -57,7 +104,17 @@ static void pool_task(void **args, int64_t begin, int64_t end) {
         taps[kw].first = kw * p->dilation[2] - p->pad[2];
         span(taps[kw].first, p->stride[2], p->size[2], p->out_size[2], &taps[kw].low, &taps[kw].high);
     }
+    int64_t *offset = (int64_t *)plane;
+    char *spread_plane = (char *)plane + volume(p->kernel) * 16;
+    for (int64_t i = 0; i < spread / size; i++) {
+        if (size == 4) ((float *)spread_plane)[i] = -INFINITY;
+        else ((double *)spread_plane)[i] = -INFINITY;
+    }
     for (int64_t u = begin; u < end; u++) {
+        if (spread) {
+            max_spread(p, j->out + u * out * size, j->indices + u * out, j->x + u * in * size, spread_plane, offset, taps);
+            continue;
+        }
         if (j->what == MAX_POOL || j->what == AVG_POOL) {
             char *y = j->out + u * out * size;
             const char *x = j->x + u * in * size;
@@ -84,15 +141,17 @@ static void pool_task(void **args, int64_t begin, int64_t end) {
         memset(to, 0, (size_t)(in * (half ? 4 : size)));
         if (j->what == MAX_GRAD) {
             const int64_t *at = j->from + u * out;
-            for (int64_t i = 0; i < out; i++) {
-                if ((uint64_t)at[i] >= (uint64_t)in) continue;
-                switch (p->type) {
-                case DG_F32: ((float *)to)[at[i]] += ((const float *)dy)[i]; break;
-                case DG_F64: ((double *)to)[at[i]] += ((const double *)dy)[i]; break;
-                case DG_F16: ((float *)to)[at[i]] += f16_load(((const f16 *)dy)[i]); break;
-                case DG_BF16: ((float *)to)[at[i]] += bf16_load(((const bf16 *)dy)[i]); break;
-                }
+#define ADD(T, A, LOAD)                                                                     \
+    for (int64_t i = 0; i < out; i++)                                                       \
+        if ((uint64_t)at[i] < (uint64_t)in) ((A *)to)[at[i]] += LOAD(((const T *)dy)[i]);   \
+    break;
+            switch (p->type) {
+            case DG_F32: ADD(float, float, )
+            case DG_F64: ADD(double, double, )
+            case DG_F16: ADD(f16, float, f16_load)
+            case DG_BF16: ADD(bf16, float, bf16_load)
             }
+#undef ADD
         } else {
             switch (p->type) {
             case DG_F32: F32(avg_grad_plane)(p, to, (const float *)dy, row, row_2, taps); break;

@@ -14,19 +14,44 @@ from ..dtype import DType
 from ..types import HostType
 
 __all__ = [
-    "Alias", "Choice", "Copy", "HostStep", "Instruction", "Loop", "NeedsSteps", "Program", "Step", "steps_in",
+    "Alias", "Choice", "Copy", "HostStep", "Instruction", "Loop", "NeedsSteps", "Packing", "Program", "Step",
+    "steps_in",
 ]  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """One prepared call: slots in (-1: absent operand), slots out, one handle or a tuple; `name` is the op's."""
+    """One prepared call: slots in (-1: absent operand), slots out, one handle or a tuple; `name` is the op's.
+
+    `pure`: the results follow from the operands, and have memory of their own.
+    """
 
     call: Callable[..., Any]
     operands: tuple[int, ...]
     results: tuple[int, ...]
     single: bool
     name: str = ""
+    pure: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Packing:
+    """How a prepared call would have one of its operands laid out for it, where that operand stays the same.
+
+    A prepared call may have an attribute `packs`: operand -> a function without arguments that gives one of these, or
+    None. Both calls must give the same bits.
+
+    Attributes:
+        pack: a call from the handle of the operand to a handle of what it is packed into.
+        nbytes: of that.
+        call: the prepared call again, with the packed handle in place of the operand; it may have `packs` in turn.
+        layout: equal for packings that give the same bytes for the same operand; hashable.
+    """
+
+    pack: Callable[[Any], Any]
+    nbytes: int
+    call: Callable[..., Any]
+    layout: Any
 
 
 @dataclasses.dataclass(frozen=True)

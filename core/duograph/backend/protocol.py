@@ -100,6 +100,14 @@ class Backend:
         """A handle that shares memory with the array and keeps it alive, or None when that cannot be."""
         return None
 
+    def exclusive(self, handle: Handle, device_id: int) -> bool:
+        """Whether only who holds the handle can change its memory; arrays that `copy_out` gave of it hold it.
+
+        Compiled functions compute once what follows from such handles alone (`runtime.still`). False where that is not
+        known.
+        """
+        return False
+
     def synchronize(self, device_id: int) -> None:
         """Return when everything launched so far has finished."""
 
@@ -153,7 +161,8 @@ class Backend:
 
         The call is `run(handles, taken=())`, from handles of parameters to handles of results, which outlive it; all
         other values lie in an arena that the core has planned. Prepared calls of the backend may have an attribute
-        `overwrites`: pairs (operand, result) of equal size that may share memory; and `sure`: they cannot fail. `taken`
+        `overwrites`: pairs (operand, result) of equal size that may share memory; `sure`: they cannot fail; and
+        `packs`: how they would have an operand laid out that stays the same (`backend.program.Packing`). `taken`
         says for each of the program's `donations`, in order, whether the caller gives the memory of the parameter away;
         the call may then use it for the result.
         """

@@ -5,7 +5,9 @@ from __future__ import annotations
 import collections
 import copy
 import dataclasses
+import functools
 import time
+import weakref
 from collections.abc import Callable
 from sys import getrefcount
 from typing import Any
@@ -31,6 +33,7 @@ from ..nn.cell import Cell
 from ..op import staging, thread_state
 from ..runtime import regions  # noqa: F401  (`lower` loads it at the first call)
 from ..runtime.lower import lower
+from ..runtime.still import Still
 from ..tensor import Tensor, commit, rebound
 from ..types import OBJECT, Device, HostType, TensorType
 from .arguments import entering
@@ -111,6 +114,34 @@ class _Made:
         self.attributes = attributes
 
 
+class _Way:
+    """One way to run a program.
+
+    Attributes:
+        run: from handles to a tuple of handles.
+        taking: the same where new values of state may take the memory of the old ones, see `runtime.lower`; or None.
+        donors: the inputs that give their memory.
+    """
+
+    def __init__(self, run: Callable[..., Any], inputs: list[tuple[str, Any]]) -> None:
+        self.run = run
+        self.taking: Callable[..., Any] | None = getattr(run, "taking", None)
+        self.donors = [inputs[p] for p in getattr(run, "donations", {}).values()]
+
+
+def _taken(donors: list[tuple[str, Any]], leaves: list[Tensor]) -> list[bool]:
+    """For each donor, whether nobody but the tensor holds the memory; the list of handles does so too."""
+    return [getrefcount((leaves[v] if kind == "arg" else v)._buf) == _ALONE for kind, v in donors]
+
+
+_programs: weakref.WeakSet[Program] = weakref.WeakSet()
+
+
+def _all_held() -> list[list[Any]]:
+    """The handles that programs hold of their state."""
+    return [program._held[1] for program in list(_programs)]
+
+
 class Changed(Exception):
     """A program may not run as it is; see `Program.short`."""
 
@@ -175,13 +206,19 @@ class Program:
             self.run_single = single
             self.run: Callable[..., Any] = lambda *handles: (single(*handles),)
         else:
-            self.run = lower(graph, device, watch, level, self.notes, self._updates())
-        # where new values of state may take the memory of the old ones; see `runtime.lower`
-        self._taking: Callable[..., Any] | None = getattr(self.run, "taking", None)
-        self._donors = [inputs[p] for p in getattr(self.run, "donations", {}).values()]
+            self.run = lower(graph, device, watch, level, self.notes, self._updates(), self._unwritten())
+        self._way = _Way(self.run, inputs)
+        # what follows from state alone; see `runtime.still`
+        divided = None if level == "O0" else getattr(self.run, "divided", None)
+        self._still: Still | None = None
+        if divided is not None:
+            tensors = [inputs[p][1] for p in divided.reads]
+            self._still = Still(tensors, device, divided.once, _all_held, self.notes)
+            self._rest = functools.cache(lambda: _Way(divided.rest, inputs))
         # handles of the state, right while `rebound` is the same; of much state, or with donors, they would keep memory
-        self._held: tuple[Any, list[Any]] = (None, [])
-        self._holds = not self._donors and sum(t.nbytes for t in self.state_types) <= _SMALL
+        self._held: tuple[Any, list[Any], _Way] = (None, [], self._way)
+        _programs.add(self)
+        self._holds = not self._way.donors and sum(t.nbytes for t in self.state_types) <= _SMALL
         n_args = sum(k == "arg" for k in kinds)
         self._plain_order = kinds == ["arg"] * n_args + ["state"] * (len(kinds) - n_args) and [
             v for k, v in inputs if k == "arg"
@@ -196,8 +233,9 @@ class Program:
             return True
         if [t._type for t in self.state] != self.state_types:
             return False
-        if self._holds:
-            self._held = (now, [t._buf for t in self.state])
+        if self._holds and (self._still is None or self._still.settled()):
+            way, values = self._kept()
+            self._held = (now, [*[t._buf for t in self.state], *values], way)
         return True
 
     def fits(self) -> bool:
@@ -216,17 +254,22 @@ class Program:
 
     def call(self, leaves: list[Tensor], numbers: list[Any], containers: list[Any]) -> Any:
         """Run on arguments that match the signature."""
-        if self._plain_order:
-            handles = [x._buf for x in leaves]
-            held = self._held
-            handles += held[1] if held[0] is rebound[0] else [x._buf for x in self.state]
+        held = self._held
+        if self._plain_order and held[0] is rebound[0]:
+            handles = [*[x._buf for x in leaves], *held[1]]
+            way = held[2]
         else:
-            handles = [self._read(kind, v, leaves, numbers, containers) for kind, v in self.inputs]
-        try:
-            if self._taking is None:
-                found = self.run(*handles)
+            way, values = self._kept()
+            if self._plain_order:
+                handles = [*[x._buf for x in leaves], *[x._buf for x in self.state], *values]
             else:
-                found = self._taking(self._taken(leaves), handles)
+                handles = [self._read(kind, v, leaves, numbers, containers) for kind, v in self.inputs]
+                handles += values
+        try:
+            if way.taking is None:
+                found = way.run(*handles)
+            else:
+                found = way.taking(_taken(way.donors, leaves), handles)
         except Exception as error:
             _locate(error)
             raise
@@ -244,14 +287,14 @@ class Program:
             return self.run_single
         if not (self._single is not None and self._plain_order and self._holds and self.state):
             return None
-        run, holds = self.run, guard.holds
+        holds = guard.holds
 
         def short(*handles: Any) -> Any:
-            token, state = self._held
+            token, state, way = self._held
             if token is not rebound[0] or not holds():
                 raise Changed
             self.hits += 1
-            return run(*handles, *state)[0]
+            return way.run(*handles, *state)[0]
 
         return short
 
@@ -266,11 +309,19 @@ class Program:
         once = collections.Counter(i for i, _ in pairs)
         return {i: k for i, k in pairs if k is not None and once[i] == 1}
 
-    def _taken(self, leaves: list[Tensor]) -> list[bool]:
-        """For each donation, whether nobody but the tensor holds the memory; the list of handles does so too."""
-        return [
-            getrefcount((leaves[v] if kind == "arg" else v)._buf) == _ALONE for kind, v in self._donors
-        ]
+    def _unwritten(self) -> list[int]:
+        """The inputs that are state which the function does not write."""
+        written = {id(v) for kind, v, _ in self.writes if kind == "state"}
+        return [k for k, (kind, v) in enumerate(self.inputs) if kind == "state" and id(v) not in written]
+
+    def _kept(self) -> tuple[_Way, tuple[Any, ...]]:
+        """How to run now, and what that is given behind the inputs."""
+        if self._still is not None:
+            self._held = (None, [], self._way)  # who holds the state keeps it from being looked at
+            values = self._still.values()
+            if values is not None:
+                return self._rest(), values
+        return self._way, ()
 
     def _read(self, kind: str, v: Any, leaves: Any, numbers: Any, containers: Any) -> Any:
         if kind == "arg":

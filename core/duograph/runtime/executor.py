@@ -17,11 +17,14 @@ def link(
     outputs: tuple[int, ...],
     single: bool,
     n_slots: int,
+    further: Sequence[int] = (),
 ) -> Callable[..., Any]:
-    """One callable from parameter handles to result handle(s).
+    """One callable from parameter handles to result handle(s); slots `further` are given behind the parameters.
 
     A graph that is a single call on its own parameters is that call itself: nothing is added.
     """
+    if further:
+        return _loop(steps, n_params, constants, outputs, single, n_slots, further)
     params = tuple(range(n_params))
     if len(steps) == 1 and not constants:
         (step,) = steps
@@ -81,8 +84,9 @@ def _loop(
     outputs: tuple[int, ...],
     single: bool,
     n_slots: int,
+    further: Sequence[int] = (),
 ) -> Callable[..., Any]:
-    keep = set(outputs) | set(constants)
+    keep = {*outputs, *constants, *further}
     last: dict[int, int] = {}
     for k, step in enumerate(steps):
         for i in (*step.operands, *step.results):
@@ -105,7 +109,12 @@ def _loop(
     out0 = outputs[0] if outputs else -1
 
     def run(*handles: Any) -> Any:
-        env = [*handles, *rest]
+        if further:
+            env = [*handles[:n_params], *rest]
+            for i, v in zip(further, handles[n_params:], strict=True):
+                env[i] = v
+        else:
+            env = [*handles, *rest]
         for call, arity, a, b, operands, one, result, dead in program:
             if arity == 2:
                 value = call(env[a], env[b])

@@ -6,7 +6,7 @@ import collections
 import functools
 import warnings
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from ..backend.program import (
 )  # fmt: skip
 from ..backend.protocol import Backend
 from ..dtype import bool_, int64
+from ..effects import Random
 from ..errors import UnsupportedOpError
 from ..ir.builder import expand
 from ..ir.graph import FrozenArray, Graph, GraphNode, live_nodes
@@ -37,8 +38,9 @@ from ..types import BOOL, FLOAT, INT, STACK, Device, HostType, TensorType
 from .control import control_call, may_raise, placed
 from .executor import link
 from .memory_plan import plan_memory
+from .still import divide
 
-__all__ = ["body_of", "lower", "host_call", "fallback_counts"]
+__all__ = ["Divided", "body_of", "lower", "host_call", "fallback_counts"]
 
 # A constant of at most this many elements is made once, when the graph is prepared.
 CONSTANT_LIMIT = 1024
@@ -123,7 +125,7 @@ class _Lowering:
             call = self.regions.get(body)
             if call is None:
                 return self.graph(body, operands, set(), is_result)
-            return self.step(node, call, operands, results)
+            return self.step(node, call, operands, results, True)
         if op.name == "custom_call" and self.level != "O0":
             return self.graph(node.attributes["graph"], operands, set(), is_result)
         if self.level == "O2" and op.name in _HOST_OPS:
@@ -144,6 +146,7 @@ class _Lowering:
                 self.python = self.python or op.name
             return self.step(node, call, operands, results)
         call = kernel(self.backend, op, types, node.attributes, self.device)
+        pure = call is not None and not op.effects
         if call is None and (op.body is not None or op.decompose_rule is not None):
             inner = body_of(op, types, node.attributes)
             found = tuple(inner.types[i] for i in inner.outputs)
@@ -157,13 +160,13 @@ class _Lowering:
             slot = self.slot(results[0])
             self.constants[slot] = call()
             return [slot]
-        return self.step(node, call, operands, results)
+        return self.step(node, call, operands, results, pure)
 
     def step(
-        self, node: GraphNode, call: Callable[..., Any], operands: list[int], results: Any
+        self, node: GraphNode, call: Callable[..., Any], operands: list[int], results: Any, pure: bool = False
     ) -> list[int]:
         slots = [self.slot(t) for t in results]
-        self.steps.append(Step(call, tuple(operands), tuple(slots), node.single, node.op.name))
+        self.steps.append(Step(call, tuple(operands), tuple(slots), node.single, node.op.name, pure))
         return slots
 
     def inside(self, graph: Graph, slots: list[int]) -> tuple[list[Instruction], list[int]]:
@@ -221,12 +224,16 @@ class _Lowering:
     def linked(
         self,
         graph: Graph,
+        instructions: Sequence[Instruction],
         params: list[int],
         outputs: list[int],
         updates: Mapping[int, int],
         notes: list[str],
     ) -> Callable[..., Any] | None:
-        """The graph as one native program, or None when the backend makes none of it."""
+        """The graph as one native program of these instructions, or None when the backend makes none of it.
+
+        Beyond the graph's own, `params` may have slots of values that are given too.
+        """
         if any(self.hosts.get(slot) is STACK for slot in (*params, *outputs)):
             self.python = self.python or "a stack"
         if self.level != "O2" and self.hosts:
@@ -236,12 +243,12 @@ class _Lowering:
             return None
         drawn: list[Step] = []
         steps: list[Instruction] = []
-        for each in self.steps:
+        for each in instructions:
             if isinstance(each, Step) and each.name == "random_state":
                 drawn.append(each)
             else:
                 steps.append(each)
-        numbers = any(isinstance(s, HostStep) for s in steps_in(self.steps))
+        numbers = any(isinstance(s, HostStep) for s in steps_in(instructions))
         if drawn and numbers:  # to run again from the start would draw again
             notes.append("runs step by step: random numbers beside numbers of Python")
             return None
@@ -269,7 +276,26 @@ class _Lowering:
         stepwise = functools.cache(lambda: lower_closed(graph, self.device, self.regions, "O1"))
         draws = [s.call for s in drawn]
         donations = getattr(run, "donations", plan.donations)
-        return _linked_call(run, draws, donations, stepwise if self.hosts else None)
+        return _linked_call(run, draws, donations, stepwise if self.hosts else None, graph.n_params)
+
+    def stepwise(
+        self, graph: Graph, instructions: Sequence[Instruction], further: Sequence[int], outputs: list[int]
+    ) -> Callable[..., Any] | None:
+        """The graph as a call of one step after the other; None with loops and branches among the instructions."""
+        steps = [s for s in instructions if isinstance(s, Step)]
+        if len(steps) < len(instructions):
+            return None
+        outputs = list(outputs)
+        for position, i in enumerate(outputs):
+            # a result may not share its buffer with a constant that lives on
+            if i in self.constants and i not in self.host:
+                type_: Any = graph.types[graph.outputs[position]]
+                slot = self.slot(type_)
+                fresh = functools.partial(_copy, self.backend, self.device, type_, self.constants[i])
+                steps.append(Step(fresh, (), (slot,), True))
+                outputs[position] = slot
+        n_slots = len(self.sizes)
+        return link(steps, graph.n_params, self.constants, tuple(outputs), graph.single, n_slots, further)
 
 
 def _linked_call(
@@ -277,6 +303,7 @@ def _linked_call(
     draws: list[Callable[..., Any]],
     donations: Mapping[int, int],
     stepwise: Callable[[], Any] | None,
+    n_params: int,
 ) -> Callable[..., Any]:
     """What `Backend.link` returned, as a call like any other; see `lower` for its attributes.
 
@@ -285,6 +312,7 @@ def _linked_call(
         draws: what gives its last parameters, the states of the random generator.
         donations: of the program, or those that the call has instead.
         stepwise: gives the same graph step by step, for where `run` cannot go on; None where that cannot be.
+        n_params: how many handles that takes.
     """
 
     def taking(taken: Sequence[bool], handles: Sequence[Any]) -> Any:
@@ -293,7 +321,7 @@ def _linked_call(
             return run(given, taken)
         except NeedsSteps:
             assert stepwise is not None
-            return stepwise()(*handles)
+            return stepwise()(*handles[:n_params])
 
     if draws or stepwise is not None:
 
@@ -318,6 +346,7 @@ def lower(
     level: str = "O0",
     notes: list[str] | None = None,
     updates: Mapping[int, int] | None = None,
+    state: Collection[int] = (),
 ) -> Callable[..., Any]:
     """A callable from parameter handles to result handle(s) of this graph on `device`.
 
@@ -331,6 +360,8 @@ def lower(
         updates: position of an output -> parameter of which it is the new value. Where their memory can be shared, the
             result has attributes `donations` (the same, of those) and `taking`, a call of (taken, handles) as described
             at `Backend.link`.
+        state: parameters that are mostly the same from call to call. Where something that follows from them alone is
+            worth being computed once, the result has an attribute `divided`, which is a `Divided`.
     """
     graph = passes.run(graph, watch)
     regions: Mapping[Graph, Callable[..., Any]] = {}
@@ -338,7 +369,28 @@ def lower(
         from .regions import compiled_regions
 
         graph, regions = compiled_regions(graph, device, watch, notes)
-    return lower_closed(graph, device, regions, level, notes, updates)
+    return lower_closed(graph, device, regions, level, notes, updates, state)
+
+
+class Divided:
+    """A lowered graph in two parts: what follows from state alone, and the rest.
+
+    Attributes:
+        reads: parameters that the first part reads.
+        once: a call from their handles to the values that the rest takes behind all parameters.
+        rest: a call like that of the whole graph, with its attributes; made when it is first asked for.
+    """
+
+    def __init__(
+        self, reads: tuple[int, ...], once: Callable[..., Any], rest: Callable[[], Callable[..., Any]]
+    ) -> None:
+        self.reads = reads
+        self.once = once
+        self._rest = rest
+
+    @functools.cached_property
+    def rest(self) -> Callable[..., Any]:
+        return self._rest()
 
 
 def lower_closed(
@@ -348,6 +400,7 @@ def lower_closed(
     level: str = "O0",
     notes: list[str] | None = None,
     updates: Mapping[int, int] | None = None,
+    state: Collection[int] = (),
 ) -> Callable[..., Any]:
     """`lower` for a graph whose passes have run, as part of the graph around it.
 
@@ -357,24 +410,36 @@ def lower_closed(
     work = _Lowering(device, regions or {}, level)
     params = [work.slot(t) for t in graph.types[: graph.n_params]]
     outputs = work.graph(graph, params, set(graph.outputs), True)
-    if level != "O0":
-        native = work.linked(graph, params, outputs, updates or {}, notes)
-        if native is not None:
-            return native
-    steps = [s for s in work.steps if isinstance(s, Step)]
-    if len(steps) < len(work.steps):  # loops and branches, and no native program for them
-        return lower_closed(graph, device, regions, "O1", notes, updates)
-    for position, i in enumerate(outputs):
-        # a result may not share its buffer with a constant that lives on
-        if i in work.constants and i not in work.host:
-            type_: Any = graph.types[graph.outputs[position]]
-            slot = work.slot(type_)
-            fresh = functools.partial(_copy, work.backend, device, type_, work.constants[i])
-            steps.append(Step(fresh, (), (slot,), True))
-            outputs[position] = slot
-    return link(
-        steps, graph.n_params, work.constants, tuple(outputs), graph.single, len(work.sizes)
-    )
+
+    def linked(instructions: Sequence[Instruction], further: tuple[int, ...], notes: list[str]) -> Any:
+        if level != "O0":
+            native = work.linked(graph, instructions, [*params, *further], outputs, updates or {}, notes)
+            if native is not None:
+                return native
+        return work.stepwise(graph, instructions, further, outputs)
+
+    run = linked(work.steps, (), notes)
+    if run is None:  # loops and branches, and no native program for them
+        return lower_closed(graph, device, regions, "O1", notes, updates, state)
+    if not state or type(work.backend).exclusive is Backend.exclusive:  # which never knows
+        return run
+    if any(not isinstance(e, Random) for e in graph.effects):  # Python could change the state meanwhile
+        return run
+    division = divide(work.steps, set(state), set(work.constants), work.sizes, set(outputs))
+    if division is None:
+        return run
+    notes.append(str(division))
+    once = link(division.once, 0, work.constants, division.kept, False, len(work.sizes), division.reads)
+
+    def whole(*handles: Any) -> Any:
+        return run(*handles)
+
+    for name in ("taking", "donations"):
+        if hasattr(run, name):
+            setattr(whole, name, getattr(run, name))
+    rest = functools.partial(linked, division.rest, division.kept, [])
+    whole.divided = Divided(division.reads, once, rest)  # type: ignore[attr-defined]
+    return whole
 
 
 def body_of(op: Op, types: tuple[TensorType | None, ...], attributes: Mapping[str, Any]) -> Graph:

@@ -1,0 +1,474 @@
+"""What a compiled function computes once while Parameters stay is never stale, in training's way, or left behind."""
+
+import gc
+import threading
+
+import duograph as ms
+import numpy as np
+import pytest
+from duograph import Parameter, Tensor, nn, ops
+from duograph.backend import registry
+
+CPU = pytest.importorskip("duograph_cpu")
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((16, 96)).astype(np.float32)
+
+
+class Net(nn.Cell):
+    """A product whose weights are packed, and a scale and a shift that follow from Parameters alone."""
+
+    def __init__(self, n=80):
+        super().__init__()
+        rng = np.random.default_rng(1)
+        self.w = Parameter(Tensor(rng.standard_normal((96, n)).astype(np.float32)), name="w")
+        self.gamma = Parameter(Tensor(rng.standard_normal(n).astype(np.float32)), name="gamma")
+        self.variance = Parameter(Tensor(rng.random(n).astype(np.float32)), name="variance", requires_grad=False)
+
+    def construct(self, x):
+        return ops.matmul(x, self.w) * (self.gamma * ops.rsqrt(self.variance + 1e-5))
+
+
+def numpy_of(net, x=X):
+    """The result in NumPy, from copies that share no memory."""
+    w, gamma, variance = (np.array(p.value().copy().asnumpy()) for p in (net.w, net.gamma, net.variance))
+    return x @ w * (gamma / np.sqrt(variance + 1e-5))
+
+
+def compiled(net, level="O2"):
+    return ms.jit(lambda x: net(x), jit_level=level)
+
+
+def kept(function):
+    """How many values the programs of a compiled function keep."""
+    programs = [e.program for entries in function._own.entries.values() for e in entries]
+    watches = [p._still._watch for p in programs if p._still is not None]
+    return sum(len(w.values) for w in watches if w is not None and w.values is not None)
+
+
+def check(function, net):
+    np.testing.assert_allclose(function(Tensor(X)).asnumpy(), numpy_of(net), rtol=2e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("level", ["O1", "O2"])
+def test_values_are_kept_from_the_second_call_on_and_have_the_same_bits(level):
+    net = Net()
+    f = compiled(net, level)
+    found = []
+    for call in range(5):
+        found.append(f(Tensor(X)).asnumpy())
+        assert (kept(f) > 0) == (call > 0), f"after call {call}"
+    assert all((a == found[0]).all() for a in found)
+    check(f, net)
+    assert "1 kernel run once and 1 operand packed once, while Parameters stay" in str(f.explain(Tensor(X)))
+
+
+def test_nothing_is_kept_at_the_level_of_eager_kernels():
+    net = Net()
+    f = compiled(net, "O0")
+    for _ in range(4):
+        check(f, net)
+    assert kept(f) == 0
+
+
+# ---- ways to change the state: (net) -> None, or a function that does it when called again ----------------
+
+
+def by_set_data(net):
+    net.w.set_data(Tensor(np.float32(net.w.asnumpy() * 2)))
+
+
+def by_set_data_of_a_small_one(net):
+    net.variance.set_data(net.variance + 1)
+
+
+def by_assign(net):
+    ops.assign(net.gamma, net.gamma * 3)
+
+
+def by_index(net):
+    net.gamma[3] = net.gamma[3] + 50
+
+
+def by_optimizer(net):
+    optimizer = nn.SGD(net.trainable_params(), 0.1)
+    optimizer(ms.grad(lambda x: net(x).sum(), None, optimizer.parameters)(Tensor(X)))
+
+
+def by_compiled_optimizer(net):
+    training(net)(Tensor(X))
+
+
+def by_load_param(net):
+    other = {"w": Parameter(Tensor(net.w.asnumpy() + 1), name="w")}
+    ms.load_param_into_net(net, other)
+
+
+def by_array(net):
+    net.w.asnumpy()[:] += 0.25
+
+
+def by_array_of_a_value(net):
+    net.w.value().asnumpy()[:] += 0.5
+
+
+def by_array_of_a_reshape(net):
+    net.w.reshape(-1).asnumpy()[:100] += 3
+
+
+def by_dlpack(net):
+    np.from_dlpack(net.w).flat[:50] += 7
+
+
+def by_memoryview(net):
+    memoryview(net.gamma.asnumpy())[5] += 9.0
+
+
+def by_other_memory(net):
+    net.w.set_data(net.w.move_to("CPU"))
+    net.w.asnumpy()[0] += 1
+
+
+CHANGES = [v for k, v in sorted(globals().items()) if k.startswith("by_")]
+
+
+def training(net):
+    optimizer = nn.SGD(net.trainable_params(), 0.01)
+    step = ms.value_and_grad(lambda x: ops.square(net(x)).mean(), None, optimizer.parameters)
+
+    @ms.jit(jit_level="O2")
+    def train(x):
+        loss, grads = step(x)
+        optimizer(grads)
+        return loss
+
+    return train
+
+
+@pytest.mark.parametrize("level", ["O1", "O2"])
+@pytest.mark.parametrize("before", [0, 1, 2, 4], ids=lambda n: f"after_{n}_calls")
+@pytest.mark.parametrize("change", CHANGES, ids=lambda f: f.__name__[3:])
+def test_no_change_is_missed(change, before, level):
+    net = Net()
+    f = compiled(net, level)
+    for _ in range(before):
+        check(f, net)
+    for _ in range(3):
+        wanted = numpy_of(net)
+        change(net)
+        assert np.abs(numpy_of(net) - wanted).max() > 1e-3
+        for _ in range(4):
+            check(f, net)
+    assert kept(f) > 0
+
+
+@pytest.mark.parametrize("taken", ["before_all", "after_one", "after_three"])
+@pytest.mark.parametrize("how", ["asnumpy", "value", "slice", "dlpack", "memoryview"])
+def test_arrays_that_live_on_are_seen_whenever_they_are_written(how, taken):
+    net = Net()
+    f = compiled(net)
+    get = {
+        "asnumpy": lambda: net.w.asnumpy(),
+        "value": lambda: net.w.value().asnumpy(),
+        "slice": lambda: net.w.asnumpy()[5:9, ::2],
+        "dlpack": lambda: np.from_dlpack(net.w),
+        "memoryview": lambda: np.asarray(memoryview(net.w.asnumpy())),
+    }[how]
+    if taken == "before_all":
+        array = get()
+    check(f, net)
+    if taken == "after_one":
+        array = get()
+    check(f, net)
+    check(f, net)
+    if taken == "after_three":
+        array = get()
+    for turn in range(4):
+        array += turn + 1
+        check(f, net)
+        check(f, net)
+    assert kept(f) == 0
+    del array
+    for _ in range(300):
+        if kept(f):
+            break
+        check(f, net)
+    assert kept(f) > 0, "nothing holds the memory any more"
+
+
+@pytest.mark.parametrize("dropped", [False, True])
+def test_a_result_whose_array_is_known_becomes_a_parameter(dropped):
+    net = Net()
+    f = compiled(net)
+    value = Tensor(np.ones((96, 80), np.float32)) + 1
+    array = value.asnumpy()
+    net.w.set_data(value)
+    if dropped:
+        del value
+    for turn in range(4):
+        check(f, net)
+        array += turn
+    check(f, net)
+
+
+def test_a_captured_tensor_over_the_users_array():
+    array = np.ones((96, 80), np.float32)
+    w = ms.from_numpy(array)
+    f = ms.jit(lambda x: ops.matmul(x, w), jit_level="O1")
+    for turn in range(6):
+        array[:] = turn + RNG.standard_normal((96, 80))
+        np.testing.assert_allclose(f(Tensor(X)).asnumpy(), X @ array, rtol=2e-4, atol=1e-4)
+        np.testing.assert_allclose(f(Tensor(X)).asnumpy(), X @ array, rtol=2e-4, atol=1e-4)
+    assert kept(f) == 0
+
+
+def test_a_view_of_an_array_that_the_user_has():
+    whole = np.ones((2, 96, 80), np.float32)
+    w = ms.from_numpy(whole[1])
+    f = ms.jit(lambda x: ops.matmul(x, w), jit_level="O1")
+    for turn in range(6):
+        whole[:] = turn
+        np.testing.assert_allclose(f(Tensor(X)).asnumpy(), X @ whole[1], rtol=2e-4, atol=1e-4)
+
+
+def test_two_programs_and_two_functions_share_a_parameter():
+    net = Net()
+    first, second = compiled(net), compiled(net, "O1")
+    other = RNG.standard_normal((40, 96)).astype(np.float32)
+    for turn in range(4):
+        for _ in range(3):
+            check(first, net)
+            check(second, net)
+            np.testing.assert_allclose(first(Tensor(other)).asnumpy(), numpy_of(net, other), rtol=2e-4, atol=1e-4)
+        assert kept(first) >= 4 and kept(second) >= 2
+        (by_set_data, by_array, by_compiled_optimizer, by_index)[turn](net)
+        assert kept(first) == kept(second) == 0, "freed at once"
+
+
+def test_training_between_keeps_its_updates_in_place_and_pays_nothing():
+    net = Net(4000)  # more state than a program remembers the handles of
+    train, f = training(net), compiled(net)
+    for _ in range(3):
+        train(Tensor(X))
+    place = id(net.gamma._buf)
+    train(Tensor(X))
+    assert id(net.gamma._buf) == place, "the update is written over the old value"
+    for _ in range(6):  # one evaluation after each step: nothing is ever kept
+        train(Tensor(X))
+        f(Tensor(X))
+        assert kept(f) == 0
+    assert id(net.gamma._buf) == place
+    for _ in range(3):
+        for _ in range(4):
+            f(Tensor(X))
+        assert kept(f)
+        train(Tensor(X))
+        assert kept(f) == 0
+        assert id(net.gamma._buf) == place
+    check(f, net)
+
+
+def in_use():
+    gc.collect()
+    return registry.backend("CPU").memory_stats(0)["in_use"]
+
+
+def test_memory_is_counted_does_not_grow_and_is_freed():
+    class Wide(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.w = Parameter(Tensor(np.ones((1024, 1024), np.float32)), name="w")
+
+        def construct(self, x):
+            return ops.matmul(x, self.w)
+
+    net = Wide()
+    x = Tensor(np.ones((16, 1024), np.float32))
+    f = compiled(net)
+    f(x)
+    before = in_use()
+    f(x)
+    assert 4 << 20 <= in_use() - before < 5 << 20, "the packed weights count"
+    for turn in range(5):
+        net.w.set_data(Tensor(np.full((1024, 1024), turn, np.float32)))
+        assert in_use() - before < 1 << 20, "freed as soon as the state changes"
+        for _ in range(3):
+            assert (f(x).asnumpy() == 1024 * turn).all()
+        assert in_use() - before < 5 << 20
+    del f
+    assert in_use() - before < 1 << 20, "freed with the program"
+    from duograph.tensor import watched
+
+    assert id(net.w._buf) not in watched
+
+
+def test_compiled_again_and_parameter_replaced():
+    net = Net()
+    f = compiled(net)
+    for _ in range(3):
+        check(f, net)
+    f.clear()
+    gc.collect()
+    for _ in range(3):
+        check(f, net)
+    net.w = Parameter(Tensor(np.full((96, 80), 0.5, np.float32)), name="w")
+    for _ in range(3):
+        check(f, net)
+    assert kept(f) > 0
+
+
+def test_threads_see_whole_values_and_the_last_one():
+    class Scaled(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.w = Parameter(Tensor(np.zeros((96, 128), np.float32)), name="w")
+
+        def construct(self, x):
+            return ops.matmul(x, self.w)
+
+    net = Scaled()
+    f = compiled(net)
+    x = Tensor(np.ones((16, 96), np.float32))
+    f(x)
+    wrong, newest, stop = [], [0], threading.Event()
+
+    def evaluate():
+        while not stop.is_set():
+            least = newest[0]
+            found = f(x).asnumpy()
+            value = found.flat[0] / 96
+            if not (found == found.flat[0]).all() or value < least:
+                wrong.append((least, found))
+
+    threads = [threading.Thread(target=evaluate) for _ in range(3)]
+    for t in threads:
+        t.start()
+    for turn in range(1, 150):
+        net.w.set_data(Tensor(np.full((96, 128), turn, np.float32)))
+        newest[0] = turn
+        for _ in range(turn % 4):
+            f(x)
+    stop.set()
+    for t in threads:
+        t.join()
+    assert not wrong
+    assert (f(x).asnumpy() == 96 * 149).all()
+
+
+@pytest.mark.parametrize("level", ["O1", "O2"])
+def test_control_flow_random_numbers_and_results_of_state_alone(level):
+    net = Net()
+    scale = Parameter(Tensor(np.float32(2.0)), name="scale")
+
+    def several(x):
+        y = x
+        n = Tensor(0, ms.int32)
+        while n < 3:
+            y = ops.tanh(ops.matmul(ops.matmul(y, net.w), net.w.swapaxes(0, 1)) * scale)
+            n = n + 1
+        return y, net.gamma * ops.rsqrt(net.variance + 1e-5), net.gamma
+
+    f = ms.jit(several, jit_level=level)
+    wanted = [v.asnumpy().copy() for v in f(Tensor(X))]
+    for turn in range(4):
+        found = [v.asnumpy() for v in f(Tensor(X))]
+        for a, b in zip(wanted, found):
+            np.testing.assert_array_equal(a, b)
+        found[1][:] = -1  # a result is the caller's own
+        if turn == 2:
+            scale.set_data(Tensor(np.float32(3.0)))
+            wanted = [v.asnumpy().copy() for v in f(Tensor(X))]
+            assert np.abs(wanted[0] - found[0]).max() > 0
+
+
+def test_what_the_function_writes_is_not_kept():
+    net = Net()
+
+    @ms.jit(jit_level="O2")
+    def f(x):
+        y = net(x)
+        ops.assign(net.gamma, net.gamma + 1)
+        return y
+
+    for _ in range(5):
+        wanted = numpy_of(net)
+        np.testing.assert_allclose(f(Tensor(X)).asnumpy(), wanted, rtol=2e-4, atol=1e-4)
+
+
+def test_python_called_by_the_function_may_change_the_state():
+    net = Net()
+
+    def change():
+        net.w.asnumpy()[:] += 1
+
+    @ms.jit(jit_level="O1")
+    def f(x):
+        y = ops.matmul(x, net.w)
+        change()
+        return y
+
+    for _ in range(5):
+        wanted = X @ np.array(net.w.value().copy().asnumpy())
+        np.testing.assert_allclose(f(Tensor(X)).asnumpy(), wanted, rtol=2e-4, atol=1e-3)
+
+
+def test_a_wrong_index_is_still_an_error():
+    table = Parameter(Tensor(np.ones((10, 2000), np.float32)), name="table")
+    index = Parameter(Tensor(np.int32([1, 2, 30])), name="index", requires_grad=False)
+    f = ms.jit(lambda x: x + ops.gather(table, index, 0).sum(), jit_level="O1")
+    for _ in range(4):
+        with pytest.raises(IndexError, match="out of range"):
+            f(Tensor(np.float32([1.0])))
+    index.set_data(Tensor(np.int32([1, 2, 3])))
+    for _ in range(4):
+        assert f(Tensor(np.float32([1.0]))).asnumpy()[0] == 6001
+
+
+# ---- packed products: the bits of the products that pack at every call ----------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize(
+    "m, k, n",
+    [
+        (5, 96, 96), (16, 70, 64), (33, 384, 50), (64, 385, 100), (128, 768, 768), (100, 1000, 49), (97, 130, 33),
+        (500, 200, 300), (13, 1537, 47), (7, 4608, 49), (1024, 64, 80), (40, 64, 1000), (300, 64, 17), (300, 64, 18),
+    ],
+)  # fmt: skip
+def test_packed_products_have_the_same_bits(m, k, n, transposed, side, dtype):
+    rng = np.random.default_rng(2)
+    a = rng.standard_normal((m, k)).astype(dtype)
+    b = rng.standard_normal((n, k) if transposed else (k, n)).astype(dtype)
+    weights = Parameter(Tensor(a if side == "left" else b), name="weights")
+
+    def plain(x):
+        p, q = (weights, x) if side == "left" else (x, weights)
+        return ops.matmul(p, q.swapaxes(0, 1) if transposed else q)
+
+    def fused(x):
+        return ops.relu(plain(x)) + 1
+
+    given = Tensor(b if side == "left" else a)
+    exact = a @ (b.T if transposed else b)
+    for function, wanted in ((plain, exact), (fused, np.maximum(exact, 0) + 1)):
+        f = ms.jit(function, jit_level="O1")
+        found = [f(given).asnumpy() for _ in range(4)]
+        np.testing.assert_allclose(found[0], wanted, rtol=1e-3, atol=1e-3)
+        for other in found[1:]:
+            np.testing.assert_array_equal(found[0], other)
+
+
+def test_steps_of_one_weight_share_what_is_packed():
+    w = Parameter(Tensor(RNG.standard_normal((128, 128)).astype(np.float32) / 16), name="w")
+
+    def steps(x):
+        for _ in range(8):
+            x = ops.tanh(ops.matmul(x, w))
+        return x
+
+    f = ms.jit(steps, jit_level="O1")
+    x = Tensor(RNG.standard_normal((16, 128)).astype(np.float32))
+    found = [f(x).asnumpy() for _ in range(3)]
+    assert kept(f) == 1
+    np.testing.assert_array_equal(found[0], found[2])
