@@ -120,7 +120,7 @@ def _defined(lines: list[str], code: CodeType) -> list[Any]:
     end, begun = first, False
     while end < len(lines):
         line = lines[end].strip()
-        if line and line[0] != "#" and _depth(lines[end]) <= depth:
+        if line and line[0] not in "#)]}" and _depth(lines[end]) <= depth:
             if begun:
                 break
             begun = line.startswith(("def ", "async "))

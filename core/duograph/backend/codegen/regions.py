@@ -40,7 +40,7 @@ class NotPrintable(Exception):
     """A region whose operands do not fit one loop nest; the caller runs its ops one by one."""
 
 
-class Access(NamedTuple):
+class Access:
     """How an operand is read.
 
     Attributes:
@@ -50,10 +50,13 @@ class Access(NamedTuple):
         per_row: whether it has at most one element for each row.
     """
 
-    index: int
-    dtype: DType
-    steps: tuple[int, ...]
-    per_row: bool
+    __slots__ = ("index", "dtype", "steps", "per_row")
+
+    def __init__(self, index: int, dtype: DType, steps: tuple[int, ...], per_row: bool) -> None:
+        self.index = index
+        self.dtype = dtype
+        self.steps = steps
+        self.per_row = per_row
 
 
 class Computed(NamedTuple):
