@@ -153,7 +153,7 @@ def test_another_instruction_set_is_another_library(fake):
         for limit in range(level + 1):
             lib.dg_isa_limit(limit)
             assert doubles(toolchain.build(DOUBLE))
-            assert len(calls()) == 2 + limit
+            assert len(calls()) == 1 + limit
     finally:
         lib.dg_isa_limit(2)
 

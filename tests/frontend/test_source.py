@@ -13,12 +13,15 @@ from duograph.frontend import source
 FILES: dict[str, str] = {
     "plain": "def f(x):\n    return x\n\ndef g(x): return x + 1\ndef h(x): return x\n",
     "the last, without a newline": "x = 1\ndef f(x):\n    return x",
-    "decorated": "@staticmethod\n@property\n\n# here\ndef f(x):\n    return x\n\n@property\nasync def g(): pass\n",
+    "decorated": "@staticmethod\n@property\n\n# here\ndef f(x):\n    return x\n"
+                 "\n@property\nasync def g(): pass\n",
     "a decorator of several lines": "@print(\n1,\n2)\ndef f(x):\n    return x\n",
-    "methods": "class A:\n    def f(self):\n        return 1\n\n    @property\n    def g(self):\n        return 2\n    x = 3\n",
+    "methods":
+        "class A:\n    def f(self):\n        return 1\n\n    @property\n    def g(self):\n        return 2\n    x = 3",
     "nested": "def f():\n    def g():\n        def h():\n            return 1\n        return h\n    return g\n",
     "comments to the left": "class A:\n  def f(self):\n# no\n    a = 1\n # no\n\n    return a\n  def g(self): pass\n",
-    "strings to the left": 'class A:\n    def f(self):\n        a = """\nno\n"""\n        return a\n    def g(self): pass\n',
+    "strings to the left":
+        'class A:\n    def f(self):\n        a = """\nno\n"""\n        return a\n    def g(self): pass\n',
     "brackets to the left": "class A:\n    def f(self):\n        return (1,\n2)\n    def g(self): pass\n",
     "a line that goes on": "def f(x):\n    return x + \\\n1\ndef g(x): pass\n",
     "arguments as formatters have them": "@print(\n    1\n)\ndef f(\n    x,\n) -> int:\n    return x\n",
@@ -69,6 +72,7 @@ def test_every_function_is_found(name: str) -> None:
     linecache.cache[file] = (len(FILES[name]), None, lines, file)
     for code in codes(compile(FILES[name], file, "exec")):
         if code.co_name != "A":
-            node = source.source_of(FunctionType(code, {}, None, None, tuple(CellType() for _ in code.co_freevars))).node
+            free = tuple(CellType() for _ in code.co_freevars)
+            node = source.source_of(FunctionType(code, {}, None, None, free)).node
             first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
             assert (first, getattr(node, "name", "<lambda>")) == (code.co_firstlineno, code.co_name)
