@@ -28,7 +28,12 @@ NATIVE := $(shell find backend_cpu -name '*.[ch]' -o -name '*.inc' -o -name 'bui
           $(filter core/duograph/ops/% core/duograph/backend/codegen/%,$(CORE))
 # Neighbours stay in one process, so that what is prepared for an op serves its other tests.
 SIDE_BY_SIDE = -n $(JOBS) --dist worksteal
+# Hundreds of tests start a process of their own, which would compile all modules again where nothing may be kept.
+unexport PYTHONDONTWRITEBYTECODE
 PLUGINS := $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
+
+# The folders whose tests take longest come first: what is left at the end is short, and both processes have some of it.
+TESTS := backend_cuda/tests backend_opencl/tests backend_cpu/tests tests
 
 # setuptools puts into a wheel whatever an earlier build left in build/, so wheels are built from a copy.
 CLEAN_COPY = rm -rf build/clean && mkdir -p build/clean && tar -cf - --exclude=__pycache__ --exclude='*.so' \
@@ -55,7 +60,7 @@ lint: setup
 	$(BIN)/mypy
 
 unit: setup
-	$(BIN)/pytest $(SIDE_BY_SIDE) tests backend_cpu/tests backend_opencl/tests backend_cuda/tests
+	$(BIN)/pytest $(SIDE_BY_SIDE) $(TESTS)
 
 # Why the device $* cannot be used here, where it is one that a machine may lack; else nothing.
 define ABSENT
@@ -165,9 +170,11 @@ endef
 	$(PYTHON) -m venv .venv
 	@touch $@
 
-# DUOGRAPH_NATIVE=0: the compiled module follows below, where it is rebuilt only when it must be.
+# DUOGRAPH_NATIVE=0: the compiled module follows below, where it is rebuilt only when it must be. Without it setuptools
+# is all that the installation needs, so it is not given an environment of its own to build in.
 .venv/.installed: .venv/.made pyproject.toml setup.py
-	DUOGRAPH_NATIVE=0 $(BIN)/pip install $(PIP_QUIET) --editable '.[dev]'
+	$(BIN)/pip install $(PIP_QUIET) 'setuptools>=77'
+	DUOGRAPH_NATIVE=0 $(BIN)/pip install $(PIP_QUIET) --no-build-isolation --editable '.[dev]'
 	@touch $@
 
 .venv/.native: .venv/.installed $(NATIVE)
@@ -176,9 +183,7 @@ endef
 
 # Installed as an outsider's would be: through their own pyproject.toml and nothing else.
 .venv/.plugins: $(PLUGINS:%=%/pyproject.toml) .venv/.installed | .venv/.native
-	@for plugin in $(PLUGINS); do \
-	  echo "$(BIN)/pip install --editable $$plugin"; \
-	  $(BIN)/pip install $(PIP_QUIET) --no-build-isolation --editable $$plugin || exit 1; done
+	$(BIN)/pip install $(PIP_QUIET) --no-build-isolation $(PLUGINS:%=--editable %)
 	@touch $@
 
 .venv-bench/.peers: benchmarks/peers.txt

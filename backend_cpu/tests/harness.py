@@ -39,5 +39,5 @@ def check(name, arrays, expected, tol=0, **attributes):
         else:
             wide = np.complex128 if f.dtype.kind == "c" else np.float64
             np.testing.assert_allclose(
-                f.astype(wide), e.astype(wide), rtol=tol, atol=tol, err_msg=name
+                f.astype(wide), e.astype(wide), rtol=tol, atol=tol, err_msg=f"{name} {attributes}"
             )

@@ -1,3 +1,4 @@
+import itertools
 import subprocess
 import sys
 from pathlib import Path
@@ -28,9 +29,8 @@ SHAPES = [((3, 4), (4, 5)), ((1, 70), (70, 300)), ((300, 70), (70, 1)), ((2, 3, 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("a, b", SHAPES)
-@pytest.mark.parametrize("ta", [False, True])
-@pytest.mark.parametrize("tb", [False, True])
-def test_matmul(a, b, ta, tb, dtype):
+def test_matmul(a, b, dtype):
+    """Both operands as they are, and transposed: four ways to the same numbers."""
     dtype = np.dtype(dtype)
     x, y = RNG.integers(0, 3, a).astype(dtype), RNG.integers(-1, 2, b).astype(dtype)
     if dtype.kind == "c":
@@ -40,16 +40,11 @@ def test_matmul(a, b, ta, tb, dtype):
     if dtype.kind in "iu" and max(a) > 1000:
         return
     want = np.matmul(x.astype(wide), y.astype(wide)).astype(dtype)
-    xs = np.ascontiguousarray(np.swapaxes(x, -1, -2)) if ta else x
-    ys = np.ascontiguousarray(np.swapaxes(y, -1, -2)) if tb else y
-    check(
-        "matmul",
-        [xs, ys],
-        want,
-        tol=1e-2 if dtype.itemsize == 2 else 1e-5,
-        transpose_a=ta,
-        transpose_b=tb,
-    )
+    tol = 1e-2 if dtype.itemsize == 2 else 1e-5
+    for ta, tb in itertools.product([False, True], repeat=2):
+        xs = np.ascontiguousarray(np.swapaxes(x, -1, -2)) if ta else x
+        ys = np.ascontiguousarray(np.swapaxes(y, -1, -2)) if tb else y
+        check("matmul", [xs, ys], want, tol=tol, transpose_a=ta, transpose_b=tb)
 
 
 # Around the heights and widths of register tiles, the blocks they stand in, and the sizes from which work is split.
@@ -68,19 +63,17 @@ if sys.argv[2] == "own":
     linear.open_blas = lambda: None
 rng = np.random.default_rng(4)
 for m, n, k in EDGES:
-    for dtype, tol in ((np.float32, 1e-5), (np.float64, 1e-13)):
+    for dtype, wide, tol in ((np.float32, np.float64, 1e-5), (np.float64, np.longdouble, 1e-13)):
+        a, b = rng.standard_normal((m, k)).astype(dtype), rng.standard_normal((k, n)).astype(dtype)
+        if m > 4:
+            a[3, k // 2] = np.inf
+            b[k // 3, n - 1] = np.nan
+        with np.errstate(invalid="ignore"):
+            want = np.matmul(a.astype(wide), b.astype(wide)).astype(dtype)  # of long doubles: slow
         for ta in (False, True):
             for tb in (False, True):
-                a, b = rng.standard_normal((m, k)), rng.standard_normal((k, n))
-                a, b = a.astype(dtype), b.astype(dtype)
-                if m > 4:
-                    a[3, k // 2] = np.inf
-                    b[k // 3, n - 1] = np.nan
                 x = np.ascontiguousarray(a.T) if ta else a
                 y = np.ascontiguousarray(b.T) if tb else b
-                with np.errstate(invalid="ignore"):
-                    want = np.matmul(a.astype(np.longdouble), b.astype(np.longdouble))
-                want = want.astype(dtype)
                 got = run("matmul", [x, y], want, transpose_a=ta, transpose_b=tb)
                 where = f"{(m, n, k)} {dtype.__name__} ta={ta} tb={tb}"
                 np.testing.assert_allclose(got, want, rtol=tol, atol=tol * k, err_msg=where)

@@ -132,14 +132,23 @@ def test_rows(form, name, arrays, attributes, oracle, dtype, tol):
         np.testing.assert_allclose(got.astype(np.float64), want, rtol=tol, atol=tol * scale)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int32, np.int64])
-@pytest.mark.parametrize(
-    "x_batch, y_batch, m, n, k",
-    [((), (), 65, 33, 300), ((), (), 1, 70, 9), ((), (), 9, 1, 70), ((3,), (), 8, 32, 16),
-     ((2, 1), (1, 3), 5, 40, 7), ((), (), 130, 4, 600), ((), (), 4, 5, 0)],
-)  # fmt: skip
-@pytest.mark.parametrize("transpose_a, transpose_b", [(False, False), (True, True)])
-def test_matmul(form, dtype, x_batch, y_batch, m, n, k, transpose_a, transpose_b):
+PRODUCTS = [
+    ((), (), 65, 33, 300), ((), (), 1, 70, 9), ((), (), 9, 1, 70), ((3,), (), 8, 32, 16),
+    ((2, 1), (1, 3), 5, 40, 7), ((), (), 130, 4, 600), ((), (), 4, 5, 0),
+]  # fmt: skip
+TURNED = (False, True)
+# Every size both ways in float32; in the other dtypes one way each, and the way of the next size is the other one.
+MATMULS = [(np.float32, turned, *sizes) for sizes in PRODUCTS for turned in TURNED]
+MATMULS += [
+    (dtype, TURNED[(j + k) % 2], *sizes)
+    for j, dtype in enumerate((np.float64, np.float16, np.int32, np.int64))
+    for k, sizes in enumerate(PRODUCTS)
+]
+
+
+@pytest.mark.parametrize("dtype, turned, x_batch, y_batch, m, n, k", MATMULS)
+def test_matmul(form, dtype, turned, x_batch, y_batch, m, n, k):
+    transpose_a = transpose_b = turned
     x = f32(*x_batch, *((k, m) if transpose_a else (m, k)))
     y = f32(*y_batch, *((n, k) if transpose_b else (k, n)))
     tol = {np.float32: 2e-6, np.float64: 1e-12, np.float16: 4e-3}.get(dtype, 0)
@@ -147,9 +156,13 @@ def test_matmul(form, dtype, x_batch, y_batch, m, n, k, transpose_a, transpose_b
     check(form, "matmul", arrays, tol, transpose_a=transpose_a, transpose_b=transpose_b)
 
 
-@pytest.mark.parametrize("ndim", [1, 2, 3])
-@pytest.mark.parametrize("groups", [1, 2])
-@pytest.mark.parametrize("stride, pad, dilation", [(1, 0, 1), (2, 1, 1), (1, 2, 2), (3, 1, 2)])
+STEPS = [(1, 0, 1), (2, 1, 1), (1, 2, 2), (3, 1, 2)]
+# All steps with and without groups over two axes; over one and three, every other one of them with groups.
+CONVOLUTIONS = [(2, groups, *step) for groups in (1, 2) for step in STEPS]
+CONVOLUTIONS += [(ndim, 1 + (k + ndim // 2) % 2, *step) for ndim in (1, 3) for k, step in enumerate(STEPS)]
+
+
+@pytest.mark.parametrize("ndim, groups, stride, pad, dilation", CONVOLUTIONS)
 def test_convolution(form, ndim, groups, stride, pad, dilation):
     size, kernel = (9, 8, 7)[:ndim], (3, 2, 3)[:ndim]
     out = [(n + 2 * pad - dilation * (k - 1) - 1) // stride + 1 for n, k in zip(size, kernel)]

@@ -432,7 +432,7 @@ def test_a_wrong_index_is_still_an_error():
 @pytest.mark.parametrize(
     "m, k, n",
     [
-        (5, 96, 96), (16, 70, 64), (33, 384, 50), (64, 385, 100), (128, 768, 768), (100, 1000, 49), (97, 130, 33),
+        (5, 96, 96), (16, 70, 64), (33, 256, 50), (64, 257, 100), (128, 768, 768), (100, 1000, 49), (97, 130, 33),
         (500, 200, 300), (13, 1537, 47), (7, 4608, 49), (1024, 64, 80), (40, 64, 1000), (300, 64, 17), (300, 64, 18),
     ],
 )  # fmt: skip
@@ -472,3 +472,51 @@ def test_steps_of_one_weight_share_what_is_packed():
     found = [f(x).asnumpy() for _ in range(3)]
     assert kept(f) == 1
     np.testing.assert_array_equal(found[0], found[2])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "channels, size, out, kernel, stride, padded, batch, packed",
+    [
+        (160, 7, 960, 1, 1, 0, 1, True), (256, 14, 128, 1, 1, 0, 1, True), (512, 7, 96, 1, 2, 0, 1, True),
+        (128, 14, 160, 3, 2, 1, 1, True), (128, 9, 100, 3, 2, 1, 3, True), (64, 14, 64, 1, 1, 0, 2, False),
+        (16, 56, 32, 1, 1, 0, 1, False), (3, 30, 32, 3, 2, 1, 1, False),
+    ],
+)  # fmt: skip
+def test_packed_convolutions_have_the_same_bits(channels, size, out, kernel, stride, padded, batch, packed, dtype):
+    rng = np.random.default_rng(3)
+    w = Parameter(Tensor(rng.standard_normal((out, channels, kernel, kernel)).astype(dtype)), name="w")
+    bias = Parameter(Tensor(rng.standard_normal((1, out, 1, 1)).astype(dtype)), name="bias")
+    x = Tensor(rng.standard_normal((batch, channels, size, size)).astype(dtype))
+
+    def plain(x):
+        return ops.conv2d(x, w, stride=stride, padding=padded, pad_mode="pad")
+
+    def fused(x):
+        return ops.relu(plain(x) + bias)
+
+    for function in (plain, fused):
+        f = ms.jit(function, jit_level="O1")
+        found = [f(x).asnumpy() for _ in range(4)]
+        assert kept(f) == packed
+        np.testing.assert_allclose(found[0], function(x).asnumpy(), rtol=1e-3, atol=1e-3)
+        for other in found[1:]:
+            np.testing.assert_array_equal(found[0], other)
+        w.set_data(w + 1)
+        np.testing.assert_allclose(f(x).asnumpy(), function(x).asnumpy(), rtol=1e-3, atol=1e-3)
+
+
+def test_parameters_from_a_file_are_kept(tmp_path):
+    net = Net()
+    f = compiled(net)
+    path = str(tmp_path / "net.ckpt")
+    for _ in range(2):
+        ms.save_checkpoint(net, path)
+        by_set_data(net)
+        wanted = numpy_of(net)
+        ms.load_param_into_net(net, ms.load_checkpoint(path))
+        assert np.abs(numpy_of(net) - wanted).max() > 1e-3
+        for _ in range(3):
+            check(f, net)
+        f(Tensor(X))
+        assert kept(f) > 0

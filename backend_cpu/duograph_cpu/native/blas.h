@@ -18,10 +18,9 @@ int dg_blas_is_open(void);
 int dg_gemm_tiled(int type, int ta, int tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb,
                   void *c, int64_t ldc, const dg_epilogue *e, int64_t at);
 
-/* One operand packed beforehand, all of it, for the bits of dg_gemm_tiled: bytes of it (0: not this one), what packs it (`lines` rows of a, or
+/* One operand packed beforehand, all of it, for the bits of dg_gemm_tiled: bytes of it (0: it cannot be, or need not), what packs it (`lines` rows of a, or
  * columns of b, whose ld and transposition it takes), and the product; 0 when memory is short. a may be packed when it is not transposed. */
 enum { DG_LEFT = 1, DG_RIGHT = 2 };
-int dg_gemm_worth_packing(int type, int64_t lines, int64_t others, int64_t k); /* `others`: of the other operand, which each line meets */
 int64_t dg_gemm_packed_bytes(int type, int side, int64_t m, int64_t n, int64_t k);
 void dg_gemm_pack(int type, int side, int transposed, int64_t lines, int64_t k, const void *x, int64_t ld, void *out);
 int dg_gemm_packed(int type, int side, int ta, int tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b,

@@ -13,6 +13,9 @@
 #include "half.h"
 
 #include <stdlib.h>
+#if defined(__x86_64__) || defined(__i386__)
+#include <immintrin.h>
+#endif
 
 
 /* One spatial axis: output o reads source o*step + tap[i] and is written to o*dst_step + dst_first. */
@@ -40,6 +43,7 @@ typedef struct {
     int64_t step, rows, width, x_width, top, left; /* rows and columns of the inputs that are read, and where they lie between the zeros */
     int64_t pitch, phase;                          /* from row to row; from the columns of one phase of the step to those of the next */
     int64_t out_rows, out_width, outs, taps;
+    int neighbours; /* taps are the 3x3 around an input, in steps of 1 */
     const int32_t *offset;
 } Planes;
 
@@ -720,7 +724,8 @@ static int depthwise(const dg_convolution *p, const dg_epilogue *e, void *y, con
     int64_t lanes = j.k.nr / 3;
     Planes g = {.step = s, .rows = DG_MIN(p->size[1], height - p->pad[1]), .width = DG_MIN(p->size[2], width - p->pad[2]), .x_width = p->size[2],
                 .top = p->pad[1], .left = p->pad[2], .phase = (width + s - 1) / s, .out_rows = p->out_size[1], .out_width = p->out_size[2],
-                .outs = p->out, .taps = taps, .offset = offset};
+                .outs = p->out, .taps = taps, .offset = offset,
+                .neighbours = s == 1 && p->kernel[1] == 3 && p->kernel[2] == 3 && p->dilation[1] == 1 && p->dilation[2] == 1};
     g.pitch = g.phase * s;
     j.room = height * g.pitch + 2 * lanes; /* the last vectors of a row reach into what follows */
     if (j.room > INT32_MAX) return DG_NO_KERNEL;

@@ -226,7 +226,7 @@ static int gathered(const dg_convolution *p, int what, int how, const dg_epilogu
 
 int64_t dg_conv_columns_packs(const dg_convolution *p) {
     int64_t columns = p->batch * p->out_size[0] * p->out_size[1] * p->out_size[2], depth = p->in * p->kernel[0] * p->kernel[1] * p->kernel[2];
-    if (gathered(p, DG_CONV_FORWARD, ASKED, 0, 0, 0, 0) != DG_OK || !dg_gemm_worth_packing((int)p->type, p->out, columns, depth)) return 0;
+    if (gathered(p, DG_CONV_FORWARD, ASKED, 0, 0, 0, 0) != DG_OK) return 0;
     return dg_gemm_packed_bytes((int)p->type, DG_LEFT, p->out, columns, depth);
 }
 

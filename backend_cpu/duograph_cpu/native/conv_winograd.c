@@ -190,10 +190,13 @@ static int run(Job *j) {
     void *args[] = {j};
     int64_t tiles = j->lines * j->across;
     if (tiles > 150) {
-        /* blocks of lines whose inputs stay in the second-level cache, about as many for each thread */
-        int64_t most = DG_MAX(48, DG_MIN(112, (1 << 20) / (POSITIONS * 4 * j->in)));
-        int64_t blocks = (tiles + most - 1) / most;
-        j->rows = DG_MAX(1, (j->lines + blocks - 1) / blocks);
+        /* blocks of lines whose inputs stay in the second-level cache, and of which no thread has many more than another */
+        int64_t most = DG_MAX(48, DG_MIN(112, (1 << 20) / (POSITIONS * 4 * j->in))) / j->across, threads = dg_threads(), least = INT64_MAX;
+        most = DG_MAX(1, DG_MIN(most, j->lines));
+        for (int64_t rows = most; rows >= (most + 1) / 2; rows--) {
+            int64_t turns = ((j->lines + rows - 1) / rows + threads - 1) / threads;
+            if (turns * rows < least) least = turns * rows, j->rows = rows;
+        }
         j->columns = 64;
         dg_parallel_chunks(lines_task, args, (j->lines + j->rows - 1) / j->rows);
         return j->failed ? DG_NO_MEMORY : DG_OK;

@@ -9,10 +9,14 @@
 #include "blas.h"
 #include "common.h"
 #include "tile.h"
+#if defined(__x86_64__) || defined(__i386__)
+#include <immintrin.h>
+#endif
 
-#define DEPTH 384    /* of a block: a panel of a stays in the first-level cache */
+#define DEPTH 256    /* of a block: a panel of a and a strip of b fit into the first-level cache */
 #define ROWS 256     /* of a block of a */
 #define COLUMNS 512  /* of a block of b */
+#define PACKED_COLUMNS 256 /* where b was packed beforehand: the next block is fetched meanwhile, and few rows meet it */
 
 /* Lanes of two vectors of N that a step of a transposition puts into the upper and the lower row; see SWAP_BLOCKS. */
 #define LOWER_1_4 0, 4, 2, 6
@@ -154,7 +158,8 @@ static Fetch next_columns(const Job *j, int64_t k, int64_t column, int64_t colum
 static void unit_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     const Kernels *f = j->k;
-    int64_t size = f->size, most_rows = part(j->rows, ROWS, 1), most_columns = part(j->columns, COLUMNS, 2 * f->lanes);
+    int64_t size = f->size, most_rows = part(j->rows, ROWS, 1);
+    int64_t most_columns = part(j->columns, j->packed & DG_RIGHT ? PACKED_COLUMNS : COLUMNS, 2 * f->lanes);
     int64_t room_a = j->shared_a || j->packed & DG_LEFT ? 0 : up(most_rows * (j->panels ? j->deep : f->pitch) * size, 64);
     int64_t room_b = j->shared_b ? 0 : most_columns * j->deep * size, room_c = j->turned ? j->rows * most_columns * size : 0;
     char *scratch = dg_alloc((size_t)(room_a + room_b + room_c));
@@ -269,20 +274,22 @@ int dg_gemm_tiled(int type, int ta, int tb, int64_t m, int64_t n, int64_t k, con
     return tiled(&j);
 }
 
-/* Packing costs as much as some hundred products of each element, so with more it is not worth its memory; and nothing is won below so many bytes. */
-#define MOST_LINES 1024
+/* Packing is worth its memory where few lines of the other operand meet what it saves: columns are turned into strips, rows only copied,
+ * and these with room between them. Measured; and nothing is won below so many bytes. */
+#define MOST_ROWS 1024
+#define MOST_COLUMNS 256
 #define FEWEST_BYTES 16384
-
-int dg_gemm_worth_packing(int type, int64_t lines, int64_t others, int64_t k) {
-    return others <= MOST_LINES && lines * k * (type == DG_F64 ? 8 : 4) >= FEWEST_BYTES;
-}
 
 /* Columns that are left over are packed in two ways, so where there are few of them b is not packed beforehand. */
 int64_t dg_gemm_packed_bytes(int type, int side, int64_t m, int64_t n, int64_t k) {
     const Kernels *found = kernels_for(type);
-    if (!found || m < 2 || n < found->lanes || k == 0) return 0;
-    if (side == DG_LEFT) return (k + DEPTH - 1) / DEPTH * m * found->pitch * found->size;
-    return n % found->lanes == 0 || n % found->lanes > 2 ? up(n, 2 * found->lanes) * k * found->size : 0;
+    if (!found || m < 2 || n < found->lanes || (side == DG_LEFT ? m : n) * k * found->size < FEWEST_BYTES) return 0;
+    if (side == DG_LEFT) {
+        int64_t room = (k + DEPTH - 1) / DEPTH * found->pitch;
+        return n <= MOST_COLUMNS && room <= 2 * k ? m * room * found->size : 0;
+    }
+    int few = n % found->lanes != 0 && n % found->lanes <= 2;
+    return m <= MOST_ROWS && !few ? up(n, 2 * found->lanes) * k * found->size : 0;
 }
 
 static void pack_rows_task(void **args, int64_t begin, int64_t end) {
@@ -355,11 +362,6 @@ int dg_gemm_thin(int type, int tb, int64_t m, int64_t n, int64_t k, const void *
 
 int64_t dg_gemm_packed_bytes(int type, int side, int64_t m, int64_t n, int64_t k) {
     (void)type, (void)side, (void)m, (void)n, (void)k;
-    return 0;
-}
-
-int dg_gemm_worth_packing(int type, int64_t lines, int64_t others, int64_t k) {
-    (void)type, (void)lines, (void)others, (void)k;
     return 0;
 }
 

@@ -136,10 +136,8 @@ int dg_matmul(const dg_product *p, void *out, const void *a, const void *b) { re
 /* ---- an operand packed beforehand ---- */
 
 int64_t dg_matmul_packs(const dg_product *p, int operand) {
-    int64_t lines = operand == 0 ? p->m : p->n, others = operand == 0 ? p->n : p->m;
     if (p->type != DG_F32 && p->type != DG_F64) return 0;
-    if (p->batches != 1 || p->m <= DG_THIN || !dg_gemm_worth_packing((int)p->type, lines, others, p->k)) return 0;
-    if (operand == 0 && p->ta) return 0;
+    if (p->batches != 1 || p->m <= DG_THIN || (operand == 0 && p->ta)) return 0;
     return dg_gemm_packed_bytes((int)p->type, operand == 0 ? DG_LEFT : DG_RIGHT, p->m, p->n, p->k);
 }
 

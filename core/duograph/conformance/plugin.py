@@ -45,7 +45,9 @@ def pytest_load_initial_conftests(
         help="what to test, as `duograph devices` names it, or NAME:INDEX",
     )
     group.addoption(
-        "--quick", action="store_true", help="one dtype of each kind, first derivatives only"
+        "--quick",
+        action="store_true",
+        help="one dtype of each kind; first derivatives and compiled code in one",
     )
     group.addoption(
         "--conformance-html", metavar="FILE", help="write the matrix of results as a web page"
@@ -121,11 +123,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def address(item: pytest.Item) -> str:
     """How the lists of a device name a test: ``forward/exp/float16``, ``training/lenet``."""
     own = getattr(item, "originalname", item.name)
-    parts = [own.removeprefix("test_")]
+    parts = [getattr(v, "name", str(v)) for v in _parameters(item).values()]
+    return "/".join([own.removeprefix("test_"), *parts])
+
+
+def _parameters(item: pytest.Item) -> Mapping[str, Any]:
     spec = getattr(item, "callspec", None)
-    if spec is not None:
-        parts += [getattr(v, "name", str(v)) for v in spec.params.values()]
-    return "/".join(parts)
+    return {} if spec is None else spec.params
 
 
 @pytest.hookimpl(trylast=True)
@@ -134,12 +138,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not ours:
         return
     from ..errors import DTypeError, UnsupportedOpError
+    from .cases import all_cases
 
     session = session_of(config)
     whole = not config.getoption("keyword") and not config.getoption("markexpr")
     whole = whole and not session.quick and len({i.module for i in ours}) > 2  # type: ignore[attr-defined]
     # every process of a run in several collects all tests; one is enough to tell
     whole = whole and worker_of(config) in (None, "gw0")
+    # All tests of a case run after each other, so that one process builds its kernels, and once.
+    places = {id(case): k for k, case in enumerate(all_cases())}
+    items.sort(key=lambda i: places.get(id(_parameters(i).get("case")), -1))
     refusals = (UnsupportedOpError, DTypeError)
     unused = set(session.unsupported) | set(session.expected)
     for item in ours:
@@ -184,8 +192,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if _is_ours(getattr(item, "module", None)) and (
         report.when == "call" or (report.when == "setup" and not report.passed)
     ):
-        spec = getattr(item, "callspec", None)
-        params = {} if spec is None else spec.params
+        params = _parameters(item)
         name = address(item)
         session = session_of(item.config)
         outcome = report.outcome

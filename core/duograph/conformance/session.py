@@ -19,6 +19,7 @@ from .cases import all_cases
 
 __all__ = ["Session", "over"]
 
+# What results are tested in when a run is quick; gradients and compiled code in one of them.
 QUICK = (bool_, int32, float32, complex64)
 
 
@@ -84,12 +85,16 @@ class Session:
         if not case.differentiable:
             return []
         takes = [d for d in case.takes if d in self.dtypes and d.kind in "fc"]
-        if self.quick:
-            return [d for d in takes if d is float64] or takes[:1]
-        return takes
+        return _first(takes) if self.quick else takes
 
     def forward(self) -> tuple[str, Sequence[Any]]:
         return "case,dtype", [(c, d) for c in all_cases() for d in self.dtypes_of(c)]
+
+    def compiled(self) -> tuple[str, Sequence[Any]]:
+        """What compiled code is tested on: it launches the kernels that `forward` tested in every dtype."""
+        if not self.quick:
+            return self.forward()
+        return "case,dtype", [(c, d) for c in all_cases() for d in _first(self.dtypes_of(c))]
 
     def gradient(self) -> tuple[str, Sequence[Any]]:
         return "case,dtype", [(c, d) for c in all_cases() for d in self.gradient_dtypes(c)]
@@ -105,6 +110,11 @@ class Session:
 
     def errors(self) -> tuple[str, Sequence[Any]]:
         return "case,", [(c,) for c in all_cases() if c.errors]
+
+
+def _first(takes: Sequence[DType]) -> list[DType]:
+    """The one dtype of a quick run: float32, whose kernels other tests have built, where a case takes it."""
+    return [float32] if float32 in takes else list(takes[:1])
 
 
 def over(

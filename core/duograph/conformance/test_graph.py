@@ -64,7 +64,7 @@ def _made(sample: Sample):
     return substitute(sample.args, tensor), substitute(dict(sample.kwargs), tensor)
 
 
-@over(Session.forward)
+@over(Session.compiled)
 def test_graph(case, dtype, session):
     """I05: Compare eager with compiled on the same device: bit for bit where no code is generated."""
     found: list[str] = []

@@ -31,7 +31,7 @@ def _refuses(session: Session) -> str | None:
     return registry.backend(session.name).compiles(0)
 
 
-@over(Session.forward)
+@over(Session.compiled)
 def test_regions(case, dtype, session, monkeypatch):
     """Level O1 computes what the op's kernel computes; a sum may differ by rounding."""
     ops = [op for op in (case.op, *case.covers) if op is not None]
