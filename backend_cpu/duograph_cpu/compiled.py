@@ -5,12 +5,12 @@ from the disk cache. Of a region that goes on from a product only what follows i
 calls it on every piece of its result that is done.
 """
 
-import re
 import warnings
 
 from duograph.backend.codegen import C
 from duograph.backend.codegen.loops import print_region
 from duograph.backend.codegen.regions import overwrites, plan_region
+from duograph.ir.text import to_text
 from duograph.passes.fusion import epilogue_of
 
 from . import toolchain
@@ -19,40 +19,40 @@ from .regions import make_call, make_product_call
 
 # Regions in one file: a compiler takes some 25 ms to start, and a few more for each.
 PER_FILE = 8
-_COMMENT = re.compile(r"  # [^\n]*")
 
 
 def compile_regions(graphs):
     """For each region a call, or the reason why there is none."""
     epilogues = [epilogue_of(graph, PRODUCTS) for graph in graphs]
     tails = [graph if e is None else e.tail for graph, e in zip(graphs, epilogues)]
-    texts = [_COMMENT.sub("", str(tail)) for tail in tails]
-    printed = {}  # by text: what follows several products is one function
-    for text, tail in zip(texts, tails):
-        plan = None if text in printed else plan_region(tail)
+    # what follows several products is one function; whole graphs differ from each other
+    keys = [graph if e is None else to_text(e.tail, places=False) for graph, e in zip(graphs, epilogues)]
+    printed = {}
+    for key, tail in zip(keys, tails):
+        plan = None if key in printed else plan_region(tail)
         if plan is not None:
             name = f"region{len(printed) % PER_FILE}_{_hint(tail)}"
-            printed[text] = name, print_region(C, name, plan), overwrites(plan)
+            printed[key] = name, print_region(C, name, plan), overwrites(plan)
     order = list(printed)
     files = [order[at : at + PER_FILE] for at in range(0, len(order), PER_FILE)]
     sources = []
-    for keys in files:
-        text = "\n".join(printed[key][1].text for key in keys)
+    for file in files:
+        text = "\n".join(printed[key][1].text for key in file)
         sources.append(toolchain.Source(text, C.prelude_for, C.version()))
     libraries = {}
-    for keys, library in zip(files, toolchain.build_all(sources), strict=True):
+    for file, library in zip(files, toolchain.build_all(sources), strict=True):
         if isinstance(library, toolchain.BuildFailure):
             _say(library.reason)
-        libraries.update(dict.fromkeys(keys, library))
+        libraries.update(dict.fromkeys(file, library))
     found = []
-    for graph, epilogue, text in zip(graphs, epilogues, texts):
-        library = libraries.get(text)
+    for graph, epilogue, key in zip(graphs, epilogues, keys):
+        library = libraries.get(key)
         if library is None:
             found.append("its operands do not fit one loop nest")
         elif isinstance(library, toolchain.BuildFailure):
             found.append(library.reason)
         else:
-            name, function, over = printed[text]
+            name, function, over = printed[key]
             found.append(_call(graph, epilogue, library.address(name), name, function, over))
     return found
 

@@ -4,10 +4,9 @@ A prepared call that can be linked has an attribute `native`, which says what it
 operand is left out: the builder knew of it, and named a function that does without.
 """
 
-import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from duograph.backend.program import Alias, Copy, HostStep, Loop, NeedsSteps, Step, steps_in
 from duograph.types import BOOL, FLOAT, INT, STACK
@@ -29,8 +28,7 @@ FUNCTIONS = (
 MOST = 10
 
 
-@dataclasses.dataclass(frozen=True)
-class Native:
+class Native(NamedTuple):
     """What a prepared call calls.
 
     Attributes:

@@ -21,7 +21,7 @@ from duograph.runtime import disk_cache
 from ._native import ffi, lib
 
 # Counts up when what is stored, or how it is called, changes.
-FORMAT = 1
+FORMAT = 2
 NAMES = ("cc", "gcc", "clang")
 
 # What the same bits as those of the prebuilt kernels depend on, and what a loader needs. -nostdlib saves 10 of 40 ms in
@@ -104,7 +104,6 @@ class Compiler:
     Attributes:
         command: the program with an absolute path, then what CC adds to it.
         identity: changes when the program does.
-        version: the first line of what it says about itself.
         flags: those that it takes; it is taken to take all until it fails.
         known: whether that was seen.
         problem: why it cannot be used, or None.
@@ -114,7 +113,6 @@ class Compiler:
     def __init__(self, command, identity):
         self.command = command
         self.identity = identity
-        self.version = "unknown version"
         self.flags = REQUIRED + OPTIONAL
         self.known = False
         self.problem = None
@@ -248,16 +246,7 @@ def _find(chosen):
     made = Compiler(command, identity)
     stored = disk_cache.read(identity, ".txt")
     if stored is not None:
-        made.version, *flags = stored.decode("utf-8", "replace").split("\n")
-        made.flags, made.known = tuple(flags), True
-        return made
-    try:
-        said = _run((*command, "--version")).strip()
-        made.version = said.splitlines()[0] if said else made.version
-    except _Hung as error:
-        made.problem = str(error)
-    except _Failed:
-        pass  # some know no such flag
+        made.flags, made.known = tuple(stored.decode("utf-8", "replace").split("\n")), True
     return made
 
 
@@ -310,7 +299,7 @@ def _remember(found, flags):
     """Keep what is known about a compiler, so that the next process does not start it to know."""
     found.flags, found.known = flags, True
     with contextlib.suppress(OSError):  # it will be asked again
-        disk_cache.store(found.identity, ".txt", "\n".join([found.version, *flags]).encode())
+        disk_cache.store(found.identity, ".txt", "\n".join(flags).encode())
 
 
 def describe():
@@ -325,7 +314,22 @@ def describe():
     if problem is not None:
         return f"{problem}; compiled functions run at O0"
     flags = " ".join((*found.flags, *isa_flags(lib.dg_isa())))
-    return f"{found.version} ({' '.join(found.command)}), {flags}"
+    return f"{_version(found)} ({' '.join(found.command)}), {flags}"
+
+
+def _version(found):
+    """The first line of what a compiler says about itself. Only people read it, so nobody asks before."""
+    key = disk_cache.key_of("version", found.identity)
+    stored = disk_cache.read(key, ".txt")
+    if stored is not None:
+        return stored.decode("utf-8", "replace")
+    said = ""
+    with contextlib.suppress(_Failed):  # some know no such flag
+        said = _run((*found.command, "--version")).strip()
+    version = said.splitlines()[0] if said else "unknown version"
+    with contextlib.suppress(OSError):
+        disk_cache.store(key, ".txt", version.encode())
+    return version
 
 
 def problem():
@@ -388,7 +392,7 @@ def _key(found, source, flags):
     command = _command(found, flags, "")
     text = source if isinstance(source, str) else f"{source.version}\n{source.text}"
     text = re.sub(COMMENT, lambda match: match[1] or " ", text, flags=re.DOTALL)
-    return disk_cache.key_of("library", FORMAT, found.identity, found.version, *command, text)
+    return disk_cache.key_of("library", FORMAT, found.identity, *command, text)
 
 
 def build_all(sources):

@@ -592,8 +592,12 @@ def materialise(t: Tensor) -> None:
         del t._init
 
 
-def commit(t: Tensor, device: Device) -> None:
-    """Send host data to a device; the tensor lives there from now on."""
+def commit(t: Tensor, device: Device, own: bool = False) -> None:
+    """Send host data to a device; the tensor lives there from now on.
+
+    Args:
+        own: in memory of the device's even where it could use the array's. A program can write over that.
+    """
     with _commit_lock:
         if t._type.device is not None:
             return
@@ -606,7 +610,7 @@ def commit(t: Tensor, device: Device) -> None:
                 f"{', '.join(d.name for d in where.dtypes)}"
             )
         array = t._buf
-        handle = where.from_host(array, device.index)
+        handle = None if own else where.from_host(array, device.index)
         if handle is None:
             handle = where.copy_in(array, device.index)
         t._buf = handle  # before the type: who sees the new type sees the new buffer

@@ -250,6 +250,16 @@ def test_state_is_updated_in_place():
     np.testing.assert_allclose(s.w.asnumpy(), other.w.asnumpy(), rtol=1e-5, atol=1e-6)
 
 
+def test_already_the_first_call_updates_in_place():
+    """What a program writes gets memory of the device's when it is compiled, though the initial values are arrays."""
+    s = Steps()
+    x = floats(8, 64)
+    s.compiled.compile(x)
+    held = id(s.w._buf), id(s.opt.moment1[0]._buf)
+    s.compiled(x)
+    assert (id(s.w._buf), id(s.opt.moment1[0]._buf)) == held
+
+
 @pytest.mark.parametrize(
     "hold",
     [

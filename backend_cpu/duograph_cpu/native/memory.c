@@ -8,10 +8,14 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <sys/mman.h>
 
 #define HUGE_PAGE ((size_t)2 << 20)
 #define CLASSES (64 * 8)
+#define TRIMMING ((size_t)16 << 20)
 
 typedef struct Header {
     struct Header *next; /* in the free list */
@@ -57,6 +61,11 @@ static Header *fresh(size_t bytes) {
         h->base = p;
     } else {
         size_t length = (bytes + sizeof(Header) + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+#ifdef __GLIBC__
+        /* The C library keeps what others freed, such as the arrays that weights were made from. A mapping of this size takes longer
+         * than giving it back. */
+        if (length >= TRIMMING) malloc_trim(0);
+#endif
         char *p = mmap(0, length + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (p == MAP_FAILED) return 0;
         char *start = (char *)(((uintptr_t)p + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1));

@@ -135,6 +135,15 @@ class JitFunction:
                         made._buf = run(x._buf, y._buf)
                         made._type = type_
                         return made
+                elif len(args) == 1:
+                    (x,) = args
+                    run, type_, now = self._fast.get((x._type,), _NOTHING)
+                    if now is settings_version[0] and x.__class__ is Tensor:
+                        self._hits += 1
+                        made = _new(Tensor)
+                        made._buf = run(x._buf)
+                        made._type = type_
+                        return made
                 else:
                     run, type_, now = self._fast.get(tuple([x._type for x in args]), _NOTHING)
                     if now is settings_version[0] and _plain_tensors(args):

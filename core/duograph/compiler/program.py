@@ -19,7 +19,7 @@ from ..autodiff.tape import GraphPlan, Node, Output, active, edge_of
 from ..backend import registry
 from ..dtype import float32
 from ..errors import ArgumentError, DeviceError, UnsupportedSyntaxError
-from ..frontend import builtin_functions  # noqa: F401  (fills the table of replaced functions)
+from ..frontend import builtin_functions, statements  # noqa: F401  (one fills a table; both would load at the first call)
 from ..frontend.calls import Dead, Function, call
 from ..frontend.diagnostics import located
 from ..frontend.external import seen
@@ -31,6 +31,7 @@ from ..ir.graph import Graph
 from ..ir.values import HostValue
 from ..nn.cell import Cell
 from ..op import staging, thread_state
+from ..runtime import regions  # noqa: F401  (`lower` loads it at the first call)
 from ..runtime.lower import lower
 from ..runtime.still import Still
 from ..tensor import Tensor, commit, rebound
@@ -598,9 +599,10 @@ def _evaluate(
             if capture.owner is owner:
                 capture.exact = True
     graph = root.whole(outputs)
+    written = {id(v) for kind, v, _ in writes if kind == "state"}
     for tensor_ in [v for kind, v in t.inputs if kind == "state"]:
         if tensor_._type.device is None:
-            commit(tensor_, device)
+            commit(tensor_, device, own=id(tensor_) in written)
     thread_state.builder = None
     staging.pop()
     try:

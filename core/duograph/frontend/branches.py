@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -109,11 +108,13 @@ def as_flag(flag: Any) -> Any:
 # ---- joining ------------------------------------------------------------------------------------
 
 
-@dataclasses.dataclass(eq=False)
 class Placeholder:
     """Stands for result `index` of the switch that is being made."""
 
-    index: int
+    __slots__ = ("index",)
+
+    def __init__(self, index: int) -> None:
+        self.index = index
 
 
 class Exports:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ MISSING = _Missing()
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
-@dataclasses.dataclass
 class Capture:
     """One thing that was read.
 
@@ -39,12 +37,17 @@ class Capture:
         exact: a change compiles again whatever the policy: the function writes it as well.
     """
 
-    kind: str
-    owner: Any
-    name: Any
-    value: Any
-    label: str
-    exact: bool = False
+    __slots__ = ("kind", "owner", "name", "value", "label", "exact")
+
+    def __init__(
+        self, kind: str, owner: Any, name: Any, value: Any, label: str, exact: bool = False
+    ) -> None:
+        self.kind = kind
+        self.owner = owner
+        self.name = name
+        self.value = value
+        self.label = label
+        self.exact = exact
 
     def now(self) -> Any:
         """What it is now."""

@@ -7,14 +7,11 @@ the program line by line; for all others a copy is handed out and looked at afte
 
 from __future__ import annotations
 
-import bisect
 import datetime
-import decimal
-import fractions
+import functools
 import heapq
 import operator
 import pathlib
-import random
 import re
 import types
 from collections.abc import Callable
@@ -31,25 +28,38 @@ __all__ = ["ARRAY_MUTATORS", "Snapshot", "refuse_changes", "snapshot", "changed"
 
 # Methods that change their array.
 ARRAY_MUTATORS = {"fill", "sort", "partition", "put", "itemset", "resize", "setfield", "setflags"}
-# Owners of methods that change nothing, or whose methods that do are known.
-_FIXED = (
-    type(None), str, bytes, int, float, complex, tuple, frozenset, range, type, types.ModuleType, types.FunctionType,
-    np.ndarray, np.generic, np.dtype, re.Pattern, re.Match, datetime.date, datetime.time, datetime.timedelta,
-    datetime.tzinfo, fractions.Fraction, decimal.Decimal, pathlib.PurePath, list, dict, set, Tensor, HostValue,
-)  # fmt: skip
 _OPERATORS = (
     "add", "and", "concat", "floordiv", "lshift", "matmul", "mod", "mul", "or", "pow", "rshift", "sub",
     "truediv", "xor",
 )  # fmt: skip
-# They change their first argument.
-_CHANGE_FIRST: frozenset[Any] = frozenset(
-    {
+
+
+@functools.cache
+def _fixed() -> tuple[type, ...]:
+    """Owners of methods that change nothing, or whose methods that do are known."""
+    import decimal  # few functions call Python, and these modules take longer to load than this package
+    import fractions
+
+    return (
+        type(None), str, bytes, int, float, complex, tuple, frozenset, range, type, types.ModuleType,
+        types.FunctionType, np.ndarray, np.generic, np.dtype, re.Pattern, re.Match, datetime.date, datetime.time,
+        datetime.timedelta, datetime.tzinfo, fractions.Fraction, decimal.Decimal, pathlib.PurePath, list, dict, set,
+        Tensor, HostValue,
+    )  # fmt: skip
+
+
+@functools.cache
+def _changing_first() -> frozenset[Any]:
+    """Functions that change their first argument."""
+    import bisect
+    import random
+
+    named = {
         heapq.heappush, heapq.heappop, heapq.heapify, heapq.heapreplace, heapq.heappushpop, bisect.insort,
         bisect.insort_left, bisect.insort_right, random.shuffle, np.random.shuffle, np.copyto, np.put, np.place,
         np.putmask, np.fill_diagonal, np.put_along_axis,
-    }
-    | {getattr(operator, f"i{name}") for name in _OPERATORS}
-)  # fmt: skip
+    }  # fmt: skip
+    return frozenset(named | {getattr(operator, f"i{name}") for name in _OPERATORS})
 
 
 class Snapshot:
@@ -75,7 +85,7 @@ def refuse_changes(
     if args and getattr(function, "__name__", "") == "shuffle":
         targets.append(args[-1])
     owner = getattr(function, "__self__", None)
-    if getattr(function, "__name__", "") in ARRAY_MUTATORS or not isinstance(owner, _FIXED):
+    if getattr(function, "__name__", "") in ARRAY_MUTATORS or not isinstance(owner, _fixed()):
         targets.append(owner)
     for v in targets:
         for target in v if isinstance(v, tuple) else (v,):
@@ -92,7 +102,7 @@ def refuse_changes(
 
 def _in(function: Any) -> bool:
     try:
-        return function in _CHANGE_FIRST
+        return function in _changing_first()
     except TypeError:  # no hash
         return False
 

@@ -16,14 +16,11 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import dataclasses
-import logging
 import os
 import sys
-import unicodedata
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ..errors import DuographError, GraphError, JoinError, UnsupportedSyntaxError
 from ..types import TensorType
@@ -43,8 +40,7 @@ _MARK = "_duograph_located"
 E = TypeVar("E", bound=BaseException)
 
 
-@dataclasses.dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):
     """A place in source.
 
     Attributes:
@@ -114,6 +110,8 @@ def located(error: E, spans: Sequence[Span]) -> E:
 
 def forget_own_frames(error: BaseException) -> None:
     """Leave duograph's own frames out of the traceback of an error that explains itself; GLOG_v=0 keeps them."""
+    import logging
+
     from ..log import logger  # the public surface stands above the front end
 
     if logger.isEnabledFor(logging.DEBUG):
@@ -205,6 +203,8 @@ def _caret(span: Span) -> list[str]:
 
 def _columns(text: str) -> int:
     """Columns that a text takes in a terminal."""
+    import unicodedata
+
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 

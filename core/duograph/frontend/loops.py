@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -24,18 +23,18 @@ from .values import NOTHING, Maybe, Undefined
 __all__ = ["graph_loop"]
 
 
-@dataclasses.dataclass(frozen=True)
 class _Graph:
     """A leaf that is carried, of this type."""
 
-    type: Any
+    def __init__(self, type_: Any) -> None:
+        self.type = type_
 
 
-@dataclasses.dataclass(frozen=True)
 class _Late:
     """A name that only the loop binds; its kind."""
 
-    kind: Any
+    def __init__(self, kind: Any) -> None:
+        self.kind = kind
 
 
 class _Lost:
@@ -183,7 +182,7 @@ def _alike(a: Any, b: Any) -> bool:
         return True
     if isinstance(a, _Late):
         return _alike(a.kind, b.kind)
-    return bool(a == b)
+    return bool(a.type == b.type)
 
 
 def _kind_at(t: Trace, old: Any, new: Any, what: str) -> Any:

@@ -75,11 +75,13 @@ def _find(function: FunctionType, code: CodeType) -> Source:
     lines = linecache.getlines(code.co_filename, function.__globals__)
     if not lines:
         raise _missing(function, code)
-    try:
-        nodes = _index(code.co_filename, lines)
-    except SyntaxError:
-        nodes = _index_block(function, code)
-    found = nodes.get((code.co_firstlineno, code.co_name), [])
+    found = _defined(lines, code)
+    if not found:
+        try:
+            nodes = _index(code.co_filename, lines)
+        except SyntaxError:
+            nodes = _index_block(function, code)
+        found = nodes.get((code.co_firstlineno, code.co_name), [])
     if not found:
         raise _missing(function, code)
     node = found[0] if len(found) == 1 else _closest(found, code)
@@ -103,6 +105,39 @@ def _missing(function: FunctionType, code: CodeType) -> UnsupportedSyntaxError:
         construct="source",
         remedy="Put the function into a file",
     )
+
+
+def _defined(lines: list[str], code: CodeType) -> list[Any]:
+    """The `def` that begins on the first line of the code, parsed alone, with the places that it has in the file.
+
+    Empty for what is no `def`, and for one that is not over before the first line that is indented no deeper: there a
+    string or brackets are open, which does not parse.
+    """
+    first = code.co_firstlineno - 1
+    if not 0 <= first < len(lines):
+        return []
+    depth = _depth(lines[first])
+    end, begun = first, False
+    while end < len(lines):
+        line = lines[end].strip()
+        if line and line[0] not in "#)]}" and _depth(lines[end]) <= depth:
+            if begun:
+                break
+            begun = line.startswith(("def ", "async "))
+        end += 1
+    within = ["\n"] * (first - 1) + ["if True:\n"] if depth else ["\n"] * first
+    try:
+        tree = ast.parse("".join([*within, *lines[first:end]]))
+    except SyntaxError:
+        return []
+    node: Any = tree.body[0].body[0] if depth and isinstance(tree.body[0], ast.If) else tree.body[0]
+    return [node] if getattr(node, "name", "") == code.co_name and not isinstance(node, ast.ClassDef) else []
+
+
+def _depth(line: str) -> int:
+    """How far a line is indented, as Python counts tabs."""
+    expanded = line.expandtabs()
+    return len(expanded) - len(expanded.lstrip())
 
 
 def _index(file: str, lines: list[str]) -> dict[tuple[int, str], list[Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -45,14 +44,14 @@ class Restart(Exception):
     """The evaluation starts over: something that was read as a constant turned out to be written."""
 
 
-@dataclasses.dataclass(eq=False)
 class Slot:
     """The value of an eager tensor in the function: as it came in, and as it is now."""
 
-    tensor: Tensor
-    incoming: Any
-    current: Any
-    fresh: bool
+    def __init__(self, tensor: Tensor, incoming: Any, current: Any, fresh: bool) -> None:
+        self.tensor = tensor
+        self.incoming = incoming
+        self.current = current
+        self.fresh = fresh
 
 
 class Trace:
@@ -268,7 +267,8 @@ class Trace:
                 return self.builder.bring(slot.current)  # made and written in the branch
             return value if found is None else self._became(found[1], value)
         if isinstance(value, Flow):
-            return dataclasses.replace(value, value=self.settled(changes, value.value, depth, deep))
+            settled = self.settled(changes, value.value, depth, deep)
+            return Flow(value.ret, value.brk, value.cont, settled, value.dead)
         kind = type(value)
         if kind in (list, dict):
             if not deep and self.born.get(id(value), 0) < depth:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 __all__ = ["Flow", "NORMAL", "NOTHING", "Undefined", "Unjoined", "Maybe", "Choice"]
 
 
-@dataclasses.dataclass(eq=False)
 class Flow:
     """How a block ended. Flags are Python bools where that is known, else bools of the graph; at most one holds.
 
@@ -18,11 +16,16 @@ class Flow:
         dead: it raised.
     """
 
-    ret: Any = False
-    brk: Any = False
-    cont: Any = False
-    value: Any = None
-    dead: bool = False
+    __slots__ = ("ret", "brk", "cont", "value", "dead")
+
+    def __init__(
+        self, ret: Any = False, brk: Any = False, cont: Any = False, value: Any = None, dead: bool = False
+    ) -> None:
+        self.ret = ret
+        self.brk = brk
+        self.cont = cont
+        self.value = value
+        self.dead = dead
 
     @property
     def normal(self) -> bool:
@@ -65,7 +68,6 @@ class Unjoined(Undefined):
         self.error = error
 
 
-@dataclasses.dataclass(eq=False)
 class Choice:
     """A callable that a tensor picks; calling it is a switch.
 
@@ -74,9 +76,12 @@ class Choice:
         orelse, then: the callables.
     """
 
-    cond: Any
-    orelse: Any
-    then: Any
+    __slots__ = ("cond", "orelse", "then")
+
+    def __init__(self, cond: Any, orelse: Any, then: Any) -> None:
+        self.cond = cond
+        self.orelse = orelse
+        self.then = then
 
 
 class Maybe:

@@ -56,8 +56,9 @@ def _list(items: list[str], single: bool) -> str:
 class _Writer:
     """Writes graphs; knows the named ones that were met."""
 
-    def __init__(self, whole: bool) -> None:
+    def __init__(self, whole: bool, places: bool = True) -> None:
         self.whole = whole
+        self.places = places
         self.names: dict[int, str] = {}
         self.named: list[NamedGraph] = []
 
@@ -107,7 +108,7 @@ class _Writer:
         line += _effects(node.effects)
         blocks = _blocks(node)
         line += " {" if blocks else ""
-        if node.span is not None:
+        if node.span is not None and self.places:
             line += f"  # {os.path.basename(node.span.file)}:{node.span.line}"
         lines = [line]
         for name, inner in blocks:
@@ -176,13 +177,14 @@ def _effect(effect: Effect) -> str:
     return type(effect).__name__
 
 
-def to_text(graph: Graph, whole: bool = True) -> str:
+def to_text(graph: Graph, whole: bool = True, places: bool = True) -> str:
     """The graph as text that a person can read and `parse` can read back.
 
     Args:
         whole: with all elements of all arrays; else long ones are shown as `...`, which `parse` refuses.
+        places: with the places in source; without them graphs that do the same have the same text.
     """
-    writer = _Writer(whole)
+    writer = _Writer(whole, places)
     lines = writer.graph(graph)
     done = 0
     while done < len(writer.named):  # those that named graphs call are met on the way

@@ -26,7 +26,7 @@ from __future__ import annotations
 import dataclasses
 import heapq
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..backend.codegen.regions import REDUCTIONS, is_elementwise, is_view, per_row, row_length
 from ..ir.control import region
@@ -48,7 +48,6 @@ FEW_ROWS = 64
 SMALL = 32768
 
 
-@dataclasses.dataclass(eq=False)
 class _Region:
     """Nodes that belong together.
 
@@ -59,11 +58,12 @@ class _Region:
         nodes: their positions in the graph.
     """
 
-    level: int
-    n: int
-    row: int = 0
-    nodes: list[int] = dataclasses.field(default_factory=list)
-    merged: _Region | None = None
+    def __init__(self, level: int, n: int, row: int = 0) -> None:
+        self.level = level
+        self.n = n
+        self.row = row
+        self.nodes: list[int] = []
+        self.merged: _Region | None = None
 
     def found(self) -> _Region:
         """The region that this one has become part of."""
@@ -82,8 +82,7 @@ def fuse(graph: Graph, products: Collection[str] = (), done: Done | None = None)
     return _Fusion(graph, products, done).result()
 
 
-@dataclasses.dataclass(frozen=True)
-class Epilogue:
+class Epilogue(NamedTuple):
     """A region that goes on from what a product computes.
 
     Attributes:

@@ -40,8 +40,8 @@ STALE = 60
 # A temporary file as old as this was left by a process that died.
 ABANDONED = 3600
 
-_ENTRY = re.compile(r"([0-9a-f]{64})-([0-9a-f]{32})(\.\w+)")
-_SHARD = re.compile(r"[0-9a-f]{2}")
+_ENTRY = r"[0-9a-f]{64}-[0-9a-f]{32}\.\w+"
+_SHARD = r"[0-9a-f]{2}"
 _SCRATCH = ".new-"
 _USAGE = "usage"
 _numbers = itertools.count()
@@ -95,10 +95,8 @@ class _Store:
         except OSError:
             return None
         for name in names:
-            if not name.startswith(key):
-                continue
-            match = _ENTRY.fullmatch(name)
-            if match is None or match[3] != suffix:
+            checksum = name[len(key) + 1 : -len(suffix)]
+            if name != f"{key}-{checksum}{suffix}" or len(checksum) != 32:
                 continue
             path = os.path.join(shard, name)
             try:
@@ -107,7 +105,7 @@ class _Store:
                     used = os.fstat(file.fileno()).st_mtime
             except OSError:  # evicted meanwhile, or unreadable
                 continue
-            if _checksum(data) != match[2]:
+            if _checksum(data) != checksum:
                 _remove(path)
                 continue
             if abs(time.time() - used) > STALE:
@@ -201,7 +199,7 @@ class _Store:
         for shard in self.shards():
             try:
                 for entry in os.scandir(shard):
-                    if _ENTRY.fullmatch(entry.name):
+                    if re.fullmatch(_ENTRY, entry.name):
                         found.append((entry.path, entry.stat(follow_symlinks=False)))
             except OSError:  # gone meanwhile
                 continue
@@ -212,7 +210,7 @@ class _Store:
             names = os.listdir(self.root)
         except OSError:
             return []
-        return [os.path.join(self.root, n) for n in names if _SHARD.fullmatch(n)]
+        return [os.path.join(self.root, n) for n in names if re.fullmatch(_SHARD, n)]
 
     def sweep(self, before: float) -> None:
         """Remove temporary files that were last written before then."""

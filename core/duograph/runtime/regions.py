@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import re
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,6 +13,7 @@ from ..backend import registry
 from ..backend.codegen.regions import REDUCTIONS, is_elementwise, is_view
 from ..backend.protocol import Backend
 from ..ir.graph import Graph, GraphNode
+from ..ir.text import to_text
 from ..passes.fusion import fuse
 from ..passes.pieces import join_pieces
 from ..passes.products import fold_transposes, join_products
@@ -25,7 +25,6 @@ __all__ = ["compiled_regions"]
 
 Call = Callable[..., Any]
 _said: set[str] = set()
-_COMMENT = re.compile(r"  # [^\n]*")
 
 
 def compiled_regions(
@@ -86,7 +85,7 @@ def _collect(graph: Graph, bodies: dict[str, list[Graph]], seen: set[Graph]) -> 
     for node in graph.nodes:
         if node.op.name == "region":
             body: Graph = node.attributes["body"]
-            bodies.setdefault(_COMMENT.sub("", str(body)), []).append(body)
+            bodies.setdefault(to_text(body, places=False), []).append(body)
         elif node.op.name in HOLDERS:
             for inner in node.graphs:
                 _collect(inner, bodies, seen)

@@ -51,7 +51,7 @@ def _digest(prelude_file: str) -> str:
     return blake2b(b"\0".join(texts), digest_size=16).hexdigest()
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(eq=False, repr=False)  # the rest takes most of the time
 class Dialect:
     """One language.
 
@@ -119,7 +119,7 @@ class Dialect:
         return f"dg_to_{SUFFIX[dtype]}({text})" if dtype in (float16, bfloat16) else text
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(eq=False, repr=False)  # the rest takes most of the time
 class GridDialect(Dialect):
     """A language whose functions run once for each work item of a grid; `backend.grid` prints for these.
 

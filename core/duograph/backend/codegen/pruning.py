@@ -6,10 +6,10 @@ functions.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 __all__ = ["pruned"]
 
@@ -20,50 +20,48 @@ _DEFINED = re.compile(r"DG_FN \w+ (\w[\w#]*)\(")
 _USE = re.compile(r"\b(DG_\w+)\(([^()]*)\)")
 
 
-@dataclasses.dataclass(frozen=True)
-class _Item:
-    """A piece of a header: the names that it defines, the words that it uses, its text."""
+Macros = dict[str, tuple[list[str], str]]
 
-    names: frozenset[str]
-    words: frozenset[str]
+
+class _Item(NamedTuple):
+    """A piece of a header: the names that it defines, its text, and whether that is a use of a macro."""
+
+    names: set[str]
     text: str
+    use: bool = False
 
 
 def pruned(headers: str, text: str) -> str:
     """The pieces of `headers` that `text` needs, in order."""
-    items = _items(headers)
+    items, macros = _items(headers)
     needed = set(_WORD.findall(text))
-    kept: set[int] = set()
-    for at in range(len(items) - 1, -1, -1):  # everything is defined before it is used
-        item = items[at]
+    kept: list[str] = []
+    for item in reversed(items):  # everything is defined before it is used
         if not needed.isdisjoint(item.names):
-            kept.add(at)
-            needed |= item.words
-    return "\n".join(items[at].text for at in sorted(kept)) + "\n"
+            kept.append(item.text)
+            needed.update(_words(item.text, macros) if item.use else _WORD.findall(item.text))
+    return "\n".join(reversed(kept)) + "\n"
 
 
 @functools.cache
-def _items(headers: str) -> tuple[_Item, ...]:
-    macros: dict[str, tuple[list[str], str]] = {}
+def _items(headers: str) -> tuple[list[_Item], Macros]:
+    macros: Macros = {}
     found: list[_Item] = []
     for text in _pieces(_COMMENT.sub("", headers)):
         macro = _MACRO.match(text)
         if macro is not None:
             name, parameters = macro.groups()
             macros[name] = ([p.strip() for p in (parameters or "").split(",")], text)
-            names = {name}
+            found.append(_Item({name}, text))
         elif text.startswith("DG_FN"):
-            names = set(_DEFINED.findall(text))
+            found.append(_Item(set(_DEFINED.findall(text)), text))
         elif text.startswith("typedef"):
-            names = {_WORD.findall(text)[-1]}
+            found.append(_Item({_WORD.findall(text)[-1]}, text))
         else:
             for use in _USE.finditer(text):
-                one = use.group(0)
                 names = set(_instantiated(use.group(1), use.group(2), macros))
-                found.append(_Item(frozenset(names), frozenset(_words(one, macros)), one))
-            continue
-        found.append(_Item(frozenset(names), frozenset(_WORD.findall(text)), text))
-    return tuple(found)
+                found.append(_Item(names, use.group(0), True))
+    return found, macros
 
 
 def _pieces(headers: str) -> Iterator[str]:
@@ -81,13 +79,16 @@ def _pieces(headers: str) -> Iterator[str]:
         while piece[-1].endswith("\\"):
             piece.append(next(lines).rstrip())
         if line.startswith("DG_FN"):
-            while sum(p.count("{") - p.count("}") for p in piece) or "{" not in "".join(piece):
+            opened, closed = line.count("{"), line.count("}")
+            while opened == 0 or opened > closed:
                 piece.append(next(lines))
+                opened += piece[-1].count("{")
+                closed += piece[-1].count("}")
         yield "\n".join(piece)
 
 
 def _instantiated(
-    name: str, arguments: str, macros: dict[str, tuple[list[str], str]]
+    name: str, arguments: str, macros: Macros
 ) -> Iterator[str]:
     """Names of the functions that a use of a macro defines."""
     parameters, body = macros[name]
@@ -100,7 +101,7 @@ def _instantiated(
             yield from _instantiated(use.group(1), inner, macros)
 
 
-def _words(use: str, macros: dict[str, tuple[list[str], str]]) -> set[str]:
+def _words(use: str, macros: Macros) -> set[str]:
     """What the expansion of a use of a macro may name: words of its body, with parts pasted together."""
     found = set(_WORD.findall(use))
     match = _USE.match(use)

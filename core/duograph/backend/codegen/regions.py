@@ -12,7 +12,6 @@ A row that is reduced is walked once per pass. Pass k computes what needs the re
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -41,7 +40,6 @@ class NotPrintable(Exception):
     """A region whose operands do not fit one loop nest; the caller runs its ops one by one."""
 
 
-@dataclasses.dataclass(frozen=True)
 class Access:
     """How an operand is read.
 
@@ -52,10 +50,13 @@ class Access:
         per_row: whether it has at most one element for each row.
     """
 
-    index: int
-    dtype: DType
-    steps: tuple[int, ...]
-    per_row: bool
+    __slots__ = ("index", "dtype", "steps", "per_row")
+
+    def __init__(self, index: int, dtype: DType, steps: tuple[int, ...], per_row: bool) -> None:
+        self.index = index
+        self.dtype = dtype
+        self.steps = steps
+        self.per_row = per_row
 
 
 class Computed(NamedTuple):
