@@ -12,7 +12,7 @@
 #include "common.h"
 
 #define POSITIONS 16
-#define DEPTH 256             /* channels of a block of a product, as in gemm.c */
+#define DEPTH 256             /* channels of a block of a product */
 #define MOST_WEIGHTS 0x1p44f  /* and 2^64 of inputs, the square root of the largest float: sums of their products do not overflow */
 #define MOST_BYTES (64 << 20) /* of transformed weights */
 #define MOST_PACKED 1024      /* tiles; with more, weights are transformed in no time */
