@@ -89,6 +89,7 @@ def packing(name, nbytes, layout, pack, packed, constants, types, results):
             fail(name, code)
         return out
 
+    describe(lay_out, Native(pack.__name__, constants, CALL, functools.partial(fail, name)))
     return Packing(lay_out, nbytes, call(name, packed, constants, types, results), (pack.__name__, layout))
 
 

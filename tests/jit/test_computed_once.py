@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from duograph import Parameter, Tensor, nn, ops
 from duograph.backend import registry
+from duograph.backend.program import Step
+from duograph.runtime import lower
 
 CPU = pytest.importorskip("duograph_cpu")
 RNG = np.random.default_rng(0)
@@ -520,3 +522,55 @@ def test_parameters_from_a_file_are_kept(tmp_path):
             check(f, net)
         f(Tensor(X))
         assert kept(f) > 0
+
+
+class Recurrent(nn.Cell):
+    """A layer whose weights meet the state at every step of time, forward and backward."""
+
+    def __init__(self):
+        super().__init__()
+        rng = np.random.default_rng(3)
+        self.w = Parameter(Tensor(rng.standard_normal((96, 96)).astype(np.float32) / 10), name="w")
+
+    def construct(self, x):
+        h = x
+        for _ in range(5):
+            h = ops.tanh(ops.matmul(h, self.w) + x)
+        return h
+
+
+@pytest.mark.parametrize("level", ["O1", "O2"])
+@pytest.mark.parametrize("written", [True, False], ids=["training", "inference"])
+def test_products_of_one_call_share_what_is_packed(monkeypatch, level, written):
+    """One packing for five products forward, one for five backward, and the bits of products that pack alone."""
+
+    def run():
+        net = Recurrent()
+        optimizer = nn.Momentum(net.trainable_params(), 0.01, 0.9)
+        forward = ms.value_and_grad(lambda x: (net(x) ** 2).mean(), None, optimizer.parameters)
+
+        def step(x):
+            if not written:
+                return net(x)
+            loss, grads = forward(x)
+            optimizer(grads)
+            return loss
+
+        step = ms.jit(step, jit_level=level)
+        found = [step(Tensor(X)).asnumpy() for _ in range(3)]
+        return [*found, net.w.asnumpy().copy()]
+
+    seen = []
+    real = lower.share_packed
+
+    def counted(instructions, sizes):
+        made = real(instructions, sizes)
+        seen.append(sum(isinstance(s, Step) and s.name == "pack" for s in made))
+        return made
+
+    monkeypatch.setattr(lower, "share_packed", counted)
+    shared = run()
+    assert max(seen) == (2 if written else 1)
+    monkeypatch.setattr(lower, "share_packed", lambda instructions, sizes: instructions)
+    for a, b in zip(shared, run(), strict=True):
+        np.testing.assert_array_equal(a, b)

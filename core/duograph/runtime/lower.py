@@ -38,7 +38,7 @@ from ..types import BOOL, FLOAT, INT, STACK, Device, HostType, TensorType
 from .control import control_call, may_raise, placed
 from .executor import link
 from .memory_plan import plan_memory
-from .still import divide
+from .still import divide, share_packed
 
 __all__ = ["Divided", "body_of", "lower", "host_call", "fallback_counts"]
 
@@ -413,6 +413,7 @@ def lower_closed(
 
     def linked(instructions: Sequence[Instruction], further: tuple[int, ...], notes: list[str]) -> Any:
         if level != "O0":
+            instructions = share_packed(instructions, work.sizes)
             native = work.linked(graph, instructions, [*params, *further], outputs, updates or {}, notes)
             if native is not None:
                 return native

@@ -35,13 +35,15 @@ from ..errors import DuographError
 from ..tensor import Tensor, rebound, watched
 from ..types import Device
 
-__all__ = ["Division", "Still", "divide"]
+__all__ = ["Division", "Still", "divide", "share_packed"]
 
 # A value is kept if it is no larger than what it is made of, or than this.
 SMALL = 1 << 16
 # What makes it worth while: this share of the steps, or operands of so many bytes.
 SHARE = 1 / 16
 WORTH = 1 << 20
+# So many products of one call share what is packed for them.
+FEWEST = 3
 # Calls until it is tried again where somebody holds a handle, at most.
 PATIENCE = 1024
 
@@ -156,6 +158,41 @@ class _Packs:
             operands = (*each.operands[:k], packed, *each.operands[k + 1 :])
             return dataclasses.replace(each, call=packing.call, operands=operands)
         return each
+
+
+def share_packed(instructions: Sequence[Instruction], sizes: list[int]) -> list[Instruction]:
+    """Instructions in which what several products of a call would each pack is packed once, before the first.
+
+    Such as the weights that a recurrent layer multiplies with at every step of time.
+
+    Args:
+        instructions: in order; slots that steps read are written once, before.
+        sizes: bytes of every slot; slots of packed operands are added.
+    """
+    steps = {at: s for at, s in enumerate(instructions) if isinstance(s, Step) and getattr(s.call, "packs", None)}
+    often = collections.Counter(s.operands[k] for s in steps.values() for k in s.call.packs)  # type: ignore[attr-defined]
+    found: dict[tuple[int, Any], list[tuple[int, int, Packing]]] = {}
+    for at, step in steps.items():
+        for k, offer in step.call.packs.items():  # type: ignore[attr-defined]
+            slot = step.operands[k]
+            packing = offer() if often[slot] >= FEWEST else None
+            if packing is not None:
+                found.setdefault((slot, packing.layout), []).append((at, k, packing))
+    made: dict[int, Step] = {}
+    before: dict[int, list[Step]] = collections.defaultdict(list)
+    for (slot, _), all_users in found.items():
+        users = [user for user in all_users if user[0] not in made]  # of two operands, one is packed
+        if len(users) < FEWEST:
+            continue
+        packed = len(sizes)
+        first, _, packing = users[0]
+        sizes.append(packing.nbytes)
+        before[first].append(Step(packing.pack, (slot,), (packed,), True, "pack", True))
+        for at, k, packing in users:
+            operands = steps[at].operands
+            operands = (*operands[:k], packed, *operands[k + 1 :])
+            made[at] = dataclasses.replace(steps[at], call=packing.call, operands=operands)
+    return [new for at, each in enumerate(instructions) for new in (*before.get(at, ()), made.get(at, each))]
 
 
 def _read(instructions: Sequence[Instruction]) -> list[int]:
