@@ -36,13 +36,13 @@ class Step:
 
 @dataclasses.dataclass(frozen=True)
 class Packing:
-    """How a prepared call would have one of its operands laid out for it, where that operand stays the same.
+    """How a prepared call would have an operand laid out, where that is the same in many calls or several steps of one.
 
     A prepared call may have an attribute `packs`: operand -> a function without arguments that gives one of these, or
     None. Both calls must give the same bits.
 
     Attributes:
-        pack: a call from the handle of the operand to a handle of what it is packed into.
+        pack: a prepared call like any other, from the operand to what it is packed into.
         nbytes: of that.
         call: the prepared call again, with the packed handle in place of the operand; it may have `packs` in turn.
         layout: equal for packings that give the same bytes for the same operand; hashable.
