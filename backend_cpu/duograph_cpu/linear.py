@@ -56,6 +56,8 @@ def _convolution(name, function, types, results, x, w, y, stride, padding, dilat
     """x, w, y: the types of input, weights and output, whichever of them is computed."""
     if x.dtype.kind != "f" or not 1 <= len(x.shape) - 2 <= 3:
         return None
+    if lib.dg_isa() < 2:  # convolutions of kernels of one are products; it decides whether these pack weights
+        open_blas()
     lead = (1,) * (5 - len(x.shape))
     constants = plan(
         "dg_convolution",

@@ -1,6 +1,8 @@
 """What a compiled function computes once while Parameters stay is never stale, in training's way, or left behind."""
 
 import gc
+import subprocess
+import sys
 import threading
 
 import duograph as ms
@@ -522,6 +524,37 @@ def test_parameters_from_a_file_are_kept(tmp_path):
             check(f, net)
         f(Tensor(X))
         assert kept(f) > 0
+
+
+BLAS_LATER = """
+from duograph_cpu._native import lib
+lib.dg_isa_limit(1)
+import numpy as np, duograph as ms
+from duograph_cpu import linear
+if %r:
+    linear.open_blas.cache_clear()
+    linear.open_blas, opened = lambda: None, linear.open_blas
+net = ms.nn.Conv2d(512, 256, 1, has_bias=True)
+f = ms.jit(lambda x: net(x))
+x = ms.Tensor(np.random.default_rng(0).random((1, 512, 7, 7), np.float32))
+first = f(x).asnumpy()
+opened() if %r else ms.ops.matmul(x[0, 0], x[0, 0])
+for _ in range(3):
+    np.testing.assert_allclose(f(x).asnumpy(), first, rtol=1e-5, atol=1e-6)
+notes = [n for entries in f._own.entries.values() for e in entries for n in e.program.notes]
+print(lib.dg_isa(), any("packed once" in n for n in notes))
+"""
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_weights_stay_packed_where_blas_is_opened_later(late):
+    """On processors with AVX2 alone products are BLAS's, if there is one, and then nothing is packed for ours."""
+    done = subprocess.run(
+        [sys.executable, "-c", BLAS_LATER % (late, late)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    if late and done.stdout.startswith("1"):
+        assert done.stdout.split() == ["1", "True"]
 
 
 class Recurrent(nn.Cell):

@@ -302,8 +302,9 @@ static void pack_rows_task(void **args, int64_t begin, int64_t end) {
                    (size_t)(DG_MIN(j->deep, j->depth - k) * j->k->size));
 }
 
+/* What was found worth packing stays packed when BLAS is opened later, so these do not ask for it. */
 void dg_gemm_pack(int type, int side, int transposed, int64_t lines, int64_t k, const void *x, int64_t ld, void *out) {
-    Job j = {.k = kernels_for(type), .depth = k, .deep = deep_of(k), .panels = PANELS, .b = x};
+    Job j = {.k = &kernels[dg_isa() - 1][type == DG_F64], .depth = k, .deep = deep_of(k), .panels = PANELS, .b = x};
     int64_t strip = 2 * j.k->lanes, strips = (lines + strip - 1) / strip;
     if (side == DG_LEFT) {
         j.m = lines, j.lda = ld, j.a = out;
@@ -316,7 +317,7 @@ void dg_gemm_pack(int type, int side, int transposed, int64_t lines, int64_t k, 
 
 int dg_gemm_packed(int type, int side, int ta, int tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b,
                    int64_t ldb, void *c, int64_t ldc, const dg_epilogue *e) {
-    Job j = {.k = kernels_for(type), .packed = side, .ta = ta, .tb = tb, .m = m, .n = n, .depth = k, .lda = lda, .ldb = ldb, .ldc = ldc,
+    Job j = {.k = &kernels[dg_isa() - 1][type == DG_F64], .packed = side, .ta = ta, .tb = tb, .m = m, .n = n, .depth = k, .lda = lda, .ldb = ldb, .ldc = ldc,
              .a = a, .b = b, .c = c, .e = e};
     return tiled(&j);
 }
