@@ -547,10 +547,12 @@ print(lib.dg_isa(), any("packed once" in n for n in notes))
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_weights_stay_packed_where_blas_is_opened_later(late):
+def test_weights_stay_packed_where_blas_is_opened_later(late, tmp_path):
     """On processors with AVX2 alone products are BLAS's, if there is one, and then nothing is packed for ours."""
+    program = tmp_path / "program.py"
+    program.write_text(BLAS_LATER % (late, late))
     done = subprocess.run(
-        [sys.executable, "-c", BLAS_LATER % (late, late)], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, program], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
     if late and done.stdout.startswith("1"):
