@@ -12,10 +12,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..backend import registry
+from ..compiler.evaluate import compile_program
 from ..compiler.function import JitFunction
 from ..compiler.interpret import interpret
 from ..compiler.options import JitConfig
-from ..compiler.program import Program, compile_program
+from ..compiler.program import Program
 from ..errors import ArgumentError, ArgumentValueError, CheckpointError, UnsupportedSyntaxError
 from ..ir.control import HostCall
 from ..ir.graph import Graph, GraphNode, NamedGraph
