@@ -122,16 +122,20 @@ def start(side: Side, **variables: str) -> Worker:
 
 
 def agree(values: dict[str, list[np.ndarray]], accuracy: float = ACCURACY) -> dict[str, str]:
-    """Sides that differ from the first peer, or where there is none from ours, and by how much."""
-    names = [n for n in values if not n.startswith("duograph")] or list(values)
-    middle = [np.median([values[n][i] for n in names], axis=0) for i in range(len(values[names[0]]))]
-    wrong = {}
-    for name, got in values.items():
-        for expected, array in zip(middle, got, strict=True):
-            off = float(np.max(np.abs(array - expected)) / max(float(np.max(np.abs(expected))), 1e-6))
-            if not off <= accuracy:  # also when it is NaN
-                wrong[name] = f"computes something else: off by {off:.2g} of the largest value"
-    return wrong
+    """Sides that differ from the peer with which most agree, or where there is none from ours, and by how much."""
+
+    def apart(one: str, other: str) -> float:
+        parts = zip(values[one], values[other], strict=True)
+        return float(np.max([np.max(np.abs(a - b)) / max(float(np.max(np.abs(a))), 1e-6) for a, b in parts]))
+
+    peers = [n for n in values if not n.startswith("duograph")] or list(values)
+    right = max(peers, key=lambda n: sum(apart(n, other) <= accuracy for other in values), default="")
+    found = {name: apart(right, name) for name in values}
+    return {
+        name: f"computes something else than {right}: off by {off:.2g} of the largest value"
+        for name, off in found.items()
+        if not off <= accuracy  # also when it is NaN
+    }
 
 
 def measure(row: Row, chosen: list[Side], pairs: int) -> dict:

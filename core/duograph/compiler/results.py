@@ -18,7 +18,7 @@ from ..ir.values import HostValue
 from ..tensor import Tensor
 from ..types import OBJECT
 
-__all__ = ["ArgumentContainer", "Out", "rebuilt", "template_of"]
+__all__ = ["Argument", "ArgumentContainer", "Out", "rebuilt", "template_of"]
 
 
 class ArgumentContainer:
@@ -46,7 +46,7 @@ class Out:
         self.index = index
 
 
-class _Argument:
+class Argument:
     """Stands for tensor `index` of the arguments, which the function returns as it is."""
 
     __slots__ = ("index",)
@@ -55,7 +55,7 @@ class _Argument:
         self.index = index
 
 
-class _Container(_Argument):
+class _Container(Argument):
     """Stands for container `index` of the arguments."""
 
 
@@ -82,7 +82,7 @@ def rebuilt(nest: Any, values: Sequence[Any], leaves: list[Tensor], containers: 
     kind = nest.__class__
     if kind is Out:
         return values[nest.index]
-    if kind is _Argument:
+    if kind is Argument:
         return leaves[nest.index]
     if kind is _Container:
         return containers[nest.index]
@@ -111,7 +111,7 @@ def template_of(t: Trace, value: Any, put: Any, leaves: Any, containers: Any, de
     if isinstance(value, GraphTensor):
         for i, (made, first) in enumerate(leaves):
             if value is made or (value._id == first and made._id == first):
-                return _Argument(i)
+                return Argument(i)
         return Out(put(value))
     if isinstance(value, HostValue):
         return Out(put(value))
