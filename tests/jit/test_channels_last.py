@@ -5,7 +5,7 @@ from __future__ import annotations
 import duograph as ms
 import numpy as np
 import pytest
-from duograph import Parameter, Tensor, nn, ops
+from duograph import Parameter, Tensor, nn, ops, passes
 from duograph.backend import registry
 from duograph.ir.graph import Graph
 from duograph.ir.verify import verify
@@ -170,7 +170,8 @@ class Shifted(nn.Cell):
         x = ops.pad(x, [1, 2, 0, 1])
         x = ops.where(x > 0, x, x * 0.1).astype(ms.float32)
         y = self.b(x)
-        return y[:, :, ::2, 1:], y.sum(3), ops.amax(y, 1), ops.amax(y, (1, 2)), y.sum((0, 2, 3)), y.min(), y.mean((0, 2), True)
+        most = ops.amax(y, 1), ops.amax(y, (1, 2))
+        return y[:, :, ::2, 1:], y.sum(3), *most, y.sum((0, 2, 3)), y.min(), y.mean((0, 2), True)
 
 
 class Kept(nn.Cell):
@@ -285,3 +286,150 @@ def test_networks(name, level, always, graphs):
     said = "; ".join(run.explain(*args).kernels)
     values = f"{transposed} value{'s' * (transposed != 1)} transposed"
     assert f"{convolutions} convolutions laid out channels last, {values}" in said, said
+
+
+# ---- what stays as it is --------------------------------------------------------------------------
+
+
+def chain(length, width=4):
+    return nn.SequentialCell(*[Normalised(width, width) for _ in range(length)]).set_train(False)
+
+
+def explained(run, *args):
+    run(*args)
+    return "; ".join(run.explain(*args).kernels)
+
+
+BEFORE = channels_last.Cluster(2, 800, 200, 2)
+RULE = {
+    "one between two transposes": (BEFORE._replace(convolutions=1, traffic=200), False),
+    "two": (BEFORE._replace(traffic=400), False),
+    "as many bytes as they cost": (BEFORE, True),
+    "nothing moves": (BEFORE._replace(moved=0, borders=0), True),
+}
+
+
+@pytest.mark.parametrize("name", RULE)
+def test_what_pays(name):
+    cluster, wanted = RULE[name]
+    assert channels_last.pays(cluster) is wanted
+
+
+@needs_compiler
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 6])
+def test_a_chain_pays_from_a_length_on(length, monkeypatch, graphs):
+    monkeypatch.setattr(regions, "_claims", lambda *_: True)
+    net = chain(length)
+    said = explained(ms.jit(lambda x: net(x)), image())
+    if length < channels_last.TIMES:
+        assert f"{length} convolution{'s' * (length > 1)} with channels first: transposes around them" in said, said
+        assert count(graphs[0], "conv") == length
+    else:
+        assert f"{length} convolutions laid out channels last, 2 values transposed" in said, said
+
+
+def trained():
+    net = chain(4)
+    optimizer = nn.SGD(net.trainable_params(), 1e-3)
+    grad = ms.value_and_grad(lambda x: net(x).mean(), None, optimizer.parameters)
+
+    def step(x):
+        value, grads = grad(x)
+        optimizer(grads)
+        return value
+
+    return step, (image(),), "their weights may change from call to call"
+
+
+def given():
+    weights = [Tensor(array(4, 4, 3, 3, seed=k)) for k in range(4)]
+
+    def function(x, *weights):
+        for w in weights:
+            x = ops.relu(ops.conv2d(x, w, None, 1, "pad", 1))
+        return x
+
+    return function, (image(), *weights), "their weights may change from call to call"
+
+
+def unclaimed():
+    return chain(4), (image(),), "the backend has no kernel of its own for them"
+
+
+@needs_compiler
+@pytest.mark.parametrize("make", [trained, given, unclaimed])
+def test_left_alone(make, monkeypatch, graphs):
+    monkeypatch.setattr(regions, "_claims", lambda *_: make is not unclaimed)
+    function, args, why = make()
+    said = explained(ms.jit(lambda *xs: function(*xs)), *args)
+    assert f"4 convolutions with channels first: {why}" in said, said
+    assert count(graphs[0], "conv_channels_last") == 0 and count(graphs[0], "conv") == 4
+
+
+def test_eager_kernels_are_left_alone(always, graphs):
+    net = chain(4)
+    run = ms.jit(lambda x: net(x), jit_level="O0")
+    assert (run(image()).asnumpy() == net(image()).asnumpy()).all() and not graphs
+
+
+# ---- beside other things --------------------------------------------------------------------------
+
+
+def recursive(net, x, n):
+    if n > 0:
+        return recursive(net, net(x), n - 1)
+    return x
+
+
+NET = chain(2)
+BESIDE = {
+    "gradient of the input": lambda x: ms.grad(lambda x: NET(x).sum())(x),
+    "gradient of weights": lambda x: ms.grad(lambda x: NET(x).sum(), None, NET.trainable_params())(x),
+    "second derivative": lambda x: ms.grad(lambda y: (ms.grad(lambda x: (NET(x) ** 3).sum())(y) ** 2).sum())(x),
+    "vmap": lambda x: ms.vmap(lambda x: NET(x))(ops.stack((x, x * 2))),
+    "recursion": lambda x: recursive(NET, x, (x.sum() > -1e9).astype(ms.int32) + 1),
+    "jvp": lambda x: ms.jvp(lambda x: NET(x), (x,), (x * 2,)),
+}
+
+
+@needs_compiler
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("name", BESIDE)
+def test_beside(name, level, always, graphs):
+    function = BESIDE[name]
+    want = parts(function(image()))
+    run = ms.jit(lambda x: function(x), jit_level=level)
+    for _ in range(3):
+        check(want, parts(run(image())))
+    assert count(graphs[0], "conv_channels_last") or name == "recursion"
+
+
+@needs_compiler
+@pytest.mark.parametrize("level", LEVELS)
+def test_weights_that_change_take_effect(level, always):
+    net = chain(3)
+    run = ms.jit(lambda x: net(x), jit_level=level)
+    for k in range(3):
+        for _ in range(3):
+            check(net(image()), run(image()))
+        net[1].conv.weight.set_data(Tensor(array(4, 4, 3, 3, seed=k)))
+        net[2].norm.moving_mean.set_data(Tensor(array(4, seed=k)))
+
+
+@needs_compiler
+def test_turns_of_the_user_cancel(always, graphs):
+    net = Last()
+    ms.jit(lambda x: net(x))(Tensor(array(2, 9, 7, 4)))
+    assert count(graphs[0], "transpose") > 0 and count(passes.run(graphs[0]), "transpose") == 0
+
+
+@needs_compiler
+def test_lines_of_the_source_stay(always, graphs):
+    net = Kept()
+    run = ms.jit(lambda x: net(x), jit_level="O1")
+    run(image())
+    (program,) = [e.program for entries in run._own.entries.values() for e in entries]
+    want = [node.span for node in program.graph.nodes if node.op.name == "conv"]
+    assert [node.span for node in graphs[0].nodes if node.op.name == "conv_channels_last"] == want
+    assert len(set(want)) == len(want) > 1
+    assert all(node.span is not None for node in graphs[0].nodes)
