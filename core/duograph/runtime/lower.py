@@ -368,7 +368,7 @@ def lower(
     if level != "O0":
         from .regions import compiled_regions
 
-        graph, regions = compiled_regions(graph, device, watch, notes)
+        graph, regions = compiled_regions(graph, device, watch, notes, state)
     return lower_closed(graph, device, regions, level, notes, updates, state)
 
 
