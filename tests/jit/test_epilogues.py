@@ -102,7 +102,7 @@ PRODUCTS |= LAST
 
 
 def _channel(shape):
-    """The shape of what has one element for each channel, or column. With channels last, channels are as many as rows."""
+    """The shape of what has one element for each channel, or column. Channels that come last are as many as rows."""
     return (shape[1], 1, 1) if len(shape) == 4 and shape[-1] != shape[1] else shape[-1:]
 
 

@@ -140,7 +140,7 @@ static Job job_of(const dg_convolution *p) {
     return j;
 }
 
-static int product(const dg_convolution *p, const dg_epilogue *e, float *y, const float *x, const float *w) {
+static int product(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w) {
     Job j = job_of(p);
     int failed = 0;
     j.e = e, j.y = y, j.x = x, j.w = w, j.failed = &failed;
@@ -192,44 +192,55 @@ static void pack_task(void **args, int64_t begin, int64_t end) {
     }
 }
 
-static void pack(const dg_convolution *p, float *out, const float *w) {
+static int pack(const dg_convolution *p, void *out, const void *w) {
     int64_t strip = 2 * dg_last_lanes(), strips = (p->out + strip - 1) / strip;
     dg_parallel_for(pack_task, (void *[]){(void *)p, out, (void *)w}, p->groups * strips, 1 + 16384 / (strip * p->in * taps_of(p)));
+    return DG_OK;
 }
 
 /* ---- entry points ---- */
 
+static int64_t product_packs(const dg_convolution *p) { return p->groups * p->in * taps_of(p) * dg_last_columns(p->out) * (int64_t)sizeof(float); }
+
 int64_t dg_conv_last_packs(const dg_convolution *p) {
     if (p->type != DG_F32 || p->in == 0 || p->out == 0 || taps_of(p) == 0) return 0;
     if (dg_conv_depthwise_takes(p)) return dg_conv_depthwise_packs(p);
-    return p->groups * p->in * taps_of(p) * dg_last_columns(p->out) * (int64_t)sizeof(float);
+    return dg_conv_last_winograd_takes(p) ? dg_conv_last_winograd_packs(p) : product_packs(p);
 }
 
 int dg_conv_last_pack(const dg_convolution *p, void *out, const void *w) {
     if (dg_conv_depthwise_takes(p)) dg_conv_depthwise_pack(p, out, w);
-    else pack(p, out, w);
+    else if (dg_conv_last_winograd_takes(p)) dg_conv_last_winograd_pack(p, out, w);
+    else return pack(p, out, w);
     return DG_OK;
+}
+
+/* With weights that are packed for this call. */
+static int with_packed(const dg_convolution *p, int64_t bytes, int (*f)(const dg_convolution *, const dg_epilogue *, void *, const void *, const void *),
+                       int (*packing)(const dg_convolution *, void *, const void *), const dg_epilogue *e, void *y, const void *x, const void *w) {
+    float *packed = dg_alloc((size_t)bytes);
+    if (!packed) return DG_NO_MEMORY;
+    packing(p, packed, w);
+    int code = f(p, e, y, x, packed);
+    dg_free(packed);
+    return code;
 }
 
 int dg_conv_last_packed_then(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w) {
     if (dg_conv_depthwise_takes(p)) return dg_conv_depthwise(p, e, y, x, w);
-    return product(p, e, y, x, w);
+    if (!dg_conv_last_winograd_takes(p)) return product(p, e, y, x, w);
+    const float *plain;
+    int code = dg_conv_last_winograd(p, e, y, x, w, &plain);
+    return code == DG_NO_KERNEL ? with_packed(p, product_packs(p), product, pack, e, y, x, plain) : code;
 }
 
 int dg_conv_last_then(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w) {
     int64_t bytes = dg_conv_last_packs(p);
-    if (bytes == 0) {
-        int64_t count = p->batch * p->groups * p->out * p->out_size[0] * p->out_size[1] * p->out_size[2];
-        memset(y, 0, (size_t)count * sizeof(float));
-        finish(e, count);
-        return DG_OK;
-    }
-    float *packed = dg_alloc((size_t)bytes);
-    if (!packed) return DG_NO_MEMORY;
-    dg_conv_last_pack(p, packed, w);
-    int code = dg_conv_last_packed_then(p, e, y, x, packed);
-    dg_free(packed);
-    return code;
+    if (bytes) return with_packed(p, bytes, dg_conv_last_packed_then, dg_conv_last_pack, e, y, x, w);
+    int64_t count = p->batch * p->groups * p->out * p->out_size[0] * p->out_size[1] * p->out_size[2];
+    memset(y, 0, (size_t)count * sizeof(float));
+    finish(e, count);
+    return DG_OK;
 }
 
 int dg_conv_last(const dg_convolution *p, void *y, const void *x, const void *w) { return dg_conv_last_then(p, 0, y, x, w); }

@@ -30,4 +30,11 @@ int64_t dg_conv_depthwise_packs(const dg_convolution *p);
 void dg_conv_depthwise_pack(const dg_convolution *p, float *out, const float *w);
 int dg_conv_depthwise(const dg_convolution *p, const dg_epilogue *e, float *y, const float *x, const float *w);
 
+/* Kernels of 3x3 in steps of one with fewer multiplications. DG_NO_KERNEL: where inputs, or weights, which are found at `plain` as they were, are
+ * so large that they are to be taken another way; then nothing was written. */
+int dg_conv_last_winograd_takes(const dg_convolution *p);
+int64_t dg_conv_last_winograd_packs(const dg_convolution *p);
+void dg_conv_last_winograd_pack(const dg_convolution *p, float *out, const float *w);
+int dg_conv_last_winograd(const dg_convolution *p, const dg_epilogue *e, float *y, const float *x, const float *w, const float **plain);
+
 #endif
