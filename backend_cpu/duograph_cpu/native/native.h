@@ -115,6 +115,14 @@ int dg_conv_packed_then(const dg_convolution *p, const dg_epilogue *e, void *y, 
 int dg_conv_input_grad(const dg_convolution *p, void *dx, const void *dy, const void *w);
 int dg_conv_weight_grad(const dg_convolution *p, void *dw, const void *x, const void *dy);
 
+/* ---- conv_last.c: the same for x (batch, size..., groups*in) and y (batch, out_size..., groups*out), w as above; float32 ---- */
+int dg_conv_last(const dg_convolution *p, void *y, const void *x, const void *w);
+int dg_conv_last_then(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w);
+int64_t dg_conv_last_packs(const dg_convolution *p);
+int dg_conv_last_pack(const dg_convolution *p, void *out, const void *w);
+int dg_conv_last_packed(const dg_convolution *p, void *y, const void *x, const void *w);
+int dg_conv_last_packed_then(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w);
+
 /* ---- normalise.c ---- */
 
 /* Along one axis; type: of all operands and results. */

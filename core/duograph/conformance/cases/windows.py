@@ -66,6 +66,9 @@ def convolutions(which: str) -> Any:
             if which == "conv":
                 args = (array_of(make, kind, x, 0), make(*w))
                 yield Sample(args, common, kind, grad)
+            elif which == "last":
+                args = (np.moveaxis(array_of(make, kind, x, 0), 1, -1), make(*w))
+                yield Sample(args, common, kind, grad)
             elif which == "bias":
                 yield Sample((array_of(make, kind, x, 0), make(*w), make(w[0])), common, kind, grad)
             elif which == "input":
@@ -102,6 +105,10 @@ def conv_of(x: Any, w: Any, stride: Any, padding: Any, dilation: Any, groups: in
         part = np.einsum("ngc,goc->ngo", a[(every, every, every, *i)], b[(every, every, every, *k)])
         y[(every, every, every, *o)] += part
     return y.reshape(out).astype(x.dtype)
+
+
+def conv_last_of(x: Any, w: Any, **common: Any) -> Any:
+    return np.moveaxis(conv_of(np.moveaxis(x, -1, 1), w, **common), 1, -1)
 
 
 def with_bias(x: Any, w: Any, bias: Any, **common: Any) -> Any:
@@ -317,6 +324,11 @@ NO_CONV = {**NO_POINT, "broadcast": "shapes are matched by their meaning"}
 CASES = [
     OpCase(P.conv, convolutions("conv"), oracle=conv_of, tol=TOL, grad_tol=GRAD_TOL, why=WHY, without=NO_CONV,
            errors=CONV_ERRORS),
+    OpCase(P.conv_channels_last, convolutions("last"), oracle=conv_last_of, tol=TOL, grad_tol=GRAD_TOL, why=WHY,
+           without=NO_CONV, errors=[
+               Bad((IMAGE, KERNEL, (1, 1), ((0, 0), (0, 0)), (1, 1), 1), ValueError, r"\(1, 4, 3, 4\).*groups"),
+               Bad((IMAGE, np.ones((2, 4, 5, 5), np.float32), (1, 1), ((0, 0), (0, 0)), (1, 1), 1), ValueError,
+                   "window of 5")]),
     OpCase(P.conv_bias, convolutions("bias"), dtypes=REAL, oracle=with_bias, tol=TOL, grad_tol=GRAD_TOL, why=WHY,
            without=NO_CONV,
            errors=[Bad((IMAGE, KERNEL, np.ones(2), (1, 1), ((0, 0), (0, 0)), (1, 1), 1), ValueError, "groups")]),
