@@ -62,6 +62,14 @@ class _Way:
         self.taking: Callable[..., Any] | None = getattr(run, "taking", None)
         self.donors = [inputs[p] for p in getattr(run, "donations", {}).values()]
 
+    def bound(self, last: list[Any]) -> Callable[[tuple[Any, ...]], Any]:
+        """What runs it on handles of the inputs in front of these, see `Backend.link`."""
+        run = self.run
+        made = getattr(run, "bound", None)
+        found: Callable[[tuple[Any, ...]], Any]
+        found = (lambda handles: run(*handles, *last)) if made is None else made(last)
+        return found
+
 
 def _taken(donors: list[tuple[str, Any]], leaves: list[Tensor]) -> list[bool]:
     """For each donor, whether nobody but the tensor holds the memory; the list of handles does so too."""
@@ -150,7 +158,8 @@ class Program:
             self._still = Still(tensors, device, divided.once, _all_held, self.notes)
             self._rest = functools.cache(lambda: _Way(divided.rest, inputs))
         # handles of the state, right while `rebound` is the same; of much state, or with donors, they would keep memory
-        self._held: tuple[Any, list[Any], _Way] = (None, [], self._way)
+        # last, once it is asked for: the way bound to them
+        self._held: tuple[Any, list[Any], _Way, Any] = (None, [], self._way, None)
         _programs.add(self)
         self._holds = not self._way.donors and sum(t.nbytes for t in self.state_types) <= _SMALL
         n_args = sum(k == "arg" for k in kinds)
@@ -169,7 +178,7 @@ class Program:
             return False
         if self._holds and (self._still is None or self._still.settled()):
             way, values = self._kept()
-            self._held = (now, [*[t._buf for t in self.state], *values], way)
+            self._held = (now, [*[t._buf for t in self.state], *values], way, None)
         return True
 
     def fits(self) -> bool:
@@ -224,11 +233,14 @@ class Program:
         holds = guard.holds
 
         def short(*handles: Any) -> Any:
-            token, state, way = self._held
+            token, state, way, run = self._held
             if token is not rebound[0] or not holds():
                 raise Changed
             self.hits += 1
-            return way.run(*handles, *state)[0]
+            if run is None:
+                run = way.bound(state)
+                self._held = (token, state, way, run)
+            return run(handles)[0]
 
         return short
 
@@ -251,7 +263,7 @@ class Program:
     def _kept(self) -> tuple[_Way, tuple[Any, ...]]:
         """How to run now, and what that is given behind the inputs."""
         if self._still is not None:
-            self._held = (None, [], self._way)  # who holds the state keeps it from being looked at
+            self._held = (None, [], self._way, None)  # who holds the state keeps it from being looked at
             values = self._still.values()
             if values is not None:
                 return self._rest(), values
