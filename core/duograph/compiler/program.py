@@ -16,7 +16,7 @@ from .. import passes
 from ..autodiff.tape import GraphPlan, Node, Output, active, edge_of
 from ..backend import registry
 from ..dtype import float32
-from ..errors import DeviceError
+from ..errors import DeviceError, IndexRangeError
 from ..frontend import builtin_functions, statements  # noqa: F401  (one fills a table; both would load at the first call)
 from ..frontend.diagnostics import located
 from ..frontend.trace import Trace
@@ -214,11 +214,35 @@ class Program:
             else:
                 found = way.taking(_taken(way.donors, leaves), handles)
         except Exception as error:
-            _locate(error)
+            self._locate(error, handles[: len(self.inputs)])
             raise
         if self._single is not None:
             return Tensor._make(self._single, found[0])
         return self._results(found, leaves, containers, None)
+
+    def _locate(self, error: Exception, handles: list[Any]) -> None:
+        """Say in an error of a call where in the source it arose."""
+        place = getattr(error, "_duograph_place", None)
+        if place is None and isinstance(error, IndexRangeError) and not self.effects:
+            place = self._place_of(error, handles)
+        if place is not None:
+            located(error, place)
+
+    def _place_of(self, error: IndexRangeError, handles: list[Any]) -> Any:
+        """Where an error of a kernel belongs: node by node, it is raised again there.
+
+        A call that raises has changed nothing; but what prints or draws may not run twice.
+        """
+        from .interpret import interpret
+
+        types = [self.graph.types[i] for i in range(self.graph.n_params)]
+        pairs = zip(types, handles, strict=True)
+        values = [Tensor._make(t.on(self.device), h) if isinstance(t, TensorType) else h for t, h in pairs]
+        try:
+            interpret(self.graph, values, self.device)
+        except IndexRangeError as again:
+            return getattr(again, "_duograph_place", None) if str(again) == str(error) else None
+        return None
 
     def short(self, guard: Guard) -> Callable[..., Any] | None:
         """What may be called with the handles of the arguments instead of `call`, while they keep their types.
@@ -333,7 +357,7 @@ class Program:
         try:
             found = kernel(*handles)
         except Exception as error:
-            _locate(error)
+            self._locate(error, handles)
             raise
         n = len(self.out_types)
         node = Node(plan, edges, pick((*handles, *found)), False)
@@ -388,9 +412,3 @@ class Program:
 
 def _differentiable(type_: TensorType) -> bool:
     return type_.dtype.kind in "fciub"
-
-
-def _locate(error: Exception) -> None:
-    place = getattr(error, "_duograph_place", None)
-    if place is not None:
-        located(error, place)
