@@ -158,12 +158,17 @@ int dg_attention_grad_masked(const dg_attention *p, void *dq, void *dk, void *dv
 /* ---- pooling.c: planes = batch * channels; always three spatial axes, as in dg_convolution ---- */
 typedef struct {
     int64_t type, planes, include_pad, divisor; /* divisor: 0 for the number of cells */
+    int64_t channels;                           /* of each element, where they are innermost */
     int64_t size[3], kernel[3], out_size[3], stride[3], pad[3], dilation[3];
 } dg_pooling;
 int dg_max_pool(const dg_pooling *p, void *y, void *indices, const void *x);
 int dg_max_pool_grad(const dg_pooling *p, void *dx, const void *dy, const void *indices); /* size[0], out_size[0]: of a whole plane */
 int dg_avg_pool(const dg_pooling *p, void *y, const void *x);
 int dg_avg_pool_grad(const dg_pooling *p, void *dx, const void *dy);
+
+/* ---- pooling_last.c: channels innermost, float32; planes = batch ---- */
+int dg_max_pool_last(const dg_pooling *p, void *y, const void *x);
+int dg_avg_pool_last(const dg_pooling *p, void *y, const void *x);
 
 /* ---- scan.c: running sums, products, maxima and minima along an axis ---- */
 typedef struct { int64_t type, index_type, outer, n, inner, exclusive, reverse; } dg_scanning;

@@ -13,7 +13,6 @@ from ..op import op
 from ..tensor import Tensor
 from ..types import TensorType, size_of
 from .axes import tuple_of
-from .data_formats import first_to_last, last_to_first
 from .table import P
 from .windows import (
     convolution_arguments,
@@ -117,45 +116,6 @@ def _(input, weight, stride, padding, dilation, groups):
     o = weight.shape[0]
     w = P.reshape(weight, (groups, o // groups, size_of(weight.shape[1:])))
     return P.reshape(P.matmul(w, cols), (input.shape[0], o, *out))
-
-
-@op(dtypes=REAL, promote="common")
-def conv_channels_last(
-    input: Tensor, weight: Tensor, stride: Sequence[int], padding: Pairs, dilation: Sequence[int], groups: int
-):
-    """Primitive: `conv` of (N, spatial..., C) with (O, C / groups, kernel...), giving (N, spatial..., O).
-
-    What `passes.channels_last` makes of `conv` in compiled graphs.
-    """
-
-
-@conv_channels_last.infer
-def _(x, w, stride, padding, dilation, groups):
-    _check("conv_channels_last", (*x.shape[:1], *x.shape[-1:], *x.shape[1:-1]), w.shape, groups)
-    out = window_sizes("conv_channels_last", x.shape[1:-1], w.shape[2:], stride, padding, dilation)
-    return TensorType.of((x.shape[0], *out, w.shape[0]), x.dtype)
-
-
-@conv_channels_last.reference
-def _(x, w, stride, padding, dilation, groups):
-    rule = conv.reference_rule
-    assert rule is not None
-    y = rule(np.moveaxis(x, -1, 1), w, stride, padding, dilation, groups)
-    return np.ascontiguousarray(np.moveaxis(y, 1, -1))
-
-
-@conv_channels_last.bprop
-def _(x, w, out, dout, stride, padding, dilation, groups):
-    x, dout = last_to_first(x), last_to_first(dout)
-    return (
-        first_to_last(conv_input_grad(dout, w, x.shape, stride, padding, dilation, groups)),
-        conv_weight_grad(x, dout, w.shape, stride, padding, dilation, groups),
-    )
-
-
-@conv_channels_last.decompose
-def _(input, weight, stride, padding, dilation, groups):
-    return first_to_last(conv(last_to_first(input), weight, stride, padding, dilation, groups))
 
 
 @op(dtypes=REAL, promote="common")

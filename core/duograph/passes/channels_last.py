@@ -6,10 +6,10 @@
                                                 %3 = transpose(%6, perm=(0, 3, 1, 2))
 
 A *cluster* is what hangs together by values of such a form: convolutions whose weights follow from state that stays,
-elementwise ops, reductions, and movement along axes. Types are explicit, so a value that is laid out is simply one of
-another shape. It is transposed where something outside of the cluster reads it, and what the cluster reads from outside
-is transposed on the way in, each once; what has one element for each channel is only given another shape. A cluster is
-rewritten as a whole, or left alone when its borders cost more than is won (`pays`).
+pooling, elementwise ops, reductions, and movement along axes. Types are explicit, so a value that is laid out is simply
+one of another shape. It is transposed where something outside of the cluster reads it, and what the cluster reads from
+outside is transposed on the way in, each once; what has one element for each channel is only given another shape. A
+cluster is rewritten as a whole, or left alone when its borders cost more than is won (`pays`).
 
 Graphs keep their parameters and results, those inside of others too: a cluster ends at the border of its graph.
 """
@@ -29,8 +29,8 @@ from .subgraphs import HOLDERS
 
 __all__ = ["Claims", "Cluster", "channels_last", "pays"]
 
-# Whether the backend has a kernel of its own for `conv_channels_last` on operands of these types.
-Claims = Callable[[tuple[TensorType, ...], Mapping[str, Any]], bool]
+# Whether the backend has a kernel of its own for an op of `ops.channels_last` on operands of these types.
+Claims = Callable[[Op, tuple[TensorType, ...], Mapping[str, Any]], bool]
 
 # A cluster pays when its convolutions read and write so many times the bytes that are transposed at its borders.
 TIMES = 4
@@ -99,11 +99,11 @@ class _Walk:
             found = self.done[graph, still] = _Layout(graph, still, self).result()
         return found
 
-    def claimed(self, types: tuple[TensorType, ...], attributes: Mapping[str, Any]) -> bool:
-        key = types, tuple(attributes.items())
+    def claimed(self, op: Op, types: tuple[TensorType, ...], attributes: Mapping[str, Any]) -> bool:
+        key = op, types, tuple(attributes.items())
         found = self.known.get(key)
         if found is None:
-            found = self.known[key] = self.claims(types, attributes)
+            found = self.known[key] = self.claims(op, types, attributes)
         return found
 
     def notes(self) -> list[str]:
@@ -172,6 +172,7 @@ class _Layout:
         self.laid: set[int | None] = set()  # values
         self.maker: dict[int | None, GraphNode] = {}
         self.nodes: list[GraphNode] = []
+        self.read_at_all = {i for node in graph.nodes for i in node.operands} | set(graph.outputs)
         self.form: dict[tuple[int, int], int] = {}  # of a value, for members of a rank
         self.given: set[int] = set()  # values that are laid out and there in their first form too
 
@@ -186,7 +187,7 @@ class _Layout:
             if member is not None:
                 self.members[at] = member
                 if member.laid:
-                    self.laid.update(node.results)
+                    self.laid.add(node.results[0])
         self.select()
         graph = self.graph
         if not self.members and not any(node.op.name in HOLDERS for node in graph.nodes):
@@ -209,6 +210,8 @@ class _Layout:
         op, name = node.op, node.op.name
         if name == "conv":
             return self.convolution(node)
+        if name in ("max_pool", "avg_pool"):
+            return self.pooling(node)
         laid = [i for i in node.operands if i in self.laid]
         result = self.types[node.results[0]] if node.single else None
         if not laid or not isinstance(result, TensorType):
@@ -241,10 +244,21 @@ class _Layout:
             return None
         type_ = self.types[x or 0]
         shape = _laid_out(type_.shape, type_.ndim)
-        if not self.walk.claimed((type_.with_(shape), self.types[w or 0]), node.attributes):
+        op = OPS["conv_channels_last"]
+        if not self.walk.claimed(op, (type_.with_(shape), self.types[w or 0]), node.attributes):
             self.walk.left["the backend has no kernel of its own for them"] += 1
             return None
-        return _Member(OPS["conv_channels_last"], node.attributes, type_.ndim, True)
+        return _Member(op, node.attributes, type_.ndim, True)
+
+    def pooling(self, node: GraphNode) -> _Member | None:
+        (x,) = node.operands
+        # where the largest elements were found is a result that has no other form
+        if x not in self.laid or not self.read_at_all.isdisjoint(node.results[1:]):
+            return None
+        op, type_ = OPS[f"{node.op.name}_channels_last"], self.types[x or 0]
+        if not self.walk.claimed(op, (type_.with_(_laid_out(type_.shape, type_.ndim)),), node.attributes):
+            return None
+        return _Member(op, node.attributes, type_.ndim, True)
 
     # ---- which clusters -----------------------------------------------------------------------
 
@@ -260,7 +274,7 @@ class _Layout:
         for at, member in self.members.items():
             node = self.graph.nodes[at]
             ends = [i for i in self.read(node, member) if i in self.laid or _moves(self.types[i].shape, member.rank)]
-            ends += node.results if member.laid else ()
+            ends += node.results[:1] if member.laid else ()
             for i in ends:
                 parent[root(i)] = root(ends[0])
         convolutions: collections.Counter[Any] = collections.Counter()
@@ -328,14 +342,12 @@ class _Layout:
         operands += node.operands[len(operands) :]
         results = node.results
         if member.laid:
-            (r,) = results
+            r = results[0]
             type_ = self.types[r]
             results = (self.value(type_.with_(_laid_out(type_.shape, member.rank))),)
             self.form[r, member.rank] = results[0]
         self.nodes.append(
-            dataclasses.replace(
-                node, op=member.op, operands=tuple(operands), attributes=member.attributes, results=results
-            )
+            GraphNode(member.op, tuple(operands), member.attributes, results, True, node.span)
         )
 
     def value(self, type_: TensorType) -> int:

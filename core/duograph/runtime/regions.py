@@ -15,7 +15,7 @@ from ..backend.codegen.regions import REDUCTIONS, is_elementwise, is_view
 from ..backend.protocol import Backend
 from ..ir.graph import Graph, GraphNode
 from ..ir.text import to_text
-from ..op import OPS
+from ..op import Op
 from ..passes.channels_last import channels_last
 from ..passes.fusion import fuse
 from ..passes.pieces import join_pieces
@@ -76,9 +76,11 @@ def compiled_regions(
     return graph, found
 
 
-def _claims(backend: Backend, device: Device, types: tuple[TensorType, ...], attributes: Mapping[str, Any]) -> bool:
-    """Whether the backend has a kernel of its own for a convolution with channels last."""
-    return kernel(backend, OPS["conv_channels_last"], types, attributes, device) is not None
+def _claims(
+    backend: Backend, device: Device, op: Op, types: tuple[TensorType, ...], attributes: Mapping[str, Any]
+) -> bool:
+    """Whether the backend has a kernel of its own for an op."""
+    return kernel(backend, op, types, attributes, device) is not None
 
 
 def _say(backend: Backend, problem: str) -> None:
