@@ -61,11 +61,11 @@ CASES = {
         f"%5 = div(%3, %4) : {F}\nreturn %5",
         ["[reduce_max sub exp reduce_sum div]"],
     ),
-    "a reduction along the first axis is not a row": (
+    "columns are added up at the end of a region": (
         X,
         f"%1 = exp(%0) : {F}\n%2 = neg(%1) : {F}\n"
         "%3 = reduce_sum(%2, axis=(0,), keepdims=False) : float32[16]\nreturn %3",
-        ["[exp neg]", "reduce_sum"],
+        ["[exp neg reduce_sum]"],
     ),
     "a row value that is spread along the row's axis by mistake of shape is apart": (
         "%0: float32[16, 16]",

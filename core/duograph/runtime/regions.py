@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import passes
 from ..backend import registry
-from ..backend.codegen.regions import REDUCTIONS, is_elementwise, is_view
+from ..backend.codegen.regions import GATHERS, REDUCTIONS, is_elementwise, is_load, is_view
 from ..backend.protocol import Backend
 from ..ir.graph import Graph, GraphNode
 from ..ir.text import to_text
@@ -153,6 +153,10 @@ class _Expansion:
                 node, operands=tuple(range(len(kinds))), results=(len(kinds),)
             )
             if None not in kinds and is_elementwise(alone, [*kinds, result]):
+                return True
+        if op.name in GATHERS:
+            loaded = [t for t in kinds if t is not None]
+            if is_load(node, loaded, types[number[node.results[0]]]):
                 return True
         if op.name in self.backend.taken_apart:
             return False
