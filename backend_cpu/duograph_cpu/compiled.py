@@ -9,7 +9,7 @@ import warnings
 
 from duograph.backend.codegen import C
 from duograph.backend.codegen.loops import print_region
-from duograph.backend.codegen.regions import overwrites, plan_region
+from duograph.backend.codegen.regions import gathered_in, overwrites, plan_region
 from duograph.ir.text import to_text
 from duograph.passes.fusion import epilogue_of
 
@@ -84,12 +84,10 @@ def _call(graph, epilogue, library, name, function, plan):
 def _indices(graph, plan):
     """What `make_staged_call` must know of the operands with indices."""
     found = {}
-    for access in plan.accesses.values():
-        g = access.gathered
-        if g is not None:
-            place = plan.accesses[g.label].index
-            found[place, g] = (place, graph.types[place], g.op, g.axis, g.n)
-    return list(dict.fromkeys(found.values()))
+    for g in gathered_in(plan):
+        place = plan.accesses[g.label].index
+        found[place, g.op, g.axis, g.n] = (place, graph.types[place], g.op, g.axis, g.n)
+    return list(found.values())
 
 
 _said = set()

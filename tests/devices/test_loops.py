@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from devices import device  # noqa: F401 (a fixture)
 from duograph import ops
+from duograph.ops.gather_scatter import scatter_add_by, scatter_set_by
 
 RNG = np.random.default_rng(11)
 FLOATS = ["float16", "float32", "float64"]
@@ -241,3 +242,86 @@ def test_bits_do_not_change_from_call_to_call(device):
     for _ in range(3):
         for a, b in zip(first, call(*operands), strict=True):
             np.testing.assert_array_equal(a, b.asnumpy())
+
+
+# ---- scatters --------------------------------------------------------------------------------------
+
+
+SCATTERS = {
+    "an embedding's gradient": (
+        lambda x, i, u: scatter_add_by(ops.zeros((50, 64), u.dtype), i, u * 2 + 1, 0), (50, 64), (4, 70), 0),
+    "into zeros alone": (
+        lambda x, i, u: scatter_add_by(ops.zeros((50, 64), u.dtype), i, u, 0), (50, 64), (70,), 0),
+    "into a number": (
+        lambda x, i, u: scatter_add_by(ops.full((50, 64), 3, dtype=u.dtype), i, -u, 0), (50, 64), (7,), 0),
+    "into a tensor": (lambda x, i, u: scatter_add_by(x, i, u * 2, 0), (50, 64), (70,), 0),
+    "more columns than a tile": (lambda x, i, u: scatter_add_by(x, i, u * 2, 0), (50, 300), (70,), 0),
+    "along a middle axis": (lambda x, i, u: scatter_add_by(x, i, u * 2, 1), (3, 50, 64), (70,), 1),
+    "rows that are replaced": (lambda x, i, u: scatter_set_by(x, i, u * 2, 0), (50, 64), (70,), 0),
+    "what is given too": (
+        lambda x, i, u: (scatter_set_by(x, i, ops.relu(u) * 2, 1), ops.relu(u)), (3, 50, 64), (70,), 1),
+    "one index": (lambda x, i, u: scatter_add_by(x, i, u * 2, 0), (50, 64), (), 0),
+    "all into one row": (lambda x, i, u: scatter_add_by(x, i, u * 2, 0), (1, 64), (70,), 0),
+    "of what an index took": (
+        lambda x, i, u: scatter_add_by(x, i, ops.gather(x, i, 0) * 2, 0), (50, 64), (70,), 0),
+}  # fmt: skip
+
+
+def updated(shape, index_shape, axis):
+    return (*shape[:axis], *index_shape, *shape[axis + 1 :])
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "bool", *FLOATS])
+@pytest.mark.parametrize("name", SCATTERS)
+def test_scatters_have_the_bits_of_the_kernels(device, name, dtype):
+    """Equal indices meet in their order, on any number of threads."""
+    function, shape, index_shape, axis = SCATTERS[name]
+    if dtype == "bool" and name not in ("into zeros alone",):
+        pytest.skip("no arithmetic on bools")
+    kind = np.int64 if dtype in ("float32", "int32") else np.int32
+    operands = (
+        values(dtype, *shape), indices(shape[axis], *index_shape, dtype=kind),
+        values(dtype, *updated(shape, index_shape, axis)),
+    )  # fmt: skip
+    want, found = both(function, *operands)
+    for a, b in zip(want, found, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("level", ["O0", "O1", "O2"])
+@pytest.mark.parametrize("wrong", [50, -51, 2**31 - 1, -(2**31)])
+def test_a_wrong_index_of_a_scatter(device, level, wrong):
+    x, u = values("float32", 50, 64), values("float32", 70, 64)
+    good = RNG.integers(-50, 50, 70).astype(np.int32)
+    call = ms.jit(lambda x, i, u: scatter_add_by(x, i, u * 2, 0), jit_level=level)
+    want = call(x, ms.Tensor(good), u).asnumpy()
+    kept = x.asnumpy().copy()
+    bad = good.copy()
+    bad[[31, 69]] = wrong
+    with pytest.raises(IndexError, match=f"scatter_add: index {wrong} is out of range for axis 0 of size 50"):
+        call(x, ms.Tensor(bad), u).asnumpy()
+    np.testing.assert_array_equal(x.asnumpy(), kept)
+    np.testing.assert_array_equal(call(x, ms.Tensor(good), u).asnumpy(), want)
+
+
+def test_a_scatter_waits_for_what_it_changes(device):
+    """Where the target follows from what the updates need, the scatter is no end of their region."""
+
+    def function(x, i):
+        y = ops.exp(x) + 1
+        z = ops.matmul(y, y)
+        return scatter_add_by(z, i, y * 2, 0)
+
+    operands = values("float32", 64, 64), ms.Tensor(np.arange(64, dtype=np.int32)[::-1].copy())
+    want, found = (ms.jit(function, jit_level=level)(*operands).asnumpy() for level in ("O0", "O1"))
+    np.testing.assert_allclose(want, found, rtol=1e-5)
+
+
+def test_an_embedding_learns_the_same(device):
+    def loss(table, i, w):
+        return (ops.gather(table, i, 0) * w).sum()
+
+    operands = values("float32", 50, 64), indices(50, 4, 70), values("float32", 4, 70, 64)
+    want = ms.grad(loss)(*operands).asnumpy()
+    found = ms.jit(lambda *xs: ms.grad(loss)(*xs), jit_level="O1")(*operands).asnumpy()
+    np.testing.assert_array_equal(want, found)

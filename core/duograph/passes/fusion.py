@@ -42,6 +42,7 @@ from typing import Any, NamedTuple
 from ..backend.codegen.regions import (
     GATHERS,
     REDUCTIONS,
+    SCATTERS,
     columns_of,
     is_elementwise,
     is_load,
@@ -49,7 +50,8 @@ from ..backend.codegen.regions import (
     per_row,
     plan_region,
     row_length,
-)  # fmt: skip
+    scatter_columns,
+)
 from ..ir.control import region
 from ..ir.graph import Graph, GraphNode, live_nodes
 from ..types import TensorType
@@ -340,8 +342,9 @@ class _Fusion:
 
     def pays(self, g: _Region, least: int) -> bool:
         """Whether a kernel of its own is better than those that are there: it saves at least one of them."""
-        work = [at for at in g.nodes if not is_view(self.graph.nodes[at].op)]
-        return len(work) >= least
+        nodes = [self.graph.nodes[at] for at in g.nodes]
+        filled = sum(node.op.name in SCATTERS and node.operands[0] in self.literals for node in nodes)
+        return sum(not is_view(node.op) for node in nodes) + filled >= least
 
     def end_in_columns(self) -> None:
         """Let regions end in reductions over other axes than the last, which all leave the same columns of one region.
@@ -359,12 +362,47 @@ class _Fusion:
                     self.home.update(dict.fromkeys(found[columns], g))
                     ends.setdefault((g.level, columns), []).append(g)
                     break
+        self.end_in_scatters()
         for same in ends.values():
             for k, g in enumerate(same):
                 for other in same[:k]:
                     if other.merged is None and self.meet(g, other) and self.fits_columns(g.nodes + other.nodes):
                         g.nodes += other.nodes
                         other.merged = g
+
+    def end_in_scatters(self) -> None:
+        """Let regions without other ends put what they compute where indices say.
+
+        A scatter into one number throughout is a region of its own if need be: that saves to fill and to copy it.
+        """
+        for at, node in enumerate(self.graph.nodes):
+            if node.op.name not in SCATTERS or None in node.operands or not node.single:
+                continue
+            target, indices, updates = (i or 0 for i in node.operands)
+            columns = scatter_columns(node, self.types[target], self.types[indices])
+            dtype = self.types[target].dtype
+            if columns.width < MIN_WIDTH or dtype.is_complex or not self.types[updates].size:
+                continue
+            if indices in self.literals or updates in self.literals:
+                continue
+            maker = self.maker.get(updates)
+            home = self.home[maker].found() if maker in self.home else None
+            waits = max(-1 if i in self.literals else self.level_of(i) for i in (target, indices))
+            if home is not None and self.can_scatter(home, waits, at):
+                home.nodes.append(at)
+                self.home[at] = home
+            elif target in self.literals and self.fits_columns([at]):
+                made = _Region(self.level[at], self.types[updates].size)
+                made.nodes.append(at)
+                self.regions.append(made)
+                self.home[at] = made
+
+    def can_scatter(self, home: _Region, waits: int, at: int) -> bool:
+        """Whether a region can end in the scatter at this position, whose other operands wait for level `waits`."""
+        if home.row or waits >= home.level or self.product(home) is not None:
+            return False
+        names = {self.graph.nodes[k].op.name for k in home.nodes}
+        return names.isdisjoint({*SCATTERS, *REDUCTIONS}) and self.fits_columns([*home.nodes, at])
 
     def columns_near(self, g: _Region) -> dict[Any, list[int]]:
         """Positions of such reductions of what the region computes or reads, by what they leave."""

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 from ...dtype import DType
 from .dialect import SUFFIX, Dialect
 from .expression import Expr, compute_dtype, constant, s
-from .kernels import grain_of
+from .kernels import GRAIN, grain_of
 from .printer import is_heavy, print_expression
-from .regions import Access, Computed, Gathered, Reduction, RegionPlan
+from .regions import Access, Computed, Gathered, Reduction, RegionPlan, Scatter, gathered_in
 
 __all__ = [
     "FETCH_BYTES", "STREAM_BYTES", "ElementLoop", "PrintedRegion", "RowLoop", "Writer", "least_of", "place_of",
@@ -68,8 +68,12 @@ def _print_columns(dialect: Dialect, name: str, plan: RegionPlan, grain: int) ->
 
     writer = ColumnLoop(dialect, plan)
     columns, cut = writer.columns, writer.cut
-    text = writer.function(name)
     units, unit = cut.units(columns), cut.tile * min(cut.piece, columns.rows)
+    if writer.scatters:
+        text = writer.first(name) + writer.function(f"{name}_second")
+        n = columns.outer * writer.scatters[0].at.n * columns.width
+        return PrintedRegion(text, n, GRAIN, (f"{name}_second", units, max(1, grain // unit)))
+    text = writer.function(name)
     after = writer.second(f"{name}_second")
     n = columns.outer * columns.width
     second = (f"{name}_second", n, max(1, grain // cut.pieces)) if after else None
@@ -86,11 +90,11 @@ class Writer:
         self.plan = plan
         self.lines: list[str] = []
         self.depth = 1
-        self.values = {v.name: v for v in plan.values}
+        self.values = {v.name: v for v in plan.values if not isinstance(v, Scatter)}
         self.computed = {v.name: v for v in plan.values if isinstance(v, Computed)}
         self.inner = plan.axes[-1]
         self.memory = f"{dialect.memory} " if dialect.memory else ""
-        self.gathers = any(a.gathered for a in plan.accesses.values())
+        self.gathers = bool(gathered_in(plan))
 
     def function(self, name: str) -> str:
         """The whole definition."""
@@ -196,10 +200,14 @@ class Writer:
 
     def locate(self, label: str, g: Gathered) -> None:
         """A variable with the index of a gathered operand, counted from 0; that of a wrong one is 0."""
+        self.count(label, g)
+        self.line(f"const i64 {label}_at = (u64){label}_counted < {g.n} ? {label}_counted : 0;")
+
+    def count(self, label: str, g: Gathered) -> None:
+        """A variable with an index, counted from 0; when that is wrong, it is said."""
         signed = f"{g.label} < 0 ? (i64){g.label} + {g.n} : (i64){g.label}"
         self.line(f"const i64 {label}_counted = {signed};")
         self.wrong(label, g)
-        self.line(f"const i64 {label}_at = (u64){label}_counted < {g.n} ? {label}_counted : 0;")
 
     def wrong(self, label: str, g: Gathered) -> None:
         """The line that says of an index whether it is wrong."""

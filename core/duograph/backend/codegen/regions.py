@@ -13,7 +13,8 @@ that another operand says::
     gather(float32[1000, 256], int32[8, 128], axis=0)    axes 1024, 256; steps (0, 1), and 256 times x1, of steps (1, 0)
 
 A region may end in reductions over other axes than the last, which all leave the same *columns*: rows of `width`
-neighbours are added up one after the other. Nothing in the region reads what they give.
+neighbours are added up one after the other. Nothing in the region reads what they give. Or it ends in scatters, which
+put each of those rows where an index says.
 
 A row that is reduced is walked once per pass. Pass k computes what needs the reductions of the passes before it.
 """
@@ -36,14 +37,17 @@ if TYPE_CHECKING:
     from ...ir.graph import Graph, GraphNode
 
 __all__ = [
-    "GATHERS", "REDUCTIONS", "Access", "Columns", "Computed", "Gathered", "Reduction", "RegionPlan", "columns_of",
-    "expression_of", "is_load", "is_view", "overwrites", "per_row", "plan_region", "row_length", "steps_of",
+    "GATHERS", "REDUCTIONS", "SCATTERS", "Access", "Columns", "Computed", "Gathered", "Reduction", "RegionPlan",
+    "Scatter", "columns_of", "expression_of", "gathered_in", "is_load", "is_view", "overwrites", "per_row",
+    "plan_region", "row_length", "scatter_columns", "steps_of",
 ]  # fmt: skip
 
 # The reductions that a row loop can hold.
 REDUCTIONS = {"reduce_sum": "+", "reduce_max": "max"}
 # Ops whose results are read where they are needed.
 GATHERS = {"gather", "gather_elements"}
+# Ops that put rows where an index says, and what they do with those that are there.
+SCATTERS = {"scatter_add": "+", "scatter_set": "="}
 # Elements that one index takes side by side, or that neighbouring indices take from one row: shorter runs are copied
 # faster than computed with.
 MIN_RUN = 64
@@ -143,6 +147,29 @@ class Columns(NamedTuple):
     width: int
 
 
+class Scatter(NamedTuple):
+    """A result that begins as another tensor, and whose rows the region changes, one after the other.
+
+    Attributes:
+        source: the inner value that is added or put there.
+        at: what the index says; `step` is the width of the columns.
+        index: the operand with the indices.
+        begin: the operand that the result begins as; an expression where it is one number throughout.
+    """
+
+    name: str
+    node: GraphNode
+    source: str
+    dtype: DType
+    at: Gathered
+    begin: int | Expr
+
+    @property
+    def kind(self) -> str:
+        """ "+" or "="."""
+        return SCATTERS[self.node.op.name]
+
+
 class RegionPlan(NamedTuple):
     """Everything that a printer needs.
 
@@ -161,7 +188,7 @@ class RegionPlan(NamedTuple):
     row: int
     axes: tuple[int, ...]
     accesses: Mapping[str, Access]
-    values: tuple[Computed | Reduction, ...]
+    values: tuple[Computed | Reduction | Scatter, ...]
     outputs: tuple[tuple[str, DType], ...]
     n_operands: int
     columns: Columns | None = None
@@ -243,6 +270,12 @@ def columns_of(node: GraphNode, type_: TensorType) -> Columns | None:
     return Columns(outer, type_.size // (outer * width), width) if width > 1 else None
 
 
+def scatter_columns(node: GraphNode, target: TensorType, indices: TensorType) -> Columns:
+    """The rows that a scatter puts somewhere."""
+    axis = node.attributes["axis"]
+    return Columns(math.prod(target.shape[:axis]), indices.size, math.prod(target.shape[axis + 1 :]))
+
+
 def _reduced(node: GraphNode, type_: TensorType) -> list[int]:
     """The axes that a reduction takes, in order."""
     axes = node.attributes["axis"]
@@ -314,16 +347,22 @@ class _Planner:
         self.graph = graph
         self.types: list[Any] = list(graph.types)
         self.accesses: dict[Any, tuple[str, int, bool, list[tuple[int, int]]]] = {}
-        self.values: list[Computed | Reduction] = []
+        self.values: list[Computed | Reduction | Scatter] = []
         self.names: dict[int, str] = {}
         self.literals: dict[int, Expr] = {}
         self.gathers: dict[int, GraphNode] = {}
         self.gathered: dict[str, Gathered] = {}
         self.known: dict[str, Computed | Reduction] = {}
-        sizes: list[int] = [self.types[r].size for node in graph.nodes for r in node.results]
+        sizes: list[int] = []
         self.row = 0
         self.columns: Columns | None = None
         for node in graph.nodes:
+            if node.op.name in SCATTERS:
+                target, indices, updates = (self.types[i or 0] for i in node.operands)
+                self.columns = scatter_columns(node, target, indices)
+                sizes.append(updates.size)
+                continue
+            sizes += [self.types[r].size for r in node.results]
             if node.op.name in REDUCTIONS:
                 type_ = self.types[node.operands[0] or 0]
                 self.row = row_length(node, type_) or self.row
@@ -396,6 +435,9 @@ class _Planner:
         name = f"{op.name}_{result}"
         operands = [i for i in node.operands if i is not None]
         made: Computed | Reduction
+        if op.name in SCATTERS:
+            self.scatter(node, name)
+            return
         if op.name in GATHERS:
             self.gathers[result] = node
             if result not in self.graph.outputs:
@@ -427,6 +469,26 @@ class _Planner:
             made = Computed(name, node, expression, type_.dtype, row, stage, uses)
         self.names[result] = name
         self.enter(made)
+
+    def scatter(self, node: GraphNode, name: str) -> None:
+        """Enter a scatter of what the region computes."""
+        target, indices, updates = (i or 0 for i in node.operands)
+        if indices >= self.graph.n_params or (target >= self.graph.n_params and target not in self.literals):
+            raise NotPrintable("a scatter into what the region itself computes")
+        type_ = self.types[target]
+        columns = scatter_columns(node, type_, self.types[indices])
+        if columns != self.columns:
+            raise NotPrintable("scatters of different rows")
+        expression, used = self.read(updates, self.types[updates].shape, False)
+        if used is None:
+            used = f"{name}_of"
+            self.enter(Computed(used, node, expression, type_.dtype, False, 0, ()))
+        label = self.access(indices, False, merged_steps(columns, (0, 1, 0)))
+        axis = node.attributes["axis"]
+        at = Gathered(label, type_.shape[axis], columns.width, node.op.name, axis)
+        begin = self.literals.get(target, target)
+        self.values.append(Scatter(name, node, used, type_.dtype, at, begin))
+        self.names[node.results[0]] = name
 
     def enter(self, made: Computed | Reduction) -> None:
         self.values.append(made)
@@ -497,6 +559,12 @@ def plan_region(graph: Graph) -> RegionPlan | None:
         return None
 
 
+def gathered_in(plan: RegionPlan) -> list[Gathered]:
+    """All that indices say in a region."""
+    found = [a.gathered for a in plan.accesses.values() if a.gathered is not None]
+    return found + [v.at for v in plan.values if isinstance(v, Scatter)]
+
+
 def overwrites(plan: RegionPlan) -> list[tuple[int, int]]:
     """Pairs (operand, result) that may share memory: element by element the one is read before the other is written.
 
@@ -505,9 +573,10 @@ def overwrites(plan: RegionPlan) -> list[tuple[int, int]]:
     if plan.row:
         return []
     random = {a.index for a in plan.accesses.values() if a.gathered is not None}
-    random |= {plan.accesses[a.gathered.label].index for a in plan.accesses.values() if a.gathered}
+    random |= {plan.accesses[g.label].index for g in gathered_in(plan)}
+    random |= {v.begin for v in plan.values if isinstance(v, Scatter) and isinstance(v.begin, int)}
     steps = tuple(math.prod(plan.axes[k + 1 :]) for k in range(len(plan.axes)))
-    sums = {v.name for v in plan.values if isinstance(v, Reduction)}
+    sums = {v.name for v in plan.values if not isinstance(v, Computed)}
     read: dict[int, list[Access]] = {}
     for access in plan.accesses.values():
         read.setdefault(access.index, []).append(access)

@@ -6,26 +6,38 @@ and a group shares a row: its items take the elements in turn, and what a pass r
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...dtype import DType, int32, int64
 from ...errors import DeviceError, UnsupportedOpError
+from ...ir.graph import Graph, live_nodes
+from ...types import TensorType
 from ..codegen.columns import ColumnLoop
 from ..codegen.dialect import SUFFIX
 from ..codegen.expression import Expr, compute_dtype, s
 from ..codegen.loops import ElementLoop, RowLoop, Writer
 from ..codegen.printer import print_expression
-from ..codegen.regions import Columns, Gathered, Reduction, RegionPlan, plan_region
+from ..codegen.regions import (
+    SCATTERS,
+    Columns,
+    Gathered,
+    Reduction,
+    RegionPlan,
+    gathered_in,
+    plan_region,
+)
 from ..protocol import Call
 from .device import GridDevice, Launch, Plan
+from .movement import copy_launch, fill_launch
 from .record import RECORD, number_of
 from .reductions import Combine, combine_of, combine_parts, lanes_for, parts_of
+from .strides import dense
 from .writing import NARROW, ceil_div, stretch
 
 if TYPE_CHECKING:
-    from ...ir.graph import Graph
     from .backend import GridBackend
 
 __all__ = ["compile_regions", "region_plans"]
@@ -38,8 +50,7 @@ SHORT_ROW, KEPT = 16, 16
 
 def watched(plan: RegionPlan) -> list[tuple[str, int]]:
     """Ops and axes that indices of the region are for, each once."""
-    found = [(g.op, g.axis) for a in plan.accesses.values() if (g := a.gathered) is not None]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys((g.op, g.axis) for g in gathered_in(plan)))
 
 
 class _Kernel(Writer):
@@ -251,6 +262,15 @@ class _Sums(_Kernel, ColumnLoop):
     def value(self, v: Reduction) -> str:
         return self.kept(v, f"{v.name}[j]")
 
+    def firsts(self) -> list[Launch]:
+        """The launches that write what the results of scatters begin as."""
+        found = []
+        for v in self.scatters:
+            whole = TensorType.of((self.columns.outer * v.at.n * self.columns.width,), v.dtype)
+            place = self.plan.n_operands + self.results[v.name]
+            found.append(_begin(self.device, whole, v.begin, place))
+        return found
+
     def seconds(self) -> tuple[list[Launch], list[int]]:
         """The launches that combine pieces, and bytes of the memory for each."""
         outer, _, width = self.columns
@@ -288,7 +308,7 @@ class _Column(_Sums):
 
     def body(self) -> None:
         (outer, rows, width), cut, index = self.columns, self.cut, self.index
-        values = self.closure([*(v.source for v in self.sums), *(name for _, name, _ in self.inner_results)], set())
+        values = self.wanted()
         labels = self.read_by(values)
         moving = [x for x in labels if self.moves(x)]
         self.line(f"const {index} at = ({index})DG_ITEM(0);")
@@ -327,13 +347,17 @@ def region_plans(
         if plan.n < NARROW and not device.serial:
             writer.index = "i32"
         texts.append(writer.function(name))
-        seconds, scratch = writer.seconds() if isinstance(writer, _Sums) else ([], [])
-        found.append((name, plan, groups, size, scalars, seconds, scratch))
+        before: list[Launch] = []
+        after: list[Launch] = []
+        scratch: list[int] = []
+        if isinstance(writer, _Sums):
+            before, (after, scratch) = writer.firsts(), writer.seconds()
+        found.append((name, plan, groups, size, scalars, before, after, scratch))
     source = "\n".join(texts)
     made = []
-    for name, plan, groups, size, scalars, seconds, scratch in found:
+    for name, plan, groups, size, scalars, before, after, scratch in found:
         places = range(plan.n_operands + len(plan.outputs) + len(scratch))
-        first = Launch(
+        main = Launch(
             source,
             name,
             (*places, *([RECORD] if watched(plan) else [])),
@@ -341,8 +365,83 @@ def region_plans(
             (groups, 1, 1),
             (size, 1, 1),
         )
-        made.append(Plan((first, *seconds), tuple(scratch)))
+        made.append(Plan((*before, main, *after), tuple(scratch)))
     return made
+
+
+def _begin(device: GridDevice, whole: TensorType, begin: int | Expr, place: int) -> Launch:
+    """The launch that gives the tensor at a place what it begins as: an operand, or one number throughout."""
+    if isinstance(begin, Expr):
+        return fill_launch(device, whole, begin.value, place)
+    steps = dense(whole.shape)
+    return copy_launch(device, whole.dtype, whole.shape, (begin, steps, 0, whole.size), (place, steps, 0, whole.size))
+
+
+class _Apart(NamedTuple):
+    """A region that ends in a scatter, taken apart: on a grid the rows go where the op's own kernels put them.
+
+    Attributes:
+        graph: the rest of the region, which also gives the updates; None when those are an operand.
+        places: of the results of `graph` among the buffers of the call.
+        scatter: what is launched then.
+        scratch: bytes of the memory of both.
+    """
+
+    graph: Graph | None
+    places: tuple[int, ...]
+    scatter: tuple[Launch, ...]
+    scratch: tuple[int, ...]
+
+
+def _apart(backend: GridBackend, device: GridDevice, graph: Graph) -> _Apart | str | None:
+    """The region taken apart where it has to be, or the reason why it cannot be."""
+    node = next((n for n in graph.nodes if n.op.name in SCATTERS), None)
+    if node is None or device.serial:
+        return None
+    target, indices, updates = (i or 0 for i in node.operands)
+    types: Sequence[Any] = graph.types
+    (result,) = node.results
+    place = {i: i for i in range(graph.n_params)}
+    place.update((i, graph.n_params + k) for k, i in enumerate(graph.outputs))
+    outputs = [i for i in graph.outputs if i != result]
+    scratch: list[int] = []
+    last = graph.n_params + len(graph.outputs)
+    if updates not in place:
+        place[updates] = last
+        scratch.append(types[updates].nbytes)
+        outputs.append(updates)
+    operands = (types[target], types[indices], types[updates])
+    plan = backend.plan(device, node.op, operands, (types[result],), node.attributes)
+    if not isinstance(plan, Plan) or any(0 in x.buffers for x in plan.launches[1:]):
+        return f"{node.op.name} has no plan that begins with a copy"
+    own = [place.get(target, place[result]), place[indices], place[updates], place[result]]
+    own += range(last + len(scratch), last + len(scratch) + len(plan.scratch))
+    launches = _elsewhere(plan, own)
+    if target not in place:  # one number throughout: instead of a copy
+        fill = next(n for n in graph.nodes if target in n.results)
+        value = fill.attributes["value"] if fill.op.name == "fill" else fill.attributes["value"].array.item()
+        launches[0] = fill_launch(device, types[target], value, place[result])
+    rest = live_nodes([n for n in graph.nodes if n is not node], set(outputs))
+    made = {r for n in rest for r in n.results}
+    inner = Graph(graph.n_params, list(types), rest, tuple(outputs), len(outputs) == 1) if made else None
+    scratch += plan.scratch
+    return _Apart(inner, tuple(place[i] for i in outputs), tuple(launches), tuple(scratch))
+
+
+def _joined(part: _Apart, plan: Plan | None, n_params: int) -> Plan:
+    """What is launched for a region that was taken apart."""
+    if plan is None:
+        return Plan(part.scatter, part.scratch)
+    launches = _elsewhere(plan, [*range(n_params), *part.places])
+    return Plan((*launches, *part.scatter), part.scratch)
+
+
+def _elsewhere(plan: Plan, places: Sequence[int]) -> list[Launch]:
+    """The launches of a plan, on the buffers at these places."""
+    return [
+        dataclasses.replace(x, buffers=tuple([b if b == RECORD else places[b] for b in x.buffers]))
+        for x in plan.launches
+    ]
 
 
 def _printed(
@@ -390,18 +489,33 @@ def compile_regions(
 ) -> list[Call | str]:
     """For each region a call, or the reason why there is none."""
     found: list[Call | str] = ["its operands do not fit one loop nest"] * len(graphs)
-    plans = {k: p for k, g in enumerate(graphs) if (p := plan_region(g)) is not None}
+    apart: dict[int, _Apart] = {}
+    plans: dict[int, RegionPlan | None] = {}
+    for k, g in enumerate(graphs):
+        part = _apart(backend, device, g)
+        if isinstance(part, str):
+            found[k] = part
+            continue
+        if part is not None:
+            apart[k] = part
+        inner = g if part is None else part.graph
+        plan = None if inner is None else plan_region(inner)
+        if plan is not None or inner is None:
+            plans[k] = plan
     order = list(plans)
     for begin in range(0, len(order), PER_SOURCE):
         keys = order[begin : begin + PER_SOURCE]
         names = [f"region{at}_{_hint(graphs[k])}" for at, k in enumerate(keys)]
-        made = region_plans(device, [plans[k] for k in keys], names)
-        for k, name, plan in zip(keys, names, made, strict=True):
+        printed = {k: p for k in keys if (p := plans[k]) is not None}
+        texts = [name for k, name in zip(keys, names) if k in printed]
+        made = dict(zip(printed, region_plans(device, list(printed.values()), texts)))
+        for k, name in zip(keys, names):
             graph = graphs[k]
+            launched = made[k] if k not in apart else _joined(apart[k], made.get(k), graph.n_params)
             results = tuple([graph.types[i] for i in graph.outputs])
             try:
                 found[k] = backend.call(
-                    device, name, plan, graph.n_params, results, graph.single
+                    device, name, launched, graph.n_params, results, graph.single
                 )
             except (DeviceError, UnsupportedOpError) as error:
                 found[k] = str(error)
