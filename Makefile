@@ -6,6 +6,7 @@
 #   make test-all  the same without shortcuts           make setup   only install
 #   make bench     ratios against other frameworks      make clean   remove .venv and what was built
 #   make test-gpu  the CUDA backend on a GPU            make bench-gpu  its speed there, beside PyTorch and JAX
+#   make sanitize  the CPU backend's C under AddressSanitizer (gcc)
 #   make fuzz N=2000 DEVICE=CPU SEED=1 LEVEL=O2    random programs, compiled against line by line
 
 PYTHON ?= python3
@@ -39,7 +40,7 @@ TESTS := backend_cuda/tests backend_opencl/tests backend_cpu/tests tests
 CLEAN_COPY = rm -rf build/clean && mkdir -p build/clean && tar -cf - --exclude=__pycache__ --exclude='*.so' \
   core backend_cpu backend_opencl backend_cuda pyproject.toml setup.py LICENSE README.md | tar -xf - -C build/clean
 
-.PHONY: setup demo test test-all fuzz bench docs lint unit wheel-test test-gpu bench-gpu clean clean-bench
+.PHONY: setup demo test test-all fuzz sanitize bench docs lint unit wheel-test test-gpu bench-gpu clean clean-bench
 .DELETE_ON_ERROR:
 
 setup: .venv/.plugins
@@ -92,6 +93,16 @@ LEVEL ?= O0
 fuzz: setup
 	$(BIN)/pytest --pyargs duograph.conformance --device $(DEVICE) -k test_parity -s --fuzz $(N) --fuzz-seed $(SEED) \
 	  --fuzz-level $(LEVEL)
+
+# Blocks of memory are as large as was asked for then, and none is used again. A compiler that crashes and exceptions of C++ are not for the
+# sanitizer, which every process gets that is started.
+sanitize: setup
+	$(CLEAN_COPY)
+	cd build/clean && CFLAGS=-fsanitize=address LDFLAGS=-fsanitize=address $(abspath $(BIN))/python setup.py --quiet build_ext --inplace
+	cd build/clean && export PYTHONPATH=core:backend_cpu LD_PRELOAD=$$($${CC:-gcc} -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 && \
+	  $(abspath $(BIN))/pytest $(SIDE_BY_SIDE) backend_cpu/tests --ignore backend_cpu/tests/test_toolchain.py \
+	    --deselect backend_cpu/tests/test_runtime.py::test_blocks_come_back && \
+	  $(abspath $(BIN))/pytest $(SIDE_BY_SIDE) --pyargs duograph.conformance --device CPU --quick
 
 # ---- on a machine with an NVIDIA GPU ---------------------------------------------------------------
 

@@ -25,12 +25,18 @@ class CaseFailed(Exception):
     """One side could not run a case, or the sides disagree on its values."""
 
 
+def environment(**more: str) -> dict[str, str]:
+    """What every framework runs in: the threads it may have, and compiled modules kept, as users have it."""
+    threads = {f"{library}_NUM_THREADS": str(THREADS) for library in ("OMP", "MKL", "OPENBLAS")}
+    inherited = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    return {**inherited, **threads, "BENCH_THREADS": str(THREADS), **more}
+
+
 class Worker:
     """A framework in its own process (`worker.py`)."""
 
-    def __init__(self, name: str, side: str, python: str = sys.executable, **environment: str):
+    def __init__(self, name: str, side: str, python: str = sys.executable, **variables: str):
         self.name = name
-        threads = {f"{library}_NUM_THREADS": str(THREADS) for library in ("OMP", "MKL", "OPENBLAS")}
         self.process = subprocess.Popen(
             [python, str(HERE / "worker.py"), side, str(THREADS)],
             stdin=subprocess.PIPE,
@@ -38,7 +44,7 @@ class Worker:
             stderr=subprocess.PIPE if os.environ.get("BENCH_QUIET", "1") == "1" else None,
             text=True,
             cwd=tempfile.gettempdir(),  # some peers write logs where they stand
-            env={**os.environ, **threads, "BENCH_THREADS": str(THREADS), **environment},
+            env=environment(**variables),
         )
         if self.process.stderr is not None:
             # Nobody reads it, but a full pipe would stop the worker.

@@ -10,7 +10,7 @@ import re
 import sys
 from pathlib import Path
 
-COLOURS = {"duograph eager": "#a9bcd0", "duograph O0": "#4f81b8", "duograph O1": "#173f73"}
+COLOURS = {"duograph eager": "#a9bcd0", "duograph O0": "#4f81b8", "duograph O1": "#173f73", "duograph O2": "#0b1f3a"}
 OTHERS = {"torch": "#d9822b", "JAX": "#5b9a4b"}
 
 

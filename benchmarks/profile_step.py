@@ -68,7 +68,7 @@ def watch() -> None:
     from duograph.runtime import lower
     from duograph.types import TensorType
 
-    plain = lower._Lowering.node
+    plain = lower.Lowering.node
 
     @functools.wraps(plain)
     def node(self, node, graph, env, is_result):
@@ -100,7 +100,7 @@ def watch() -> None:
             self.steps[i] = dataclasses.replace(step, call=_timed(step.call, entry))
         return found
 
-    lower._Lowering.node = node
+    lower.Lowering.node = node
 
 
 def profile(name: str, steps: int, top: int) -> None:

@@ -1,16 +1,18 @@
 """Whole workloads on duograph and its peers: training steps, inference, loops, first results, growth of cost.
 
-Usage: whole.py [--only WORDS] [--levels O0,O1] [--pairs N] [--mindspore PYTHON] [--out build/benchmarks]
+Usage: whole.py [--only WORDS] [--levels O0,O1] [--pairs N] [--brief] [--mindspore PYTHON] [--out build/benchmarks]
 
 Every framework runs in a fresh process; what they compute is compared before any time counts; the repetitions are
 interleaved. A ratio is the best peer's time divided by ours, so above 1 is faster; the median over the pairs. Writes
-whole.txt, whole.json and whole.svg.
+whole.txt, whole.json and whole.svg. `--brief --levels O1,O2` takes every row in one run of ten minutes on an idle
+machine.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import itertools
 import json
 import os
 import platform
@@ -24,11 +26,12 @@ from importlib import metadata
 from pathlib import Path
 
 import numpy as np
-from measure import THREADS, CaseFailed, Worker, duration
-from workloads import data
+from measure import THREADS, CaseFailed, Worker, duration, environment
+from workloads import COMPARED_STEPS, data
 
 PAIRS = 7
 ACCURACY = 1e-3  # of the largest value: float32 in other orders, six steps of training
+DRIFT = 1e-2  # the same after a whole job
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,10 @@ def sides(levels: list[str], mindspore: str | None) -> dict[str, Side]:
 
 @dataclass(frozen=True)
 class Row:
-    """A workload: its name in `CASES`, what it is, and the work that one repetition does."""
+    """A workload: its name in `CASES`, what it is, and the work that one repetition does.
+
+    `slow` are the sides that need more than half a minute before they have compiled it; `--brief` leaves them out.
+    """
 
     case: str
     what: str
@@ -69,10 +75,12 @@ class Row:
     size: int = 0
     operations: float = 0.0
     peers: tuple[str, ...] = ("torch", "torch.compile", "JAX", "MindSpore O0", "MindSpore O1")
+    slow: tuple[str, ...] = ()
 
 
 INFERENCE = ("torch", "torch.compile", "ONNX Runtime")
 GROWTH = ("torch", "JAX")
+SLOWEST = ("torch.compile",)
 MATRIX = data.rows()[0].nbytes
 ROWS = [
     Row("call3", "call: x*y + x, 3 floats"),
@@ -85,8 +93,8 @@ ROWS = [
     Row("matmul4096", "matmul 4096x1024x1024", 1.0, operations=8 * 1024**3),
     Row("mlp", "train: MLP 784-512-256-10, batch 128, Adam", 1.05),
     Row("lenet", "train: LeNet-5, batch 64, momentum", 1.5),
-    Row("resnet18", "train: ResNet-18, 16x3x64x64, momentum", 1.3),
-    Row("gpt", "train: GPT, 4 layers of 256, 8x128 tokens, AdamW", 1.5),
+    Row("resnet18", "train: ResNet-18, 16x3x64x64, momentum", 1.3, slow=SLOWEST),
+    Row("gpt", "train: GPT, 4 layers of 256, 8x128 tokens, AdamW", 1.5, slow=SLOWEST),
     Row("lstm", "train: LSTM, 2 layers of 256, 64 steps, batch 32", 1.2),
     Row("newton_inverse", "loop: Newton's inverse of 256x256", 1.0),
     Row("newton_root", "loop: Newton's root of 256x256", 1.0),
@@ -96,29 +104,38 @@ ROWS = [
     *(Row(f"depth{n}", f"depth {n}: train an MLP of width 128", peers=GROWTH) for n in data.DEPTHS),
     *(Row(f"batch{n}", f"batch {n}: train the MLP", peers=GROWTH) for n in data.BATCHES),
 ]
-FIRST = {"call3": "first result: x*y + x", "gpt": "first result: GPT step"}
+COMPILED = ("torch.compile", "JAX", "MindSpore O0", "MindSpore O1")
+FIRST = [
+    Row("call3", "first result: x*y + x", peers=COMPILED),
+    Row("gpt", "first result: GPT step", peers=COMPILED, slow=SLOWEST),
+]
+DIGITS = Row("digits", "process: train on the digits", 1.0, slow=SLOWEST)
 
 
 # ---- measuring -----------------------------------------------------------------------------------
 
 
-def start(side: Side, **environment: str) -> Worker:
+def start(side: Side, **variables: str) -> Worker:
     own = dict(side.environment)
     python = own.pop("PYTHON", sys.executable)
-    return Worker(side.name, f"workloads.{side.module}", python, **own, **environment)
+    return Worker(side.name, f"workloads.{side.module}", python, **own, **variables)
 
 
-def agree(values: dict[str, list[np.ndarray]]) -> dict[str, str]:
-    """Sides that differ from the first peer, or where there is none from ours, and by how much."""
-    names = [n for n in values if not n.startswith("duograph")] or list(values)
-    middle = [np.median([values[n][i] for n in names], axis=0) for i in range(len(values[names[0]]))]
-    wrong = {}
-    for name, got in values.items():
-        for expected, array in zip(middle, got, strict=True):
-            off = float(np.max(np.abs(array - expected)) / max(float(np.max(np.abs(expected))), 1e-6))
-            if not off <= ACCURACY:  # also when it is NaN
-                wrong[name] = f"computes something else: off by {off:.2g} of the largest value"
-    return wrong
+def agree(values: dict[str, list[np.ndarray]], accuracy: float = ACCURACY) -> dict[str, str]:
+    """Sides that differ from the peer with which most agree, or where there is none from ours, and by how much."""
+
+    def apart(one: str, other: str) -> float:
+        parts = zip(values[one], values[other], strict=True)
+        return float(np.max([np.max(np.abs(a - b)) / max(float(np.max(np.abs(a))), 1e-6) for a, b in parts]))
+
+    peers = [n for n in values if not n.startswith("duograph")] or list(values)
+    right = max(peers, key=lambda n: sum(apart(n, other) <= accuracy for other in values), default="")
+    found = {name: apart(right, name) for name in values}
+    return {
+        name: f"computes something else than {right}: off by {off:.2g} of the largest value"
+        for name, off in found.items()
+        if not off <= accuracy  # also when it is NaN
+    }
 
 
 def measure(row: Row, chosen: list[Side], pairs: int) -> dict:
@@ -154,32 +171,37 @@ def measure(row: Row, chosen: list[Side], pairs: int) -> dict:
     return conclude(result, row)
 
 
-def first_results(case: str, what: str, chosen: list[Side], pairs: int) -> list[dict]:
-    """Seconds to the first result in a process that has imported: with an empty cache on disk, and with a full one."""
-    results = [{"case": f"{case}-{kind}", "what": f"{what}, {kind}", "wanted": None, "sides": {}, "failed": {}}
-               for kind in ("cold", "warm")]  # fmt: skip
+def cold_and_warm(row: Row) -> list[dict]:
+    """Empty results: with nothing in the caches on disk, and with full ones."""
+    return [{"case": f"{row.case}-{kind}", "what": f"{row.what}, {kind}", "wanted": row.wanted, "sides": {},
+             "failed": {}} for kind in ("cold", "warm")]  # fmt: skip
+
+
+def first_results(row: Row, chosen: list[Side], pairs: int) -> list[dict]:
+    """Seconds to the first result in a process that has imported."""
+    results = cold_and_warm(row)
     for _ in range(pairs):
         for side in chosen:
             with tempfile.TemporaryDirectory() as folder:
                 for result in results:
                     worker = start(side, **caches(folder))
                     try:
-                        note = worker.prepare_noting(case)[1]
+                        note = worker.prepare_noting(row.case)[1]
                         entry = result["sides"].setdefault(side.name, {"seconds": []})
                         entry["seconds"].append(note["first step"])
                     except CaseFailed as error:
                         result["failed"][side.name] = str(error).splitlines()[0][:200]
                     finally:
                         worker.close()
-    return [conclude(result, Row(case, what)) for result in results]
+    return [conclude(result, row) for result in results]
 
 
 def jobs(chosen: list[Side], pairs: int) -> list[dict]:
-    """Seconds of a whole process that trains on the digits, with an empty cache on disk and with a full one."""
+    """Seconds of a whole process that trains on the digits."""
     from sklearn.datasets import load_digits
 
-    results = [{"case": f"digits-{kind}", "what": f"process: train on the digits, {kind}", "wanted": 1.0,
-                "sides": {}, "failed": {}} for kind in ("cold", "warm")]  # fmt: skip
+    results = cold_and_warm(DIGITS)
+    learned: dict[str, list[np.ndarray]] = {}
     images = (load_digits().images / 16).astype(np.float32)[:, None]
     labels = load_digits().target.astype(np.int32)
     with tempfile.TemporaryDirectory() as place:
@@ -190,33 +212,43 @@ def jobs(chosen: list[Side], pairs: int) -> list[dict]:
             for side in chosen:
                 with tempfile.TemporaryDirectory() as folder:
                     for result in results:
+                        if side.name in result["failed"]:
+                            continue
                         try:
-                            seconds, accuracy = job(side, file, caches(folder))
+                            seconds, losses, accuracy = job(side, file, caches(folder))
                         except CaseFailed as error:
-                            result["failed"][side.name] = str(error)[:200]
+                            for each in results:
+                                each["failed"][side.name] = str(error)[:200]
                             break
                         entry = result["sides"].setdefault(side.name, {"seconds": []})
                         entry["seconds"].append(seconds)
                         entry["accuracy"] = accuracy
-    return [conclude(result, Row("digits", result["what"])) for result in results]
+                        # later losses drift apart, as float32 in other orders does; what was learned must not
+                        learned[side.name] = [np.array(losses[:COMPARED_STEPS]), np.array([accuracy])]
+            for name, why in agree(learned, DRIFT).items():
+                for result in results:
+                    result["failed"][name] = why
+    for result in results:
+        result["sides"] = {n: s for n, s in result["sides"].items() if n not in result["failed"]}
+    return [conclude(result, DIGITS) for result in results]
 
 
-def job(side: Side, file: str, more: dict[str, str]) -> tuple[float, float]:
+def job(side: Side, file: str, more: dict[str, str]) -> tuple[float, list[float], float]:
+    """Seconds of the process, the losses of its steps, and its accuracy on digits held out."""
     own = dict(side.environment)
     python = own.pop("PYTHON", sys.executable)
-    threads = {f"{library}_NUM_THREADS": str(THREADS) for library in ("OMP", "MKL", "OPENBLAS")}
     command = [python, str(Path(__file__).parent / "workloads" / "job.py"), side.module, file]
     begin = time.perf_counter()
     done = subprocess.run(
-        command, capture_output=True, text=True, env={**os.environ, **threads, **own, **more}, cwd=tempfile.gettempdir()
+        command, capture_output=True, text=True, env=environment(**own, **more), cwd=tempfile.gettempdir()
     )
     seconds = time.perf_counter() - begin
     if done.returncode:
         raise CaseFailed((done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1])
-    accuracy = float(done.stdout.split()[-1])
-    if accuracy < 0.9:
-        raise CaseFailed(f"learns nothing: {accuracy:.1%} of the digits held out are right")
-    return seconds, accuracy
+    answer = json.loads(done.stdout.splitlines()[-1])
+    if answer["accuracy"] < 0.9:
+        raise CaseFailed(f"learns nothing: {answer['accuracy']:.1%} of the digits held out are right")
+    return seconds, answer["losses"], answer["accuracy"]
 
 
 def caches(folder: str) -> dict[str, str]:
@@ -241,6 +273,19 @@ def conclude(result: dict, row: Row) -> dict:
             pairs = zip(peers[best]["seconds"], entry["seconds"], strict=False)
             entry["ratio"] = statistics.median(theirs / own for theirs, own in pairs)
     return result
+
+
+def growth(kind: str, results: list[dict]) -> dict[str, str]:
+    """For each side the doubling of the work that cost most, beside twice the time: 1 is linear, above it is worse."""
+    found = sorted((int(r["case"][len(kind) :]), r) for r in results if r["case"].startswith(kind))
+    worst: dict[str, tuple[float, str]] = {}
+    for (small, before), (large, after) in itertools.pairwise(found):
+        for name in before["sides"].keys() & after["sides"].keys():
+            times = before["sides"][name]["median"], after["sides"][name]["median"]
+            factor = times[1] / times[0] / (large / small)
+            text = f"{small} to {large}, {duration(times[0])} to {duration(times[1])}: {factor:.2f} of linear"
+            worst[name] = max(worst.get(name, (0.0, "")), (factor, text))
+    return {name: text for name, (_, text) in sorted(worst.items())}
 
 
 def copy_speed() -> float:
@@ -303,6 +348,7 @@ def main() -> int:
     parser.add_argument("--levels", default="eager,O0,O1", help="how duograph runs")
     parser.add_argument("--pairs", type=int, default=PAIRS, help="interleaved repetitions")
     parser.add_argument("--peers", default="", help="only these, by name, with commas between")
+    parser.add_argument("--brief", action="store_true", help="without sides that compile a row for half a minute")
     parser.add_argument("--mindspore", metavar="PYTHON", help="an interpreter that has MindSpore")
     parser.add_argument("--out", type=Path, default=Path("build/benchmarks"))
     options = parser.parse_args()
@@ -312,33 +358,40 @@ def main() -> int:
     words = options.only.split(",")
     wanted = options.peers.split(",") if options.peers else list(table)
 
-    def chosen(peers: tuple[str, ...]) -> list[Side]:
-        return [s for s in table.values() if s.ours or (s.name in peers and s.name in wanted)]
+    def chosen(row: Row) -> list[Side]:
+        peers = [n for n in row.peers if n in wanted and not (options.brief and n in row.slow)]
+        return [s for s in table.values() if s.ours or s.name in peers]
 
     report = {
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "machine": machine(), "versions": versions(options.mindspore), "pairs": options.pairs,
         "load at the start": os.getloadavg()[0], "copy GB/s": copy_speed(), "rows": [],
     }  # fmt: skip
-    printed = [json.dumps({k: v for k, v in report.items() if k != "rows"}, indent=1)]
-    print(printed[0], flush=True)
+    printed: list[str] = []
+
+    def say(*texts: str) -> None:
+        printed.extend(texts)
+        print("\n".join(texts), flush=True)
 
     def add(result: dict) -> None:
         report["rows"].append(result)
-        printed.extend(lines(result))
-        print("\n".join(lines(result)), flush=True)
+        say(*lines(result))
 
+    say(json.dumps({k: v for k, v in report.items() if k != "rows"}, indent=1))
     for row in ROWS:
         if any(word in row.case for word in words):
-            add(measure(row, chosen(row.peers), options.pairs))
-    for case, what in FIRST.items():
-        if any(word in f"first-{case}" for word in words):
-            pairs = min(options.pairs, 3)  # two processes each, and some compile for half a minute
-            compiling = [s for s in chosen(Row(case, what).peers) if s.name not in ("duograph eager", "torch")]
-            for result in first_results(case, what, compiling, pairs):
+            add(measure(row, chosen(row), options.pairs))
+    report["growth"] = {kind: growth(kind, report["rows"]) for kind in ("depth", "batch")}
+    for kind, found in report["growth"].items():
+        for name, worst in found.items():
+            say(f"{kind}: the worst step of {name} is {worst}")
+    pairs = min(options.pairs, 3)  # two processes each, and some compile for half a minute
+    for row in FIRST:
+        if any(word in f"first-{row.case}" for word in words):
+            for result in first_results(row, [s for s in chosen(row) if s.name != "duograph eager"], pairs):
                 add(result)
-    if any(word in "digits" for word in words):
-        for result in jobs(chosen(ROWS[0].peers), min(options.pairs, 3)):
+    if any(word in DIGITS.case for word in words):
+        for result in jobs(chosen(DIGITS), pairs):
             add(result)
     report["load at the end"] = os.getloadavg()[0]
     options.out.mkdir(parents=True, exist_ok=True)

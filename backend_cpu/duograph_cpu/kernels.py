@@ -18,7 +18,7 @@ from .program import CALL, Native, describe
 
 KERNELS = {}
 # Ops whose kernels give what they have computed to an epilogue, piece by piece.
-PRODUCTS = frozenset({"matmul", "conv"})
+PRODUCTS = frozenset({"matmul", "conv", "conv_channels_last"})
 
 
 def kernel(*names):

@@ -2,9 +2,14 @@
 
 import functools
 
+from duograph.dtype import float32
+
 from ._native import ffi, lib
 from .blas import open_blas
 from .kernels import call, kernel, packing, plan, product
+
+# Outputs of a group, from which on vectors of them are full enough.
+NARROW = 16
 
 
 @kernel("matmul")
@@ -58,22 +63,35 @@ def _convolution(name, function, types, results, x, w, y, stride, padding, dilat
         return None
     if lib.dg_isa() < 2:  # convolutions of kernels of one are products; it decides whether these pack weights
         open_blas()
+    constants = _geometry(x, w, x.shape[2:], w.shape[2:], y.shape[2:], stride, padding, dilation, groups)
+    if name == "conv":
+        packs = lib.dg_conv_packs, lib.dg_conv_pack, lib.dg_conv_packed
+        return _with_packed_weights(name, (function, *packs), constants, types, results)
+    return call(name, function, constants, types, results)
+
+
+def _geometry(x, w, size, kernel, out_size, stride, padding, dilation, groups):
+    """The constants of a convolution of inputs of type x with weights of type w."""
     lead = (1,) * (5 - len(x.shape))
-    constants = plan(
+    return plan(
         "dg_convolution",
         type=x.dtype.index, batch=x.shape[0], groups=groups,
         **{"in": w.shape[1], "out": w.shape[0] // groups},
-        size=lead + x.shape[2:], kernel=lead + w.shape[2:], out_size=lead + y.shape[2:],
+        size=lead + size, kernel=lead + kernel, out_size=lead + out_size,
         stride=lead + tuple(stride), dilation=lead + tuple(dilation),
         pad=(0,) * len(lead) + tuple(low for low, high in padding),
     )  # fmt: skip
+
+
+def _with_packed_weights(name, functions, constants, types, results):
+    """A convolution and how it takes packed weights; functions: it, their bytes, packing, it with them."""
+    function, packs, pack, packed = functions
     made = call(name, function, constants, types, results)
-    nbytes = lib.dg_conv_packs(constants) if name == "conv" else 0
+    nbytes = packs(constants)
     if nbytes:
         layout = bytes(ffi.buffer(constants))
-        functions = lib.dg_conv_pack, lib.dg_conv_packed
         made.packs = {
-            1: functools.partial(packing, name, nbytes, layout, *functions, constants, types, results)
+            1: functools.partial(packing, name, nbytes, layout, pack, packed, constants, types, results)
         }
     return made
 
@@ -123,3 +141,17 @@ def conv_weight_grad(types, results, *, weight_shape, stride, padding, dilation,
         dilation,
         groups,
     )
+
+
+@kernel("conv_channels_last")
+def conv_channels_last(types, results, *, stride, padding, dilation, groups):
+    """Convolution of float32 whose channels lie innermost."""
+    x, w = types
+    if x.dtype is not float32 or not 1 <= len(x.shape) - 2 <= 3:
+        return None
+    if groups > 1 and w.shape[0] // groups < NARROW and w.shape[:2] != (groups, 1):
+        return None
+    functions = lib.dg_conv_last, lib.dg_conv_last_packs, lib.dg_conv_last_pack, lib.dg_conv_last_packed
+    sizes = x.shape[1:-1], w.shape[2:], results[0].shape[1:-1]
+    constants = _geometry(x, w, *sizes, stride, padding, dilation, groups)
+    return _with_packed_weights("conv_channels_last", functions, constants, types, results)

@@ -1,5 +1,7 @@
 """Builders of pooling, and of random bits."""
 
+from duograph.dtype import float32
+
 from ._native import lib
 from .kernels import call, kernel, plan, product
 
@@ -70,6 +72,39 @@ def avg_pool(types, results, *, kernel, stride, padding, count_include_pad, divi
     return _pooling(
         "avg_pool", lib.dg_avg_pool, types, results, types[0], results[0], kernel, stride, padding, (1,) * len(kernel),
         count_include_pad, divisor,
+    )  # fmt: skip
+
+
+def _pooling_last(name, function, types, results, kernel_size, stride, padding, dilation, **others):
+    """Pooling of float32 whose channels lie innermost."""
+    (x,), (y,) = types, results
+    if x.dtype is not float32 or not 1 <= len(x.shape) - 2 <= 3:
+        return None
+    lead = (1,) * (5 - len(x.shape))
+    constants = plan(
+        "dg_pooling",
+        planes=x.shape[0], channels=x.shape[-1], **others,
+        size=lead + x.shape[1:-1], kernel=lead + tuple(kernel_size), out_size=lead + y.shape[1:-1],
+        stride=lead + tuple(stride), dilation=lead + tuple(dilation),
+        pad=(0,) * len(lead) + tuple(low for low, high in padding),
+    )  # fmt: skip
+    return call(name, function, constants, types, results)
+
+
+@kernel("max_pool_channels_last")
+def max_pool_channels_last(types, results, *, kernel, stride, padding, dilation):
+    """The largest of each window."""
+    return _pooling_last(
+        "max_pool_channels_last", lib.dg_max_pool_last, types, results, kernel, stride, padding, dilation
+    )
+
+
+@kernel("avg_pool_channels_last")
+def avg_pool_channels_last(types, results, *, kernel, stride, padding, count_include_pad, divisor):
+    """Means of windows."""
+    return _pooling_last(
+        "avg_pool_channels_last", lib.dg_avg_pool_last, types, results, kernel, stride, padding, (1,) * len(kernel),
+        include_pad=count_include_pad, divisor=divisor,
     )  # fmt: skip
 
 

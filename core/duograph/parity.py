@@ -16,9 +16,10 @@ import numpy as np
 from . import context
 from .backend import registry
 from .compiler.arguments import Slots, signature
+from .compiler.evaluate import compile_program
 from .compiler.function import JitFunction
 from .compiler.interpret import interpret
-from .compiler.program import Program, compile_program
+from .compiler.program import Program
 from .conformance.compare import difference_of, plain, same_words, unplaced, words
 from .conformance.tolerance import forward_tolerance
 from .dtype import as_dtype

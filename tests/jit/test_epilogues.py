@@ -6,6 +6,7 @@ import duograph as ms
 import numpy as np
 import pytest
 from duograph import Parameter, Tensor, nn, ops
+from duograph.ops.table import P
 
 COMPILES = ms.backend.registry.backend("CPU").compiles(0) is None
 needs_compiler = pytest.mark.skipif(not COMPILES, reason="this machine has no C compiler")
@@ -13,6 +14,11 @@ needs_compiler = pytest.mark.skipif(not COMPILES, reason="this machine has no C 
 
 def conv(x, w, stride=1, padding=0, dilation=1, groups=1):
     return ops.conv2d(x, w, None, stride, "pad", padding, dilation, groups)
+
+
+def last(x, w, stride=1, padding=0, dilation=1, groups=1):
+    pads = ((padding, padding),) * 2
+    return P.conv_channels_last(x, w, (stride, stride), pads, (dilation, dilation), groups)
 
 
 def matmul(x, y):
@@ -70,9 +76,33 @@ PRODUCTS = {
         lambda x, w: conv(x, w, padding=1, groups=2), (2, 24, 9, 11), (32, 12, 3, 3), (2, 32, 9, 11)),
 }  # fmt: skip
 
+# The same with channels last, float32 only: as many as there are rows, see _channel.
+LAST = {
+    "last 1x1": (last, (1, 24, 31, 16), (24, 16, 1, 1), (1, 24, 31, 24)),
+    "last 1x1 of few pixels": (last, (2, 100, 1, 70), (100, 70, 1, 1), (2, 100, 1, 100)),
+    "last 1x1 of few pixels, many weights": (last, (1, 300, 1, 600), (300, 600, 1, 1), (1, 300, 1, 300)),
+    "last 1x1, crowded": (last, (1, 100, 3, 1024), (100, 1024, 1, 1), (1, 100, 3, 100)),
+    "last 1x1 with steps": (
+        lambda x, w: last(x, w, stride=2), (1, 79, 15, 32), (40, 32, 1, 1), (1, 40, 8, 40)),
+    "last 3x3": (lambda x, w: last(x, w, padding=1), (2, 11, 23, 5), (11, 5, 3, 3), (2, 11, 23, 11)),
+    "last 3x3 of tiles": (
+        lambda x, w: last(x, w, padding=1), (1, 40, 29, 48), (40, 48, 3, 3), (1, 40, 29, 40)),
+    "last 3x3 of few tiles": (
+        lambda x, w: last(x, w, padding=1), (2, 64, 2, 64), (64, 64, 3, 3), (2, 64, 2, 64)),
+    "last 3x3 with steps": (
+        lambda x, w: last(x, w, padding=1, stride=2), (1, 40, 21, 30), (20, 30, 3, 3), (1, 20, 11, 20)),
+    "last 3x3 in groups": (
+        lambda x, w: last(x, w, padding=1, groups=2), (2, 32, 9, 24), (32, 12, 3, 3), (2, 32, 9, 32)),
+    "last depthwise": (
+        lambda x, w: last(x, w, padding=1, groups=20), (2, 20, 15, 20), (20, 1, 3, 3), (2, 20, 15, 20)),
+    "last depthwise with steps": (
+        lambda x, w: last(x, w, padding=1, stride=2, groups=20), (1, 39, 5, 20), (20, 1, 3, 3), (1, 20, 3, 20)),
+}  # fmt: skip
+PRODUCTS |= LAST
+
 
 def _channel(shape):
-    """The shape of what has one element for each channel, or for each column."""
+    """The shape of what has one element for each channel, or column. Channels that come last are as many as rows."""
     return (shape[1], 1, 1) if len(shape) == 4 and shape[-1] != shape[1] else shape[-1:]
 
 
@@ -95,7 +125,13 @@ INTEGERS = ["matmul", "matmul of one row", "matmul over nothing", "matmul in bat
 COMBINATIONS = [
     *[(product, epilogue, "float32", "O1") for product in PRODUCTS for epilogue in EPILOGUES],
     *[(product, "bias, relu6 and residual", "float32", "O2") for product in PRODUCTS],
-    *[(p, epilogue, dtype, "O1") for p in PRODUCTS for epilogue in ("bias", "another dtype") for dtype in FLOATING],
+    *[
+        (p, epilogue, dtype, "O1")
+        for p in PRODUCTS
+        if p not in LAST
+        for epilogue in ("bias", "another dtype")
+        for dtype in FLOATING
+    ],
     *[(p, epilogue, "int32", "O1") for p in INTEGERS for epilogue in ("one op", "two results", "another dtype")],
 ]  # fmt: skip
 

@@ -14,6 +14,11 @@
 #include <sys/mman.h>
 
 #define HUGE_PAGE ((size_t)2 << 20)
+#ifdef __SANITIZE_ADDRESS__ /* each block is as large as was asked for, and none is used again: what reads or writes beyond one is seen */
+#define EXACT 1
+#else
+#define EXACT 0
+#endif
 #define CLASSES (64 * 8)
 #define TRIMMING ((size_t)16 << 20)
 
@@ -51,11 +56,12 @@ static int class_of(size_t bytes, size_t *rounded) {
     return top * 8 + (int)((up >> (top - 3)) & 7);
 }
 
-static Header *fresh(size_t bytes) {
+/* A block of a class of `bytes`, of which `asked` are needed. */
+static Header *fresh(size_t bytes, size_t asked) {
     Header *h;
-    if (bytes < HUGE_PAGE) {
+    if (EXACT || bytes < HUGE_PAGE) {
         void *p;
-        if (posix_memalign(&p, 64, bytes + sizeof(Header)) != 0) return 0;
+        if (posix_memalign(&p, 64, (EXACT ? asked : bytes) + sizeof(Header)) != 0) return 0;
         h = p;
         h->mapped = 0;
         h->base = p;
@@ -134,10 +140,10 @@ void *dg_alloc(size_t bytes) {
     unlock();
     release_all(excess);
     if (!h) {
-        h = fresh(rounded);
+        h = fresh(rounded, bytes);
         if (!h) { /* the system has none left: give back what is cached and try again */
             dg_memory_trim();
-            h = fresh(rounded);
+            h = fresh(rounded, bytes);
         }
         if (!h) {
             lock();
@@ -156,7 +162,7 @@ void dg_free(void *block) {
     Header *h = (Header *)block - 1;
     lock();
     memory.in_use -= h->bytes;
-    int keep = memory.cached + h->bytes <= memory.cache_limit;
+    int keep = !EXACT && memory.cached + h->bytes <= memory.cache_limit;
     if (keep) {
         h->next = memory.free_[h->class_];
         memory.free_[h->class_] = h;

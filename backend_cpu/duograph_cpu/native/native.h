@@ -116,6 +116,14 @@ int dg_conv_packed_then(const dg_convolution *p, const dg_epilogue *e, void *y, 
 int dg_conv_input_grad(const dg_convolution *p, void *dx, const void *dy, const void *w);
 int dg_conv_weight_grad(const dg_convolution *p, void *dw, const void *x, const void *dy);
 
+/* ---- conv_last.c: the same for x (batch, size..., groups*in) and y (batch, out_size..., groups*out), w as above; float32 ---- */
+int dg_conv_last(const dg_convolution *p, void *y, const void *x, const void *w);
+int dg_conv_last_then(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w);
+int64_t dg_conv_last_packs(const dg_convolution *p);
+int dg_conv_last_pack(const dg_convolution *p, void *out, const void *w);
+int dg_conv_last_packed(const dg_convolution *p, void *y, const void *x, const void *w);
+int dg_conv_last_packed_then(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w);
+
 /* ---- normalise.c ---- */
 
 /* Along one axis; type: of all operands and results. */
@@ -151,12 +159,17 @@ int dg_attention_grad_masked(const dg_attention *p, void *dq, void *dk, void *dv
 /* ---- pooling.c: planes = batch * channels; always three spatial axes, as in dg_convolution ---- */
 typedef struct {
     int64_t type, planes, include_pad, divisor; /* divisor: 0 for the number of cells */
+    int64_t channels;                           /* of each element, where they are innermost */
     int64_t size[3], kernel[3], out_size[3], stride[3], pad[3], dilation[3];
 } dg_pooling;
 int dg_max_pool(const dg_pooling *p, void *y, void *indices, const void *x);
 int dg_max_pool_grad(const dg_pooling *p, void *dx, const void *dy, const void *indices); /* size[0], out_size[0]: of a whole plane */
 int dg_avg_pool(const dg_pooling *p, void *y, const void *x);
 int dg_avg_pool_grad(const dg_pooling *p, void *dx, const void *dy);
+
+/* ---- pooling_last.c: channels innermost, float32; planes = batch ---- */
+int dg_max_pool_last(const dg_pooling *p, void *y, const void *x);
+int dg_avg_pool_last(const dg_pooling *p, void *y, const void *x);
 
 /* ---- scan.c: running sums, products, maxima and minima along an axis ---- */
 typedef struct { int64_t type, index_type, outer, n, inner, exclusive, reverse; } dg_scanning;

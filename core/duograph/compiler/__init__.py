@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .function import JitFunction, jit, jit_stats, ms_function
+from .decorator import jit, ms_function
+from .function import JitFunction, jit_stats
 from .modes import compile_cell, graph_call
 from .options import JitConfig, jit_class, lazy_inline, ms_class, mutable, no_inline
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import collections
-import copy
 import dataclasses
 import functools
-import time
 import weakref
 from collections.abc import Callable
 from sys import getrefcount
@@ -18,30 +16,22 @@ from .. import passes
 from ..autodiff.tape import GraphPlan, Node, Output, active, edge_of
 from ..backend import registry
 from ..dtype import float32
-from ..errors import ArgumentError, DeviceError, UnsupportedSyntaxError
+from ..errors import DeviceError
 from ..frontend import builtin_functions, statements  # noqa: F401  (one fills a table; both would load at the first call)
-from ..frontend.calls import Dead, Function, call
 from ..frontend.diagnostics import located
-from ..frontend.external import seen
-from ..frontend.spans import chain_of
-from ..frontend.trace import Restart, Trace
-from ..ir.builder import GraphTensor
+from ..frontend.trace import Trace
 from ..ir.dump import dump_of
 from ..ir.graph import Graph
-from ..ir.values import HostValue
-from ..nn.cell import Cell
-from ..op import staging, thread_state
 from ..runtime import regions  # noqa: F401  (`lower` loads it at the first call)
 from ..runtime.lower import lower
 from ..runtime.still import Still
 from ..tensor import Tensor, commit, rebound
-from ..types import OBJECT, Device, HostType, TensorType
-from .arguments import entering
+from ..types import Device, TensorType
 from .guards import Guard
+from .results import Out, rebuilt
 
-__all__ = ["Changed", "Program", "compile_program"]
+__all__ = ["Changed", "Program"]
 
-_RESTARTS = 50
 # Bytes of state up to which a program remembers the handles.
 _SMALL = 1 << 20
 
@@ -56,62 +46,6 @@ def _alone() -> int:
 
 
 _ALONE = _alone()
-
-
-class ArgumentContainer:
-    """A list or dict among the arguments, for writes to it: an input of the graph once one is needed."""
-
-    def __init__(self, t: Trace, index: int) -> None:
-        self.t = t
-        self.index = index
-        self._value: Any = None
-
-    def value(self) -> Any:
-        if self._value is None:
-            made = self.t.root.parameter(OBJECT)
-            self.t.inputs.append(("container", self.index))
-            self._value = made
-        return self.t.root.tensor(self._value._id)
-
-
-class _Out:
-    """Stands for output `index` of the graph in the result."""
-
-    __slots__ = ("index",)
-
-    def __init__(self, index: int) -> None:
-        self.index = index
-
-
-class _Argument:
-    """Stands for tensor `index` of the arguments, which the function returns as it is."""
-
-    __slots__ = ("index",)
-
-    def __init__(self, index: int) -> None:
-        self.index = index
-
-
-class _Container(_Argument):
-    """Stands for container `index` of the arguments."""
-
-
-class _Copy:
-    """Stands for a value that was made while compiling, and that each call gets its own of."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = copy.deepcopy(value)
-
-    def made(self) -> Any:
-        return copy.deepcopy(self.value)
-
-
-class _Made:
-    """Stands for an object that the function made: its class, and its attributes."""
-
-    def __init__(self, cls: Any, attributes: dict[str, Any]) -> None:
-        self.cls = cls
-        self.attributes = attributes
 
 
 class _Way:
@@ -193,7 +127,7 @@ class Program:
         self.notes: list[str] = []  # of compiling: see `runtime.lower`
         self._plans: dict[tuple[bool, ...], Any] = {}
         kinds = [k for k, _ in inputs]
-        alone = not writes and isinstance(template, _Out) and len(graph.outputs) == 1
+        alone = not writes and isinstance(template, Out) and len(graph.outputs) == 1
         self._single = self.tensor_types[0] if alone else None  # the type of the only result
         self.simple = (
             self._single is not None
@@ -359,31 +293,7 @@ class Program:
         for kind, v, i in self.writes:
             target = leaves[v] if kind == "arg" else v
             target._rebind(values[i])
-        return self._rebuilt(self.template, values, leaves, containers)
-
-    def _rebuilt(self, nest: Any, values: Any, leaves: Any, containers: Any) -> Any:
-        kind = nest.__class__
-        if kind is _Out:
-            return values[nest.index]
-        if kind is _Argument:
-            return leaves[nest.index]
-        if kind is _Container:
-            return containers[nest.index]
-        if kind is tuple or hasattr(nest, "_fields"):
-            items = [self._rebuilt(v, values, leaves, containers) for v in nest]
-            return kind(*items) if kind is not tuple else tuple(items)
-        if kind is list:
-            return [self._rebuilt(v, values, leaves, containers) for v in nest]
-        if kind is dict:
-            return {k: self._rebuilt(v, values, leaves, containers) for k, v in nest.items()}
-        if kind is _Copy:
-            return nest.made()
-        if kind is _Made:
-            made = object.__new__(nest.cls)
-            for k, v in nest.attributes.items():
-                made.__dict__[k] = self._rebuilt(v, values, leaves, containers)
-            return made
-        return nest
+        return rebuilt(self.template, values, leaves, containers)
 
     # ---- under a derivative -------------------------------------------------------------------
 
@@ -461,7 +371,7 @@ class Program:
         found = interpret(self.graph, values, self.device)
         for kind, v, i in self.writes:
             (leaves[v] if kind == "arg" else v)._rebind(found[i])
-        return self._rebuilt(self.template, found, leaves, containers)
+        return rebuilt(self.template, found, leaves, containers)
 
 
 def _differentiable(type_: TensorType) -> bool:
@@ -472,243 +382,3 @@ def _locate(error: Exception) -> None:
     place = getattr(error, "_duograph_place", None)
     if place is not None:
         located(error, place)
-
-
-# ---- compiling ----------------------------------------------------------------------------------
-
-
-def compile_program(
-    target: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    strict: bool,
-    device: Device,
-    name: str,
-    level: str = "O0",
-) -> Program:
-    """Evaluate a call of `target` into a graph, and make it runnable at this level (`runtime.lower`).
-
-    Raises:
-        UnsupportedSyntaxError: something that compiled code cannot have.
-    """
-    start = time.perf_counter()
-    written: set[Any] = set()
-    keep: list[Any] = []
-    for _ in range(_RESTARTS):
-        t = Trace(strict, written)
-        t.keep.append(keep)
-        staging.append(1)
-        before = thread_state.builder
-        thread_state.builder = t.root
-        try:
-            program = _evaluate(t, target, args, kwargs, device, name, level)
-            program.seconds = time.perf_counter() - start
-            return program
-        except Restart:
-            keep += t.keep
-            continue
-        except RecursionError as error:
-            raise _too_deep(error) from None
-        except Exception as error:
-            located(error, chain_of(error))
-            raise
-        finally:
-            thread_state.builder = before
-            staging.pop()
-    raise UnsupportedSyntaxError(
-        f"{name}: the evaluation started over {_RESTARTS} times because of what it writes",
-        construct="setattr",
-        remedy="Write fewer attributes of different objects",
-    )
-
-
-def _too_deep(error: RecursionError) -> RecursionError:
-    chain = chain_of(error)
-    if "maximum recursion depth" in str(error):  # Python's own
-        error = RecursionError(
-            "Exceed function call depth limit: the function calls itself without end, or too deep"
-        )
-    return located(error, chain)
-
-
-def _evaluate(
-    t: Trace,
-    target: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    device: Device,
-    name: str,
-    level: str,
-) -> Program:
-    root = t.root
-    leaves: list[Any] = []
-    containers: list[Any] = []
-    count = [0]
-
-    def tensor(value: Tensor) -> Any:
-        made = root.parameter(value._type.plain)
-        t.inputs.append(("arg", len(leaves)))
-        t.arguments.append((made, made._id, len(leaves)))
-        leaves.append((made, made._id))
-        return made
-
-    def number(kind: HostType) -> Any:
-        made = root.parameter(kind)
-        t.inputs.append(("number", count[0]))
-        count[0] += 1
-        return made
-
-    def container(value: Any) -> Any:
-        copy: Any = [] if isinstance(value, list) else {}
-        t.own[id(copy)] = copy
-        t.shadow_of[id(copy)] = ArgumentContainer(t, len(containers))
-        t.keep.append(copy)
-        containers.append(copy)
-        return copy
-
-    enter = entering(tensor, number, container)
-    given = tuple(enter(v) for v in args)
-    named = {k: enter(v) for k, v in kwargs.items()}
-    outputs: list[Any] = []
-    index: dict[int, int] = {}
-
-    def put(value: Any) -> int:
-        found = root.value(value)
-        k = index.get(found._id)
-        if k is None:
-            k = index[found._id] = len(outputs)
-            outputs.append(root.tensor(found._id))
-        return k
-
-    if args and isinstance(args[0], Cell):  # the receiver of a compiled method
-        t.captures.members(args[0])
-    try:
-        result = call(t, target, given, named)
-        template = _template(t, result, put, leaves, containers, 0)
-    except Dead:
-        template = None
-    writes: list[tuple[str, Any, int]] = []
-    for i, (made, first) in enumerate(leaves):
-        if made._id != first:
-            writes.append(("arg", i, put(made)))
-    for slot in t.slots.values():
-        if not slot.fresh and slot.current._id != slot.incoming._id:
-            writes.append(("state", slot.tensor, put(slot.current)))
-    for owner in t.exact_owners.values():
-        for capture in t.captures.items.values():
-            if capture.owner is owner:
-                capture.exact = True
-    graph = root.whole(outputs)
-    written = {id(v) for kind, v, _ in writes if kind == "state"}
-    for tensor_ in [v for kind, v in t.inputs if kind == "state"]:
-        if tensor_._type.device is None:
-            commit(tensor_, device, own=id(tensor_) in written)
-    thread_state.builder = None
-    staging.pop()
-    try:
-        return Program(graph, t.inputs, template, writes, t, device, name, level)
-    finally:
-        staging.append(1)
-
-
-_ITERATORS = (zip, map, filter, enumerate, range, reversed)
-
-
-def _template(t: Trace, value: Any, put: Any, leaves: Any, containers: Any, depth: int) -> Any:
-    """The result with its graph values replaced by places to find them."""
-    if isinstance(value, GraphTensor):
-        for i, (made, first) in enumerate(leaves):
-            if value is made or (value._id == first and made._id == first):
-                return _Argument(i)
-        return _Out(put(value))
-    if isinstance(value, HostValue):
-        return _Out(put(value))
-    if isinstance(value, Tensor):
-        slot = t.slots.get(id(value))
-        if id(value) in t.fresh and slot is not None and slot.current is not slot.incoming:
-            return _Out(put(slot.current))
-        if id(value) in t.fresh:
-            return _Out(put(value))  # a fresh buffer at every call
-        return value
-    if isinstance(value, (list, dict, set)):
-        seen(t, value)
-        for i, c in enumerate(containers):
-            if c is value:
-                return _Container(i)
-        outside = t.shadow_of.get(id(value))
-        if outside is not None and not isinstance(outside, ArgumentContainer):
-            return outside
-    if depth > 50:
-        raise ArgumentError("jit: got a result that contains itself; wanted a tree")
-
-    def again(v: Any) -> Any:
-        return _template(t, v, put, leaves, containers, depth + 1)
-
-    if isinstance(value, tuple):
-        items = [again(v) for v in value]
-        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
-    if type(value) is list:
-        return [again(v) for v in value]
-    if type(value) is dict:
-        return {k: again(v) for k, v in value.items()}
-    if isinstance(value, _ITERATORS):
-        items = [again(v) for v in value]
-        return tuple(items) if isinstance(value, (zip, enumerate, range)) else items
-    if type(value).__name__ in (
-        "list_iterator",
-        "tuple_iterator",
-        "generator",
-        "dict_keys",
-        "dict_values",
-    ):
-        items = [again(v) for v in value]
-        return (
-            tuple(items)
-            if type(value).__name__ in ("tuple_iterator", "dict_keys", "dict_values")
-            else items
-        )
-    if type(value).__name__ == "dict_items":
-        return [again(v) for v in value]
-    if isinstance(value, Function):
-        if value.original is not None:
-            return value.original
-        raise UnsupportedSyntaxError(
-            f"return: got the function {value.__name__}, which the compiled function defines; wanted Tensors and "
-            f"Python values",
-            construct="Return",
-            remedy="Define the function outside the compiled one",
-        )
-    if isinstance(value, (dict, set, frozenset, collections.deque)):
-        held = value.values() if isinstance(value, dict) else value
-        if any(map(_of_graph, held)):
-            raise UnsupportedSyntaxError(
-                f"return: got a {type(value).__name__} that holds what is known only when the function runs; wanted a "
-                f"list, tuple or dict",
-                construct="Return",
-                remedy="Return list(...) or dict(...) of it",
-            )
-    if _own_data(t, value):
-        return _Copy(value)
-    plain = isinstance(value, (type, np.ndarray)) or type(value).__module__ == "builtins"
-    if id(value) in t.own and hasattr(value, "__dict__") and not plain:
-        return _Made(type(value), {k: again(v) for k, v in vars(value).items()})
-    return value
-
-
-def _own_data(t: Trace, value: Any) -> bool:
-    """Whether a value is data that can change, and that the function made: not one that is there outside of it."""
-    base = value
-    while isinstance(base, np.ndarray) and base.base is not None:
-        base = base.base
-    if id(value) not in t.own and id(base) not in t.own:
-        return False
-    return isinstance(value, (np.ndarray, set, bytearray)) or type(value).__module__ in (
-        "collections",
-        "array",
-    )
-
-
-def _of_graph(value: Any) -> bool:
-    if isinstance(value, (tuple, list, dict, set)):
-        return any(map(_of_graph, value.values() if isinstance(value, dict) else value))
-    return isinstance(value, (GraphTensor, HostValue))

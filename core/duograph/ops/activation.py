@@ -11,12 +11,12 @@ from ..tensor import Tensor
 from .elementwise import abs, maximum, neg, true_divide
 from .error_functions import erf
 from .exponential import exp, expm1, log1p
+from .hyperbolic import tanh
 from .logic import select
 from .methods import tensor_method
 from .pointwise import conjugate, same_type
 from .primitive import Primitive
 from .table import P
-from .trigonometry import tanh
 
 __all__ = [
     "CeLU", "Elu", "FastGeLU", "GLU", "GeLU", "Softplus", "celu", "elu",

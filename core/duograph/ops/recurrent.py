@@ -9,10 +9,10 @@ from ..op import op
 from ..tensor import Tensor
 from .activation import sigmoid
 from .elementwise import add, mul, sub
+from .hyperbolic import tanh
 from .linalg import matmul_of
 from .movement import slice_by
 from .rectifiers import relu_of
-from .trigonometry import tanh
 
 __all__ = ["rnn_step", "lstm_step", "gru_step"]
 

@@ -1,4 +1,4 @@
-"""Trigonometric and hyperbolic functions, and their inverses."""
+"""Trigonometric functions and their inverses."""
 
 from __future__ import annotations
 
@@ -12,22 +12,21 @@ from ..op import op
 from ..tensor import Tensor
 from .broadcasting import unbroadcast
 from .elementwise import abs, mul, neg, reciprocal, square, true_divide
-from .exponential import exp, expm1, log, log1p
+from .exponential import log
 from .logic import logical_and, logical_or, select
 from .pointwise import broadcast_type, conjugate, same_type
 from .powers import rsqrt, sqrt
 from .primitive import Primitive
 
 __all__ = [
-    "ACos", "acos", "acosh", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh",
-    "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "deg2rad", "rad2deg", "sin", "sinc", "sinh",
-    "tan", "tanh", "tanh_grad",
+    "ACos", "acos", "arccos", "arcsin", "arctan", "arctan2", "asin", "atan", "atan2", "cos", "deg2rad", "rad2deg",
+    "sin", "sinc", "tan",
 ]  # fmt: skip
 
 _HALF_PI = math.pi / 2
 
 
-def _signed(x: Any, size: Any) -> Any:
+def signed(x: Any, size: Any) -> Any:
     """`size`, which is not negative, with the sign of `x`."""
     return select(x < 0, neg(size), size)
 
@@ -277,7 +276,7 @@ def _(x):
         t = true_divide(t, 1 + sqrt(1 + t * t))
     z = t * t
     series = t * (1 - z * (1 / 3 - z * (1 / 5 - z * (1 / 7 - z * (1 / 9 - z * (1 / 11 - z / 13))))))
-    return _signed(x, select(a > 1, _HALF_PI - 4 * series, 4 * series))
+    return signed(x, select(a > 1, _HALF_PI - 4 * series, 4 * series))
 
 
 @op(method=["atan2", "arctan2"], primitive="Atan2", dtypes=FLOATING, promote="float")
@@ -336,286 +335,6 @@ def _(x, y):
     angle = select(left, math.pi - angle, angle)
     angle = select(logical_or(x < 0, true_divide(1, x) < 0), neg(angle), angle)
     return select(x + y == x + y, angle, select(both, angle, x + y))
-
-
-@op(method="sinh", primitive="Sinh", dtypes=INEXACT, promote="float")
-def sinh(input: Tensor):
-    """Hyperbolic sine (`mindspore.ops.sinh`).
-
-    Args:
-        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
-
-    Returns:
-        Tensor of the shape of `input`.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.sinh(ms.Tensor([0.0, 1.0]))
-        Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  1.17520118e+00])
-    """
-
-
-sinh.infer(same_type)
-
-
-@sinh.reference
-def _(x):
-    return np.sinh(x)
-
-
-@sinh.scalar
-def _(s, x):
-    return s.sinh(x)
-
-
-@sinh.bprop
-def _(x, out, dout):
-    return (mul(dout, cosh(conjugate(x))),)
-
-
-@sinh.decompose
-def _(x):
-    if x.dtype.is_complex:
-        return (exp(x) - exp(-x)) * 0.5
-    a = abs(x)
-    t = expm1(select(a > 80, 80, a))
-    near = (t + true_divide(t, t + 1)) * 0.5
-    far = exp(a - 0.6931471805599453)
-    return _signed(x, select(a > 80, far, near))
-
-
-@op(method="cosh", primitive="Cosh", dtypes=INEXACT, promote="float")
-def cosh(input: Tensor):
-    """Hyperbolic cosine (`mindspore.ops.cosh`).
-
-    Args:
-        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
-
-    Returns:
-        Tensor of the shape of `input`.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.cosh(ms.Tensor([0.0, 1.0]))
-        Tensor(shape=[2], dtype=Float32, value= [ 1.00000000e+00,  1.54308069e+00])
-    """
-
-
-cosh.infer(same_type)
-
-
-@cosh.reference
-def _(x):
-    return np.cosh(x)
-
-
-@cosh.scalar
-def _(s, x):
-    return s.cosh(x)
-
-
-@cosh.bprop
-def _(x, out, dout):
-    return (mul(dout, sinh(conjugate(x))),)
-
-
-@cosh.decompose
-def _(x):
-    if x.dtype.is_complex:
-        return (exp(x) + exp(-x)) * 0.5
-    half = exp(abs(x) - 0.6931471805599453)
-    return half + true_divide(0.25, half)
-
-
-@op(method="tanh", primitive="Tanh", dtypes=INEXACT, promote="float")
-def tanh(input: Tensor):
-    """Hyperbolic tangent (`mindspore.ops.tanh`).
-
-    Args:
-        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
-
-    Returns:
-        Tensor of the shape of `input`.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.tanh(ms.Tensor([0.0, 1.0]))
-        Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  7.61594176e-01])
-    """
-
-
-tanh.infer(same_type)
-
-
-@tanh.reference
-def _(x):
-    return np.tanh(x)
-
-
-@tanh.scalar
-def _(s, x):
-    return s.tanh(x)
-
-
-@tanh.bprop
-def _(x, out, dout):
-    return (tanh_grad(dout, out),)
-
-
-@tanh.decompose
-def _(x):
-    if x.dtype.is_complex:
-        return true_divide(sinh(x), cosh(x))
-    a = abs(x)
-    t = expm1(-2 * a)
-    return _signed(x, neg(true_divide(t, t + 2)))
-
-
-@op(name="tanh_grad", dtypes=INEXACT, promote="common")
-def tanh_grad(dout: Tensor, out: Tensor):
-    """Composite: the gradient of tanh, ``dout * (1 - out**2)``."""
-    return dout * (1 - square(conjugate(out)))
-
-
-@tanh_grad.scalar
-def _(s, dout, out):
-    conjugated = s.conj(out) if out.dtype.is_complex else out
-    return dout * (1 - conjugated * conjugated)
-
-
-@op(method=["asinh", "arcsinh"], primitive="Asinh", dtypes=INEXACT, promote="float")
-def asinh(input: Tensor):
-    """Inverse hyperbolic sine (`mindspore.ops.asinh`).
-
-    Args:
-        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
-
-    Returns:
-        Tensor of the shape of `input`.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.asinh(ms.Tensor([0.0, 1.0]))
-        Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  8.81373584e-01])
-    """
-
-
-asinh.infer(same_type)
-
-
-@asinh.reference
-def _(x):
-    return np.arcsinh(x)
-
-
-@asinh.scalar
-def _(s, x):
-    return s.asinh(x)
-
-
-@asinh.bprop
-def _(x, out, dout):
-    return (mul(dout, rsqrt(square(conjugate(x)) + 1)),)
-
-
-@asinh.decompose
-def _(x):
-    if x.dtype.is_complex:
-        return log(x + sqrt(x * x + 1))
-    a = abs(x)
-    large = a > 1e9
-    b = select(large, 1, a)
-    near = log1p(b + true_divide(b * b, 1 + sqrt(b * b + 1)))
-    return _signed(x, select(large, log(a) + 0.6931471805599453, near))
-
-
-@op(method=["acosh", "arccosh"], primitive="Acosh", dtypes=INEXACT, promote="float")
-def acosh(input: Tensor):
-    """Inverse hyperbolic cosine; NaN below 1 (`mindspore.ops.acosh`).
-
-    Args:
-        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
-
-    Returns:
-        Tensor of the shape of `input`.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.acosh(ms.Tensor([1.0, 2.0]))
-        Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  1.31695795e+00])
-    """
-
-
-acosh.infer(same_type)
-
-
-@acosh.reference
-def _(x):
-    return np.arccosh(x)
-
-
-@acosh.scalar
-def _(s, x):
-    return s.acosh(x)
-
-
-@acosh.bprop
-def _(x, out, dout):
-    return (true_divide(dout, mul(sqrt(conjugate(x) - 1), sqrt(conjugate(x) + 1))),)
-
-
-@acosh.decompose
-def _(x):
-    if x.dtype.is_complex:
-        return log(x + sqrt(x - 1) * sqrt(x + 1))
-    large = x > 1e9
-    t = select(large, 1, x) - 1
-    near = log1p(t + sqrt(t * (t + 2)))
-    out = select(large, log(x) + 0.6931471805599453, near)
-    return select(x < 1, float("nan"), out)
-
-
-@op(method=["atanh", "arctanh"], primitive="Atanh", dtypes=INEXACT, promote="float")
-def atanh(input: Tensor):
-    """Inverse hyperbolic tangent; NaN outside [-1, 1] (`mindspore.ops.atanh`).
-
-    Args:
-        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
-
-    Returns:
-        Tensor of the shape of `input`.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.atanh(ms.Tensor([0.0, 0.5]))
-        Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  5.49306154e-01])
-    """
-
-
-atanh.infer(same_type)
-
-
-@atanh.reference
-def _(x):
-    return np.arctanh(x)
-
-
-@atanh.scalar
-def _(s, x):
-    return s.atanh(x)
-
-
-@atanh.bprop
-def _(x, out, dout):
-    return (true_divide(dout, 1 - square(conjugate(x))),)
-
-
-@atanh.decompose
-def _(x):
-    if x.dtype.is_complex:
-        return log(true_divide(1 + x, 1 - x)) * 0.5
-    a = abs(x)
-    return _signed(x, log1p(true_divide(2 * a, 1 - a)) * 0.5)
 
 
 @op(method="sinc", primitive="Sinc", dtypes=FLOATING, promote="float")
@@ -701,5 +420,4 @@ def _times_i(x: Any, sign: int = 1) -> Any:
     return mul(x, sign * 1j)
 
 
-arccos, arccosh, arcsin, arcsinh = acos, acosh, asin, asinh
-arctan, arctan2, arctanh = atan, atan2, atanh
+arccos, arcsin, arctan, arctan2 = acos, asin, atan, atan2

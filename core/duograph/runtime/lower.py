@@ -21,10 +21,7 @@ from ..backend.program import (
     HostStep,
     Instruction,
     Loop,
-    NeedsSteps,
-    Program,
     Step,
-    steps_in,
 )  # fmt: skip
 from ..backend.protocol import Backend
 from ..dtype import bool_, int64
@@ -37,7 +34,7 @@ from ..passes.extensions import plugin_passes
 from ..types import BOOL, FLOAT, INT, STACK, Device, HostType, TensorType
 from .control import control_call, may_raise, placed
 from .executor import link
-from .memory_plan import plan_memory
+from .native import native_program
 from .still import divide, share_packed
 
 __all__ = ["Divided", "body_of", "lower", "host_call", "fallback_counts"]
@@ -58,7 +55,7 @@ _HOST_BYTES: dict[Any, int] = {INT: 8, FLOAT: 8, BOOL: 1, STACK: 0}
 _HOST_OPS = {"scalar", "to_host", "to_tensor", "stack_new", "stack_push", "stack_pop", "stack_holds"}
 
 
-class _Lowering:
+class Lowering:
     """Collects the instructions of one graph."""
 
     def __init__(
@@ -221,63 +218,6 @@ class _Lowering:
         self.named.add(made)
         return made
 
-    def linked(
-        self,
-        graph: Graph,
-        instructions: Sequence[Instruction],
-        params: list[int],
-        outputs: list[int],
-        updates: Mapping[int, int],
-        notes: list[str],
-    ) -> Callable[..., Any] | None:
-        """The graph as one native program of these instructions, or None when the backend makes none of it.
-
-        Beyond the graph's own, `params` may have slots of values that are given too.
-        """
-        if any(self.hosts.get(slot) is STACK for slot in (*params, *outputs)):
-            self.python = self.python or "a stack"
-        if self.level != "O2" and self.hosts:
-            self.python = self.python or "a number of Python"
-        if self.python:
-            notes.append(f"runs step by step: {self.python} runs in Python")
-            return None
-        drawn: list[Step] = []
-        steps: list[Instruction] = []
-        for each in instructions:
-            if isinstance(each, Step) and each.name == "random_state":
-                drawn.append(each)
-            else:
-                steps.append(each)
-        numbers = any(isinstance(s, HostStep) for s in steps_in(instructions))
-        if drawn and numbers:  # to run again from the start would draw again
-            notes.append("runs step by step: random numbers beside numbers of Python")
-            return None
-        if len(steps) < 2 and not updates and all(isinstance(s, Step) for s in steps):
-            return None  # nothing to gain
-        problem = self.backend.links(self.device.index)
-        if problem is not None:
-            return None
-        given = [*params, *(s.results[0] for s in drawn)]
-        outputs = list(outputs)
-        for position, slot in enumerate(outputs):
-            if slot in self.constants or slot in self.named:  # a result has memory of its own
-                outputs[position] = self.slot(graph.types[graph.outputs[position]])
-                steps.append(Copy(slot, outputs[position]))
-        plan = plan_memory(steps, [*given, *self.constants], self.sizes, outputs, updates)
-        program = Program(
-            tuple(steps), tuple(given), self.constants, self.hosts, self.sizes, plan.places, plan.shares, plan.arena,
-            tuple(outputs), graph.single, plan.donations, self.level, updates,
-        )  # fmt: skip
-        run = self.backend.link(program, self.device.index)
-        if isinstance(run, str):
-            notes.append(f"runs step by step: {run}")
-            return None
-        notes += [f"one native program of {sum(1 for _ in steps_in(steps))} kernels", str(plan)]
-        stepwise = functools.cache(lambda: lower_closed(graph, self.device, self.regions, "O1"))
-        draws = [s.call for s in drawn]
-        donations = getattr(run, "donations", plan.donations)
-        return _linked_call(run, draws, donations, stepwise if self.hosts else None, graph.n_params)
-
     def stepwise(
         self, graph: Graph, instructions: Sequence[Instruction], further: Sequence[int], outputs: list[int]
     ) -> Callable[..., Any] | None:
@@ -296,47 +236,6 @@ class _Lowering:
                 outputs[position] = slot
         n_slots = len(self.sizes)
         return link(steps, graph.n_params, self.constants, tuple(outputs), graph.single, n_slots, further)
-
-
-def _linked_call(
-    run: Callable[..., Any],
-    draws: list[Callable[..., Any]],
-    donations: Mapping[int, int],
-    stepwise: Callable[[], Any] | None,
-    n_params: int,
-) -> Callable[..., Any]:
-    """What `Backend.link` returned, as a call like any other; see `lower` for its attributes.
-
-    Args:
-        run: the linked call.
-        draws: what gives its last parameters, the states of the random generator.
-        donations: of the program, or those that the call has instead.
-        stepwise: gives the same graph step by step, for where `run` cannot go on; None where that cannot be.
-        n_params: how many handles that takes.
-    """
-
-    def taking(taken: Sequence[bool], handles: Sequence[Any]) -> Any:
-        given = [*handles, *[draw() for draw in draws]] if draws else handles
-        try:
-            return run(given, taken)
-        except NeedsSteps:
-            assert stepwise is not None
-            return stepwise()(*handles[:n_params])
-
-    if draws or stepwise is not None:
-
-        def call(*handles: Any) -> Any:
-            return taking((), handles)
-
-    else:
-
-        def call(*handles: Any) -> Any:
-            return run(handles)
-
-    if donations:
-        call.taking = taking  # type: ignore[attr-defined]
-        call.donations = donations  # type: ignore[attr-defined]
-    return call
 
 
 def lower(
@@ -368,7 +267,7 @@ def lower(
     if level != "O0":
         from .regions import compiled_regions
 
-        graph, regions = compiled_regions(graph, device, watch, notes)
+        graph, regions = compiled_regions(graph, device, watch, notes, state)
     return lower_closed(graph, device, regions, level, notes, updates, state)
 
 
@@ -407,14 +306,17 @@ def lower_closed(
     `regions` are calls of bodies of `region` nodes; the nodes of others run one by one.
     """
     notes = [] if notes is None else notes
-    work = _Lowering(device, regions or {}, level)
+    work = Lowering(device, regions or {}, level)
     params = [work.slot(t) for t in graph.types[: graph.n_params]]
     outputs = work.graph(graph, params, set(graph.outputs), True)
 
     def linked(instructions: Sequence[Instruction], further: tuple[int, ...], notes: list[str]) -> Any:
         if level != "O0":
             instructions = share_packed(instructions, work.sizes)
-            native = work.linked(graph, instructions, [*params, *further], outputs, updates or {}, notes)
+            by_steps = functools.partial(lower_closed, graph, device, regions, "O1")
+            native = native_program(
+                work, graph, instructions, [*params, *further], outputs, updates or {}, notes, by_steps
+            )
             if native is not None:
                 return native
         return work.stepwise(graph, instructions, further, outputs)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from .. import passes
@@ -14,11 +15,13 @@ from ..backend.codegen.regions import GATHERS, REDUCTIONS, is_elementwise, is_lo
 from ..backend.protocol import Backend
 from ..ir.graph import Graph, GraphNode
 from ..ir.text import to_text
+from ..op import Op
+from ..passes.channels_last import channels_last
 from ..passes.fusion import fuse
 from ..passes.pieces import join_pieces
 from ..passes.products import fold_transposes, join_products
 from ..passes.subgraphs import HOLDERS, Done, mapped
-from ..types import Device
+from ..types import Device, TensorType
 from .lower import body_of, kernel
 
 __all__ = ["compiled_regions"]
@@ -32,11 +35,12 @@ def compiled_regions(
     device: Device,
     watch: passes.Watch | None = None,
     notes: list[str] | None = None,
+    state: Collection[int] = (),
 ) -> tuple[Graph, Mapping[Graph, Call]]:
     """The graph with its fusable nodes in regions, and a call for the body of each that the backend compiled.
 
     A graph without regions, and any graph where the backend has no compiler, comes back as it is. `notes` gets a
-    line about the regions, and one for each reason why some have no call.
+    line about the regions, and one for each reason why some have no call. `state` as in `lower`.
     """
     notes = [] if notes is None else notes
     backend = registry.backend(device.name)
@@ -47,6 +51,12 @@ def compiled_regions(
         return graph, {}
     graph = _Expansion(backend, device).expanded(graph)
     graph = passes.run(join_products(join_pieces(fold_transposes(graph))))
+    layouts: list[str] = []
+    laid_out = channels_last(graph, state, functools.partial(_claims, backend, device), layouts)
+    if laid_out is not graph:
+        graph = passes.run(laid_out)
+        if watch is not None:
+            watch("channels_last", graph)
     graph = fuse(graph, backend.epilogues)
     if watch is not None:
         watch("fuse", graph)
@@ -62,8 +72,15 @@ def compiled_regions(
     line = f"{len(regions)} fused regions, {len(calls) - missing.total()} kernels"
     taken = sum(any(node.op.name in backend.epilogues for node in body.nodes) for body in regions)
     notes.append(line + (f", {taken} regions as epilogues of products" if taken else ""))
-    notes += [f"{count} run op by op: {reason}" for reason, count in missing.items()]
+    notes += [*layouts, *(f"{count} run op by op: {reason}" for reason, count in missing.items())]
     return graph, found
+
+
+def _claims(
+    backend: Backend, device: Device, op: Op, types: tuple[TensorType, ...], attributes: Mapping[str, Any]
+) -> bool:
+    """Whether the backend has a kernel of its own for an op."""
+    return kernel(backend, op, types, attributes, device) is not None
 
 
 def _say(backend: Backend, problem: str) -> None:

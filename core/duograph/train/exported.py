@@ -12,10 +12,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..backend import registry
+from ..compiler.evaluate import compile_program
 from ..compiler.function import JitFunction
 from ..compiler.interpret import interpret
 from ..compiler.options import JitConfig
-from ..compiler.program import Program, compile_program
+from ..compiler.program import Program
+from ..compiler.results import Argument, Out
 from ..errors import ArgumentError, ArgumentValueError, CheckpointError, UnsupportedSyntaxError
 from ..ir.control import HostCall
 from ..ir.graph import Graph, GraphNode, NamedGraph
@@ -215,8 +217,8 @@ def _form_of(name: str, program: Program) -> tuple[dict[str, Any], dict[str, Any
 
 def _shape_of(nest: Any) -> Any:
     """A nest of results for JSON."""
-    if type(nest).__name__ in ("_Out", "_Argument"):
-        return {"result" if type(nest).__name__ == "_Out" else "input": nest.index}
+    if type(nest) in (Out, Argument):
+        return {"result" if type(nest) is Out else "input": nest.index}
     if type(nest) in (tuple, list):
         return {type(nest).__name__: [_shape_of(v) for v in nest]}
     if type(nest) is dict and all(isinstance(k, str) for k in nest):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -158,6 +159,27 @@ def max_pools(make: Make) -> Iterator[Sample]:
         array = array_of(make, kind, x, 0) if kind in ("nan", "noncontiguous") else make.distinct(*x)
         common = {"kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation}
         yield Sample((array,), common, kind, kind != "noncontiguous")
+
+
+def last(samples: Any) -> Any:
+    """The samples with the channels of their first operand last."""
+
+    def moved(make: Make) -> Iterator[Sample]:
+        for sample in samples(make):
+            x, *others = sample.args
+            yield dataclasses.replace(sample, args=(np.moveaxis(x, 1, -1), *others))
+
+    return moved
+
+
+def last_of(oracle: Any) -> Any:
+    """What an oracle finds for channels first, of its only or first result, with channels last."""
+
+    def found(x: Any, *others: Any, **attributes: Any) -> Any:
+        y = oracle(np.moveaxis(x, -1, 1), *others, **attributes)
+        return np.moveaxis(y[0] if isinstance(y, tuple) else y, 1, -1)
+
+    return found
 
 
 def max_pool_of(x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
@@ -317,6 +339,11 @@ NO_CONV = {**NO_POINT, "broadcast": "shapes are matched by their meaning"}
 CASES = [
     OpCase(P.conv, convolutions("conv"), oracle=conv_of, tol=TOL, grad_tol=GRAD_TOL, why=WHY, without=NO_CONV,
            errors=CONV_ERRORS),
+    OpCase(P.conv_channels_last, last(convolutions("conv")), oracle=last_of(conv_of), tol=TOL, grad_tol=GRAD_TOL,
+           why=WHY, without=NO_CONV, errors=[
+               Bad((IMAGE, KERNEL, (1, 1), ((0, 0), (0, 0)), (1, 1), 1), ValueError, r"\(1, 4, 3, 4\).*groups"),
+               Bad((IMAGE, np.ones((2, 4, 5, 5), np.float32), (1, 1), ((0, 0), (0, 0)), (1, 1), 1), ValueError,
+                   "window of 5")]),
     OpCase(P.conv_bias, convolutions("bias"), dtypes=REAL, oracle=with_bias, tol=TOL, grad_tol=GRAD_TOL, why=WHY,
            without=NO_CONV,
            errors=[Bad((IMAGE, KERNEL, np.ones(2), (1, 1), ((0, 0), (0, 0)), (1, 1), 1), ValueError, "groups")]),
@@ -337,6 +364,12 @@ CASES = [
     OpCase(P.avg_pool, avg_pools(False), oracle=avg_pool_of, without=NO_POINT, dtypes=FLOATING,
            tol={float16: 1e-2, bfloat16: 5e-2},
            why="means of integers round as the sum over the divisor does in floating point, which no one asks for",
+           errors=[Bad((IMAGE, (5, 5), (1, 1), ((0, 0), (0, 0)), True, 0), ValueError, "window of 5")]),
+    OpCase(P.max_pool_channels_last, last(max_pools), oracle=last_of(max_pool_of), without=NO_POINT, errors=[
+        Bad((IMAGE, (5, 5), (1, 1), ((0, 0), (0, 0)), (1, 1)), ValueError, "window of 5"),
+        Bad((IMAGINARY, (1,), (1,), ((0, 0),), (1,)), TypeError, "complex64")]),
+    OpCase(P.avg_pool_channels_last, last(avg_pools(False)), oracle=last_of(avg_pool_of), without=NO_POINT,
+           dtypes=FLOATING, tol={float16: 1e-2, bfloat16: 5e-2}, why="as for avg_pool",
            errors=[Bad((IMAGE, (5, 5), (1, 1), ((0, 0), (0, 0)), True, 0), ValueError, "window of 5")]),
     OpCase(P.avg_pool_grad, avg_pools(True), oracle=avg_pool_grad_of, without=NO_POINT, dtypes=FLOATING,
            tol={float16: 1e-2, bfloat16: 1e-1}, why="sums of shares; integers have no gradient",

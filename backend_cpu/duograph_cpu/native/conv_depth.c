@@ -1,0 +1,71 @@
+/* Convolutions of float32 whose channels lie innermost, each channel by itself. Vectors are of channels, whatever the kernel; taps that lie outside are
+ * left out, so nothing is copied between zeros. Sums run over rows of the kernel and then along them. */
+#include "conv_last.h"
+
+#define MOST_ROWS 64 /* of a kernel, over all axes but the last */
+
+/* A row of outputs: the rows of inputs that it reads, with their weights, [tap][channel]. */
+typedef struct {
+    const float *x[MOST_ROWS], *w[MOST_ROWS];
+    int64_t rows, taps, dilation, step, pad, width, channels;
+    int64_t first_inside, last_inside; /* outputs all of whose taps lie inside */
+} Row;
+
+#define ISA_SOURCE "conv_depth.inc"
+#include "isa.h"
+
+typedef struct {
+    const dg_convolution *p;
+    const dg_epilogue *e;
+    const float *x, *w; /* w: [tap][channel] */
+    float *y;
+    int64_t parts; /* of a row of outputs */
+} Job;
+
+int dg_conv_depthwise_takes(const dg_convolution *p) {
+    return p->in == 1 && p->out == 1 && p->groups > 1 && p->kernel[0] * p->kernel[1] <= MOST_ROWS;
+}
+
+int64_t dg_conv_depthwise_packs(const dg_convolution *p) {
+    return p->groups * p->kernel[0] * p->kernel[1] * p->kernel[2] * (int64_t)sizeof(float);
+}
+
+void dg_conv_depthwise_pack(const dg_convolution *p, float *out, const float *w) {
+    int64_t taps = p->kernel[0] * p->kernel[1] * p->kernel[2];
+    for (int64_t t = 0; t < taps; t++)
+        for (int64_t c = 0; c < p->groups; c++) out[t * p->groups + c] = w[c * taps + t];
+}
+
+/* A unit is a part of a row of outputs. */
+static void rows_task(void **args, int64_t begin, int64_t end) {
+    const Job *j = args[0];
+    const dg_convolution *p = j->p;
+    int64_t channels = p->groups, s = p->stride[2], out = p->out_size[2];
+    Row r = {.taps = p->kernel[2], .dilation = p->dilation[2], .step = s, .pad = p->pad[2], .width = p->size[2], .channels = channels};
+    int64_t reach = (r.taps - 1) * r.dilation;
+    r.first_inside = DG_MAX(0, (r.pad + s - 1) / s);
+    r.last_inside = r.width + r.pad - reach > 0 ? (r.width + r.pad - reach - 1) / s + 1 : 0;
+    for (int64_t u = begin; u < end; u++) {
+        int64_t part = u % j->parts, row = u / j->parts, first = out * part / j->parts, last = out * (part + 1) / j->parts;
+        int64_t oy = row % p->out_size[1], oz = row / p->out_size[1] % p->out_size[0], n = row / p->out_size[1] / p->out_size[0];
+        r.rows = 0;
+        for (int64_t t = 0; t < p->kernel[0] * p->kernel[1]; t++) {
+            int64_t z = oz * p->stride[0] - p->pad[0] + t / p->kernel[1] * p->dilation[0];
+            int64_t y = oy * p->stride[1] - p->pad[1] + t % p->kernel[1] * p->dilation[1];
+            if (z < 0 || z >= p->size[0] || y < 0 || y >= p->size[1]) continue;
+            r.x[r.rows] = j->x + ((n * p->size[0] + z) * p->size[1] + y) * r.width * channels;
+            r.w[r.rows++] = j->w + t * r.taps * channels;
+        }
+        int64_t at = (row * out + first) * channels;
+        ISA_PICK(depth_row)(&r, j->y + at, first, last);
+        dg_then(j->e, at, (last - first) * channels);
+    }
+}
+
+int dg_conv_depthwise(const dg_convolution *p, const dg_epilogue *e, float *y, const float *x, const float *w) {
+    int64_t rows = p->batch * p->out_size[0] * p->out_size[1];
+    Job j = {.p = p, .e = e, .x = x, .w = w, .y = y, .parts = rows < 16 ? DG_MIN(2, p->out_size[2]) : 1};
+    double each = (double)(p->out_size[2] * p->groups * p->kernel[0] * p->kernel[1] * p->kernel[2]) / (double)j.parts;
+    dg_parallel_for(rows_task, (void *[]){&j}, rows * j.parts, (int64_t)(1e5 / each) + 1);
+    return DG_OK;
+}

@@ -1,0 +1,247 @@
+/* Convolutions of float32 whose channels lie innermost: x (batch, size..., groups*in), w as of conv.c, y (batch, out_size..., groups*out).
+ *
+ * Each is a product: rows are outputs, and what they read lies in memory as it is needed, or in runs of channels that are copied side by side; columns are
+ * the channels of the output, so that the sums of a tile are stored as they are. Register tiles read rows wherever they lie, the weights in strips.
+ * Kernels of one element in steps of one read their input in place. Each element is summed over blocks of the depth in order, so its
+ * bits depend neither on the division nor on threads. */
+#include "conv_last.h"
+#include "tile.h"
+
+#define PANEL_BYTES (24 << 10)  /* of results that are computed before the epilogue has its turn: in the first-level cache */
+#define COLUMNS 512             /* of a block, where an epilogue follows */
+#define MUCH_WEIGHT (1 << 20)   /* bytes of weights that do not stay in the second-level cache beside the rest */
+#define SOME_ROWS (512 << 10)   /* bytes of rows that do */
+
+typedef struct {
+    const dg_convolution *p;
+    const dg_epilogue *e;
+    const float *x, *w; /* w: [group][block of depth][strip][depth][column] */
+    float *y;
+    int64_t pixels, depth, deep, wide; /* outputs of a channel; of a sum, and of a block of it; columns of packed weights */
+    int64_t in_step, out_step;         /* from pixel to pixel */
+    int64_t rows, parts, columns;      /* of a unit; units of a group */
+    int merged, in_place;              /* whether the taps of a row of the kernel lie side by side; rows are read where they lie */
+    float *gathered;                   /* [group][block of depth][pixel][pitch] */
+    int *failed;
+} Job;
+
+#define ISA_SOURCE "conv_last.inc"
+#include "isa.h"
+
+int64_t dg_last_lanes(void) { return dg_isa() == 2 ? 16 : dg_isa() == 1 ? 8 : 4; }
+int64_t dg_last_height(void) { return dg_isa() == 2 ? 14 : 6; }
+
+static int64_t up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+int64_t dg_last_columns(int64_t columns) { return up(columns, dg_last_lanes()); }
+
+int64_t dg_last_deep(int64_t depth) {
+    int64_t blocks = (depth + DG_LAST_DEPTH - 1) / DG_LAST_DEPTH;
+    return up((depth + blocks - 1) / blocks, 16);
+}
+
+int dg_last_crowded(int64_t ld) { return ld >= 1024 && ld % 1024 == 0; }
+
+void dg_last_block(int64_t rows, int64_t columns, int64_t depth, const float *a, int64_t lda, const float *b, float *c, int64_t ldc, int add,
+                   const void *next, int64_t bytes) {
+    ISA_PICK(block)(rows, columns, depth, a, lda, b, c, ldc, add, next, bytes);
+}
+
+static void whole_task(void **args, int64_t begin, int64_t end) { dg_then(args[0], begin, end - begin); }
+
+/* What follows elements that are all there. */
+static void finish(const dg_epilogue *e, int64_t count) {
+    if (e) dg_parallel_for(whole_task, (void *[]){(void *)e}, count, e->grain);
+}
+
+static int64_t pitch(const Job *j) { return j->deep + 16; }
+
+/* Where the rows of a block of depth begin, and how far apart they are. */
+static const float *rows_at(const Job *j, const float *gathered, int64_t rows, int64_t g, int64_t row, int64_t k, int64_t *ld) {
+    *ld = j->in_place ? j->in_step : pitch(j);
+    if (j->in_place) return j->x + row * j->in_step + g * j->p->in + k;
+    return gathered + (k / j->deep * rows + row) * pitch(j);
+}
+
+static const float *weights_at(const Job *j, int64_t g, int64_t k, int64_t column) {
+    return j->w + g * j->depth * j->wide + k * j->wide + column * DG_MIN(j->deep, j->depth - k);
+}
+
+/* Memory of rows that are not read in place. */
+static int64_t room_of(const Job *j, int64_t rows) { return (j->depth + j->deep - 1) / j->deep * rows * pitch(j); }
+
+static void gather_rows(const Job *j, float *out, int64_t rows, int64_t g, int64_t begin, int64_t end, int64_t first) {
+    for (int64_t k = 0; k < j->depth; k += j->deep)
+        ISA_PICK(gather)(j, out + (k / j->deep * rows + begin - first) * pitch(j), pitch(j), g, begin, end, k, DG_MIN(k + j->deep, j->depth));
+}
+
+/* Many pixels: a unit is some of them, of one group. */
+static void rows_task(void **args, int64_t begin, int64_t end) {
+    const Job *j = args[0];
+    int64_t out = j->p->out, most = DG_MIN(j->rows, DG_MAX(1, PANEL_BYTES / 4 / (dg_last_height() * out)) * dg_last_height());
+    if (j->depth * j->wide * 4 > MUCH_WEIGHT) most = DG_MAX(most, DG_MIN(j->rows, SOME_ROWS / 4 / j->depth));
+    int64_t blocks = (out + COLUMNS - 1) / COLUMNS, columns = j->e ? up((out + blocks - 1) / blocks, 2 * dg_last_lanes()) : out;
+    float *scratch = j->in_place ? 0 : dg_alloc((size_t)room_of(j, most) * sizeof(float));
+    if (!j->in_place && !scratch) {
+        __atomic_store_n(j->failed, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    for (int64_t u = begin; u < end; u++) {
+        int64_t g = u / j->parts, last = DG_MIN((u % j->parts + 1) * j->rows, j->pixels), ld;
+        for (int64_t row = u % j->parts * j->rows, n; row < last; row += n) {
+            n = DG_MIN(most, last - row);
+            if (!j->in_place) gather_rows(j, scratch, most, g, row, row + n, row);
+            for (int64_t c = 0; c < out; c += columns) {
+                int64_t count = DG_MIN(columns, out - c), at = row * j->out_step + g * out + c;
+                for (int64_t k = 0; k < j->depth; k += j->deep) {
+                    const float *a = rows_at(j, scratch, most, g, j->in_place ? row : 0, k, &ld);
+                    ISA_PICK(block)(n, count, DG_MIN(j->deep, j->depth - k), a, ld, weights_at(j, g, k, c), j->y + at, j->out_step, k > 0, 0, 0);
+                }
+                if (j->p->groups == 1) dg_then_rows(j->e, at, n, count, j->out_step);
+            }
+        }
+    }
+    dg_free(scratch);
+}
+
+static void gather_task(void **args, int64_t begin, int64_t end) {
+    const Job *j = args[0];
+    for (int64_t u = begin; u < end; u++) {
+        int64_t g = u / j->pixels, row = u % j->pixels, n = DG_MIN(end - u, j->pixels - row);
+        gather_rows(j, j->gathered + g * room_of(j, j->pixels), j->pixels, g, row, row + n, 0);
+        u += n - 1;
+    }
+}
+
+/* Few pixels, many weights: a unit is some columns of one group, so that weights are read once. */
+static void columns_task(void **args, int64_t begin, int64_t end) {
+    const Job *j = args[0];
+    for (int64_t u = begin; u < end; u++) {
+        int64_t g = u / j->parts, c = u % j->parts * j->columns, count = DG_MIN(j->columns, j->p->out - c), ld;
+        for (int64_t k = 0; k < j->depth; k += j->deep) {
+            const float *a = rows_at(j, j->gathered + g * room_of(j, j->pixels), j->pixels, g, 0, k, &ld), *next = 0;
+            if (k + j->deep < j->depth) next = weights_at(j, g, k + j->deep, c);
+            else if (u + 1 < j->parts * j->p->groups) next = weights_at(j, (u + 1) / j->parts, 0, (u + 1) % j->parts * j->columns);
+            ISA_PICK(block)(j->pixels, count, DG_MIN(j->deep, j->depth - k), a, ld, weights_at(j, g, k, c), j->y + g * j->p->out + c, j->out_step,
+                            k > 0, (const char *)next, next ? up(count, dg_last_lanes()) * j->deep * 4 : 0);
+        }
+    }
+}
+
+static int64_t taps_of(const dg_convolution *p) { return p->kernel[0] * p->kernel[1] * p->kernel[2]; }
+
+static Job job_of(const dg_convolution *p) {
+    Job j = {.p = p, .pixels = p->batch * p->out_size[0] * p->out_size[1] * p->out_size[2], .depth = p->in * taps_of(p),
+             .wide = dg_last_columns(p->out), .in_step = p->groups * p->in, .out_step = p->groups * p->out, .in_place = 1};
+    j.deep = dg_last_deep(j.depth);
+    j.merged = p->groups == 1 && p->dilation[2] == 1;
+    for (int d = 0; d < 3; d++) j.in_place &= p->kernel[d] == 1 && p->stride[d] == 1 && p->pad[d] == 0 && p->size[d] == p->out_size[d];
+    if (dg_last_crowded(j.in_step) && p->out > 4 * dg_last_lanes()) j.in_place = 0;
+    return j;
+}
+
+static int product(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w) {
+    Job j = job_of(p);
+    int failed = 0;
+    j.e = e, j.y = y, j.x = x, j.w = w, j.failed = &failed;
+    void *args[] = {&j};
+    int64_t count = j.pixels * j.out_step;
+    double worth = 2e5, all = (double)j.pixels * (double)p->out * (double)j.depth; /* multiplications that are worth a thread */
+    if (p->out >= j.pixels) {
+        int64_t strip = 2 * dg_last_lanes(), strips = (p->out + strip - 1) / strip;
+        j.columns = DG_MAX(1, strips / 8) * strip;
+        j.parts = (p->out + j.columns - 1) / j.columns;
+        if (!j.in_place) {
+            j.gathered = dg_alloc((size_t)(p->groups * room_of(&j, j.pixels)) * sizeof(float));
+            if (!j.gathered) return DG_NO_MEMORY;
+            dg_parallel_for(gather_task, args, p->groups * j.pixels, 1 + 32768 / j.depth);
+        }
+        dg_parallel_for(columns_task, args, p->groups * j.parts, (int64_t)(worth * (double)j.parts / all) + 1);
+        dg_free(j.gathered);
+        finish(e, count);
+        return DG_OK;
+    }
+    int64_t panels = (j.pixels + dg_last_height() - 1) / dg_last_height();
+    j.rows = (panels + 31) / 32 * dg_last_height();
+    j.parts = (j.pixels + j.rows - 1) / j.rows;
+    dg_parallel_for(rows_task, args, p->groups * j.parts, (int64_t)(worth * (double)j.parts / all) + 1);
+    if (failed) return DG_NO_MEMORY;
+    if (p->groups > 1) finish(e, count);
+    return DG_OK;
+}
+
+/* ---- weights ---- */
+
+/* A unit is a strip of a group. */
+static void pack_task(void **args, int64_t begin, int64_t end) {
+    const dg_convolution *p = args[0];
+    float *out = args[1];
+    const float *w = args[2];
+    Job j = job_of(p);
+    int64_t strip = 2 * dg_last_lanes(), strips = (p->out + strip - 1) / strip, taps = taps_of(p);
+    for (int64_t u = begin; u < end; u++) {
+        int64_t g = u / strips, first = u % strips * strip, width = DG_MIN(strip, j.wide - first), outs = DG_MIN(width, p->out - first);
+        const float *from = w + (g * p->out + first) * j.depth;
+        for (int64_t k = 0; k < j.depth; k += j.deep) {
+            float *to = out + g * j.depth * j.wide + k * j.wide + first * DG_MIN(j.deep, j.depth - k);
+            for (int64_t q = k; q < DG_MIN(k + j.deep, j.depth); q++, to += width) {
+                const float *one = from + q % p->in * taps + q / p->in;
+                for (int64_t l = 0; l < width; l++) to[l] = l < outs ? one[l * j.depth] : 0;
+            }
+        }
+    }
+}
+
+static int pack(const dg_convolution *p, void *out, const void *w) {
+    int64_t strip = 2 * dg_last_lanes(), strips = (p->out + strip - 1) / strip;
+    dg_parallel_for(pack_task, (void *[]){(void *)p, out, (void *)w}, p->groups * strips, 1 + 16384 / (strip * p->in * taps_of(p)));
+    return DG_OK;
+}
+
+/* ---- entry points ---- */
+
+static int64_t product_packs(const dg_convolution *p) { return p->groups * p->in * taps_of(p) * dg_last_columns(p->out) * (int64_t)sizeof(float); }
+
+int64_t dg_conv_last_packs(const dg_convolution *p) {
+    if (p->type != DG_F32 || p->in == 0 || p->out == 0 || taps_of(p) == 0) return 0;
+    if (dg_conv_depthwise_takes(p)) return dg_conv_depthwise_packs(p);
+    return dg_conv_last_winograd_takes(p) ? dg_conv_last_winograd_packs(p) : product_packs(p);
+}
+
+int dg_conv_last_pack(const dg_convolution *p, void *out, const void *w) {
+    if (dg_conv_depthwise_takes(p)) dg_conv_depthwise_pack(p, out, w);
+    else if (dg_conv_last_winograd_takes(p)) dg_conv_last_winograd_pack(p, out, w);
+    else return pack(p, out, w);
+    return DG_OK;
+}
+
+/* With weights that are packed for this call. */
+static int with_packed(const dg_convolution *p, int64_t bytes, int (*f)(const dg_convolution *, const dg_epilogue *, void *, const void *, const void *),
+                       int (*packing)(const dg_convolution *, void *, const void *), const dg_epilogue *e, void *y, const void *x, const void *w) {
+    float *packed = dg_alloc((size_t)bytes);
+    if (!packed) return DG_NO_MEMORY;
+    packing(p, packed, w);
+    int code = f(p, e, y, x, packed);
+    dg_free(packed);
+    return code;
+}
+
+int dg_conv_last_packed_then(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w) {
+    if (dg_conv_depthwise_takes(p)) return dg_conv_depthwise(p, e, y, x, w);
+    if (!dg_conv_last_winograd_takes(p)) return product(p, e, y, x, w);
+    const float *plain;
+    int code = dg_conv_last_winograd(p, e, y, x, w, &plain);
+    return code == DG_NO_KERNEL ? with_packed(p, product_packs(p), product, pack, e, y, x, plain) : code;
+}
+
+int dg_conv_last_then(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w) {
+    int64_t bytes = dg_conv_last_packs(p);
+    if (bytes) return with_packed(p, bytes, dg_conv_last_packed_then, dg_conv_last_pack, e, y, x, w);
+    int64_t count = p->batch * p->groups * p->out * p->out_size[0] * p->out_size[1] * p->out_size[2];
+    memset(y, 0, (size_t)count * sizeof(float));
+    finish(e, count);
+    return DG_OK;
+}
+
+int dg_conv_last(const dg_convolution *p, void *y, const void *x, const void *w) { return dg_conv_last_then(p, 0, y, x, w); }
+int dg_conv_last_packed(const dg_convolution *p, void *y, const void *x, const void *w) { return dg_conv_last_packed_then(p, 0, y, x, w); }

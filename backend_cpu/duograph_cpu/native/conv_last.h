@@ -1,0 +1,40 @@
+/* Convolutions of tensors whose channels lie innermost; see conv_last.c. */
+#ifndef DG_CONV_LAST_H
+#define DG_CONV_LAST_H
+
+#include "common.h"
+
+#define DG_LAST_DEPTH 256 /* of a block: a panel of rows and a strip of weights fit into the first-level cache */
+
+/* Lanes of a vector, and rows of the tallest register tile. */
+int64_t dg_last_lanes(void);
+int64_t dg_last_height(void);
+
+/* c (+)= a @ b on this thread: rows of a lie lda apart, b in strips of two vectors of columns, [depth][column]; the last one has one
+ * vector when that is enough. Meanwhile `bytes` at `next` are fetched into the cache. */
+void dg_last_block(int64_t rows, int64_t columns, int64_t depth, const float *a, int64_t lda, const float *b, float *c, int64_t ldc, int add,
+                   const void *next, int64_t bytes);
+
+/* Elements of columns that were packed: whole vectors. */
+int64_t dg_last_columns(int64_t columns);
+
+/* The depth of blocks: equal parts, in whole lines of the cache. */
+int64_t dg_last_deep(int64_t depth);
+
+/* Rows of a that are so far apart fall into few sets of the first-level cache. */
+int dg_last_crowded(int64_t ld);
+
+/* One channel for each group. */
+int dg_conv_depthwise_takes(const dg_convolution *p);
+int64_t dg_conv_depthwise_packs(const dg_convolution *p);
+void dg_conv_depthwise_pack(const dg_convolution *p, float *out, const float *w);
+int dg_conv_depthwise(const dg_convolution *p, const dg_epilogue *e, float *y, const float *x, const float *w);
+
+/* Kernels of 3x3 in steps of one with fewer multiplications. DG_NO_KERNEL: where inputs, or weights, which are found at `plain` as they were, are
+ * so large that they are to be taken another way; then nothing was written. */
+int dg_conv_last_winograd_takes(const dg_convolution *p);
+int64_t dg_conv_last_winograd_packs(const dg_convolution *p);
+void dg_conv_last_winograd_pack(const dg_convolution *p, float *out, const float *w);
+int dg_conv_last_winograd(const dg_convolution *p, const dg_epilogue *e, float *y, const float *x, const float *w, const float **plain);
+
+#endif

@@ -1,0 +1,159 @@
+"""`jit`: what makes a compiled function of a function, a method or a Cell."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from typing import Any
+
+from ..backend import registry
+from ..errors import ArgumentError, ArgumentValueError, DeviceError
+from ..nn.cell import Cell
+from .function import JitFunction
+from .options import JitConfig
+
+__all__ = ["jit", "ms_function"]
+
+_OPTIONS = {
+    "hash_args",
+    "debug_level",
+    "exc_mode",
+    "exec_mode",
+    "infer_boost",
+    "jit_syntax_level",
+    "combine",
+    "mode",
+}
+
+
+def jit(
+    function: Any = None,
+    *,
+    capture_mode: str = "ast",
+    jit_level: str = "",
+    dynamic: int = 0,
+    fullgraph: bool = False,
+    backend: str = "",
+    jit_config: JitConfig | None = None,
+    input_signature: Any = None,
+    fn: Any = None,
+    **options: Any,
+) -> Any:
+    """Compile a function, a method or a Cell (`mindspore.jit`); bare, with options, or called on a function.
+
+    Args:
+        function: what to compile. A method is compiled per receiver.
+        capture_mode: "ast"; "bytecode" and "trace" mean the same here.
+        jit_level: "O0", "O1" or "O2"; "" is the default of the backend.
+        dynamic: recorded.
+        fullgraph: refuse what only Python can run, as `jit_syntax_level="STRICT"` does.
+        backend: a device_target, "ms_backend" or "GE"; the device of the arguments decides.
+        jit_config: options as one object.
+        input_signature: Tensors whose shapes (None is any) and dtypes the arguments must have.
+
+    Returns:
+        A function of the same arguments, with `explain`, `cache_info` and `clear`.
+
+    Raises:
+        TypeError: not a function, or a class.
+        ValueError: an unknown option or value.
+
+    Examples:
+        >>> import duograph as ms
+        >>> @ms.jit
+        ... def mul(x, y):
+        ...     return x * y
+        >>> print(mul(ms.Tensor([1.0, 2.0]), ms.Tensor([3.0, 4.0])))
+        [3. 8.]
+    """
+    function = fn if function is None else function
+    if capture_mode not in ("ast", "bytecode", "trace"):
+        raise ArgumentValueError(
+            f"jit: got capture_mode={capture_mode!r}; wanted 'ast', 'bytecode' or 'trace'"
+        )
+    if not isinstance(fullgraph, bool):
+        raise ArgumentError(f"jit: got fullgraph={fullgraph!r}; wanted True or False")
+    if dynamic not in (0, 1):
+        raise ArgumentValueError(f"jit: got dynamic={dynamic!r}; wanted 0 or 1")
+    if not isinstance(backend, str):
+        raise ArgumentError(f"jit: got backend={backend!r}; wanted a string")
+    if backend not in ("", "ms_backend", "GE"):
+        try:
+            registry.canonical(backend)
+        except DeviceError as error:
+            raise ArgumentValueError(
+                f'jit: got backend={backend!r}; wanted "ms_backend", "GE" or a device_target. {error}'
+            ) from None
+    for name in options:
+        if name not in _OPTIONS:
+            raise ArgumentValueError(
+                f"jit: got the unknown option {name!r}; the options are capture_mode, jit_level, dynamic, fullgraph, "
+                f"backend, jit_config, input_signature, {', '.join(sorted(_OPTIONS))}"
+            )
+    if jit_config is None:
+        given = {k: options[k] for k in ("jit_syntax_level",) if k in options}
+        config = JitConfig(jit_level=jit_level, **given)
+    elif isinstance(jit_config, JitConfig):
+        config = jit_config
+    else:
+        raise ArgumentError(f"jit: got jit_config={jit_config!r}; wanted a JitConfig")
+    strict = True if fullgraph else None
+
+    def decorate(f: Any) -> Any:
+        return _compiled(f, config, strict, input_signature)
+
+    return decorate if function is None else decorate(function)
+
+
+def _compiled(f: Any, config: JitConfig, strict: bool | None, input_signature: Any) -> Any:
+    if isinstance(f, JitFunction):
+        return f
+    if isinstance(f, type):
+        raise ArgumentError(
+            f"jit: got the class {f.__name__}; wanted a function, a method or a Cell: decorate its methods, or use "
+            f"jit_class"
+        )
+    if isinstance(f, types.MethodType):
+        inner = f.__func__
+        made = (
+            inner
+            if isinstance(inner, JitFunction)
+            else JitFunction(inner, config, strict, input_signature)
+        )
+        return types.MethodType(made, f.__self__)
+    if isinstance(f, Cell):
+        cell = f
+        made = JitFunction(type(cell).construct, config, strict, input_signature, target=cell)
+        cell.__dict__["_compiled"] = made
+        cell.__dict__["_plain"] = False
+        return cell
+    if isinstance(f, (staticmethod, classmethod)):
+        return type(f)(_compiled(f.__func__, config, strict, input_signature))
+    if not callable(f):
+        raise ArgumentError(f"jit: got {type(f).__name__}; wanted a function, a method or a Cell")
+    if not isinstance(f, types.FunctionType):
+        method = getattr(type(f), "__call__", None)  # noqa: B004  (the function itself is wanted)
+        if isinstance(f, functools.partial) or inspect.isfunction(getattr(method, "function", method)):
+            return JitFunction(f, config, strict, input_signature, target=f)
+        raise ArgumentError(
+            f"jit: got {getattr(f, '__name__', type(f).__name__)}, which has no Python source; wanted a Python function"
+        )
+    return JitFunction(f, config, strict, input_signature)
+
+
+def ms_function(
+    fn: Any = None, input_signature: Any = None, hash_args: Any = None, jit_config: Any = None
+) -> Any:
+    """The older name of `jit` (`mindspore.ms_function` of 1.x).
+
+    Examples:
+        >>> import duograph as ms
+        >>> @ms.ms_function
+        ... def add(x, y):
+        ...     return x + y
+        >>> print(add(ms.Tensor([1.0]), ms.Tensor([2.0])))
+        [3.]
+    """
+    del hash_args
+    return jit(fn, input_signature=input_signature, jit_config=jit_config)

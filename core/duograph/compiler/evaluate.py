@@ -1,0 +1,159 @@
+"""Compiling a function: a call of it is evaluated into a graph, and that becomes a program."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ..errors import UnsupportedSyntaxError
+from ..frontend import builtin_functions, statements  # noqa: F401  (one fills a table; both would load at the first call)
+from ..frontend.calls import Dead, call
+from ..frontend.diagnostics import located
+from ..frontend.spans import chain_of
+from ..frontend.trace import Restart, Trace
+from ..nn.cell import Cell
+from ..op import staging, thread_state
+from ..tensor import Tensor, commit
+from ..types import Device, HostType
+from .arguments import entering
+from .program import Program
+from .results import ArgumentContainer, template_of
+
+__all__ = ["compile_program"]
+
+# Evaluations of one call: each starts over with one more thing known that it writes.
+_RESTARTS = 50
+
+
+def compile_program(
+    target: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    strict: bool,
+    device: Device,
+    name: str,
+    level: str = "O0",
+) -> Program:
+    """Evaluate a call of `target` into a graph, and make it runnable at this level (`runtime.lower`).
+
+    Raises:
+        UnsupportedSyntaxError: something that compiled code cannot have.
+    """
+    start = time.perf_counter()
+    written: set[Any] = set()
+    keep: list[Any] = []
+    for _ in range(_RESTARTS):
+        t = Trace(strict, written)
+        t.keep.append(keep)
+        staging.append(1)
+        before = thread_state.builder
+        thread_state.builder = t.root
+        try:
+            program = _evaluate(t, target, args, kwargs, device, name, level)
+            program.seconds = time.perf_counter() - start
+            return program
+        except Restart:
+            keep += t.keep
+            continue
+        except RecursionError as error:
+            raise _too_deep(error) from None
+        except Exception as error:
+            located(error, chain_of(error))
+            raise
+        finally:
+            thread_state.builder = before
+            staging.pop()
+    raise UnsupportedSyntaxError(
+        f"{name}: the evaluation started over {_RESTARTS} times because of what it writes",
+        construct="setattr",
+        remedy="Write fewer attributes of different objects",
+    )
+
+
+def _too_deep(error: RecursionError) -> RecursionError:
+    chain = chain_of(error)
+    if "maximum recursion depth" in str(error):  # Python's own
+        error = RecursionError(
+            "Exceed function call depth limit: the function calls itself without end, or too deep"
+        )
+    return located(error, chain)
+
+
+def _evaluate(
+    t: Trace,
+    target: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    device: Device,
+    name: str,
+    level: str,
+) -> Program:
+    root = t.root
+    leaves: list[Any] = []
+    containers: list[Any] = []
+    count = [0]
+
+    def tensor(value: Tensor) -> Any:
+        made = root.parameter(value._type.plain)
+        t.inputs.append(("arg", len(leaves)))
+        t.arguments.append((made, made._id, len(leaves)))
+        leaves.append((made, made._id))
+        return made
+
+    def number(kind: HostType) -> Any:
+        made = root.parameter(kind)
+        t.inputs.append(("number", count[0]))
+        count[0] += 1
+        return made
+
+    def container(value: Any) -> Any:
+        copy: Any = [] if isinstance(value, list) else {}
+        t.own[id(copy)] = copy
+        t.shadow_of[id(copy)] = ArgumentContainer(t, len(containers))
+        t.keep.append(copy)
+        containers.append(copy)
+        return copy
+
+    enter = entering(tensor, number, container)
+    given = tuple(enter(v) for v in args)
+    named = {k: enter(v) for k, v in kwargs.items()}
+    outputs: list[Any] = []
+    index: dict[int, int] = {}
+
+    def put(value: Any) -> int:
+        found = root.value(value)
+        k = index.get(found._id)
+        if k is None:
+            k = index[found._id] = len(outputs)
+            outputs.append(root.tensor(found._id))
+        return k
+
+    if args and isinstance(args[0], Cell):  # the receiver of a compiled method
+        t.captures.members(args[0])
+    try:
+        result = call(t, target, given, named)
+        template = template_of(t, result, put, leaves, containers, 0)
+    except Dead:
+        template = None
+    writes: list[tuple[str, Any, int]] = []
+    for i, (made, first) in enumerate(leaves):
+        if made._id != first:
+            writes.append(("arg", i, put(made)))
+    for slot in t.slots.values():
+        if not slot.fresh and slot.current._id != slot.incoming._id:
+            writes.append(("state", slot.tensor, put(slot.current)))
+    for owner in t.exact_owners.values():
+        for capture in t.captures.items.values():
+            if capture.owner is owner:
+                capture.exact = True
+    graph = root.whole(outputs)
+    written = {id(v) for kind, v, _ in writes if kind == "state"}
+    for tensor_ in [v for kind, v in t.inputs if kind == "state"]:
+        if tensor_._type.device is None:
+            commit(tensor_, device, own=id(tensor_) in written)
+    thread_state.builder = None
+    staging.pop()
+    try:
+        return Program(graph, t.inputs, template, writes, t, device, name, level)
+    finally:
+        staging.append(1)
