@@ -6,12 +6,20 @@ import collections
 import dataclasses
 import functools
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from .. import passes
 from ..backend import registry
-from ..backend.codegen.regions import GATHERS, REDUCTIONS, is_elementwise, is_load, is_view
+from ..backend.codegen.regions import (
+    GATHERS,
+    REDUCTIONS,
+    SCATTERS,
+    is_elementwise,
+    is_load,
+    is_view,
+    row_length,
+)
 from ..backend.protocol import Backend
 from ..ir.graph import Graph, GraphNode
 from ..ir.text import to_text
@@ -70,10 +78,28 @@ def compiled_regions(
     missing = collections.Counter(call for call in calls if isinstance(call, str))
     regions = [body for same in bodies.values() for body in same]
     line = f"{len(regions)} fused regions, {len(calls) - missing.total()} kernels"
-    taken = sum(any(node.op.name in backend.epilogues for node in body.nodes) for body in regions)
-    notes.append(line + (f", {taken} regions as epilogues of products" if taken else ""))
+    notes.append(line + "".join(_kinds(regions, backend)))
     notes += [*layouts, *(f"{count} run op by op: {reason}" for reason, count in missing.items())]
     return graph, found
+
+
+def _kinds(regions: Sequence[Graph], backend: Backend) -> Iterator[str]:
+    """How many regions have something else in them than elementwise ops and rows, as text."""
+
+    def columns(body: Graph, node: GraphNode) -> bool:
+        types: Sequence[Any] = body.types
+        return node.op.name in REDUCTIONS and not row_length(node, types[node.operands[0] or 0])
+
+    kinds: dict[str, Callable[[Graph, GraphNode], bool]] = {
+        "regions as epilogues of products": lambda body, node: node.op.name in backend.epilogues,
+        "read through indices": lambda body, node: node.op.name in GATHERS,
+        "end in sums of columns": columns,
+        "end in scatters": lambda body, node: node.op.name in SCATTERS,
+    }
+    for words, has in kinds.items():
+        count = sum(any(has(body, node) for node in body.nodes) for body in regions)
+        if count:
+            yield f", {count} {words}"
 
 
 def _claims(

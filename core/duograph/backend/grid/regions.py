@@ -337,6 +337,15 @@ class _Column(_Sums):
             self.line(f"{target}[at] = {self.kept(v, v.name)};")
 
 
+def _reach(plan: RegionPlan) -> int:
+    """The farthest place in any buffer, or the number of elements."""
+    found = [plan.n]
+    for a in plan.accesses.values():
+        far = sum((size - 1) * step for size, step in zip(plan.axes, a.steps, strict=True))
+        found.append(far + (a.gathered.n * a.gathered.step if a.gathered is not None else 0))
+    return max(found)
+
+
 def region_plans(
     device: GridDevice, plans: Sequence[RegionPlan], names: Sequence[str]
 ) -> list[Plan]:
@@ -344,7 +353,7 @@ def region_plans(
     texts, found = [], []
     for plan, name in zip(plans, names, strict=True):
         writer, groups, size, scalars = _printed(device, plan)
-        if plan.n < NARROW and not device.serial:
+        if _reach(plan) < NARROW and not device.serial:
             writer.index = "i32"
         texts.append(writer.function(name))
         before: list[Launch] = []
