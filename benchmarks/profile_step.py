@@ -41,7 +41,7 @@ def _flops(name: str, operands, results) -> float:
     if name == "matmul":
         (x, y), out = operands[:2], results[0]
         return 2.0 * out.size * math.sqrt(x.size * y.size / out.size / max(1, math.prod(out.shape[:-2])))
-    if name == "conv":
+    if name in ("conv", "conv_channels_last"):
         return 2.0 * results[0].size * math.prod(operands[1].shape[1:])
     if name == "conv_input_grad":
         return 2.0 * operands[0].size * math.prod(operands[1].shape[1:])

@@ -12,6 +12,7 @@ from duograph.ir.verify import verify
 from duograph.passes import channels_last
 from duograph.passes.subgraphs import HOLDERS
 from duograph.runtime import regions
+from duograph.types import TensorType
 
 CPU = pytest.importorskip("duograph_cpu")
 needs_compiler = pytest.mark.skipif(
@@ -24,6 +25,7 @@ LEVELS = ["O1", "O2"]
 def always(monkeypatch):
     """Whatever can be laid out is."""
     monkeypatch.setattr(channels_last, "pays", lambda cluster: True)
+    monkeypatch.setattr(channels_last, "suits", lambda *_: True)
     monkeypatch.setattr(regions, "_claims", lambda *_: True)
 
 
@@ -316,11 +318,12 @@ def explained(run, *args):
     return "; ".join(run.explain(*args).kernels)
 
 
-BEFORE = channels_last.Cluster(2, 800, 200, 2)
+BEFORE = channels_last.Cluster(6, 200 * channels_last.TIMES, 200, 2)
 RULE = {
     "one between two transposes": (BEFORE._replace(convolutions=1, traffic=200), False),
-    "two": (BEFORE._replace(traffic=400), False),
+    "two": (BEFORE._replace(convolutions=2, traffic=400), False),
     "as many bytes as they cost": (BEFORE, True),
+    "almost": (BEFORE._replace(traffic=BEFORE.traffic - 1), False),
     "nothing moves": (BEFORE._replace(moved=0, borders=0), True),
 }
 
@@ -332,11 +335,12 @@ def test_what_pays(name):
 
 
 @needs_compiler
-@pytest.mark.parametrize("length", [1, 2, 3, 4, 6])
-def test_a_chain_pays_from_a_length_on(length, monkeypatch, graphs):
-    monkeypatch.setattr(regions, "_claims", lambda *_: True)
-    net = chain(length)
-    said = explained(ms.jit(lambda x: net(x)), image())
+@pytest.mark.parametrize("length", [1, 2, 5, 6, 8])
+def test_a_chain_pays_from_a_length_on(length, graphs):
+    net = chain(length, 16)
+    run = ms.jit(lambda x: net(x))
+    said = explained(run, image(c=16))
+    check(net(image(c=16)), run(image(c=16)))
     if length < channels_last.TIMES:
         assert f"{length} convolution{'s' * (length > 1)} with channels first: transposes around them" in said, said
         assert count(graphs[0], "conv") == length
@@ -344,8 +348,33 @@ def test_a_chain_pays_from_a_length_on(length, monkeypatch, graphs):
         assert f"{length} convolutions laid out channels last, 2 values transposed" in said, said
 
 
+# shape of weights, groups, whether the input is laid out already
+WEIGHTS = {
+    "wide": ((16, 3, 3, 3), 1, False, True),
+    "narrow": ((15, 64, 3, 3), 1, True, False),
+    "each channel by itself": ((32, 1, 3, 3), 32, False, True),
+    "few channels by themselves": ((8, 1, 3, 3), 8, True, False),
+    "several outputs of each channel": ((64, 1, 3, 3), 32, True, False),
+    "in groups": ((64, 32, 3, 3), 2, True, False),
+    "narrow, of kernels of one": ((4, 64, 1, 1), 1, True, True),
+    "narrow, of kernels of one, by itself": ((4, 64, 1, 1), 1, False, False),
+    "in groups, of kernels of one": ((64, 32, 1, 1), 2, True, False),
+    "one axis": ((16, 8, 3), 1, False, True),
+}
+
+
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_what_suits(name):
+    shape, groups, follows, wanted = WEIGHTS[name]
+    assert channels_last.suits(TensorType.of(shape, ms.float32), groups, follows) is wanted
+
+
+def narrow():
+    return chain(4, 8), (image(c=8),), "vectors of their channels would not be full"
+
+
 def trained():
-    net = chain(4)
+    net = chain(4, 16)
     optimizer = nn.SGD(net.trainable_params(), 1e-3)
     grad = ms.value_and_grad(lambda x: net(x).mean(), None, optimizer.parameters)
 
@@ -354,26 +383,26 @@ def trained():
         optimizer(grads)
         return value
 
-    return step, (image(),), "their weights may change from call to call"
+    return step, (image(c=16),), "their weights may change from call to call"
 
 
 def given():
-    weights = [Tensor(array(4, 4, 3, 3, seed=k)) for k in range(4)]
+    weights = [Tensor(array(16, 16, 3, 3, seed=k)) for k in range(4)]
 
     def function(x, *weights):
         for w in weights:
             x = ops.relu(ops.conv2d(x, w, None, 1, "pad", 1))
         return x
 
-    return function, (image(), *weights), "their weights may change from call to call"
+    return function, (image(c=16), *weights), "their weights may change from call to call"
 
 
 def unclaimed():
-    return chain(4), (image(),), "the backend has no kernel of its own for them"
+    return chain(4, 16), (image(c=16),), "the backend has no kernel of its own for them"
 
 
 @needs_compiler
-@pytest.mark.parametrize("make", [trained, given, unclaimed])
+@pytest.mark.parametrize("make", [narrow, trained, given, unclaimed])
 def test_left_alone(make, monkeypatch, graphs):
     monkeypatch.setattr(regions, "_claims", lambda *_: make is not unclaimed)
     function, args, why = make()

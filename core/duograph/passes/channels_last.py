@@ -27,13 +27,15 @@ from ..op import OPS, Op
 from ..types import TensorType, size_of
 from .subgraphs import HOLDERS
 
-__all__ = ["Claims", "Cluster", "channels_last", "pays"]
+__all__ = ["Claims", "Cluster", "channels_last", "pays", "suits"]
 
 # Whether the backend has a kernel of its own for an op of `ops.channels_last` on operands of these types.
 Claims = Callable[[Op, tuple[TensorType, ...], Mapping[str, Any]], bool]
 
 # A cluster pays when its convolutions read and write so many times the bytes that are transposed at its borders.
-TIMES = 4
+TIMES = 6
+# Channels of an output that make vectors of channels full enough.
+NARROW = 16
 
 _REDUCTIONS = {"reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_all", "reduce_any"}
 # Ops that move elements along axes -> their attributes with one item for each axis.
@@ -63,6 +65,17 @@ class Cluster(NamedTuple):
 def pays(cluster: Cluster) -> bool:
     """Whether a cluster is laid out: a convolution alone between two transposes is not."""
     return cluster.moved * TIMES <= cluster.traffic
+
+
+def suits(weight: TensorType, groups: int, follows: bool) -> bool:
+    """Whether a convolution is as fast with channels last as with channels first, or nearly so.
+
+    Vectors of channels are what makes it fast, so all channels are together, or each is by itself, and they are enough.
+    One of kernels of one element that has its input laid out costs less than to transpose that.
+    """
+    outputs, inputs, *kernel = weight.shape
+    full = outputs >= NARROW and (groups == 1 or (inputs == 1 and outputs == groups))
+    return full or (follows and groups == 1 and size_of(kernel) == 1)
 
 
 def channels_last(
@@ -241,6 +254,9 @@ class _Layout:
         x, w = node.operands
         if w not in self.still:
             self.walk.left["their weights may change from call to call"] += 1
+            return None
+        if not suits(self.types[w or 0], node.attributes["groups"], x in self.laid):
+            self.walk.left["vectors of their channels would not be full"] += 1
             return None
         type_ = self.types[x or 0]
         shape = _laid_out(type_.shape, type_.ndim)

@@ -28,6 +28,7 @@ from ..passes.channels_last import channels_last
 from ..passes.fusion import fuse
 from ..passes.pieces import join_pieces
 from ..passes.products import fold_transposes, join_products
+from ..passes.reductions import split_reductions
 from ..passes.subgraphs import HOLDERS, Done, mapped
 from ..types import Device, TensorType
 from .lower import body_of, kernel
@@ -65,7 +66,7 @@ def compiled_regions(
         graph = passes.run(laid_out)
         if watch is not None:
             watch("channels_last", graph)
-    graph = fuse(graph, backend.epilogues)
+    graph = fuse(split_reductions(graph), backend.epilogues)
     if watch is not None:
         watch("fuse", graph)
     bodies: dict[str, list[Graph]] = {}

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = [
     "GATHERS", "REDUCTIONS", "SCATTERS", "Access", "Columns", "Computed", "Gathered", "Reduction", "RegionPlan",
     "Scatter", "columns_of", "expression_of", "gathered_in", "is_load", "is_view", "overwrites", "per_row",
-    "plan_region", "row_length", "scatter_columns", "steps_of",
+    "plan_region", "reduced_axes", "row_length", "scatter_columns", "steps_of",
 ]  # fmt: skip
 
 # The reductions that a row loop can hold.
@@ -254,7 +254,7 @@ def merged_steps(sizes: Sequence[int], steps: Sequence[int]) -> list[tuple[int, 
 
 def row_length(node: GraphNode, type_: TensorType) -> int:
     """The number of elements of a row when the node reduces the trailing axes of a tensor of this type, else 0."""
-    found, ndim = _reduced(node, type_), len(type_.shape)
+    found, ndim = reduced_axes(node, type_), len(type_.shape)
     if not found or found != list(range(ndim - len(found), ndim)):
         return 0
     return math.prod(type_.shape[found[0] :])
@@ -262,7 +262,7 @@ def row_length(node: GraphNode, type_: TensorType) -> int:
 
 def columns_of(node: GraphNode, type_: TensorType) -> Columns | None:
     """The columns that the node leaves of a tensor of this type; None when its axes are not neighbours, or the last."""
-    found, shape = _reduced(node, type_), type_.shape
+    found, shape = reduced_axes(node, type_), type_.shape
     found = [a for a in found if shape[a] != 1]
     if not found or any(shape[a] != 1 for a in range(found[0], found[-1]) if a not in found):
         return None
@@ -276,7 +276,7 @@ def scatter_columns(node: GraphNode, target: TensorType, indices: TensorType) ->
     return Columns(math.prod(target.shape[:axis]), indices.size, math.prod(target.shape[axis + 1 :]))
 
 
-def _reduced(node: GraphNode, type_: TensorType) -> list[int]:
+def reduced_axes(node: GraphNode, type_: TensorType) -> list[int]:
     """The axes that a reduction takes, in order."""
     axes = node.attributes["axis"]
     ndim = len(type_.shape)
