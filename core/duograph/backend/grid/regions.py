@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...dtype import DType, int32, int64
 from ...errors import DeviceError, UnsupportedOpError
-from ...ir.graph import Graph, live_nodes
 from ...types import TensorType
 from ..codegen.columns import ColumnLoop
 from ..codegen.dialect import SUFFIX
@@ -38,6 +37,7 @@ from .strides import dense
 from .writing import NARROW, ceil_div, stretch
 
 if TYPE_CHECKING:
+    from ...ir.graph import Graph
     from .backend import GridBackend
 
 __all__ = ["compile_regions", "region_plans"]
@@ -430,6 +430,8 @@ def _apart(backend: GridBackend, device: GridDevice, graph: Graph) -> _Apart | s
         fill = next(n for n in graph.nodes if target in n.results)
         value = fill.attributes["value"] if fill.op.name == "fill" else fill.attributes["value"].array.item()
         launches[0] = fill_launch(device, types[target], value, place[result])
+    from ...ir.graph import Graph, live_nodes  # whose package is above this one
+
     rest = live_nodes([n for n in graph.nodes if n is not node], set(outputs))
     made = {r for n in rest for r in n.results}
     inner = Graph(graph.n_params, list(types), rest, tuple(outputs), len(outputs) == 1) if made else None
