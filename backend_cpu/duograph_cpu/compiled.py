@@ -5,6 +5,7 @@ from the disk cache. Of a region that goes on from a product only what follows i
 calls it on every piece of its result that is done.
 """
 
+import dataclasses
 import warnings
 
 from duograph.backend.codegen import C
@@ -17,6 +18,9 @@ from . import toolchain
 from .kernels import KERNELS, PRODUCTS
 from .regions import MOST_INDICES, make_call, make_product_call, make_staged_call
 
+# Of what follows a product: its operand is in a cache already, piece by piece, so nothing is asked for ahead.
+AFTER = dataclasses.replace(C, fetch="")
+
 # Regions in one file: a compiler takes some 25 ms to start, and a few more for each.
 PER_FILE = 8
 
@@ -28,11 +32,11 @@ def compile_regions(graphs):
     # what follows several products is one function; whole graphs differ from each other
     keys = [graph if e is None else to_text(e.tail, places=False) for graph, e in zip(graphs, epilogues)]
     printed = {}
-    for key, tail in zip(keys, tails):
+    for key, tail, epilogue in zip(keys, tails, epilogues):
         plan = None if key in printed else plan_region(tail)
         if plan is not None:
             name = f"region{len(printed) % PER_FILE}_{_hint(tail)}"
-            printed[key] = name, print_region(C, name, plan), plan
+            printed[key] = name, print_region(AFTER if epilogue else C, name, plan), plan
     order = list(printed)
     files = [order[at : at + PER_FILE] for at in range(0, len(order), PER_FILE)]
     sources = []

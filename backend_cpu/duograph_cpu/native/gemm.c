@@ -14,9 +14,9 @@
 #endif
 
 #define DEPTH 256    /* of a block: a panel of a and a strip of b fit into the first-level cache */
-#define ROWS 256     /* of a block of a */
 #define COLUMNS 512  /* of a block of b */
 #define PACKED_COLUMNS 256 /* where b was packed beforehand: the next block is fetched meanwhile, and few rows meet it */
+#define SOME_PANELS 4 /* of a transposed a, packed together: parts of its rows that are longer than a line of the cache */
 
 /* Lanes of two vectors of N that a step of a transposition puts into the upper and the lower row; see SWAP_BLOCKS. */
 #define LOWER_1_4 0, 4, 2, 6
@@ -38,14 +38,28 @@
 #define LOWER_8_16 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23
 #define UPPER_8_16 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31
 
-/* How rows of a lie in a block; see gemm_tile.inc. ROWS_ALONE: as they are, but columns that are left over are treated as with panels. */
-enum { ROWS_AND_LONE, PANELS, ROWS_ALONE };
-
 /* Memory that is read next: rows of so many lines of a cache, ld bytes apart. */
 typedef struct {
     const char *at;
     int64_t ld, rows, lines;
 } Fetch;
+
+/* Rows of op(a) in a block, where they lie; next: what is read after them. */
+typedef struct {
+    const void *at;
+    int64_t ld;
+    int transposed;
+    Fetch next;
+} Rows;
+
+/* Of n parts those from `begin` to `end`. */
+static inline Fetch slice(const Fetch *f, int64_t begin, int64_t end, int64_t n) {
+    int64_t first = f->rows * begin / n;
+    return (Fetch){f->at + first * f->ld, f->ld, f->rows * end / n - first, f->lines};
+}
+
+/* `rows` rows of so many bytes. */
+static inline Fetch fetch_lines(const void *at, int64_t ld, int64_t bytes, int64_t rows) { return (Fetch){at, ld, rows, (bytes + 63) / 64}; }
 
 #define ISA_SOURCE "gemm.inc"
 #include "isa.h"
@@ -54,28 +68,27 @@ typedef struct {
 
 typedef struct {
     int64_t size, height, lanes, pitch; /* of an element; of a tile; of a vector; of rows of a */
-    void (*pack_a)(void *, int, int, const void *, int64_t, int64_t, int64_t);
     void (*pack_b)(void *, int, int, int, const void *, int64_t, int64_t, int64_t);
     void (*pack_gathered)(void *, int, const void *, const int32_t *, const int32_t *, int64_t, int64_t);
-    void (*block)(int64_t, int64_t, int64_t, int, const void *, void *, const void *, int64_t, void *, int64_t, int, const Fetch *);
+    void (*block)(int64_t, int64_t, int64_t, int, const void *, const Rows *, void *, const void *, int64_t, void *, int64_t, int, const Fetch *);
     void (*turn)(void *, int64_t, const void *, int64_t, int64_t, int64_t);
     void (*thin)(int, int64_t, int64_t, int64_t, const void *, int64_t, const void *, int64_t, void *, int64_t);
 } Kernels;
 
 static const Kernels kernels[2][2] = {
-    {{4, 6, 8, DEPTH + 8, pack_a_f32_avx2, pack_b_f32_avx2, pack_gathered_f32_avx2, block_f32_avx2, turn_f32_avx2, thin_f32_avx2}, {8, 6, 4, DEPTH + 4, pack_a_f64_avx2, pack_b_f64_avx2, pack_gathered_f64_avx2, block_f64_avx2, turn_f64_avx2, thin_f64_avx2}},
-    {{4, 14, 16, DEPTH + 16, pack_a_f32_avx512, pack_b_f32_avx512, pack_gathered_f32_avx512, block_f32_avx512, turn_f32_avx512, thin_f32_avx512},
-     {8, 14, 8, DEPTH + 8, pack_a_f64_avx512, pack_b_f64_avx512, pack_gathered_f64_avx512, block_f64_avx512, turn_f64_avx512, thin_f64_avx512}},
+    {{4, 6, 8, DEPTH + 8, pack_b_f32_avx2, pack_gathered_f32_avx2, block_f32_avx2, turn_f32_avx2, thin_f32_avx2}, {8, 6, 4, DEPTH + 4, pack_b_f64_avx2, pack_gathered_f64_avx2, block_f64_avx2, turn_f64_avx2, thin_f64_avx2}},
+    {{4, 14, 16, DEPTH + 16, pack_b_f32_avx512, pack_gathered_f32_avx512, block_f32_avx512, turn_f32_avx512, thin_f32_avx512},
+     {8, 14, 8, DEPTH + 8, pack_b_f64_avx512, pack_gathered_f64_avx512, block_f64_avx512, turn_f64_avx512, thin_f64_avx512}},
 };
 
 typedef struct {
     const Kernels *k;
-    int ta, tb, turned, panels; /* turned: c is written transposed; panels: see gemm_tile.inc */
+    int ta, tb, turned; /* turned: c is written transposed */
     int64_t m, n, depth, lda, ldb, ldc, rows, row_parts, columns, column_parts, deep; /* deep: of a block */
     const char *a, *b;
     int packed; /* DG_LEFT, DG_RIGHT: a or b is what dg_gemm_pack made of it */
     const int32_t *b_row, *b_column; /* b is gathered: element (i, j) lies at b_row[i] + b_column[j] */
-    char *c, *shared_a, *shared_b;
+    char *c, *shared_b;
     const dg_epilogue *e;
     int64_t at; /* of c in what the epilogue counts */
     int *failed;
@@ -111,27 +124,13 @@ static int64_t column_of(const Job *j, int64_t part_) {
     return strips * part_ / j->column_parts * strip;
 }
 
-/* Where block (k, row) lies in a packed for all: [block of depth][block of rows]. */
-static char *packed_a(const Job *j, int64_t k, int64_t row, int64_t depth) {
-    return j->shared_a + (k * j->m + row * depth) * j->k->size;
-}
-
-static void share_a_task(void **args, int64_t begin, int64_t end) {
-    const Job *j = args[0];
-    int64_t rows = part(j->m, ROWS, 1), blocks = (j->m + rows - 1) / rows;
-    for (int64_t u = begin; u < end; u++) {
-        int64_t k = u / blocks * j->deep, depth = DG_MIN(j->deep, j->depth - k), row = u % blocks * rows;
-        j->k->pack_a(packed_a(j, k, row, depth), j->ta, j->panels, a_at(j, row, k), j->lda, DG_MIN(rows, j->m - row), depth);
-    }
-}
-
 static char *packed_b(const Job *j, int64_t k, int64_t column, int64_t depth) {
     return j->shared_b + (k * up(j->n, 2 * j->k->lanes) + column * depth) * j->k->size;
 }
 
 static void pack_columns(const Job *j, char *out, int64_t k, int64_t column, int64_t columns, int64_t depth) {
-    if (j->b_row) j->k->pack_gathered(out, j->panels, j->b, j->b_row + k, j->b_column + column, columns, depth);
-    else j->k->pack_b(out, j->panels, j->shared_b != 0, j->tb, b_at(j, k, column), j->ldb, columns, depth);
+    if (j->b_row) j->k->pack_gathered(out, j->ta, j->b, j->b_row + k, j->b_column + column, columns, depth);
+    else j->k->pack_b(out, j->ta, j->shared_b != 0, j->tb, b_at(j, k, column), j->ldb, columns, depth);
 }
 
 /* A unit is a strip in a block of depth. */
@@ -144,25 +143,26 @@ static void share_b_task(void **args, int64_t begin, int64_t end) {
     }
 }
 
-/* The block of packed columns that follows block (k, column), in pieces small enough to be spread over many tiles. */
+/* The block of b that follows block (k, column): where it was packed in pieces small enough to be spread over many tiles. */
 static Fetch next_columns(const Job *j, int64_t k, int64_t column, int64_t columns, int64_t last_column) {
-    int64_t depth = DG_MIN(j->deep, j->depth - k);
+    int64_t depth = DG_MIN(j->deep, j->depth - k), size = j->k->size;
     if (k + depth < j->depth) k += depth;
     else k = 0, column += columns;
-    if (column >= last_column) return (Fetch){0};
+    if (column >= last_column || j->b_row || (j->tb && !(j->packed & DG_RIGHT))) return (Fetch){0};
     depth = DG_MIN(j->deep, j->depth - k);
-    int64_t bytes = DG_MIN(columns, last_column - column) * depth * j->k->size;
-    return (Fetch){packed_b(j, k, column, depth), 1024, bytes / 1024, 16};
+    columns = DG_MIN(columns, last_column - column);
+    if (!(j->packed & DG_RIGHT)) return fetch_lines(b_at(j, k, column), j->ldb * size, columns * size, depth);
+    return (Fetch){packed_b(j, k, column, depth), 1024, columns * depth * size / 1024, 16};
 }
 
 static void unit_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     const Kernels *f = j->k;
-    int64_t size = f->size, most_rows = part(j->rows, ROWS, 1);
-    int64_t most_columns = part(j->columns, j->packed & DG_RIGHT ? PACKED_COLUMNS : COLUMNS, 2 * f->lanes);
+    int64_t size = f->size, left = j->packed & DG_LEFT, right = j->packed & DG_RIGHT, most_rows = j->rows;
+    int64_t most_columns = part(j->columns, right ? PACKED_COLUMNS : COLUMNS, 2 * f->lanes);
     /* what the epilogue reads again is to be in the first-level cache */
-    if (j->e && j->panels != PANELS && j->deep == j->depth && !j->turned) most_rows = DG_MIN(most_rows, 2 * f->height);
-    int64_t room_a = j->shared_a || j->packed & DG_LEFT ? 0 : up(most_rows * (j->panels ? j->deep : f->pitch) * size, 64);
+    if (j->e && !j->ta && j->deep == j->depth && !j->turned) most_rows = DG_MIN(most_rows, 2 * f->height);
+    int64_t room_rows = (j->ta ? SOME_PANELS : 1) * f->height, room_a = up(room_rows * f->pitch * size, 64);
     int64_t room_b = j->shared_b ? 0 : most_columns * j->deep * size, room_c = j->turned ? j->rows * most_columns * size : 0;
     char *scratch = dg_alloc((size_t)(room_a + room_b + room_c));
     if (!scratch) {
@@ -179,23 +179,21 @@ static void unit_task(void **args, int64_t begin, int64_t end) {
                 int64_t depth = DG_MIN(j->deep, j->depth - k);
                 char *b = j->shared_b ? packed_b(j, k, c, depth) : scratch + room_a;
                 if (!j->shared_b) pack_columns(j, b, k, c, nc, depth);
+                Fetch next_b = next_columns(j, k, c, nc, last_column); /* weights often come from memory, and meet few columns */
                 for (int64_t r = row; r < last_row; r += most_rows) {
-                    int64_t nr = DG_MIN(most_rows, last_row - r);
-                    const char *a = scratch;
-                    Fetch next = {0}; /* weights often come from memory, and meet few columns */
-                    int64_t next_r = r + nr < last_row ? r + nr : row, next_k = r + nr < last_row ? k : k + depth;
-                    int left = j->packed & DG_LEFT;
-                    if (j->packed & DG_RIGHT && next_r == row) next = next_columns(j, k, c, nc, last_column);
-                    else if (!j->shared_a && !j->ta && next_k < j->depth)
-                        next = (Fetch){left ? row_at(j, next_r, next_k) : a_at(j, next_r, next_k), (left ? f->pitch : j->lda) * size,
-                                       DG_MIN(most_rows, last_row - next_r), (DG_MIN(j->deep, j->depth - next_k) * size + 63) / 64};
+                    int64_t nr = DG_MIN(most_rows, last_row - r), next_r = r + nr < last_row ? r + nr : row, next_k = r + nr < last_row ? k : k + depth;
+                    Rows a = {a_at(j, r, k), j->lda, j->ta, {0}};
+                    Fetch next = slice(&next_b, r - row, r + nr - row, last_row - row);
+                    if (left && next_k < j->depth)
+                        next = fetch_lines(row_at(j, next_r, next_k), f->pitch * size, DG_MIN(j->deep, j->depth - next_k) * size, DG_MIN(most_rows, last_row - next_r));
+                    else if (next_k < j->depth) {
+                        int64_t some = DG_MIN(room_rows, last_row - next_r), deep = DG_MIN(j->deep, j->depth - next_k);
+                        a.next = fetch_lines(a_at(j, next_r, next_k), j->lda * size, (j->ta ? some : deep) * size, j->ta ? deep : some);
+                    }
                     char *c_ = j->turned ? straight + (r - row) * most_columns * size : j->c + (r * j->ldc + c) * size;
                     int64_t ldc = j->turned ? most_columns : j->ldc;
-                    if (left) a = row_at(j, r, k);
-                    else if (j->shared_a) a = packed_a(j, k, r, depth);
-                    else f->pack_a(scratch, j->ta, j->panels, a_at(j, r, k), j->lda, nr, depth);
-                    int there = j->tb || j->b_row || j->packed & DG_RIGHT || r > row;
-                    f->block(nr, nc, depth, j->panels, a, b, there ? 0 : b_at(j, k, c), j->ldb, c_, ldc, k > 0, &next);
+                    int there = j->tb || j->b_row || right || r > row;
+                    f->block(nr, nc, depth, j->ta, left ? row_at(j, r, k) : scratch, left ? 0 : &a, b, there ? 0 : b_at(j, k, c), j->ldb, c_, ldc, k > 0, &next);
                     if (k + depth < j->depth) continue;
                     if (j->turned) {
                         f->turn(j->c + (c * j->ldc + r) * size, j->ldc, c_, ldc, nr, nc);
@@ -214,7 +212,7 @@ static void unit_task(void **args, int64_t begin, int64_t end) {
 static void split(Job *j) {
     double flops = 2.0 * (double)j->m * (double)j->n * (double)j->depth;
     int64_t units = (int64_t)DG_MIN(flops / 2e6, 2.0 * dg_threads()), strip = 2 * j->k->lanes;
-    double pack_a = j->ta ? 2 : 3, pack_b = j->b_row ? 8 : j->tb ? 3 : 1; /* of an element */
+    double pack_a = j->ta ? 2 : 3, pack_b = j->b_row ? 8 : j->tb || j->packed & DG_RIGHT ? 3 : 1; /* of an element; a packed one is read from memory */
     j->row_parts = j->column_parts = 1;
     while (j->row_parts * j->column_parts < units) {
         double a = pack_a * (double)j->m * (double)j->column_parts, b = pack_b * (double)j->n * (double)j->row_parts;
@@ -237,14 +235,8 @@ static int tiled(Job *j) {
     split(j);
     void *args[] = {j};
     int64_t depths = (j->depth + j->deep - 1) / j->deep;
-    int share_a = j->row_parts == 1 && j->column_parts > 1, left = j->packed & DG_LEFT, right = j->packed & DG_RIGHT;
-    j->panels = !j->ta && !share_a ? ROWS_AND_LONE : left ? ROWS_ALONE : PANELS;
+    int right = j->packed & DG_RIGHT;
     j->shared_b = right ? (char *)j->b : 0;
-    if (share_a && !left) {
-        j->shared_a = dg_alloc((size_t)(j->m * j->depth * j->k->size));
-        if (!j->shared_a) return 0;
-        dg_parallel_for(share_a_task, args, depths * ((j->m + ROWS - 1) / ROWS), 1 + 65536 / (DG_MIN(ROWS, j->m) * j->deep));
-    }
     if (!right && j->row_parts > 1 && j->column_parts == 1 && (j->tb || j->b_row)) {
         int64_t strip = 2 * j->k->lanes, strips = (j->n + strip - 1) / strip;
         j->shared_b = dg_alloc((size_t)(strips * strip * j->depth * j->k->size));
@@ -252,7 +244,6 @@ static int tiled(Job *j) {
         dg_parallel_for(share_b_task, args, depths * strips, 1 + 16384 / (strip * j->deep));
     }
     dg_parallel_chunks(unit_task, args, j->row_parts * j->column_parts);
-    dg_free(j->shared_a);
     if (!right) dg_free(j->shared_b);
     return !failed;
 }
@@ -304,7 +295,7 @@ static void pack_rows_task(void **args, int64_t begin, int64_t end) {
 
 /* What was found worth packing stays packed when BLAS is opened later, so these do not ask for it. */
 void dg_gemm_pack(int type, int side, int transposed, int64_t lines, int64_t k, const void *x, int64_t ld, void *out) {
-    Job j = {.k = &kernels[dg_isa() - 1][type == DG_F64], .depth = k, .deep = deep_of(k), .panels = PANELS, .b = x};
+    Job j = {.k = &kernels[dg_isa() - 1][type == DG_F64], .depth = k, .deep = deep_of(k), .ta = 1 /* no lone columns */, .b = x};
     int64_t strip = 2 * j.k->lanes, strips = (lines + strip - 1) / strip;
     if (side == DG_LEFT) {
         j.m = lines, j.lda = ld, j.a = out;
@@ -344,7 +335,7 @@ void dg_gemm_block(int type, int64_t rows, int64_t columns, int64_t depth, const
                    const void *next, int64_t bytes) {
     const Kernels *k = &kernels[dg_isa() - 1][type == DG_F64];
     int64_t tiles = ((rows + k->height - 1) / k->height) * ((columns + 2 * k->lanes - 1) / (2 * k->lanes)), lines = bytes / 64 / tiles;
-    k->block(rows, columns, depth, 1, a, (void *)b, 0, 0, c, ldc, add, &(Fetch){next, lines * 64, lines ? tiles : 0, lines});
+    k->block(rows, columns, depth, 1, a, 0, (void *)b, 0, 0, c, ldc, add, &(Fetch){next, lines * 64, lines ? tiles : 0, lines});
 }
 
 void dg_gemm_turn(int type, void *c, int64_t ldc, const void *x, int64_t ldx, int64_t rows, int64_t columns) {

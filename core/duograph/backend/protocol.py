@@ -165,7 +165,8 @@ class Backend:
         `overwrites`: pairs (operand, result) of equal size that may share memory; `sure`: they cannot fail; and
         `packs`: how they would have an operand laid out that stays the same (`backend.program.Packing`). `taken`
         says for each of the program's `donations`, in order, whether the caller gives the memory of the parameter away;
-        the call may then use it for the result.
+        the call may then use it for the result. The call may have an attribute `bound`: from handles of the last
+        parameters, which stay the same for many calls, to a call like it that is given the others alone.
         """
         return self.links(device_id) or ""
 
