@@ -21,7 +21,7 @@ enum {
 };
 
 /* What kernels return. */
-enum { DG_OK = 0, DG_NO_MEMORY = 1, DG_INDEX = 2, DG_NO_KERNEL = 3, DG_PYTHON = 4 };
+enum { DG_OK = 0, DG_NO_MEMORY = 1, DG_INDEX = 2, DG_NO_KERNEL = 3, DG_PYTHON = 4, DG_WRONG_INDEX = 16 };
 
 /* n, which is no more than that: the compiler need not warn of what more would do. */
 #define DG_AT_MOST(n, most) ({ size_t n_ = (n); if (n_ > (most)) __builtin_unreachable(); n_; })
