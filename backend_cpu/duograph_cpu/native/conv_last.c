@@ -6,6 +6,9 @@
  * bits depend neither on the division nor on threads. */
 #include "conv_last.h"
 #include "tile.h"
+#if defined(__x86_64__) || defined(__i386__)
+#include <immintrin.h>
+#endif
 
 #define PANEL_BYTES (24 << 10)  /* of results that are computed before the epilogue has its turn: in the first-level cache */
 #define COLUMNS 512             /* of a block, where an epilogue follows */
@@ -24,6 +27,13 @@ typedef struct {
     float *gathered;                   /* [group][block of depth][pixel][pitch] */
     int *failed;
 } Job;
+
+/* Rows of a block: `depth` numbers each, then `gap` further on as many, and so on; `ld` from row to row. Of the `deep` weights of a column they
+ * meet those from `skip` on. */
+typedef struct {
+    const float *at;
+    int64_t ld, depth, parts, gap, skip, deep;
+} Rows;
 
 #define ISA_SOURCE "conv_last.inc"
 #include "isa.h"
@@ -44,7 +54,8 @@ int dg_last_crowded(int64_t ld) { return ld >= 1024 && ld % 1024 == 0; }
 
 void dg_last_block(int64_t rows, int64_t columns, int64_t depth, const float *a, int64_t lda, const float *b, float *c, int64_t ldc, int add,
                    const void *next, int64_t bytes) {
-    ISA_PICK(block)(rows, columns, depth, a, lda, b, c, ldc, add, next, bytes);
+    Rows s = {.at = a, .ld = lda, .depth = depth, .parts = 1, .deep = depth};
+    ISA_PICK(block)(rows, columns, &s, b, c, ldc, add, next, bytes);
 }
 
 static void whole_task(void **args, int64_t begin, int64_t end) { dg_then(args[0], begin, end - begin); }
@@ -56,11 +67,12 @@ static void finish(const dg_epilogue *e, int64_t count) {
 
 static int64_t pitch(const Job *j) { return j->deep + 16; }
 
-/* Where the rows of a block of depth begin, and how far apart they are. */
-static const float *rows_at(const Job *j, const float *gathered, int64_t rows, int64_t g, int64_t row, int64_t k, int64_t *ld) {
-    *ld = j->in_place ? j->in_step : pitch(j);
-    if (j->in_place) return j->x + row * j->in_step + g * j->p->in + k;
-    return gathered + (k / j->deep * rows + row) * pitch(j);
+/* Rows of the block of depth that begins at k. */
+static Rows rows_at(const Job *j, const float *gathered, int64_t rows, int64_t g, int64_t row, int64_t k) {
+    Rows s = {.depth = DG_MIN(j->deep, j->depth - k), .parts = 1, .deep = DG_MIN(j->deep, j->depth - k)};
+    s.ld = j->in_place ? j->in_step : pitch(j);
+    s.at = j->in_place ? j->x + row * j->in_step + g * j->p->in + k : gathered + (k / j->deep * rows + row) * pitch(j);
+    return s;
 }
 
 static const float *weights_at(const Job *j, int64_t g, int64_t k, int64_t column) {
@@ -87,19 +99,53 @@ static void rows_task(void **args, int64_t begin, int64_t end) {
         return;
     }
     for (int64_t u = begin; u < end; u++) {
-        int64_t g = u / j->parts, last = DG_MIN((u % j->parts + 1) * j->rows, j->pixels), ld;
+        int64_t g = u / j->parts, last = DG_MIN((u % j->parts + 1) * j->rows, j->pixels);
         for (int64_t row = u % j->parts * j->rows, n; row < last; row += n) {
             n = DG_MIN(most, last - row);
             if (!j->in_place) gather_rows(j, scratch, most, g, row, row + n, row);
             for (int64_t c = 0; c < out; c += columns) {
                 int64_t count = DG_MIN(columns, out - c), at = row * j->out_step + g * out + c;
                 for (int64_t k = 0; k < j->depth; k += j->deep) {
-                    const float *a = rows_at(j, scratch, most, g, j->in_place ? row : 0, k, &ld);
-                    ISA_PICK(block)(n, count, DG_MIN(j->deep, j->depth - k), a, ld, weights_at(j, g, k, c), j->y + at, j->out_step, k > 0, 0, 0);
+                    Rows s = rows_at(j, scratch, most, g, j->in_place ? row : 0, k);
+                    /* what comes from memory soon: the larger one of the next rows and of where their results go */
+                    int writes = !j->in_place || out > j->depth;
+                    const float *next = writes ? j->y + at + n * j->out_step : s.at + n * j->in_step;
+                    int64_t bytes = n * (writes ? count : s.depth) * 4;
+                    ISA_PICK(block)(n, count, &s, weights_at(j, g, k, c), j->y + at, j->out_step, k > 0, (const char *)next, bytes);
                 }
                 if (j->p->groups == 1) dg_then_rows(j->e, at, n, count, j->out_step);
             }
         }
+    }
+    dg_free(scratch);
+}
+
+/* Few channels: a unit is a line of outputs. Inside of the image the rows of neighbours lie the same way in memory, so they are read there. */
+static void lines_task(void **args, int64_t begin, int64_t end) {
+    const Job *j = args[0];
+    const dg_convolution *p = j->p;
+    int64_t outs = p->out_size[2], step = p->stride[2], width = p->size[2] * p->in, part = p->kernel[2] * p->in, height = dg_last_height();
+    int64_t panels = (outs + height - 1) / height;
+    float *scratch = dg_alloc((size_t)room_of(j, height) * sizeof(float));
+    if (!scratch) {
+        __atomic_store_n(j->failed, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    for (int64_t u = begin; u < end; u++) {
+        int64_t top = u % p->out_size[1] * p->stride[1] - p->pad[1], d = p->dilation[1], image = u / p->out_size[1];
+        int64_t low = top < 0 ? (-top + d - 1) / d : 0, high = top < p->size[1] ? DG_MIN(p->kernel[1], (p->size[1] - top + d - 1) / d) : 0;
+        float *y = j->y + u * outs * p->out;
+        for (int64_t n = 0; n < panels; n++) {
+            int64_t first = outs * n / panels, last = outs * (n + 1) / panels, left = first * step - p->pad[2];
+            Rows s = {.at = j->x + (image * p->size[1] + top + low * d) * width + left * p->in, .ld = step * p->in, .depth = part, .parts = high - low,
+                      .gap = d * width - part, .skip = low * part, .deep = j->depth};
+            if (left < 0 || (last - 1) * step - p->pad[2] + p->kernel[2] > p->size[2] || high <= low) {
+                gather_rows(j, scratch, height, 0, u * outs + first, u * outs + last, u * outs + first);
+                s = rows_at(j, scratch, height, 0, 0, 0);
+            }
+            ISA_PICK(block)(last - first, p->out, &s, j->w, y + first * p->out, p->out, 0, 0, 0);
+        }
+        dg_then(j->e, u * outs * p->out, outs * p->out);
     }
     dg_free(scratch);
 }
@@ -117,13 +163,14 @@ static void gather_task(void **args, int64_t begin, int64_t end) {
 static void columns_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     for (int64_t u = begin; u < end; u++) {
-        int64_t g = u / j->parts, c = u % j->parts * j->columns, count = DG_MIN(j->columns, j->p->out - c), ld;
+        int64_t g = u / j->parts, c = u % j->parts * j->columns, count = DG_MIN(j->columns, j->p->out - c);
         for (int64_t k = 0; k < j->depth; k += j->deep) {
-            const float *a = rows_at(j, j->gathered + g * room_of(j, j->pixels), j->pixels, g, 0, k, &ld), *next = 0;
+            Rows s = rows_at(j, j->gathered + g * room_of(j, j->pixels), j->pixels, g, 0, k);
+            const float *next = 0;
             if (k + j->deep < j->depth) next = weights_at(j, g, k + j->deep, c);
             else if (u + 1 < j->parts * j->p->groups) next = weights_at(j, (u + 1) / j->parts, 0, (u + 1) % j->parts * j->columns);
-            ISA_PICK(block)(j->pixels, count, DG_MIN(j->deep, j->depth - k), a, ld, weights_at(j, g, k, c), j->y + g * j->p->out + c, j->out_step,
-                            k > 0, (const char *)next, next ? up(count, dg_last_lanes()) * j->deep * 4 : 0);
+            ISA_PICK(block)(j->pixels, count, &s, weights_at(j, g, k, c), j->y + g * j->p->out + c, j->out_step, k > 0, (const char *)next,
+                            next ? up(count, dg_last_lanes()) * j->deep * 4 : 0);
         }
     }
 }
@@ -160,6 +207,11 @@ static int product(const dg_convolution *p, const dg_epilogue *e, void *y, const
         dg_free(j.gathered);
         finish(e, count);
         return DG_OK;
+    }
+    if (j.merged && !j.in_place && p->kernel[0] == 1 && p->size[0] == 1 && p->pad[0] == 0 && j.deep >= j.depth && p->out_size[2] >= 4 * dg_last_height()) {
+        int64_t lines = p->batch * p->out_size[1];
+        dg_parallel_for(lines_task, args, lines, (int64_t)(worth * (double)lines / all) + 1);
+        return failed ? DG_NO_MEMORY : DG_OK;
     }
     int64_t panels = (j.pixels + dg_last_height() - 1) / dg_last_height();
     j.rows = (panels + 31) / 32 * dg_last_height();

@@ -146,6 +146,11 @@ def constant(value: Number, dtype: DType) -> Expr:
     return Expr("const", dtype, (), value)
 
 
+def _is_number(x: Expr) -> bool:
+    """Whether it is a constant other than NaN."""
+    return x.op == "const" and x.value == x.value
+
+
 def _pair(what: str, a: Any, b: Any) -> tuple[Expr, Expr]:
     if not isinstance(a, Expr):
         a = constant(a, b.dtype)
@@ -276,12 +281,16 @@ class Scalars:
     def minimum(self, x: Expr | Number, y: Expr | Number) -> Expr:
         """The smaller; NaN when either is."""
         x, y = _pair("minimum", x, y)
+        if _is_number(y):  # one comparison
+            return self.where(x >= y, y, x)
         less = x < y
         return self.where(less | (x != x) if x.dtype.is_floating else less, x, y)
 
     def maximum(self, x: Expr | Number, y: Expr | Number) -> Expr:
         """The greater; NaN when either is."""
         x, y = _pair("maximum", x, y)
+        if _is_number(y):
+            return self.where(x <= y, y, x)
         greater = x > y
         return self.where(greater | (x != x) if x.dtype.is_floating else greater, x, y)
 
