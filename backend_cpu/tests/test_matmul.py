@@ -119,7 +119,9 @@ print(total)
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system cannot confine a process to a core")
+@pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity"), reason="this system cannot confine a process to a core"
+)
 @pytest.mark.parametrize("isa", [1, 2])
 def test_bits_do_not_depend_on_threads(isa):
     """Columns left over by the last strip are summed in one order, however rows and columns are split."""
