@@ -79,7 +79,6 @@ class Row:
 
 
 INFERENCE = ("torch", "torch.compile", "ONNX Runtime")
-GROWTH = ("torch", "JAX")
 SLOWEST = ("torch.compile",)
 MATRIX = data.rows()[0].nbytes
 ROWS = [
@@ -98,11 +97,11 @@ ROWS = [
     Row("lstm", "train: LSTM, 2 layers of 256, 64 steps, batch 32", 1.2),
     Row("newton_inverse", "loop: Newton's inverse of 256x256", 1.0),
     Row("newton_root", "loop: Newton's root of 256x256", 1.0),
-    Row("resnet50", "infer: ResNet-50, one image", 1.1, peers=INFERENCE),
-    Row("mobilenet", "infer: MobileNetV2, one image", 1.1, peers=INFERENCE),
-    Row("encoder", "infer: encoder, 12 layers of 768, 128 tokens", 1.1, peers=INFERENCE),
-    *(Row(f"depth{n}", f"depth {n}: train an MLP of width 128", peers=GROWTH) for n in data.DEPTHS),
-    *(Row(f"batch{n}", f"batch {n}: train the MLP", peers=GROWTH) for n in data.BATCHES),
+    Row("resnet50", "infer: ResNet-50, one image", 1.1, peers=INFERENCE, slow=SLOWEST),
+    Row("mobilenet", "infer: MobileNetV2, one image", 1.1, peers=INFERENCE, slow=SLOWEST),
+    Row("encoder", "infer: encoder, 12 layers of 768, 128 tokens", 1.1, peers=INFERENCE, slow=SLOWEST),
+    *(Row(f"depth{n}", f"depth {n}: train an MLP of width 128", peers=("JAX",)) for n in data.DEPTHS),
+    *(Row(f"batch{n}", f"batch {n}: train the MLP", peers=("JAX",)) for n in data.BATCHES),
 ]
 COMPILED = ("torch.compile", "JAX", "MindSpore O0", "MindSpore O1")
 FIRST = [
@@ -149,7 +148,7 @@ def measure(row: Row, chosen: list[Side], pairs: int) -> dict:
                 worker = workers[side.name] = start(side)
                 values[side.name], result["sides"][side.name] = worker.prepare_noting(row.case)
             except CaseFailed as error:
-                result["failed"][side.name] = str(error).splitlines()[0][:200]
+                result["failed"][side.name] = " ".join(str(error).split())[:200]
         for name, why in agree(values).items():
             result["failed"][name] = why
         good = [n for n in values if n not in result["failed"]]
@@ -190,7 +189,7 @@ def first_results(row: Row, chosen: list[Side], pairs: int) -> list[dict]:
                         entry = result["sides"].setdefault(side.name, {"seconds": []})
                         entry["seconds"].append(note["first step"])
                     except CaseFailed as error:
-                        result["failed"][side.name] = str(error).splitlines()[0][:200]
+                        result["failed"][side.name] = " ".join(str(error).split())[:200]
                     finally:
                         worker.close()
     return [conclude(result, row) for result in results]

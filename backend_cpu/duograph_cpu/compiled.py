@@ -10,13 +10,13 @@ import warnings
 
 from duograph.backend.codegen import C
 from duograph.backend.codegen.loops import print_region
-from duograph.backend.codegen.regions import overwrites, plan_region
+from duograph.backend.codegen.regions import gathered_in, overwrites, plan_region
 from duograph.ir.text import to_text
 from duograph.passes.fusion import epilogue_of
 
 from . import toolchain
 from .kernels import KERNELS, PRODUCTS
-from .regions import make_call, make_product_call
+from .regions import MOST_INDICES, make_call, make_product_call, make_staged_call
 
 # Of what follows a product: its operand is in a cache already, piece by piece, so nothing is asked for ahead.
 AFTER = dataclasses.replace(C, fetch="")
@@ -36,7 +36,7 @@ def compile_regions(graphs):
         plan = None if key in printed else plan_region(tail)
         if plan is not None:
             name = f"region{len(printed) % PER_FILE}_{_hint(tail)}"
-            printed[key] = name, print_region(AFTER if epilogue else C, name, plan), overwrites(plan)
+            printed[key] = name, print_region(AFTER if epilogue else C, name, plan), plan
     order = list(printed)
     files = [order[at : at + PER_FILE] for at in range(0, len(order), PER_FILE)]
     sources = []
@@ -56,14 +56,21 @@ def compile_regions(graphs):
         elif isinstance(library, toolchain.BuildFailure):
             found.append(library.reason)
         else:
-            name, function, over = printed[key]
-            found.append(_call(graph, epilogue, library.address(name), name, function, over))
+            name, function, plan = printed[key]
+            found.append(_call(graph, epilogue, library, name, function, plan))
     return found
 
 
-def _call(graph, epilogue, address, name, function, over):
+def _call(graph, epilogue, library, name, function, plan):
+    address = library.address(name)
     results = [graph.types[i] for i in graph.outputs]
     if epilogue is None:
+        indices = _indices(graph, plan)
+        if len(indices) > MOST_INDICES:
+            return "it reads through too many indices"
+        over = overwrites(plan)
+        if indices or function.second:
+            return make_staged_call(library, function, indices, graph.n_params, results, name, over)
         return make_call(
             address, function.n, function.grain, graph.n_params, results, name, overwrites=over, sure=True
         )
@@ -76,6 +83,15 @@ def _call(graph, epilogue, address, name, function, over):
     return make_product_call(
         address, function, product, node.operands, value, epilogue.reads, graph.n_params, results, name
     )
+
+
+def _indices(graph, plan):
+    """What `make_staged_call` must know of the operands with indices."""
+    found = {}
+    for g in gathered_in(plan):
+        place = plan.accesses[g.label].index
+        found[place, g.op, g.axis, g.n] = (place, graph.types[place], g.op, g.axis, g.n)
+    return list(found.values())
 
 
 _said = set()

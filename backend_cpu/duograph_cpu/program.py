@@ -197,7 +197,6 @@ def link(program):
         ffi.new("int32_t[]", writer.code), ffi.new("dg_native[]", kernels), ffi.new("int64_t[]", places),
         ffi.new("int64_t[]", sizes), ffi.new("void *[]", constants),
     )  # fmt: skip
-    native = ffi.new("dg_program *", (*parts, len(program.sizes), n_given))
     makers = [
         functools.partial(ffi.new, C_TYPES[hosts[slot]]) if slot in hosts
         else memory.maker(program.sizes[slot], "jit")
@@ -206,10 +205,29 @@ def link(program):
     place = {slot: k for k, slot in enumerate(program.params)}
     place.update((slot, n_params + k) for k, slot in enumerate(made))
     where = [place[s] for s in program.outputs]
-    start = _start(program, native, (program, parts, constants), writer.kernels)
+    start = _start(program, parts, n_given, (program, constants), writer.kernels)
     call = _call(program, start, makers, where)
     if any(slot in hosts for slot in (*program.params, *program.outputs)):
         return _with_numbers(program, call)
+
+    def bound(last):
+        """What takes the parameters in front of these; its pointers to them are constants of another program."""
+        n, first = len(last), n_params - len(last)
+
+        def moved(place):
+            k = -1 - place
+            if place >= 0 or k < first:
+                return place
+            return n - 1 - k if k >= n_params else n - 1 - (n_given + len(constants) + k - first)
+
+        code, kernels, _, sizes, _ = parts
+        pointers = ffi.new("void *[]", [*constants, *last])
+        own = code, kernels, ffi.new("int64_t[]", [moved(p) for p in places]), sizes, pointers
+        begin = _start(program, own, n_given - n, (program, constants, last), writer.kernels)
+        return _call(program, begin, makers, [k - n for k in where])
+
+    if not program.donations and all(k >= n_params for k in where):
+        call.bound = bound
     return call
 
 
@@ -221,13 +239,14 @@ def _number(kind, value):
         return None
 
 
-def _start(program, native, keep, kernels):
-    """What runs a program once pointers are there; `keep` is what `native` points to."""
+def _start(program, parts, n_given, keep, kernels):
+    """What runs a program once pointers are there; `keep` is what the parts point to."""
+    native = ffi.new("dg_program *", (*parts, len(program.sizes), n_given))
     new_slots = ffi.typeof(f"void *[{len(program.sizes) + 1}]")
     new_arena = memory.maker(program.arena, "jit")
     run, end, n = lib.dg_program_run, lib.dg_program_end, len(program.sizes)
 
-    def start(given, _keep=keep):
+    def start(given, _keep=(parts, keep)):
         slots = ffi.new(new_slots)
         arena = new_arena()
         at = run(native, slots, given, arena, 0)

@@ -7,10 +7,15 @@ from duograph.errors import IndexRangeError
 
 from . import memory
 from ._native import ffi, lib
+from .kernels import fail as fail_kernel
 from .program import LIST, Native, describe
 
 # Up to so many operands have an entry point of their own, dg_region0 ...; more go as a list.
 MOST = 6
+# Operands with indices that one call can check.
+MOST_INDICES = 16
+# Codes of native/common.h.
+INDEX, WRONG_INDEX = 2, 16
 
 
 def make_call(address, n, grain, operand_count, results, name, failed=None, overwrites=(), sure=False):
@@ -34,6 +39,50 @@ def make_call(address, n, grain, operand_count, results, name, failed=None, over
     native = Native("dg_region_run", region, LIST, functools.partial(fail, name))
     made = _call(region, operand_count, results, makers, lambda code, operands: fail(name, code))
     return describe(made, native, overwrites, sure)
+
+
+def make_staged_call(library, function, indices, operand_count, results, name, overwrites):
+    """A call of a generated function that reads through indices, or has a second one after it.
+
+    Args:
+        library: in which they are.
+        function: its `PrintedRegion`.
+        indices: for each operand with indices its place, its type, and op, axis and size of what it counts.
+        operand_count: how many handles the call takes.
+        results: types of the results.
+        name: of the function.
+        overwrites: pairs (operand, result) that may share memory.
+    """
+    generated = lambda symbol: ffi.cast("dg_generated", library.address(symbol))  # noqa: E731
+    second = function.second
+    wanted = [(place, type_.dtype.index, type_.size, n) for place, type_, _, _, n in indices]
+    staged = ffi.new(
+        "dg_staged *",
+        {
+            "first": (generated(name), function.n, function.grain),
+            "second": (generated(second[0]), *second[1:]) if second else (ffi.NULL, 0, 0),
+            "pointers": operand_count + len(results), "bytes": function.memory,
+            "count": len(wanted), "indices": wanted,
+        },
+    )  # fmt: skip
+
+    def failed(code):
+        if code < WRONG_INDEX:
+            fail(name, code)
+        _, _, op, axis, _ = indices[code - WRONG_INDEX]
+        fail_kernel(op, INDEX, axis)
+
+    makers = [memory.maker(r.nbytes, name) for r in results]
+    run, single = lib.dg_staged_run, len(results) == 1
+
+    def call(*handles):
+        outputs = tuple([make() for make in makers])
+        code = run(staged, (*handles, *outputs))
+        if code:
+            failed(code)
+        return outputs[0] if single else outputs
+
+    return describe(call, Native("dg_staged_run", staged, LIST, failed), overwrites)
 
 
 def make_product_call(address, function, product, operands, value, reads, operand_count, results, name):

@@ -309,7 +309,12 @@ def layer_norm():
     def f(x, scale, shift):
         return ops.layer_norm(x, (1024,), scale, shift, 1e-5)
 
-    return _function(f, *data.rows())
+    primitive = ops.LayerNorm(-1, -1, 1e-5)
+
+    def g(x, scale, shift):  # the function has no kernel on MindSpore's CPU
+        return primitive(x, scale, shift)[0]
+
+    return _function(f if ms.__name__ == "duograph" else g, *data.rows())
 
 
 def sum_rows():

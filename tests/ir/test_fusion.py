@@ -15,6 +15,7 @@ from duograph.passes import run
 from duograph.passes.fusion import MAX_NODES, epilogue_of, fuse
 from duograph.passes.pieces import join_pieces
 from duograph.passes.products import LEAST, fold_transposes, join_products
+from duograph.passes.reductions import split_reductions
 from duograph.runtime.lower import lower_closed
 from duograph.types import TensorType
 
@@ -61,11 +62,11 @@ CASES = {
         f"%5 = div(%3, %4) : {F}\nreturn %5",
         ["[reduce_max sub exp reduce_sum div]"],
     ),
-    "a reduction along the first axis is not a row": (
+    "columns are added up at the end of a region": (
         X,
         f"%1 = exp(%0) : {F}\n%2 = neg(%1) : {F}\n"
         "%3 = reduce_sum(%2, axis=(0,), keepdims=False) : float32[16]\nreturn %3",
-        ["[exp neg]", "reduce_sum"],
+        ["[exp neg reduce_sum]"],
     ),
     "a row value that is spread along the row's axis by mistake of shape is apart": (
         "%0: float32[16, 16]",
@@ -315,3 +316,92 @@ def test_join_pieces(rows: int, low: int, want: list[str]) -> None:
     body = PIECES.format(low=low, high=5 - rows - low).strip()
     graph = graph_of(f"%0: float32[2, 4], %1: float32[{rows}, 4]", body)
     assert [n.op.name for n in run(verify(join_pieces(graph))).nodes] == want
+
+
+D = "float32[4, 8, 6, 6]"
+TWO_STEPS = {
+    "the last axes and others": ("axis=(0, 2, 3)", "float32[8]", ["[exp neg reduce_sum]", "reduce_sum"]),
+    "the last axes alone": ("axis=(2, 3)", "float32[4, 8]", ["[exp neg reduce_sum]"]),
+    "all axes": ("axis=(0, 1, 2, 3)", "float32[]", ["[exp neg reduce_sum]"]),
+    "other axes": ("axis=(0, 1)", "float32[6, 6]", ["[exp neg reduce_sum]"]),
+}
+
+
+@pytest.mark.parametrize("case", TWO_STEPS.values(), ids=list(TWO_STEPS))
+def test_split_reductions(case: tuple[str, str, list[str]]) -> None:
+    axis, result, want = case
+    graph = graph_of(
+        f"%0: {D}",
+        f"%1 = exp(%0) : {D}\n%2 = neg(%1) : {D}\n%3 = reduce_sum(%2, {axis}, keepdims=False) : {result}\nreturn %3",
+    )
+    fused = verify(fuse(verify(split_reductions(graph))))
+    assert shape_of(fused) == want
+    x = np.random.default_rng(0).standard_normal((4, 8, 6, 6)).astype(np.float32)
+    device = ms.runtime.device.get_current_device()
+    backend = ms.backend.registry.backend(device.name)
+    type_ = graph.types[graph.outputs[0]]
+    found = backend.copy_out(values_of(fused, [x])[0], type_.shape, type_.dtype.np, device.index)
+    axes = tuple(int(a) for a in axis[6:-1].split(","))
+    np.testing.assert_allclose(found, -np.exp(x.astype(np.float64)).sum(axes), rtol=1e-5)
+
+
+LEVELS = {
+    "a gather waits for the op that reads it": (
+        "%0: float32[50, 64], %1: int32[8], %2: float32[8, 8]",
+        "%3 = gather(%0, %1, axis=0) : float32[8, 64]\n"
+        "%4 = matmul(%2, %3, transpose_a=False, transpose_b=False) : float32[8, 64]\n"
+        "%5 = gather(%0, %1, axis=0) : float32[8, 64]\n"
+        "%6 = exp(%4) : float32[8, 64]\n%7 = add(%6, %5) : float32[8, 64]\nreturn %7",
+        ["gather", "matmul", "[gather exp add]"],
+    ),
+    "a gather that two regions read is computed once": (
+        "%0: float32[50, 64], %1: int32[64]",
+        "%2 = gather(%0, %1, axis=0) : float32[64, 64]\n%3 = exp(%2) : float32[64, 64]\n"
+        "%4 = matmul(%3, %3, transpose_a=False, transpose_b=False) : float32[64, 64]\n"
+        "%5 = add(%4, %2) : float32[64, 64]\n%6 = exp(%5) : float32[64, 64]\nreturn %6",
+        ["[gather exp]", "matmul", "[add exp]"],
+    ),
+    "short rows are copied": (
+        "%0: float32[50, 8], %1: int32[70]",
+        "%2 = gather(%0, %1, axis=0) : float32[70, 8]\n%3 = exp(%2) : float32[70, 8]\nreturn %3",
+        ["gather", "exp"],
+    ),
+    "a column that the region needs is another's": (
+        "%0: float32[50, 64]",
+        "%1 = reduce_sum(%0, axis=(0,), keepdims=True) : float32[1, 64]\n"
+        "%2 = sub(%0, %1) : float32[50, 64]\n%3 = mul(%2, %2) : float32[50, 64]\n"
+        "%4 = reduce_sum(%3, axis=(0,), keepdims=False) : float32[64]\nreturn %4",
+        ["reduce_sum", "[sub mul reduce_sum]"],
+    ),
+    "columns of what is read too": (
+        "%0: float32[50, 64], %1: float32[50, 64]",
+        "%2 = reduce_sum(%0, axis=(0,), keepdims=False) : float32[64]\n%3 = mul(%0, %1) : float32[50, 64]\n"
+        "%4 = reduce_sum(%3, axis=(0,), keepdims=False) : float32[64]\nreturn %2, %4",
+        ["[reduce_sum mul reduce_sum]"],
+    ),
+    "other columns stay apart": (
+        "%0: float32[5, 10, 64]",
+        "%1 = exp(%0) : float32[5, 10, 64]\n%2 = reduce_sum(%1, axis=(0,), keepdims=False) : float32[10, 64]\n"
+        "%3 = reduce_sum(%1, axis=(0, 1), keepdims=False) : float32[64]\nreturn %2, %3",
+        ["[exp reduce_sum]", "reduce_sum"],
+    ),
+    "a scatter waits for its target": (
+        "%0: float32[64, 64], %1: int32[64]",
+        "%2 = exp(%0) : float32[64, 64]\n%3 = neg(%2) : float32[64, 64]\n"
+        "%4 = matmul(%3, %3, transpose_a=False, transpose_b=False) : float32[64, 64]\n"
+        "%5 = scatter_add(%4, %1, %3, axis=0) : float32[64, 64]\nreturn %5",
+        ["[exp neg]", "matmul", "scatter_add"],
+    ),
+    "a scatter into zeros": (
+        "%0: float32[70, 64], %1: int32[70]",
+        "%2 = fill(shape=(50, 64), value=0.0, dtype=float32) : float32[50, 64]\n"
+        "%3 = scatter_add(%2, %1, %0, axis=0) : float32[50, 64]\nreturn %3",
+        ["[scatter_add]"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LEVELS.values(), ids=list(LEVELS))
+def test_what_a_region_begins_and_ends_with(case: tuple[str, str, list[str]]) -> None:
+    head, body, want = case
+    assert shape_of(verify(fuse(graph_of(head, body)))) == want

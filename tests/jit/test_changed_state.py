@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 
 import duograph as ms
 import numpy as np
@@ -17,6 +18,13 @@ class Scale(nn.Cell):
 
     def construct(self, x):
         return x * self.w
+
+
+class Sums(Scale):
+    """Two kernels, so that it becomes a native program to which the state is bound."""
+
+    def construct(self, x):
+        return ops.cumsum(x * self.w, 0)
 
 
 def by_optimizer(net):
@@ -71,16 +79,17 @@ CHANGES = {
 
 @pytest.mark.parametrize("level", ["O0", "O1", "O2"])
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_changed_parameter_is_seen(change, level):
-    net, x = Scale(), ms.Tensor(np.float32([1, 10, 100]))
+@pytest.mark.parametrize("kind, first", [(Scale, [1, 20, 300]), (Sums, [1, 21, 321])])
+def test_a_changed_parameter_is_seen(kind, first, change, level):
+    net, x = kind(), ms.Tensor(np.float32([1, 10, 100]))
     f = ms.jit(lambda x: net(x), jit_config=ms.JitConfig(jit_level=level))
-    for _ in range(3):  # the third call goes the short way
+    for _ in range(4):  # the third call goes the short way
         before = f(x).asnumpy().copy()
-    assert before.tolist() == [1, 20, 300]
+    assert before.tolist() == first
     for _ in range(2):
         CHANGES[change](net)
-        want = x.asnumpy() * net.w.asnumpy()
-        for _ in range(3):
+        want = net(x).asnumpy()
+        for _ in range(4):
             assert f(x).asnumpy().tolist() == want.tolist()
     assert want.tolist() != before.tolist()
 
@@ -96,6 +105,42 @@ def test_a_derivative_is_taken_of_a_function_called_the_short_way(level):
         assert found.asnumpy().tolist() == [1, 10, 100]
         assert ms.grad(lambda x: f(x).sum())(x).asnumpy().tolist() == [1, 2, 3]
         assert f(x).asnumpy().tolist() == [1, 20, 300]
+
+
+@pytest.mark.parametrize("level", ["O0", "O1", "O2"])
+@pytest.mark.parametrize("kind", [Scale, Sums])
+def test_bound_buffers_are_let_go(kind, level):
+    """What a program of little state remembers dies with its next call."""
+    net, x = kind(), ms.Tensor(np.float32([1, 10, 100]))
+    f = ms.jit(lambda x: net(x), jit_config=ms.JitConfig(jit_level=level))
+    for _ in range(4):
+        f(x)
+    old = weakref.ref(net.w._buf)
+    ops.assign(net.w, ms.Tensor(np.float32([4, 5, 6])))
+    f(x)
+    assert old() is None
+
+
+@pytest.mark.parametrize("level", ["O1", "O2"])
+def test_a_bound_program_is_called_from_threads(level):
+    net = Sums()
+    f = ms.jit(lambda x: net(x), jit_config=ms.JitConfig(jit_level=level))
+    x = ms.Tensor(np.float32([1, 1, 1]))
+    for _ in range(4):
+        f(x)
+    wrong = []
+
+    def work(k):
+        x = ms.Tensor(np.float32([k, k, k]))
+        want = [k, 3 * k, 6 * k]
+        wrong.extend(got for got in (f(x).asnumpy().tolist() for _ in range(500)) if got != want)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
 
 
 def test_remembered_buffers_are_let_go():

@@ -21,7 +21,7 @@ enum {
 };
 
 /* What kernels return. */
-enum { DG_OK = 0, DG_NO_MEMORY = 1, DG_INDEX = 2, DG_NO_KERNEL = 3, DG_PYTHON = 4 };
+enum { DG_OK = 0, DG_NO_MEMORY = 1, DG_INDEX = 2, DG_NO_KERNEL = 3, DG_PYTHON = 4, DG_WRONG_INDEX = 16 };
 
 /* Less than 64 bytes, a multiple of 4: two copies of half of that or more, which may overlap; without a call or a loop. */
 static inline void dg_copy_few(void *out, const void *x, size_t bytes) {

@@ -47,14 +47,27 @@ static int64_t *read_indices(const void *indices, int64_t type, int64_t count, i
     Reading r = {indices, type, n, out, &bad};
     dg_parallel_for(read_task, (void *[]){&r}, count, 65536);
     if (!bad) return out;
-    for (int64_t i = 0; i < count; i++)
-        if ((uint64_t)out[i] >= (uint64_t)n) {
-            index_error[0] = out[i] < 0 ? out[i] - n : out[i];
-            index_error[1] = n;
-            break;
-        }
     dg_free(out);
+    dg_wrong_index(indices, type, count, n);
     *code = DG_INDEX;
+    return 0;
+}
+
+int dg_wrong_index(const void *indices, int64_t type, int64_t count, int64_t n) {
+    switch (type) {
+#define X(CODE, T)                                                       \
+    case CODE:                                                           \
+        for (int64_t i = 0; i < count; i++) {                            \
+            int64_t given = (int64_t)((const T *)indices)[i];            \
+            if ((uint64_t)(given < 0 ? given + n : given) < (uint64_t)n) continue; \
+            index_error[0] = given;                                      \
+            index_error[1] = n;                                          \
+            return 1;                                                    \
+        }                                                                \
+        break;
+        EACH_INDEX(X)
+#undef X
+    }
     return 0;
 }
 

@@ -19,6 +19,7 @@ void dg_isa_limit(int level); /* for tests: use at most this level */
 void dg_copy(void *out, const void *x, int64_t bytes);
 
 /* ---- indexing.c ---- */
+int dg_wrong_index(const void *indices, int64_t type, int64_t count, int64_t n); /* whether there is one; the first is kept */
 void dg_index_error(int64_t *out); /* value and size of the axis, of the last index that was out of range in this thread */
 
 /* An n-dimensional copy: dst[dst_offset + i*dst] = src[src_offset + i*src], in elements. Axes are merged, innermost last. */
@@ -214,6 +215,16 @@ int dg_region4(const dg_region *r, void *out, const void *a, const void *b, cons
 int dg_region5(const dg_region *r, void *out, const void *a, const void *b, const void *c, const void *d, const void *e);
 int dg_region6(const dg_region *r, void *out, const void *a, const void *b, const void *c, const void *d, const void *e,
                const void *f);
+
+/* A region that reads through indices, or has a second stage, which reads from memory of its own what the first has written. */
+typedef struct { int64_t place, type, count, n; } dg_indices; /* which operand they are, their dtype, and the size of the axis */
+typedef struct {
+    dg_region first, second;  /* second.n: 0 without one */
+    int64_t pointers, bytes;  /* operands and results; of the memory, whose address follows them */
+    int64_t count;
+    dg_indices indices[16];
+} dg_staged;
+int dg_staged_run(const dg_staged *p, void **args); /* DG_WRONG_INDEX + k: indices k are wrong; see dg_index_error */
 
 /* A product and the region that follows it, as one call. */
 typedef struct {

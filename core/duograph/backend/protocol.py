@@ -134,7 +134,8 @@ class Backend:
     def compile(self, regions: Sequence[Graph], device_id: int) -> Sequence[Call | str]:
         """For each fused region (`passes.fusion`) a call from operand handles to result handles.
 
-        A region is a graph of elementwise ops, reductions over trailing axes and reshapes; the modules of
+        A region is a graph of elementwise ops, reductions over trailing axes and reshapes. It may read operands
+        through indices (gathers of operands), and end in reductions over other axes or in a scatter; the modules of
         `backend.codegen` plan and print one. Where the backend names ops in `epilogues`, a region may have one of these
         too (`passes.fusion.epilogue_of` takes it apart). A text instead of a call says why there is none: then the
         nodes of the region run one by one. Called once for all regions of a program, to build them together.
@@ -164,7 +165,8 @@ class Backend:
         `overwrites`: pairs (operand, result) of equal size that may share memory; `sure`: they cannot fail; and
         `packs`: how they would have an operand laid out that stays the same (`backend.program.Packing`). `taken`
         says for each of the program's `donations`, in order, whether the caller gives the memory of the parameter away;
-        the call may then use it for the result.
+        the call may then use it for the result. The call may have an attribute `bound`: from handles of the last
+        parameters, which stay the same for many calls, to a call like it that is given the others alone.
         """
         return self.links(device_id) or ""
 

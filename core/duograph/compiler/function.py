@@ -18,7 +18,7 @@ from ..backend import registry
 from ..context import STRICT, settings, settings_version
 from ..errors import (
     ArgumentValueError,
-    DuographError,
+    IndexRangeError,
     RefusedError,
     UnsupportedSyntaxError,
 )
@@ -150,11 +150,15 @@ class JitFunction:
                         made._buf = run(*[x._buf for x in args])
                         made._type = type_
                         return made
-            except (AttributeError, TypeError, Changed):
-                pass
+            except (AttributeError, TypeError, IndexRangeError, Changed):
+                pass  # the long way says where in the source an index was out of range
+        return self.long_call(args, kwargs)
+
+    def long_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call that looks at everything; an error that says where it arose does not show how duograph came there."""
         try:
             return self._call(args, kwargs)
-        except (DuographError, NameError) as error:
+        except Exception as error:
             if is_located(error):
                 forget_own_frames(error)
                 if sys.version_info < (3, 11):  # there `raise` alone brings them back

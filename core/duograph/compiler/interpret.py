@@ -23,7 +23,10 @@ def interpret(
     device: Device,
     watch: Callable[[GraphNode, tuple[Any, ...]], None] | None = None,
 ) -> tuple[Any, ...]:
-    """The results of a graph on tensors and host values. `watch` sees every node that ran, with its results."""
+    """The results of a graph on tensors and host values. `watch` sees every node that ran, with its results.
+
+    An error knows the place in the source of the innermost node that raised it.
+    """
     env: dict[int, Any] = dict(enumerate(values))
 
     def again(inner: Graph, given: Sequence[Any]) -> tuple[Any, ...]:
@@ -32,13 +35,18 @@ def interpret(
     for node in graph.nodes:
         operands = [None if i is None else env[i] for i in node.operands]
         run = _RUN.get(node.op.name)
-        if run is not None:
-            found = run(node, operands, again, device)
-        elif not operands:
-            found = tuple(_constants(node, graph, device))
-        else:
-            out = call_op(node.op, tuple(operands), node.attributes)
-            found = (out,) if node.single else out
+        try:
+            if run is not None:
+                found = run(node, operands, again, device)
+            elif not operands:
+                found = tuple(_constants(node, graph, device))
+            else:
+                out = call_op(node.op, tuple(operands), node.attributes)
+                found = (out,) if node.single else out
+        except Exception as error:
+            if node.span is not None and not hasattr(error, "_duograph_place"):
+                error._duograph_place = (node.span,)  # type: ignore[attr-defined]
+            raise
         env.update(zip(node.results, found, strict=True))
         if watch is not None:
             watch(node, tuple(found))

@@ -53,8 +53,8 @@ def graph_call(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
             return NotImplemented
         if isinstance(compiled, _CellFunction) and not compiled.has(args, kwargs):
             return NotImplemented  # `Cell.compile` was for other arguments
-        return compiled._call(args, kwargs)
-    return _function(cell)._call(args, kwargs)
+        return compiled.long_call(args, kwargs)
+    return _function(cell).long_call(args, kwargs)
 
 
 def compile_cell(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ from .. import passes
 from ..autodiff.tape import GraphPlan, Node, Output, active, edge_of
 from ..backend import registry
 from ..dtype import float32
-from ..errors import DeviceError
+from ..errors import DeviceError, IndexRangeError
 from ..frontend import builtin_functions, statements  # noqa: F401  (one fills a table; both would load at the first call)
 from ..frontend.diagnostics import located
 from ..frontend.trace import Trace
@@ -61,6 +61,14 @@ class _Way:
         self.run = run
         self.taking: Callable[..., Any] | None = getattr(run, "taking", None)
         self.donors = [inputs[p] for p in getattr(run, "donations", {}).values()]
+
+    def bound(self, last: list[Any]) -> Callable[[tuple[Any, ...]], Any]:
+        """What runs it on handles of the inputs in front of these, see `Backend.link`."""
+        run = self.run
+        made = getattr(run, "bound", None)
+        found: Callable[[tuple[Any, ...]], Any]
+        found = (lambda handles: run(*handles, *last)) if made is None else made(last)
+        return found
 
 
 def _taken(donors: list[tuple[str, Any]], leaves: list[Tensor]) -> list[bool]:
@@ -150,7 +158,8 @@ class Program:
             self._still = Still(tensors, device, divided.once, _all_held, self.notes)
             self._rest = functools.cache(lambda: _Way(divided.rest, inputs))
         # handles of the state, right while `rebound` is the same; of much state, or with donors, they would keep memory
-        self._held: tuple[Any, list[Any], _Way] = (None, [], self._way)
+        # last, once it is asked for: the way bound to them
+        self._held: tuple[Any, list[Any], _Way, Any] = (None, [], self._way, None)
         _programs.add(self)
         self._holds = not self._way.donors and sum(t.nbytes for t in self.state_types) <= _SMALL
         n_args = sum(k == "arg" for k in kinds)
@@ -169,7 +178,7 @@ class Program:
             return False
         if self._holds and (self._still is None or self._still.settled()):
             way, values = self._kept()
-            self._held = (now, [*[t._buf for t in self.state], *values], way)
+            self._held = (now, [*[t._buf for t in self.state], *values], way, None)
         return True
 
     def fits(self) -> bool:
@@ -205,11 +214,35 @@ class Program:
             else:
                 found = way.taking(_taken(way.donors, leaves), handles)
         except Exception as error:
-            _locate(error)
+            self._locate(error, handles[: len(self.inputs)])
             raise
         if self._single is not None:
             return Tensor._make(self._single, found[0])
         return self._results(found, leaves, containers, None)
+
+    def _locate(self, error: Exception, handles: list[Any]) -> None:
+        """Say in an error of a call where in the source it arose."""
+        place = getattr(error, "_duograph_place", None)
+        if place is None and isinstance(error, IndexRangeError) and not self.effects:
+            place = self._place_of(error, handles)
+        if place is not None:
+            located(error, place)
+
+    def _place_of(self, error: IndexRangeError, handles: list[Any]) -> Any:
+        """Where an error of a kernel belongs: node by node, it is raised again there.
+
+        A call that raises has changed nothing; but what prints or draws may not run twice.
+        """
+        from .interpret import interpret
+
+        types = [self.graph.types[i] for i in range(self.graph.n_params)]
+        pairs = zip(types, handles, strict=True)
+        values = [Tensor._make(t.on(self.device), h) if isinstance(t, TensorType) else h for t, h in pairs]
+        try:
+            interpret(self.graph, values, self.device)
+        except IndexRangeError as again:
+            return getattr(again, "_duograph_place", None) if str(again) == str(error) else None
+        return None
 
     def short(self, guard: Guard) -> Callable[..., Any] | None:
         """What may be called with the handles of the arguments instead of `call`, while they keep their types.
@@ -224,11 +257,14 @@ class Program:
         holds = guard.holds
 
         def short(*handles: Any) -> Any:
-            token, state, way = self._held
+            token, state, way, run = self._held
             if token is not rebound[0] or not holds():
                 raise Changed
             self.hits += 1
-            return way.run(*handles, *state)[0]
+            if run is None:
+                run = way.bound(state)
+                self._held = (token, state, way, run)
+            return run(handles)[0]
 
         return short
 
@@ -251,7 +287,7 @@ class Program:
     def _kept(self) -> tuple[_Way, tuple[Any, ...]]:
         """How to run now, and what that is given behind the inputs."""
         if self._still is not None:
-            self._held = (None, [], self._way)  # who holds the state keeps it from being looked at
+            self._held = (None, [], self._way, None)  # who holds the state keeps it from being looked at
             values = self._still.values()
             if values is not None:
                 return self._rest(), values
@@ -321,7 +357,7 @@ class Program:
         try:
             found = kernel(*handles)
         except Exception as error:
-            _locate(error)
+            self._locate(error, handles)
             raise
         n = len(self.out_types)
         node = Node(plan, edges, pick((*handles, *found)), False)
@@ -376,9 +412,3 @@ class Program:
 
 def _differentiable(type_: TensorType) -> bool:
     return type_.dtype.kind in "fciub"
-
-
-def _locate(error: Exception) -> None:
-    place = getattr(error, "_duograph_place", None)
-    if place is not None:
-        located(error, place)

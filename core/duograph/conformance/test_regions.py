@@ -1,4 +1,4 @@
-"""Every elementwise op and row reduction as generated code, on backends that compile: the bits of its own kernel.
+"""Elementwise ops, row reductions and gathers as generated code, on backends that compile: the bits of their kernels.
 
 All samples of a case are one program. Regions of a single op, which a program would not have since they save
 nothing, are compiled here too.
@@ -14,7 +14,8 @@ import pytest
 import duograph as ms
 
 from ..backend import registry
-from ..backend.codegen.regions import REDUCTIONS
+from ..backend.codegen import regions
+from ..backend.codegen.regions import GATHERS, REDUCTIONS
 from ..errors import DTypeError, UnsupportedOpError
 from ..passes import fusion
 from .check import arrays_of, call_text, fail_with, indented, place, results_of, substitute
@@ -35,7 +36,7 @@ def _refuses(session: Session) -> str | None:
 def test_regions(case, dtype, session, monkeypatch):
     """Level O1 computes what the op's kernel computes; a sum may differ by rounding."""
     ops = [op for op in (case.op, *case.covers) if op is not None]
-    if not any(op.scalar_rule is not None or op.name in REDUCTIONS for op in ops):
+    if not any(op.scalar_rule is not None or op.name in {*REDUCTIONS, *GATHERS} for op in ops):
         pytest.skip("no op of the case has a scalar form")
     if dtype.name not in DTYPES:
         pytest.skip("computed as another dtype is")
@@ -43,6 +44,7 @@ def test_regions(case, dtype, session, monkeypatch):
     if problem is not None:
         pytest.skip(f"{session.name}: {problem}")
     monkeypatch.setattr(fusion, "LEAST", 1)
+    monkeypatch.setattr(regions, "MIN_RUN", 1)
     wanted = []
     kept = []
     for sample in case.made(dtype):

@@ -130,7 +130,10 @@ def set_attribute(t: Trace, owner: Any, name: str, value: Any) -> None:
         UnsupportedSyntaxError: at STRICT, an attribute that is no Parameter.
     """
     if isinstance(owner, (GraphTensor, Tensor)):
-        setattr(owner, name, value)
+        try:
+            setattr(owner, name, value)
+        except AttributeError as error:  # the class is nothing that a user knows
+            raise AttributeError(str(error).replace("'GraphTensor'", "'Tensor'")) from None
         return
     if isinstance(owner, GraphObject):
         run_on_host(t, setattr, (owner, name, value), {}, "setattr", ())

@@ -9,6 +9,17 @@ computed from a row joins it:
     %6 = reduce_sum(%5)                                return %5 })
     %7 = div(%5, %6)
 
+Reductions over other axes can end a region, when all leave the same columns (the gradient of a bias, of a weight of
+layer_norm):
+
+    %3 = mul(%0, %1)                            %5, %6 = region(%0, %1, body=graph(%0, %1) {
+    %4 = reduce_sum(%3, axis=(0,))     ->              %2 = mul(%0, %1)
+    %5 = reduce_sum(%0, axis=(0,))                     ...
+
+What an index takes (`gather`, `gather_elements`) is read where the region needs it, so a gather waits for the op that
+uses it and is no pass over memory of its own. What it takes from has to lie in memory: an element that several indices
+name would be computed for each.
+
 A region that goes on element by element from what a product computes, and is the only one to read it, takes the
 product in, if the backend says so (`Backend.epilogues`):
 
@@ -28,7 +39,19 @@ import heapq
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
-from ..backend.codegen.regions import REDUCTIONS, is_elementwise, is_view, per_row, row_length
+from ..backend.codegen.regions import (
+    GATHERS,
+    REDUCTIONS,
+    SCATTERS,
+    columns_of,
+    is_elementwise,
+    is_load,
+    is_view,
+    per_row,
+    plan_region,
+    row_length,
+    scatter_columns,
+)
 from ..ir.control import region
 from ..ir.graph import Graph, GraphNode, live_nodes
 from ..types import TensorType
@@ -46,6 +69,8 @@ MAX_ROW = 65536
 MIN_ROW = 8
 FEW_ROWS = 64
 SMALL = 32768
+# Neighbours that are worth a loop of their own where columns are added up.
+MIN_WIDTH = 16
 
 
 class _Region:
@@ -161,6 +186,11 @@ class _Fusion:
         type_ = self.types[node.results[0]] if node.single else None
         if not isinstance(type_, TensorType) or type_.size == 0:
             return None
+        if name in GATHERS:
+            operands = [i for i in node.operands if i is not None]
+            apart = self.literals.isdisjoint(operands)
+            loads = apart and is_load(node, [self.types[i] for i in operands], type_)
+            return (type_.size, 0) if loads else None
         if type_.dtype.is_complex if is_view(node.op) else not is_elementwise(node, self.types):
             return None
         return type_.size, 0
@@ -176,18 +206,27 @@ class _Fusion:
     def join(self, at: int, node: GraphNode, n: int, row: int) -> None:
         """Put a node into the region of an operand, or into a new one."""
         candidates: list[_Region] = []
+        loads: list[_Region] = []  # which can wait for this node
         level = 0
         for i in node.operands:
             if i is None or i in self.literals:
                 continue
             maker = self.maker.get(i)
             home = self.home[maker].found() if maker in self.home else None
-            if home is not None and self.matches(home, node, i, n, row):
+            if home is None or node.op.name in GATHERS:
+                level = max(level, self.level_of(i) + 1)
+            elif self.is_load(home, at) and (not row or home.n == n):
+                if home not in loads:
+                    loads.append(home)
+            elif self.matches(home, node, i, n, row):
                 if home not in candidates:
                     candidates.append(home)
             else:
                 level = max(level, self.level_of(i) + 1)
-        level = max([level, *(g.level for g in candidates)])
+        level = max([level, *(g.level for g in candidates), *(g.level for g in loads)])
+        for g in loads:
+            g.level, g.n = level, candidates[0].n if candidates else n
+        candidates += loads
         chosen = [g for g in candidates if g.level == level]
         rows = {g.row for g in chosen if g.row} | ({row} if row else set())
         if (
@@ -212,6 +251,13 @@ class _Fusion:
             first.row = rows.pop()
         first.nodes.append(at)
         self.home[at] = first
+
+    def is_load(self, home: _Region, at: int) -> bool:
+        """Whether all that the region does is to take by an index what the node at this position alone reads."""
+        if len(home.nodes) != 1 or self.graph.nodes[home.nodes[0]].op.name not in GATHERS:
+            return False
+        (value,) = self.graph.nodes[home.nodes[0]].results
+        return set(self.users[value]) == {at} and value not in self.graph.outputs
 
     def matches(self, home: _Region, node: GraphNode, i: int, n: int, row: int) -> bool:
         """Whether the node can use the value i of a region inside of it."""
@@ -249,6 +295,7 @@ class _Fusion:
     def result(self) -> Graph:
         self.group()
         graph, nodes = self.graph, self.graph.nodes
+        self.end_in_columns()
         live = []
         for g in self.regions:
             if g.merged is None:
@@ -295,12 +342,103 @@ class _Fusion:
 
     def pays(self, g: _Region, least: int) -> bool:
         """Whether a kernel of its own is better than those that are there: it saves at least one of them."""
-        work = [at for at in g.nodes if not is_view(self.graph.nodes[at].op)]
-        return len(work) >= least
+        nodes = [self.graph.nodes[at] for at in g.nodes]
+        filled = sum(node.op.name in SCATTERS and node.operands[0] in self.literals for node in nodes)
+        return sum(not is_view(node.op) for node in nodes) + filled >= least
+
+    def end_in_columns(self) -> None:
+        """Let regions end in reductions over other axes than the last, which all leave the same columns of one region.
+
+        What is reduced is a value of the region, or an operand that it reads. Regions that read the same become one.
+        """
+        ends: dict[Any, list[_Region]] = {}
+        for g in self.regions:
+            if g.merged is not None or g.row or self.product(g) is not None:
+                continue
+            found = self.columns_near(g)
+            for columns in sorted(found, key=lambda c: -len(found[c])):
+                if self.fits_columns([*g.nodes, *found[columns]]):
+                    g.nodes += found[columns]
+                    self.home.update(dict.fromkeys(found[columns], g))
+                    ends.setdefault((g.level, columns), []).append(g)
+                    break
+        self.end_in_scatters()
+        for same in ends.values():
+            for k, g in enumerate(same):
+                for other in same[:k]:
+                    if other.merged is None and self.meet(g, other) and self.fits_columns(g.nodes + other.nodes):
+                        g.nodes += other.nodes
+                        other.merged = g
+
+    def end_in_scatters(self) -> None:
+        """Let regions without other ends put what they compute where indices say.
+
+        A scatter into one number throughout is a region of its own if need be: that saves to fill and to copy it.
+        """
+        for at, node in enumerate(self.graph.nodes):
+            if node.op.name not in SCATTERS or None in node.operands or not node.single:
+                continue
+            target, indices, updates = (i or 0 for i in node.operands)
+            columns = scatter_columns(node, self.types[target], self.types[indices])
+            dtype = self.types[target].dtype
+            if columns.width < MIN_WIDTH or dtype.is_complex or not self.types[updates].size:
+                continue
+            if indices in self.literals or updates in self.literals:
+                continue
+            maker = self.maker.get(updates)
+            home = self.home[maker].found() if maker in self.home else None
+            waits = max(-1 if i in self.literals else self.level_of(i) for i in (target, indices))
+            if home is not None and self.can_scatter(home, waits, at):
+                home.nodes.append(at)
+                self.home[at] = home
+            elif target in self.literals and self.fits_columns([at]):
+                made = _Region(self.level[at], self.types[updates].size)
+                made.nodes.append(at)
+                self.regions.append(made)
+                self.home[at] = made
+
+    def can_scatter(self, home: _Region, waits: int, at: int) -> bool:
+        """Whether a region can end in the scatter at this position, whose other operands wait for level `waits`."""
+        if home.row or waits >= home.level or self.product(home) is not None:
+            return False
+        names = {self.graph.nodes[k].op.name for k in home.nodes}
+        return names.isdisjoint({*SCATTERS, *REDUCTIONS}) and self.fits_columns([*home.nodes, at])
+
+    def columns_near(self, g: _Region) -> dict[Any, list[int]]:
+        """Positions of such reductions of what the region computes or reads, by what they leave."""
+        found: dict[Any, list[int]] = {}
+        near = {i for at in g.nodes for i in (*self.graph.nodes[at].results, *self.graph.nodes[at].operands)}
+        for value in sorted(i for i in near if i is not None and i not in self.literals):
+            type_ = self.types[value]
+            for user in dict.fromkeys(self.users.get(value, ())):
+                node = self.graph.nodes[user]
+                if user in self.home or node.op.name not in REDUCTIONS or type_.size != g.n:
+                    continue
+                if self.level[user] < g.level:  # what the region computes may need it
+                    continue
+                if {type_.dtype.kind, self.types[node.results[0]].dtype.kind} & set("bc"):
+                    continue
+                columns = columns_of(node, type_)
+                if columns is not None and columns.width >= MIN_WIDTH:
+                    found.setdefault(columns, []).append(user)
+        return found
+
+    def fits_columns(self, nodes: list[int]) -> bool:
+        """Whether these nodes fit the loops over columns."""
+        whole = _Region(0, 0)
+        whole.nodes = nodes
+        made = self.body(whole, {r for at in nodes for r in self.graph.nodes[at].results})
+        body: Graph = made.attributes["body"]
+        return body.n_params <= MAX_POINTERS and plan_region(body) is not None
+
+    def meet(self, a: _Region, b: _Region) -> bool:
+        """Whether two regions read the same operand."""
+        read = [{i for at in g.nodes for i in self.graph.nodes[at].operands} - self.literals for g in (a, b)]
+        return not read[0].isdisjoint(read[1])
 
     def product(self, g: _Region) -> int | None:
         """The position of the last product whose result nothing else needs, read element by element."""
-        if g.row or not self.products:
+        if g.row or not self.products or any(self.graph.nodes[at].op.name in GATHERS for at in g.nodes):
             return None
         found = None
         inside = set(g.nodes)

@@ -337,7 +337,7 @@ def lower_closed(
     def whole(*handles: Any) -> Any:
         return run(*handles)
 
-    for name in ("taking", "donations"):
+    for name in ("taking", "donations", "bound"):
         if hasattr(run, name):
             setattr(whole, name, getattr(run, name))
     rest = functools.partial(linked, division.rest, division.kept, [])

@@ -118,6 +118,9 @@ def _call_of(
         def call(*handles: Any) -> Any:
             return run(handles)
 
+        if hasattr(run, "bound"):
+            call.bound = run.bound  # type: ignore[attr-defined]
+
     if donations:
         call.taking = taking  # type: ignore[attr-defined]
         call.donations = donations  # type: ignore[attr-defined]

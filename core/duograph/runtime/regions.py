@@ -6,12 +6,20 @@ import collections
 import dataclasses
 import functools
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from .. import passes
 from ..backend import registry
-from ..backend.codegen.regions import REDUCTIONS, is_elementwise, is_view
+from ..backend.codegen.regions import (
+    GATHERS,
+    REDUCTIONS,
+    SCATTERS,
+    is_elementwise,
+    is_load,
+    is_view,
+    row_length,
+)
 from ..backend.protocol import Backend
 from ..ir.graph import Graph, GraphNode
 from ..ir.text import to_text
@@ -20,6 +28,7 @@ from ..passes.channels_last import channels_last
 from ..passes.fusion import fuse
 from ..passes.pieces import join_pieces
 from ..passes.products import fold_transposes, join_products
+from ..passes.reductions import split_reductions
 from ..passes.subgraphs import HOLDERS, Done, mapped
 from ..types import Device, TensorType
 from .lower import body_of, kernel
@@ -57,7 +66,7 @@ def compiled_regions(
         graph = passes.run(laid_out)
         if watch is not None:
             watch("channels_last", graph)
-    graph = fuse(graph, backend.epilogues)
+    graph = fuse(split_reductions(graph), backend.epilogues)
     if watch is not None:
         watch("fuse", graph)
     bodies: dict[str, list[Graph]] = {}
@@ -70,10 +79,28 @@ def compiled_regions(
     missing = collections.Counter(call for call in calls if isinstance(call, str))
     regions = [body for same in bodies.values() for body in same]
     line = f"{len(regions)} fused regions, {len(calls) - missing.total()} kernels"
-    taken = sum(any(node.op.name in backend.epilogues for node in body.nodes) for body in regions)
-    notes.append(line + (f", {taken} regions as epilogues of products" if taken else ""))
+    notes.append(line + "".join(_kinds(regions, backend)))
     notes += [*layouts, *(f"{count} run op by op: {reason}" for reason, count in missing.items())]
     return graph, found
+
+
+def _kinds(regions: Sequence[Graph], backend: Backend) -> Iterator[str]:
+    """How many regions have something else in them than elementwise ops and rows, as text."""
+
+    def columns(body: Graph, node: GraphNode) -> bool:
+        types: Sequence[Any] = body.types
+        return node.op.name in REDUCTIONS and not row_length(node, types[node.operands[0] or 0])
+
+    kinds: dict[str, Callable[[Graph, GraphNode], bool]] = {
+        "regions as epilogues of products": lambda body, node: node.op.name in backend.epilogues,
+        "read through indices": lambda body, node: node.op.name in GATHERS,
+        "end in sums of columns": columns,
+        "end in scatters": lambda body, node: node.op.name in SCATTERS,
+    }
+    for words, has in kinds.items():
+        count = sum(any(has(body, node) for node in body.nodes) for body in regions)
+        if count:
+            yield f", {count} {words}"
 
 
 def _claims(
@@ -170,6 +197,10 @@ class _Expansion:
                 node, operands=tuple(range(len(kinds))), results=(len(kinds),)
             )
             if None not in kinds and is_elementwise(alone, [*kinds, result]):
+                return True
+        if op.name in GATHERS:
+            loaded = [t for t in kinds if t is not None]
+            if is_load(node, loaded, types[number[node.results[0]]]):
                 return True
         if op.name in self.backend.taken_apart:
             return False

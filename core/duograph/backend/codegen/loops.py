@@ -16,11 +16,14 @@ from typing import Any, NamedTuple
 from ...dtype import DType
 from .dialect import SUFFIX, Dialect
 from .expression import Expr, compute_dtype, constant, s
-from .kernels import grain_of
+from .kernels import GRAIN, grain_of
 from .printer import is_heavy, print_expression
-from .regions import Access, Computed, Reduction, RegionPlan
+from .regions import Access, Computed, Gathered, Reduction, RegionPlan, Scatter, gathered_in
 
-__all__ = ["ElementLoop", "PrintedRegion", "RowLoop", "Writer", "print_region"]
+__all__ = [
+    "FETCH_BYTES", "STREAM_BYTES", "ElementLoop", "PrintedRegion", "RowLoop", "Writer", "least_of", "place_of",
+    "print_region",
+]  # fmt: skip
 
 # Bytes of a row that are kept between two passes, on the stack.
 ROW_BYTES = 32768
@@ -36,22 +39,45 @@ class PrintedRegion(NamedTuple):
         text: its definition; the dialect's prelude comes before it.
         n: of the range to split.
         grain: the smallest piece of the range that is worth a thread.
+        second: name, range and grain of the function that is called after it, when there is one.
+        memory: bytes that both share; their address follows operands and results.
     """
 
     text: str
     n: int
     grain: int
+    second: tuple[str, int, int] | None = None
+    memory: int = 0
 
 
 def print_region(dialect: Dialect, name: str, plan: RegionPlan) -> PrintedRegion:
     """The function of that name which computes a region."""
-    writer = RowLoop(dialect, plan) if plan.row else ElementLoop(dialect, plan)
-    text = writer.function(name)
     heavy = any(isinstance(v, Computed) and is_heavy(v.expression) for v in plan.values)
     grain = grain_of(heavy)
+    if plan.columns is not None:
+        return _print_columns(dialect, name, plan, grain)
+    writer = RowLoop(dialect, plan) if plan.row else ElementLoop(dialect, plan)
+    text = writer.function(name)
     if plan.row:
         return PrintedRegion(text, plan.n // plan.row, max(1, grain // plan.row))
     return PrintedRegion(text, plan.n, grain)
+
+
+def _print_columns(dialect: Dialect, name: str, plan: RegionPlan, grain: int) -> PrintedRegion:
+    from .columns import ColumnLoop  # which prints with what stands below
+
+    writer = ColumnLoop(dialect, plan)
+    columns, cut = writer.columns, writer.cut
+    units, unit = cut.units(columns), cut.tile * min(cut.piece, columns.rows)
+    if writer.scatters:
+        text = writer.first(name) + writer.function(f"{name}_second")
+        n = columns.outer * writer.scatters[0].at.n * columns.width
+        return PrintedRegion(text, n, GRAIN, (f"{name}_second", units, max(1, grain // unit)))
+    text = writer.function(name)
+    after = writer.second(f"{name}_second")
+    n = columns.outer * columns.width
+    second = (f"{name}_second", n, max(1, grain // cut.pieces)) if after else None
+    return PrintedRegion(text + after, units, max(1, grain // unit), second, writer.parts()[1])
 
 
 class Writer:
@@ -64,10 +90,11 @@ class Writer:
         self.plan = plan
         self.lines: list[str] = []
         self.depth = 1
-        self.values = {v.name: v for v in plan.values}
+        self.values = {v.name: v for v in plan.values if not isinstance(v, Scatter)}
         self.computed = {v.name: v for v in plan.values if isinstance(v, Computed)}
         self.inner = plan.axes[-1]
         self.memory = f"{dialect.memory} " if dialect.memory else ""
+        self.gathers = bool(gathered_in(plan))
 
     def function(self, name: str) -> str:
         """The whole definition."""
@@ -81,7 +108,7 @@ class Writer:
 
     def tail(self) -> list[str]:
         """The lines after the body."""
-        return ["    return 0;"]
+        return ["    return wrong ? 2 : 0;" if self.gathers else "    return 0;"]
 
     def body(self) -> None:
         raise NotImplementedError
@@ -105,6 +132,8 @@ class Writer:
             self.line(f"const {SUFFIX[a.dtype]} *const {label}_data = args[{a.index}];")
         for k, (_, dtype) in enumerate(self.plan.outputs):
             self.line(f"{SUFFIX[dtype]} *const out{k} = args[{self.plan.n_operands + k}];")
+        if self.gathers:
+            self.line("int wrong = 0;")
 
     def offsets(self, axes: Sequence[int], row: str) -> None:
         """A variable with the offset of each access that moves along the outer `axes`, at the place `row` in them."""
@@ -137,13 +166,59 @@ class Writer:
     def start(self, label: str, access: Access) -> str:
         """The pointer to where the current row of an operand begins."""
         n_outer = len(self.plan.axes) - 1
-        moves = any(access.steps[:n_outer])
-        return f"{label}_data + {label}_from" if moves else f"{label}_data"
+        terms = [f"{label}_data"]
+        if any(access.steps[:n_outer]):
+            terms.append(f"{label}_from")
+        if access.gathered and not self.turns(label):
+            terms.append(f"{label}_at * {access.gathered.step}")
+        return " + ".join(terms)
+
+    def point(self, label: str, first: str = "") -> None:
+        """A variable with the pointer from which the inner loop reads an operand."""
+        a = self.plan.accesses[label]
+        if a.gathered and not self.turns(label):
+            self.locate(label, a.gathered)
+        extra = ""
+        if first and a.steps[-1]:
+            extra = f" + {first}" if a.steps[-1] == 1 else f" + {first} * {a.steps[-1]}"
+        text = f"{self.start(label, a)}{extra}"
+        self.line(f"{self.memory}const {SUFFIX[a.dtype]} *const {label}_row = {text};")
+
+    def turns(self, label: str) -> bool:
+        """Whether the inner loop reads a gathered operand through another index in each turn."""
+        g = self.plan.accesses[label].gathered
+        return g is not None and self.plan.accesses[g.label].steps[-1] != 0
+
+    def moves(self, label: str) -> bool:
+        """Whether the inner loop reads another element of the operand in each turn."""
+        return self.plan.accesses[label].steps[-1] != 0 or self.turns(label)
+
+    def stays(self, label: str) -> bool:
+        """Whether all of the loop nest reads one element of the operand."""
+        a = self.plan.accesses[label]
+        return not any(a.steps) and not (a.gathered and any(self.plan.accesses[a.gathered.label].steps))
+
+    def locate(self, label: str, g: Gathered) -> None:
+        """A variable with the index of a gathered operand, counted from 0; that of a wrong one is 0."""
+        self.count(label, g)
+        self.line(f"const i64 {label}_at = (u64){label}_counted < {g.n} ? {label}_counted : 0;")
+
+    def count(self, label: str, g: Gathered) -> None:
+        """A variable with an index, counted from 0; when that is wrong, it is said."""
+        signed = f"{g.label} < 0 ? (i64){g.label} + {g.n} : (i64){g.label}"
+        self.line(f"const i64 {label}_counted = {signed};")
+        self.wrong(label, g)
+
+    def wrong(self, label: str, g: Gathered) -> None:
+        """The line that says of an index whether it is wrong."""
+        self.line(f"wrong |= (u64){label}_counted >= {g.n};  /* {g.op} along axis {g.axis} */")
 
     def hoist(self, accesses: Iterable[str]) -> None:
         """Values of operands that stay the same in the inner loop."""
         for label in accesses:
             a = self.plan.accesses[label]
+            if a.gathered:
+                self.locate(label, a.gathered)
             text = self.dialect.load(a.dtype, f"*({self.start(label, a)})")
             self.line(f"const {SUFFIX[compute_dtype(a.dtype)]} {label} = {text};")
 
@@ -152,6 +227,10 @@ class Writer:
         a = self.plan.accesses[label]
         step = a.steps[-1]
         index = at if step == 1 else f"{at} * {step}"
+        if a.gathered and self.turns(label):
+            self.locate(label, a.gathered)
+            place = f"{label}_at * {a.gathered.step}" if a.gathered.step != 1 else f"{label}_at"
+            index = f"{index} + {place}" if step else place
         text = self.dialect.load(a.dtype, f"{label}_row[{index}]")
         self.line(f"const {SUFFIX[compute_dtype(a.dtype)]} {label} = {text};")
 
@@ -162,8 +241,12 @@ class Writer:
         lines, text = print_expression(self.dialect, value.expression, f"{value.name}_")
         for line in lines:
             self.line(line)
-        place = _place(value.node)
+        place = place_of(value.node)
         self.line(f"const {SUFFIX[compute_dtype(value.dtype)]} {value.name} = {text};{place}")
+
+    def flags(self, used: Iterable[str]) -> list[str]:
+        """Variables into which the inner loop or-s whether something is wrong."""
+        return ["wrong"] if any(self.turns(x) for x in used) else []
 
     # ---- what is needed --------------------------------------------------------------------------
 
@@ -186,7 +269,10 @@ class Writer:
         found: dict[str, None] = {}
         for v in values:
             for label in _inputs(v.expression):
-                if label in self.plan.accesses:
+                access = self.plan.accesses.get(label)
+                if access is not None and access.gathered is not None:
+                    found[access.gathered.label] = None
+                if access is not None:
                     found[label] = None
         return list(found)
 
@@ -198,9 +284,9 @@ class ElementLoop(Writer):
         names = [name for name, _ in self.plan.outputs]
         values = self.closure(names, set())
         labels = self.read_by(values)
-        still = [x for x in labels if not any(self.plan.accesses[x].steps)]
-        static = [x for x in labels if x not in still and not self.plan.accesses[x].steps[-1]]
-        moving = [x for x in labels if self.plan.accesses[x].steps[-1]]
+        still = [x for x in labels if self.stays(x)]
+        static = [x for x in labels if x not in still and not self.moves(x)]
+        moving = [x for x in labels if self.moves(x)]
         self.hoist(still)
         outputs = self.plan.outputs
         largest = max(self.plan.n * dtype.itemsize for _, dtype in outputs)
@@ -208,9 +294,7 @@ class ElementLoop(Writer):
         streams = bool(self.dialect.stream) and largest >= STREAM_BYTES
         if len(self.plan.axes) == 1 and not fetches and not streams:
             for x in moving:
-                self.line(
-                    f"{self.memory}const {SUFFIX[self.plan.accesses[x].dtype]} *const {x}_row = {x}_data;"
-                )
+                self.point(x)
             self.loop("i", "begin", "end", moving, values, [f"out{k}[i]" for k in range(len(names))])
             return
         targets = [f"out{k}[i + j]" for k in range(len(names))]
@@ -228,9 +312,8 @@ class ElementLoop(Writer):
         self.hoist(static)
         for x in moving:
             a = self.plan.accesses[x]
-            step = "first" if a.steps[-1] == 1 else f"first * {a.steps[-1]}"
-            self.line(f"{self.memory}const {SUFFIX[a.dtype]} *const {x}_row = {self.start(x, a)} + {step};")
-            if fetches and a.steps[-1] == 1:
+            self.point(x, "first")
+            if fetches and a.steps[-1] == 1 and not a.gathered:
                 self.line(f"{self.dialect.fetch}({x}_row + {BLOCK}, {BLOCK * a.dtype.itemsize});")
         self.loop("j", "0", "count", moving, values, targets)
         if streams:
@@ -309,11 +392,10 @@ class RowLoop(Writer):
         row = self.plan.row
         self.offsets(self.plan.axes[:-1], "row")
         labels = self.read_by(self.computed.values())
-        moving = [x for x in labels if self.plan.accesses[x].steps[-1]]
+        moving = [x for x in labels if self.moves(x)]
         self.hoist(x for x in labels if x not in moving)
         for x in moving:
-            a = self.plan.accesses[x]
-            self.line(f"{self.memory}const {SUFFIX[a.dtype]} *const {x}_row = {self.start(x, a)};")
+            self.point(x)
         for k, (name, dtype) in enumerate(self.plan.outputs):
             if name in self.inner_values:
                 self.line(f"{self.memory}{SUFFIX[dtype]} *const out{k}_row = out{k} + row * {row};")
@@ -337,16 +419,18 @@ class RowLoop(Writer):
         values = self.closure(targets, known | loads_kept)
         for v in sums:
             acc = compute_dtype(v.dtype)
-            begin = constant(0, acc) if v.kind == "+" else _least(acc)
+            begin = constant(0, acc) if v.kind == "+" else least_of(acc)
             _, text = print_expression(self.dialect, begin)
             self.line(f"{SUFFIX[acc]} {v.name} = {text};")
             if v.kind == "max" and acc.is_floating:
                 self.line(f"int {v.name}_nan = 0;")
+        used = set(self.read_by(values))
+        plus, greatest, bits = _accumulators(sums)
+        bits += self.flags(used)
         self.line(
-            self.dialect.reduction(*_accumulators(sums)) if sums else self.dialect.independent
+            self.dialect.reduction(plus, greatest, bits) if sums else self.dialect.independent
         )
         self.open(f"for (i64 j = 0; j < {self.plan.row}; j++)")
-        used = set(self.read_by(values))
         for x in moving:
             if x in used:
                 self.load(x, "j")
@@ -377,9 +461,9 @@ class RowLoop(Writer):
         element = Expr("input", compute_dtype(source.dtype), (), v.source)
         _, text = print_expression(self.dialect, s.cast(element, acc))
         if v.kind == "+":
-            self.line(self.dialect.accumulate(v.name, text) + _place(v.node))
+            self.line(self.dialect.accumulate(v.name, text) + place_of(v.node))
             return
-        self.line(f"{v.name} = {text} > {v.name} ? {text} : {v.name};{_place(v.node)}")
+        self.line(f"{v.name} = {text} > {v.name} ? {text} : {v.name};{place_of(v.node)}")
         if acc.is_floating:
             self.line(f"{v.name}_nan |= {text} != {text};")
 
@@ -392,7 +476,7 @@ def _accumulators(sums: Sequence[Reduction]) -> tuple[list[str], list[str], list
     return plus, greatest, bits
 
 
-def _least(dtype: DType) -> Expr:
+def least_of(dtype: DType) -> Expr:
     """What every element is at least."""
     if dtype.is_floating:
         return constant(-math.inf, dtype)
@@ -406,7 +490,7 @@ def _inputs(e: Expr) -> list[str]:
     return [name for a in e.args for name in _inputs(a)]
 
 
-def _place(node: Any) -> str:
+def place_of(node: Any) -> str:
     """A comment with the place in the user's source."""
     span = node.span
     if span is None:

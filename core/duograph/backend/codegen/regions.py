@@ -7,6 +7,15 @@ here; an operand that is broadcast is read with steps of its own::
 
     add(float32[8, 128, 256], float32[128, 256])      axes 8, 32768; steps (32768, 1) and (0, 1)
 
+What `gather` and `gather_elements` take is read where it lies, through the index: an operand whose place has a part
+that another operand says::
+
+    gather(float32[1000, 256], int32[8, 128], axis=0)    axes 1024, 256; steps (0, 1), and 256 times x1, of steps (1, 0)
+
+A region may end in reductions over other axes than the last, which all leave the same *columns*: rows of `width`
+neighbours are added up one after the other. Nothing in the region reads what they give. Or it ends in scatters, which
+put each of those rows where an index says.
+
 A row that is reduced is walked once per pass. Pass k computes what needs the reductions of the passes before it.
 """
 
@@ -28,16 +37,41 @@ if TYPE_CHECKING:
     from ...ir.graph import Graph, GraphNode
 
 __all__ = [
-    "REDUCTIONS", "Access", "Computed", "Reduction", "RegionPlan", "expression_of", "is_view", "overwrites",
-    "per_row", "plan_region", "row_length", "steps_of",
+    "GATHERS", "REDUCTIONS", "SCATTERS", "Access", "Columns", "Computed", "Gathered", "Reduction", "RegionPlan",
+    "Scatter", "columns_of", "expression_of", "gathered_in", "is_load", "is_view", "overwrites", "per_row",
+    "plan_region", "reduced_axes", "row_length", "scatter_columns", "steps_of",
 ]  # fmt: skip
 
 # The reductions that a row loop can hold.
 REDUCTIONS = {"reduce_sum": "+", "reduce_max": "max"}
+# Ops whose results are read where they are needed.
+GATHERS = {"gather", "gather_elements"}
+# Ops that put rows where an index says, and what they do with those that are there.
+SCATTERS = {"scatter_add": "+", "scatter_set": "="}
+# Elements that one index takes side by side, or that neighbouring indices take from one row: shorter runs are copied
+# faster than computed with.
+MIN_RUN = 64
 
 
 class NotPrintable(Exception):
     """A region whose operands do not fit one loop nest; the caller runs its ops one by one."""
+
+
+class Gathered(NamedTuple):
+    """The part of a place that an index says.
+
+    Attributes:
+        label: of the access that reads the index.
+        n: the index counts so many.
+        step: in elements, from one to the next.
+        op, axis: for messages.
+    """
+
+    label: str
+    n: int
+    step: int
+    op: str
+    axis: int
 
 
 class Access:
@@ -48,15 +82,24 @@ class Access:
         dtype: as stored.
         steps: in elements, per axis of the loop nest, outermost first.
         per_row: whether it has at most one element for each row.
+        gathered: what an index adds to the place.
     """
 
-    __slots__ = ("index", "dtype", "steps", "per_row")
+    __slots__ = ("index", "dtype", "steps", "per_row", "gathered")
 
-    def __init__(self, index: int, dtype: DType, steps: tuple[int, ...], per_row: bool) -> None:
+    def __init__(
+        self,
+        index: int,
+        dtype: DType,
+        steps: tuple[int, ...],
+        per_row: bool,
+        gathered: Gathered | None = None,
+    ) -> None:
         self.index = index
         self.dtype = dtype
         self.steps = steps
         self.per_row = per_row
+        self.gathered = gathered
 
 
 class Computed(NamedTuple):
@@ -96,6 +139,37 @@ class Reduction(NamedTuple):
         return REDUCTIONS[self.node.op.name]
 
 
+class Columns(NamedTuple):
+    """The inner elements as `outer` blocks of `rows` rows, each of `width` neighbours; every block becomes one row."""
+
+    outer: int
+    rows: int
+    width: int
+
+
+class Scatter(NamedTuple):
+    """A result that begins as another tensor, and whose rows the region changes, one after the other.
+
+    Attributes:
+        source: the inner value that is added or put there.
+        at: what the index says; `step` is the width of the columns.
+        index: the operand with the indices.
+        begin: the operand that the result begins as; an expression where it is one number throughout.
+    """
+
+    name: str
+    node: GraphNode
+    source: str
+    dtype: DType
+    at: Gathered
+    begin: int | Expr
+
+    @property
+    def kind(self) -> str:
+        """ "+" or "="."""
+        return SCATTERS[self.node.op.name]
+
+
 class RegionPlan(NamedTuple):
     """Everything that a printer needs.
 
@@ -107,15 +181,17 @@ class RegionPlan(NamedTuple):
         values: in order.
         outputs: per result of the region, the name of the value and its stored dtype.
         n_operands: of the region.
+        columns: what the reductions at the end of the region leave, when it has such.
     """
 
     n: int
     row: int
     axes: tuple[int, ...]
     accesses: Mapping[str, Access]
-    values: tuple[Computed | Reduction, ...]
+    values: tuple[Computed | Reduction | Scatter, ...]
     outputs: tuple[tuple[str, DType], ...]
     n_operands: int
+    columns: Columns | None = None
 
     @property
     def stages(self) -> int:
@@ -125,17 +201,89 @@ class RegionPlan(NamedTuple):
         )
 
 
+def gather_steps(
+    node: GraphNode, source: TensorType, indices: TensorType
+) -> tuple[list[int], list[int], int, int]:
+    """For each axis of the result the steps in source and indices; the step from index to index, and how many.
+
+    Examples:
+        A row of the source for each index:
+
+            gather(float32[1000, 256], int32[8, 128], axis=0)    (0, 0, 1), (128, 1, 0), 256, 1000
+    """
+    axis = node.attributes["axis"]
+    own, at = dense_steps(source.shape), dense_steps(indices.shape)
+    if node.op.name == "gather":
+        steps = [*own[:axis], *[0] * len(at), *own[axis + 1 :]]
+        index_steps = [*[0] * axis, *at, *[0] * (len(own) - axis - 1)]
+    else:
+        steps = [0 if k == axis else step for k, step in enumerate(own)]
+        index_steps = at
+    return steps, index_steps, own[axis], source.shape[axis]
+
+
+def is_load(
+    node: GraphNode, operands: Sequence[TensorType], result: TensorType
+) -> bool:
+    """Whether what a gather takes is worth reading through the index: runs of elements with even steps are long."""
+    source, indices = operands
+    if result.dtype.is_complex or not source.size or not result.size:
+        return False
+    *steps, _, _ = gather_steps(node, source, indices)
+    run = min(merged_steps(result.shape, each)[-1][0] for each in steps)
+    return run >= MIN_RUN or run == result.size
+
+
+def dense_steps(shape: Sequence[int]) -> list[int]:
+    """Distances between neighbours along each axis, in elements."""
+    return [math.prod(shape[k + 1 :]) for k in range(len(shape))]
+
+
+def merged_steps(sizes: Sequence[int], steps: Sequence[int]) -> list[tuple[int, int]]:
+    """(size, step) of axes, those joined along which places go on evenly."""
+    found: list[tuple[int, int]] = []
+    for size, step in zip(sizes, steps, strict=True):
+        if size == 1:
+            continue
+        if found and found[-1][1] == step * size:
+            found[-1] = (found[-1][0] * size, step)
+        else:
+            found.append((size, step))
+    return found or [(1, 0)]
+
+
 def row_length(node: GraphNode, type_: TensorType) -> int:
     """The number of elements of a row when the node reduces the trailing axes of a tensor of this type, else 0."""
+    found, ndim = reduced_axes(node, type_), len(type_.shape)
+    if not found or found != list(range(ndim - len(found), ndim)):
+        return 0
+    return math.prod(type_.shape[found[0] :])
+
+
+def columns_of(node: GraphNode, type_: TensorType) -> Columns | None:
+    """The columns that the node leaves of a tensor of this type; None when its axes are not neighbours, or the last."""
+    found, shape = reduced_axes(node, type_), type_.shape
+    found = [a for a in found if shape[a] != 1]
+    if not found or any(shape[a] != 1 for a in range(found[0], found[-1]) if a not in found):
+        return None
+    outer, width = math.prod(shape[: found[0]]), math.prod(shape[found[-1] + 1 :])
+    return Columns(outer, type_.size // (outer * width), width) if width > 1 else None
+
+
+def scatter_columns(node: GraphNode, target: TensorType, indices: TensorType) -> Columns:
+    """The rows that a scatter puts somewhere."""
+    axis = node.attributes["axis"]
+    return Columns(math.prod(target.shape[:axis]), indices.size, math.prod(target.shape[axis + 1 :]))
+
+
+def reduced_axes(node: GraphNode, type_: TensorType) -> list[int]:
+    """The axes that a reduction takes, in order."""
     axes = node.attributes["axis"]
     ndim = len(type_.shape)
     if axes is None or axes == ():
         axes = tuple(range(ndim))
     axes = (axes,) if isinstance(axes, int) else axes
-    found = sorted(a % ndim for a in axes) if ndim else []
-    if not found or found != list(range(ndim - len(found), ndim)):
-        return 0
-    return math.prod(type_.shape[found[0] :])
+    return sorted(a % ndim for a in axes) if ndim else []
 
 
 def per_row(operand: Sequence[int], shape: Sequence[int], row: int) -> bool:
@@ -199,16 +347,27 @@ class _Planner:
         self.graph = graph
         self.types: list[Any] = list(graph.types)
         self.accesses: dict[Any, tuple[str, int, bool, list[tuple[int, int]]]] = {}
-        self.values: list[Computed | Reduction] = []
+        self.values: list[Computed | Reduction | Scatter] = []
         self.names: dict[int, str] = {}
         self.literals: dict[int, Expr] = {}
+        self.gathers: dict[int, GraphNode] = {}
+        self.gathered: dict[str, Gathered] = {}
         self.known: dict[str, Computed | Reduction] = {}
-        sizes: list[int] = [self.types[r].size for node in graph.nodes for r in node.results]
+        sizes: list[int] = []
         self.row = 0
+        self.columns: Columns | None = None
         for node in graph.nodes:
+            if node.op.name in SCATTERS:
+                target, indices, updates = (self.types[i or 0] for i in node.operands)
+                self.columns = scatter_columns(node, target, indices)
+                sizes.append(updates.size)
+                continue
+            sizes += [self.types[r].size for r in node.results]
             if node.op.name in REDUCTIONS:
                 type_ = self.types[node.operands[0] or 0]
-                self.row = row_length(node, type_)
+                self.row = row_length(node, type_) or self.row
+                if not row_length(node, type_):
+                    self.columns = columns_of(node, type_)
                 sizes.append(type_.size)
         self.n = max(sizes)
 
@@ -222,19 +381,46 @@ class _Planner:
             return literal, None
         type_ = self.types[i]
         name = self.names.get(i)
+        if name is None and i in self.gathers:
+            return self.read_gathered(self.gathers[i], shape, row), None
         if name is not None:
             made = self.known[name]
             if self.is_row(type_) and not row and not per_row(type_.shape, shape, self.row):
                 raise NotPrintable("a row value that is spread along other axes")
             return Expr("input", compute_dtype(made.dtype), (), name), name
-        steps = steps_of(type_.shape, shape)
-        key = (i, row, tuple(steps))
+        label = self.access(i, row, steps_of(type_.shape, shape))
+        return Expr("input", compute_dtype(type_.dtype), (), label), None
+
+    def access(
+        self, i: int, row: bool, steps: list[tuple[int, int]], gathered: Gathered | None = None
+    ) -> str:
+        """The label of operand i, read with these steps."""
+        key = (i, row, tuple(steps), gathered)
         found = self.accesses.get(key)
         if found is None:
             others = sum(k[0] == i for k in self.accesses)
             label = f"x{i}" + (f"_{others}" if others else "")
             found = self.accesses[key] = (label, i, row, steps)
-        return Expr("input", compute_dtype(type_.dtype), (), found[0]), None
+            if gathered is not None:
+                self.gathered[label] = gathered
+        return found[0]
+
+    def read_gathered(self, node: GraphNode, shape: tuple[int, ...], row: bool) -> Expr:
+        """What a gather takes, spread to `shape`."""
+        source, indices = node.operands[0] or 0, node.operands[1] or 0
+        if any(i >= self.graph.n_params for i in (source, indices)):
+            raise NotPrintable("a gather of what the region itself computes")
+        *steps, step, n = gather_steps(node, self.types[source], self.types[indices])
+        own = self.types[node.results[0]].shape
+        lead = len(shape) - len(own)
+        along = [
+            merged_steps(shape, [0] * lead + [0 if size == 1 else s for size, s in zip(own, each)])
+            for each in steps
+        ]
+        label = self.access(indices, row, along[1])
+        gathered = Gathered(label, n, step, node.op.name, node.attributes["axis"])
+        label = self.access(source, row, along[0], gathered)
+        return Expr("input", compute_dtype(self.types[source].dtype), (), label)
 
     def add(self, node: GraphNode) -> None:
         op, attributes = node.op, node.attributes
@@ -249,6 +435,17 @@ class _Planner:
         name = f"{op.name}_{result}"
         operands = [i for i in node.operands if i is not None]
         made: Computed | Reduction
+        if op.name in SCATTERS:
+            self.scatter(node, name)
+            return
+        if op.name in GATHERS:
+            self.gathers[result] = node
+            if result not in self.graph.outputs:
+                return
+            expression = self.read_gathered(node, type_.shape, self.is_row(type_))
+            self.enter(Computed(name, node, expression, type_.dtype, self.is_row(type_), 0, ()))
+            self.names[result] = name
+            return
         if op.name in REDUCTIONS:
             source = self.types[operands[0]]
             expr, used = self.read(operands[0], source.shape, False)
@@ -256,6 +453,8 @@ class _Planner:
                 used = f"{name}_of"
                 self.enter(Computed(used, node, expr, source.dtype, False, 0, ()))
             made = Reduction(name, node, used, type_.dtype, self.known[used].stage + 1)
+            if not self.row and columns_of(node, source) != self.columns:
+                raise NotPrintable("reductions that leave different columns")
         else:
             row = self.is_row(type_)
             shape = type_.shape if op.name != "reshape" else self.types[operands[0]].shape
@@ -270,6 +469,26 @@ class _Planner:
             made = Computed(name, node, expression, type_.dtype, row, stage, uses)
         self.names[result] = name
         self.enter(made)
+
+    def scatter(self, node: GraphNode, name: str) -> None:
+        """Enter a scatter of what the region computes."""
+        target, indices, updates = (i or 0 for i in node.operands)
+        if indices >= self.graph.n_params or (target >= self.graph.n_params and target not in self.literals):
+            raise NotPrintable("a scatter into what the region itself computes")
+        type_ = self.types[target]
+        columns = scatter_columns(node, type_, self.types[indices])
+        if columns != self.columns:
+            raise NotPrintable("scatters of different rows")
+        expression, used = self.read(updates, self.types[updates].shape, False)
+        if used is None:
+            used = f"{name}_of"
+            self.enter(Computed(used, node, expression, type_.dtype, False, 0, ()))
+        label = self.access(indices, False, merged_steps(columns, (0, 1, 0)))
+        axis = node.attributes["axis"]
+        at = Gathered(label, type_.shape[axis], columns.width, node.op.name, axis)
+        begin = self.literals.get(target, target)
+        self.values.append(Scatter(name, node, used, type_.dtype, at, begin))
+        self.names[node.results[0]] = name
 
     def enter(self, made: Computed | Reduction) -> None:
         self.values.append(made)
@@ -287,6 +506,10 @@ class _Planner:
                 cuts.add(unit)
         if any(1 < cut < self.row for cut in cuts):
             raise NotPrintable("operands that are spread inside of a row that is reduced")
+        if self.columns is not None:
+            cuts.add(self.columns.width)
+            if self.row or any(1 < cut < self.columns.width for cut in cuts):
+                raise NotPrintable("operands that are spread inside of the columns that are left")
         ordered = sorted(cuts, reverse=True)
         for big, small in itertools.pairwise(ordered):
             if small == 0 or big % small:
@@ -299,10 +522,11 @@ class _Planner:
         axes = self.axes()
         accesses = {}
         for label, i, row, steps in self.accesses.values():
-            accesses[label] = Access(i, self.types[i].dtype, self.spread(axes, steps, row), row)
+            places = self.spread(axes, steps, row)
+            accesses[label] = Access(i, self.types[i].dtype, places, row, self.gathered.get(label))
         outputs = tuple([(self.names[i], self.types[i].dtype) for i in self.graph.outputs])
         return RegionPlan(
-            self.n, self.row, axes, accesses, tuple(self.values), outputs, self.graph.n_params
+            self.n, self.row, axes, accesses, tuple(self.values), outputs, self.graph.n_params, self.columns
         )
 
     def spread(
@@ -335,6 +559,12 @@ def plan_region(graph: Graph) -> RegionPlan | None:
         return None
 
 
+def gathered_in(plan: RegionPlan) -> list[Gathered]:
+    """All that indices say in a region."""
+    found = [a.gathered for a in plan.accesses.values() if a.gathered is not None]
+    return found + [v.at for v in plan.values if isinstance(v, Scatter)]
+
+
 def overwrites(plan: RegionPlan) -> list[tuple[int, int]]:
     """Pairs (operand, result) that may share memory: element by element the one is read before the other is written.
 
@@ -342,13 +572,19 @@ def overwrites(plan: RegionPlan) -> list[tuple[int, int]]:
     """
     if plan.row:
         return []
+    random = {a.index for a in plan.accesses.values() if a.gathered is not None}
+    random |= {plan.accesses[g.label].index for g in gathered_in(plan)}
+    random |= {v.begin for v in plan.values if isinstance(v, Scatter) and isinstance(v.begin, int)}
     steps = tuple(math.prod(plan.axes[k + 1 :]) for k in range(len(plan.axes)))
+    sums = {v.name for v in plan.values if not isinstance(v, Computed)}
     read: dict[int, list[Access]] = {}
     for access in plan.accesses.values():
         read.setdefault(access.index, []).append(access)
     return [
         (index, k)
         for index, accesses in read.items()
-        for k, (_, dtype) in enumerate(plan.outputs)
+        if index not in random
+        for k, (name, dtype) in enumerate(plan.outputs)
+        if name not in sums
         if all(a.steps == steps and a.dtype.itemsize == dtype.itemsize for a in accesses)
     ]

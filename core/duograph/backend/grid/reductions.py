@@ -20,7 +20,10 @@ from .device import GridDevice, Launch, Plan
 from .table import kernel
 from .writing import Kernel, ceil_div
 
-__all__ = ["Combine", "combine_of", "greatest", "lanes_for", "reduce_plan", "share_row", "sum_parts"]
+__all__ = [
+    "Combine", "combine_of", "combine_parts", "greatest", "lanes_for", "parts_of", "reduce_plan", "share_row",
+    "sum_parts",
+]  # fmt: skip
 
 # Extremes that a serial device takes side by side: compilers do not reorder comparisons that know NaN.
 LANES = 32
@@ -143,7 +146,7 @@ def _passes(device: GridDevice, shape: Sequence[int], axes: Sequence[int]) -> li
                 n *= size
         for axis in run:
             sizes[axis] = 1
-        parts = _parts(device, outer, n, inner)
+        parts = parts_of(device, outer, n, inner)
         if parts > 1:
             found.append(_Pass(outer, n, inner, parts))
             n = parts
@@ -151,7 +154,7 @@ def _passes(device: GridDevice, shape: Sequence[int], axes: Sequence[int]) -> li
     return found or [_Pass(1, 1, math.prod(shape), 1)]
 
 
-def _parts(device: GridDevice, outer: int, n: int, inner: int) -> int:
+def parts_of(device: GridDevice, outer: int, n: int, inner: int) -> int:
     """In how many parts a run is taken so that all units have something to do."""
     if device.serial:
         workers, least, busy = 4 * device.units, 16384, outer * ceil_div(inner, BLOCK)
@@ -322,3 +325,11 @@ def sum_parts(
     """The launch that adds up `parts` runs of n elements; source and target are places and dtypes."""
     combine = combine_of(device, "sum", target[1])
     return _launch(device, combine, _Pass(1, parts, n, 1), source, target)
+
+
+def combine_parts(
+    device: GridDevice, name: str, shape: tuple[int, int, int], source: int, target: tuple[int, DType]
+) -> Launch:
+    """The launch that reduces the middle axis of (outer, parts, n), kept between passes at place `source`."""
+    combine = combine_of(device, name, target[1])
+    return _launch(device, combine, _Pass(*shape, 1), (source, combine.dtype), target)
