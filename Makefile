@@ -177,7 +177,7 @@ endef
 
 .venv/.made:
 	@$(PREFLIGHT)
-	@echo "duograph: making .venv and installing into it; about a minute the first time"
+	@echo "duograph: making .venv and installing into it; some two minutes the first time, most of it compiling C"
 	$(PYTHON) -m venv .venv
 	@touch $@
 

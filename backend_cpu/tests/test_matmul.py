@@ -1,4 +1,5 @@
 import itertools
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -90,3 +91,47 @@ def test_edges(isa, library):
         capture_output=True, text=True, cwd=Path(__file__).parent,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+
+
+BITS_PROGRAM = """
+import os
+import sys
+import zlib
+if sys.argv[2] == "one":
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+import numpy as np
+import duograph_cpu.linear as linear
+from duograph_cpu._native import lib
+from harness import run
+lib.dg_isa_limit(int(sys.argv[1]))
+linear.open_blas = lambda: None
+rng = np.random.default_rng(4)
+total = 0
+for m, n, k in [*EDGES, (64, 514, 600), (130, 33, 257), (300, 17, 700)]:
+    for dtype in (np.float32, np.float64):
+        for ta in (False, True):
+            for tb in (False, True):
+                x = rng.standard_normal((k, m) if ta else (m, k)).astype(dtype)
+                y = rng.standard_normal((n, k) if tb else (k, n)).astype(dtype)
+                out = run("matmul", [x, y], np.empty((m, n), dtype), transpose_a=ta, transpose_b=tb)
+                total = zlib.crc32(out.tobytes(), total)
+print(total)
+"""
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity"), reason="this system cannot confine a process to a core"
+)
+@pytest.mark.parametrize("isa", [1, 2])
+def test_bits_do_not_depend_on_threads(isa):
+    """Columns left over by the last strip are summed in one order, however rows and columns are split."""
+    program = f"EDGES = {EDGES}\n{BITS_PROGRAM}"
+    done = [
+        subprocess.run(
+            [sys.executable, "-c", program, str(isa), threads],
+            capture_output=True, text=True, cwd=Path(__file__).parent,
+        )
+        for threads in ("one", "all")
+    ]  # fmt: skip
+    assert [d.returncode for d in done] == [0, 0], done[0].stderr + done[1].stderr
+    assert done[0].stdout == done[1].stdout

@@ -23,6 +23,9 @@ enum {
 /* What kernels return. */
 enum { DG_OK = 0, DG_NO_MEMORY = 1, DG_INDEX = 2, DG_NO_KERNEL = 3, DG_PYTHON = 4, DG_WRONG_INDEX = 16 };
 
+/* n, which is no more than that: the compiler need not warn of what more would do. */
+#define DG_AT_MOST(n, most) ({ size_t n_ = (n); if (n_ > (most)) __builtin_unreachable(); n_; })
+
 /* Less than 64 bytes, a multiple of 4: two copies of half of that or more, which may overlap; without a call or a loop. */
 static inline void dg_copy_few(void *out, const void *x, size_t bytes) {
     char *to = out;

@@ -1,7 +1,8 @@
 /* Products of float32 and float64 matrices on processors with AVX-512 or AVX2.
  *
- * Operands are packed block by block into the second-level cache, as BLIS does, in panels of rows of a and strips of columns of b, and a register
- * tile runs over them. Tiles exist for every height up to the largest, and panels differ by at most one row, so that few rows waste nothing.
+ * b is packed block by block into the second-level cache, as BLIS does, in strips of columns; rows of a are packed, a panel at a time, into the first-level
+ * cache, where all strips of the block meet them. A register tile runs over both. Tiles exist for every height up to the largest, and panels
+ * differ by at most one row, so that few rows waste nothing.
  * Each element of c is the sum over blocks of k in order, each block summed in order: it does not depend on how rows and columns
  * are split, so the split may look at the number of threads.
  *
@@ -13,8 +14,8 @@
 #include <immintrin.h>
 #endif
 
-#define DEPTH 256    /* of a block: a panel of a and a strip of b fit into the first-level cache */
-#define COLUMNS 512  /* of a block of b */
+#define DEPTH 256   /* of a block: a panel of a and a strip of b fit into the first-level cache */
+#define COLUMNS 512 /* of a block of b */
 #define PACKED_COLUMNS 256 /* where b was packed beforehand: the next block is fetched meanwhile, and few rows meet it */
 #define SOME_PANELS 4 /* of a transposed a, packed together: parts of its rows that are longer than a line of the cache */
 

@@ -111,10 +111,44 @@ static void copy_run(char *dst, int64_t ds, const char *src, int64_t ss, int64_t
     }
 }
 
+#define TILE 32
+
+/* Four rows of four words, transposed. */
+static inline void turn_four(uint32_t *d, int64_t di, const uint32_t *s, int64_t sj) {
+    typedef uint32_t four __attribute__((vector_size(16), aligned(4), may_alias));
+#define ROW(P, STEP, R) (*(four *)((P) + (R) * (STEP)))
+    four a = ROW(s, sj, 0), b = ROW(s, sj, 1), c = ROW(s, sj, 2), e = ROW(s, sj, 3);
+    four x = __builtin_shufflevector(a, b, 0, 4, 1, 5), y = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    four z = __builtin_shufflevector(c, e, 0, 4, 1, 5), w = __builtin_shufflevector(c, e, 2, 6, 3, 7);
+    ROW(d, di, 0) = __builtin_shufflevector(x, z, 0, 1, 4, 5), ROW(d, di, 1) = __builtin_shufflevector(x, z, 2, 3, 6, 7);
+    ROW(d, di, 2) = __builtin_shufflevector(y, w, 0, 1, 4, 5), ROW(d, di, 3) = __builtin_shufflevector(y, w, 2, 3, 6, 7);
+#undef ROW
+}
+
+/* A transposed block of words, see below. */
+static void turn_words(uint32_t *restrict d, int64_t di, const uint32_t *restrict s, int64_t sj, int64_t ni, int64_t nj) {
+    if (nj == 3 && di == 3) { /* the planes of a picture */
+        for (int64_t i = 0; i < ni; i++) d[3 * i] = s[i], d[3 * i + 1] = s[sj + i], d[3 * i + 2] = s[2 * sj + i];
+        return;
+    }
+    int64_t i4 = ni & ~(int64_t)3, j4 = nj & ~(int64_t)3;
+    for (int64_t j0 = 0; j0 < j4; j0 += TILE)
+        for (int64_t i0 = 0; i0 < i4; i0 += 16)
+            for (int64_t i = i0; i < DG_MIN(i4, i0 + 16); i += 4)
+                for (int64_t j = j0; j < DG_MIN(j4, j0 + TILE); j += 4) turn_four(d + i * di + j, di, s + j * sj + i, sj);
+    for (int64_t i = i4; i < ni; i++)
+        for (int64_t j = 0; j < j4; j++) d[i * di + j] = s[j * sj + i];
+    for (int64_t i = 0; i < ni; i++)
+        for (int64_t j = j4; j < nj; j++) d[i * di + j] = s[j * sj + i];
+}
+
 /* A transposed block: dst rows are dense along j, src is dense along i. In tiles, so that a cache line of the source is
  * used whole before it is evicted. */
-#define TILE 32
 static void copy_transposed(char *dst, int64_t di, const char *src, int64_t sj, int64_t ni, int64_t nj, int64_t itemsize) {
+    if (itemsize == 4) {
+        turn_words((uint32_t *)dst, di, (const uint32_t *)src, sj, ni, nj);
+        return;
+    }
     switch (itemsize) {
 #define X(S, T)                                                                              \
     case S: {                                                                                \

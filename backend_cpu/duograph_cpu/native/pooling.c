@@ -21,7 +21,7 @@ typedef struct { int64_t first, low, high; } Tap;
             for (int64_t kw = 0, id = od * p->stride[0] + kd * p->dilation[0] - p->pad[0],                         \
                          ih = oh * p->stride[1] + kh * p->dilation[1] - p->pad[1], s = p->stride[2], first = 0, low = 0, high = 0; \
                  kw < p->kernel[2] && id >= 0 && id < p->size[0] && ih >= 0 && ih < p->size[1] &&                  \
-                 (first = taps[kw].first, low = taps[kw].low, high = taps[kw].high, (void)first, (void)s, 1);      \
+                 (first = taps[kw].first, low = taps[kw].low, high = taps[kw].high, (void)first, (void)low, (void)high, (void)s, 1);      \
                  kw++)
 
 /* Windows without a cell above -infinity: the first of their cells. */
