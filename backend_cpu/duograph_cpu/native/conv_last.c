@@ -23,6 +23,7 @@ typedef struct {
     int64_t pixels, depth, deep, wide; /* outputs of a channel; of a sum, and of a block of it; columns of packed weights */
     int64_t in_step, out_step;         /* from pixel to pixel */
     int64_t rows, parts, columns;      /* of a unit; units of a group */
+    int64_t halves;                    /* of all rows, where a unit is some columns */
     int merged, in_place;              /* whether the taps of a row of the kernel lie side by side; rows are read where they lie */
     float *gathered;                   /* [group][block of depth][pixel][pitch] */
     int *failed;
@@ -159,18 +160,19 @@ static void gather_task(void **args, int64_t begin, int64_t end) {
     }
 }
 
-/* Few pixels, many weights: a unit is some columns of one group, so that weights are read once. */
+/* Few pixels, many weights: a unit is some columns of one group, so that weights are read once, or twice where columns are few. */
 static void columns_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     for (int64_t u = begin; u < end; u++) {
-        int64_t g = u / j->parts, c = u % j->parts * j->columns, count = DG_MIN(j->columns, j->p->out - c);
+        int64_t v = u / j->halves, g = v / j->parts, c = v % j->parts * j->columns, count = DG_MIN(j->columns, j->p->out - c);
+        int64_t row = j->pixels * (u % j->halves) / j->halves, rows = j->pixels * (u % j->halves + 1) / j->halves - row;
         for (int64_t k = 0; k < j->depth; k += j->deep) {
-            Rows s = rows_at(j, j->gathered + g * room_of(j, j->pixels), j->pixels, g, 0, k);
+            Rows s = rows_at(j, j->gathered + g * room_of(j, j->pixels), j->pixels, g, row, k);
             const float *next = 0;
             if (k + j->deep < j->depth) next = weights_at(j, g, k + j->deep, c);
-            else if (u + 1 < j->parts * j->p->groups) next = weights_at(j, (u + 1) / j->parts, 0, (u + 1) % j->parts * j->columns);
-            ISA_PICK(block)(j->pixels, count, &s, weights_at(j, g, k, c), j->y + g * j->p->out + c, j->out_step, k > 0, (const char *)next,
-                            next ? up(count, dg_last_lanes()) * j->deep * 4 : 0);
+            else if (v + 1 < j->parts * j->p->groups) next = weights_at(j, (v + 1) / j->parts, 0, (v + 1) % j->parts * j->columns);
+            ISA_PICK(block)(rows, count, &s, weights_at(j, g, k, c), j->y + row * j->out_step + g * j->p->out + c, j->out_step, k > 0,
+                            (const char *)next, next ? dg_last_columns(count) * j->deep * 4 : 0);
         }
     }
 }
@@ -198,12 +200,14 @@ static int product(const dg_convolution *p, const dg_epilogue *e, void *y, const
         int64_t strip = 2 * dg_last_lanes(), strips = (p->out + strip - 1) / strip;
         j.columns = DG_MAX(1, strips / 8) * strip;
         j.parts = (p->out + j.columns - 1) / j.columns;
+        j.halves = dg_threads() > 1 && p->groups * j.parts < 8 && j.pixels >= 2 * dg_last_height() ? 2 : 1;
         if (!j.in_place) {
             j.gathered = dg_alloc((size_t)(p->groups * room_of(&j, j.pixels)) * sizeof(float));
             if (!j.gathered) return DG_NO_MEMORY;
             dg_parallel_for(gather_task, args, p->groups * j.pixels, 1 + 32768 / j.depth);
         }
-        dg_parallel_for(columns_task, args, p->groups * j.parts, (int64_t)(worth * (double)j.parts / all) + 1);
+        int64_t units = j.parts * j.halves;
+        dg_parallel_for(columns_task, args, p->groups * units, (int64_t)(worth * (double)units / all) + 1);
         dg_free(j.gathered);
         finish(e, count);
         return DG_OK;

@@ -42,7 +42,7 @@ static int plan(Job *j, const dg_convolution *p) {
     /* Measured: multiplications saved for each pair of channels, in cycles, against reading more weights, and transforming inputs and outputs. */
     double tiles = (double)(j->lines * j->across), pairs = (double)(p->in * p->out);
     double saved = (9.0 * (double)(p->batch * p->out_size[1] * p->out_size[2]) - 16 * tiles) / 32;
-    if (saved * pairs < 3 * pairs + 3 * tiles * (double)(p->in + p->out)) return 0;
+    if (saved * pairs < 7 * pairs + 3 * tiles * (double)(p->in + p->out)) return 0;
     return POSITIONS * weights_step(j) * (int64_t)sizeof(float) <= MOST_BYTES;
 }
 
@@ -200,7 +200,7 @@ int dg_conv_last_winograd(const dg_convolution *p, const dg_epilogue *e, float *
     int failed = 0, wild = 0;
     plan(&j, p);
     *plain = w + POSITIONS * weights_step(&j);
-    dg_parallel_for(tame_task, (void *[]){(void *)x, &wild}, p->batch * p->size[1] * p->size[2] * p->in, 65536);
+    dg_parallel_for(tame_task, (void *[]){(void *)x, &wild}, p->batch * p->size[1] * p->size[2] * p->in, 16384);
     if (wild || (*plain)[p->in * p->out * 9] != 0) return DG_NO_KERNEL;
     float *zeros = dg_alloc((size_t)p->in * sizeof(float));
     if (!zeros) return DG_NO_MEMORY;
