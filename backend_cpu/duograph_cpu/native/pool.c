@@ -1,5 +1,6 @@
-/* The pool starts its threads at the first job that is worth splitting and starts them anew in a forked child. Chunks are handed out
- * by one atomic counter; between jobs a worker spins for a moment and then sleeps. */
+/* The pool starts its threads at the first job that is worth splitting and starts them anew in a forked child. Each thread has a share of
+ * a job's chunks, the same part in every job, so that it finds in its cache what it left there in the job before; when that is done it
+ * helps with the others' shares. Between jobs a worker spins for a moment and then sleeps. */
 #define _GNU_SOURCE
 #include "pool.h"
 
@@ -14,6 +15,14 @@
 #define CHUNKS 32          /* chunks of a large job: enough to balance up to 16 cores or an uneven load */
 #define SPIN_NS 30000      /* how long a worker looks for the next job before it sleeps */
 
+/* What is left of a thread's share of a job: number of the job << 32 | next chunk to take. */
+typedef struct {
+    _Atomic uint64_t next;
+    char pad[56]; /* a cache line of its own */
+} Share;
+
+static Share shares[MAX_THREADS] __attribute__((aligned(64)));
+
 static struct {
     pthread_mutex_t owner;         /* held by the thread whose job runs */
     pthread_mutex_t mutex;         /* guards sleeping, on both conditions */
@@ -21,9 +30,10 @@ static struct {
     int started;                   /* workers running */
     int sleeping;
     bool waiting;                  /* the owner sleeps on `finished` */
-    _Atomic uint64_t ticket;       /* number of the job << 32 | next chunk to take */
+    _Atomic uint32_t number;       /* of the job; 0 before the first */
     _Atomic int64_t left;          /* chunks not yet finished */
     _Atomic int64_t chunks;
+    _Atomic int threads;           /* that have a share */
     dg_task task;                  /* from here read only by those who took a chunk */
     void **args;
     int64_t n, chunk;
@@ -61,32 +71,42 @@ static int64_t now_ns(void) {
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Takes chunks of job `number` until there are none. */
-static void work(uint32_t number) {
-    for (;;) {
-        uint64_t t = atomic_load(&pool.ticket);
-        do {
-            if ((uint32_t)(t >> 32) != number || (int64_t)(uint32_t)t >= pool.chunks) return;
-        } while (!atomic_compare_exchange_weak(&pool.ticket, &t, t + 1));
-        int64_t begin = (int64_t)(uint32_t)t * pool.chunk;
-        int64_t end = begin + pool.chunk < pool.n ? begin + pool.chunk : pool.n;
-        pool.task(pool.args, begin, end);
-        if (atomic_fetch_sub(&pool.left, 1) == 1) {
-            pthread_mutex_lock(&pool.mutex);
-            if (pool.waiting) pthread_cond_signal(&pool.finished);
-            pthread_mutex_unlock(&pool.mutex);
+/* The first chunk of a thread's share. */
+static int64_t share_begin(int64_t chunks, int threads, int thread) { return chunks * thread / threads; }
+
+/* Takes chunks of job `number` until there are none: those of its own share, and then those of the others. */
+static void work(uint32_t number, int thread) {
+    int threads = pool.threads;
+    int64_t chunks = pool.chunks;
+    for (int turn = 0; turn < threads; turn++) {
+        int of = (thread + turn) % threads;
+        int64_t last = share_begin(chunks, threads, of + 1);
+        uint64_t t = atomic_load(&shares[of].next);
+        for (;;) {
+            do {
+                if ((uint32_t)(t >> 32) != number || (int64_t)(uint32_t)t >= last) break;
+            } while (!atomic_compare_exchange_weak(&shares[of].next, &t, t + 1));
+            if ((uint32_t)(t >> 32) != number || (int64_t)(uint32_t)t >= last) break;
+            int64_t begin = (int64_t)(uint32_t)t * pool.chunk;
+            int64_t end = begin + pool.chunk < pool.n ? begin + pool.chunk : pool.n;
+            pool.task(pool.args, begin, end);
+            t = atomic_load(&shares[of].next);
+            if (atomic_fetch_sub(&pool.left, 1) == 1) {
+                pthread_mutex_lock(&pool.mutex);
+                if (pool.waiting) pthread_cond_signal(&pool.finished);
+                pthread_mutex_unlock(&pool.mutex);
+            }
         }
     }
 }
 
-static void *worker(void *unused) {
-    (void)unused;
+static void *worker(void *thread) {
     inside_task = true;
     uint32_t seen = 0;
     for (;;) {
         int64_t until = 0;
         for (int spin = 0;; spin++) {
-            uint32_t number = (uint32_t)(atomic_load(&pool.ticket) >> 32);
+            uint32_t number = atomic_load(&pool.number);
             if (number != seen) {
                 seen = number;
                 break;
@@ -98,12 +118,12 @@ static void *worker(void *unused) {
             if (now < until) continue;
             pthread_mutex_lock(&pool.mutex);
             pool.sleeping++;
-            while ((uint32_t)(atomic_load(&pool.ticket) >> 32) == seen)
+            while (atomic_load(&pool.number) == seen)
                 pthread_cond_wait(&pool.wake, &pool.mutex);
             pool.sleeping--;
             pthread_mutex_unlock(&pool.mutex);
         }
-        work(seen);
+        work(seen, (int)(intptr_t)thread);
     }
     return 0;
 }
@@ -137,7 +157,7 @@ static void start_workers(void) {
     pthread_attr_setstacksize(&attributes, 4 << 20);
     while (pool.started < dg_threads() - 1) {
         pthread_t thread;
-        if (pthread_create(&thread, &attributes, worker, 0) != 0) break;
+        if (pthread_create(&thread, &attributes, worker, (void *)(intptr_t)(pool.started + 1)) != 0) break;
         pool.started++;
     }
     pthread_attr_destroy(&attributes);
@@ -155,24 +175,27 @@ static void run(dg_task task, void **args, int64_t n, int64_t chunk) {
     }
     inside_task = true;
     if (pool.started < dg_threads() - 1) start_workers();
-    /* All chunks of the last job are done. Its ticket is closed before the fields change, so that a worker that only
+    /* All chunks of the last job are done. Its shares are closed before the fields change, so that a worker that only
      * now wakes up for it takes nothing. */
-    uint64_t last = atomic_load(&pool.ticket) >> 32;
-    uint64_t number = (uint32_t)(last + 1);
-    atomic_store(&pool.ticket, last << 32 | UINT32_MAX);
+    uint64_t last = atomic_load(&pool.number);
+    uint32_t number = (uint32_t)(last + 1);
+    for (int t = 0; t < pool.threads; t++) atomic_store(&shares[t].next, last << 32 | UINT32_MAX);
     pool.task = task;
     pool.args = args;
     pool.n = n;
     pool.chunk = chunk;
     int64_t chunks = (n + chunk - 1) / chunk;
+    int threads = pool.started + 1;
     atomic_store(&pool.chunks, chunks);
     atomic_store(&pool.left, chunks);
+    atomic_store(&pool.threads, threads);
+    for (int t = 0; t < threads; t++) atomic_store(&shares[t].next, (uint64_t)number << 32 | (uint64_t)share_begin(chunks, threads, t));
     pthread_mutex_lock(&pool.mutex);
-    atomic_store(&pool.ticket, number << 32);
+    atomic_store(&pool.number, number);
     if (pool.sleeping) pthread_cond_broadcast(&pool.wake);
     pthread_mutex_unlock(&pool.mutex);
 
-    work((uint32_t)number);
+    work(number, 0);
 
     int64_t until = 0;
     for (int spin = 0; atomic_load(&pool.left) != 0; spin++) {
