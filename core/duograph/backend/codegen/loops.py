@@ -313,8 +313,8 @@ class ElementLoop(Writer):
         for x in moving:
             a = self.plan.accesses[x]
             self.point(x, "first")
-            if fetches and a.steps[-1] == 1 and not a.gathered:
-                self.line(f"{self.dialect.fetch}({x}_row + {BLOCK}, {BLOCK * a.dtype.itemsize});")
+            if fetches and a.steps[-1] == 1 and a.steps[-2:-1] in ((), (self.inner,)) and not a.gathered:
+                self.line(f"{self.dialect.fetch}({x}_row + {BLOCK}, count * {a.dtype.itemsize});")
         self.loop("j", "0", "count", moving, values, targets)
         if streams:
             for k, (_, dtype) in enumerate(outputs):
