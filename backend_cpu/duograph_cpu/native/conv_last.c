@@ -200,7 +200,8 @@ static int product(const dg_convolution *p, const dg_epilogue *e, void *y, const
         int64_t strip = 2 * dg_last_lanes(), strips = (p->out + strip - 1) / strip;
         j.columns = DG_MAX(1, strips / 8) * strip;
         j.parts = (p->out + j.columns - 1) / j.columns;
-        j.halves = dg_threads() > 1 && p->groups * j.parts < 8 && j.pixels >= 2 * dg_last_height() ? 2 : 1;
+        int64_t all_parts = p->groups * j.parts, threads = dg_threads(); /* as many for each thread, or many */
+        j.halves = threads > 1 && (all_parts < 8 || all_parts % threads) && j.pixels >= 2 * dg_last_height() ? 2 : 1;
         if (!j.in_place) {
             j.gathered = dg_alloc((size_t)(p->groups * room_of(&j, j.pixels)) * sizeof(float));
             if (!j.gathered) return DG_NO_MEMORY;

@@ -13,7 +13,8 @@
 
 #define MAX_THREADS 256
 #define CHUNKS 32          /* chunks of a large job: enough to balance up to 16 cores or an uneven load */
-#define SPIN_NS 30000      /* how long a worker looks for the next job before it sleeps */
+#define SPIN_NS 200000     /* how long a thread looks for what it waits for before it sleeps: to be woken takes up to 50 us */
+#define ALONE_NS 30000     /* of that it keeps the core to itself; then others may have it */
 
 /* What is left of a thread's share of a job: number of the job << 32 | next chunk to take. */
 typedef struct {
@@ -71,6 +72,17 @@ static int64_t now_ns(void) {
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+/* Waits a moment, or returns false when it has been long; `spin` and `until` are 0 at first. */
+static inline bool waits(int *spin, int64_t *until) {
+    relax();
+    if (++*spin % 32 != 0) return true;
+    int64_t now = now_ns();
+    if (*until == 0) *until = now + SPIN_NS;
+    if (now >= *until) return false;
+    if (now >= *until - SPIN_NS + ALONE_NS) sched_yield();
+    return true;
+}
+
 /* The first chunk of a thread's share. */
 static int64_t share_begin(int64_t chunks, int threads, int thread) { return chunks * thread / threads; }
 
@@ -105,17 +117,13 @@ static void *worker(void *thread) {
     uint32_t seen = 0;
     for (;;) {
         int64_t until = 0;
-        for (int spin = 0;; spin++) {
+        for (int spin = 0;;) {
             uint32_t number = atomic_load(&pool.number);
             if (number != seen) {
                 seen = number;
                 break;
             }
-            relax();
-            if (spin % 32 != 31) continue;
-            int64_t now = now_ns();
-            if (until == 0) until = now + SPIN_NS;
-            if (now < until) continue;
+            if (waits(&spin, &until)) continue;
             pthread_mutex_lock(&pool.mutex);
             pool.sleeping++;
             while (atomic_load(&pool.number) == seen)
@@ -198,12 +206,8 @@ static void run(dg_task task, void **args, int64_t n, int64_t chunk) {
     work(number, 0);
 
     int64_t until = 0;
-    for (int spin = 0; atomic_load(&pool.left) != 0; spin++) {
-        relax();
-        if (spin % 32 != 31) continue;
-        int64_t now = now_ns();
-        if (until == 0) until = now + SPIN_NS;
-        if (now < until) continue;
+    for (int spin = 0; atomic_load(&pool.left) != 0;) {
+        if (waits(&spin, &until)) continue;
         pthread_mutex_lock(&pool.mutex);
         pool.waiting = true;
         while (atomic_load(&pool.left) != 0) pthread_cond_wait(&pool.finished, &pool.mutex);
