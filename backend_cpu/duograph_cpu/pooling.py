@@ -24,15 +24,23 @@ def _pooling(
     spatial = len(x.shape) - 2
     if x.dtype.kind != "f" or not 1 <= spatial <= 3:
         return None
-    lead = (1,) * (3 - spatial)
-    constants = plan(
-        "dg_pooling",
+    constants = _windows(
+        x.shape[2:], y.shape[2:], kernel_size, stride, padding, dilation,
         type=x.dtype.index, planes=product(x.shape[:2]), include_pad=include_pad, divisor=divisor or 0,
-        size=lead + x.shape[2:], kernel=lead + tuple(kernel_size), out_size=lead + y.shape[2:],
-        stride=lead + tuple(stride), dilation=lead + tuple(dilation),
-        pad=(0,) * len(lead) + tuple(low for low, high in padding),
     )  # fmt: skip
     return call(name, function, constants, types, results)
+
+
+def _windows(size, out_size, kernel_size, stride, padding, dilation, **others):
+    """The constants of pooling over axes of these sizes."""
+    lead = (1,) * (3 - len(size))
+    return plan(
+        "dg_pooling",
+        size=lead + size, kernel=lead + tuple(kernel_size), out_size=lead + out_size,
+        stride=lead + tuple(stride), dilation=lead + tuple(dilation),
+        pad=(0,) * len(lead) + tuple(low for low, high in padding),
+        **others,
+    )  # fmt: skip
 
 
 @kernel("max_pool")
@@ -80,13 +88,9 @@ def _pooling_last(name, function, types, results, kernel_size, stride, padding, 
     (x,), (y,) = types, results
     if x.dtype is not float32 or not 1 <= len(x.shape) - 2 <= 3:
         return None
-    lead = (1,) * (5 - len(x.shape))
-    constants = plan(
-        "dg_pooling",
+    constants = _windows(
+        x.shape[1:-1], y.shape[1:-1], kernel_size, stride, padding, dilation,
         planes=x.shape[0], channels=x.shape[-1], **others,
-        size=lead + x.shape[1:-1], kernel=lead + tuple(kernel_size), out_size=lead + y.shape[1:-1],
-        stride=lead + tuple(stride), dilation=lead + tuple(dilation),
-        pad=(0,) * len(lead) + tuple(low for low, high in padding),
     )  # fmt: skip
     return call(name, function, constants, types, results)
 
