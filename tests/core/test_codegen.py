@@ -87,9 +87,9 @@ def test_every_kernel_of_the_op_table_prints():
 
 # Errors in units in the last place over all of float32, measured; the promise is 2.
 LIMITS = {
-    "exp": 1.6, "exp2": 1.6, "expm1": 1.4, "log": 0.8, "log1p": 1.5, "log2": 1.7, "log10": 1.9,
+    "exp": 2.0, "exp2": 2.0, "expm1": 1.4, "log": 0.8, "log1p": 1.5, "log2": 1.7, "log10": 1.9,
     "sqrt": 0.501, "rsqrt": 1.5, "cbrt": 0.51, "sin": 1.5, "cos": 1.5, "tan": 0.51, "asin": 0.51,
-    "acos": 0.51, "atan": 0.51, "sinh": 0.51, "cosh": 0.51, "tanh": 1.5, "asinh": 0.51,
+    "acos": 0.51, "atan": 0.51, "sinh": 0.51, "cosh": 0.51, "tanh": 1.8, "asinh": 0.51,
     "acosh": 0.51, "atanh": 0.51, "erf": 1.3, "erfc": 0.51,
 }  # fmt: skip
 NUMPY = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh",

@@ -62,8 +62,8 @@ def _(x):
 def _(s, x):
     if x.dtype.is_complex:
         return 1 / (1 + s.exp(-x))
-    small = s.exp(-s.abs(x))
-    return s.where(x >= 0, 1, small) / (1 + small)
+    e = s.exp(x)
+    return s.where(x > 80, 1, e / (1 + e))  # where e may be infinite
 
 
 @sigmoid.bprop
