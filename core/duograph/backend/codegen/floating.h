@@ -419,7 +419,7 @@ DG_FN f32 dg_acos_f32(f32 x) {
 
 /* ---- hyperbolic -------------------------------------------------------------------------------------- */
 
-/* a = |x| = h + n log(2)/2 and t = tanh(h) give e = (s - 1/2) + (s + 1/2) t with s = 2^(n-1), and tanh(a) = e / (e + 1 - t):
+/* a = |x| = h + n log(2)/2, t = tanh(h), s = 2^(n-1) and e = (s - 1/2) + (s + 1/2) t give tanh(a) = e / (e + 1 - t):
  * what rounding takes from e it takes above and below the line, and for n = 0 that is t / 1, right to half an ulp.
  * n turns from 0 to 1 at 0.27: the greatest errors of n = 1 are at its least results, and there 1/4 has been passed. */
 DG_FN f32 dg_tanh_f32(f32 x) {

@@ -28,8 +28,9 @@ __all__ = [
 # Bytes of a row that are kept between two passes, on the stack.
 ROW_BYTES = 32768
 # Loops over results of at least so many bytes go by blocks of so many elements, and ask for the operands of the next
-# block before they compute one; still larger results are written past the caches.
-FETCH_BYTES, STREAM_BYTES, BLOCK = 1 << 20, 32 << 20, 512
+# block before they compute one; still larger results are written past the caches. Where elements cost much and are
+# written so, blocks are shorter: a processor computes the next one while it writes what it has just computed.
+FETCH_BYTES, STREAM_BYTES, BLOCK, HEAVY_BLOCK = 1 << 20, 32 << 20, 512, 128
 
 
 class PrintedRegion(NamedTuple):
@@ -298,23 +299,24 @@ class ElementLoop(Writer):
             self.loop("i", "begin", "end", moving, values, [f"out{k}[i]" for k in range(len(names))])
             return
         targets = [f"out{k}[i + j]" for k in range(len(names))]
+        size = HEAVY_BLOCK if streams and any(is_heavy(v.expression) for v in values) else BLOCK
         if streams:
             targets = [f"block{k}[j]" for k in range(len(names))]
             for k, (_, dtype) in enumerate(outputs):
-                self.line(f"{SUFFIX[dtype]} block{k}[{BLOCK}] __attribute__((aligned(64)));")
+                self.line(f"{SUFFIX[dtype]} block{k}[{size}] __attribute__((aligned(64)));")
         self.open("for (i64 i = begin; i < end;)")
         self.line(f"const i64 row = i / {self.inner}, first = i - row * {self.inner};")
         self.line(f"i64 count = {self.inner} - first;")
         self.line("if (count > end - i) count = end - i;")
         if fetches or streams:
-            self.line(f"if (count > {BLOCK}) count = {BLOCK};")
+            self.line(f"if (count > {size}) count = {size};")
         self.offsets(self.plan.axes[:-1], "row")
         self.hoist(static)
         for x in moving:
             a = self.plan.accesses[x]
             self.point(x, "first")
             if fetches and a.steps[-1] == 1 and a.steps[-2:-1] in ((), (self.inner,)) and not a.gathered:
-                self.line(f"{self.dialect.fetch}({x}_row + {BLOCK}, count * {a.dtype.itemsize});")
+                self.line(f"{self.dialect.fetch}({x}_row + {size}, count * {a.dtype.itemsize});")
         self.loop("j", "0", "count", moving, values, targets)
         if streams:
             for k, (_, dtype) in enumerate(outputs):
