@@ -1,10 +1,12 @@
 """Pooling, scans, sorting and random bits."""
 
 import itertools
+import platform
 
 import ml_dtypes
 import numpy as np
 import pytest
+from duograph import Tensor
 from duograph.dtype import ALL
 from harness import check, run
 
@@ -215,3 +217,42 @@ def test_optimizers(n):
             1e-5,
             **rest,
         )
+
+
+@pytest.mark.parametrize("n", [1, 7, 50001])
+def test_optimizers_at_the_smallest_numbers(n):
+    """Subnormal moments count as zero where eps hides them, and no other arithmetic is changed by that."""
+    tiny, one = np.full(n, 4e-45, np.float32), np.ones(n, np.float32)
+    zero, lr, power = np.zeros(n, np.float32), np.array(0.1, np.float32), np.array(0.5, np.float32)
+    rest = dict(beta1=0.9, beta2=0.999, weight_decay=0.0, scale=1.0)
+    flushed = platform.machine() in ("x86_64", "AMD64")  # other processors take no longer for them
+    for m, v, g in [(tiny, tiny, zero), (zero, zero, one * 1e-21), (tiny, tiny, tiny)]:
+        p1, m1, v1 = run(
+            "adam_step",
+            [one, m, v, g, lr, power, power],
+            (one, m, v),
+            nesterov=False,
+            eps=1e-8,
+            **rest,
+        )
+        assert np.abs(p1 - one).max() < 1e-7
+        assert not v1[v1 < np.finfo(np.float32).tiny].any() or not flushed
+        assert not m1[np.abs(m1) < np.finfo(np.float32).tiny].any() or not flushed
+    # m / sqrt(v) of subnormal v: 1e-20 / sqrt(1e-40), times the corrected rate
+    p1, _, v1 = run(
+        "adam_step",
+        [one, one * 1e-20, one * 1e-40, zero, lr, power, power],
+        (one, zero, zero),
+        nesterov=False,
+        eps=0.0,
+        **rest,
+    )
+    assert v1.all()
+    np.testing.assert_allclose(p1, 1 - 0.1 * np.sqrt(0.5) / 0.5 * 0.9, rtol=1e-4)
+    rate = np.array(0.9, np.float32)
+    rest = dict(nesterov=False, weight_decay=0.0, scale=1.0)
+    _, a = run("momentum_step", [one, tiny, zero, lr, rate], (one, one), **rest)
+    assert not a.any() or not flushed
+    # on this thread and on those of the pool
+    many = np.full(200000, 1e-40, np.float32)
+    assert np.array_equal((Tensor(many) * 0.5).asnumpy(), many * np.float32(0.5))
