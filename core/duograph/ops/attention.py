@@ -241,8 +241,8 @@ def _parts(x: Any, heads: int, own: int) -> list[Any]:
     """Query, key and value, each with its heads and features apart."""
     if x.ndim != 3 or heads < 1 or own < 1 or x.shape[2] % (heads + 2 * own):
         raise ShapeError(
-            f"self_attention: got a tensor of shape {x.shape} for {heads} heads of query and {own} of key; wanted three "
-            f"axes, the last a multiple of {heads + 2 * own}"
+            f"self_attention: got a tensor of shape {x.shape} for {heads} heads of query and {own} of key; "
+            f"wanted three axes, the last a multiple of {heads + 2 * own}"
         )
     one, two = x.shape[:2]
     width = x.shape[2] // (heads + 2 * own)

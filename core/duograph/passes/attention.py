@@ -63,7 +63,7 @@ def _forward(node: GraphNode, makers: Mapping[int | None, GraphNode], types: Any
         return None
     source, heads = found
     return dataclasses.replace(
-        node, op=OPS["self_attention"], operands=(source, node.operands[3]), attributes=heads | node.attributes
+        node, op=OPS["self_attention"], operands=(source, node.operands[3]), attributes={**heads, **node.attributes}
     )
 
 
@@ -82,14 +82,14 @@ def _backward(node: GraphNode, makers: Mapping[int | None, GraphNode], types: An
     source, heads = found
     operands = (source, *maker.operands[3:])
     return dataclasses.replace(
-        node, op=OPS["self_attention_grad"], operands=operands, attributes=heads | maker.attributes
+        node, op=OPS["self_attention_grad"], operands=operands, attributes={**heads, **maker.attributes}
     )
 
 
 def _source(
     node: GraphNode, makers: Mapping[int | None, GraphNode], types: Any
 ) -> tuple[int, dict[str, Any]] | None:
-    """The value in whose last axis query, key and value of a node lie beside one another, and how many heads each has."""
+    """The value in whose last axis query, key and value of a node lie side by side, and how many heads these have."""
     if node.attributes["layout"] not in _LAYOUTS:
         return None
     found: int | None = None

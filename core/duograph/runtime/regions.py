@@ -62,10 +62,7 @@ def compiled_regions(
         return graph, {}
     graph = _Expansion(backend, device).expanded(graph)
     claims = functools.partial(_claims, backend, device)
-    graph = passes.run(join_products(join_pieces(fold_transposes(graph))))
-    joined = join_attention(graph, claims)
-    if joined is not graph:
-        graph = passes.run(joined)
+    graph = passes.run(join_attention(join_products(join_pieces(fold_transposes(graph))), claims))
     layouts: list[str] = []
     laid_out = channels_last(graph, state, claims, layouts)
     if laid_out is not graph:
