@@ -7,6 +7,7 @@ from duograph.errors import IndexRangeError
 
 from . import memory
 from ._native import ffi, lib
+from .chains import Stage, join
 from .kernels import fail as fail_kernel
 from .program import LIST, Native, describe
 
@@ -131,6 +132,10 @@ def make_product_call(address, function, product, operands, value, reads, operan
         return outputs[0] if single else outputs
 
     describe(call, Native("dg_fused_run", fused, LIST, failed))
+    if native.function == "dg_conv_last_packed" and [r.nbytes for r in results] == [value.nbytes]:
+        stage = Stage(native, address, tuple(operands), tuple(reads), operand_count, results[0], name)
+        call.joins = functools.partial(join, (stage,))
+        call.stage = stage
     call.packs = {
         operands[k]: functools.partial(_fused_packing, offer, again)
         for k, offer in getattr(product, "packs", {}).items()

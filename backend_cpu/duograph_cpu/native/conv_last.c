@@ -121,34 +121,47 @@ static void rows_task(void **args, int64_t begin, int64_t end) {
     dg_free(scratch);
 }
 
-/* Few channels: a unit is a line of outputs. Inside of the image the rows of neighbours lie the same way in memory, so they are read there. */
-static void lines_task(void **args, int64_t begin, int64_t end) {
-    const Job *j = args[0];
+/* Few channels, a line of outputs. Inside of the image the rows of neighbours lie the same way in memory, so they are read there; at its edges in
+ * `room`, where its lines are copied between zeros. */
+static void line_of_taps(const Job *j, int64_t line, float *y, float *room) {
     const dg_convolution *p = j->p;
     int64_t outs = p->out_size[2], step = p->stride[2], width = p->size[2] * p->in, part = p->kernel[2] * p->in, height = dg_last_height();
-    int64_t panels = (outs + height - 1) / height;
-    float *scratch = dg_alloc((size_t)room_of(j, height) * sizeof(float));
-    if (!scratch) {
+    int64_t panels = (outs + height - 1) / height, top = line % p->out_size[1] * p->stride[1] - p->pad[1], d = p->dilation[1];
+    int64_t low = top < 0 ? (-top + d - 1) / d : 0, high = top < p->size[1] ? DG_MIN(p->kernel[1], (p->size[1] - top + d - 1) / d) : 0;
+    const float *image = j->x + line / p->out_size[1] * p->size[1] * width;
+    if (high <= low) {
+        memset(y, 0, (size_t)(outs * p->out) * sizeof(float));
+        return;
+    }
+    for (int64_t n = 0; n < panels; n++) {
+        int64_t first = outs * n / panels, last = outs * (n + 1) / panels, left = first * step - p->pad[2], span = (last - 1 - first) * step + p->kernel[2];
+        Rows s = {.at = image + (top + low * d) * width + left * p->in, .ld = step * p->in, .depth = part, .parts = high - low,
+                  .gap = d * width - part, .skip = low * part, .deep = j->depth};
+        if (left < 0 || left + span > p->size[2]) {
+            int64_t before = DG_MIN(span, DG_MAX(0, -left)) * p->in, inside = DG_MAX(before, DG_MIN(span, p->size[2] - left) * p->in), all = span * p->in;
+            memset(room, 0, (size_t)(s.parts * all) * sizeof(float));
+            for (int64_t k = 0; k < s.parts; k++)
+                memcpy(room + k * all + before, s.at + k * d * width + before, (size_t)(inside - before) * sizeof(float));
+            s.at = room, s.gap = all - part;
+        }
+        ISA_PICK(block)(last - first, p->out, &s, j->w, y + first * p->out, p->out, 0, 0, 0);
+    }
+}
+
+/* A unit is such a line. */
+static void lines_task(void **args, int64_t begin, int64_t end) {
+    const Job *j = args[0];
+    int64_t count = j->p->out_size[2] * j->p->out;
+    float *room = dg_alloc((size_t)dg_conv_line_room(j->p) * sizeof(float));
+    if (!room) {
         __atomic_store_n(j->failed, 1, __ATOMIC_RELAXED);
         return;
     }
     for (int64_t u = begin; u < end; u++) {
-        int64_t top = u % p->out_size[1] * p->stride[1] - p->pad[1], d = p->dilation[1], image = u / p->out_size[1];
-        int64_t low = top < 0 ? (-top + d - 1) / d : 0, high = top < p->size[1] ? DG_MIN(p->kernel[1], (p->size[1] - top + d - 1) / d) : 0;
-        float *y = j->y + u * outs * p->out;
-        for (int64_t n = 0; n < panels; n++) {
-            int64_t first = outs * n / panels, last = outs * (n + 1) / panels, left = first * step - p->pad[2];
-            Rows s = {.at = j->x + (image * p->size[1] + top + low * d) * width + left * p->in, .ld = step * p->in, .depth = part, .parts = high - low,
-                      .gap = d * width - part, .skip = low * part, .deep = j->depth};
-            if (left < 0 || (last - 1) * step - p->pad[2] + p->kernel[2] > p->size[2] || high <= low) {
-                gather_rows(j, scratch, height, 0, u * outs + first, u * outs + last, u * outs + first);
-                s = rows_at(j, scratch, height, 0, 0, 0);
-            }
-            ISA_PICK(block)(last - first, p->out, &s, j->w, y + first * p->out, p->out, 0, 0, 0);
-        }
-        dg_then(j->e, u * outs * p->out, outs * p->out);
+        line_of_taps(j, u, j->y + u * count, room);
+        dg_then(j->e, u * count, count);
     }
-    dg_free(scratch);
+    dg_free(room);
 }
 
 static void gather_task(void **args, int64_t begin, int64_t end) {
@@ -189,6 +202,34 @@ static Job job_of(const dg_convolution *p) {
     return j;
 }
 
+static int has_lines_of_taps(const Job *j) {
+    const dg_convolution *p = j->p;
+    return j->merged && !j->in_place && p->kernel[0] == 1 && p->size[0] == 1 && p->pad[0] == 0 && j->deep >= j->depth && p->out < j->pixels &&
+           p->out_size[2] >= 4 * dg_last_height();
+}
+
+int dg_conv_line_takes(const dg_convolution *p) {
+    if (p->groups != 1 || dg_conv_last_winograd_takes(p)) return 0;
+    Job j = job_of(p);
+    return j.in_place ? p->out < j.pixels : has_lines_of_taps(&j);
+}
+
+int64_t dg_conv_line_room(const dg_convolution *p) { return p->kernel[1] * ((dg_last_height() - 1) * p->stride[2] + p->kernel[2]) * p->in; }
+
+void dg_conv_line(const dg_convolution *p, const float *w, const float *x, int64_t line, float *y, float *room) {
+    Job j = job_of(p);
+    j.x = x, j.w = w;
+    if (!j.in_place) {
+        line_of_taps(&j, line, y, room);
+        return;
+    }
+    int64_t row = line * p->out_size[2];
+    for (int64_t k = 0; k < j.depth; k += j.deep) {
+        Rows s = rows_at(&j, 0, 0, 0, row, k);
+        ISA_PICK(block)(p->out_size[2], p->out, &s, weights_at(&j, 0, k, 0), y, p->out, k > 0, 0, 0);
+    }
+}
+
 static int product(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w) {
     Job j = job_of(p);
     int failed = 0;
@@ -213,7 +254,7 @@ static int product(const dg_convolution *p, const dg_epilogue *e, void *y, const
         finish(e, count);
         return DG_OK;
     }
-    if (j.merged && !j.in_place && p->kernel[0] == 1 && p->size[0] == 1 && p->pad[0] == 0 && j.deep >= j.depth && p->out_size[2] >= 4 * dg_last_height()) {
+    if (has_lines_of_taps(&j)) {
         int64_t lines = p->batch * p->out_size[1];
         dg_parallel_for(lines_task, args, lines, (int64_t)(worth * (double)lines / all) + 1);
         return failed ? DG_NO_MEMORY : DG_OK;

@@ -30,6 +30,14 @@ int64_t dg_conv_depthwise_packs(const dg_convolution *p);
 void dg_conv_depthwise_pack(const dg_convolution *p, float *out, const float *w);
 int dg_conv_depthwise(const dg_convolution *p, const dg_epilogue *e, float *y, const float *x, const float *w);
 
+/* Outputs first .. last of a line of them, counted over all images. Line i of the inputs lies at i % ring. */
+void dg_conv_depthwise_line(const dg_convolution *p, const float *w, const float *x, int64_t ring, int64_t line, int64_t first, int64_t last, float *y);
+
+/* Of a convolution that dg_conv_line_takes: one group, whose lines of outputs can be computed one by one: memory that this takes; and a line, counted
+ * over all images. */
+int64_t dg_conv_line_room(const dg_convolution *p);
+void dg_conv_line(const dg_convolution *p, const float *w, const float *x, int64_t line, float *y, float *room);
+
 /* Kernels of 3x3 in steps of one with fewer multiplications. DG_NO_KERNEL: where inputs, or weights, which are found at `plain` as they were, are
  * so large that they are to be taken another way; then nothing was written. */
 int dg_conv_last_winograd_takes(const dg_convolution *p);

@@ -237,6 +237,21 @@ typedef struct {
 } dg_fused;
 int dg_fused_run(const dg_fused *p, void **args);
 
+/* ---- conv_chain.c: convolutions one after the other as one call, each with the region that follows it ---- */
+typedef struct {
+    const dg_convolution *plan;
+    dg_generated f;
+    int64_t weights, count;     /* of its operands and results, which are in the list at `places`; -1: the value of the stage */
+    int64_t places[12];
+} dg_chain_stage;
+typedef struct {
+    int64_t stages, first, left, out; /* first: 0, or -1 where the first one is depthwise; where in the list input and result are */
+    dg_chain_stage stage[3];
+} dg_chain;
+int dg_conv_chain(const dg_chain *p, void **args);
+int dg_conv_line_takes(const dg_convolution *p); /* whether it can be the first of three */
+int dg_conv_chains(const dg_convolution *a, const dg_convolution *b); /* whether b can, and should, be computed with a, whose value it reads */
+
 /* ---- program.c: whole programs; see program.py ---- */
 typedef struct {
     void *f;
