@@ -23,6 +23,7 @@ class Stage(NamedTuple):
         count: of the operands of the call.
         result: the type of its result, which has as many bytes as the value.
         name: for messages.
+        affine: the fields of `dg_affine` when the function is one.
         linked: which operand is the result of the stage before; -1 at the first.
     """
 
@@ -33,6 +34,7 @@ class Stage(NamedTuple):
     count: int
     result: Any
     name: str
+    affine: Any
     linked: int = -1
 
 
@@ -58,7 +60,9 @@ def _call(stages):
     parts = []
     for of, stage in zip(places, stages):
         own = [-1, *(of[k] for k in stage.reads), -1]  # the result lies where the value does
-        parts.append((stage.native.constants, ffi.cast("dg_generated", stage.address), of[stage.operands[1]], len(own), own))
+        function = ffi.cast("dg_generated", stage.address)
+        affine = stage.affine is not None, stage.affine or ()
+        parts.append((stage.native.constants, function, of[stage.operands[1]], *affine, len(own), own))
     first = 0 if lib.dg_conv_line_takes(stages[0].native.constants) else -1
     chain = ffi.new("dg_chain *", (len(stages), first, places[0][stages[0].operands[0]], count, parts))
     chain = ffi.gc(chain, functools.partial(_drop, stages))  # which own what it points to

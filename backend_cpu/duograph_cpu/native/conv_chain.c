@@ -15,11 +15,12 @@ typedef struct {
     int *failed;
 } Job;
 
-/* What follows `count` elements from `at` on, which lie at `value`. */
-static void then(const dg_chain_stage *s, void **own, float *value, int64_t at, int64_t count) {
+/* What follows `count` elements from `at` on, which lie at `value`, where the kernel did not do it. */
+static void then(const dg_chain_stage *s, const dg_epilogue *e, float *value, int64_t at, int64_t count) {
+    if (e->affine) return;
     for (int64_t i = 0; i < s->count; i++)
-        if (s->places[i] < 0) own[i] = value - at;
-    s->f(own, at, at + count);
+        if (s->places[i] < 0) e->args[i] = value - at;
+    dg_then(e, at, count);
 }
 
 static int64_t ring_of(const dg_convolution *d) { return (d->kernel[1] - 1) * d->dilation[1] + 1; }
@@ -40,9 +41,13 @@ static void bands_task(void **args, int64_t begin, int64_t end) {
     }
     float *wide = scratch, *narrow = wide + (first ? ring * in_line : 0), *rest = narrow + (last ? out_line : 0);
     void *own[3][sizeof p->stage->places / sizeof *p->stage->places];
-    for (int64_t i = 0; i < p->stages; i++)
-        for (int64_t k = 0; k < p->stage[i].count; k++) own[i][k] = p->stage[i].places[k] < 0 ? 0 : j->args[p->stage[i].places[k]];
-    void **own_depth = own[first ? 1 : 0], **own_last = own[first ? 2 : 1];
+    dg_epilogue e[3];
+    for (int64_t i = 0; i < p->stages; i++) {
+        const dg_chain_stage *s = p->stage + i;
+        e[i] = (dg_epilogue){.f = s->f, .args = own[i], .affine = s->has_affine ? &s->affine : 0};
+        for (int64_t k = 0; k < s->count; k++) own[i][k] = s->places[k] < 0 ? 0 : j->args[s->places[k]];
+    }
+    const dg_epilogue *then_depth = e + (first ? 1 : 0), *then_last = then_depth + 1;
     for (int64_t u = begin; u < end; u++) {
         int64_t next = 0;
         for (int64_t line = lines * u / j->bands; line < lines * (u + 1) / j->bands; line++) {
@@ -51,17 +56,17 @@ static void bands_task(void **args, int64_t begin, int64_t end) {
                 next = DG_MAX(next, image + DG_MAX(0, top));
                 for (; next < image + DG_MIN(d->size[1], top + ring); next++) {
                     float *to = wide + next % ring * in_line;
-                    dg_conv_line(f, j->args[first->weights], x, next, to, rest);
-                    then(first, own[0], to, next * in_line, in_line);
+                    dg_conv_line(f, e, j->args[first->weights], x, next, to, rest);
+                    then(first, e, to, next * in_line, in_line);
                 }
             }
             float *to = last ? narrow : y + line * out_line;
-            dg_conv_depthwise_line(d, j->args[depth->weights], first ? wide : x, ring, line, 0, d->out_size[2], to);
-            then(depth, own_depth, to, line * out_line, out_line);
+            dg_conv_depthwise_line(d, then_depth, j->args[depth->weights], first ? wide : x, ring, line, 0, d->out_size[2], to);
+            then(depth, then_depth, to, line * out_line, out_line);
             if (last) {
                 int64_t count = l->out_size[2] * l->out;
-                dg_conv_line(l, j->args[last->weights], narrow - line * out_line, line, y + line * count, 0);
-                then(last, own_last, y + line * count, line * count, count);
+                dg_conv_line(l, then_last, j->args[last->weights], narrow - line * out_line, line, y + line * count, 0);
+                then(last, then_last, y + line * count, line * count, count);
             }
         }
     }

@@ -36,7 +36,9 @@ void dg_conv_depthwise_pack(const dg_convolution *p, float *out, const float *w)
         for (int64_t c = 0; c < p->groups; c++) out[t * p->groups + c] = w[c * taps + t];
 }
 
-void dg_conv_depthwise_line(const dg_convolution *p, const float *w, const float *x, int64_t ring, int64_t line, int64_t first, int64_t last, float *y) {
+void dg_conv_depthwise_line(const dg_convolution *p, const dg_epilogue *e, const float *w, const float *x, int64_t ring, int64_t line, int64_t first,
+                            int64_t last, float *y) {
+    dg_finish f;
     int64_t channels = p->groups, s = p->stride[2];
     Row r = {.taps = p->kernel[2], .dilation = p->dilation[2], .step = s, .pad = p->pad[2], .width = p->size[2], .channels = channels};
     int64_t reach = (r.taps - 1) * r.dilation;
@@ -50,7 +52,7 @@ void dg_conv_depthwise_line(const dg_convolution *p, const float *w, const float
         r.x[r.rows] = x + ((n * p->size[0] + z) * p->size[1] + at) % ring * r.width * channels;
         r.w[r.rows++] = w + t * r.taps * channels;
     }
-    ISA_PICK(depth_row)(&r, y, first, last);
+    ISA_PICK(depth_row)(&r, dg_finish_of(&f, e, 0, (line * p->out_size[2] + first) * channels, channels), y, first, last);
 }
 
 /* A unit is a part of a line of outputs. */
@@ -60,8 +62,8 @@ static void lines_task(void **args, int64_t begin, int64_t end) {
     for (int64_t u = begin; u < end; u++) {
         int64_t part = u % j->parts, line = u / j->parts, first = out * part / j->parts, last = out * (part + 1) / j->parts;
         int64_t at = (line * out + first) * channels;
-        dg_conv_depthwise_line(j->p, j->w, j->x, INT64_MAX, line, first, last, j->y + at);
-        dg_then(j->e, at, (last - first) * channels);
+        dg_conv_depthwise_line(j->p, j->e, j->w, j->x, INT64_MAX, line, first, last, j->y + at);
+        if (j->e && !j->e->affine) dg_then(j->e, at, (last - first) * channels);
     }
 }
 

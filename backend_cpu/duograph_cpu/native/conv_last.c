@@ -6,9 +6,6 @@
  * bits depend neither on the division nor on threads. */
 #include "conv_last.h"
 #include "tile.h"
-#if defined(__x86_64__) || defined(__i386__)
-#include <immintrin.h>
-#endif
 
 #define PANEL_BYTES (24 << 10)  /* of results that are computed before the epilogue has its turn: in the first-level cache */
 #define COLUMNS 512             /* of a block, where an epilogue follows */
@@ -56,15 +53,17 @@ int dg_last_crowded(int64_t ld) { return ld >= 1024 && ld % 1024 == 0; }
 void dg_last_block(int64_t rows, int64_t columns, int64_t depth, const float *a, int64_t lda, const float *b, float *c, int64_t ldc, int add,
                    const void *next, int64_t bytes) {
     Rows s = {.at = a, .ld = lda, .depth = depth, .parts = 1, .deep = depth};
-    ISA_PICK(block)(rows, columns, &s, b, c, ldc, add, next, bytes);
+    ISA_PICK(block)(rows, columns, &s, b, c, ldc, add, 0, next, bytes);
 }
 
 static void whole_task(void **args, int64_t begin, int64_t end) { dg_then(args[0], begin, end - begin); }
 
 /* What follows elements that are all there. */
-static void finish(const dg_epilogue *e, int64_t count) {
+static void follow(const dg_epilogue *e, int64_t count) {
     if (e) dg_parallel_for(whole_task, (void *[]){(void *)e}, count, e->grain);
 }
+
+static int is_affine(const dg_epilogue *e) { return e && e->affine; }
 
 static int64_t pitch(const Job *j) { return j->deep + 16; }
 
@@ -93,8 +92,9 @@ static void rows_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     int64_t out = j->p->out, most = DG_MIN(j->rows, DG_MAX(1, PANEL_BYTES / 4 / (dg_last_height() * out)) * dg_last_height());
     if (j->depth * j->wide * 4 > MUCH_WEIGHT) most = DG_MAX(most, DG_MIN(j->rows, SOME_ROWS / 4 / j->depth));
-    int64_t blocks = (out + COLUMNS - 1) / COLUMNS, columns = j->e ? up((out + blocks - 1) / blocks, 2 * dg_last_lanes()) : out;
+    int64_t blocks = (out + COLUMNS - 1) / COLUMNS, columns = j->e && !is_affine(j->e) ? up((out + blocks - 1) / blocks, 2 * dg_last_lanes()) : out;
     float *scratch = j->in_place ? 0 : dg_alloc((size_t)room_of(j, most) * sizeof(float));
+    dg_finish finish;
     if (!j->in_place && !scratch) {
         __atomic_store_n(j->failed, 1, __ATOMIC_RELAXED);
         return;
@@ -112,9 +112,10 @@ static void rows_task(void **args, int64_t begin, int64_t end) {
                     int writes = !j->in_place || out > j->depth;
                     const float *next = writes ? j->y + at + n * j->out_step : s.at + n * j->in_step;
                     int64_t bytes = n * (writes ? count : s.depth) * 4;
-                    ISA_PICK(block)(n, count, &s, weights_at(j, g, k, c), j->y + at, j->out_step, k > 0, (const char *)next, bytes);
+                    const dg_finish *f = k + j->deep < j->depth ? 0 : dg_finish_of(&finish, j->e, g * out + c, at, j->out_step);
+                    ISA_PICK(block)(n, count, &s, weights_at(j, g, k, c), j->y + at, j->out_step, k > 0, f, (const char *)next, bytes);
                 }
-                if (j->p->groups == 1) dg_then_rows(j->e, at, n, count, j->out_step);
+                if (j->p->groups == 1 && !is_affine(j->e)) dg_then_rows(j->e, at, n, count, j->out_step);
             }
         }
     }
@@ -127,12 +128,9 @@ static void line_of_taps(const Job *j, int64_t line, float *y, float *room) {
     const dg_convolution *p = j->p;
     int64_t outs = p->out_size[2], step = p->stride[2], width = p->size[2] * p->in, part = p->kernel[2] * p->in, height = dg_last_height();
     int64_t panels = (outs + height - 1) / height, top = line % p->out_size[1] * p->stride[1] - p->pad[1], d = p->dilation[1];
-    int64_t low = top < 0 ? (-top + d - 1) / d : 0, high = top < p->size[1] ? DG_MIN(p->kernel[1], (p->size[1] - top + d - 1) / d) : 0;
+    int64_t low = top < 0 ? (-top + d - 1) / d : 0, high = top < p->size[1] ? DG_MAX(low, DG_MIN(p->kernel[1], (p->size[1] - top + d - 1) / d)) : low;
     const float *image = j->x + line / p->out_size[1] * p->size[1] * width;
-    if (high <= low) {
-        memset(y, 0, (size_t)(outs * p->out) * sizeof(float));
-        return;
-    }
+    dg_finish finish;
     for (int64_t n = 0; n < panels; n++) {
         int64_t first = outs * n / panels, last = outs * (n + 1) / panels, left = first * step - p->pad[2], span = (last - 1 - first) * step + p->kernel[2];
         Rows s = {.at = image + (top + low * d) * width + left * p->in, .ld = step * p->in, .depth = part, .parts = high - low,
@@ -144,7 +142,9 @@ static void line_of_taps(const Job *j, int64_t line, float *y, float *room) {
                 memcpy(room + k * all + before, s.at + k * d * width + before, (size_t)(inside - before) * sizeof(float));
             s.at = room, s.gap = all - part;
         }
-        ISA_PICK(block)(last - first, p->out, &s, j->w, y + first * p->out, p->out, 0, 0, 0);
+        int64_t at = first * p->out;
+        const dg_finish *f = dg_finish_of(&finish, j->e, 0, line * outs * p->out + at, p->out);
+        ISA_PICK(block)(last - first, p->out, &s, j->w, y + at, p->out, 0, f, 0, 0);
     }
 }
 
@@ -159,7 +159,7 @@ static void lines_task(void **args, int64_t begin, int64_t end) {
     }
     for (int64_t u = begin; u < end; u++) {
         line_of_taps(j, u, j->y + u * count, room);
-        dg_then(j->e, u * count, count);
+        if (!is_affine(j->e)) dg_then(j->e, u * count, count);
     }
     dg_free(room);
 }
@@ -176,6 +176,7 @@ static void gather_task(void **args, int64_t begin, int64_t end) {
 /* Few pixels, many weights: a unit is some columns of one group, so that weights are read once, or twice where columns are few. */
 static void columns_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
+    dg_finish finish;
     for (int64_t u = begin; u < end; u++) {
         int64_t v = u / j->halves, g = v / j->parts, c = v % j->parts * j->columns, count = DG_MIN(j->columns, j->p->out - c);
         int64_t row = j->pixels * (u % j->halves) / j->halves, rows = j->pixels * (u % j->halves + 1) / j->halves - row;
@@ -184,8 +185,10 @@ static void columns_task(void **args, int64_t begin, int64_t end) {
             const float *next = 0;
             if (k + j->deep < j->depth) next = weights_at(j, g, k + j->deep, c);
             else if (v + 1 < j->parts * j->p->groups) next = weights_at(j, (v + 1) / j->parts, 0, (v + 1) % j->parts * j->columns);
-            ISA_PICK(block)(rows, count, &s, weights_at(j, g, k, c), j->y + row * j->out_step + g * j->p->out + c, j->out_step, k > 0,
-                            (const char *)next, next ? dg_last_columns(count) * j->deep * 4 : 0);
+            int64_t channel = g * j->p->out + c, at = row * j->out_step + channel;
+            const dg_finish *f = k + j->deep < j->depth ? 0 : dg_finish_of(&finish, j->e, channel, at, j->out_step);
+            ISA_PICK(block)(rows, count, &s, weights_at(j, g, k, c), j->y + at, j->out_step, k > 0, f, (const char *)next,
+                            next ? dg_last_columns(count) * j->deep * 4 : 0);
         }
     }
 }
@@ -216,9 +219,10 @@ int dg_conv_line_takes(const dg_convolution *p) {
 
 int64_t dg_conv_line_room(const dg_convolution *p) { return p->kernel[1] * ((dg_last_height() - 1) * p->stride[2] + p->kernel[2]) * p->in; }
 
-void dg_conv_line(const dg_convolution *p, const float *w, const float *x, int64_t line, float *y, float *room) {
+void dg_conv_line(const dg_convolution *p, const dg_epilogue *e, const float *w, const float *x, int64_t line, float *y, float *room) {
     Job j = job_of(p);
-    j.x = x, j.w = w;
+    dg_finish finish;
+    j.e = e, j.x = x, j.w = w;
     if (!j.in_place) {
         line_of_taps(&j, line, y, room);
         return;
@@ -226,7 +230,8 @@ void dg_conv_line(const dg_convolution *p, const float *w, const float *x, int64
     int64_t row = line * p->out_size[2];
     for (int64_t k = 0; k < j.depth; k += j.deep) {
         Rows s = rows_at(&j, 0, 0, 0, row, k);
-        ISA_PICK(block)(p->out_size[2], p->out, &s, weights_at(&j, 0, k, 0), y, p->out, k > 0, 0, 0);
+        const dg_finish *f = k + j.deep < j.depth ? 0 : dg_finish_of(&finish, e, 0, row * p->out, p->out);
+        ISA_PICK(block)(p->out_size[2], p->out, &s, weights_at(&j, 0, k, 0), y, p->out, k > 0, f, 0, 0);
     }
 }
 
@@ -251,7 +256,7 @@ static int product(const dg_convolution *p, const dg_epilogue *e, void *y, const
         int64_t units = j.parts * j.halves;
         dg_parallel_for(columns_task, args, p->groups * units, (int64_t)(worth * (double)units / all) + 1);
         dg_free(j.gathered);
-        finish(e, count);
+        if (!is_affine(e)) follow(e, count);
         return DG_OK;
     }
     if (has_lines_of_taps(&j)) {
@@ -264,7 +269,7 @@ static int product(const dg_convolution *p, const dg_epilogue *e, void *y, const
     j.parts = (j.pixels + j.rows - 1) / j.rows;
     dg_parallel_for(rows_task, args, p->groups * j.parts, (int64_t)(worth * (double)j.parts / all) + 1);
     if (failed) return DG_NO_MEMORY;
-    if (p->groups > 1) finish(e, count);
+    if (p->groups > 1 && !is_affine(e)) follow(e, count);
     return DG_OK;
 }
 
@@ -306,6 +311,12 @@ int64_t dg_conv_last_packs(const dg_convolution *p) {
     return dg_conv_last_winograd_takes(p) ? dg_conv_last_winograd_packs(p) : product_packs(p);
 }
 
+int dg_conv_last_once(const dg_convolution *p) {
+    if (p->groups > 1 || dg_conv_last_winograd_takes(p)) return 0;
+    Job j = job_of(p);
+    return j.deep >= j.depth;
+}
+
 int dg_conv_last_pack(const dg_convolution *p, void *out, const void *w) {
     if (dg_conv_depthwise_takes(p)) dg_conv_depthwise_pack(p, out, w);
     else if (dg_conv_last_winograd_takes(p)) dg_conv_last_winograd_pack(p, out, w);
@@ -337,7 +348,7 @@ int dg_conv_last_then(const dg_convolution *p, const dg_epilogue *e, void *y, co
     if (bytes) return with_packed(p, bytes, dg_conv_last_packed_then, dg_conv_last_pack, e, y, x, w);
     int64_t count = p->batch * p->groups * p->out * p->out_size[0] * p->out_size[1] * p->out_size[2];
     memset(y, 0, (size_t)count * sizeof(float));
-    finish(e, count);
+    follow(e, count);
     return DG_OK;
 }
 

@@ -76,12 +76,14 @@ static void multiply(const Job *j, const float *inputs, int64_t step, int64_t fi
             dg_last_block(tiles, count, depth, inputs + q * step + k, j->ld, weights, scratch + q * sums, ld, k > 0, next, bytes);
         }
     const float *from = scratch;
+    dg_finish finish;
     int64_t width = p->out_size[2];
     for (int64_t line = first; line < last; line++) {
         int64_t image = line / j->down, row = 2 * (line % j->down);
-        float *y = j->y + (image * p->out_size[1] + row) * width * p->out + first_out;
-        for (int64_t i = 0; i < j->across; i++, from += ld, y += 2 * p->out)
-            ISA_PICK(transform_outputs)(y, p->out, width * p->out, (int)DG_MIN(2, p->out_size[1] - row), (int)DG_MIN(2, width - 2 * i), from, sums, count);
+        int64_t at = (image * p->out_size[1] + row) * width * p->out + first_out;
+        for (int64_t i = 0; i < j->across; i++, from += ld, at += 2 * p->out)
+            ISA_PICK(transform_outputs)(j->y + at, p->out, width * p->out, (int)DG_MIN(2, p->out_size[1] - row), (int)DG_MIN(2, width - 2 * i), from, sums,
+                                        count, dg_finish_of(&finish, j->e, first_out, at, 0));
     }
 }
 
@@ -99,7 +101,7 @@ static void lines_task(void **args, int64_t begin, int64_t end) {
         int64_t first = u * j->rows, last = DG_MIN(first + j->rows, j->lines), step = inputs_step(j, (last - first) * j->across);
         transform_inputs(j, scratch, step, first, last);
         for (int64_t o = 0; o < p->out; o += j->columns) multiply(j, scratch, step, first, last, o, DG_MIN(o + j->columns, p->out), scratch + inputs);
-        for (int64_t line = first, next; line < last; line = next) {
+        for (int64_t line = first, next; j->e && !j->e->affine && line < last; line = next) {
             int64_t image = line / j->down, row = 2 * (line % j->down), area = p->out_size[2] * p->out;
             next = DG_MIN(last, (image + 1) * j->down);
             dg_then(j->e, (image * p->out_size[1] + row) * area, DG_MIN(2 * (next - line), p->out_size[1] - row) * area);
@@ -153,7 +155,7 @@ static int run(Job *j) {
     dg_parallel_chunks(outputs_task, args, (p->out + j->columns - 1) / j->columns);
     dg_free(j->inputs);
     if (*j->failed) return DG_NO_MEMORY;
-    if (j->e) dg_parallel_for(whole_task, (void *[]){(void *)j->e}, p->batch * p->out_size[1] * p->out_size[2] * p->out, j->e->grain);
+    if (j->e && !j->e->affine) dg_parallel_for(whole_task, (void *[]){(void *)j->e}, p->batch * p->out_size[1] * p->out_size[2] * p->out, j->e->grain);
     return DG_OK;
 }
 
