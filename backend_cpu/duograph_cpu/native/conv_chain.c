@@ -12,6 +12,7 @@ typedef struct {
     const dg_chain *p;
     void **args;
     int64_t bands;
+    dg_coming coming;
     int *failed;
 } Job;
 
@@ -47,6 +48,7 @@ static void bands_task(void **args, int64_t begin, int64_t end) {
         e[i] = (dg_epilogue){.f = s->f, .args = own[i], .affine = s->has_affine ? &s->affine : 0};
         for (int64_t k = 0; k < s->count; k++) own[i][k] = s->places[k] < 0 ? 0 : j->args[s->places[k]];
     }
+    const dg_coming nothing = {0, 0};
     const dg_epilogue *then_depth = e + (first ? 1 : 0), *then_last = then_depth + 1;
     for (int64_t u = begin; u < end; u++) {
         int64_t next = 0;
@@ -56,7 +58,7 @@ static void bands_task(void **args, int64_t begin, int64_t end) {
                 next = DG_MAX(next, image + DG_MAX(0, top));
                 for (; next < image + DG_MIN(d->size[1], top + ring); next++) {
                     float *to = wide + next % ring * in_line;
-                    dg_conv_line(f, e, j->args[first->weights], x, next, to, rest);
+                    dg_conv_line(f, e, j->args[first->weights], x, next, to, rest, nothing);
                     then(first, e, to, next * in_line, in_line);
                 }
             }
@@ -65,7 +67,7 @@ static void bands_task(void **args, int64_t begin, int64_t end) {
             then(depth, then_depth, to, line * out_line, out_line);
             if (last) {
                 int64_t count = l->out_size[2] * l->out;
-                dg_conv_line(l, then_last, j->args[last->weights], narrow - line * out_line, line, y + line * count, 0);
+                dg_conv_line(l, then_last, j->args[last->weights], narrow - line * out_line, line, y + line * count, 0, dg_part_of_coming(j->coming, line, lines));
                 then(last, then_last, y + line * count, line * count, count);
             }
         }
@@ -79,7 +81,7 @@ int dg_conv_chain(const dg_chain *p, void **args) {
     int64_t lines = d->batch * d->out_size[1], threads = dg_threads();
     /* lines that are computed twice are few */
     int64_t bands = p->first < 0 ? DG_MIN(lines, 8 * threads) : DG_MAX(threads, lines / 28 / threads * threads);
-    Job j = {.p = p, .args = args, .bands = DG_MAX(1, DG_MIN(bands, lines)), .failed = &failed};
+    Job j = {.p = p, .args = args, .bands = DG_MAX(1, DG_MIN(bands, lines)), .coming = dg_next_constants, .failed = &failed};
     dg_parallel_chunks(bands_task, (void *[]){&j}, j.bands);
     return failed ? DG_NO_MEMORY : DG_OK;
 }

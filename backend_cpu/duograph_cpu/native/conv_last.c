@@ -10,6 +10,7 @@
 #define PANEL_BYTES (24 << 10)  /* of results that are computed before the epilogue has its turn: in the first-level cache */
 #define COLUMNS 512             /* of a block, where an epilogue follows */
 #define MUCH_WEIGHT (1 << 20)   /* bytes of weights that do not stay in the second-level cache beside the rest */
+#define SMALL_IMAGE (1 << 20)   /* bytes of inputs and outputs that do so */
 #define SOME_ROWS (512 << 10)   /* bytes of rows that do */
 
 typedef struct {
@@ -22,6 +23,7 @@ typedef struct {
     int64_t rows, parts, columns;      /* of a unit; units of a group */
     int64_t halves;                    /* of all rows, where a unit is some columns */
     int merged, in_place;              /* whether the taps of a row of the kernel lie side by side; rows are read where they lie */
+    dg_coming coming;                  /* fetched meanwhile, where a unit's own rows are in the cache anyway */
     float *gathered;                   /* [group][block of depth][pixel][pitch] */
     int *failed;
 } Job;
@@ -63,6 +65,11 @@ static void follow(const dg_epilogue *e, int64_t count) {
     if (e) dg_parallel_for(whole_task, (void *[]){(void *)e}, count, e->grain);
 }
 
+dg_coming dg_part_of_coming(dg_coming all, int64_t u, int64_t units) {
+    int64_t threads = dg_threads(), from = all.bytes * (u * threads % units) / units;
+    return (dg_coming){all.at + from, DG_MIN(all.bytes - from, (all.bytes * threads + units - 1) / units)};
+}
+
 static int is_affine(const dg_epilogue *e) { return e && e->affine; }
 
 static int64_t pitch(const Job *j) { return j->deep + 16; }
@@ -101,6 +108,7 @@ static void rows_task(void **args, int64_t begin, int64_t end) {
     }
     for (int64_t u = begin; u < end; u++) {
         int64_t g = u / j->parts, last = DG_MIN((u % j->parts + 1) * j->rows, j->pixels);
+        dg_coming part = dg_part_of_coming(j->coming, u, j->p->groups * j->parts);
         for (int64_t row = u % j->parts * j->rows, n; row < last; row += n) {
             n = DG_MIN(most, last - row);
             if (!j->in_place) gather_rows(j, scratch, most, g, row, row + n, row);
@@ -112,6 +120,7 @@ static void rows_task(void **args, int64_t begin, int64_t end) {
                     int writes = !j->in_place || out > j->depth;
                     const float *next = writes ? j->y + at + n * j->out_step : s.at + n * j->in_step;
                     int64_t bytes = n * (writes ? count : s.depth) * 4;
+                    if (part.bytes) next = (const float *)part.at, bytes = k == 0 && c == 0 && row == u % j->parts * j->rows ? part.bytes : 0;
                     const dg_finish *f = k + j->deep < j->depth ? 0 : dg_finish_of(&finish, j->e, g * out + c, at, j->out_step);
                     ISA_PICK(block)(n, count, &s, weights_at(j, g, k, c), j->y + at, j->out_step, k > 0, f, (const char *)next, bytes);
                 }
@@ -219,7 +228,7 @@ int dg_conv_line_takes(const dg_convolution *p) {
 
 int64_t dg_conv_line_room(const dg_convolution *p) { return p->kernel[1] * ((dg_last_height() - 1) * p->stride[2] + p->kernel[2]) * p->in; }
 
-void dg_conv_line(const dg_convolution *p, const dg_epilogue *e, const float *w, const float *x, int64_t line, float *y, float *room) {
+void dg_conv_line(const dg_convolution *p, const dg_epilogue *e, const float *w, const float *x, int64_t line, float *y, float *room, dg_coming next) {
     Job j = job_of(p);
     dg_finish finish;
     j.e = e, j.x = x, j.w = w;
@@ -231,7 +240,7 @@ void dg_conv_line(const dg_convolution *p, const dg_epilogue *e, const float *w,
     for (int64_t k = 0; k < j.depth; k += j.deep) {
         Rows s = rows_at(&j, 0, 0, 0, row, k);
         const dg_finish *f = k + j.deep < j.depth ? 0 : dg_finish_of(&finish, e, 0, row * p->out, p->out);
-        ISA_PICK(block)(p->out_size[2], p->out, &s, weights_at(&j, 0, k, 0), y, p->out, k > 0, f, 0, 0);
+        ISA_PICK(block)(p->out_size[2], p->out, &s, weights_at(&j, 0, k, 0), y, p->out, k > 0, f, next.at, k > 0 ? 0 : next.bytes);
     }
 }
 
@@ -266,6 +275,7 @@ static int product(const dg_convolution *p, const dg_epilogue *e, void *y, const
     }
     int64_t panels = (j.pixels + dg_last_height() - 1) / dg_last_height();
     j.rows = (panels + 31) / 32 * dg_last_height();
+    if (j.pixels * (j.in_step + j.out_step) * 4 <= SMALL_IMAGE) j.coming = dg_next_constants;
     j.parts = (j.pixels + j.rows - 1) / j.rows;
     dg_parallel_for(rows_task, args, p->groups * j.parts, (int64_t)(worth * (double)j.parts / all) + 1);
     if (failed) return DG_NO_MEMORY;

@@ -68,7 +68,10 @@ void dg_conv_depthwise_line(const dg_convolution *p, const dg_epilogue *e, const
 /* Of a convolution that dg_conv_line_takes: one group, whose lines of outputs can be computed one by one: memory that this takes; and a line, counted
  * over all images, with what an affine epilogue does. */
 int64_t dg_conv_line_room(const dg_convolution *p);
-void dg_conv_line(const dg_convolution *p, const dg_epilogue *e, const float *w, const float *x, int64_t line, float *y, float *room);
+void dg_conv_line(const dg_convolution *p, const dg_epilogue *e, const float *w, const float *x, int64_t line, float *y, float *room, dg_coming next);
+
+/* The part of what comes that is fetched with unit u of so many, of which each thread has as many, one after the other. */
+dg_coming dg_part_of_coming(dg_coming all, int64_t u, int64_t units);
 
 /* Kernels of 3x3 in steps of one with fewer multiplications. DG_NO_KERNEL: where inputs, or weights, which are found at `plain` as they were, are
  * so large that they are to be taken another way; then nothing was written. */
