@@ -39,7 +39,7 @@ class Stage(NamedTuple):
 
 
 def join(stages, other, k):
-    """One call of these stages and of another prepared call, whose operand `k` is their result; None where there is none."""
+    """One call of these stages and of another prepared call, whose operand `k` is their result; or None."""
     stage = getattr(other, "stage", None)
     if stage is None or len(stages) == STAGES or stage.operands[0] != k or k in (stage.operands[1], *stage.reads):
         return None

@@ -113,7 +113,9 @@ def _affine(tail):
             part = {"mul": "scale", "add": "more" if whole else "bias"}.get(name)
             each = type_.shape[-1:] == value.shape[-1:] and type_.size == value.shape[-1]
             order = ("scale", "bias", "more")
-            if part is None or not (whole if part == "more" else each) or any(p in found for p in order[order.index(part) :]):
+            if part is None or not (whole if part == "more" else each):
+                return None
+            if any(p in found for p in order[order.index(part) :]):
                 return None
             found[part] = others[0]
         else:

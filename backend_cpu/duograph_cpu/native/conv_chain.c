@@ -80,7 +80,7 @@ int dg_conv_chain(const dg_chain *p, void **args) {
     const dg_convolution *d = p->stage[p->first + 1].plan;
     int64_t lines = d->batch * d->out_size[1], threads = dg_threads();
     /* lines that are computed twice are few */
-    int64_t bands = p->first < 0 ? DG_MIN(lines, 8 * threads) : DG_MAX(threads, lines / 28 / threads * threads);
+    int64_t bands = p->first < 0 ? 2 * threads : DG_MAX(threads, lines / 28 / threads * threads);
     Job j = {.p = p, .args = args, .bands = DG_MAX(1, DG_MIN(bands, lines)), .coming = dg_next_constants, .failed = &failed};
     dg_parallel_chunks(bands_task, (void *[]){&j}, j.bands);
     return failed ? DG_NO_MEMORY : DG_OK;

@@ -9,9 +9,10 @@
 
 #define PANEL_BYTES (24 << 10)  /* of results that are computed before the epilogue has its turn: in the first-level cache */
 #define COLUMNS 512             /* of a block, where an epilogue follows */
-#define MUCH_WEIGHT (1 << 20)   /* bytes of weights that do not stay in the second-level cache beside the rest */
+#define MUCH_WEIGHT (512 << 10) /* bytes of weights that do not stay in the second-level cache beside the rest */
+#define SOME_WEIGHT (256 << 10) /* bytes of a block of them that do */
 #define SMALL_IMAGE (1 << 20)   /* bytes of inputs and outputs that do so */
-#define SOME_ROWS (512 << 10)   /* bytes of rows that do */
+#define SOME_ROWS (1 << 20)     /* bytes of rows that do */
 
 typedef struct {
     const dg_convolution *p;
@@ -20,7 +21,7 @@ typedef struct {
     float *y;
     int64_t pixels, depth, deep, wide; /* outputs of a channel; of a sum, and of a block of it; columns of packed weights */
     int64_t in_step, out_step;         /* from pixel to pixel */
-    int64_t rows, parts, columns;      /* of a unit; units of a group */
+    int64_t rows, parts, columns;      /* of a unit, where columns are those that are computed at a time; units of a group */
     int64_t halves;                    /* of all rows, where a unit is some columns */
     int merged, in_place;              /* whether the taps of a row of the kernel lie side by side; rows are read where they lie */
     dg_coming coming;                  /* fetched meanwhile, where a unit's own rows are in the cache anyway */
@@ -97,9 +98,8 @@ static void gather_rows(const Job *j, float *out, int64_t rows, int64_t g, int64
 /* Many pixels: a unit is some of them, of one group. */
 static void rows_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
-    int64_t out = j->p->out, most = DG_MIN(j->rows, DG_MAX(1, PANEL_BYTES / 4 / (dg_last_height() * out)) * dg_last_height());
-    if (j->depth * j->wide * 4 > MUCH_WEIGHT) most = DG_MAX(most, DG_MIN(j->rows, SOME_ROWS / 4 / j->depth));
-    int64_t blocks = (out + COLUMNS - 1) / COLUMNS, columns = j->e && !is_affine(j->e) ? up((out + blocks - 1) / blocks, 2 * dg_last_lanes()) : out;
+    int64_t out = j->p->out, most = DG_MIN(j->rows, DG_MAX(1, PANEL_BYTES / 4 / (dg_last_height() * out)) * dg_last_height()), columns = j->columns;
+    if (columns < out) most = j->rows;
     float *scratch = j->in_place ? 0 : dg_alloc((size_t)room_of(j, most) * sizeof(float));
     dg_finish finish;
     if (!j->in_place && !scratch) {
@@ -120,7 +120,11 @@ static void rows_task(void **args, int64_t begin, int64_t end) {
                     int writes = !j->in_place || out > j->depth;
                     const float *next = writes ? j->y + at + n * j->out_step : s.at + n * j->in_step;
                     int64_t bytes = n * (writes ? count : s.depth) * 4;
-                    if (part.bytes) next = (const float *)part.at, bytes = k == 0 && c == 0 && row == u % j->parts * j->rows ? part.bytes : 0;
+                    if (columns < out) { /* many weights: those of the next block of them */
+                        int deeper = k + j->deep < j->depth;
+                        int64_t after = deeper ? c : c + columns, wide = DG_MIN(columns, out - after), at_k = deeper ? k + j->deep : 0;
+                        next = weights_at(j, g, at_k, after), bytes = wide > 0 ? dg_last_columns(wide) * DG_MIN(j->deep, j->depth - at_k) * 4 : 0;
+                    } else if (part.bytes) next = (const float *)part.at, bytes = k == 0 && c == 0 && row == u % j->parts * j->rows ? part.bytes : 0;
                     const dg_finish *f = k + j->deep < j->depth ? 0 : dg_finish_of(&finish, j->e, g * out + c, at, j->out_step);
                     ISA_PICK(block)(n, count, &s, weights_at(j, g, k, c), j->y + at, j->out_step, k > 0, f, (const char *)next, bytes);
                 }
@@ -275,6 +279,13 @@ static int product(const dg_convolution *p, const dg_epilogue *e, void *y, const
     }
     int64_t panels = (j.pixels + dg_last_height() - 1) / dg_last_height();
     j.rows = (panels + 31) / 32 * dg_last_height();
+    int64_t blocks = (p->out + COLUMNS - 1) / COLUMNS;
+    j.columns = e && !is_affine(e) ? up((p->out + blocks - 1) / blocks, 2 * dg_last_lanes()) : p->out;
+    if (j.depth * j.wide * 4 > MUCH_WEIGHT) { /* as many rows for a thread as possible meet a block of weights while it is in the cache */
+        int64_t threads = dg_threads(), turns = (j.pixels * j.depth * 4 / threads + SOME_ROWS - 1) / SOME_ROWS * threads;
+        j.rows = DG_MAX(j.rows, (panels + turns - 1) / turns * dg_last_height());
+        j.columns = DG_MIN(j.columns, DG_MAX(1, SOME_WEIGHT / 4 / j.deep / (2 * dg_last_lanes())) * 2 * dg_last_lanes());
+    }
     if (j.pixels * (j.in_step + j.out_step) * 4 <= SMALL_IMAGE) j.coming = dg_next_constants;
     j.parts = (j.pixels + j.rows - 1) / j.rows;
     dg_parallel_for(rows_task, args, p->groups * j.parts, (int64_t)(worth * (double)j.parts / all) + 1);

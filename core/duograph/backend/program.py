@@ -36,7 +36,7 @@ class Step:
 
 # A prepared call may have an attribute `joins`: a function of another prepared call and of which of its operands is the
 # result of the first, which nothing else reads. It gives one call of both, from the operands of the first and then the
-# other ones of the second to the results of the second, with the same bits; or None. That call may have `joins` in turn.
+# other ones of the second to the results of the second, with the same bits; or None. That call may have it in turn.
 
 
 @dataclasses.dataclass(frozen=True)
