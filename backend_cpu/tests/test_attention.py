@@ -140,3 +140,30 @@ def test_it_stands_in_native_programs(masked):
     before = lib.dg_program_crossings()
     f(x)
     assert lib.dg_program_crossings() == before + 1
+
+
+@pytest.mark.parametrize("dtype", list(TOL), ids=lambda d: np.dtype(d).name)
+@pytest.mark.parametrize("mask", ["none", "keys"])
+@pytest.mark.parametrize("layout", ["BSND", "SBND"])
+@pytest.mark.parametrize("heads,own,width", [(4, 4, 64), (6, 2, 20)])
+def test_a_projection_in_one_piece_has_the_bits_of_its_parts(heads, own, width, layout, mask, dtype, instructions):
+    shape = (2, 150) if layout == "BSND" else (150, 2)
+    x = RNG.standard_normal((*shape, (heads + 2 * own) * width)).astype(dtype)
+    parts = np.split(x, [heads * width, (heads + own) * width], 2)
+    parts = [np.ascontiguousarray(p).reshape(*shape, -1, width) for p in parts]
+    mask = None if mask == "none" else np.broadcast_to(np.arange(150) > 140, (2, 1, 1, 150))
+    settings = {"scale": 0.2, "low": -150, "high": 0, "layout": layout}
+    like = attention(*parts, mask, **settings)
+    apart = run("attention", [*parts, mask], like, settings)
+    whole = run("self_attention", [x, mask], like, {"heads": heads, "own": own, **settings})
+    dout = RNG.standard_normal(like[0].shape).astype(dtype)
+    grads = run("attention_grad", [*parts, mask, *apart, dout], parts, settings)
+    call = KERNELS["self_attention_grad"](
+        tuple(None if a is None else type_of(a) for a in (x, mask, *whole, dout)), (type_of(x),),
+        heads=heads, own=own, **settings,
+    )  # fmt: skip
+    handles = [None if a is None else CPU_BACKEND.copy_in(np.asarray(a, order="C"), 0) for a in (x, mask, *whole, dout)]
+    grad = CPU_BACKEND.copy_out(call(*handles), x.shape, x.dtype, 0)
+    joined = np.concatenate([g.reshape(*shape, -1) for g in grads], 2)
+    for one, other in zip((*apart, joined), (*whole, grad)):
+        assert one.tobytes() == other.tobytes()

@@ -1,10 +1,12 @@
 """Pooling, scans, sorting and random bits."""
 
 import itertools
+import platform
 
 import ml_dtypes
 import numpy as np
 import pytest
+from duograph import Tensor
 from duograph.dtype import ALL
 from harness import check, run
 
@@ -23,6 +25,24 @@ def windows(shape, kernel, stride, padding, dilation, out):
         yield o, [a for a in at if all(0 <= i < n for i, n in zip(a, shape))]
 
 
+def largest(x, kernel, stride, padding, dilation):
+    """The largest of each window, and the number of its cell in the plane."""
+    spatial = x.shape[2:]
+    out = tuple(
+        (n + sum(p) - d * (k - 1) - 1) // s + 1
+        for n, p, k, s, d in zip(spatial, padding, kernel, stride, dilation)
+    )
+    w, flat = x.astype(np.float64), np.arange(np.prod(spatial)).reshape(spatial)
+    y, index = np.zeros(x.shape[:2] + out), np.zeros(x.shape[:2] + out, np.int64)
+    for o, cells in windows(spatial, kernel, stride, padding, dilation, out):
+        rows = tuple(np.array(c) for c in zip(*cells))
+        values = w[(slice(None), slice(None), *rows)]
+        best = values.argmax(-1)
+        y[(slice(None), slice(None), *o)] = values.max(-1)
+        index[(slice(None), slice(None), *o)] = flat[rows][best]
+    return y.astype(x.dtype), index
+
+
 POOLS = [
     ((2, 3, 8), (3,), (2,), ((1, 0),), (1,)),
     ((2, 3, 8, 9), (3, 2), (1, 2), ((1, 1), (1, 0)), (1, 1)),
@@ -33,6 +53,16 @@ POOLS = [
     ((2, 1, 6, 37), (3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1)),
     ((1, 1, 1, 270000), (1, 3), (1, 512), ((0, 0), (1, 1)), (1, 1)),
     ((2, 2, 7, 7), (7, 7), (1, 1), ((0, 0), (0, 0)), (1, 1)),
+    # narrow planes, whose outputs share vectors, with what nothing reads and with padding on either side
+    ((37, 3, 8, 8), (2, 2), (2, 2), ((0, 0), (0, 0)), (1, 1)),
+    ((5, 40, 4, 4), (2, 2), (2, 2), ((0, 0), (0, 0)), (1, 1)),
+    ((3, 7, 10, 11), (2, 2), (2, 2), ((0, 0), (0, 1)), (1, 1)),
+    ((3, 9, 7, 7), (3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1)),
+    ((2, 9, 9, 5), (2, 3), (3, 2), ((1, 0), (0, 2)), (2, 1)),
+    ((4, 33, 9), (3,), (2,), ((1, 1),), (1,)),
+    ((2, 3, 3, 5, 5), (2, 2, 2), (1, 2, 1), ((1, 0), (0, 1), (0, 0)), (1, 1, 1)),
+    ((3, 2, 1, 1), (1, 1), (2, 2), ((0, 0), (0, 0)), (1, 1)),
+    ((2, 2, 1, 6, 6), (2, 2, 2), (1, 2, 2), ((1, 1), (0, 0), (0, 0)), (1, 1, 1)),
 ]
 
 
@@ -41,20 +71,10 @@ POOLS = [
 def test_pool(case, dtype):
     shape, kernel, stride, padding, dilation = case
     x = RNG.integers(-9, 9, shape).astype(dtype)
-    x[0, 0].flat[3] = np.nan
+    x[0, 0].flat[3 % x[0, 0].size] = np.nan
     spatial = shape[2:]
-    out = tuple(
-        (n + sum(p) - d * (k - 1) - 1) // s + 1
-        for n, p, k, s, d in zip(spatial, padding, kernel, stride, dilation)
-    )
-    w, flat = x.astype(np.float64), np.arange(np.prod(spatial)).reshape(spatial)
-    y, index = np.zeros(shape[:2] + out), np.zeros(shape[:2] + out, np.int64)
-    for o, cells in windows(spatial, kernel, stride, padding, dilation, out):
-        rows = tuple(np.array(c) for c in zip(*cells))
-        values = w[(slice(None), slice(None), *rows)]
-        best = values.argmax(-1)
-        y[(slice(None), slice(None), *o)] = values.max(-1)
-        index[(slice(None), slice(None), *o)] = flat[rows][best]
+    y, index = largest(x, kernel, stride, padding, dilation)
+    out, flat = y.shape[2:], np.arange(np.prod(spatial)).reshape(spatial)
     check(
         "max_pool",
         [x],
@@ -71,7 +91,7 @@ def test_pool(case, dtype):
     check("max_pool_grad", [dy, index], dx.reshape(shape).astype(dtype), input_shape=shape)
     if max(dilation) > 1:
         return
-    x[0, 0].flat[3] = 1
+    x[0, 0].flat[3 % x[0, 0].size] = 1
     w = x.astype(np.float64)
     for include, divisor in [(True, None), (False, None), (True, 5)]:
         y, dx = np.zeros(shape[:2] + out), np.zeros(shape)
@@ -91,6 +111,18 @@ def test_pool(case, dtype):
         )
         check("avg_pool", [x], y.astype(dtype), FLOATS[dtype] * 2, **rest)
         check("avg_pool_grad", [dy], dx.astype(dtype), FLOATS[dtype] * 2, input_shape=shape, **rest)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("width", [4, 7, 40])
+@pytest.mark.parametrize("padding", [((0, 0), (0, 0)), ((1, 1), (1, 1))], ids=str)
+def test_max_pool_where_nothing_is_large(padding, width, dtype):
+    """Windows of -infinity name the first of their cells that is no padding."""
+    x = np.full((5, 3, width, width), -np.inf, dtype)
+    x[1, 1, 2, 3] = np.nan
+    x[2, 0, -2, -2] = np.inf
+    rest = dict(kernel=(2, 3), stride=(2, 2), padding=padding, dilation=(1, 1))
+    check("max_pool", [x], largest(x, *rest.values()), **rest)
 
 
 @pytest.mark.parametrize("dtype", [d.np for d in ALL], ids=lambda d: d.name)
@@ -215,3 +247,42 @@ def test_optimizers(n):
             1e-5,
             **rest,
         )
+
+
+@pytest.mark.parametrize("n", [1, 7, 50001])
+def test_optimizers_at_the_smallest_numbers(n):
+    """Subnormal moments count as zero where eps hides them, and no other arithmetic is changed by that."""
+    tiny, one = np.full(n, 4e-45, np.float32), np.ones(n, np.float32)
+    zero, lr, power = np.zeros(n, np.float32), np.array(0.1, np.float32), np.array(0.5, np.float32)
+    rest = dict(beta1=0.9, beta2=0.999, weight_decay=0.0, scale=1.0)
+    flushed = platform.machine() in ("x86_64", "AMD64")  # other processors take no longer for them
+    for m, v, g in [(tiny, tiny, zero), (zero, zero, one * 1e-21), (tiny, tiny, tiny)]:
+        p1, m1, v1 = run(
+            "adam_step",
+            [one, m, v, g, lr, power, power],
+            (one, m, v),
+            nesterov=False,
+            eps=1e-8,
+            **rest,
+        )
+        assert np.abs(p1 - one).max() < 1e-7
+        assert not v1[v1 < np.finfo(np.float32).tiny].any() or not flushed
+        assert not m1[np.abs(m1) < np.finfo(np.float32).tiny].any() or not flushed
+    # m / sqrt(v) of subnormal v: 1e-20 / sqrt(1e-40), times the corrected rate
+    p1, _, v1 = run(
+        "adam_step",
+        [one, one * 1e-20, one * 1e-40, zero, lr, power, power],
+        (one, zero, zero),
+        nesterov=False,
+        eps=0.0,
+        **rest,
+    )
+    assert v1.all()
+    np.testing.assert_allclose(p1, 1 - 0.1 * np.sqrt(0.5) / 0.5 * 0.9, rtol=1e-4)
+    rate = np.array(0.9, np.float32)
+    rest = dict(nesterov=False, weight_decay=0.0, scale=1.0)
+    _, a = run("momentum_step", [one, tiny, zero, lr, rate], (one, one), **rest)
+    assert not a.any() or not flushed
+    # on this thread and on those of the pool
+    many = np.full(200000, 1e-40, np.float32)
+    assert np.array_equal((Tensor(many) * 0.5).asnumpy(), many * np.float32(0.5))

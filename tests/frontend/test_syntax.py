@@ -13,6 +13,7 @@ from duograph import nn
 from duograph.errors import JoinError, UnsupportedSyntaxError
 from frontend import (  # each adds its programs to CASES
     programs_builtins,  # noqa: F401
+    programs_conditions,  # noqa: F401
     programs_containers,  # noqa: F401
     programs_framework,  # noqa: F401
     programs_functions,  # noqa: F401

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,7 @@ import duograph as ms
 import numpy as np
 from duograph import Parameter, Tensor, nn
 
-Program = Callable[[], None]
+Program = Callable[..., Any]
 
 
 def table() -> tuple[dict[str, Program], Callable[[Program], Program]]:
@@ -47,6 +48,30 @@ def current(want: str, f: Callable[..., Any], *args: Any) -> None:
         warnings.simplefilter("always")
         result = f(*args)
     assert str(result) == want or found, str(result)
+
+
+def described(value: Any) -> Any:
+    """A result with every Tensor's and array's data."""
+    if isinstance(value, Tensor):
+        return "Tensor", str(value.dtype), value.shape, value.asnumpy().tolist()
+    if isinstance(value, np.ndarray):
+        return "array", str(value.dtype), value.shape, value.tolist()
+    if isinstance(value, (list, tuple, collections.deque)):
+        return type(value).__name__, [described(v) for v in value]
+    if isinstance(value, dict):
+        return type(value).__name__, {k: described(v) for k, v in value.items()}
+    return type(value).__name__, value
+
+
+def as_line_by_line(function: Program, warned: list[warnings.WarningMessage]) -> None:
+    """The same values compiled as line by line, call by call, and told when it ran line by line."""
+    compiled = ms.jit(function)
+    for values in ([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [-1.0, 2.0, 3.0], [1.0, 2.0, 3.0]):
+        want = described(function(Tensor(values)))
+        assert described(compiled(Tensor(values))) == want
+    told = [w for w in warned if "line by line" in str(w.message)]
+    assert len(told) == (compiled.cache_info().fallbacks > 0)
+    assert all(issubclass(w.category, (RuntimeWarning, DeprecationWarning)) for w in warned)
 
 
 @ms.jit

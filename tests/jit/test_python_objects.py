@@ -21,39 +21,14 @@ import random
 import re
 import time
 import types
-from typing import Any
 
 import duograph as ms
 import numpy as np
 import pytest
-from duograph import Tensor, ops
+from duograph import Tensor
+from jit.calls import as_line_by_line, described, table
 
-CASES: dict[str, Any] = {}
-
-
-def case(function):
-    assert function.__name__ not in CASES
-    CASES[function.__name__] = function
-    return function
-
-
-@case
-def scipy_like(x):
-    return Tensor(np.linalg.inv(np.outer(x.asnumpy(), [1, 2, 3]) + np.eye(3)).astype(np.float32))
-
-
-@case
-def np_array_setitem(x):
-    a = x.asnumpy().copy()
-    a[0] = 9
-    return Tensor(a) + x
-
-
-@case
-def np_shape(x):
-    a = np.arange(4.0)
-    a.shape = (2, 2)
-    return a
+CASES, case = table()
 
 
 @case
@@ -120,38 +95,10 @@ def whileitem(x):
 
 
 @case
-def npcond(x):
-    if np.array(1) <= 1:
-        return x
-    return x * 2
-
-
-@case
 def timed(x):
     t = time.time()
     y = x * 2
     return y if time.time() >= t else x
-
-
-@case
-def tolist_sum(x):
-    return sum(x.tolist())
-
-
-@case
-def item(x):
-    return x[0].item() + 1
-
-
-@case
-def mixed(x):
-    a = x.asnumpy().sum()
-    return x * float(a)
-
-
-@case
-def tensor_of_np(x):
-    return Tensor(np.sin(x.asnumpy())) + x
 
 
 @case
@@ -257,40 +204,6 @@ def isinst(x):
 
 
 @case
-def npfunc_in_branch(x):
-    if x.sum() > 0:
-        y = np.sum(x.asnumpy())
-    else:
-        y = np.float32(0)
-    return y
-
-
-@case
-def np_in_loop(x):
-    total = 0.0
-    for i in range(3):
-        total += float(np.sum(x.asnumpy())) * i
-    return total
-
-
-@case
-def np_carry(x):
-    acc = np.zeros(3, np.float32)
-    for _ in range(3):
-        acc += x.asnumpy()
-    return acc
-
-
-@case
-def np_tensor_loop(x):
-    acc = np.zeros(3, np.float32)
-    while x.sum() < 30:
-        acc = acc + x.asnumpy()
-        x = x * 2
-    return acc, x
-
-
-@case
 def obj_attr(x):
     d = datetime.datetime(2020, 1, 2)
     return x * d.day
@@ -303,12 +216,6 @@ def randomlib(x):
 
 
 @case
-def npr(x):
-    r = np.random.RandomState(3)
-    return x * float(r.rand())
-
-
-@case
 def osenv(x):
     return x if os.environ.get("HOME") else x * 2
 
@@ -316,41 +223,6 @@ def osenv(x):
 @case
 def tuple_in_tuple(x):
     return (1, 2) in ((1, 2), (3, 4)), x
-
-
-@case
-def anyt(x):
-    return Tensor(x.asnumpy()[0]).dtype
-
-
-@case
-def f64(x):
-    return Tensor(x.asnumpy().astype(np.float64)) * 2
-
-
-@case
-def npmixed(x):
-    return x + x.asnumpy()
-
-
-@case
-def npmul(x):
-    return x.asnumpy() * x
-
-
-@case
-def nprev(x):
-    return np.ones(3, np.float32) - x
-
-
-@case
-def npufunc(x):
-    return np.exp(x.asnumpy())
-
-
-@case
-def npufunc_t(x):
-    return np.asarray(x) * 2
 
 
 @case
@@ -371,16 +243,6 @@ LOG = []
 @case
 def tohash(x):
     return {x.shape: 1}[(3,)]
-
-
-@case
-def idx_from_np(x):
-    return x[int(np.argmax(x.asnumpy()))]
-
-
-@case
-def np_int(x):
-    return x * np.int32(3) + np.float64(2)
 
 
 @case
@@ -416,36 +278,6 @@ def nt(x):
 
 
 @case
-def carry(x):
-    acc = np.zeros(3, np.float32)
-    acc += x.asnumpy()
-    return acc
-
-
-@case
-def setitem(x):
-    acc = np.zeros(3, np.float32)
-    acc[0] = x.asnumpy()[0] + acc[1]
-    acc[1] = acc[0] + 1
-    return acc
-
-
-@case
-def setitem_const_then(x):
-    acc = np.zeros(3, np.float32)
-    acc[0] = 5
-    acc[1] += x.asnumpy()[0]
-    return acc
-
-
-@case
-def out(x):
-    acc = np.zeros(3, np.float32)
-    np.add(acc, x.asnumpy(), out=acc)
-    return acc
-
-
-@case
 def bytesio_2(x):
     b = io.BytesIO()
     b.write(x.asnumpy().tobytes())
@@ -477,20 +309,6 @@ def ddict(x):
 
 
 @case
-def rng(x):
-    r = random.Random(3)
-    items = x.asnumpy().tolist()
-    r.shuffle(items)
-    return items
-
-
-@case
-def rng2(x):
-    r = np.random.RandomState(3)
-    return r.permutation(x.asnumpy()), r.rand()
-
-
-@case
 def heap(x):
     import heapq
 
@@ -511,13 +329,6 @@ def ns(x):
 
 
 @case
-def fill(x):
-    a = np.zeros(2)
-    a.fill(x.asnumpy()[0])
-    return a
-
-
-@case
 def lst(x):
     items = [0, 0]
     items[0] = x.asnumpy()[0]
@@ -529,69 +340,6 @@ def lst(x):
 def it(x):
     i = itertools.count()
     return next(i) + x.asnumpy()[0], next(i)
-
-
-@case
-def loopcarry(x):
-    acc = np.zeros(3, np.float32)
-    while x.sum() < 30:
-        acc += x.asnumpy()
-        x = x * 2
-    return acc
-
-
-@case
-def branch(x):
-    acc = np.zeros(3, np.float32)
-    if x.sum() > 3:
-        acc += x.asnumpy()
-    return acc
-
-
-@case
-def ret_const_array(x):
-    a = np.zeros(3)
-    return a, x
-
-
-@case
-def view(x):
-    a = np.zeros((2, 3), np.float32)
-    b = a[0]
-    b += x.asnumpy()
-    return a
-
-
-@case
-def passed(x):
-    def put(a, v):
-        a[0] = v
-
-    a = np.zeros(3)
-    put(a, x.asnumpy()[1])
-    return a.sum()
-
-
-@case
-def putmask(x):
-    a = np.zeros(3)
-    np.copyto(a, x.asnumpy())
-    return a
-
-
-@case
-def sortin(x):
-    a = x.asnumpy().copy()
-    a.sort()
-    return a
-
-
-@case
-def arr_attr(x):
-    a = np.zeros(6)
-    a.shape = (2, 3)
-    a += x.asnumpy()
-    return a
 
 
 @case
@@ -626,26 +374,11 @@ def cn(x):
 
 
 @case
-def setval(x):
-    s = {1}
-    s.add(float(x.asnumpy()[0]))
-    return s
-
-
-@case
 def setval2(x):
     s = {x.shape[0]}
     s.add(5)
     s.discard(3)
     return s
-
-
-@case
-def objarr(x):
-    a = np.empty(2, object)
-    a[0] = x
-    a[1] = 3
-    return a[0]
 
 
 @case
@@ -663,19 +396,6 @@ def ns_2(x):
 
 
 @case
-def rs(x):
-    r = np.random.RandomState(0)
-    return r.rand(2), x
-
-
-@case
-def rs2(x):
-    r = np.random.default_rng(0)
-    a = r.random(2)
-    return a, r.random(2) * x.asnumpy()[0]
-
-
-@case
 def rnd(x):
     r = random.Random(0)
     return r.random(), x, r.random()
@@ -684,29 +404,6 @@ def rnd(x):
 @case
 def frozen(x):
     return frozenset({1, 2}), x
-
-
-@case
-def nestcopy(x):
-    a = np.arange(3.0)
-    items = [a, a]
-    items[0][1] = 9
-    return items
-
-
-@case
-def alias(x):
-    a = np.zeros(3)
-    b = a
-    return [a, b]
-
-
-@case
-def later(x):
-    acc = np.zeros(3)
-    y = float(np.sum(x.asnumpy() + acc))
-    acc[0] = 5
-    return y, float(np.sum(x.asnumpy() + acc))
 
 
 @case
@@ -753,109 +450,14 @@ def enum_host(x):
 
 
 @case
-def for_host(x):
-    t = 0
-    for v in x.asnumpy():
-        t += v
-    return t
-
-
-@case
-def host_unpack(x):
-    a, b, c = x.asnumpy().tolist()
-    return a + b * c
-
-
-@case
 def host_kwargs(x):
     d = json.loads('{"axis": 0}')
     return x.sum(**d)
 
 
-@case
-def host_cmp(x):
-    return max(x.asnumpy().tolist()), min(3, x.asnumpy()[0]), sorted([x.asnumpy()[1], 0])
-
-
-@case
-def host_index(x):
-    return [10, 20, 30][int(x.asnumpy()[1])]
-
-
-@case
-def host_slice(x):
-    return x[: int(x.asnumpy()[1])]
-
-
-@case
-def host_range(x):
-    return [i for i in range(int(x.asnumpy()[2]))]
-
-
-@case
-def host_shape(x):
-    return ops.ones((int(x.asnumpy()[1]), 2), ms.float32)
-
-
-@case
-def host_str(x):
-    return "v" * int(x.asnumpy()[2])
-
-
-@case
-def host_fmt(x):
-    return "%d %s" % (x.asnumpy()[0], x.asnumpy())  # noqa: UP031
-
-
-@case
-def host_div(x):
-    return 7 / float(x.asnumpy()[0]), 7 // int(x.asnumpy()[1]), divmod(7, int(x.asnumpy()[1]))
-
-
-@case
-def host_neg(x):
-    return -x.asnumpy(), ~np.array([True]), abs(x.asnumpy())
-
-
-@case
-def host_tern(x):
-    return "a" if x.asnumpy()[0] > 0 else "b"
-
-
-@case
-def host_and(x):
-    return (x.asnumpy()[0] > 0 and "yes") or "no"
-
-
-@case
-def host_call_cb(x):
-    f = {"a": lambda v: v * 2, "b": lambda v: v * 3}["a" if x.asnumpy()[0] > 0 else "b"]
-    return f(x)
-
-
-def described(value: Any) -> Any:
-    """A result with every Tensor's and array's data."""
-    if isinstance(value, Tensor):
-        return "Tensor", str(value.dtype), value.shape, value.asnumpy().tolist()
-    if isinstance(value, np.ndarray):
-        return "array", str(value.dtype), value.shape, value.tolist()
-    if isinstance(value, (list, tuple, collections.deque)):
-        return type(value).__name__, [described(v) for v in value]
-    if isinstance(value, dict):
-        return type(value).__name__, {k: described(v) for k, v in value.items()}
-    return type(value).__name__, value
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_python_in_compiled_code(name, warned):
-    function = CASES[name]
-    compiled = ms.jit(function)
-    for values in ([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [-1.0, 2.0, 3.0], [1.0, 2.0, 3.0]):
-        want = described(function(Tensor(values)))
-        assert described(compiled(Tensor(values))) == want
-    told = [w for w in warned if "line by line" in str(w.message)]
-    assert len(told) == (compiled.cache_info().fallbacks > 0)
-    assert all(issubclass(w.category, (RuntimeWarning, DeprecationWarning)) for w in warned)
+    as_line_by_line(CASES[name], warned)
 
 
 def test_a_result_that_was_made_while_compiling_belongs_to_the_caller():

@@ -156,3 +156,22 @@ int dg_attention_grad_masked(const dg_attention *p, void *dq, void *dk, void *dv
                              const void *out, const void *log_sum, const void *dout) {
     return backward_all(p, dq, dk, dv, q, k, v, mask, out, log_sum, dout);
 }
+
+/* Where keys and values begin in a row that has all three, in bytes. */
+#define KEYS_AT(p) ((p)->heads * (p)->depth * SIZE((p)->type))
+#define VALUES_AT(p) (((p)->heads + (p)->key_heads) * (p)->depth * SIZE((p)->type))
+
+int dg_self_attention_masked(const dg_attention *p, void *out, void *log_sum, const void *x, const void *mask) {
+    return forward_all(p, out, log_sum, x, (const char *)x + KEYS_AT(p), (const char *)x + VALUES_AT(p), mask);
+}
+int dg_self_attention(const dg_attention *p, void *out, void *log_sum, const void *x) {
+    return dg_self_attention_masked(p, out, log_sum, x, 0);
+}
+int dg_self_attention_grad_masked(const dg_attention *p, void *dx, const void *x, const void *mask, const void *out, const void *log_sum,
+                                  const void *dout) {
+    return backward_all(p, dx, (char *)dx + KEYS_AT(p), (char *)dx + VALUES_AT(p), x, (const char *)x + KEYS_AT(p), (const char *)x + VALUES_AT(p),
+                        mask, out, log_sum, dout);
+}
+int dg_self_attention_grad(const dg_attention *p, void *dx, const void *x, const void *out, const void *log_sum, const void *dout) {
+    return dg_self_attention_grad_masked(p, dx, x, 0, out, log_sum, dout);
+}

@@ -171,9 +171,9 @@ static void unit_task(void **args, int64_t begin, int64_t end) {
         return;
     }
     char *straight = scratch + room_a + room_b;
-    for (int64_t u = begin; u < end; u++) {
-        int64_t row = u % j->row_parts * j->rows, last_row = DG_MIN(row + j->rows, j->m);
-        int64_t column = column_of(j, u / j->row_parts), last_column = DG_MIN(column_of(j, u / j->row_parts + 1), j->n);
+    for (int64_t u = begin; u < end; u++) { /* rows first: a thread writes the part of c that it has in loops over c */
+        int64_t row = u / j->column_parts * j->rows, last_row = DG_MIN(row + j->rows, j->m);
+        int64_t column = column_of(j, u % j->column_parts), last_column = DG_MIN(column_of(j, u % j->column_parts + 1), j->n);
         for (int64_t c = column; c < last_column; c += most_columns) {
             int64_t nc = DG_MIN(most_columns, last_column - c);
             for (int64_t k = 0; k < j->depth; k += j->deep) {
@@ -209,10 +209,10 @@ static void unit_task(void **args, int64_t begin, int64_t end) {
     dg_free(scratch);
 }
 
-/* How often rows and columns are split. Units of at least 2 Mflop, two for each thread; little is to be packed twice. */
+/* How often rows and columns are split. Units of at least 2 Mflop or 256 KB of c, two for each thread; little is to be packed twice. */
 static void split(Job *j) {
-    double flops = 2.0 * (double)j->m * (double)j->n * (double)j->depth;
-    int64_t units = (int64_t)DG_MIN(flops / 2e6, 2.0 * dg_threads()), strip = 2 * j->k->lanes;
+    double flops = 2.0 * (double)j->m * (double)j->n * (double)j->depth, bytes = (double)(j->m * j->n * j->k->size);
+    int64_t units = (int64_t)DG_MIN(flops / 2e6 + bytes / 262144, 2.0 * dg_threads()), strip = 2 * j->k->lanes;
     double pack_a = j->ta ? 2 : 3, pack_b = j->b_row ? 8 : j->tb || j->packed & DG_RIGHT ? 3 : 1; /* of an element; a packed one is read from memory */
     j->row_parts = j->column_parts = 1;
     while (j->row_parts * j->column_parts < units) {

@@ -161,6 +161,12 @@ int dg_attention_grad(const dg_attention *p, void *dq, void *dk, void *dv, const
                       const void *log_sum, const void *dout);
 int dg_attention_grad_masked(const dg_attention *p, void *dq, void *dk, void *dv, const void *q, const void *k, const void *v,
                              const void *mask, const void *out, const void *log_sum, const void *dout);
+/* Query, key and value lie beside one another in each row of x, and so do their gradients in dx. */
+int dg_self_attention(const dg_attention *p, void *out, void *log_sum, const void *x);
+int dg_self_attention_masked(const dg_attention *p, void *out, void *log_sum, const void *x, const void *mask);
+int dg_self_attention_grad(const dg_attention *p, void *dx, const void *x, const void *out, const void *log_sum, const void *dout);
+int dg_self_attention_grad_masked(const dg_attention *p, void *dx, const void *x, const void *mask, const void *out, const void *log_sum,
+                                  const void *dout);
 
 /* ---- pooling.c: planes = batch * channels; always three spatial axes, as in dg_convolution ---- */
 typedef struct {

@@ -33,6 +33,17 @@ static void first_cells(const dg_pooling *p, int64_t *indices, int64_t od, int64
     }
 }
 
+/* Where the largest of windows are looked for: rows of some planes between cells of -infinity, rows and columns a step apart side by side, as
+ * [depth][phase of rows][phase of columns][plane][row][column]. So the outputs of all planes are lanes of vectors, whose cells for one
+ * element of the window are as far from each other. Where rows and columns beyond the outputs are among them, results go by way of `best` and `at`, or rows are
+ * taken one by one (`apart`). */
+typedef struct {
+    int64_t planes, rows, columns, cell_count, taps;
+    int apart;
+    void *cells, *best, *index, *first; /* index and first: see maxima in pooling.inc */
+    int64_t *offset, *at;
+} Spread;
+
 #define ISA_SOURCE "pooling.inc"
 #include "isa.h"
 
@@ -51,47 +62,53 @@ typedef struct {
 
 static int64_t volume(const int64_t *size) { return size[0] * size[1] * size[2]; }
 
-/* Columns of one phase of the step, of a row between cells of -infinity. */
-static int64_t phase_columns(const dg_pooling *p) {
-    int64_t read = (p->out_size[2] - 1) * p->stride[2] + (p->kernel[2] - 1) * p->dilation[2] + 1;
-    return (DG_MAX(read, p->pad[2] + p->size[2]) + p->stride[2] - 1) / p->stride[2];
+static int64_t element(const dg_pooling *p) { return p->type == DG_F64 ? 8 : p->type == DG_F32 ? 4 : 2; }
+
+/* How many steps of an axis the windows and the input reach over. */
+static int64_t reach(const dg_pooling *p, int axis) {
+    int64_t read = (p->out_size[axis] - 1) * p->stride[axis] + (p->kernel[axis] - 1) * p->dilation[axis] + 1;
+    return (DG_MAX(read, p->pad[axis] + p->size[axis]) + p->stride[axis] - 1) / p->stride[axis];
 }
 
-/* Bytes of a plane that is spread; 0 when the largest are found another way. */
-static int64_t spread_bytes(const dg_pooling *p) {
-    int64_t size = p->type == DG_F64 ? 8 : p->type == DG_F32 ? 4 : 0;
-    int64_t bytes = (p->size[0] * p->size[1] * p->stride[2] * phase_columns(p) + 64) * size;
-    /* narrow outputs would leave vectors empty */
-    return bytes <= SPREAD_BYTES && volume(p->kernel) <= 4096 && p->out_size[2] >= 8 ? bytes : 0;
+/* No planes when the largest are found another way. */
+static Spread spread_of(const dg_pooling *p) {
+    Spread s = {.rows = reach(p, 1), .columns = reach(p, 2), .taps = volume(p->kernel)};
+    int64_t size = element(p), room = s.rows * s.columns, out = p->out_size[1] * p->out_size[2];
+    if (size == 2 || s.taps > 4096) return s;
+    int flat = p->size[0] == 1 && p->kernel[0] == 1 && p->out_size[0] == 1 && p->pad[0] == 0;
+    s.apart = p->out_size[2] * size >= 64;
+    if (!s.apart && room > 4 * out) return s; /* few of the lanes would be outputs */
+    int64_t planes = flat ? DG_MIN(DG_MAX(1, 256 / room), p->planes) : 1;
+    s.cell_count = reach(p, 0) * p->stride[0] * p->stride[1] * p->stride[2] * planes * room + 64;
+    s.cell_count += (p->kernel[1] * p->dilation[1] / p->stride[1]) * s.columns + p->kernel[2] * p->dilation[2] / p->stride[2];
+    if (s.cell_count * size <= SPREAD_BYTES) s.planes = planes;
+    return s;
 }
 
-/* The largest of each window of one plane; `plane` has -infinity around what is copied to it. */
-static void max_spread(const dg_pooling *p, char *y, int64_t *indices, const char *x, char *plane, int64_t *offset, const Tap *columns) {
-    int64_t phase = phase_columns(p), row = phase * p->stride[2], *index = offset + volume(p->kernel), single = p->type == DG_F32;
-    if (single) ISA_PICK(spread_f32)(p, (float *)plane, (const float *)x, phase);
-    else ISA_PICK(spread_f64)(p, (double *)plane, (const double *)x, phase);
-    for (int64_t od = 0; od < p->out_size[0]; od++)
-        for (int64_t oh = 0; oh < p->out_size[1]; oh++, indices += p->out_size[2]) {
-            int64_t n = 0, width = p->out_size[2], at = od * p->out_size[1] + oh;
-            const Tap *taps = columns;
-            int empty;
-            EACH_TAP(p) {
-                int64_t column = kw * p->dilation[2];
-                offset[n] = (id * p->size[1] + ih) * row + column % s * phase + column / s;
-                index[n++] = (id * p->size[1] + ih) * p->size[2] + first;
-            }
-            if (single) empty = ISA_PICK(maxima_f32)((float *)y + at * width, indices, width, (const float *)plane, n, offset, index, p->stride[2]);
-            else empty = ISA_PICK(maxima_f64)((double *)y + at * width, indices, width, (const double *)plane, n, offset, index, p->stride[2]);
-            if (empty) first_cells(p, indices, od, oh, taps);
-        }
+/* Bytes that it takes, and where its parts lie in them. */
+static int64_t spread_bytes(const Spread *s, int64_t size) {
+    int64_t all = s->planes * s->rows * s->columns + 64;
+    return s->planes ? s->cell_count * size + all * (2 * size + 8) + s->taps * 16 : 0;
+}
+
+static void spread_over(Spread *s, int64_t size, char *room) {
+    int64_t all = s->planes * s->rows * s->columns + 64;
+    s->offset = (int64_t *)room;
+    s->at = s->offset + s->taps;
+    s->cells = s->at + all;
+    s->best = (char *)s->cells + s->cell_count * size;
+    s->first = (char *)s->best + all * size;
+    s->index = (char *)s->first + all * size;
 }
 
 static void pool_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     const dg_pooling *p = j->p;
-    int64_t in = volume(p->size), out = volume(p->out_size), size = p->type == DG_F64 ? 8 : p->type == DG_F32 ? 4 : 2;
+    int64_t in = volume(p->size), out = volume(p->out_size), size = element(p);
     int half = size == 2;
-    int64_t spread = j->what == MAX_POOL ? spread_bytes(p) : 0, room = spread ? spread + volume(p->kernel) * 16 : half ? in * 4 : 0;
+    Spread spread = {0};
+    if (j->what == MAX_POOL) spread = spread_of(p);
+    int64_t room = spread.planes ? spread_bytes(&spread, size) : half ? in * 4 : 0;
     char *scratch = dg_alloc((size_t)(p->out_size[2] * 16 + p->kernel[2] * (int64_t)sizeof(Tap) + room + 64));
     if (!scratch) {
         __atomic_store_n(j->failed, 1, __ATOMIC_RELAXED);
@@ -104,15 +121,17 @@ static void pool_task(void **args, int64_t begin, int64_t end) {
         taps[kw].first = kw * p->dilation[2] - p->pad[2];
         span(taps[kw].first, p->stride[2], p->size[2], p->out_size[2], &taps[kw].low, &taps[kw].high);
     }
-    int64_t *offset = (int64_t *)plane;
-    char *spread_plane = (char *)plane + volume(p->kernel) * 16;
-    for (int64_t i = 0; i < spread / size; i++) {
-        if (size == 4) ((float *)spread_plane)[i] = -INFINITY;
-        else ((double *)spread_plane)[i] = -INFINITY;
+    if (spread.planes) {
+        spread_over(&spread, size, plane);
+        if (size == 4) ISA_PICK(max_begin_f32)(p, &spread);
+        else ISA_PICK(max_begin_f64)(p, &spread);
     }
     for (int64_t u = begin; u < end; u++) {
-        if (spread) {
-            max_spread(p, j->out + u * out * size, j->indices + u * out, j->x + u * in * size, spread_plane, offset, taps);
+        if (spread.planes) {
+            int64_t planes = DG_MIN(spread.planes, end - u), *indices = j->indices + u * out;
+            if (size == 4) ISA_PICK(max_planes_f32)(p, &spread, (float *)j->out + u * out, indices, (const float *)j->x + u * in, planes, taps);
+            else ISA_PICK(max_planes_f64)(p, &spread, (double *)j->out + u * out, indices, (const double *)j->x + u * in, planes, taps);
+            u += planes - 1;
             continue;
         }
         if (j->what == MAX_POOL || j->what == AVG_POOL) {
@@ -174,7 +193,8 @@ static int run(Job j) {
     j.failed = &failed;
     if (volume(p->size) > INT32_MAX) return DG_NO_KERNEL;
     int64_t work = volume(p->out_size) * (j.what == MAX_GRAD ? 1 : volume(p->kernel)) + volume(p->size);
-    dg_parallel_for(pool_task, (void *[]){&j}, p->planes, DG_MAX(1, 16384 / (work + 1)));
+    int64_t fast = j.what == MAX_POOL && spread_of(p).planes ? 4 : 1;
+    dg_parallel_for(pool_task, (void *[]){&j}, p->planes, DG_MAX(1, fast * 16384 / (work + 1)));
     return failed ? DG_NO_MEMORY : DG_OK;
 }
 

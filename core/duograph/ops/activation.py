@@ -369,14 +369,14 @@ def _(x, out, dout):
 def silu_grad(dout: Tensor, x: Tensor):
     """Composite: the gradient of silu."""
     y = sigmoid(x)
-    return dout * y * (1 + x * (1 - y))
+    return dout * (y * (1 + x * (1 - y)))
 
 
 @silu_grad.scalar
 def _(s, dout, x):
     small = s.exp(-s.abs(x))
     y = s.where(x >= 0, 1, small) / (1 + small)
-    return dout * y * (1 + x * (1 - y))
+    return dout * (y * (1 + x * (1 - y)))
 
 
 @op(method="softplus", dtypes=FLOATING)

@@ -209,6 +209,51 @@ def _(query, key, value, mask, out, log_sum, dout, scale, low, high, layout):
     return query, key, value
 
 
+
+# Query, key and value beside one another in one tensor, as one projection leaves them; made by passes/attention.
+
+
+@op()
+def self_attention(
+    x: Tensor, mask: Tensor | None, heads: int, own: int, scale: float, low: int, high: int, layout: str
+):
+    """`attention` of a query, key and value that lie beside one another in the last axis of one tensor.
+
+    `x` has the axes B and S in the order of `layout` (BSND or SBND) and (heads + 2 * own) * D features: those of the
+    query, of `own` heads of the key, and of as many of the value.
+    """
+    query, key, value = _parts(x, heads, own)
+    return attention_of(query, key, value, mask, scale, low, high, layout)
+
+
+@op()
+def self_attention_grad(
+    x: Tensor, mask: Tensor | None, out: Tensor, log_sum: Tensor, dout: Tensor,
+    heads: int, own: int, scale: float, low: int, high: int, layout: str,
+):  # fmt: skip
+    """The gradient of `self_attention` with respect to `x`, from its results and the gradient of the first."""
+    query, key, value = _parts(x, heads, own)
+    made = attention_grad(query, key, value, mask, out, log_sum, dout, scale, low, high, layout)
+    return P.concat([P.reshape(d, (*x.shape[:2], d.shape[2] * d.shape[3])) for d in made], 2)
+
+
+def _parts(x: Any, heads: int, own: int) -> list[Any]:
+    """Query, key and value, each with its heads and features apart."""
+    if x.ndim != 3 or heads < 1 or own < 1 or x.shape[2] % (heads + 2 * own):
+        raise ShapeError(
+            f"self_attention: got a tensor of shape {x.shape} for {heads} heads of query and {own} of key; "
+            f"wanted three axes, the last a multiple of {heads + 2 * own}"
+        )
+    one, two = x.shape[:2]
+    width = x.shape[2] // (heads + 2 * own)
+    found, at = [], 0
+    for n in (heads, own, own):
+        part = P.strided_slice(x, (0, 0, at), (one, two, at + n * width), (1, 1, 1))
+        found.append(P.reshape(part, (one, two, n, width)))
+        at += n * width
+    return found
+
+
 # ---- the public function ------------------------------------------------------------------------
 
 _NAME = "flash_attention_score"

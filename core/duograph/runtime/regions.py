@@ -24,11 +24,13 @@ from ..backend.protocol import Backend
 from ..ir.graph import Graph, GraphNode
 from ..ir.text import to_text
 from ..op import Op
+from ..passes.attention import join_attention
 from ..passes.channels_last import channels_last
 from ..passes.fusion import fuse
 from ..passes.pieces import join_pieces
 from ..passes.products import fold_transposes, join_products
 from ..passes.reductions import split_reductions
+from ..passes.slopes import keep_slopes
 from ..passes.subgraphs import HOLDERS, Done, mapped
 from ..types import Device, TensorType
 from .lower import body_of, kernel
@@ -59,14 +61,15 @@ def compiled_regions(
         _say(backend, problem)
         return graph, {}
     graph = _Expansion(backend, device).expanded(graph)
-    graph = passes.run(join_products(join_pieces(fold_transposes(graph))))
+    claims = functools.partial(_claims, backend, device)
+    graph = passes.run(join_attention(join_products(join_pieces(fold_transposes(graph))), claims))
     layouts: list[str] = []
-    laid_out = channels_last(graph, state, functools.partial(_claims, backend, device), layouts)
+    laid_out = channels_last(graph, state, claims, layouts)
     if laid_out is not graph:
         graph = passes.run(laid_out)
         if watch is not None:
             watch("channels_last", graph)
-    graph = fuse(split_reductions(graph), backend.epilogues)
+    graph = fuse(split_reductions(keep_slopes(graph)), backend.epilogues)
     if watch is not None:
         watch("fuse", graph)
     bodies: dict[str, list[Graph]] = {}

@@ -137,6 +137,75 @@ def attention_gradient(
     return dq, dk, dv
 
 
+# ---- query, key and value in one tensor ------------------------------------------------------------
+
+# kind, (batch, heads, heads of keys, positions, features of a head), mask, band, layout
+PARTS: list[tuple[str, tuple[int, ...], str, tuple[int, int], str]] = [
+    ("normal", (2, 2, 2, 4, 3), "", CAUSAL, "BSND"),
+    ("normal", (1, 4, 2, 3, 2), "", (-1, 2), "SBND"),
+    ("broadcast", (2, 2, 1, 3, 2), "padding", CAUSAL, "BSND"),
+    ("normal", (1, 2, 1, 3, 2), "hidden", ALL, "SBND"),
+    ("empty", (0, 2, 2, 3, 2), "", ALL, "BSND"),
+    ("empty", (2, 2, 2, 0, 2), "", CAUSAL, "SBND"),
+    ("odd", (2, 3, 3, 133, 17), "", CAUSAL, "BSND"),
+    ("odd", (1, 2, 1, 67, 16), "added", (-40, 9), "SBND"),
+    ("noncontiguous", (2, 2, 2, 3, 2), "", ALL, "BSND"),
+    ("nan", (1, 2, 2, 4, 3), "", ALL, "BSND"),
+]
+
+
+def _projected(make: Make, row: Any) -> tuple[Any, ...]:
+    kind, (batch, heads, own, length, width), mask, (low, high), layout = row
+    first = (batch, length) if layout == "BSND" else (length, batch)
+    shape = (*first, (heads + 2 * own) * width)
+    x = make(*shape) if kind != "noncontiguous" else make.strided(*shape)
+    if kind == "nan":
+        x[0, 1, 1] = np.nan
+    return x, _mask(make, mask, (batch, heads, length, length)), heads, own, 0.5, low, high, layout
+
+
+def projected(make: Make) -> Iterator[Sample]:
+    for row in PARTS:
+        yield Sample(_projected(make, row), kind=row[0], grad=max(row[1]) < 30)
+
+
+def projected_gradients(make: Make) -> Iterator[Sample]:
+    for row in PARTS:
+        x, mask, *settings = _projected(make, row)
+        out, log_sum = self_attention(x, mask, *settings)
+        yield Sample((x, mask, out, log_sum, make(*out.shape), *settings), kind=row[0], grad=max(row[1]) < 30)
+
+
+def _apart(x: Any, heads: int, own: int) -> tuple[Any, Any, Any]:
+    width = x.shape[2] // (heads + 2 * own)
+    query, key, value = (
+        part.reshape(*x.shape[:2], -1, width) for part in np.split(x, [heads * width, (heads + own) * width], 2)
+    )
+    return query, key, value
+
+
+def self_attention(
+    x: Any, mask: Any, heads: int, own: int, scale: float, low: int, high: int, layout: str
+) -> tuple[Any, Any]:
+    """`attention` of the three parts."""
+    if not x.size:
+        shape = (*x.shape[:2], heads, x.shape[2] // (heads + 2 * own))
+        kept = np.float32 if x.dtype.itemsize == 2 else x.dtype
+        return np.zeros(shape, x.dtype), np.zeros([shape[i] for i in AXES[layout][:3]], kept)
+    return attention(*_apart(x, heads, own), mask, scale, low, high, layout)
+
+
+def self_attention_gradient(
+    x: Any, mask: Any, out: Any, log_sum: Any, dout: Any, heads: int, own: int, scale: float, low: int, high: int,
+    layout: str,
+) -> Any:  # fmt: skip
+    """The gradients of the three parts side by side."""
+    if not x.size:
+        return np.zeros_like(x)
+    made = attention_gradient(*_apart(x, heads, own), mask, out, log_sum, dout, scale, low, high, layout)
+    return np.concatenate([d.reshape(*x.shape[:2], -1) for d in made], 2)
+
+
 # ---- the public function ------------------------------------------------------------------------
 
 
@@ -190,7 +259,8 @@ def score_of(
 
 X = np.ones((1, 2, 3, 4), np.float32)
 FLAT = np.ones((2, 3, 4), np.float32)
-SETTINGS = (1.0, -9, 9, "BNSD")
+BAND = (1.0, -9, 9)
+SETTINGS = (*BAND, "BNSD")
 SUMS = np.ones((1, 2, 3), np.float32)
 WHY = "softmax of sums of products, in whatever order; masks are bools, and the operands of one call agree"
 WITHOUT = {"zero_d": "operands have four axes"}
@@ -219,6 +289,20 @@ CASES = [
             Bad((X, X, X, None, X, SUMS, X[:, :, :2], *SETTINGS), ValueError, "wanted float32"),
             Bad((X[0], X, X, None, X, SUMS, X, *SETTINGS), ValueError, "wanted the four axes"),
         ],
+    ),
+    OpCase(
+        P.self_attention, projected, FLOATING, self_attention, tol=TOL, grad_tol=GRAD_TOL, why=WHY,
+        without={"zero_d": "the operand has three axes"},
+        errors=[
+            Bad((FLAT[..., :3], None, 2, 1, *BAND, "BSND"), ValueError, r"shape \(2, 3, 3\) .* a multiple of 4"),
+            Bad((X, None, 1, 1, *BAND, "BSND"), ValueError, "wanted three axes"),
+        ],
+    ),
+    OpCase(
+        P.self_attention_grad, projected_gradients, FLOATING, self_attention_gradient, tol=GRAD_TOL,
+        grad_tol={float16: 1.0, bfloat16: 9.0, float32: 5e-3}, why=WHY,
+        without={"zero_d": "the operand has three axes"},
+        errors=[Bad((FLAT[..., :3], None, X, SUMS, X, 2, 1, *BAND, "BSND"), ValueError, "a multiple of 4")],
     ),
     OpCase(
         flash_attention_score, scores, FLOATING, score_of, tol=TOL, grad_tol=GRAD_TOL, why=WHY,
