@@ -6,11 +6,13 @@ calls it on every piece of its result that is done.
 """
 
 import dataclasses
+import math
 import warnings
 
 from duograph.backend.codegen import C
 from duograph.backend.codegen.loops import print_region
 from duograph.backend.codegen.regions import gathered_in, overwrites, plan_region
+from duograph.dtype import float32
 from duograph.ir.text import to_text
 from duograph.passes.fusion import epilogue_of
 
@@ -81,8 +83,47 @@ def _call(graph, epilogue, library, name, function, plan):
     if product is None:
         return f"{node.op.name} has no kernel for these operands"
     return make_product_call(
-        address, function, product, node.operands, value, epilogue.reads, graph.n_params, results, name
-    )
+        address, function, product, node.operands, value, epilogue.reads, graph.n_params, results, name,
+        _affine(epilogue.tail) if node.op.name == "conv_channels_last" else None,
+    )  # fmt: skip
+
+
+# The greatest value that an op leaves.
+LIMITS = {"relu": math.inf, "relu6": 6.0}
+
+
+def _affine(tail):
+    """The fields of `dg_affine` when what follows a convolution is min(max(value * scale + bias + more, low), high).
+
+    Scale and bias are for each of the last axis, the channels; every part of it may be absent.
+    """
+    value = tail.types[0]
+    at, found, low, high = 0, {}, -math.inf, math.inf
+    if value.dtype is not float32 or len(tail.outputs) != 1:
+        return None
+    for node in tail.nodes:
+        name, others = node.op.name, [i for i in node.operands if i != at]
+        if low == 0 or len(others) != len(node.operands) - 1:
+            return None
+        if name in LIMITS:
+            low, high = 0.0, LIMITS[name]
+        elif len(others) == 1 and 0 < others[0] < tail.n_params and tail.types[others[0]].dtype is float32:
+            type_ = tail.types[others[0]]
+            whole = type_.shape == value.shape
+            part = {"mul": "scale", "add": "more" if whole else "bias"}.get(name)
+            each = type_.shape[-1:] == value.shape[-1:] and type_.size == value.shape[-1]
+            order = ("scale", "bias", "more")
+            if part is None or not (whole if part == "more" else each):
+                return None
+            if any(p in found for p in order[order.index(part) :]):
+                return None
+            found[part] = others[0]
+        else:
+            return None
+        (at,) = node.results
+    if tail.outputs != (at,):
+        return None
+    return (*(found.get(p, -1) for p in ("scale", "bias", "more")), low, high)
 
 
 def _indices(graph, plan):

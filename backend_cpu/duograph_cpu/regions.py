@@ -7,6 +7,7 @@ from duograph.errors import IndexRangeError
 
 from . import memory
 from ._native import ffi, lib
+from .chains import Stage, join
 from .kernels import fail as fail_kernel
 from .program import LIST, Native, describe
 
@@ -85,7 +86,7 @@ def make_staged_call(library, function, indices, operand_count, results, name, o
     return describe(call, Native("dg_staged_run", staged, LIST, failed), overwrites)
 
 
-def make_product_call(address, function, product, operands, value, reads, operand_count, results, name):
+def make_product_call(address, function, product, operands, value, reads, operand_count, results, name, affine=None):
     """A call of a product and what follows it element by element: a generated function like those of `make_call`.
 
     Args:
@@ -98,6 +99,7 @@ def make_product_call(address, function, product, operands, value, reads, operan
         operand_count: how many handles the call takes.
         results: types of the results.
         name: for messages.
+        affine: the fields of `dg_affine` when the function is one, its operands those of the function.
     """
     # The value lies in the first result of its size, each element until the function has read it: so no operand may
     # share memory with a result, since all of the value is there before.
@@ -110,7 +112,8 @@ def make_product_call(address, function, product, operands, value, reads, operan
         {
             "product": ffi.cast("void *", symbol), "plan": native.constants, "f": ffi.cast("dg_generated", address),
             "n": function.n, "grain": function.grain, "bytes": value.nbytes, "left": operands[0], "right": operands[1],
-            "value": places[0] if places else -1, "count": len(own), "places": own,
+            "value": places[0] if places else -1, "has_affine": affine is not None, "affine": affine or (),
+            "count": len(own), "places": own,
         },
     )  # fmt: skip
     fused = ffi.gc(fused, functools.partial(_drop, native))  # which owns the plan
@@ -120,7 +123,7 @@ def make_product_call(address, function, product, operands, value, reads, operan
 
     def again(other):
         return make_product_call(
-            address, function, other, operands, value, reads, operand_count, results, name
+            address, function, other, operands, value, reads, operand_count, results, name, affine
         )
 
     def call(*handles):
@@ -130,7 +133,17 @@ def make_product_call(address, function, product, operands, value, reads, operan
             failed(code)
         return outputs[0] if single else outputs
 
-    describe(call, Native("dg_fused_run", fused, LIST, failed))
+    over = ()
+    if affine is not None and affine[2] > 0 and native.function == "dg_conv_last_packed":
+        more = reads[affine[2] - 1]
+        # each element is written once, when what is added to it was read
+        if more not in operands and lib.dg_conv_last_once(native.constants):
+            over = ((more, 0),)
+    describe(call, Native("dg_fused_run", fused, LIST, failed), over)
+    if native.function == "dg_conv_last_packed" and [r.nbytes for r in results] == [value.nbytes]:
+        stage = Stage(native, address, tuple(operands), tuple(reads), operand_count, results[0], name, affine)
+        call.joins = functools.partial(join, (stage,))
+        call.stage = stage
     call.packs = {
         operands[k]: functools.partial(_fused_packing, offer, again)
         for k, offer in getattr(product, "packs", {}).items()

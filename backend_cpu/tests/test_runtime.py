@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from duograph.errors import DeviceMemoryError
 from duograph_cpu import memory
-from duograph_cpu._native import lib
+from duograph_cpu._native import ffi, lib
 from harness import CPU_BACKEND, run
 
 
@@ -61,6 +61,37 @@ def test_blocks_come_back():
     assert now["in_use"] == before["in_use"] and now["cached"] >= 10 << 20
     CPU_BACKEND.empty_cache(0)
     assert memory.stats()["cached"] == 0
+
+
+def test_small_blocks_give_their_memory_back():
+    """Blocks of one slab: what is cached goes, beside those in use or with the whole slab, and comes back usable."""
+    gc.collect()
+    CPU_BACKEND.empty_cache(0)
+    before = memory.stats()
+    size = 200 << 10
+    make = memory.maker(size, "test")
+
+    def view(block):
+        return np.frombuffer(ffi.buffer(ffi.cast("char *", block), size), np.uint8)
+
+    blocks = [make() for _ in range(100)]  # more than a slab
+    for k, block in enumerate(blocks):
+        view(block)[:] = k
+    kept = blocks[::10]
+    del block, blocks
+    assert memory.stats()["cached"] >= 90 * size
+    CPU_BACKEND.empty_cache(0)
+    assert memory.stats()["cached"] == 0
+    again = [make() for _ in range(90)]
+    for block in again:
+        view(block)[:] = 200
+    for k, block in enumerate(kept):
+        assert np.all(view(block) == 10 * k)
+    assert len({int(ffi.cast("uintptr_t", b)) for b in (*kept, *again)}) == 100
+    del block, again, kept
+    CPU_BACKEND.empty_cache(0)
+    now = memory.stats()
+    assert now["cached"] == 0 and now["in_use"] == before["in_use"]
 
 
 def test_limits():

@@ -599,3 +599,36 @@ def test_depend_orders(agree):
         """,
         X,
     )
+
+
+def through_arguments(a, b, c):
+    b[0] = a[1]
+    c[2] = 7.0
+    PARAMETERS[0][3] = c[0]
+    return a + b + c + PARAMETERS[0] * PARAMETERS[1], a
+
+
+PARAMETERS = [ms.Parameter(ms.Tensor([1.0, 2.0, 3.0, 4.0]), name=name) for name in "pr"]
+
+
+@pytest.mark.parametrize("level", ["O0", "O1", "O2"])
+def test_arguments_that_are_one_tensor_or_state(level):
+    """D47: what is written in place to one argument is seen in all that are the same object."""
+    first = np.arange(4, dtype=np.float32)
+    compiled = ms.jit(through_arguments, jit_config=ms.JitConfig(jit_level=level))
+    patterns = ("qqq", "qtu", "qpt", "ppp", "rrr", "qtq", "pqp", "qqp", "prp", "rpr", "qqq", "qtu", "prr")
+    for pattern in patterns:
+        found = []
+        for run in (through_arguments, compiled):
+            for k, parameter in enumerate(PARAMETERS):
+                parameter.set_data(ms.Tensor(first * 2 + k))
+            tensors = {k: ms.Tensor(first + i) for i, k in enumerate("qtu")}
+            tensors |= dict(zip("pr", PARAMETERS, strict=True))
+            out, same = run(*[tensors[k] for k in pattern])
+            assert same is tensors[pattern[0]]
+            found.append([out.asnumpy().tolist(), *[v.asnumpy().tolist() for v in tensors.values()]])
+        assert found[0] == found[1], pattern
+    calls = compiled.cache_info()
+    compiled(*[ms.Tensor(first)] * 3)
+    compiled(*[ms.Tensor(first) for _ in range(3)])
+    assert compiled.cache_info().misses == calls.misses <= len(set(patterns))

@@ -111,6 +111,11 @@ EPILOGUES = {
     "one op": (lambda v: ops.neg(v), lambda s: []),
     "bias": (lambda v, b: v + b, lambda s: [_channel(s)]),
     "scale, shift and relu": (lambda v, a, b: ops.relu(v * a + b), lambda s: [_channel(s)] * 2),
+    "scale, shift, residual and relu": (
+        lambda v, a, b, r: ops.relu(v * a + b + r), lambda s: [_channel(s), _channel(s), s]),
+    "scale and residual": (lambda v, a, r: r + v * a, lambda s: [_channel(s), s]),
+    "shift and relu6": (lambda v, b: ops.relu6(v + b), lambda s: [_channel(s)]),
+    "relu": (lambda v: ops.relu(v), lambda s: []),
     "bias, relu6 and residual": (lambda v, b, r: ops.relu6(v + b) + r, lambda s: [_channel(s), s]),
     "bias and gelu": (lambda v, b: ops.gelu(v + b, approximate="tanh"), lambda s: [_channel(s)]),
     "silu": (lambda v: v * ops.sigmoid(v), lambda s: []),
@@ -118,7 +123,7 @@ EPILOGUES = {
     "two results": (lambda v, b: (v + b, ops.relu(v + b)), lambda s: [_channel(s)]),
     "another dtype": (lambda v, b: (v + b) > 0, lambda s: [_channel(s)]),
     "rows": (lambda v, r: v * r + 1, lambda s: [(*s[:-1], 1)]),
-}
+}  # fmt: skip
 
 FLOATING = ["float64", "float16", "bfloat16"]
 INTEGERS = ["matmul", "matmul of one row", "matmul over nothing", "matmul in batches", "matmul turned"]
@@ -168,6 +173,28 @@ def test_bits(product, epilogue, dtype, level):
     kernels = compare(lambda x, y, *rest: follow(compute(x, y), *rest), xs, level, near)
     assert kernels[0] == "1 fused regions, 1 kernels, 1 regions as epilogues of products", kernels
     assert not any("step by step" in line for line in kernels), kernels
+
+
+@needs_compiler
+@pytest.mark.parametrize("product", LAST)
+@pytest.mark.parametrize("limit", ["relu", "relu6", None])
+def test_special_values(product, limit):
+    """NaN, infinities and the signs of zeros are those of the ops one by one."""
+    compute, a, b, out = PRODUCTS[product]
+    x, w = [np.zeros(s, np.float32) for s in (a, b)]
+    x.reshape(-1)[:: 7] = np.resize(np.float32([np.nan, np.inf, -np.inf, 1e38, -0.0, -1]), x.size)[: -(-x.size // 7)]
+    w[..., 0, 0] = np.random.default_rng(2).choice(np.float32([-1e3, -0.0, 0.0, 1e-3]), b[:2])
+    shift = np.resize(np.float32([-0.0, 0.0, 7, np.nan, -np.inf, 1e-40]), out[-1])
+    scale = np.resize(np.float32([-1, 1, -0.0, 3, 1e-30]), out[-1])
+    follow = {"relu": ops.relu, "relu6": ops.relu6, None: lambda v: v}[limit]
+
+    def function(x, w, scale, shift):
+        return follow(compute(x, w) * scale + shift)
+
+    xs = [Tensor(v) for v in (x, w, scale, shift)]
+    want, found = [ms.jit(function, jit_level=level)(*xs).asnumpy() for level in ("O0", "O1")]
+    np.testing.assert_array_equal(want, found)
+    np.testing.assert_array_equal(np.signbit(want) & ~np.isnan(want), np.signbit(found) & ~np.isnan(found))
 
 
 def kept_for_later(x, w, b):

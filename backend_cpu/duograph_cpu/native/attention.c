@@ -37,6 +37,17 @@ typedef struct {
     int *failed;
 } Job;
 
+/* Rows of a matrix in memory that is read or written soon. */
+typedef struct { const char *from; int64_t stride, rows, bytes; } Rows;
+
+/* The rows of the `step`-th of `steps` parts, into the second-level cache: heads lie in pieces of some lines, kilobytes apart, of which no processor
+ * guesses the next. */
+static void fetch(const Rows *all, int count, int64_t step, int64_t steps) {
+    for (const Rows *x = all; x < all + count; x++)
+        for (int64_t r = x->rows * step / steps; r < x->rows * (step + 1) / steps; r++)
+            for (int64_t at = 0; at < x->bytes; at += 64) __builtin_prefetch(x->from + r * x->stride + at, 0, 2);
+}
+
 #define ZIP_LOW_2 0, 2
 #define ZIP_HIGH_2 1, 3
 #define ZIP_LOW_4 0, 4, 1, 5
@@ -56,6 +67,11 @@ typedef struct {
 
 static int64_t bytes_of(const Job *j, int64_t elements) { return elements * (j->p->type == DG_F64 ? 8 : 4); }
 
+static Rows rows_of(const void *x, int64_t type, const int64_t *strides, int64_t b, int64_t h, int64_t first, int64_t rows, int64_t width) {
+    int64_t size = SIZE(type);
+    return (Rows){(const char *)x + (b * strides[0] + h * strides[1] + first * strides[2]) * size, strides[2] * size, rows, width * size};
+}
+
 static void forward_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     const dg_attention *p = j->p;
@@ -69,7 +85,16 @@ static void forward_task(void **args, int64_t begin, int64_t end) {
     }
     for (int64_t u = begin; u < end; u++) {
         int64_t head = u / units, q = u % units * j->rows, n = DG_MIN(j->rows, p->queries - q);
-        PICK(j, forward)(j, scratch, head / p->heads, head % p->heads, q, n);
+        Rows soon[4] = {rows_of(j->out, p->type, p->o, head / p->heads, head % p->heads, q, n, p->value_depth)};
+        int count = 1;
+        if (u + 1 < end && (u + 1) % units == 0) { /* the head after this one */
+            int64_t b = (head + 1) / p->heads, h = (head + 1) % p->heads, own = h / (p->heads / p->key_heads);
+            soon[1] = rows_of(j->q, p->type, p->q, b, h, 0, DG_MIN(j->rows, p->queries), p->depth);
+            soon[2] = rows_of(j->k, p->type, p->k, b, own, 0, DG_MIN(KEYS, p->keys), p->depth);
+            soon[3] = rows_of(j->v, p->type, p->v, b, own, 0, DG_MIN(KEYS, p->keys), p->value_depth);
+            count = 4;
+        }
+        PICK(j, forward)(j, scratch, head / p->heads, head % p->heads, q, n, soon, count);
     }
     dg_free(scratch);
 }
@@ -111,7 +136,19 @@ static void backward_task(void **args, int64_t begin, int64_t end) {
         int64_t part = u % j->parts, head = u / j->parts, b = head / p->key_heads, own = head % p->key_heads;
         int64_t blocks = (p->keys + KEYS - 1) / KEYS, k0 = blocks * part / j->parts * KEYS, k1 = DG_MIN(p->keys, blocks * (part + 1) / j->parts * KEYS);
         char *dq = j->sums ? j->sums + bytes_of(j, (part * p->batch * p->heads + head * group) * lq * w) : scratch + bytes_of(j, elements);
-        PICK(j, backward)(j, scratch, b, own, k0, k1, dq);
+        Rows soon[8] = {rows_of(j->dk, p->type, p->k, b, own, k0, DG_MIN(KEYS, k1 - k0), p->depth),
+                        rows_of(j->dv, p->type, p->v, b, own, k0, DG_MIN(KEYS, k1 - k0), p->value_depth)};
+        int count = 2;
+        if (!j->sums) soon[count++] = rows_of(j->dq, p->type, p->q, b, own * group, 0, DG_MIN(lq, MOST_QUERIES), p->depth);
+        if (u + 1 < end && j->parts == 1) { /* the head after this one */
+            int64_t nb_ = (head + 1) / p->key_heads, no = (head + 1) % p->key_heads, nq = DG_MIN(lq, MOST_QUERIES), nk = DG_MIN(KEYS, p->keys);
+            soon[count++] = rows_of(j->out, p->type, p->o, nb_, no * group, 0, nq, p->value_depth);
+            soon[count++] = rows_of(j->dout, p->type, p->o, nb_, no * group, 0, nq, p->value_depth);
+            soon[count++] = rows_of(j->k, p->type, p->k, nb_, no, 0, nk, p->depth);
+            soon[count++] = rows_of(j->v, p->type, p->v, nb_, no, 0, nk, p->value_depth);
+            soon[count++] = rows_of(j->q, p->type, p->q, nb_, no * group, 0, nq, p->depth);
+        }
+        PICK(j, backward)(j, scratch, b, own, k0, k1, dq, soon, count);
         if (!j->sums)
             for (int64_t r = 0; r < group * lq; r++)
                 PICK(j, finish)(j, b, own * group + r / lq, r % lq, dq + bytes_of(j, r * j->width), 1, 0);

@@ -41,6 +41,14 @@ static inline void dg_copy_few(void *out, const void *x, size_t bytes) {
 #undef DG_TWICE
 }
 
+/* What the kernel that runs after this one reads, and did not change: a kernel may fetch it into the cache of each thread meanwhile. Set by program.c,
+ * for kernels that the same thread calls; it is only a hint. */
+typedef struct {
+    const char *at;
+    int64_t bytes;
+} dg_coming;
+extern _Thread_local dg_coming dg_next_constants;
+
 /* Elements at .. at + count of a product are there. */
 static inline void dg_then(const dg_epilogue *e, int64_t at, int64_t count) {
     if (e) e->f(e->args, at, at + count);

@@ -6,14 +6,13 @@
  * bits depend neither on the division nor on threads. */
 #include "conv_last.h"
 #include "tile.h"
-#if defined(__x86_64__) || defined(__i386__)
-#include <immintrin.h>
-#endif
 
 #define PANEL_BYTES (24 << 10)  /* of results that are computed before the epilogue has its turn: in the first-level cache */
 #define COLUMNS 512             /* of a block, where an epilogue follows */
-#define MUCH_WEIGHT (1 << 20)   /* bytes of weights that do not stay in the second-level cache beside the rest */
-#define SOME_ROWS (512 << 10)   /* bytes of rows that do */
+#define MUCH_WEIGHT (512 << 10) /* bytes of weights that do not stay in the second-level cache beside the rest */
+#define SOME_WEIGHT (256 << 10) /* bytes of a block of them that do */
+#define SMALL_IMAGE (1 << 20)   /* bytes of inputs and outputs that do so */
+#define SOME_ROWS (1 << 20)     /* bytes of rows that do */
 
 typedef struct {
     const dg_convolution *p;
@@ -22,9 +21,10 @@ typedef struct {
     float *y;
     int64_t pixels, depth, deep, wide; /* outputs of a channel; of a sum, and of a block of it; columns of packed weights */
     int64_t in_step, out_step;         /* from pixel to pixel */
-    int64_t rows, parts, columns;      /* of a unit; units of a group */
+    int64_t rows, parts, columns;      /* of a unit, where columns are those that are computed at a time; units of a group */
     int64_t halves;                    /* of all rows, where a unit is some columns */
     int merged, in_place;              /* whether the taps of a row of the kernel lie side by side; rows are read where they lie */
+    dg_coming coming;                  /* fetched meanwhile, where a unit's own rows are in the cache anyway */
     float *gathered;                   /* [group][block of depth][pixel][pitch] */
     int *failed;
 } Job;
@@ -56,15 +56,22 @@ int dg_last_crowded(int64_t ld) { return ld >= 1024 && ld % 1024 == 0; }
 void dg_last_block(int64_t rows, int64_t columns, int64_t depth, const float *a, int64_t lda, const float *b, float *c, int64_t ldc, int add,
                    const void *next, int64_t bytes) {
     Rows s = {.at = a, .ld = lda, .depth = depth, .parts = 1, .deep = depth};
-    ISA_PICK(block)(rows, columns, &s, b, c, ldc, add, next, bytes);
+    ISA_PICK(block)(rows, columns, &s, b, c, ldc, add, 0, next, bytes);
 }
 
 static void whole_task(void **args, int64_t begin, int64_t end) { dg_then(args[0], begin, end - begin); }
 
 /* What follows elements that are all there. */
-static void finish(const dg_epilogue *e, int64_t count) {
+static void follow(const dg_epilogue *e, int64_t count) {
     if (e) dg_parallel_for(whole_task, (void *[]){(void *)e}, count, e->grain);
 }
+
+dg_coming dg_part_of_coming(dg_coming all, int64_t u, int64_t units) {
+    int64_t threads = dg_threads(), from = all.bytes * (u * threads % units) / units;
+    return (dg_coming){all.at + from, DG_MIN(all.bytes - from, (all.bytes * threads + units - 1) / units)};
+}
+
+static int is_affine(const dg_epilogue *e) { return e && e->affine; }
 
 static int64_t pitch(const Job *j) { return j->deep + 16; }
 
@@ -91,16 +98,17 @@ static void gather_rows(const Job *j, float *out, int64_t rows, int64_t g, int64
 /* Many pixels: a unit is some of them, of one group. */
 static void rows_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
-    int64_t out = j->p->out, most = DG_MIN(j->rows, DG_MAX(1, PANEL_BYTES / 4 / (dg_last_height() * out)) * dg_last_height());
-    if (j->depth * j->wide * 4 > MUCH_WEIGHT) most = DG_MAX(most, DG_MIN(j->rows, SOME_ROWS / 4 / j->depth));
-    int64_t blocks = (out + COLUMNS - 1) / COLUMNS, columns = j->e ? up((out + blocks - 1) / blocks, 2 * dg_last_lanes()) : out;
+    int64_t out = j->p->out, most = DG_MIN(j->rows, DG_MAX(1, PANEL_BYTES / 4 / (dg_last_height() * out)) * dg_last_height()), columns = j->columns;
+    if (columns < out) most = j->rows;
     float *scratch = j->in_place ? 0 : dg_alloc((size_t)room_of(j, most) * sizeof(float));
+    dg_finish finish;
     if (!j->in_place && !scratch) {
         __atomic_store_n(j->failed, 1, __ATOMIC_RELAXED);
         return;
     }
     for (int64_t u = begin; u < end; u++) {
         int64_t g = u / j->parts, last = DG_MIN((u % j->parts + 1) * j->rows, j->pixels);
+        dg_coming part = dg_part_of_coming(j->coming, u, j->p->groups * j->parts);
         for (int64_t row = u % j->parts * j->rows, n; row < last; row += n) {
             n = DG_MIN(most, last - row);
             if (!j->in_place) gather_rows(j, scratch, most, g, row, row + n, row);
@@ -112,43 +120,61 @@ static void rows_task(void **args, int64_t begin, int64_t end) {
                     int writes = !j->in_place || out > j->depth;
                     const float *next = writes ? j->y + at + n * j->out_step : s.at + n * j->in_step;
                     int64_t bytes = n * (writes ? count : s.depth) * 4;
-                    ISA_PICK(block)(n, count, &s, weights_at(j, g, k, c), j->y + at, j->out_step, k > 0, (const char *)next, bytes);
+                    if (columns < out) { /* many weights: those of the next block of them */
+                        int deeper = k + j->deep < j->depth;
+                        int64_t after = deeper ? c : c + columns, wide = DG_MIN(columns, out - after), at_k = deeper ? k + j->deep : 0;
+                        next = weights_at(j, g, at_k, after), bytes = wide > 0 ? dg_last_columns(wide) * DG_MIN(j->deep, j->depth - at_k) * 4 : 0;
+                    } else if (part.bytes) next = (const float *)part.at, bytes = k == 0 && c == 0 && row == u % j->parts * j->rows ? part.bytes : 0;
+                    const dg_finish *f = k + j->deep < j->depth ? 0 : dg_finish_of(&finish, j->e, g * out + c, at, j->out_step);
+                    ISA_PICK(block)(n, count, &s, weights_at(j, g, k, c), j->y + at, j->out_step, k > 0, f, (const char *)next, bytes);
                 }
-                if (j->p->groups == 1) dg_then_rows(j->e, at, n, count, j->out_step);
+                if (j->p->groups == 1 && !is_affine(j->e)) dg_then_rows(j->e, at, n, count, j->out_step);
             }
         }
     }
     dg_free(scratch);
 }
 
-/* Few channels: a unit is a line of outputs. Inside of the image the rows of neighbours lie the same way in memory, so they are read there. */
-static void lines_task(void **args, int64_t begin, int64_t end) {
-    const Job *j = args[0];
+/* Few channels, a line of outputs. Inside of the image the rows of neighbours lie the same way in memory, so they are read there; at its edges in
+ * `room`, where its lines are copied between zeros. */
+static void line_of_taps(const Job *j, int64_t line, float *y, float *room) {
     const dg_convolution *p = j->p;
     int64_t outs = p->out_size[2], step = p->stride[2], width = p->size[2] * p->in, part = p->kernel[2] * p->in, height = dg_last_height();
-    int64_t panels = (outs + height - 1) / height;
-    float *scratch = dg_alloc((size_t)room_of(j, height) * sizeof(float));
-    if (!scratch) {
+    int64_t panels = (outs + height - 1) / height, top = line % p->out_size[1] * p->stride[1] - p->pad[1], d = p->dilation[1];
+    int64_t low = top < 0 ? (-top + d - 1) / d : 0, high = top < p->size[1] ? DG_MAX(low, DG_MIN(p->kernel[1], (p->size[1] - top + d - 1) / d)) : low;
+    const float *image = j->x + line / p->out_size[1] * p->size[1] * width;
+    dg_finish finish;
+    for (int64_t n = 0; n < panels; n++) {
+        int64_t first = outs * n / panels, last = outs * (n + 1) / panels, left = first * step - p->pad[2], span = (last - 1 - first) * step + p->kernel[2];
+        Rows s = {.at = image + (top + low * d) * width + left * p->in, .ld = step * p->in, .depth = part, .parts = high - low,
+                  .gap = d * width - part, .skip = low * part, .deep = j->depth};
+        if (left < 0 || left + span > p->size[2]) {
+            int64_t before = DG_MIN(span, DG_MAX(0, -left)) * p->in, inside = DG_MAX(before, DG_MIN(span, p->size[2] - left) * p->in), all = span * p->in;
+            memset(room, 0, (size_t)(s.parts * all) * sizeof(float));
+            for (int64_t k = 0; k < s.parts; k++)
+                memcpy(room + k * all + before, s.at + k * d * width + before, (size_t)(inside - before) * sizeof(float));
+            s.at = room, s.gap = all - part;
+        }
+        int64_t at = first * p->out;
+        const dg_finish *f = dg_finish_of(&finish, j->e, 0, line * outs * p->out + at, p->out);
+        ISA_PICK(block)(last - first, p->out, &s, j->w, y + at, p->out, 0, f, 0, 0);
+    }
+}
+
+/* A unit is such a line. */
+static void lines_task(void **args, int64_t begin, int64_t end) {
+    const Job *j = args[0];
+    int64_t count = j->p->out_size[2] * j->p->out;
+    float *room = dg_alloc((size_t)dg_conv_line_room(j->p) * sizeof(float));
+    if (!room) {
         __atomic_store_n(j->failed, 1, __ATOMIC_RELAXED);
         return;
     }
     for (int64_t u = begin; u < end; u++) {
-        int64_t top = u % p->out_size[1] * p->stride[1] - p->pad[1], d = p->dilation[1], image = u / p->out_size[1];
-        int64_t low = top < 0 ? (-top + d - 1) / d : 0, high = top < p->size[1] ? DG_MIN(p->kernel[1], (p->size[1] - top + d - 1) / d) : 0;
-        float *y = j->y + u * outs * p->out;
-        for (int64_t n = 0; n < panels; n++) {
-            int64_t first = outs * n / panels, last = outs * (n + 1) / panels, left = first * step - p->pad[2];
-            Rows s = {.at = j->x + (image * p->size[1] + top + low * d) * width + left * p->in, .ld = step * p->in, .depth = part, .parts = high - low,
-                      .gap = d * width - part, .skip = low * part, .deep = j->depth};
-            if (left < 0 || (last - 1) * step - p->pad[2] + p->kernel[2] > p->size[2] || high <= low) {
-                gather_rows(j, scratch, height, 0, u * outs + first, u * outs + last, u * outs + first);
-                s = rows_at(j, scratch, height, 0, 0, 0);
-            }
-            ISA_PICK(block)(last - first, p->out, &s, j->w, y + first * p->out, p->out, 0, 0, 0);
-        }
-        dg_then(j->e, u * outs * p->out, outs * p->out);
+        line_of_taps(j, u, j->y + u * count, room);
+        if (!is_affine(j->e)) dg_then(j->e, u * count, count);
     }
-    dg_free(scratch);
+    dg_free(room);
 }
 
 static void gather_task(void **args, int64_t begin, int64_t end) {
@@ -163,6 +189,7 @@ static void gather_task(void **args, int64_t begin, int64_t end) {
 /* Few pixels, many weights: a unit is some columns of one group, so that weights are read once, or twice where columns are few. */
 static void columns_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
+    dg_finish finish;
     for (int64_t u = begin; u < end; u++) {
         int64_t v = u / j->halves, g = v / j->parts, c = v % j->parts * j->columns, count = DG_MIN(j->columns, j->p->out - c);
         int64_t row = j->pixels * (u % j->halves) / j->halves, rows = j->pixels * (u % j->halves + 1) / j->halves - row;
@@ -171,8 +198,10 @@ static void columns_task(void **args, int64_t begin, int64_t end) {
             const float *next = 0;
             if (k + j->deep < j->depth) next = weights_at(j, g, k + j->deep, c);
             else if (v + 1 < j->parts * j->p->groups) next = weights_at(j, (v + 1) / j->parts, 0, (v + 1) % j->parts * j->columns);
-            ISA_PICK(block)(rows, count, &s, weights_at(j, g, k, c), j->y + row * j->out_step + g * j->p->out + c, j->out_step, k > 0,
-                            (const char *)next, next ? dg_last_columns(count) * j->deep * 4 : 0);
+            int64_t channel = g * j->p->out + c, at = row * j->out_step + channel;
+            const dg_finish *f = k + j->deep < j->depth ? 0 : dg_finish_of(&finish, j->e, channel, at, j->out_step);
+            ISA_PICK(block)(rows, count, &s, weights_at(j, g, k, c), j->y + at, j->out_step, k > 0, f, (const char *)next,
+                            next ? dg_last_columns(count) * j->deep * 4 : 0);
         }
     }
 }
@@ -187,6 +216,36 @@ static Job job_of(const dg_convolution *p) {
     for (int d = 0; d < 3; d++) j.in_place &= p->kernel[d] == 1 && p->stride[d] == 1 && p->pad[d] == 0 && p->size[d] == p->out_size[d];
     if (dg_last_crowded(j.in_step) && p->out > 4 * dg_last_lanes()) j.in_place = 0;
     return j;
+}
+
+static int has_lines_of_taps(const Job *j) {
+    const dg_convolution *p = j->p;
+    return j->merged && !j->in_place && p->kernel[0] == 1 && p->size[0] == 1 && p->pad[0] == 0 && j->deep >= j->depth && p->out < j->pixels &&
+           p->out_size[2] >= 4 * dg_last_height();
+}
+
+int dg_conv_line_takes(const dg_convolution *p) {
+    if (p->groups != 1 || dg_conv_last_winograd_takes(p)) return 0;
+    Job j = job_of(p);
+    return j.in_place ? p->out < j.pixels : has_lines_of_taps(&j);
+}
+
+int64_t dg_conv_line_room(const dg_convolution *p) { return p->kernel[1] * ((dg_last_height() - 1) * p->stride[2] + p->kernel[2]) * p->in; }
+
+void dg_conv_line(const dg_convolution *p, const dg_epilogue *e, const float *w, const float *x, int64_t line, float *y, float *room, dg_coming next) {
+    Job j = job_of(p);
+    dg_finish finish;
+    j.e = e, j.x = x, j.w = w;
+    if (!j.in_place) {
+        line_of_taps(&j, line, y, room);
+        return;
+    }
+    int64_t row = line * p->out_size[2];
+    for (int64_t k = 0; k < j.depth; k += j.deep) {
+        Rows s = rows_at(&j, 0, 0, 0, row, k);
+        const dg_finish *f = k + j.deep < j.depth ? 0 : dg_finish_of(&finish, e, 0, row * p->out, p->out);
+        ISA_PICK(block)(p->out_size[2], p->out, &s, weights_at(&j, 0, k, 0), y, p->out, k > 0, f, next.at, k > 0 ? 0 : next.bytes);
+    }
 }
 
 static int product(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w) {
@@ -210,20 +269,28 @@ static int product(const dg_convolution *p, const dg_epilogue *e, void *y, const
         int64_t units = j.parts * j.halves;
         dg_parallel_for(columns_task, args, p->groups * units, (int64_t)(worth * (double)units / all) + 1);
         dg_free(j.gathered);
-        finish(e, count);
+        if (!is_affine(e)) follow(e, count);
         return DG_OK;
     }
-    if (j.merged && !j.in_place && p->kernel[0] == 1 && p->size[0] == 1 && p->pad[0] == 0 && j.deep >= j.depth && p->out_size[2] >= 4 * dg_last_height()) {
+    if (has_lines_of_taps(&j)) {
         int64_t lines = p->batch * p->out_size[1];
         dg_parallel_for(lines_task, args, lines, (int64_t)(worth * (double)lines / all) + 1);
         return failed ? DG_NO_MEMORY : DG_OK;
     }
     int64_t panels = (j.pixels + dg_last_height() - 1) / dg_last_height();
     j.rows = (panels + 31) / 32 * dg_last_height();
+    int64_t blocks = (p->out + COLUMNS - 1) / COLUMNS;
+    j.columns = e && !is_affine(e) ? up((p->out + blocks - 1) / blocks, 2 * dg_last_lanes()) : p->out;
+    if (j.depth * j.wide * 4 > MUCH_WEIGHT) { /* as many rows for a thread as possible meet a block of weights while it is in the cache */
+        int64_t threads = dg_threads(), turns = (j.pixels * j.depth * 4 / threads + SOME_ROWS - 1) / SOME_ROWS * threads;
+        j.rows = DG_MAX(j.rows, (panels + turns - 1) / turns * dg_last_height());
+        j.columns = DG_MIN(j.columns, DG_MAX(1, SOME_WEIGHT / 4 / j.deep / (2 * dg_last_lanes())) * 2 * dg_last_lanes());
+    }
+    if (j.pixels * (j.in_step + j.out_step) * 4 <= SMALL_IMAGE) j.coming = dg_next_constants;
     j.parts = (j.pixels + j.rows - 1) / j.rows;
     dg_parallel_for(rows_task, args, p->groups * j.parts, (int64_t)(worth * (double)j.parts / all) + 1);
     if (failed) return DG_NO_MEMORY;
-    if (p->groups > 1) finish(e, count);
+    if (p->groups > 1 && !is_affine(e)) follow(e, count);
     return DG_OK;
 }
 
@@ -265,6 +332,12 @@ int64_t dg_conv_last_packs(const dg_convolution *p) {
     return dg_conv_last_winograd_takes(p) ? dg_conv_last_winograd_packs(p) : product_packs(p);
 }
 
+int dg_conv_last_once(const dg_convolution *p) {
+    if (p->groups > 1 || dg_conv_last_winograd_takes(p)) return 0;
+    Job j = job_of(p);
+    return j.deep >= j.depth;
+}
+
 int dg_conv_last_pack(const dg_convolution *p, void *out, const void *w) {
     if (dg_conv_depthwise_takes(p)) dg_conv_depthwise_pack(p, out, w);
     else if (dg_conv_last_winograd_takes(p)) dg_conv_last_winograd_pack(p, out, w);
@@ -296,7 +369,7 @@ int dg_conv_last_then(const dg_convolution *p, const dg_epilogue *e, void *y, co
     if (bytes) return with_packed(p, bytes, dg_conv_last_packed_then, dg_conv_last_pack, e, y, x, w);
     int64_t count = p->batch * p->groups * p->out * p->out_size[0] * p->out_size[1] * p->out_size[2];
     memset(y, 0, (size_t)count * sizeof(float));
-    finish(e, count);
+    follow(e, count);
     return DG_OK;
 }
 

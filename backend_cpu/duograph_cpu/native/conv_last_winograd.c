@@ -20,7 +20,7 @@ typedef struct {
     int64_t down, across, lines;      /* tiles of an image; lines of tiles of all images */
     int64_t wide, deep, ld;           /* outputs in whole vectors; channels of a block; floats from tile to tile */
     int64_t rows, columns;            /* lines and outputs of a unit */
-    int *failed;
+    int *failed, *wild;               /* wild: some inputs are too large */
 } Job;
 
 #define ISA_SOURCE "conv_last_winograd.inc"
@@ -49,6 +49,8 @@ static int plan(Job *j, const dg_convolution *p) {
 /* Lines first .. last, [position][tile][channel]. */
 static void transform_inputs(const Job *j, float *out, int64_t step, int64_t first, int64_t last) {
     const dg_convolution *p = j->p;
+    int64_t rows = p->batch * p->size[1], from = rows * first / j->lines, row = p->size[2] * p->in;
+    if (!ISA_PICK(tame)(j->x + from * row, (rows * last / j->lines - from) * row)) __atomic_store_n(j->wild, 1, __ATOMIC_RELAXED);
     for (int64_t line = first; line < last; line++) {
         int64_t image = line / j->down, top = 2 * (line % j->down) - p->pad[1];
         for (int64_t i = 0; i < j->across; i++, out += j->ld) {
@@ -63,8 +65,8 @@ static void transform_inputs(const Job *j, float *out, int64_t step, int64_t fir
     }
 }
 
-/* Outputs first_out .. last_out of lines first .. last. scratch: sums. */
-static void multiply(const Job *j, const float *inputs, int64_t step, int64_t first, int64_t last, int64_t first_out, int64_t last_out, float *scratch) {
+/* Outputs first_out .. last_out of lines first .. last. scratch: sums. far: inputs are in another thread's cache. */
+static void multiply(const Job *j, const float *inputs, int64_t step, int64_t first, int64_t last, int64_t first_out, int64_t last_out, float *scratch, int far) {
     const dg_convolution *p = j->p;
     int64_t tiles = (last - first) * j->across, count = last_out - first_out, ld = dg_last_columns(count), sums = sums_step(tiles, ld);
     int64_t w_step = weights_step(j), bytes = ld * j->deep * (int64_t)sizeof(float);
@@ -73,15 +75,24 @@ static void multiply(const Job *j, const float *inputs, int64_t step, int64_t fi
             int64_t depth = DG_MIN(j->deep, p->in - k), after = k + depth < p->in ? k + depth : 0;
             const float *weights = j->weights + q * w_step + k * j->wide + first_out * depth;
             const float *next = j->weights + (q + (after == 0)) * w_step + after * j->wide + first_out * DG_MIN(j->deep, p->in - after);
-            dg_last_block(tiles, count, depth, inputs + q * step + k, j->ld, weights, scratch + q * sums, ld, k > 0, next, bytes);
+            const float *rows = inputs + q * step + k, *more = q + 1 < POSITIONS ? inputs + (q + 1) * step : rows;
+            float *to = scratch + q * sums;
+            /* weights that come next are fetched, and then inputs, which another thread may have transformed */
+            int64_t half = far && k + depth == p->in && tiles > 2 * dg_last_height() ? tiles / 2 : tiles;
+            dg_last_block(half, count, depth, rows, j->ld, weights, to, ld, k > 0, next, bytes);
+            if (half < tiles)
+                dg_last_block(tiles - half, count, depth, rows + half * j->ld, j->ld, weights, to + half * ld, ld, k > 0, more,
+                              tiles * j->ld * (int64_t)sizeof(float));
         }
     const float *from = scratch;
+    dg_finish finish;
     int64_t width = p->out_size[2];
     for (int64_t line = first; line < last; line++) {
         int64_t image = line / j->down, row = 2 * (line % j->down);
-        float *y = j->y + (image * p->out_size[1] + row) * width * p->out + first_out;
-        for (int64_t i = 0; i < j->across; i++, from += ld, y += 2 * p->out)
-            ISA_PICK(transform_outputs)(y, p->out, width * p->out, (int)DG_MIN(2, p->out_size[1] - row), (int)DG_MIN(2, width - 2 * i), from, sums, count);
+        int64_t at = (image * p->out_size[1] + row) * width * p->out + first_out;
+        for (int64_t i = 0; i < j->across; i++, from += ld, at += 2 * p->out)
+            ISA_PICK(transform_outputs)(j->y + at, p->out, width * p->out, (int)DG_MIN(2, p->out_size[1] - row), (int)DG_MIN(2, width - 2 * i), from, sums,
+                                        count, dg_finish_of(&finish, j->e, first_out, at, 0));
     }
 }
 
@@ -98,8 +109,8 @@ static void lines_task(void **args, int64_t begin, int64_t end) {
     for (int64_t u = begin; u < end; u++) {
         int64_t first = u * j->rows, last = DG_MIN(first + j->rows, j->lines), step = inputs_step(j, (last - first) * j->across);
         transform_inputs(j, scratch, step, first, last);
-        for (int64_t o = 0; o < p->out; o += j->columns) multiply(j, scratch, step, first, last, o, DG_MIN(o + j->columns, p->out), scratch + inputs);
-        for (int64_t line = first, next; line < last; line = next) {
+        for (int64_t o = 0; o < p->out; o += j->columns) multiply(j, scratch, step, first, last, o, DG_MIN(o + j->columns, p->out), scratch + inputs, 0);
+        for (int64_t line = first, next; j->e && !j->e->affine && line < last; line = next) {
             int64_t image = line / j->down, row = 2 * (line % j->down), area = p->out_size[2] * p->out;
             next = DG_MIN(last, (image + 1) * j->down);
             dg_then(j->e, (image * p->out_size[1] + row) * area, DG_MIN(2 * (next - line), p->out_size[1] - row) * area);
@@ -120,15 +131,11 @@ static void outputs_task(void **args, int64_t begin, int64_t end) {
     float *scratch = dg_alloc((size_t)(POSITIONS * sums_step(tiles, dg_last_columns(j->columns))) * sizeof(float));
     if (!scratch) __atomic_store_n(j->failed, 1, __ATOMIC_RELAXED);
     for (int64_t u = begin; scratch && u < end; u++)
-        multiply(j, j->inputs, inputs_step(j, tiles), 0, j->lines, u * j->columns, DG_MIN((u + 1) * j->columns, j->p->out), scratch);
+        multiply(j, j->inputs, inputs_step(j, tiles), 0, j->lines, u * j->columns, DG_MIN((u + 1) * j->columns, j->p->out), scratch, u == begin);
     dg_free(scratch);
 }
 
 static void whole_task(void **args, int64_t begin, int64_t end) { dg_then(args[0], begin, end - begin); }
-
-static void tame_task(void **args, int64_t begin, int64_t end) {
-    if (!ISA_PICK(tame)((const float *)args[0] + begin, end - begin)) __atomic_store_n((int *)args[1], 1, __ATOMIC_RELAXED);
-}
 
 static int run(Job *j) {
     const dg_convolution *p = j->p;
@@ -150,10 +157,14 @@ static int run(Job *j) {
     if (!j->inputs) return DG_NO_MEMORY;
     j->columns = DG_MAX(1, DG_MIN(4, p->out / (8 * dg_last_lanes()))) * 2 * dg_last_lanes();
     dg_parallel_for(inputs_task, args, j->lines, 1 + 16384 / (j->across * p->in * POSITIONS));
+    if (*j->wild) {
+        dg_free(j->inputs);
+        return DG_OK;
+    }
     dg_parallel_chunks(outputs_task, args, (p->out + j->columns - 1) / j->columns);
     dg_free(j->inputs);
     if (*j->failed) return DG_NO_MEMORY;
-    if (j->e) dg_parallel_for(whole_task, (void *[]){(void *)j->e}, p->batch * p->out_size[1] * p->out_size[2] * p->out, j->e->grain);
+    if (j->e && !j->e->affine) dg_parallel_for(whole_task, (void *[]){(void *)j->e}, p->batch * p->out_size[1] * p->out_size[2] * p->out, j->e->grain);
     return DG_OK;
 }
 
@@ -200,13 +211,12 @@ int dg_conv_last_winograd(const dg_convolution *p, const dg_epilogue *e, float *
     int failed = 0, wild = 0;
     plan(&j, p);
     *plain = w + POSITIONS * weights_step(&j);
-    dg_parallel_for(tame_task, (void *[]){(void *)x, &wild}, p->batch * p->size[1] * p->size[2] * p->in, 16384);
-    if (wild || (*plain)[p->in * p->out * 9] != 0) return DG_NO_KERNEL;
+    if ((*plain)[p->in * p->out * 9] != 0) return DG_NO_KERNEL;
     float *zeros = dg_alloc((size_t)p->in * sizeof(float));
     if (!zeros) return DG_NO_MEMORY;
     memset(zeros, 0, (size_t)p->in * sizeof(float));
-    j.e = e, j.y = y, j.x = x, j.weights = w, j.zeros = zeros, j.failed = &failed;
+    j.e = e, j.y = y, j.x = x, j.weights = w, j.zeros = zeros, j.failed = &failed, j.wild = &wild;
     int code = run(&j);
     dg_free(zeros);
-    return code;
+    return code == DG_OK && wild ? DG_NO_KERNEL : code;
 }

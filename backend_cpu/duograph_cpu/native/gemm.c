@@ -10,13 +10,16 @@
 #include "blas.h"
 #include "common.h"
 #include "tile.h"
+
+#include <unistd.h>
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
 #endif
 
 #define DEPTH 256   /* of a block: a panel of a and a strip of b fit into the first-level cache */
-#define COLUMNS 512 /* of a block of b */
-#define PACKED_COLUMNS 256 /* where b was packed beforehand: the next block is fetched meanwhile, and few rows meet it */
+#define COLUMN_BYTES 2048 /* of a row of a block of b, where the second-level cache has 1 MiB: with the block, half of it */
+#define FEW_ROWS 255 /* these meet a packed b in smaller blocks: the next one is fetched meanwhile */
+#define FEW_ROWS_COLUMNS 256
 #define SOME_PANELS 4 /* of a transposed a, packed together: parts of its rows that are longer than a line of the cache */
 
 /* Lanes of two vectors of N that a step of a transposition puts into the upper and the lower row; see SWAP_BLOCKS. */
@@ -103,6 +106,19 @@ static int64_t part(int64_t n, int64_t most, int64_t unit) {
     return up((n + parts - 1) / parts, unit);
 }
 
+/* Columns of a block of b, which fills half of the second-level cache: rows of a are packed again for each of them. */
+static int64_t block_columns(const Kernels *k) {
+    static int64_t known;
+    if (known == 0) {
+        long bytes = 0;
+#ifdef _SC_LEVEL2_CACHE_SIZE
+        bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+#endif
+        known = bytes <= 0 ? COLUMN_BYTES : DG_MAX(COLUMN_BYTES / 2, DG_MIN(bytes / 2 / DEPTH, 2 * COLUMN_BYTES));
+    }
+    return known / k->size;
+}
+
 /* The depth of blocks: equal parts. */
 static int64_t deep_of(int64_t depth) {
     int64_t blocks = (depth + DEPTH - 1) / DEPTH;
@@ -160,8 +176,8 @@ static void unit_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     const Kernels *f = j->k;
     int64_t size = f->size, left = j->packed & DG_LEFT, right = j->packed & DG_RIGHT, most_rows = j->rows;
-    int64_t most_columns = part(j->columns, right ? PACKED_COLUMNS : COLUMNS, 2 * f->lanes);
-    /* what the epilogue reads again is to be in the first-level cache */
+    int64_t most_columns = part(j->columns, right && j->rows <= FEW_ROWS ? FEW_ROWS_COLUMNS : block_columns(f), 2 * f->lanes);
+    /* what the epilogue reads again is to be in a near cache */
     if (j->e && !j->ta && j->deep == j->depth && !j->turned) most_rows = DG_MIN(most_rows, 2 * f->height);
     int64_t room_rows = (j->ta ? SOME_PANELS : 1) * f->height, room_a = up(room_rows * f->pitch * size, 64);
     int64_t room_b = j->shared_b ? 0 : most_columns * j->deep * size, room_c = j->turned ? j->rows * most_columns * size : 0;
@@ -213,7 +229,7 @@ static void unit_task(void **args, int64_t begin, int64_t end) {
 static void split(Job *j) {
     double flops = 2.0 * (double)j->m * (double)j->n * (double)j->depth, bytes = (double)(j->m * j->n * j->k->size);
     int64_t units = (int64_t)DG_MIN(flops / 2e6 + bytes / 262144, 2.0 * dg_threads()), strip = 2 * j->k->lanes;
-    double pack_a = j->ta ? 2 : 3, pack_b = j->b_row ? 8 : j->tb || j->packed & DG_RIGHT ? 3 : 1; /* of an element; a packed one is read from memory */
+    double pack_a = j->ta ? 2 : 3, pack_b = j->b_row ? 8 : j->tb || j->packed & DG_RIGHT ? 3 : 2; /* of an element; a packed one is read from memory */
     j->row_parts = j->column_parts = 1;
     while (j->row_parts * j->column_parts < units) {
         double a = pack_a * (double)j->m * (double)j->column_parts, b = pack_b * (double)j->n * (double)j->row_parts;

@@ -2,7 +2,9 @@
  * so freed blocks are kept, by size class, up to a limit on their sum.
  *
  * Size classes are eighths of a power of two (at most 12.5 % is lost). Blocks of 2 MiB and more are mapped by themselves, on huge pages
- * where the system gives them. In front of each block, 64-byte aligned like the block, lies its header. */
+ * where the system gives them. Smaller ones, down to 32 KiB, are cut from slabs on such pages, so that a network's parameters and moments
+ * do not need more small pages than a processor remembers; a slab goes back to the system as a whole, when none of its blocks is in use.
+ * In front of each block, 64-byte aligned like the block, lies its header. */
 #define _GNU_SOURCE
 #include "common.h"
 
@@ -12,6 +14,7 @@
 #include <malloc.h>
 #endif
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define HUGE_PAGE ((size_t)2 << 20)
 #ifdef __SANITIZE_ADDRESS__ /* each block is as large as was asked for, and none is used again: what reads or writes beyond one is seen */
@@ -21,21 +24,34 @@
 #endif
 #define CLASSES (64 * 8)
 #define TRIMMING ((size_t)16 << 20)
+#define SLAB ((size_t)8 << 20)
+#define LEAST_CUT ((size_t)32 << 10)
+
+/* At the beginning of its mapping; cut from front to end, never joined again. */
+typedef struct Slab {
+    struct Slab *next;
+    size_t cut;      /* bytes that are cut off */
+    int64_t in_use;  /* blocks that are in no free list */
+    char pad[40];
+} Slab;
 
 typedef struct Header {
     struct Header *next; /* in the free list */
     size_t bytes;        /* usable bytes: the class */
-    size_t mapped;       /* length of the mapping, 0 when malloc made the block */
+    size_t mapped;       /* length of the mapping, 0 when malloc made the block or it is part of a slab */
     void *base;          /* what to unmap or free */
+    Slab *slab;          /* of which it is part, or 0 */
     int class_;
-    char pad[28];
+    int dry;             /* cached without memory: its pages went back to the system */
+    char pad[16];
 } Header;
 
-_Static_assert(sizeof(Header) == 64, "blocks must stay 64-byte aligned");
+_Static_assert(sizeof(Header) == 64 && sizeof(Slab) == 64, "blocks must stay 64-byte aligned");
 
 static struct {
     pthread_mutex_t mutex;
     Header *free_[CLASSES];
+    Slab *slabs;
     size_t in_use, cached, peak, limit, cache_limit;
     int64_t allocations, hits;
 } memory = {.mutex = PTHREAD_MUTEX_INITIALIZER, .limit = SIZE_MAX, .cache_limit = SIZE_MAX};
@@ -56,14 +72,56 @@ static int class_of(size_t bytes, size_t *rounded) {
     return top * 8 + (int)((up >> (top - 3)) & 7);
 }
 
+/* Memory on huge pages, a multiple of them. */
+static void *map_huge(size_t length) {
+    char *p = mmap(0, length + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) return 0;
+    char *start = (char *)(((uintptr_t)p + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1));
+    if (start != p) munmap(p, (size_t)(start - p));
+    char *end = p + length + HUGE_PAGE;
+    if (start + length != end) munmap(start + length, (size_t)(end - (start + length)));
+#ifdef MADV_HUGEPAGE
+    madvise(start, length, MADV_HUGEPAGE);
+#endif
+    return start;
+}
+
+/* A block cut from a slab; 0 where there is no memory for a new one. */
+static Header *cut(size_t bytes) {
+    lock();
+    Slab *s = memory.slabs;
+    while (s && SLAB - s->cut < sizeof(Header) + bytes) s = s->next;
+#ifdef __GLIBC__
+    if (!s && memory.slabs) malloc_trim(0); /* as for large blocks below; a process with little memory does without */
+#endif
+    if (!s && (s = map_huge(SLAB))) {
+        *s = (Slab){.next = memory.slabs, .cut = sizeof(Slab)};
+        memory.slabs = s;
+    }
+    Header *h = s ? (Header *)((char *)s + s->cut) : 0;
+    if (h) {
+        *h = (Header){.slab = s};
+        s->cut += sizeof(Header) + bytes;
+        s->in_use++;
+    }
+    unlock();
+    return h;
+}
+
 /* A block of a class of `bytes`, of which `asked` are needed. */
 static Header *fresh(size_t bytes, size_t asked) {
-    Header *h;
+    Header *h = !EXACT && bytes >= LEAST_CUT && bytes < HUGE_PAGE ? cut(bytes) : 0;
+    if (h) {
+        h->bytes = bytes;
+        return h;
+    }
     if (EXACT || bytes < HUGE_PAGE) {
         void *p;
         if (posix_memalign(&p, 64, (EXACT ? asked : bytes) + sizeof(Header)) != 0) return 0;
         h = p;
         h->mapped = 0;
+        h->slab = 0;
+        h->dry = 0;
         h->base = p;
     } else {
         size_t length = (bytes + sizeof(Header) + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
@@ -72,17 +130,12 @@ static Header *fresh(size_t bytes, size_t asked) {
          * than giving it back. */
         if (length >= TRIMMING) malloc_trim(0);
 #endif
-        char *p = mmap(0, length + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (p == MAP_FAILED) return 0;
-        char *start = (char *)(((uintptr_t)p + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1));
-        if (start != p) munmap(p, (size_t)(start - p));
-        char *end = p + length + HUGE_PAGE;
-        if (start + length != end) munmap(start + length, (size_t)(end - (start + length)));
-#ifdef MADV_HUGEPAGE
-        madvise(start, length, MADV_HUGEPAGE);
-#endif
+        char *start = map_huge(length);
+        if (!start) return 0;
         h = (Header *)start;
         h->mapped = length;
+        h->slab = 0;
+        h->dry = 0;
         h->base = start;
     }
     h->bytes = bytes;
@@ -94,25 +147,52 @@ static void release(Header *h) {
     else free(h->base);
 }
 
-/* Takes every cached block out, with the lock held; the caller releases them without it. */
-static Header *take_cached(void) {
-    Header *all = 0;
+/* What is to be given back to the system. */
+typedef struct { Header *blocks; Slab *slabs; } Given;
+
+/* The pages inside of a block that stays part of its slab. */
+static void dry(Header *h) {
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = ((uintptr_t)(h + 1) + page - 1) & ~(page - 1), end = ((uintptr_t)(h + 1) + h->bytes) & ~(page - 1);
+    if (end > begin) madvise((void *)begin, end - begin, MADV_DONTNEED);
+    h->dry = 1;
+}
+
+/* Takes every cached block out, with the lock held; the caller releases them without it. Blocks of slabs that are in use give back their pages. */
+static Given take_cached(void) {
+    Given all = {0, 0};
     for (int c = 0; c < CLASSES; c++)
-        while (memory.free_[c]) {
-            Header *h = memory.free_[c];
-            memory.free_[c] = h->next;
-            h->next = all;
-            all = h;
+        for (Header **at = &memory.free_[c], *h; (h = *at);) {
+            if (!h->dry) memory.cached -= h->bytes;
+            if (h->slab && h->slab->in_use) {
+                if (!h->dry) dry(h);
+                at = &h->next;
+                continue;
+            }
+            *at = h->next;
+            if (h->slab) continue; /* goes with it */
+            h->next = all.blocks;
+            all.blocks = h;
         }
-    memory.cached = 0;
+    for (Slab **at = &memory.slabs, *s; (s = *at);) {
+        if (s->in_use) {
+            at = &s->next;
+            continue;
+        }
+        *at = s->next;
+        s->next = all.slabs;
+        all.slabs = s;
+    }
     return all;
 }
 
-static void release_all(Header *h) {
-    while (h) {
-        Header *next = h->next;
+static void release_all(Given all) {
+    for (Header *h = all.blocks, *next; h; h = next) {
+        next = h->next;
         release(h);
-        h = next;
+    }
+    for (Slab *s = all.slabs, *next; s; s = next) {
+        next = s->next;
+        munmap(s, SLAB);
     }
 }
 
@@ -129,14 +209,17 @@ void *dg_alloc(size_t bytes) {
     Header *h = memory.free_[class_];
     if (h) {
         memory.free_[class_] = h->next;
-        memory.cached -= rounded;
+        if (h->slab) h->slab->in_use++;
+        if (!h->dry) memory.cached -= rounded;
+        h->dry = 0;
         memory.hits++;
     }
     memory.in_use += rounded;
     if (memory.in_use > memory.peak) memory.peak = memory.in_use;
     memory.allocations++;
     /* Free and used blocks together stay under the limit too. */
-    Header *excess = memory.in_use + memory.cached > memory.limit ? take_cached() : 0;
+    Given excess = {0, 0};
+    if (memory.in_use + memory.cached > memory.limit) excess = take_cached();
     unlock();
     release_all(excess);
     if (!h) {
@@ -162,14 +245,18 @@ void dg_free(void *block) {
     Header *h = (Header *)block - 1;
     lock();
     memory.in_use -= h->bytes;
-    int keep = !EXACT && memory.cached + h->bytes <= memory.cache_limit;
+    int keep = !EXACT && (h->slab || memory.cached + h->bytes <= memory.cache_limit);
+    if (h->slab) h->slab->in_use--;
     if (keep) {
         h->next = memory.free_[h->class_];
         memory.free_[h->class_] = h;
         memory.cached += h->bytes;
     }
+    Given excess = {0, 0};
+    if (memory.cached > memory.cache_limit) excess = take_cached();
     unlock();
     if (!keep) release(h);
+    release_all(excess);
 }
 
 void dg_memory_limits(size_t limit, size_t cache_limit) {
@@ -193,7 +280,7 @@ void dg_memory_stats(int64_t *out) {
 
 void dg_memory_trim(void) {
     lock();
-    Header *all = take_cached();
+    Given all = take_cached();
     unlock();
     release_all(all);
 }

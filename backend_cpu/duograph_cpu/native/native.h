@@ -76,9 +76,14 @@ typedef int (*dg_generated)(void **args, int64_t begin, int64_t end);
 /* What follows a product or a convolution element by element: f is called with every range of its elements once they are
  * there, while they are in a cache. args: memory of the product, among others. NULL stands for nothing. */
 typedef struct {
+    int64_t scale, bias, more; /* which of the args of f: for each channel, and for each element; -1: none */
+    double low, high;
+} dg_affine;
+typedef struct {
     dg_generated f;
     void **args;
     int64_t n, grain; /* elements, and how many are worth a thread */
+    const dg_affine *affine; /* or NULL: f is min(max(value * scale + bias + more, low), high), which the kernel may compute itself */
 } dg_epilogue;
 
 /* ---- matmul.c: batches of out (m, n) = a (m, k) @ b (k, n); ta, tb: the operand is stored transposed ---- */
@@ -123,6 +128,7 @@ int64_t dg_conv_last_packs(const dg_convolution *p);
 int dg_conv_last_pack(const dg_convolution *p, void *out, const void *w);
 int dg_conv_last_packed(const dg_convolution *p, void *y, const void *x, const void *w);
 int dg_conv_last_packed_then(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w);
+int dg_conv_last_once(const dg_convolution *p); /* whether it writes a result once, when all that `affine` adds to it was read */
 
 /* ---- normalise.c ---- */
 
@@ -238,10 +244,29 @@ typedef struct {
     dg_generated f;
     int64_t n, grain, bytes;    /* of the region; of the product's value, when no result has its memory: then `value` is -1 */
     int64_t left, right, value; /* where in the list of operands and results the product finds its operands, and puts its value */
+    int64_t has_affine;         /* see dg_epilogue */
+    dg_affine affine;
     int64_t count;              /* of the region's operands and results, and where in the list they are; -1: the product's value */
     int64_t places[72];
 } dg_fused;
 int dg_fused_run(const dg_fused *p, void **args);
+
+/* ---- conv_chain.c: convolutions one after the other as one call, each with the region that follows it ---- */
+typedef struct {
+    const dg_convolution *plan;
+    dg_generated f;
+    int64_t weights, has_affine;
+    dg_affine affine;
+    int64_t count;              /* of its operands and results, which are in the list at `places`; -1: the value of the stage */
+    int64_t places[12];
+} dg_chain_stage;
+typedef struct {
+    int64_t stages, first, left, out; /* first: 0, or -1 where the first one is depthwise; where in the list input and result are */
+    dg_chain_stage stage[3];
+} dg_chain;
+int dg_conv_chain(const dg_chain *p, void **args);
+int dg_conv_line_takes(const dg_convolution *p); /* whether it can be the first of three */
+int dg_conv_chains(const dg_convolution *a, const dg_convolution *b); /* whether b can, and should, be computed with a, whose value it reads */
 
 /* ---- program.c: whole programs; see program.py ---- */
 typedef struct {

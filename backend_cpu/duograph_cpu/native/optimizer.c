@@ -35,7 +35,7 @@ static void flush_no_more(unsigned before) { (void)before; }
 #define ISA_SOURCE "optimizer.inc"
 #include "isa.h"
 
-#define GRAIN 16384
+#define GRAIN 4096
 
 static Step constants(const dg_step *p, float rate) {
     return (Step){(float)p->beta1, (float)p->beta2, (float)(1 - p->beta1), (float)(1 - p->beta2), (float)p->eps,

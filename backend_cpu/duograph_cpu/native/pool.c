@@ -24,6 +24,8 @@ typedef struct {
 
 static Share shares[MAX_THREADS] __attribute__((aligned(64)));
 
+#define ALONE_IN_A_LINE __attribute__((aligned(64)))
+
 static struct {
     pthread_mutex_t owner;         /* held by the thread whose job runs */
     pthread_mutex_t mutex;         /* guards sleeping, on both conditions */
@@ -31,9 +33,10 @@ static struct {
     int started;                   /* workers running */
     int sleeping;
     bool waiting;                  /* the owner sleeps on `finished` */
-    _Atomic uint32_t number;       /* of the job; 0 before the first */
-    _Atomic int64_t left;          /* chunks not yet finished */
-    _Atomic int64_t chunks;
+    /* What is looked at over and over has a line of the cache that is written with it alone. */
+    ALONE_IN_A_LINE _Atomic uint32_t number; /* of the job; 0 before the first */
+    ALONE_IN_A_LINE _Atomic int64_t left;    /* chunks not yet finished */
+    ALONE_IN_A_LINE _Atomic int64_t chunks;
     _Atomic int threads;           /* that have a share */
     dg_task task;                  /* from here read only by those who took a chunk */
     void **args;

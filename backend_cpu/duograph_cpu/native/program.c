@@ -25,6 +25,7 @@ enum {
     END,
 };
 
+#define MOST_COMING (1 << 19) /* bytes */
 #define MOST 10 /* arguments of a kernel; program.py links nothing longer */
 
 typedef int (*Function)();
@@ -127,6 +128,19 @@ void dg_program_end(void **stacks) {
     *stacks = 0;
 }
 
+_Thread_local dg_coming dg_next_constants;
+
+/* The largest operand of an instruction that was there before the program began, as far as it fits into a cache with other things. */
+static dg_coming constants_of(const dg_program *p, void **slots, const int32_t *c) {
+    dg_coming found = {0, 0};
+    if (*c != CALL && *c != LIST && *c != JOIN) return found;
+    for (int i = 0; i < c[2]; i++) {
+        int32_t slot = c[3 + i];
+        if (p->places[slot] < 0 && p->sizes[slot] > found.bytes && p->sizes[slot] <= MOST_COMING) found = (dg_coming){slots[slot], p->sizes[slot]};
+    }
+    return found;
+}
+
 static int64_t run(const dg_program *p, void **slots, void **given, char *arena, int64_t at);
 
 int64_t dg_program_run(const dg_program *p, void **slots, void **given, char *arena, int64_t at) {
@@ -155,10 +169,12 @@ static int64_t run(const dg_program *p, void **slots, void **given, char *arena,
             void **a = n <= MOST ? args : malloc(sizeof(void *) * (size_t)n);
             if (!a) return (int64_t)c[1] << 8 | DG_NO_MEMORY;
             for (int i = 0; i < n; i++) a[i] = slots[which[i]];
+            dg_next_constants = constants_of(p, slots, c + 3 + n);
             int result = *c == CALL ? call((Function)k->f, k->constants, a, n)
                        : *c == LIST ? ((int (*)(P, void **))k->f)(k->constants, a)
                                     : ((int (*)(P, void *, void **))k->f)(k->constants, a[0], a + 1);
             if (a != args) free(a);
+            dg_next_constants.bytes = 0;
             if (result && k->checked) return (int64_t)c[1] << 8 | result;
             c += 3 + n;
             break;

@@ -90,7 +90,7 @@ int dg_fused_run(const dg_fused *p, void **args) {
     void *value = p->value < 0 ? dg_alloc((size_t)p->bytes) : args[p->value];
     if (!value) return DG_NO_MEMORY;
     for (int64_t i = 0; i < p->count; i++) own[i] = p->places[i] < 0 ? value : args[p->places[i]];
-    dg_epilogue e = {.f = p->f, .args = own, .n = p->n, .grain = p->grain};
+    dg_epilogue e = {.f = p->f, .args = own, .n = p->n, .grain = p->grain, .affine = p->has_affine ? &p->affine : 0};
     int code = ((dg_then_function *)p->product)(p->plan, &e, value, args[p->left], args[p->right]);
     if (p->value < 0) dg_free(value);
     return code;

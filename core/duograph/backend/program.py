@@ -34,6 +34,11 @@ class Step:
     pure: bool = False
 
 
+# A prepared call may have an attribute `joins`: a function of another prepared call and of which of its operands is the
+# result of the first, which nothing else reads. It gives one call of both, from the operands of the first and then the
+# other ones of the second to the results of the second, with the same bits; or None. That call may have it in turn.
+
+
 @dataclasses.dataclass(frozen=True)
 class Packing:
     """How a prepared call would have an operand laid out, where that is the same in many calls or several steps of one.

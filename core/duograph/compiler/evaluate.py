@@ -33,8 +33,12 @@ def compile_program(
     device: Device,
     name: str,
     level: str = "O0",
+    shared: dict[int, int | None] | None = None,
 ) -> Program:
     """Evaluate a call of `target` into a graph, and make it runnable at this level (`runtime.lower`).
+
+    Args:
+        shared: see `Program.shared`.
 
     Raises:
         UnsupportedSyntaxError: something that compiled code cannot have.
@@ -49,7 +53,7 @@ def compile_program(
         before = thread_state.builder
         thread_state.builder = t.root
         try:
-            program = _evaluate(t, target, args, kwargs, device, name, level)
+            program = _evaluate(t, target, args, kwargs, device, name, level, shared or {})
             program.seconds = time.perf_counter() - start
             return program
         except Restart:
@@ -87,6 +91,7 @@ def _evaluate(
     device: Device,
     name: str,
     level: str,
+    shared: dict[int, int | None],
 ) -> Program:
     root = t.root
     leaves: list[Any] = []
@@ -94,6 +99,13 @@ def _evaluate(
     count = [0]
 
     def tensor(value: Tensor) -> Any:
+        first = shared.get(len(leaves), -1)
+        if first is None:
+            leaves.append((value, None))
+            return value
+        if first >= 0:
+            leaves.append(leaves[first])
+            return leaves[first][0]
         made = root.parameter(value._type.plain)
         t.inputs.append(("arg", len(leaves)))
         t.arguments.append((made, made._id, len(leaves)))
@@ -137,7 +149,7 @@ def _evaluate(
         template = None
     writes: list[tuple[str, Any, int]] = []
     for i, (made, first) in enumerate(leaves):
-        if made._id != first:
+        if i not in shared and made._id != first:
             writes.append(("arg", i, put(made)))
     for slot in t.slots.values():
         if not slot.fresh and slot.current._id != slot.incoming._id:
@@ -154,6 +166,6 @@ def _evaluate(
     thread_state.builder = None
     staging.pop()
     try:
-        return Program(graph, t.inputs, template, writes, t, device, name, level)
+        return Program(graph, t.inputs, template, writes, t, device, name, level, bool(shared))
     finally:
         staging.append(1)

@@ -190,7 +190,12 @@ class JitFunction:
                 and _plain_tensors(given)
             ):
                 program, guard = quick[0].program, quick[0].guard
-                if program is not None and guard.holds() and program.ready():
+                if (
+                    program is not None
+                    and guard.holds()
+                    and program.ready()
+                    and not (program.writes and program.shared(given))
+                ):
                     self._hits += 1
                     program.hits += 1
                     return program.call(given, (), ())
@@ -209,13 +214,16 @@ class JitFunction:
             for x in slots.leaves:
                 commit(x, device)
             return self._call(args, kwargs)
-        key = (key_args, key_kwargs, device, _context_key(), generation())
-        entry = self._found(cache, key)
-        if entry is None:
-            entry = self._compile(cache, key, args, given, kwargs, device)
-        elif entry.program is not None:
-            self._hits += 1
+        key: Any = (key_args, key_kwargs, device, _context_key(), generation())
+        entry = self._entry(cache, key, args, given, kwargs, device)
         program = entry.program
+        if program is not None and program.writes:
+            shared = program.shared(slots.leaves)
+            if shared:
+                state = [id(x) for i, x in enumerate(slots.leaves) if shared.get(i, 0) is None]
+                key = (*key, (*shared.items(), *state))
+                entry = self._entry(cache, key, args, given, kwargs, device, shared)
+                program = entry.program
         if program is None:
             return self._line_by_line(args, kwargs)
         program.hits += 1
@@ -229,11 +237,12 @@ class JitFunction:
                     raise
                 return self._line_by_line(args, kwargs)
         result = program.call(slots.leaves, slots.numbers, slots.containers)
-        if not kwargs and self._signature_given is None and all(type(x) is Tensor for x in given):
+        plain = not kwargs and self._signature_given is None and not program.knows_shared
+        if plain and all(type(x) is Tensor for x in given):
             if len(cache.quick) >= LIMIT:
                 cache.quick.clear()
             cache.quick[tuple([x._type for x in given])] = (entry, settings_version[0])
-        if entry.guard is not None and not kwargs:
+        if entry.guard is not None and not kwargs and not program.knows_shared:
             run = program.short(entry.guard)
             if run is not None:
                 self._remember(cache, args, program, run)
@@ -248,6 +257,24 @@ class JitFunction:
                 program.tensor_types[0],
                 settings_version[0],
             )
+
+    def _entry(
+        self,
+        cache: _Cache,
+        key: Any,
+        args: tuple[Any, ...],
+        given: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        device: Device,
+        shared: dict[int, int | None] | None = None,
+    ) -> _Entry:
+        """The program for a key, compiled if there is none."""
+        entry = self._found(cache, key)
+        if entry is None:
+            return self._compile(cache, key, args, given, kwargs, device, shared)
+        if entry.program is not None:
+            self._hits += 1
+        return entry
 
     def _found(self, cache: _Cache, key: Any) -> _Entry | None:
         """The program for a key whose captures are still what they were."""
@@ -325,6 +352,7 @@ class JitFunction:
         given: tuple[Any, ...],
         kwargs: dict[str, Any],
         device: Device,
+        shared: dict[int, int | None] | None = None,
     ) -> _Entry:
         with _compiling:
             found = self._found(cache, key)  # another thread may have been faster
@@ -343,7 +371,7 @@ class JitFunction:
             call_args = args if self._target is None else given
             try:
                 program = compile_program(
-                    target, call_args, kwargs, strict, device, self._name, self.level()
+                    target, call_args, kwargs, strict, device, self._name, self.level(), shared
                 )
             except (UnsupportedSyntaxError, NeedsValue) as error:
                 if strict or isinstance(error, RefusedError):
@@ -511,6 +539,8 @@ def _context_key() -> Any:
 
 def _difference(old: Any, new: Any) -> str:
     names = ("arguments", "keyword arguments", "device", "context", "gradient rules")
+    if len(old) != len(new):
+        return "arguments that are one Tensor, or state, of which the function writes some"
     for name, a, b in zip(names, old, new):
         if a != b:
             if name == "arguments" and len(a) == len(b):

@@ -97,6 +97,7 @@ class Program:
         writes: per written tensor: ("arg", i) or ("state", tensor), and the output with its value.
         captures: what was taken as constant, with how to look it up.
         seconds: that compiling took.
+        knows_shared: whether it is for arguments of which some are one object, and not among the inputs: see `shared`.
         simple: whether it is one Tensor of its arguments, in their order.
         run: from handles of the inputs to a tuple of handles.
         run_single: the same of a simple program, to the handle of its only result.
@@ -112,6 +113,7 @@ class Program:
         device: Device,
         name: str,
         level: str,
+        knows_shared: bool = False,
     ) -> None:
         self.graph = graph
         self.level = level
@@ -121,9 +123,12 @@ class Program:
         self.captures = trace.captures
         self.effects = graph.effects
         self.keep = trace.keep
+        self.knows_shared = knows_shared
         self.device = device
         self.name = name
         self.state: list[Tensor] = [v for kind, v in inputs if kind == "state"]
+        self._writes_arguments = any(kind == "arg" for kind, _, _ in writes)
+        self._state_ids = frozenset(map(id, self.state))
         self.state_types = [t._type.plain.on(device) for t in self.state]
         self.out_types = [graph.types[i] for i in graph.outputs]
         self.tensor_types = [
@@ -163,7 +168,7 @@ class Program:
         _programs.add(self)
         self._holds = not self._way.donors and sum(t.nbytes for t in self.state_types) <= _SMALL
         n_args = sum(k == "arg" for k in kinds)
-        self._plain_order = kinds == ["arg"] * n_args + ["state"] * (len(kinds) - n_args) and [
+        self._plain_order = not knows_shared and kinds == ["arg"] * n_args + ["state"] * (len(kinds) - n_args) and [
             v for k, v in inputs if k == "arg"
         ] == list(range(n_args))
 
@@ -194,6 +199,23 @@ class Program:
                     f"{t._type.device}; wanted all on one device: move one with move_to"
                 )
         return True
+
+    def shared(self, leaves: list[Tensor] | tuple[Tensor, ...]) -> dict[int, int | None]:
+        """Which of these arguments are one object with another, or with state, while the function writes in place.
+
+        What is written to one must then be seen in the other: there is a program of its own for that.
+
+        Returns:
+            place of an argument -> that of the first which is the same object; None: it is state.
+        """
+        found: dict[int, int | None] = {}
+        first: dict[int, int] = {}
+        for i, x in enumerate(leaves):
+            if id(x) in self._state_ids:
+                found[i] = None
+            elif self._writes_arguments and first.setdefault(id(x), i) != i:
+                found[i] = first[id(x)]
+        return found
 
     def call(self, leaves: list[Tensor], numbers: list[Any], containers: list[Any]) -> Any:
         """Run on arguments that match the signature."""

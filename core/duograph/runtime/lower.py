@@ -34,6 +34,7 @@ from ..passes.extensions import plugin_passes
 from ..types import BOOL, FLOAT, INT, STACK, Device, HostType, TensorType
 from .control import control_call, may_raise, placed
 from .executor import link
+from .joins import join
 from .native import native_program
 from .still import divide, share_packed
 
@@ -312,7 +313,7 @@ def lower_closed(
 
     def linked(instructions: Sequence[Instruction], further: tuple[int, ...], notes: list[str]) -> Any:
         if level != "O0":
-            instructions = share_packed(instructions, work.sizes)
+            instructions = join(share_packed(instructions, work.sizes), outputs)
             by_steps = functools.partial(lower_closed, graph, device, regions, "O1")
             native = native_program(
                 work, graph, instructions, [*params, *further], outputs, updates or {}, notes, by_steps

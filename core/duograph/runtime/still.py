@@ -35,7 +35,7 @@ from ..errors import DuographError
 from ..tensor import Tensor, rebound, watched
 from ..types import Device
 
-__all__ = ["Division", "Still", "divide", "share_packed"]
+__all__ = ["Division", "Still", "divide", "read_by", "share_packed"]
 
 # A value is kept if it is no larger than what it is made of, or than this.
 SMALL = 1 << 16
@@ -114,7 +114,7 @@ def divide(
     moved += sum(sizes[s] for step in packs.steps for s in step.operands)
     once += packs.steps
     written = {s for step in once for s in step.results}
-    kept = [s for s in dict.fromkeys(_read(rest)) if s in written]
+    kept = [s for s in dict.fromkeys(read_by(rest)) if s in written]
     reads = sorted({s for step in once for s in step.operands} & set(state))
     if not kept or not reads or (len(once) < SHARE * len(instructions) and moved < WORTH):
         return None
@@ -195,14 +195,14 @@ def share_packed(instructions: Sequence[Instruction], sizes: list[int]) -> list[
     return [new for at, each in enumerate(instructions) for new in (*before.get(at, ()), made.get(at, each))]
 
 
-def _read(instructions: Sequence[Instruction]) -> list[int]:
+def read_by(instructions: Sequence[Instruction]) -> list[int]:
     """Slots that instructions read, and some that they write."""
     found: list[int] = []
     for each in instructions:
         if isinstance(each, Loop):
-            found += [each.predicate, *(s for carry in each.carries for s in carry), *_read(each.body)]
+            found += [each.predicate, *(s for carry in each.carries for s in carry), *read_by(each.body)]
         elif isinstance(each, Choice):
-            found += [each.index, *(s for branch in each.branches for s in _read(branch))]
+            found += [each.index, *(s for branch in each.branches for s in read_by(branch))]
         elif hasattr(each, "source"):
             found.append(each.source)
         else:
