@@ -208,6 +208,34 @@ def test_the_highest_priority_that_is_available_is_the_default(site, device):
     assert "got 'Ascend'" in said
 
 
+@pytest.mark.parametrize("what", ["factory raises", "no hardware", "no devices", "older seam", "newer seam"])
+def test_a_backend_that_fails_is_not_passed_over_in_silence(site, device, what):
+    """One that finds no hardware is; a lower one is no reason to speak."""
+    site.install("low", device("Low", priority=1_000))
+    _, source, words = BROKEN[what]
+    ask = """
+        import warnings
+        import duograph as ms
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            print((ms.Tensor([1.0]) + 1).device)
+            ms.Tensor([1.0]) + 1
+        print(len(said), *[w.message for w in said])
+    """
+    source = source.replace("BackendSpec('Bad', ", "BackendSpec('Bad', priority=PRIORITY, factory=")
+    site.install("bad", source.replace("PRIORITY", "2_000"))
+    first, _, warned = site.run(ask).partition("\n")
+    assert first == "Low:0"
+    if what.startswith("no "):
+        assert warned == "0\n"
+        return
+    assert warned.startswith("1 the backend Bad would be taken here and does not work") and words in warned
+    assert "set_context(device_target='Low')" in warned
+    assert site.run(ask, DUOGRAPH_DEVICE="Low") == "Low:0\n0\n"
+    (site.folder / "bad.py").write_text(source.replace("PRIORITY", "10"))
+    assert site.run(ask) == "Low:0\n0\n"
+
+
 def test_several_backends_in_one_process(site, device):
     """H07: Two or more non-CPU backends loaded and used in one process"""
     site.install("one", device("One", count=2))

@@ -12,6 +12,7 @@ import dataclasses
 import importlib.metadata
 import os
 import traceback
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -39,13 +40,19 @@ GROUP = "duograph"
 
 @dataclasses.dataclass
 class Entry:
-    """One backend that some plugin brings, and what is known of it."""
+    """One backend that some plugin brings, and what is known of it.
+
+    Attributes:
+        problem: why it cannot run here.
+        broken: that is no want of hardware or of a library, which it says itself, but a failure.
+    """
 
     name: str
     spec: BackendSpec | None
     source: importlib.metadata.EntryPoint | str
     backend: Backend | None = None
     problem: str | None = None
+    broken: bool = False
     lock: Any = dataclasses.field(default_factory=new_lock)
 
     @property
@@ -137,6 +144,7 @@ def _add(spec: BackendSpec, source: importlib.metadata.EntryPoint | str) -> None
             f"built for version {theirs} of the plugin seam, this duograph has {ours}; "
             f"upgrade {older}"
         )
+        entry.broken = True
     elif spec.name in _entries and _entries[spec.name].spec is not None:
         entry.problem = f"the name is taken by {_entries[spec.name].origin}"
         _entries[f"{spec.name} ({entry.origin})"] = entry
@@ -206,7 +214,7 @@ def problem_of(entry: Entry) -> str | None:
                     else:
                         entry.problem = reason
                 except (Exception, SystemExit) as error:  # noqa: BLE001 (a plugin may fail in any way; its words are kept)
-                    entry.problem = _words(error)
+                    entry.problem, entry.broken = _words(error), True
     return entry.problem
 
 
@@ -282,10 +290,21 @@ def _default_device() -> Device:
         ),
         key=lambda pair: -pair[0],
     )
+    broken: list[Entry] = []
     for _, entry in ranked:
         if problem_of(entry) is None:
             _default = Device(entry.name, context.settings.device_id)
+            for first in broken:
+                warnings.warn(
+                    f"the backend {first.name} would be taken here and does not work: {first.problem}; {entry.name} is "
+                    f"taken instead. set_context(device_target={entry.name!r}) or DUOGRAPH_DEVICE={entry.name} says "
+                    f"that this is meant",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
             return _default
+        if entry.broken:
+            broken.append(entry)
     raise BackendUnavailable(
         f"no backend can run here. Installed: {_installed()}. Install duograph with a C compiler "
         f"to get its CPU backend"
