@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from . import memory
 from ._native import ffi, lib
 from .kernels import fail
-from .program import LIST, Native, describe
+from .program import LIST, Native, describe, keep
 
 # The C struct has as many; and the places of a stage.
 STAGES, PLACES = 3, 12
@@ -65,7 +65,7 @@ def _call(stages):
         parts.append((stage.native.constants, function, of[stage.operands[1]], *affine, len(own), own))
     first = 0 if lib.dg_conv_line_takes(stages[0].native.constants) else -1
     chain = ffi.new("dg_chain *", (len(stages), first, places[0][stages[0].operands[0]], count, parts))
-    chain = ffi.gc(chain, functools.partial(_drop, stages))  # which own what it points to
+    chain = keep(chain, stages)
     name = stages[-1].name
     make = memory.maker(stages[-1].result.nbytes, name)
     failed = functools.partial(fail, name)
@@ -81,7 +81,3 @@ def _call(stages):
     describe(call, Native("dg_conv_chain", chain, LIST, failed))
     call.joins = functools.partial(join, stages)
     return call
-
-
-def _drop(stages, chain):
-    """The end of what the stages were kept for."""

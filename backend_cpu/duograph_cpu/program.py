@@ -45,6 +45,15 @@ class Native(NamedTuple):
     failed: Callable[[int], None] | None = None
 
 
+def keep(pointer, owner):
+    """The pointer, which keeps what it points into alive."""
+    return ffi.gc(pointer, functools.partial(_drop, owner))
+
+
+def _drop(owner, pointer):
+    """The end of what an owner was kept for."""
+
+
 def describe(call, native, overwrites=(), sure=False):
     """Let the core know how a prepared call can be linked.
 

@@ -9,7 +9,7 @@ from . import memory
 from ._native import ffi, lib
 from .chains import Stage, join
 from .kernels import fail as fail_kernel
-from .program import LIST, Native, describe
+from .program import LIST, Native, describe, keep
 
 # Up to so many operands have an entry point of their own, dg_region0 ...; more go as a list.
 MOST = 6
@@ -116,7 +116,7 @@ def make_product_call(address, function, product, operands, value, reads, operan
             "count": len(own), "places": own,
         },
     )  # fmt: skip
-    fused = ffi.gc(fused, functools.partial(_drop, native))  # which owns the plan
+    fused = keep(fused, native)
     makers = [memory.maker(r.nbytes, name) for r in results]
     failed = native.failed
     run, single = lib.dg_fused_run, len(results) == 1
@@ -156,10 +156,6 @@ def _fused_packing(offer, again):
     """The packing of a product, for the call of the product and what follows it."""
     packing = offer()
     return packing and dataclasses.replace(packing, call=again(packing.call))
-
-
-def _drop(native, fused):
-    """The end of what a product's plan was kept for."""
 
 
 def _call(region, operand_count, results, makers, failed):
