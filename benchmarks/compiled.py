@@ -29,7 +29,10 @@ def row(what: str, value: float, unit: str, budget: float | None, note: str = ""
     met = None if budget is None else value <= budget * TOLERANCE
     wanted = "" if budget is None else f"<= {budget:g} {unit}"
     rows.append((what, f"{value:.3g} {unit}{note}", wanted, met))
-    print(f"{'' if met is not False else 'MISSED '}{what}: {value:.3g} {unit}{note} {wanted}", flush=True)
+    print(
+        f"{'' if met is not False else 'MISSED '}{what}: {value:.3g} {unit}{note} {wanted}",
+        flush=True,
+    )
 
 
 def best(call: Callable[[], object], number: int, repeat: int) -> float:
@@ -104,7 +107,13 @@ def checks(repeat: int) -> None:
     finally:
         ms.set_context(mode=ms.PYNATIVE_MODE)
     note = f" (call {whole:.1f}, kernels {kernels:.1f}, line by line {eager:.1f})"
-    row("GRAPH_MODE call of a net with 100 Parameters, above its kernels", whole - kernels, "us", 8, note)
+    row(
+        "GRAPH_MODE call of a net with 100 Parameters, above its kernels",
+        whole - kernels,
+        "us",
+        8,
+        note,
+    )
 
 
 class Block(nn.Cell):

@@ -126,7 +126,9 @@ def peer(case: Case, small: bool, repeat: int) -> float | None:
     if not gpu and not small:
         return None
     place, wait = ("cuda", torch.cuda.synchronize) if gpu else ("cpu", lambda: None)
-    return median_of(case.peer(torch, *(torch.randn(s, device=place) for s in case.shapes)), wait, repeat)
+    return median_of(
+        case.peer(torch, *(torch.randn(s, device=place) for s in case.shapes)), wait, repeat
+    )
 
 
 def main() -> None:
@@ -137,7 +139,9 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=20)
     parser.add_argument("--small", action="store_true")
     args = parser.parse_args()
-    ms.set_context(device_target=args.device)  # after the workloads, which choose one when they are imported
+    ms.set_context(
+        device_target=args.device
+    )  # after the workloads, which choose one when they are imported
     backend = registry.backend(args.device)
     info = backend.devices()[0]
     lines = [
@@ -155,10 +159,15 @@ def main() -> None:
     lines += ["", f"| step of training, ms | duograph at O2 | {' | '.join(gpu_training.SIDES)} |"]
     lines.append("|---" * (2 + len(gpu_training.SIDES)) + "|")
     found = gpu_training.rows(
-        args.device, args.small, lambda run, wait: median_of(run, wait, args.repeat), lambda: backend.synchronize(0)
+        args.device,
+        args.small,
+        lambda run, wait: median_of(run, wait, args.repeat),
+        lambda: backend.synchronize(0),
     )
     for name, times in found:
-        lines.append(f"| {name} | {' | '.join('-' if t is None else f'{t * 1e3:.4g}' for t in times)} |")
+        lines.append(
+            f"| {name} | {' | '.join('-' if t is None else f'{t * 1e3:.4g}' for t in times)} |"
+        )
     text = "\n".join(lines) + "\n"
     print(text)
     if args.out is not None:

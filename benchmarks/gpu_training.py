@@ -23,7 +23,9 @@ RATE = 1e-4
 SIDES = ("PyTorch", "torch.compile", "JAX")
 
 
-def workloads(small: bool) -> Iterator[tuple[str, str, tuple[data.Arrays, np.ndarray, np.ndarray], bool]]:
+def workloads(
+    small: bool,
+) -> Iterator[tuple[str, str, tuple[data.Arrays, np.ndarray, np.ndarray], bool]]:
     """Name as it is printed, name of the network, weights with a batch, and whether it computes in bfloat16."""
     batch = 8 if small else 128
     yield f"MLP, batch {batch}", "mlp", data.mlp(batch), False
@@ -104,14 +106,18 @@ def pytorch(name: str, arrays: tuple, short: bool, small: bool, compiled: bool) 
         loss = forward(x, y)
         loss.backward()
         optimizer.step()
-        return loss.detach().clone()  # the memory of a compiled function's result is written again by its next call
+        return (
+            loss.detach().clone()
+        )  # the memory of a compiled function's result is written again by its next call
 
     return step, torch.cuda.synchronize if gpu else lambda: None, lambda loss: loss.item()
 
 
 def jax(name: str, arrays: tuple, short: bool, small: bool) -> Step | None:
     """The same in JAX."""
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # three frameworks share the GPU here
+    os.environ.setdefault(
+        "XLA_PYTHON_CLIENT_PREALLOCATE", "false"
+    )  # three frameworks share the GPU here
     try:
         jax = importlib.import_module("jax")
         module = importlib.import_module("workloads.jax_api")
@@ -123,7 +129,10 @@ def jax(name: str, arrays: tuple, short: bool, small: bool) -> Step | None:
     network = getattr(module, f"{name}_network")
     weights, x, y = arrays
     weights = module._ours(weights)
-    x, y = jnp.asarray(np.ascontiguousarray(x.transpose(0, 2, 3, 1)) if x.ndim == 4 else x), jnp.asarray(y)
+    x, y = (
+        jnp.asarray(np.ascontiguousarray(x.transpose(0, 2, 3, 1)) if x.ndim == 4 else x),
+        jnp.asarray(y),
+    )
     init, update = module._adam(RATE, eps=1e-8)
     # the averages of batch normalisation go along, float32 in all networks
     averages = {k: w for k, w in weights.items() if "running" in k}
@@ -166,7 +175,9 @@ def rows(
         ]
         times: list[float | None] = []
         wanted: list[float] = []
-        for k, side in enumerate(sides):  # one after the other: the memory of one is free before the next one starts
+        for k, side in enumerate(
+            sides
+        ):  # one after the other: the memory of one is free before the next one starts
             try:
                 seconds, losses = _timed(side(), time_of)
             except Exception as error:
@@ -178,7 +189,9 @@ def rows(
             wanted = losses if k == 0 else wanted
             # two images, normalised over two values in the last layers, go their own ways after the first step
             count = 1 if small else len(losses)
-            if not np.allclose(losses[:count], wanted[: len(losses[:count])], rtol=5e-2 if short else 2e-2):
+            if not np.allclose(
+                losses[:count], wanted[: len(losses[:count])], rtol=5e-2 if short else 2e-2
+            ):
                 print(f"{text}: losses {losses} are not near {wanted}, so this side does not count")
                 seconds = None
             times.append(seconds)

@@ -10,7 +10,12 @@ import re
 import sys
 from pathlib import Path
 
-COLOURS = {"duograph eager": "#a9bcd0", "duograph O0": "#4f81b8", "duograph O1": "#173f73", "duograph O2": "#0b1f3a"}
+COLOURS = {
+    "duograph eager": "#a9bcd0",
+    "duograph O0": "#4f81b8",
+    "duograph O1": "#173f73",
+    "duograph O2": "#0b1f3a",
+}
 OTHERS = {"torch": "#d9822b", "JAX": "#5b9a4b"}
 
 
@@ -73,7 +78,14 @@ def _ratios(axes, rows: list[dict]) -> None:
     used = {n for row in rows for n in _ours(row)}
     handles = [Patch(color=c, label=n) for n, c in COLOURS.items() if n in used]
     handles.append(Line2D([], [], color="#c62828", label="wanted"))
-    axes.legend(handles=handles, frameon=False, fontsize=8, loc="lower center", ncols=4, bbox_to_anchor=(0.4, 1))
+    axes.legend(
+        handles=handles,
+        frameon=False,
+        fontsize=8,
+        loc="lower center",
+        ncols=4,
+        bbox_to_anchor=(0.4, 1),
+    )
 
 
 def _growth(axes, kind: str, rows: list[dict]) -> None:
@@ -82,7 +94,9 @@ def _growth(axes, kind: str, rows: list[dict]) -> None:
         if row["case"].startswith(kind):
             size = int(row["case"][len(kind) :])
             for name, entry in row["sides"].items():
-                points.setdefault(name, []).append((size, entry["median"], entry.get("first step", 0)))
+                points.setdefault(name, []).append(
+                    (size, entry["median"], entry.get("first step", 0))
+                )
     for name, found in points.items():
         sizes, step, first = zip(*sorted(found), strict=True)
         colour = (COLOURS | OTHERS).get(name, "#888888")
@@ -90,7 +104,9 @@ def _growth(axes, kind: str, rows: list[dict]) -> None:
         axes.plot(sizes, [s * 1e3 for s in first], ":", color=colour)
     every = sorted({size for found in points.values() for size, _, _ in found})
     last = 1e3 * max(max(found)[1] for found in points.values())
-    axes.plot(every, [last * size / every[-1] for size in every], "--", color="#bbbbbb", label="linear")
+    axes.plot(
+        every, [last * size / every[-1] for size in every], "--", color="#bbbbbb", label="linear"
+    )
     axes.plot([], [], ":", color="black", label="first step, with compilation")
     axes.set(xscale="log", yscale="log", xlabel=kind, ylabel="ms", title=f"cost over {kind}")
     axes.set_xticks(every, labels=[str(size) for size in every])

@@ -40,7 +40,11 @@ def _flops(name: str, operands, results) -> float:
     """Multiplications and additions of products and convolutions; 0 for others."""
     if name == "matmul":
         (x, y), out = operands[:2], results[0]
-        return 2.0 * out.size * math.sqrt(x.size * y.size / out.size / max(1, math.prod(out.shape[:-2])))
+        return (
+            2.0
+            * out.size
+            * math.sqrt(x.size * y.size / out.size / max(1, math.prod(out.shape[:-2])))
+        )
     if name in ("conv", "conv_channels_last"):
         return 2.0 * results[0].size * math.prod(operands[1].shape[1:])
     if name == "conv_input_grad":
@@ -87,12 +91,17 @@ def watch() -> None:
                 body = node.attributes["body"]
                 inside = [n.op.name for n in body.nodes]
                 for n in body.nodes:
-                    shapes_of = [body.types[k] for k in n.operands], [body.types[k] for k in n.results]
+                    shapes_of = (
+                        [body.types[k] for k in n.operands],
+                        [body.types[k] for k in n.results],
+                    )
                     flops += _flops(n.op.name, *shapes_of)
                 name = f"region of {len(inside)}: " + "+".join(dict.fromkeys(inside))[:40]
             shapes = " ".join("x".join(map(str, t.shape)) or "()" for t in tensors[:4])
             flags = "".join(
-                "ab"[k == "transpose_b"] for k, v in node.attributes.items() if k.startswith("transpose_") and v
+                "ab"[k == "transpose_b"]
+                for k, v in node.attributes.items()
+                if k.startswith("transpose_") and v
             )
             key = name, (f"[{flags}] " if flags else "") + shapes
             size = sum(t.size * t.dtype.np.itemsize for t in tensors)

@@ -57,8 +57,15 @@ def sides(levels: list[str], mindspore: str | None) -> dict[str, Side]:
     ]
     if mindspore:
         # its convolutions are up to ten times faster with AVX2 than with AVX-512
-        own = {"BENCH_MODULE": "mindspore", "ONEDNN_MAX_CPU_ISA": "AVX2", "GLOG_v": "3", "PYTHON": mindspore}
-        found += [Side(f"MindSpore {k}", "mindspore_api", {**own, "BENCH_LEVEL": k}) for k in ("O0", "O1")]
+        own = {
+            "BENCH_MODULE": "mindspore",
+            "ONEDNN_MAX_CPU_ISA": "AVX2",
+            "GLOG_v": "3",
+            "PYTHON": mindspore,
+        }
+        found += [
+            Side(f"MindSpore {k}", "mindspore_api", {**own, "BENCH_LEVEL": k}) for k in ("O0", "O1")
+        ]
     return {side.name: side for side in found}
 
 
@@ -99,8 +106,17 @@ ROWS = [
     Row("newton_root", "loop: Newton's root of 256x256", 1.0),
     Row("resnet50", "infer: ResNet-50, one image", 1.1, peers=INFERENCE, slow=SLOWEST),
     Row("mobilenet", "infer: MobileNetV2, one image", 1.1, peers=INFERENCE, slow=SLOWEST),
-    Row("encoder", "infer: encoder, 12 layers of 768, 128 tokens", 1.1, peers=INFERENCE, slow=SLOWEST),
-    *(Row(f"depth{n}", f"depth {n}: train an MLP of width 128", peers=("JAX",)) for n in data.DEPTHS),
+    Row(
+        "encoder",
+        "infer: encoder, 12 layers of 768, 128 tokens",
+        1.1,
+        peers=INFERENCE,
+        slow=SLOWEST,
+    ),
+    *(
+        Row(f"depth{n}", f"depth {n}: train an MLP of width 128", peers=("JAX",))
+        for n in data.DEPTHS
+    ),
     *(Row(f"batch{n}", f"batch {n}: train the MLP", peers=("JAX",)) for n in data.BATCHES),
 ]
 COMPILED = ("torch.compile", "JAX", "MindSpore O0", "MindSpore O1")
@@ -125,10 +141,14 @@ def agree(values: dict[str, list[np.ndarray]], accuracy: float = ACCURACY) -> di
 
     def apart(one: str, other: str) -> float:
         parts = zip(values[one], values[other], strict=True)
-        return float(np.max([np.max(np.abs(a - b)) / max(float(np.max(np.abs(a))), 1e-6) for a, b in parts]))
+        return float(
+            np.max([np.max(np.abs(a - b)) / max(float(np.max(np.abs(a))), 1e-6) for a, b in parts])
+        )
 
     peers = [n for n in values if not n.startswith("duograph")] or list(values)
-    right = max(peers, key=lambda n: sum(apart(n, other) <= accuracy for other in values), default="")
+    right = max(
+        peers, key=lambda n: sum(apart(n, other) <= accuracy for other in values), default=""
+    )
     found = {name: apart(right, name) for name in values}
     return {
         name: f"computes something else than {right}: off by {off:.2g} of the largest value"
@@ -141,7 +161,13 @@ def measure(row: Row, chosen: list[Side], pairs: int) -> dict:
     """Times and memory of one workload on all sides; sides that fail say why."""
     workers: dict[str, Worker] = {}
     values: dict[str, list[np.ndarray]] = {}
-    result: dict = {"case": row.case, "what": row.what, "wanted": row.wanted, "sides": {}, "failed": {}}
+    result: dict = {
+        "case": row.case,
+        "what": row.what,
+        "wanted": row.wanted,
+        "sides": {},
+        "failed": {},
+    }
     try:
         for side in chosen:
             try:
@@ -162,7 +188,10 @@ def measure(row: Row, chosen: list[Side], pairs: int) -> dict:
             for name in good if i % 2 == 0 else good[::-1]:
                 seconds[name].append(workers[name].run(row.case, counts[name]))
         for name in good:
-            result["sides"][name] |= {"seconds": seconds[name], "memory": workers[name].ask("memory")}
+            result["sides"][name] |= {
+                "seconds": seconds[name],
+                "memory": workers[name].ask("memory"),
+            }
     finally:
         for worker in workers.values():
             worker.close()
@@ -206,7 +235,13 @@ def jobs(chosen: list[Side], pairs: int) -> list[dict]:
     with tempfile.TemporaryDirectory() as place:
         file = str(Path(place) / "digits.npz")
         cut = len(images) * 4 // 5
-        np.savez(file, train_x=images[:cut], train_y=labels[:cut], test_x=images[cut:], test_y=labels[cut:])
+        np.savez(
+            file,
+            train_x=images[:cut],
+            train_y=labels[:cut],
+            test_x=images[cut:],
+            test_y=labels[cut:],
+        )
         for _ in range(pairs):
             for side in chosen:
                 with tempfile.TemporaryDirectory() as folder:
@@ -223,7 +258,10 @@ def jobs(chosen: list[Side], pairs: int) -> list[dict]:
                         entry["seconds"].append(seconds)
                         entry["accuracy"] = accuracy
                         # later losses drift apart, as float32 in other orders does; what was learned must not
-                        learned[side.name] = [np.array(losses[:COMPARED_STEPS]), np.array([accuracy])]
+                        learned[side.name] = [
+                            np.array(losses[:COMPARED_STEPS]),
+                            np.array([accuracy]),
+                        ]
             for name, why in agree(learned, DRIFT).items():
                 for result in results:
                     result["failed"][name] = why
@@ -239,14 +277,22 @@ def job(side: Side, file: str, more: dict[str, str]) -> tuple[float, list[float]
     command = [python, str(Path(__file__).parent / "workloads" / "job.py"), side.module, file]
     begin = time.perf_counter()
     done = subprocess.run(
-        command, capture_output=True, text=True, env=environment(**own, **more), cwd=tempfile.gettempdir()
+        command,
+        capture_output=True,
+        text=True,
+        env=environment(**own, **more),
+        cwd=tempfile.gettempdir(),
     )
     seconds = time.perf_counter() - begin
     if done.returncode:
-        raise CaseFailed((done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1])
+        raise CaseFailed(
+            (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+        )
     answer = json.loads(done.stdout.splitlines()[-1])
     if answer["accuracy"] < 0.9:
-        raise CaseFailed(f"learns nothing: {answer['accuracy']:.1%} of the digits held out are right")
+        raise CaseFailed(
+            f"learns nothing: {answer['accuracy']:.1%} of the digits held out are right"
+        )
     return seconds, answer["losses"], answer["accuracy"]
 
 
@@ -303,7 +349,10 @@ def copy_speed() -> float:
 def lines(result: dict) -> list[str]:
     """What is printed of one workload."""
     best = result.get("best peer")
-    out = [result["what"] + (f"   (wanted: {result['wanted']} x the best peer)" if result["wanted"] else "")]
+    out = [
+        result["what"]
+        + (f"   (wanted: {result['wanted']} x the best peer)" if result["wanted"] else "")
+    ]
     for name, entry in result["sides"].items():
         text = f"  {name:<16} {duration(entry['median']):>9}"
         if "ratio" in entry:
@@ -325,7 +374,11 @@ def lines(result: dict) -> list[str]:
 def machine() -> dict:
     try:
         info = Path("/proc/cpuinfo").read_text()
-        model = next(line.split(":")[1].strip() for line in info.splitlines() if line.startswith("model name"))
+        model = next(
+            line.split(":")[1].strip()
+            for line in info.splitlines()
+            if line.startswith("model name")
+        )
     except (OSError, StopIteration):
         model = platform.processor()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
@@ -343,17 +396,23 @@ def versions(mindspore: str | None) -> dict[str, str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="", help="cases that contain one of these words, with commas between")
+    parser.add_argument(
+        "--only", default="", help="cases that contain one of these words, with commas between"
+    )
     parser.add_argument("--levels", default="eager,O0,O1", help="how duograph runs")
     parser.add_argument("--pairs", type=int, default=PAIRS, help="interleaved repetitions")
     parser.add_argument("--peers", default="", help="only these, by name, with commas between")
-    parser.add_argument("--brief", action="store_true", help="without sides that compile a row for half a minute")
+    parser.add_argument(
+        "--brief", action="store_true", help="without sides that compile a row for half a minute"
+    )
     parser.add_argument("--mindspore", metavar="PYTHON", help="an interpreter that has MindSpore")
     parser.add_argument("--out", type=Path, default=Path("build/benchmarks"))
     options = parser.parse_args()
     if options.pairs < PAIRS:
         print(f"note: fewer than {PAIRS} pairs is too few for a figure that anyone should cite")
-    table = sides(options.levels.split(","), options.mindspore and os.path.abspath(options.mindspore))
+    table = sides(
+        options.levels.split(","), options.mindspore and os.path.abspath(options.mindspore)
+    )
     words = options.only.split(",")
     wanted = options.peers.split(",") if options.peers else list(table)
 
@@ -387,7 +446,9 @@ def main() -> int:
     pairs = min(options.pairs, 3)  # two processes each, and some compile for half a minute
     for row in FIRST:
         if any(word in f"first-{row.case}" for word in words):
-            for result in first_results(row, [s for s in chosen(row) if s.name != "duograph eager"], pairs):
+            for result in first_results(
+                row, [s for s in chosen(row) if s.name != "duograph eager"], pairs
+            ):
                 add(result)
     if any(word in DIGITS.case for word in words):
         for result in jobs(chosen(DIGITS), pairs):

@@ -165,7 +165,9 @@ def main() -> None:
     """Parse, train, test, write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", help="an installed device; see `duograph devices`")
-    parser.add_argument("--mode", choices=MODES, default="pynative", help="jit compiles the whole step")
+    parser.add_argument(
+        "--mode", choices=MODES, default="pynative", help="jit compiles the whole step"
+    )
     parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--seed", type=int, default=1)

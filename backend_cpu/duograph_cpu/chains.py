@@ -41,7 +41,12 @@ class Stage(NamedTuple):
 def join(stages, other, k):
     """One call of these stages and of another prepared call, whose operand `k` is their result; or None."""
     stage = getattr(other, "stage", None)
-    if stage is None or len(stages) == STAGES or stage.operands[0] != k or k in (stage.operands[1], *stage.reads):
+    if (
+        stage is None
+        or len(stages) == STAGES
+        or stage.operands[0] != k
+        or k in (stage.operands[1], *stage.reads)
+    ):
         return None
     if not lib.dg_conv_chains(stages[-1].native.constants, stage.native.constants):
         return None
@@ -62,9 +67,13 @@ def _call(stages):
         own = [-1, *(of[k] for k in stage.reads), -1]  # the result lies where the value does
         function = ffi.cast("dg_generated", stage.address)
         affine = stage.affine is not None, stage.affine or ()
-        parts.append((stage.native.constants, function, of[stage.operands[1]], *affine, len(own), own))
+        parts.append(
+            (stage.native.constants, function, of[stage.operands[1]], *affine, len(own), own)
+        )
     first = 0 if lib.dg_conv_line_takes(stages[0].native.constants) else -1
-    chain = ffi.new("dg_chain *", (len(stages), first, places[0][stages[0].operands[0]], count, parts))
+    chain = ffi.new(
+        "dg_chain *", (len(stages), first, places[0][stages[0].operands[0]], count, parts)
+    )
     chain = keep(chain, stages)
     name = stages[-1].name
     make = memory.maker(stages[-1].result.nbytes, name)

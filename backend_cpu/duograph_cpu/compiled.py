@@ -32,7 +32,9 @@ def compile_regions(graphs):
     epilogues = [epilogue_of(graph, PRODUCTS) for graph in graphs]
     tails = [graph if e is None else e.tail for graph, e in zip(graphs, epilogues)]
     # what follows several products is one function; whole graphs differ from each other
-    keys = [graph if e is None else to_text(e.tail, places=False) for graph, e in zip(graphs, epilogues)]
+    keys = [
+        graph if e is None else to_text(e.tail, places=False) for graph, e in zip(graphs, epilogues)
+    ]
     printed = {}
     for key, tail, epilogue in zip(keys, tails, epilogues):
         plan = None if key in printed else plan_region(tail)
@@ -74,7 +76,14 @@ def _call(graph, epilogue, library, name, function, plan):
         if indices or function.second:
             return make_staged_call(library, function, indices, graph.n_params, results, name, over)
         return make_call(
-            address, function.n, function.grain, graph.n_params, results, name, overwrites=over, sure=True
+            address,
+            function.n,
+            function.grain,
+            graph.n_params,
+            results,
+            name,
+            overwrites=over,
+            sure=True,
         )
     node = epilogue.product
     types = tuple([graph.types[i] for i in node.operands])
@@ -107,7 +116,11 @@ def _affine(tail):
             return None
         if name in LIMITS:
             low, high = 0.0, LIMITS[name]
-        elif len(others) == 1 and 0 < others[0] < tail.n_params and tail.types[others[0]].dtype is float32:
+        elif (
+            len(others) == 1
+            and 0 < others[0] < tail.n_params
+            and tail.types[others[0]].dtype is float32
+        ):
             type_ = tail.types[others[0]]
             whole = type_.shape == value.shape
             part = {"mul": "scale", "add": "more" if whole else "bias"}.get(name)
@@ -143,11 +156,15 @@ def _say(reason):
     if reason not in _said:
         _said.add(reason)
         warnings.warn(
-            f"CPU: part of a compiled function runs op by op: {reason}", RuntimeWarning, stacklevel=2
+            f"CPU: part of a compiled function runs op by op: {reason}",
+            RuntimeWarning,
+            stacklevel=2,
         )
 
 
 def _hint(graph):
     """The last op that does something, for readers of the source and of profiles."""
-    names = [node.op.name for node in graph.nodes if node.op.name not in ("fill", "reshape", "cast")]
+    names = [
+        node.op.name for node in graph.nodes if node.op.name not in ("fill", "reshape", "cast")
+    ]
     return names[-1] if names else "copy"

@@ -52,7 +52,11 @@ def prepare_elementwise(op, types, result, attributes):
         return None
     values = [attributes[p] for p in parameter_names(op)]
     plan = prepare_plan(row, heavy[0], types, result, values)
-    same = [k for k, t in enumerate(types) if t.shape == result.shape and t.dtype.itemsize == result.dtype.itemsize]
+    same = [
+        k
+        for k, t in enumerate(types)
+        if t.shape == result.shape and t.dtype.itemsize == result.dtype.itemsize
+    ]
     native = Native(f"dg_elementwise{len(types)}", plan)
     made = _call(op.name, plan, types, result)
     return describe(made, native, [(k, 0) for k in same], sure=True)

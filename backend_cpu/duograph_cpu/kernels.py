@@ -90,7 +90,9 @@ def packing(name, nbytes, layout, pack, packed, constants, types, results):
         return out
 
     describe(lay_out, Native(pack.__name__, constants, CALL, functools.partial(fail, name)))
-    return Packing(lay_out, nbytes, call(name, packed, constants, types, results), (pack.__name__, layout))
+    return Packing(
+        lay_out, nbytes, call(name, packed, constants, types, results), (pack.__name__, layout)
+    )
 
 
 def _call(name, function, constants, types, makers, axis):

@@ -61,9 +61,13 @@ def _convolution(name, function, types, results, x, w, y, stride, padding, dilat
     """x, w, y: the types of input, weights and output, whichever of them is computed."""
     if x.dtype.kind != "f" or not 1 <= len(x.shape) - 2 <= 3:
         return None
-    if lib.dg_isa() < 2:  # convolutions of kernels of one are products; it decides whether these pack weights
+    if (
+        lib.dg_isa() < 2
+    ):  # convolutions of kernels of one are products; it decides whether these pack weights
         open_blas()
-    constants = _geometry(x, w, x.shape[2:], w.shape[2:], y.shape[2:], stride, padding, dilation, groups)
+    constants = _geometry(
+        x, w, x.shape[2:], w.shape[2:], y.shape[2:], stride, padding, dilation, groups
+    )
     if name == "conv":
         packs = lib.dg_conv_packs, lib.dg_conv_pack, lib.dg_conv_packed
         return _with_packed_weights(name, (function, *packs), constants, types, results)
@@ -91,7 +95,9 @@ def _with_packed_weights(name, functions, constants, types, results):
     if nbytes:
         layout = bytes(ffi.buffer(constants))
         made.packs = {
-            1: functools.partial(packing, name, nbytes, layout, pack, packed, constants, types, results)
+            1: functools.partial(
+                packing, name, nbytes, layout, pack, packed, constants, types, results
+            )
         }
     return made
 
@@ -151,7 +157,12 @@ def conv_channels_last(types, results, *, stride, padding, dilation, groups):
         return None
     if groups > 1 and w.shape[0] // groups < NARROW and w.shape[:2] != (groups, 1):
         return None
-    functions = lib.dg_conv_last, lib.dg_conv_last_packs, lib.dg_conv_last_pack, lib.dg_conv_last_packed
+    functions = (
+        lib.dg_conv_last,
+        lib.dg_conv_last_packs,
+        lib.dg_conv_last_pack,
+        lib.dg_conv_last_packed,
+    )
     sizes = x.shape[1:-1], w.shape[2:], results[0].shape[1:-1]
     constants = _geometry(x, w, *sizes, stride, padding, dilation, groups)
     return _with_packed_weights("conv_channels_last", functions, constants, types, results)

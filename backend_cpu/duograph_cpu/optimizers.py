@@ -13,7 +13,15 @@ def _step(name, function, types, results, scalars, **constants):
     if any(t.shape != types[0].shape for t in whole) or any(t.size != 1 for t in rates):
         return None
     over = [(k, k) for k in range(len(results))]  # the new parameter and moments, over the old ones
-    return call(name, function, plan("dg_step", n=n, **constants), types, results, overwrites=over, sure=True)
+    return call(
+        name,
+        function,
+        plan("dg_step", n=n, **constants),
+        types,
+        results,
+        overwrites=over,
+        sure=True,
+    )
 
 
 @kernel("adam_step")

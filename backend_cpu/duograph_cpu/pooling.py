@@ -99,7 +99,14 @@ def _pooling_last(name, function, types, results, kernel_size, stride, padding, 
 def max_pool_channels_last(types, results, *, kernel, stride, padding, dilation):
     """The largest of each window."""
     return _pooling_last(
-        "max_pool_channels_last", lib.dg_max_pool_last, types, results, kernel, stride, padding, dilation
+        "max_pool_channels_last",
+        lib.dg_max_pool_last,
+        types,
+        results,
+        kernel,
+        stride,
+        padding,
+        dilation,
     )
 
 

@@ -146,13 +146,18 @@ def _scalar_plan(each):
     """The `dg_scalar_plan` of a step on numbers."""
     *types, result = each.types
     if each.name == "scalar":
-        function, kinds, made = FUNCTIONS.index(each.attributes["function"]), [KINDS[t] for t in types], KINDS[result]
+        function, kinds, made = (
+            FUNCTIONS.index(each.attributes["function"]),
+            [KINDS[t] for t in types],
+            KINDS[result],
+        )
     elif each.name == "to_host":
         function, kinds, made = 0, [types[0].dtype.index], KINDS[result]
     else:
         function, kinds, made = 0, [KINDS[types[0]]], result.dtype.index
     return ffi.new(
-        "dg_scalar_plan *", {"function": function, "count": len(kinds), "kinds": kinds, "result": made}
+        "dg_scalar_plan *",
+        {"function": function, "count": len(kinds), "kinds": kinds, "result": made},
     )
 
 
@@ -299,8 +304,12 @@ def _call(program, start, makers, where):
 
 def _with_numbers(program, call):
     """A call that takes and gives numbers of Python where the program has some."""
-    into = [(k, program.hosts[slot]) for k, slot in enumerate(program.params) if slot in program.hosts]
-    out = [(k, program.hosts[slot]) for k, slot in enumerate(program.outputs) if slot in program.hosts]
+    into = [
+        (k, program.hosts[slot]) for k, slot in enumerate(program.params) if slot in program.hosts
+    ]
+    out = [
+        (k, program.hosts[slot]) for k, slot in enumerate(program.outputs) if slot in program.hosts
+    ]
 
     def given(handles):
         handles = list(handles)

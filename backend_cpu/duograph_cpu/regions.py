@@ -19,7 +19,9 @@ MOST_INDICES = 16
 INDEX, WRONG_INDEX = 2, 16
 
 
-def make_call(address, n, grain, operand_count, results, name, failed=None, overwrites=(), sure=False):
+def make_call(
+    address, n, grain, operand_count, results, name, failed=None, overwrites=(), sure=False
+):
     """A call from operand handles to a result handle, or to a tuple of handles when there are several results.
 
     Args:
@@ -86,7 +88,9 @@ def make_staged_call(library, function, indices, operand_count, results, name, o
     return describe(call, Native("dg_staged_run", staged, LIST, failed), overwrites)
 
 
-def make_product_call(address, function, product, operands, value, reads, operand_count, results, name, affine=None):
+def make_product_call(
+    address, function, product, operands, value, reads, operand_count, results, name, affine=None
+):
     """A call of a product and what follows it element by element: a generated function like those of `make_call`.
 
     Args:
@@ -141,7 +145,9 @@ def make_product_call(address, function, product, operands, value, reads, operan
             over = ((more, 0),)
     describe(call, Native("dg_fused_run", fused, LIST, failed), over)
     if native.function == "dg_conv_last_packed" and [r.nbytes for r in results] == [value.nbytes]:
-        stage = Stage(native, address, tuple(operands), tuple(reads), operand_count, results[0], name, affine)
+        stage = Stage(
+            native, address, tuple(operands), tuple(reads), operand_count, results[0], name, affine
+        )
         call.joins = functools.partial(join, (stage,))
         call.stage = stage
     call.packs = {

@@ -38,21 +38,32 @@ def operands(row, dtype):
     def x(*shape):
         return np.moveaxis(RNG.standard_normal(shape), range(4), AXES[layout]).astype(dtype)
 
-    given = x(batch, heads, queries, width), x(batch, own, keys, width), x(batch, own, keys, value_width)
+    given = (
+        x(batch, heads, queries, width),
+        x(batch, own, keys, width),
+        x(batch, own, keys, value_width),
+    )
     if mask == "bool":
         mask = RNG.random((batch, 1, queries, keys)) < 0.5
     elif mask == "added":
         mask = RNG.standard_normal((1, heads, queries, keys)).astype(dtype)
     elif mask == "keys":
         mask = np.broadcast_to(np.arange(keys) > 150, (batch, 1, 1, keys))
-    settings = {"scale": width**-0.5, "low": max(low, -queries), "high": min(high, keys), "layout": layout}
+    settings = {
+        "scale": width**-0.5,
+        "low": max(low, -queries),
+        "high": min(high, keys),
+        "layout": layout,
+    }
     return [*given, mask], settings
 
 
 def run(name, arrays, like, settings):
     types = tuple(None if a is None else type_of(a) for a in arrays)
     call = KERNELS[name](types, tuple(type_of(a) for a in like), **settings)
-    handles = [None if a is None else CPU_BACKEND.copy_in(np.asarray(a, order="C"), 0) for a in arrays]
+    handles = [
+        None if a is None else CPU_BACKEND.copy_in(np.asarray(a, order="C"), 0) for a in arrays
+    ]
     return [CPU_BACKEND.copy_out(h, a.shape, a.dtype, 0) for h, a in zip(call(*handles), like)]
 
 
@@ -75,7 +86,9 @@ def test_attention(row, dtype, instructions):
     wanted = attention_gradient(*arrays, **settings)
     for found, want in zip(run("attention_grad", arrays, wanted, settings), wanted):
         top = np.abs(want.astype(float)).max()
-        np.testing.assert_allclose(found.astype(float), want.astype(float), rtol=4 * tol, atol=4 * tol * max(top, 1))
+        np.testing.assert_allclose(
+            found.astype(float), want.astype(float), rtol=4 * tol, atol=4 * tol * max(top, 1)
+        )
 
 
 @pytest.mark.parametrize("queries", [1, 13, 300])
@@ -103,7 +116,9 @@ def test_extreme_masks(mask, seen, instructions):
     top = np.maximum(scores.max(3, keepdims=True), -2e9)
     weights = np.where(np.isin(np.arange(5), seen), np.exp(scores - top), 0)
     total = weights.sum(3, keepdims=True)
-    np.testing.assert_allclose(out, (weights / np.where(total == 0, 1, total)) @ k, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        out, (weights / np.where(total == 0, 1, total)) @ k, rtol=1e-5, atol=1e-6
+    )
     assert np.isfinite(sums).all()
 
 
@@ -146,7 +161,9 @@ def test_it_stands_in_native_programs(masked):
 @pytest.mark.parametrize("mask", ["none", "keys"])
 @pytest.mark.parametrize("layout", ["BSND", "SBND"])
 @pytest.mark.parametrize("heads,own,width", [(4, 4, 64), (6, 2, 20)])
-def test_a_projection_in_one_piece_has_the_bits_of_its_parts(heads, own, width, layout, mask, dtype, instructions):
+def test_a_projection_in_one_piece_has_the_bits_of_its_parts(
+    heads, own, width, layout, mask, dtype, instructions
+):
     shape = (2, 150) if layout == "BSND" else (150, 2)
     x = RNG.standard_normal((*shape, (heads + 2 * own) * width)).astype(dtype)
     parts = np.split(x, [heads * width, (heads + own) * width], 2)
@@ -162,7 +179,10 @@ def test_a_projection_in_one_piece_has_the_bits_of_its_parts(heads, own, width, 
         tuple(None if a is None else type_of(a) for a in (x, mask, *whole, dout)), (type_of(x),),
         heads=heads, own=own, **settings,
     )  # fmt: skip
-    handles = [None if a is None else CPU_BACKEND.copy_in(np.asarray(a, order="C"), 0) for a in (x, mask, *whole, dout)]
+    handles = [
+        None if a is None else CPU_BACKEND.copy_in(np.asarray(a, order="C"), 0)
+        for a in (x, mask, *whole, dout)
+    ]
     grad = CPU_BACKEND.copy_out(call(*handles), x.shape, x.dtype, 0)
     joined = np.concatenate([g.reshape(*shape, -1) for g in grads], 2)
     for one, other in zip((*apart, joined), (*whole, grad)):

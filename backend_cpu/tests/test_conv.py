@@ -157,7 +157,9 @@ def test_winograd(xs, ws, padding):
     attributes = dict(stride=(1, 1), padding=padding, dilation=(1, 1), groups=1)
     found = run("conv", single[:2], y.astype(np.float32), **attributes)
     assert np.abs(found - y).max() < 4e-6 * np.abs(y).max()
-    found = run("conv_input_grad", single[:0:-1], dx.astype(np.float32), input_shape=xs, **attributes)
+    found = run(
+        "conv_input_grad", single[:0:-1], dx.astype(np.float32), input_shape=xs, **attributes
+    )
     assert np.abs(found - dx).max() < 4e-6 * np.abs(dx).max()
 
 
@@ -182,7 +184,9 @@ def test_winograd_keeps_large_numbers_apart(value, where, side, batch):
         w[7, 3, 1, 2] = value
     padding = ((1, 1), (1, 1))
     with np.errstate(invalid="ignore", over="ignore"):
-        wide = conv_reference(x.astype(np.float64), w.astype(np.float64), (1, 1), padding, (1, 1), 1)
+        wide = conv_reference(
+            x.astype(np.float64), w.astype(np.float64), (1, 1), padding, (1, 1), 1
+        )
         y = np.where(np.abs(wide) > 3.4e38, np.sign(wide) * np.inf, wide)
     found = run("conv", [x, w], x, stride=(1, 1), padding=padding, dilation=(1, 1), groups=1)
     # an infinite weight of a zero of the padding is NaN
@@ -245,7 +249,8 @@ for n, c, k, side, taps, step in [
 
 
 @pytest.mark.skipif(
-    not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2, reason="one thread is all there is"
+    not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2,
+    reason="one thread is all there is",
 )
 def test_bits_do_not_depend_on_threads():
     cores = [str(c) for c in sorted(os.sched_getaffinity(0))[:2]]

@@ -18,12 +18,16 @@ def expected(x, w, stride, padding, dilation, groups):
     x = np.pad(x.astype(np.float64), ((0, 0), *padding, (0, 0)))
     w = w.astype(np.float64)
     kernel, n = w.shape[2:], len(w.shape) - 2
-    out = [(s - d * (k - 1) - 1) // t + 1 for s, k, t, d in zip(x.shape[1:-1], kernel, stride, dilation)]
+    out = [
+        (s - d * (k - 1) - 1) // t + 1
+        for s, k, t, d in zip(x.shape[1:-1], kernel, stride, dilation)
+    ]
     o, c = w.shape[0] // groups, w.shape[1]
     y = np.zeros((x.shape[0], *out, groups * o))
     for tap in np.ndindex(*kernel):
         where = tuple(
-            slice(i * d, i * d + (m - 1) * s + 1, s) for i, d, m, s in zip(tap, dilation, out, stride)
+            slice(i * d, i * d + (m - 1) * s + 1, s)
+            for i, d, m, s in zip(tap, dilation, out, stride)
         )
         part = x[(slice(None), *where)]
         for g in range(groups):
@@ -123,7 +127,8 @@ def test_packed_weights_give_the_same_bits(xs, ws, stride, padding, dilation, gr
 @pytest.mark.parametrize("large", [np.inf, -np.inf, np.nan, 1e30])
 @pytest.mark.parametrize("where", ["input", "weights"])
 @pytest.mark.parametrize(
-    "side, channels, outs, step", [(56, 64, 64, 1), (9, 40, 48, 1), (14, 64, 130, 1), (10, 32, 32, 2)]
+    "side, channels, outs, step",
+    [(56, 64, 64, 1), (9, 40, 48, 1), (14, 64, 130, 1), (10, 32, 32, 2)],
 )
 def test_what_is_large_stays_where_its_taps_reach(side, channels, outs, step, where, large):
     x = RNG.standard_normal((1, side, side, channels), np.float32)
@@ -148,17 +153,27 @@ def test_what_is_large_stays_where_its_taps_reach(side, channels, outs, step, wh
 
 @pytest.mark.parametrize(
     "xs, ws, groups",
-    [((0, 5, 5, 16), (16, 16, 3, 3), 1), ((2, 5, 5, 16), (0, 16, 1, 1), 1), ((1, 5, 5, 0), (16, 0, 3, 3), 1)],
+    [
+        ((0, 5, 5, 16), (16, 16, 3, 3), 1),
+        ((2, 5, 5, 16), (0, 16, 1, 1), 1),
+        ((1, 5, 5, 0), (16, 0, 3, 3), 1),
+    ],
 )
 def test_nothing(xs, ws, groups):
     x, w = np.ones(xs, np.float32), np.ones(ws, np.float32)
     attributes = {"stride": (1, 1), "padding": NONE, "dilation": (1, 1), "groups": groups}
-    check("conv_channels_last", [x, w], expected(x, w, **attributes).astype(np.float32), **attributes)
+    check(
+        "conv_channels_last", [x, w], expected(x, w, **attributes).astype(np.float32), **attributes
+    )
 
 
 @pytest.mark.parametrize(
     "dtype, ws, groups",
-    [(np.float64, (16, 16, 3, 3), 1), (np.float16, (16, 16, 1, 1), 1), (np.float32, (8, 4, 3, 3), 4)],
+    [
+        (np.float64, (16, 16, 3, 3), 1),
+        (np.float16, (16, 16, 1, 1), 1),
+        (np.float32, (8, 4, 3, 3), 4),
+    ],
 )
 def test_what_has_no_kernel_is_left_to_the_decomposition(dtype, ws, groups):
     x, w = np.ones((1, 8, 8, 16), dtype), np.ones(ws, dtype)
@@ -196,7 +211,8 @@ def in_a_process(cores, level):
 
 
 @pytest.mark.skipif(
-    not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2, reason="one thread is all there is"
+    not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2,
+    reason="one thread is all there is",
 )
 @pytest.mark.parametrize("level", [0, 1, 2])
 def test_bits_do_not_depend_on_threads(level):

@@ -48,7 +48,13 @@ def test_largest(name, instructions):
 def test_means(name, counted, divisor, instructions):
     shape, kernel, stride, padding, _ = WINDOWS[name]
     x = sample(shape)
-    window = {"kernel": kernel, "stride": stride, "padding": padding, "count_include_pad": counted, "divisor": divisor}
+    window = {
+        "kernel": kernel,
+        "stride": stride,
+        "padding": padding,
+        "count_include_pad": counted,
+        "divisor": divisor,
+    }
     with np.errstate(invalid="ignore"):
         want = OPS["avg_pool"].reference_rule(x, **window)
     first = run("avg_pool", [x], want, **window)

@@ -25,7 +25,9 @@ def _steps(shape: tuple[int, ...], axes: Any) -> list[int]:
     return [0 if shape[i] == 1 else math.prod(shape[i + 1 :]) for i in axes]
 
 
-def _plan(device: CudaDevice, types: Any, results: Any, *, scale: float, low: int, high: int, layout: str) -> Any:
+def _plan(
+    device: CudaDevice, types: Any, results: Any, *, scale: float, low: int, high: int, layout: str
+) -> Any:
     query, key, value, mask, *given = types
     dtype, axes, stored = query.dtype, AXES[layout][:3], SUFFIX[query.dtype]
     widest = max(query.shape[3], value.shape[3])
@@ -46,7 +48,9 @@ def _plan(device: CudaDevice, types: Any, results: Any, *, scale: float, low: in
     def launch(stem: str, reads: str, writes: str, lines: int, of: int) -> Launch:
         name, names = f"{stem}_{stored}_{padded}_{masked}", [*reads.split(), *writes.split()]
         present = [n for n in names if n != "mask" or masked]
-        declared = [f"{'const ' if n in reads.split() else ''}{kinds.get(n, stored)} *{n}" for n in present]
+        declared = [
+            f"{'const ' if n in reads.split() else ''}{kinds.get(n, stored)} *{n}" for n in present
+        ]
         declared += ["f32 scale", *[f"i64 n{i}" for i in range(len(numbers))]]
         values = ", ".join(n if n in present else f"(const {stored} *)0" for n in names)
         source = text("mma.cuh", "attention.cuh") + (
@@ -56,11 +60,15 @@ def _plan(device: CudaDevice, types: Any, results: Any, *, scale: float, low: in
         )
         places = tuple([PLACES.index(n) for n in present])
         scalars = ((float32, scale), *[(int64, n) for n in numbers])
-        return Launch(source, name, places, scalars, (ceil_div(lines, side) * of, 1, 1), (side * 2, 1, 1))
+        return Launch(
+            source, name, places, scalars, (ceil_div(lines, side) * of, 1, 1), (side * 2, 1, 1)
+        )
 
     if not given:
         return Plan((launch("attend", "q k v mask", "out log_sum", queries, batch * heads),))
-    first = launch("attend_queries", "q k v mask out log_sum dout", "dq inner", queries, batch * heads)
+    first = launch(
+        "attend_queries", "q k v mask out log_sum dout", "dq inner", queries, batch * heads
+    )
     second = launch("attend_keys", "q k v mask log_sum dout inner", "dk dv", keys, batch * own)
     return Plan((first, second), (4 * batch * heads * queries,))
 

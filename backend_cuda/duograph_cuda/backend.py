@@ -64,7 +64,11 @@ class Cuda(GridBackend):
         name = driver.call("cuDeviceGetName", 256, number).split(b"\0", 1)[0].decode()
         major, minor, units = (
             driver.attribute(number, f"{what}")
-            for what in ("COMPUTE_CAPABILITY_MAJOR", "COMPUTE_CAPABILITY_MINOR", "MULTIPROCESSOR_COUNT")
+            for what in (
+                "COMPUTE_CAPABILITY_MAJOR",
+                "COMPUTE_CAPABILITY_MINOR",
+                "MULTIPROCESSOR_COUNT",
+            )
         )
         version = int(driver.call("cuDriverGetVersion"))
         text = (
@@ -83,7 +87,9 @@ class Cuda(GridBackend):
         return off()
 
     def link(self, program: Program, device_id: int) -> Call | str:
-        return off() or refusal(program) or Captured(program, self.device(device_id), "captured graph")
+        return (
+            off() or refusal(program) or Captured(program, self.device(device_id), "captured graph")
+        )
 
     def device(self, device_id: int) -> CudaDevice:
         found = self._open.get(device_id)
@@ -93,7 +99,11 @@ class Cuda(GridBackend):
                 if found is None:
                     count: Any = self.driver().call("cuDeviceGetCount")
                     if not 0 <= device_id < count:
-                        raise DeviceError(f"{self.name}: got device_id {device_id}; there are {count} devices")
-                    found = CudaDevice(self.driver(), device_id, self.new_compiler, self.find_library)
+                        raise DeviceError(
+                            f"{self.name}: got device_id {device_id}; there are {count} devices"
+                        )
+                    found = CudaDevice(
+                        self.driver(), device_id, self.new_compiler, self.find_library
+                    )
                     self._open[device_id] = found
         return found

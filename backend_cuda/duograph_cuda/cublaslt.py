@@ -28,7 +28,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Called", "Library", "find"]
 
-TYPES = {float32: "CUDA_R_32F", float64: "CUDA_R_64F", float16: "CUDA_R_16F", bfloat16: "CUDA_R_16BF"}
+TYPES = {
+    float32: "CUDA_R_32F",
+    float64: "CUDA_R_64F",
+    float16: "CUDA_R_16F",
+    bfloat16: "CUDA_R_16BF",
+}
 # What NVIDIA recommends for the newest devices; it is taken from the pool for the time of a call.
 WORKSPACE = 32 << 20
 OLDEST = 110000
@@ -87,7 +92,9 @@ class Library:
         number = self.functions.cublasLtGetVersion()
         self.version = f"{number // 10000}.{number % 10000 // 100}.{number % 100}"
         if number < OLDEST:
-            raise Refused(f"{path} is version {number}, and 11.0 ({OLDEST}) was the first with bfloat16")
+            raise Refused(
+                f"{path} is version {number}, and 11.0 ({OLDEST}) was the first with bfloat16"
+            )
         self.handle = self.made("cublasLtCreate")
         self._chosen: dict[tuple[Any, ...], _Chosen | None] = {}
 
@@ -113,24 +120,41 @@ class Library:
         place = self.ffi.new(f"{type_} *", value)
         self.call(f"cublasLt{kind}SetAttribute", target, attribute, place, self.ffi.sizeof(type_))
 
-    def layout(self, dtype: DType, rows: int, columns: int, pitch: int, count: int, step: int) -> Any:
+    def layout(
+        self, dtype: DType, rows: int, columns: int, pitch: int, count: int, step: int
+    ) -> Any:
         """A batch of matrices in Fortran order, `step` elements from one to the next."""
         c = self.functions
-        made = self.made("cublasLtMatrixLayoutCreate", getattr(c, TYPES[dtype]), rows, columns, pitch)
+        made = self.made(
+            "cublasLtMatrixLayoutCreate", getattr(c, TYPES[dtype]), rows, columns, pitch
+        )
         if count > 1:
             self.set("MatrixLayout", made, c.CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, "int32_t", count)
-            self.set("MatrixLayout", made, c.CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, "int64_t", step)
+            self.set(
+                "MatrixLayout", made, c.CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, "int64_t", step
+            )
         return made
 
     def choose(self, product: Product) -> _Chosen | None:
         """How the library computes a product, or None where it does not."""
         x, y, dtype, count = product.x, product.y, product.dtype, product.count
-        if not isinstance(x, Matrices) or not isinstance(y, Matrices) or 0 in (*product.sizes, count):
+        if (
+            not isinstance(x, Matrices)
+            or not isinstance(y, Matrices)
+            or 0 in (*product.sizes, count)
+        ):
             return None
         lengths, steps = merged(product.batch, [list(x.batch_steps), list(y.batch_steps)])
-        if x.dtype not in TYPES or dtype is not x.dtype or len(lengths) > 1 or product.run != product.sizes[1]:
+        if (
+            x.dtype not in TYPES
+            or dtype is not x.dtype
+            or len(lengths) > 1
+            or product.run != product.sizes[1]
+        ):
             return None
-        parts = tuple((o.line_step, o.step, by[0] * o.lines * o.depth) for o, by in zip((x, y), steps))
+        parts = tuple(
+            (o.line_step, o.step, by[0] * o.lines * o.depth) for o, by in zip((x, y), steps)
+        )
         key = (product.sizes, count, parts, dtype, uses_tf32())
         if key not in self._chosen:
             try:
@@ -152,7 +176,12 @@ class _Chosen:
     """
 
     def __init__(
-        self, library: Library, sizes: tuple[int, int, int], count: int, parts: tuple[Any, ...], dtype: DType
+        self,
+        library: Library,
+        sizes: tuple[int, int, int],
+        count: int,
+        parts: tuple[Any, ...],
+        dtype: DType,
     ) -> None:
         m, n, depth = sizes
         self.library, ffi, c = library, library.ffi, library.functions
@@ -178,7 +207,10 @@ class _Chosen:
             library.set("MatmulDesc", self.desc, turned, "int32_t", c.CUBLAS_OP_T)
         self.layouts.append(library.layout(dtype, n, m, n, count, n * m))
         preference = library.made("cublasLtMatmulPreferenceCreate")
-        most, schemes = c.CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, c.CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK
+        most, schemes = (
+            c.CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+            c.CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+        )
         library.set("MatmulPreference", preference, most, "size_t", WORKSPACE)
         # parts of a sum that are added in the dtype of the result would round more than our own kernels do
         only = c.CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE
@@ -187,13 +219,25 @@ class _Chosen:
         self.result = ffi.new("cublasLtMatmulHeuristicResult_t *")
         found = ffi.new("int *")
         library.call(
-            "cublasLtMatmulAlgoGetHeuristic", library.handle, self.desc, a, b, d, d, preference, 1, self.result, found
+            "cublasLtMatmulAlgoGetHeuristic",
+            library.handle,
+            self.desc,
+            a,
+            b,
+            d,
+            d,
+            preference,
+            1,
+            self.result,
+            found,
         )
         if not found[0] or self.result.state:
             raise Refused("there is no algorithm")
         self.one, self.zero = (ffi.new("double *" if wide else "float *", v) for v in (1, 0))
 
-    def launcher(self, device: CudaDevice, name: str, own: Callable[[], Any]) -> Callable[..., None]:
+    def launcher(
+        self, device: CudaDevice, name: str, own: Callable[[], Any]
+    ) -> Callable[..., None]:
         """A function of x, y and the result that calls the library; `own` gives our kernel, should that fail."""
         library, ffi = self.library, self.library.ffi
         a, b, d = self.layouts

@@ -119,7 +119,9 @@ class CudaDevice(GridDevice):
         )
         self.units = driver.attribute(number, "MULTIPROCESSOR_COUNT")
         if not driver.attribute(number, "MEMORY_POOLS_SUPPORTED"):
-            raise DeviceError(f"{self.name}: it has no stream-ordered memory pools, which this backend needs")
+            raise DeviceError(
+                f"{self.name}: it has no stream-ordered memory pools, which this backend needs"
+            )
         self.compile = compiler(self.capability)
         self.total = int(driver.call("cuDeviceTotalMem", number))
         self.context = driver.call("cuDevicePrimaryCtxRetain", number)
@@ -130,7 +132,10 @@ class CudaDevice(GridDevice):
         self.pool = driver.call("cuDeviceGetDefaultMemPool", number)
         attributes = module.CUmemPool_attribute
         driver.call(
-            "cuMemPoolSetAttribute", self.pool, attributes.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, module.cuuint64_t(KEEP)
+            "cuMemPoolSetAttribute",
+            self.pool,
+            attributes.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
+            module.cuuint64_t(KEEP),
         )
         self.counts = {"allocations": 0, "launches": 0, "copies_in": 0, "copies_out": 0}
         self._free = module.cuMemFreeAsync
@@ -234,7 +239,13 @@ class CudaDevice(GridDevice):
             self._free_all()
         in_use = of("USED_MEM_CURRENT")
         cached, peak = of("RESERVED_MEM_CURRENT") - in_use, of("USED_MEM_HIGH")
-        return {"in_use": in_use, "cached": cached, "peak": peak, "limit": self.total, **self.counts}
+        return {
+            "in_use": in_use,
+            "cached": cached,
+            "peak": peak,
+            "limit": self.total,
+            **self.counts,
+        }
 
     def empty_cache(self) -> None:
         with self.lock:
@@ -251,16 +262,22 @@ class CudaDevice(GridDevice):
             array = np.ascontiguousarray(array)
             self.counts["copies_in"] += 1
             source = array.ctypes.data
-            self.checked("copy_in", "cuMemcpyHtoDAsync", memory.pointer, source, array.nbytes, self.stream)
+            self.checked(
+                "copy_in", "cuMemcpyHtoDAsync", memory.pointer, source, array.nbytes, self.stream
+            )
         return memory
 
-    def copy_out(self, handle: Memory, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    def copy_out(
+        self, handle: Memory, shape: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> np.ndarray[Any, Any]:
         out = np.empty(shape, dtype)
         if out.nbytes:
             self.counts["copies_out"] += 1
             target = out.ctypes.data
             with self.lock:  # a program may move the value meanwhile
-                self.checked("copy_out", "cuMemcpyDtoHAsync", target, handle.pointer, out.nbytes, self.stream)
+                self.checked(
+                    "copy_out", "cuMemcpyDtoHAsync", target, handle.pointer, out.nbytes, self.stream
+                )
         self.synchronize()
         return out
 
@@ -278,7 +295,11 @@ class CudaDevice(GridDevice):
             return self._library
 
     def product(self, product: Product) -> Launch:
-        own = few_lines(self, product) or launch_of(self, self.capability, product) or tiles(self, product)
+        own = (
+            few_lines(self, product)
+            or launch_of(self, self.capability, product)
+            or tiles(self, product)
+        )
         library = self.library()
         chosen = None if isinstance(library, str) else library.choose(product)
         return own if chosen is None else Called(**vars(own), chosen=chosen)
@@ -294,7 +315,13 @@ class CudaDevice(GridDevice):
         return self.checked("build", "cuModuleLoadData", image)
 
     def launcher(
-        self, module: Any, name: str, groups: Any, size: Any, buffers: int, scalars: Sequence[Scalar]
+        self,
+        module: Any,
+        name: str,
+        groups: Any,
+        size: Any,
+        buffers: int,
+        scalars: Sequence[Scalar],
     ) -> Callable[..., None]:
         if any(n > limit for n, limit in zip(groups, GRID_LIMITS)) or np.prod(size) > BLOCK_LIMIT:
             raise DeviceError(

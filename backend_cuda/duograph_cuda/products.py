@@ -51,16 +51,25 @@ def launch_of(device: GridDevice, capability: tuple[int, int], product: Product)
     for label, operand in (("x", x), ("y", y)):
         k.read(label, operand.dtype, operand.place)
     k.write("out", product.dtype, product.place)
-    for name, value in zip(("m", "n", "depth", "run", "matrices"), (m, n, depth, product.run, count)):
+    for name, value in zip(
+        ("m", "n", "depth", "run", "matrices"), (m, n, depth, product.run, count)
+    ):
         k.number(name, value)
     made = [_operand(k, "x", x, m, depth), _operand(k, "y", y, n, depth)]
     k.line("dg_tile tile;", f"tile.enter({side}, m, n, depth, run, matrices);")
     k.line("const ix at = (ix)tile.matrix;")
     matrix_numbers(k, product.batch, (x, y), "at")
     for label, values in zip("xy", made):
-        k.line(f"dg_of_{label} of_{label} = {{{', '.join(values)}}};", f"of_{label}.enter({label}_matrix);")
+        k.line(
+            f"dg_of_{label} of_{label} = {{{', '.join(values)}}};",
+            f"of_{label}.enter({label}_matrix);",
+        )
     runs = str(product.run != n).lower()
-    which = f"dg_tensor_product<{kind}, {side}, {runs}>" if kind else f"dg_plain_product<{side}, {runs}>"
+    which = (
+        f"dg_tensor_product<{kind}, {side}, {runs}>"
+        if kind
+        else f"dg_plain_product<{side}, {runs}>"
+    )
     k.line(f"{which}(of_x, of_y, out, tile);")
     k.name = f"__launch_bounds__({threads}) {stem}"
     launch = k.launch(ceil_div(m, side) * ceil_div(n, side) * count, size=(threads,))
@@ -73,7 +82,9 @@ def _operand(k: Kernel, label: str, operand: Operand, lines: int, depth: int) ->
     if isinstance(operand, Matrices) and 1 in (operand.line_step, operand.step):
         across = operand.step != 1
         pitch = operand.step if across else operand.line_step
-        whole = all(v * operand.dtype.itemsize % 16 == 0 for v in (pitch, lines if across else depth))
+        whole = all(
+            v * operand.dtype.itemsize % 16 == 0 for v in (pitch, lines if across else depth)
+        )
         flags = f"{str(across).lower()}, {str(whole).lower()}"
         k.functions.append(f"typedef dg_matrix<{stored}, {flags}> dg_of_{label};\n")
         k.number(f"{label}_pitch", pitch)

@@ -137,15 +137,21 @@ class Captured:
             if self.graph is None and not self.refused:
                 self._first(handles)
             if not self.refused:
-                made = self._launch(handles, {p for p, t in zip(self.donations.values(), taken) if t})
+                made = self._launch(
+                    handles, {p for p, t in zip(self.donations.values(), taken) if t}
+                )
         if self.refused:
             made = self._run(list(handles))
         return made[0] if self.single else tuple(made)
 
     def _launch(self, handles: Sequence[Memory], taken: set[int]) -> list[Memory]:
         device, copied = self.device, [o for o in range(len(self.results)) if o not in self.states]
-        made: dict[int, Memory] = {o: device.allocate(self.results[o].nbytes, self.name) for o in copied}
-        self._fill(handles, taken)  # no failure but the device's comes after this: nothing has been written over
+        made: dict[int, Memory] = {
+            o: device.allocate(self.results[o].nbytes, self.name) for o in copied
+        }
+        self._fill(
+            handles, taken
+        )  # no failure but the device's comes after this: nothing has been written over
         device.checked(self.name, "cuGraphLaunch", self.graph, device.stream)
         device.counts["launches"] += 1
         if device.record is not None:

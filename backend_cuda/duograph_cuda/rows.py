@@ -24,7 +24,13 @@ DEEP, MOST_PARTS = 64, 256
 
 
 def _launch(
-    name: str, dtypes: Any, buffers: Any, scalars: Sequence[Scalar], groups: int, threads: int, lanes: int = 0
+    name: str,
+    dtypes: Any,
+    buffers: Any,
+    scalars: Sequence[Scalar],
+    groups: int,
+    threads: int,
+    lanes: int = 0,
 ) -> Launch:
     """The launch of `dg_<name>` for these dtypes: of buffers (dtype, place), then of numbers."""
     names = [SUFFIX[d] for d in dtypes]
@@ -40,11 +46,17 @@ def _launch(
     return Launch(source, kernel, places, tuple(scalars), (groups, 1, 1), (threads, 1, 1))
 
 
-def _rows(name: str, dtypes: Sequence[DType], buffers: Any, rows: int, n: int, *more: Scalar) -> Launch:
+def _rows(
+    name: str, dtypes: Sequence[DType], buffers: Any, rows: int, n: int, *more: Scalar
+) -> Launch:
     """The launch of a kernel with a row for each warp or block."""
     short = n <= SHORT
-    groups, threads, lanes = (ceil_div(rows, WARPS), WARPS * 32, 32) if short else (rows, LANES, LANES)
-    return _launch(name, dtypes, buffers, ((int64, rows), (int64, n), *more), groups, threads, lanes)
+    groups, threads, lanes = (
+        (ceil_div(rows, WARPS), WARPS * 32, 32) if short else (rows, LANES, LANES)
+    )
+    return _launch(
+        name, dtypes, buffers, ((int64, rows), (int64, n), *more), groups, threads, lanes
+    )
 
 
 def _softmax(name: str) -> Any:
@@ -63,10 +75,16 @@ def _softmax(name: str) -> Any:
 
 
 def _ours(types: Any, results: Any) -> bool:
-    return None not in types and types[0].size > 0 and all(t.dtype in DTYPES for t in (*types, *results))
+    return (
+        None not in types
+        and types[0].size > 0
+        and all(t.dtype in DTYPES for t in (*types, *results))
+    )
 
 
-def layer_norm_core(device: GridDevice, types: Any, results: Any, *, axis: int, eps: float) -> Plan | None:
+def layer_norm_core(
+    device: GridDevice, types: Any, results: Any, *, axis: int, eps: float
+) -> Plan | None:
     """y, mean and rstd of rows of the axes axis.. to the end."""
     if not _ours(types, results):
         return None
@@ -101,7 +119,10 @@ def layer_norm_grad(device: GridDevice, types: Any, results: Any, *, axis: int) 
 
 
 KERNELS: dict[str, Any] = {
-    **{name: _softmax(name) for name in ("softmax", "log_softmax", "softmax_grad", "log_softmax_grad")},
+    **{
+        name: _softmax(name)
+        for name in ("softmax", "log_softmax", "softmax_grad", "log_softmax_grad")
+    },
     "layer_norm_core": layer_norm_core,
     "layer_norm_grad": layer_norm_grad,
 }

@@ -43,16 +43,25 @@ def test_attention(row, dtype, monkeypatch):
     np_dtype = ms.Tensor([1.0], getattr(ms, dtype)).asnumpy().dtype
 
     def x(*shape):
-        return np.ascontiguousarray(np.moveaxis(rng.normal(size=shape), range(4), AXES[layout]).astype(np_dtype))
+        return np.ascontiguousarray(
+            np.moveaxis(rng.normal(size=shape), range(4), AXES[layout]).astype(np_dtype)
+        )
 
-    arrays = [x(batch, heads, queries, width), x(batch, own, keys, width), x(batch, own, keys, value_width), None]
+    arrays = [
+        x(batch, heads, queries, width),
+        x(batch, own, keys, width),
+        x(batch, own, keys, value_width),
+        None,
+    ]
     if mask == "bool":
         arrays[3] = rng.random((batch, 1, queries, keys)) < 0.5
     elif mask == "added":
         arrays[3] = rng.normal(size=(1, heads, 1, keys)).astype(np_dtype)
     settings = (width**-0.5, max(low, -queries), min(high, keys), layout)
     made = []
-    monkeypatch.setattr(fused, "text", lambda *names, real=fused.text: made.append(names) or real(*names))
+    monkeypatch.setattr(
+        fused, "text", lambda *names, real=fused.text: made.append(names) or real(*names)
+    )
 
     def check(name, arrays, wanted):
         given = [None if a is None else ms.Tensor(a, device=DEVICE) for a in arrays]

@@ -94,7 +94,8 @@ def test_products(backend, fake, m, n, k, x_batch, y_batch, dtype):
             dtype, x_batch + ((k, m) if a else (m, k)), y_batch + ((n, k) if b else (k, n))
         )
         want = np.matmul(
-            _wide(x).swapaxes(-1, -2) if a else _wide(x), _wide(y).swapaxes(-1, -2) if b else _wide(y)
+            _wide(x).swapaxes(-1, -2) if a else _wide(x),
+            _wide(y).swapaxes(-1, -2) if b else _wide(y),
         )
         before = fake.fake_calls()
         got = _wide(_product(x, y, a, b))
@@ -151,7 +152,9 @@ def test_without_an_algorithm_our_kernel_computes(backend, fake):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_call_that_fails_is_made_up_for(backend, fake, dtype):
     x, y = _tensors(dtype, (3, 4), (4, 17))
-    with pytest.warns(RuntimeWarning, match="matmul: cublasLtMatmul gave CUBLAS_STATUS_EXECUTION_FAILED"):
+    with pytest.warns(
+        RuntimeWarning, match="matmul: cublasLtMatmul gave CUBLAS_STATUS_EXECUTION_FAILED"
+    ):
         got = _product(x, y)
     np.testing.assert_allclose(_wide(got), _wide(x) @ _wide(y), atol=1e-5)
     with warnings.catch_warnings():
@@ -219,7 +222,9 @@ def wheel():
 
 
 def _numbers():
-    return {m[1]: int(m[2]) for m in re.finditer(r"\b(CU\w+) = (\d+)\b", sources.text("cublaslt.h"))}
+    return {
+        m[1]: int(m[2]) for m in re.finditer(r"\b(CU\w+) = (\d+)\b", sources.text("cublaslt.h"))
+    }
 
 
 def test_the_numbers_are_those_of_the_headers(wheel):

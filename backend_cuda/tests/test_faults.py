@@ -128,7 +128,9 @@ def test_a_program_goes_on_after_memory_ran_out(small, level):
         warnings.simplefilter("always")
         with pytest.raises(DeviceMemoryError, match=said):
             kept.append([twice(kept[0]) for _ in range(2)])
-    assert len(warned) == (level == "O2"), "there is no memory for what a graph keeps, and that is said"
+    assert len(warned) == (level == "O2"), (
+        "there is no memory for what a graph keeps, and that is said"
+    )
     del kept[1:]
     assert float(twice(kept[0])[0, 0]) == 257
 
@@ -142,7 +144,9 @@ def test_every_call_after_a_loss_says_so(small, level):
     x = _ones(8, 8)
     kept = twice(x)
     small.driver.module.lose = True
-    with pytest.raises(DeviceError, match=r"the device was lost .*lost on purpose.*Start a new one"):
+    with pytest.raises(
+        DeviceError, match=r"the device was lost .*lost on purpose.*Start a new one"
+    ):
         twice(x)
     for use in (
         lambda: twice(x), kept.asnumpy, lambda: kept + 1.0, lambda: kept.move_to("CPU"), lambda: _ones(2),

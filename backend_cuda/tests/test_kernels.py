@@ -40,8 +40,15 @@ def _compare(name, operands, attributes, near):
 @pytest.mark.parametrize("dtype", NEAR)
 @pytest.mark.parametrize(
     "m, n, k, batch",
-    [(5, 7, 3, ()), (130, 72, 40, ()), (64, 64, 64, (2,)), (17, 129, 65, (3,)), (600, 520, 33, ()), (1, 300, 700, ()),
-     (70, 2, 600, (2,))],
+    [
+        (5, 7, 3, ()),
+        (130, 72, 40, ()),
+        (64, 64, 64, (2,)),
+        (17, 129, 65, (3,)),
+        (600, 520, 33, ()),
+        (1, 300, 700, ()),
+        (70, 2, 600, (2,)),
+    ],
 )
 def test_products(m, n, k, batch, dtype):
     """Both tiles, whole chunks and broken ones, few lines, all four ways to lie in memory.

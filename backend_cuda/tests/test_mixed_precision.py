@@ -60,7 +60,9 @@ def test_scaled_losses(dtype, level):
     finally:
         ms.set_context(device_target=before)
     assert [f[1:] for f in there] == [f[1:] for f in here]
-    assert any(f[1] for f in there) == (dtype == "float16"), "what was to overflow did not, or all did"
+    assert any(f[1] for f in there) == (dtype == "float16"), (
+        "what was to overflow did not, or all did"
+    )
     assert there[-1][0] < there[0][0]
     near = 4e-3 if dtype == "float16" else 3e-2
     np.testing.assert_allclose([f[0] for f in there], [f[0] for f in here], rtol=near)

@@ -136,7 +136,9 @@ def test_what_is_not_captured_runs_by_its_steps(device):
 
 
 @emulated_only
-@pytest.mark.parametrize("fails", ["cuStreamBeginCapture", "cuStreamEndCapture", "cuGraphInstantiate"])
+@pytest.mark.parametrize(
+    "fails", ["cuStreamBeginCapture", "cuStreamEndCapture", "cuGraphInstantiate"]
+)
 def test_a_capture_that_fails(device, fails, monkeypatch):
     """What a driver refuses to capture runs by its steps from then on, and that is said once."""
     whole = ms.jit(lambda x, w: _net(x, w)[1], jit_level="O2")
@@ -258,7 +260,10 @@ def test_a_parameter_outlives_the_function(device):
 
 
 def test_parameters_that_change_places(device):
-    a, b = (ms.Parameter(ms.Tensor(np.full(4, v, np.float32), device=DEVICE), name=n) for n, v in (("a", 1), ("b", 2)))
+    a, b = (
+        ms.Parameter(ms.Tensor(np.full(4, v, np.float32), device=DEVICE), name=n)
+        for n, v in (("a", 1), ("b", 2))
+    )
 
     @ms.jit(jit_level="O2")
     def swap(x):

@@ -52,7 +52,9 @@ class OpenCL(GridBackend):
         if found is None:
             usable = self._candidates()
             if not 0 <= device_id < len(usable):
-                raise DeviceError(f"OpenCL: there is no device {device_id}; there are {len(usable)}")
+                raise DeviceError(
+                    f"OpenCL: there is no device {device_id}; there are {len(usable)}"
+                )
             found = self._open.setdefault(device_id, Device(usable[device_id]))
         return found
 
@@ -89,7 +91,9 @@ class OpenCL(GridBackend):
                     if reason is None:
                         usable.append(device)
                     else:
-                        self.problems.append(f"{device.name.strip()} ({platform.name.strip()}): {reason}")
+                        self.problems.append(
+                            f"{device.name.strip()} ({platform.name.strip()}): {reason}"
+                        )
             if wanted and not usable and not self.problems:
                 self.problems.append(f"{NAME_VARIABLE}={wanted!r} names no device")
             self._found = usable

@@ -217,7 +217,9 @@ class Device(GridDevice):
     def compiler(self):
         """Driver and language version."""
         d = self.cl_device
-        return f"{d.platform.version.strip()}, driver {d.driver_version}, {d.opencl_c_version.strip()}"
+        return (
+            f"{d.platform.version.strip()}, driver {d.driver_version}, {d.opencl_c_version.strip()}"
+        )
 
 
 def _capabilities(device):
@@ -245,7 +247,9 @@ def _limit(device):
         try:
             return int(chosen)
         except ValueError:
-            raise DeviceError(f"{LIMIT_VARIABLE}: got {chosen!r}; wanted a number of bytes") from None
+            raise DeviceError(
+                f"{LIMIT_VARIABLE}: got {chosen!r}; wanted a number of bytes"
+            ) from None
     share = 3 if device.type & cl.device_type.CPU else 4
     return device.global_mem_size * share // 4
 

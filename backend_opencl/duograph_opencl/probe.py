@@ -3,7 +3,9 @@
 import numpy as np
 import pyopencl as cl
 
-_SOURCE = "__kernel void probe(__global int *x) { x[get_global_id(0)] = 3 * (int)get_global_id(0) + 1; }"
+_SOURCE = (
+    "__kernel void probe(__global int *x) { x[get_global_id(0)] = 3 * (int)get_global_id(0) + 1; }"
+)
 _ITEMS = 8
 
 

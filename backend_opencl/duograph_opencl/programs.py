@@ -51,7 +51,10 @@ def _compiled(device, source):
     20. So it is given those of the few that kernels call, and the others only where a source calls more.
     """
     if _DECLARED in device.cl_device.platform.version:
-        text, options = _declarations() + source, [*device.options, "-D_OPENCL_H_"]  # the guard of that file
+        text, options = (
+            _declarations() + source,
+            [*device.options, "-D_OPENCL_H_"],
+        )  # the guard of that file
         with contextlib.suppress(cl.Error):
             return cl.Program(device.context, text).build(options, cache_dir=False)
     return cl.Program(device.context, source).build(device.options, cache_dir=False)
@@ -93,4 +96,6 @@ def _report(device, source, error):
         file.write(source)
     with open(log, "w") as file:
         file.write(str(error))
-    return f"a kernel does not build on {device.name}: source in {text}, the compiler's words in {log}"
+    return (
+        f"a kernel does not build on {device.name}: source in {text}, the compiler's words in {log}"
+    )

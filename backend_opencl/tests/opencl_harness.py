@@ -69,4 +69,6 @@ def check(form, name, arrays, tol=0.0, **attributes):
             continue
         got, want = got.astype(np.float64), want.astype(np.float64)
         scale = np.abs(want[np.isfinite(want)]).max(initial=1.0)
-        np.testing.assert_allclose(got, want, rtol=tol, atol=tol * scale, err_msg=f"{name} {attributes}")
+        np.testing.assert_allclose(
+            got, want, rtol=tol, atol=tol * scale, err_msg=f"{name} {attributes}"
+        )

@@ -30,7 +30,9 @@ def python(code, *arguments, **environment):
 def test_source_and_log_of_what_does_not_build_are_saved():
     with pytest.raises(DeviceError, match="does not build") as caught:
         backend().device(0).build("__kernel void broken(__global int *x) { x[0] = nothing; }")
-    source, log = re.search(r"source in (\S+), the compiler's words in (\S+)", str(caught.value)).groups()
+    source, log = re.search(
+        r"source in (\S+), the compiler's words in (\S+)", str(caught.value)
+    ).groups()
     with open(source) as text, open(log) as words:
         assert "broken" in text.read() and "nothing" in words.read()
 
@@ -63,7 +65,9 @@ print(float((kept[0] + 1.0).asnumpy()[0]))
 
 def test_out_of_memory_says_what_was_asked_and_the_program_goes_on():
     out = python(OUT_OF_MEMORY, DUOGRAPH_OPENCL_MEMORY_LIMIT=str(28 << 20))
-    assert re.search(r"no memory for 33554432 bytes .* in use \d+, cached 0, limit 29360128", out), out
+    assert re.search(
+        r"no memory for 33554432 bytes .* in use \d+, cached 0, limit 29360128", out
+    ), out
     assert out.splitlines()[1:] == ["0 29360128", "3.0"]
 
 
@@ -155,7 +159,11 @@ def test_two_processes_share_the_device():
     environment = {**os.environ, "DUOGRAPH_DEVICE": "OpenCL"}
     both = [
         subprocess.Popen(
-            [sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-c", code],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         for _ in range(2)
     ]
@@ -212,7 +220,10 @@ def test_regions(form, shape, monkeypatch):
     made = backend(form)
     (call,) = made.compile([graph], 0)
     rng = np.random.default_rng(1)
-    x, y = rng.standard_normal(shape).astype(np.float32), rng.standard_normal(row).astype(np.float32)
+    x, y = (
+        rng.standard_normal(shape).astype(np.float32),
+        rng.standard_normal(row).astype(np.float32),
+    )
     got = call(made.copy_in(x, 0), made.copy_in(y, 0))
     z = (x + y).astype(np.float64)
     e = np.exp(z - z.max(1, keepdims=True))
@@ -271,7 +282,9 @@ def test_a_training_step_copies_nothing(compiled):
 
 def no_memory(routine):
     """What pyopencl raises when a driver has no memory."""
-    record = cl._cl._ErrorRecord(msg="", code=cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE, routine=routine)
+    record = cl._cl._ErrorRecord(
+        msg="", code=cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE, routine=routine
+    )
     return cl.MemoryError(record)
 
 
@@ -313,7 +326,8 @@ def test_what_finds_no_memory_is_tried_once_more_with_an_empty_pool(where, monke
                 held = LATE[where](device)
             else:
                 with pytest.raises(
-                    DeviceMemoryError, match=r"MEM_OBJECT_ALLOCATION_FAILURE.*in use \d+, cached 0, limit \d+ bytes"
+                    DeviceMemoryError,
+                    match=r"MEM_OBJECT_ALLOCATION_FAILURE.*in use \d+, cached 0, limit \d+ bytes",
                 ):
                     LATE[where](device)
         assert len(calls) == 2
@@ -328,15 +342,23 @@ def test_an_op_whose_kernel_does_not_build_names_source_and_log(monkeypatch):
 
     made = backend("grid")
     real = made.device(0).build
-    monkeypatch.setattr(type(made.device(0)), "build", lambda self, source: real(source + "\nnot C;"))
+    monkeypatch.setattr(
+        type(made.device(0)), "build", lambda self, source: real(source + "\nnot C;")
+    )
     made._modules.clear()
-    with pytest.raises(DeviceError, match=r"does not build .*: source in (\S+kernel\.cl), .* words in (\S+)") as caught:
+    with pytest.raises(
+        DeviceError, match=r"does not build .*: source in (\S+kernel\.cl), .* words in (\S+)"
+    ) as caught:
         check("grid", "add", [np.ones(3, np.float32), np.ones(3, np.float32)])
-    source, log = re.search(r"source in (\S+), the compiler's words in (\S+)", str(caught.value)).groups()
+    source, log = re.search(
+        r"source in (\S+), the compiler's words in (\S+)", str(caught.value)
+    ).groups()
     with open(source) as text, open(log) as words:
         assert "DG_KERNEL" in text.read() and "not" in words.read()
     graph = parse("graph(%0: float32[7]) {\n  %1 = exp(%0) : float32[7]\n  return %1\n}")
-    with pytest.warns(RuntimeWarning, match=r"part of a compiled function runs op by op: a kernel does not build"):
+    with pytest.warns(
+        RuntimeWarning, match=r"part of a compiled function runs op by op: a kernel does not build"
+    ):
         (reason,) = made.compile([graph], 0)
     assert "does not build" in reason
 
@@ -353,23 +375,33 @@ def test_declarations_of_our_own_where_the_driver_is_slow_to_read_all(monkeypatc
     device = backend().device(0)
     version = device.cl_device.platform.version
     if programs._DECLARED not in version:
-        pytest.skip(f"only {programs._DECLARED}x is given declarations of our own; this is {version}")
+        pytest.skip(
+            f"only {programs._DECLARED}x is given declarations of our own; this is {version}"
+        )
     seen = []
     build = programs.cl.Program.build
     monkeypatch.setattr(
-        programs.cl.Program, "build", lambda self, options, **k: seen.append(options[-1]) or build(self, options, **k)
+        programs.cl.Program,
+        "build",
+        lambda self, options, **k: seen.append(options[-1]) or build(self, options, **k),
     )
-    kernel = "DG_KERNEL void k(DG_GLOBAL f32 *x) { x[0] = %s; }" + f" /* {time.time()} */"  # in no cache
+    kernel = (
+        "DG_KERNEL void k(DG_GLOBAL f32 *x) { x[0] = %s; }" + f" /* {time.time()} */"
+    )  # in no cache
     kernel = device.dialect.own_prelude() + kernel
     short = "-D_OPENCL_H_"
     for function, ways in (("sqrt(x[0])", [True]), ("sinpi(x[0])", [True, False])):
         seen.clear()
-        run = device.launcher(programs.build_program(device, kernel % function), "k", (1,), (1,), 1, ())
+        run = device.launcher(
+            programs.build_program(device, kernel % function), "k", (1,), (1,), 1, ()
+        )
         assert [options == short for options in seen] == ways
         handle = device.copy_in(np.array([0.25], np.float32))
         run(handle)
         want = {"sqrt(x[0])": 0.5, "sinpi(x[0])": np.sqrt(0.5)}[function]
-        np.testing.assert_allclose(device.copy_out(handle, (1,), np.dtype(np.float32)), [want], rtol=1e-6)
+        np.testing.assert_allclose(
+            device.copy_out(handle, (1,), np.dtype(np.float32)), [want], rtol=1e-6
+        )
     with pytest.raises(DeviceError, match="does not build"):
         programs.build_program(device, kernel % "no_such_function(x[0])")
 
@@ -379,7 +411,9 @@ def test_every_function_of_the_headers_is_declared():
     from duograph_opencl import programs
 
     text = "".join((dialect._HERE / name).read_text() for name in dialect.HEADERS)
-    called = set(re.findall(r"\b(?:LIBM|DG_LIBM_F\d\d|DG_(?:UN|BIN)ARY_F64)\((\w+)\)", text)) - {"name"}
+    called = set(re.findall(r"\b(?:LIBM|DG_LIBM_F\d\d|DG_(?:UN|BIN)ARY_F64)\((\w+)\)", text)) - {
+        "name"
+    }
     declared = set(re.findall(r"\bDG_(?:UN|BIN)ARY_BUILTIN\((\w+)\)", programs._declarations()))
     assert {"floor", "erfc", "hypot"} <= called
     assert called <= declared
@@ -396,7 +430,9 @@ def test_tiles_are_measured_once_and_used_afterwards(form, tmp_path):
     assert best_of({**dict.fromkeys(choices, 1.0), chosen: 0.99}) == default  # that is noise
 
     settings = {"DUOGRAPH_CACHE_DIR": str(tmp_path), "DUOGRAPH_OPENCL_FORM": form}
-    used = "from duograph.backend import registry; print(registry.backend('OpenCL').device(0).tiles)"
+    used = (
+        "from duograph.backend import registry; print(registry.backend('OpenCL').device(0).tiles)"
+    )
     assert python(used, **settings) == "None\n"
     tune = (
         "from duograph_opencl import backend\n"

@@ -115,8 +115,12 @@ COMPOSITES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("dtype, tol", [(np.float32, 5e-6), (np.float64, 1e-13), (np.float16, 4e-3)])
-@pytest.mark.parametrize("name, arrays, attributes, oracle", COMPOSITES, ids=[row[0] for row in COMPOSITES])
+@pytest.mark.parametrize(
+    "dtype, tol", [(np.float32, 5e-6), (np.float64, 1e-13), (np.float16, 4e-3)]
+)
+@pytest.mark.parametrize(
+    "name, arrays, attributes, oracle", COMPOSITES, ids=[row[0] for row in COMPOSITES]
+)
 def test_rows(form, name, arrays, attributes, oracle, dtype, tol):
     """Kernels of whole rows on a processor; on a grid there are none, and the op is taken apart."""
     arrays = [a.astype(dtype) for a in arrays]
@@ -159,7 +163,9 @@ def test_matmul(form, dtype, turned, x_batch, y_batch, m, n, k):
 STEPS = [(1, 0, 1), (2, 1, 1), (1, 2, 2), (3, 1, 2)]
 # All steps with and without groups over two axes; over one and three, every other one of them with groups.
 CONVOLUTIONS = [(2, groups, *step) for groups in (1, 2) for step in STEPS]
-CONVOLUTIONS += [(ndim, 1 + (k + ndim // 2) % 2, *step) for ndim in (1, 3) for k, step in enumerate(STEPS)]
+CONVOLUTIONS += [
+    (ndim, 1 + (k + ndim // 2) % 2, *step) for ndim in (1, 3) for k, step in enumerate(STEPS)
+]
 
 
 @pytest.mark.parametrize("ndim, groups, stride, pad, dilation", CONVOLUTIONS)

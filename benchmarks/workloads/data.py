@@ -24,7 +24,9 @@ class Weights:
         if bias:
             self.uniform(f"{name}.bias", bound, outputs)
 
-    def conv(self, name: str, inputs: int, outputs: int, size: int, groups: int = 1, bias: bool = False) -> None:
+    def conv(
+        self, name: str, inputs: int, outputs: int, size: int, groups: int = 1, bias: bool = False
+    ) -> None:
         fan = inputs // groups * size * size
         self.normal(f"{name}.weight", math.sqrt(2 / fan), outputs, inputs // groups, size, size)
         if bias:
@@ -42,7 +44,9 @@ class Weights:
         self.arrays[name] = self.rng.uniform(-bound, bound, shape).astype(np.float32)
 
     def normal(self, name: str, deviation: float, *shape: int) -> None:
-        self.arrays[name] = (self.rng.standard_normal(shape, dtype=np.float32) * deviation).astype(np.float32)
+        self.arrays[name] = (self.rng.standard_normal(shape, dtype=np.float32) * deviation).astype(
+            np.float32
+        )
 
 
 def _floats(seed: int, *shape: int) -> np.ndarray:
@@ -126,7 +130,9 @@ def lenet() -> tuple[Arrays, np.ndarray, np.ndarray]:
 RESNET18 = ((64, 2), (128, 2), (256, 2), (512, 2))
 
 
-def blocks(stages: tuple[tuple[int, int], ...], inputs: int, expansion: int = 1) -> Iterator[tuple[str, int, int, int]]:
+def blocks(
+    stages: tuple[tuple[int, int], ...], inputs: int, expansion: int = 1
+) -> Iterator[tuple[str, int, int, int]]:
     """Name, width of input, width, stride of each residual block."""
     for stage, (width, count) in enumerate(stages, 1):
         for i in range(count):
@@ -223,7 +229,9 @@ def resnet50() -> tuple[Arrays, np.ndarray]:
     w.conv("conv1", 3, 64, 7)
     w.norm("bn1", 64, running=True)
     for i, (_, inputs, width, stride) in enumerate(blocks(RESNET50, 64, 4)):
-        for k, (a, b, size) in enumerate(((inputs, width, 1), (width, width, 3), (width, 4 * width, 1)), 1):
+        for k, (a, b, size) in enumerate(
+            ((inputs, width, 1), (width, width, 3), (width, 4 * width, 1)), 1
+        ):
             w.conv(f"blocks.{i}.conv{k}", a, b, size)
             w.norm(f"blocks.{i}.bn{k}", b, running=True)
         w.arrays[f"blocks.{i}.bn3.weight"] *= 0.2  # else what is added up grows with every block

@@ -45,7 +45,9 @@ def _train(network, arrays: tuple, optimizer) -> Case:
     @partial(jax.jit, donate_argnums=0)
     def step(state, x, y):
         parameters, averages, moments = state
-        (loss, averages), grads = jax.value_and_grad(loss_fn, has_aux=True)(parameters, averages, x, y)
+        (loss, averages), grads = jax.value_and_grad(loss_fn, has_aux=True)(
+            parameters, averages, x, y
+        )
         parameters, moments = update(parameters, grads, moments)
         return (parameters, averages, moments), loss
 
@@ -198,7 +200,11 @@ def gpt_network(p, ids, *_):
 def lstm_network(p, x, *_):
     for layer in range(2):
         w = p[f"rnn.weight_hh_l{layer}"]
-        parts = x @ p[f"rnn.weight_ih_l{layer}"] + p[f"rnn.bias_ih_l{layer}"] + p[f"rnn.bias_hh_l{layer}"]
+        parts = (
+            x @ p[f"rnn.weight_ih_l{layer}"]
+            + p[f"rnn.bias_ih_l{layer}"]
+            + p[f"rnn.bias_hh_l{layer}"]
+        )
 
         def step(carry, part, w=w):
             h, c = carry

@@ -156,10 +156,17 @@ class Block(nn.Cell):
         if FUSED:
             q, k, v = ops.split(qkv, c, -1)
             y = ops.flash_attention_score(
-                q, k, v, self.heads, scalar_value=(c // self.heads) ** -0.5, sparse_mode=2 if self.causal else 0
+                q,
+                k,
+                v,
+                self.heads,
+                scalar_value=(c // self.heads) ** -0.5,
+                sparse_mode=2 if self.causal else 0,
             )
             return self.fed(x + self.proj(y))
-        q, k, v = qkv.reshape(b, t, 3, self.heads, c // self.heads).transpose(2, 0, 3, 1, 4).unbind(0)
+        q, k, v = (
+            qkv.reshape(b, t, 3, self.heads, c // self.heads).transpose(2, 0, 3, 1, 4).unbind(0)
+        )
         scores = ops.matmul(q, k.swapaxes(2, 3)) * (c // self.heads) ** -0.5
         if self.mask is not None:
             scores = scores + self.mask
@@ -396,7 +403,9 @@ class ResNet50(nn.Cell):
         self.bn1 = nn.BatchNorm2d(64)
         self.pool = nn.MaxPool2d(3, 2, pad_mode="pad", padding=1)
         blocks = data.blocks(data.RESNET50, 64, 4)
-        self.blocks = nn.CellList([Bottleneck(inputs, width, stride) for _, inputs, width, stride in blocks])
+        self.blocks = nn.CellList(
+            [Bottleneck(inputs, width, stride) for _, inputs, width, stride in blocks]
+        )
         self.fc = nn.Dense(2048, 1000)
 
     def construct(self, x):
@@ -414,7 +423,9 @@ class InvertedResidual(nn.Cell):
         if self.grow:
             self.expand = _conv(inputs, hidden, 1)
             self.bn1 = nn.BatchNorm2d(hidden)
-        self.depthwise = nn.Conv2d(hidden, hidden, 3, stride, pad_mode="pad", padding=1, group=hidden)
+        self.depthwise = nn.Conv2d(
+            hidden, hidden, 3, stride, pad_mode="pad", padding=1, group=hidden
+        )
         self.bn2 = nn.BatchNorm2d(hidden)
         self.project = _conv(hidden, outputs, 1)
         self.bn3 = nn.BatchNorm2d(outputs)

@@ -227,7 +227,9 @@ def softmax():
 
 
 def layer_norm():
-    return _function(lambda x, scale, shift: F.layer_norm(x, (1024,), scale, shift, 1e-5), *data.rows())
+    return _function(
+        lambda x, scale, shift: F.layer_norm(x, (1024,), scale, shift, 1e-5), *data.rows()
+    )
 
 
 def sum_rows():
@@ -314,7 +316,8 @@ class ResNet50(nn.Module):
         self.conv1 = nn.Conv2d(3, 64, 7, 2, 3, bias=False)
         self.bn1 = nn.BatchNorm2d(64)
         self.blocks = nn.ModuleList(
-            Bottleneck(inputs, width, stride) for _, inputs, width, stride in data.blocks(data.RESNET50, 64, 4)
+            Bottleneck(inputs, width, stride)
+            for _, inputs, width, stride in data.blocks(data.RESNET50, 64, 4)
         )
         self.fc = nn.Linear(2048, 1000)
 
@@ -329,7 +332,9 @@ class InvertedResidual(nn.Module):
     def __init__(self, inputs, hidden, outputs, stride):
         super().__init__()
         self.add = stride == 1 and inputs == outputs
-        self.expand = nn.Conv2d(inputs, hidden, 1, bias=False) if hidden != inputs else nn.Identity()
+        self.expand = (
+            nn.Conv2d(inputs, hidden, 1, bias=False) if hidden != inputs else nn.Identity()
+        )
         self.bn1 = nn.BatchNorm2d(hidden) if hidden != inputs else nn.Identity()
         self.act1 = nn.ReLU6() if hidden != inputs else nn.Identity()
         self.depthwise = nn.Conv2d(hidden, hidden, 3, stride, 1, groups=hidden, bias=False)

@@ -127,13 +127,16 @@ class _Value:
 class _Runs:
     """One function on one set of arguments, to be run in either way."""
 
-    def __init__(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(
+        self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
         self.fn = fn
         self.args = args
         self.kwargs = kwargs
         slots = self._slots(args, kwargs)
         device = next(
-            (d for x in slots.leaves if (d := x._type.device) is not None), registry.current_device()
+            (d for x in slots.leaves if (d := x._type.device) is not None),
+            registry.current_device(),
         )
         for x in slots.leaves:
             if x._type.device is None:
@@ -248,9 +251,7 @@ class _Runs:
         def watch(node: GraphNode, results: tuple[Any, ...]) -> None:
             tensors = [_frozen(r) for r in results if isinstance(r, Tensor)]
             if tensors and node.span is not None and not node.graphs:
-                log.append(
-                    _Value(node.op.name, node.span.file, node.span.line, tensors, node.span)
-                )
+                log.append(_Value(node.op.name, node.span.file, node.span.line, tensors, node.span))
 
         interpret(program.graph, given, self.device, watch)
 
@@ -287,7 +288,9 @@ class _Recorder:
             out = _eager[0].apply(op, operands, attributes)
         finally:
             thread_state.builder = self
-        tensors = [_frozen(t) for t in (out if isinstance(out, tuple) else (out,)) if isinstance(t, Tensor)]
+        tensors = [
+            _frozen(t) for t in (out if isinstance(out, tuple) else (out,)) if isinstance(t, Tensor)
+        ]
         span = _users_line()
         if span is not None and tensors:
             self.log.append(_Value(op.name, span.file, span.line, tensors, span))
@@ -361,9 +364,7 @@ def _first_difference(
 
 def _same_tensors(a: list[Tensor], b: list[Tensor]) -> bool:
     """Whether one has the values of the other; a composite's last op may give fewer."""
-    return all(
-        any(difference_of(x.asnumpy(), y.asnumpy()) is None for y in b) for x in a[: len(b)]
-    )
+    return all(any(difference_of(x.asnumpy(), y.asnumpy()) is None for y in b) for x in a[: len(b)])
 
 
 def _copied(value: Any) -> Any:
@@ -429,7 +430,12 @@ def _near(a: _Outcome, b: _Outcome) -> bool:
 
 
 def _close(a: Any, b: Any) -> bool:
-    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.dtype == b.dtype and a.shape == b.shape:
+    if (
+        isinstance(a, np.ndarray)
+        and isinstance(b, np.ndarray)
+        and a.dtype == b.dtype
+        and a.shape == b.shape
+    ):
         if a.dtype.kind not in "fcV":
             return bool((a == b).all())
         near = forward_tolerance(as_dtype(a.dtype))

@@ -51,7 +51,12 @@ def philox(state: Sequence[int] | np.ndarray[Any, Any], count: int) -> np.ndarra
     k0, k1 = int(state[0]), int(state[1])
     for _ in range(10):
         p0, p1 = c[0] * _ROUND[0], c[2] * _ROUND[1]
-        c = [(p1 >> shift) ^ c[1] ^ np.uint64(k0), p1 & low, (p0 >> shift) ^ c[3] ^ np.uint64(k1), p0 & low]
+        c = [
+            (p1 >> shift) ^ c[1] ^ np.uint64(k0),
+            p1 & low,
+            (p0 >> shift) ^ c[3] ^ np.uint64(k1),
+            p0 & low,
+        ]
         k0, k1 = (k0 + _WEYL[0]) & _MASK, (k1 + _WEYL[1]) & _MASK
     return np.stack(c, axis=1).reshape(-1)[:count].astype(np.uint32)
 
@@ -117,7 +122,9 @@ class Generator:
         Raises:
             ValueError: something else.
         """
-        data = np.asarray(state.asnumpy() if isinstance(state, Tensor) else state, np.uint8).tobytes()
+        data = np.asarray(
+            state.asnumpy() if isinstance(state, Tensor) else state, np.uint8
+        ).tobytes()
         if len(data) != 16:
             raise ArgumentValueError(
                 f"set_state: got a state of {len(data)} bytes; wanted the 16 that get_state gives"
@@ -158,9 +165,7 @@ def next_state(seed: Any = None, generator: Generator | None = None) -> np.ndarr
         base = key if generator is not None else _given[0] or 0
         # odd multiplier (splitmix64): different pairs give different keys
         key = (base ^ ((own + 1) * 0x9E3779B97F4A7C15)) & (2**64 - 1)
-    return np.array(
-        [key & _MASK, key >> 32, position & _MASK, (position >> 32) & _MASK], np.uint32
-    )
+    return np.array([key & _MASK, key >> 32, position & _MASK, (position >> 32) & _MASK], np.uint32)
 
 
 def set_seed(seed: Any) -> None:

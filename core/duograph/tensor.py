@@ -126,7 +126,11 @@ class Tensor(TensorMethods):
             raise ArgumentValueError(
                 "Tensor: got no input_data; wanted data, or shape, dtype and init"
             )
-        if init is None and isinstance(shape, (tuple, list)) and any(n is None or n == -1 for n in shape):
+        if (
+            init is None
+            and isinstance(shape, (tuple, list))
+            and any(n is None or n == -1 for n in shape)
+        ):
             # a placeholder, for `input_signature` and `set_inputs`: None is any length
             self._type = TensorType.of((0,) * len(shape), dtype or float32)
             self._init = Placeholder(tuple(None if n == -1 else n for n in shape))

@@ -25,7 +25,9 @@ def pytest_load_initial_conftests(
         _load(early_config)
         plugin = early_config.pluginmanager.get_plugin(PLUGIN)
         assert plugin is not None
-        plugin.pytest_load_initial_conftests(early_config, parser, args)  # this round of hooks began without it
+        plugin.pytest_load_initial_conftests(
+            early_config, parser, args
+        )  # this round of hooks began without it
 
 
 def pytest_collect_file(file_path: pathlib.Path, parent: pytest.Collector) -> None:

@@ -23,6 +23,7 @@ def close(got: ms.Tensor, want: object) -> None:
 
 class TestForms:
     """C10: `grad(fn, grad_position, weights, has_aux, return_ids)`"""
+
     def test_bare(self) -> None:
         """C02: `ops.GradOperation()` default differentiates the first input and returns a bare Tensor"""
         close(ops.GradOperation()(lambda x, y: x * y)(t(2), t(8)), [8])

@@ -85,9 +85,13 @@ def test_the_call_raises_where_calls_wait(device):
     x = ms.Tensor(f32(5, 3))
     ms.set_context(pynative_synchronize=True)
     try:
-        with pytest.raises(IndexError, match=r"index: got index 6 for axis 0 of size 5; wanted -5 to 4$"):
+        with pytest.raises(
+            IndexError, match=r"index: got index 6 for axis 0 of size 5; wanted -5 to 4$"
+        ):
             x[ms.Tensor(np.array([1, 6]))]
-        with pytest.raises(IndexError, match=r"gather_nd: got index 3 for axis 1 of size 3; wanted -3 to 2$"):
+        with pytest.raises(
+            IndexError, match=r"gather_nd: got index 3 for axis 1 of size 3; wanted -3 to 2$"
+        ):
             ops.gather_nd(x, ms.Tensor(np.array([[1, 3]])))
     finally:
         ms.set_context(pynative_synchronize=False)

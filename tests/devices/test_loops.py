@@ -67,7 +67,11 @@ GATHERS = {
 def test_gathers_have_the_bits_of_the_kernels(device, name, dtype):
     function, shape, index_shape, axis, other = GATHERS[name]
     kind = np.int64 if dtype in ("float32", "int32") else np.int32
-    operands = values(dtype, *shape), indices(shape[axis], *index_shape, dtype=kind), values(dtype, *other)
+    operands = (
+        values(dtype, *shape),
+        indices(shape[axis], *index_shape, dtype=kind),
+        values(dtype, *other),
+    )
     want, found = both(function, *operands, kinds=["1 read through indices"])
     np.testing.assert_array_equal(want[0], found[0])
 
@@ -87,7 +91,9 @@ def test_not_a_number_and_infinities_pass(device):
 ROWS = {
     "a row's softmax": lambda t, i: softmax(ops.gather(t, i, 0)),
     "a sum over what was taken": lambda t, i: ops.gather(t, i, 0).sum(-1) * 2,
-    "a value for each row": lambda t, i: (ops.gather(t, i, 0) + 1).sum(-1, keepdims=True) * ops.gather(t, i, 0),
+    "a value for each row": lambda t, i: (
+        (ops.gather(t, i, 0) + 1).sum(-1, keepdims=True) * ops.gather(t, i, 0)
+    ),
     "taken and given": lambda t, i: (ops.gather(t, i, 0), ops.exp(ops.gather(t, i, 0)) + 1),
 }
 
@@ -121,13 +127,28 @@ def two_tables(t, i, p, j):
         (1, 0, 50, "index 50 is out of range for axis 0 of size 50; wanted -50 to 49"),
         (1, 5, -51, "index -51 is out of range for axis 0 of size 50; wanted -50 to 49"),
         (3, 63, 90, "index 90 is out of range for axis 1 of size 90; wanted -90 to 89"),
-        (3, 0, 2**31 - 1, "index 2147483647 is out of range for axis 1 of size 90; wanted -90 to 89"),
-        (3, 0, -(2**31), "index -2147483648 is out of range for axis 1 of size 90; wanted -90 to 89"),
+        (
+            3,
+            0,
+            2**31 - 1,
+            "index 2147483647 is out of range for axis 1 of size 90; wanted -90 to 89",
+        ),
+        (
+            3,
+            0,
+            -(2**31),
+            "index -2147483648 is out of range for axis 1 of size 90; wanted -90 to 89",
+        ),
     ],
 )
 @pytest.mark.parametrize("level", ["O0", "O1", "O2"])
 def test_a_wrong_index_raises_as_the_kernel_does(device, level, place, at, value, words, dtype):
-    operands = [values("float32", 50, 64), indices(50, 6, dtype=dtype), values("float32", 6, 90), indices(90, 64)]
+    operands = [
+        values("float32", 50, 64),
+        indices(50, 6, dtype=dtype),
+        values("float32", 6, 90),
+        indices(90, 64),
+    ]
     call = ms.jit(two_tables, jit_level=level)
     want = call(*operands).asnumpy()
     wrong = operands[place].asnumpy().astype(dtype)
@@ -136,13 +157,19 @@ def test_a_wrong_index_raises_as_the_kernel_does(device, level, place, at, value
     bad[place] = ms.Tensor(wrong)
     with pytest.raises(IndexError, match=f"gather: {words}"):
         call(*bad).asnumpy()
-    np.testing.assert_array_equal(call(*operands).asnumpy(), want)  # said once, and nothing else was changed
+    np.testing.assert_array_equal(
+        call(*operands).asnumpy(), want
+    )  # said once, and nothing else was changed
 
 
 APART = {
     "an empty result": (lambda t, i: ops.exp(ops.gather(t, i, 0)) + 1, (5, 64), (0,)),
     "short runs": (lambda t, i: ops.gather(t, i, 0) * 2, (50, 8), (70,)),
-    "what waits for its own columns": (lambda t, i: (t * 2 - ops.mean(t, 0)).sum(0), (50, 64), (1,)),
+    "what waits for its own columns": (
+        lambda t, i: (t * 2 - ops.mean(t, 0)).sum(0),
+        (50, 64),
+        (1,),
+    ),
     "what the program computes": (lambda t, i: ops.gather(ops.exp(t) + 1, i, 0) * 2, (5, 64), (9,)),
 }
 
@@ -301,7 +328,9 @@ def test_a_wrong_index_of_a_scatter(device, level, wrong):
     kept = x.asnumpy().copy()
     bad = good.copy()
     bad[[31, 69]] = wrong
-    with pytest.raises(IndexError, match=f"scatter_add: index {wrong} is out of range for axis 0 of size 50"):
+    with pytest.raises(
+        IndexError, match=f"scatter_add: index {wrong} is out of range for axis 0 of size 50"
+    ):
         call(x, ms.Tensor(bad), u).asnumpy()
     np.testing.assert_array_equal(x.asnumpy(), kept)
     np.testing.assert_array_equal(call(x, ms.Tensor(good), u).asnumpy(), want)

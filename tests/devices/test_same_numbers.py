@@ -102,9 +102,13 @@ def test_programs_print_the_same(device, mode, tmp_path, monkeypatch):
     """
     programs = module_at(pathlib.Path("tests/core/test_programs.py"))
     assert "PYNATIVE_MODE" in programs.HEAD
-    names = sorted(programs.PROGRAMS, key=lambda name: name == "rule")  # this one changes a rule for good
+    names = sorted(
+        programs.PROGRAMS, key=lambda name: name == "rule"
+    )  # this one changes a rule for good
     for name in names:
-        text = programs.HEAD.replace("PYNATIVE_MODE", mode) + textwrap.dedent(programs.PROGRAMS[name][0])
+        text = programs.HEAD.replace("PYNATIVE_MODE", mode) + textwrap.dedent(
+            programs.PROGRAMS[name][0]
+        )
         (tmp_path / f"{name}.py").write_text(text)
     monkeypatch.setenv("DUOGRAPH_DEVICE", device)
     command = [sys.executable, "-c", DRIVER, *(str(tmp_path / f"{name}.py") for name in names)]
@@ -112,4 +116,6 @@ def test_programs_print_the_same(device, mode, tmp_path, monkeypatch):
     assert done.returncode == 0, done.stderr
     *said, rest = done.stdout.split("----\n")
     assert rest == ""
-    assert dict(zip(names, said, strict=True)) == {name: programs.PROGRAMS[name][1] for name in names}
+    assert dict(zip(names, said, strict=True)) == {
+        name: programs.PROGRAMS[name][1] for name in names
+    }

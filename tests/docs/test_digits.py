@@ -33,7 +33,9 @@ for mode, out in zip(runs[::2], runs[1::2], strict=True):
 def weights(tmp_path_factory):
     """Name -> array after one epoch, by mode."""
     pytest.importorskip("sklearn", reason="the example's images ship inside scikit-learn")
-    out = {mode: tmp_path_factory.mktemp("digits") for mode in ("pynative", "graph", "jit", "jitO1")}
+    out = {
+        mode: tmp_path_factory.mktemp("digits") for mode in ("pynative", "graph", "jit", "jitO1")
+    }
     line = [str(EXAMPLE), "--mode", "pynative", "--epochs", "1", "--out", str(out["pynative"])]
     graphs = [str(EXAMPLE), "graph", str(out["graph"]), "jit", str(out["jit"])]
     without_compiler = {**os.environ, "CC": "/nonexistent/cc"}

@@ -27,7 +27,17 @@ def float_of_everything(s, x):
 
 @case("9.3", "S", [(f(0), []), (f(2), [0])])
 def bool_of_everything(x, l):
-    return bool(x), bool(l), bool(()), bool({"a": 1}), bool(""), bool(0.0), bool(-1), bool(None), bool()
+    return (
+        bool(x),
+        bool(l),
+        bool(()),
+        bool({"a": 1}),
+        bool(""),
+        bool(0.0),
+        bool(-1),
+        bool(None),
+        bool(),
+    )
 
 
 @case("9.4", "S", [(3, [1, "a"]), (2.50, (1,))])
@@ -42,7 +52,17 @@ def str_of_tensor(x):
 
 @case("9.5", "S", [(f(1, 2), {"a": 1, "b": 2}), (f(3, 4), {"c": 1})])
 def tuple_and_list(x, d):
-    return tuple([x, 1]), list((x, 2)), list(x), tuple(x), list(d), tuple("ab"), list(range(3)), list(), tuple()
+    return (
+        tuple([x, 1]),
+        list((x, 2)),
+        list(x),
+        tuple(x),
+        list(d),
+        tuple("ab"),
+        list(range(3)),
+        list(),
+        tuple(),
+    )
 
 
 @case("9.5", "S", [([f(1), f(2)],), ([f(3), f(4)],)])
@@ -71,7 +91,11 @@ def getattr_forms():
         def construct(self, x):
             act = getattr(self, "relu")
             name = "scale"
-            return act(x) * getattr(self, name) + getattr(self, "shift", 7), getattr(x, "shape"), getattr(x, "sum")()
+            return (
+                act(x) * getattr(self, name) + getattr(self, "shift", 7),
+                getattr(x, "shape"),
+                getattr(x, "sum")(),
+            )
 
     return Net()
 
@@ -93,7 +117,11 @@ def len_of_everything(x, l, s):
     return len(x), len(l), len(s), len((1,)), len({"a": 1}), len(range(5)), x * len(x[0])
 
 
-@case("9.10", "S", [(f(1), 1), (f(1), 1.5), (f(1), "s"), (f(1), (1,)), (f(1), f(2)), (f(1), True), (f(1), None)])
+@case(
+    "9.10",
+    "S",
+    [(f(1), 1), (f(1), 1.5), (f(1), "s"), (f(1), (1,)), (f(1), f(2)), (f(1), True), (f(1), None)],
+)
 def isinstance_of_everything(x, v):
     if isinstance(v, bool):
         return 1
@@ -103,7 +131,12 @@ def isinstance_of_everything(x, v):
         return v
     if isinstance(v, Tensor):
         return x + v
-    return isinstance(v, tuple), isinstance(v, dict), isinstance(x, Parameter), isinstance(x, (Tensor, int))
+    return (
+        isinstance(v, tuple),
+        isinstance(v, dict),
+        isinstance(x, Parameter),
+        isinstance(x, (Tensor, int)),
+    )
 
 
 @case("9.11", "S", [([1, 0], b(True, True)), ([], b(True, False)), ([2], b(False, False))])
@@ -130,7 +163,16 @@ def round_a_tensor(x):
 
 @case("9.13", "S", [([3, 1, 2], f(4), f(2)), ([5], f(-4), f(2))])
 def max_and_min(l, x, y):
-    return max(l), min(l), max(3, 1.5), min("b", "a"), max((1, 2), (1, 3)), max({"a": 2, "c": 1}), max(x, y), min(x, y)
+    return (
+        max(l),
+        min(l),
+        max(3, 1.5),
+        min("b", "a"),
+        max((1, 2), (1, 3)),
+        max({"a": 2, "c": 1}),
+        max(x, y),
+        min(x, y),
+    )
 
 
 @case("9.13", "S", [(f(3, 1, 2),), (f(-3, -1, -2),)])
@@ -168,16 +210,26 @@ def map_used_inside(a, c):
 
 
 @case(
-    "9.16", "S", [((f(1), f(2)),), ((f(3), f(4)),)],
-    compiled=(lambda got: tuple(got), "an iterator cannot leave a graph: a map over a tuple becomes a tuple"),
+    "9.16",
+    "S",
+    [((f(1), f(2)),), ((f(3), f(4)),)],
+    compiled=(
+        lambda got: tuple(got),
+        "an iterator cannot leave a graph: a map over a tuple becomes a tuple",
+    ),
 )
 def map_over_tuple_returned(t):
     return map(lambda v: v * 2, t)
 
 
 @case(
-    "9.16", "S", [([f(1), f(2)],), ([f(3), f(4)],)],
-    compiled=(lambda got: list(got), "an iterator cannot leave a graph: a map over a list becomes a list"),
+    "9.16",
+    "S",
+    [([f(1), f(2)],), ([f(3), f(4)],)],
+    compiled=(
+        lambda got: list(got),
+        "an iterator cannot leave a graph: a map over a list becomes a list",
+    ),
 )
 def map_over_list_returned(l):
     return map(lambda v: v * 2, l)
@@ -191,7 +243,9 @@ def filter_used_inside(l, x):
 
 
 @case(
-    "9.17", "S", [([1, 2, 3],), ([4],)],
+    "9.17",
+    "S",
+    [([1, 2, 3],), ([4],)],
     compiled=(lambda got: list(got), "an iterator cannot leave a graph: a filter becomes a list"),
 )
 def filter_returned(l):
@@ -209,8 +263,13 @@ def zip_used_inside(l, t):
 
 
 @case(
-    "9.18", "S", [([f(1), f(2)], (3, 4, 5)), ([f(6), f(7)], (8, 9))],
-    compiled=(lambda got: tuple(got), "an iterator cannot leave a graph: a zip becomes a tuple of tuples"),
+    "9.18",
+    "S",
+    [([f(1), f(2)], (3, 4, 5)), ([f(6), f(7)], (8, 9))],
+    compiled=(
+        lambda got: tuple(got),
+        "an iterator cannot leave a graph: a zip becomes a tuple of tuples",
+    ),
 )
 def zip_returned(l, t):
     return zip(l, t)
@@ -223,7 +282,9 @@ def range_used_inside(x, n):
 
 
 @case(
-    "9.19", "S", [(4,), (2,)],
+    "9.19",
+    "S",
+    [(4,), (2,)],
     compiled=(lambda got: tuple(got), "a range leaves a graph as a tuple"),
 )
 def range_returned(n):
@@ -239,8 +300,13 @@ def enumerate_used_inside(x, names):
 
 
 @case(
-    "9.20", "S", [((f(1), f(2)),), ((f(3), f(4)),)],
-    compiled=(lambda got: tuple(got), "an iterator cannot leave a graph: an enumerate becomes a tuple of pairs"),
+    "9.20",
+    "S",
+    [((f(1), f(2)),), ((f(3), f(4)),)],
+    compiled=(
+        lambda got: tuple(got),
+        "an iterator cannot leave a graph: an enumerate becomes a tuple of pairs",
+    ),
 )
 def enumerate_returned(t):
     return enumerate(t)
@@ -334,14 +400,39 @@ def partial_of_ops(x):
 def other_builtins_on_constants(l, x):
     it = iter(l)
     first = next(it)
-    parts = [sorted(l), list(reversed(l)), divmod(7, 2), chr(65), ord("a"), bin(5), hex(255), repr("a")]
-    return x * first, parts, callable(len), next(it), slice(0, 2), l[slice(0, 1)], set(l) == {1, 2, 3}
+    parts = [
+        sorted(l),
+        list(reversed(l)),
+        divmod(7, 2),
+        chr(65),
+        ord("a"),
+        bin(5),
+        hex(255),
+        repr("a"),
+    ]
+    return (
+        x * first,
+        parts,
+        callable(len),
+        next(it),
+        slice(0, 2),
+        l[slice(0, 1)],
+        set(l) == {1, 2, 3},
+    )
 
 
 @case("9.26", "L", [(f(1),), (f(2),)])
 def other_builtins_on_objects(x):
     class_of = type(x).__name__
-    return class_of, issubclass(bool, int), frozenset([1]), complex(1, 2), hash("a") == hash("a"), format(3.14159, ".2f"), vars is not None
+    return (
+        class_of,
+        issubclass(bool, int),
+        frozenset([1]),
+        complex(1, 2),
+        hash("a") == hash("a"),
+        format(3.14159, ".2f"),
+        vars is not None,
+    )
 
 
 @case("9.26", "L", [([2, 1], f(1)), ([5, 4], f(2))])

@@ -196,7 +196,13 @@ def joined_shapes_differ(x):
     return y + 1
 
 
-@case("8.7", "S", [(f(1),), (f(-1),)], raises=(None, UnboundLocalError), refused=(UnboundLocalError, "'y'"))
+@case(
+    "8.7",
+    "S",
+    [(f(1),), (f(-1),)],
+    raises=(None, UnboundLocalError),
+    refused=(UnboundLocalError, "'y'"),
+)
 def name_set_in_one_branch(x):
     if x > 0:
         y = x * 2

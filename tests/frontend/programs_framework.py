@@ -19,7 +19,13 @@ def tensors_from_constants(x):
 @case("6.1", "S", [(f(1, 2),), (f(3, 4),)])
 def creation_functions(x):
     n = x.shape[0]
-    return x + ops.ones(n, ms.float32), ops.zeros((2, n), x.dtype), ops.arange(n), ops.full((n,), 7), ops.zeros_like(x)
+    return (
+        x + ops.ones(n, ms.float32),
+        ops.zeros((2, n), x.dtype),
+        ops.arange(n),
+        ops.full((n,), 7),
+        ops.zeros_like(x),
+    )
 
 
 @case("6.1", "L", [(f(2),), (f(5),)])
@@ -40,7 +46,15 @@ def tensor_attributes(x):
 @case("6.2", "S", [(f([[1, 2, 3], [4, 5, 6]]),), (f([[-1, 2, 3], [0, 0, 0]]),)])
 def tensor_methods(x):
     y = x.reshape(3, 2).transpose().sum(axis=0)
-    return y.mean(), x.astype(ms.int32), x.max(), x.view(-1), x.argmax(), x.abs().sqrt(), x.flatten()
+    return (
+        y.mean(),
+        x.astype(ms.int32),
+        x.max(),
+        x.view(-1),
+        x.argmax(),
+        x.abs().sqrt(),
+        x.flatten(),
+    )
 
 
 @case("6.2", "L", [(f(1, 2, 3),), (f(4, 5, 6),)])
@@ -294,7 +308,12 @@ def keyword_calls():
             self.inner = Inner()
 
         def construct(self, x):
-            return self.inner(x) + self.inner(x, scale=2) + self.inner(x, 3, shift=x) + ops.concat(tensors=[x], axis=0)
+            return (
+                self.inner(x)
+                + self.inner(x, scale=2)
+                + self.inner(x, 3, shift=x)
+                + ops.concat(tensors=[x], axis=0)
+            )
 
     return Net()
 

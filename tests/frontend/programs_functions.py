@@ -52,7 +52,14 @@ def inner_function_forms(x):
             total = total * more[name]
         return total
 
-    return g(x), g(x, 3), g(x, 3, 4, x), g(x, k=1), g(x, z=2, y=3), g(*[x, 1, 2], **{"k": 3, "w": x})
+    return (
+        g(x),
+        g(x, 3),
+        g(x, 3, 4, x),
+        g(x, k=1),
+        g(x, z=2, y=3),
+        g(*[x, 1, 2], **{"k": 3, "w": x}),
+    )
 
 
 @case("8.13", "S", [(f(1), f(2)), (f(3), f(4))])

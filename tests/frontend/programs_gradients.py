@@ -108,7 +108,12 @@ def grad_by_parameters():
     return step, net
 
 
-@case.factory("10.2", "S", [(f([[1, 2]]), f([[1]])), (f([[3, -4]]), f([[0]])), (f([[1, 2]]), f([[1]]))], grad_close=True)
+@case.factory(
+    "10.2",
+    "S",
+    [(f([[1, 2]]), f([[1]])), (f([[3, -4]]), f([[0]])), (f([[1, 2]]), f([[1]]))],
+    grad_close=True,
+)
 def train_step_by_hand():
     class Net(nn.Cell):
         def __init__(self):
@@ -136,7 +141,9 @@ def train_step_by_hand():
     return train_step, net
 
 
-@case.factory("10.2", "S", [(f([[1, 2]]), f([[1]])), (f([[3, -4]]), f([[0]])), (f([[1, 2]]), f([[1]]))])
+@case.factory(
+    "10.2", "S", [(f([[1, 2]]), f([[1]])), (f([[3, -4]]), f([[0]])), (f([[1, 2]]), f([[1]]))]
+)
 def train_step_with_adam():
     net = nn.SequentialCell(
         nn.Dense(2, 3, weight_init="ones", bias_init="zeros"),
@@ -169,7 +176,11 @@ def add_tensors(x, y):
     return ops.add(x, y) * 10
 
 
-@case("10.2", "S", [((f(1), 2, (f(3), 4)), (f(5), 6, (f(7), 8))), ((f(0), 2, (f(1), 4)), (f(1), 6, (f(1), 8)))])
+@case(
+    "10.2",
+    "S",
+    [((f(1), 2, (f(3), 4)), (f(5), 6, (f(7), 8))), ((f(0), 2, (f(1), 4)), (f(1), 6, (f(1), 8)))],
+)
 def hyper_map_over_nested_tuples(a, c):
     return ops.HyperMap(add)(a, c), ops.HyperMap()(add, a, c)
 
@@ -239,7 +250,12 @@ def gradient_of_many_uses(x, y):
     return d + a * c + x
 
 
-@case("10.2", "S", [(f([[1, 2], [3, 4]]), f([[1, 0], [0, 1]])), (f([[5, 6], [7, 8]]), f([[1, 1], [1, 1]]))], grad=(0, 1))
+@case(
+    "10.2",
+    "S",
+    [(f([[1, 2], [3, 4]]), f([[1, 0], [0, 1]])), (f([[5, 6], [7, 8]]), f([[1, 1], [1, 1]]))],
+    grad=(0, 1),
+)
 def gradient_of_matmul_and_indexing(x, w):
     y = ops.relu(ops.matmul(x, w))
     z = y[0] * y[:, 1] + y[-1, 0]

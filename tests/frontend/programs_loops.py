@@ -198,7 +198,10 @@ def for_over_parameters():
         def __init__(self):
             super().__init__()
             self.ws = ms.ParameterTuple(
-                [Parameter(Tensor(np.array([n, n + 1], np.float32)), name=f"w{n}") for n in range(3)]
+                [
+                    Parameter(Tensor(np.array([n, n + 1], np.float32)), name=f"w{n}")
+                    for n in range(3)
+                ]
             )
 
         def construct(self, x):
@@ -595,7 +598,9 @@ def list_from_before_changed_in_a_loop(x):
     return last
 
 
-@case("8.7", "S", [(f(1), f(1)), (f(1), f(9)), (f(-1), f(1))], raises=(None, UnboundLocalError, None))
+@case(
+    "8.7", "S", [(f(1), f(1)), (f(1), f(9)), (f(-1), f(1))], raises=(None, UnboundLocalError, None)
+)
 def name_bound_by_a_loop_in_a_branch(x, y):
     if x > 0:
         while y < 3:

@@ -41,7 +41,11 @@ def return_inside_branch_inside_while_inside_branch(x, y):
     return z, n
 
 
-@case("8.12", "S", [(f([[1, 2], [3, 4]]), f(5)), (f([[1, 9], [3, 4]]), f(5)), (f([[1, 2], [30, 4]]), f(100))])
+@case(
+    "8.12",
+    "S",
+    [(f([[1, 2], [3, 4]]), f(5)), (f([[1, 9], [3, 4]]), f(5)), (f([[1, 2], [30, 4]]), f(100))],
+)
 def nested_for_with_tensor_break_and_else(m, limit):
     found = limit * 0
     for r, row in enumerate(m):
@@ -133,13 +137,18 @@ def higher_order_functions(x):
     def repeat(g, n):
         return compose(*[g] * n)
 
-    square_then_add = compose(lambda v: v * v, functools.partial(ops.add, other=1), repeat(lambda v: v * 2, 3))
+    square_then_add = compose(
+        lambda v: v * v, functools.partial(ops.add, other=1), repeat(lambda v: v * 2, 3)
+    )
     return functools.reduce(lambda a, c: a * c, [v for v in x]), square_then_add(x)
 
 
 @case("8.16", "S", [(f(3), f(4)), (f(4), f(3)), (f(0), f(2))])
 def recursive_tree_sum(x, y):
-    tree = {"v": x, "children": [{"v": y, "children": []}, {"v": 2, "children": [{"v": x, "children": []}]}]}
+    tree = {
+        "v": x,
+        "children": [{"v": y, "children": []}, {"v": 2, "children": [{"v": x, "children": []}]}],
+    }
 
     def total(node):
         s = node["v"]
@@ -194,7 +203,12 @@ def arguments_of_every_kind(x, y):
         return (a, c, args, k, m, sorted(kw.items()))
 
     packed = {"k": x, "z": 1}
-    return g(x, k=y), g(x, y, 3, 4, k=1, m=x, w=2), g(*(x, y, 7), **packed), g(x, *[1], k=y, **{"q": x})
+    return (
+        g(x, k=y),
+        g(x, y, 3, 4, k=1, m=x, w=2),
+        g(*(x, y, 7), **packed),
+        g(x, *[1], k=y, **{"q": x}),
+    )
 
 
 @case("8.13", "S", [(f(1),)], raises=TypeError)
@@ -221,9 +235,11 @@ def comprehension_of_branches(x):
             return 1
         return -1
 
-    return [sign(v) * v for v in x], {k: v for k, v in zip("abc", x)}["b"], [
-        [a * c for a in x] for c in (sign(x[0]), 2)
-    ]
+    return (
+        [sign(v) * v for v in x],
+        {k: v for k, v in zip("abc", x)}["b"],
+        [[a * c for a in x] for c in (sign(x[0]), 2)],
+    )
 
 
 @case("8.6", "S", [(f(1), f(2)), (f(2), f(1)), (f(-1), f(-1))])
@@ -292,7 +308,12 @@ def binary_search(x, wanted):
     return low, x[low] == wanted
 
 
-@case("8.1", "S", [(f(1), 1), (f(-1), 1), (f(5), 1), (f(1), 9)], raises=(None, ValueError, OverflowError, KeyError))
+@case(
+    "8.1",
+    "S",
+    [(f(1), 1), (f(-1), 1), (f(5), 1), (f(1), 9)],
+    raises=(None, ValueError, OverflowError, KeyError),
+)
 def errors_of_many_kinds(x, n):
     table = {1: "a"}
     key = table[n]
@@ -508,7 +529,9 @@ def early_exit_from_a_helper_loop(n, x):
     return total
 
 
-@case("8.1", "S", [(f(1, 2), 1), (f(-1, 2), 1), (f(1, 2), 5)], raises=(None, ValueError, IndexError))
+@case(
+    "8.1", "S", [(f(1, 2), 1), (f(-1, 2), 1), (f(1, 2), 5)], raises=(None, ValueError, IndexError)
+)
 def errors_from_helpers_in_loops(x, n):
     def check(v, where):
         if v < 0:

@@ -156,7 +156,9 @@ def gradient_of_cell_with_state():
         def __init__(self):
             super().__init__()
             self.w = Parameter(Tensor(np.array([2, 3], np.float32)), name="w")
-            self.calls = Parameter(Tensor(np.array(0, np.float32)), name="calls", requires_grad=False)
+            self.calls = Parameter(
+                Tensor(np.array(0, np.float32)), name="calls", requires_grad=False
+            )
 
         def construct(self, x):
             self.calls = self.calls + 1

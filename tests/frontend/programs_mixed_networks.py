@@ -16,8 +16,12 @@ class Linear(nn.Cell):
     def __init__(self, n, m, bias=True, act=None, name="lin"):
         super().__init__()
         rng = np.random.default_rng(n * 10 + m)
-        self.weight = Parameter(Tensor(rng.normal(size=(n, m)).astype(np.float32)), name=name + ".weight")
-        self.bias = Parameter(Tensor(np.zeros(m, np.float32)), name=name + ".bias") if bias else None
+        self.weight = Parameter(
+            Tensor(rng.normal(size=(n, m)).astype(np.float32)), name=name + ".weight"
+        )
+        self.bias = (
+            Parameter(Tensor(np.zeros(m, np.float32)), name=name + ".bias") if bias else None
+        )
         self.act = act
 
     def construct(self, x):
@@ -35,7 +39,9 @@ def network_of_optional_parts():
         def __init__(self):
             super().__init__()
             self.first = Linear(2, 3, act=ops.relu, name="a")
-            self.rest = nn.CellList([Linear(3, 3, bias=False, name="b"), Linear(3, 2, act=nn.Tanh(), name="c")])
+            self.rest = nn.CellList(
+                [Linear(3, 3, bias=False, name="b"), Linear(3, 2, act=nn.Tanh(), name="c")]
+            )
             self.heads = nn.CellDict({"x": Linear(2, 1, name="x"), "y": Linear(2, 1, name="y")})
             self.skip = True
 
@@ -156,10 +162,20 @@ def shapes_in_arithmetic(x):
     half = flat[: rows * cols // 2]
     scale = 1 / math.sqrt(cols)
     blocks = [flat[k * cols : (k + 1) * cols] for k in range(rows)]
-    return half * scale, ops.stack(blocks[::-1]), x.mean(axis=-1, keep_dims=True) if cols > 2 else x, x.reshape(-1, 1, rows)
+    return (
+        half * scale,
+        ops.stack(blocks[::-1]),
+        x.mean(axis=-1, keep_dims=True) if cols > 2 else x,
+        x.reshape(-1, 1, rows),
+    )
 
 
-@case("6.2", "S", [(f([[1, 2], [3, 4]]), f([[1, 0], [0, 1]])), (f([[5, 6], [7, 8]]), f([[0, 1], [1, 0]]))], grad=(0, 1))
+@case(
+    "6.2",
+    "S",
+    [(f([[1, 2], [3, 4]]), f([[1, 0], [0, 1]])), (f([[5, 6], [7, 8]]), f([[0, 1], [1, 0]]))],
+    grad=(0, 1),
+)
 def attention(q, k):
     scores = ops.matmul(q, k.T) / math.sqrt(q.shape[-1])
     mask = ops.tril(ops.ones(scores.shape, ms.float32))
@@ -170,7 +186,16 @@ def attention(q, k):
 @case("6.2", "S", [(f([[1, 2], [3, 4]]), i(1)), (f([[1, 2], [3, 4]]), i(0))])
 def slices_with_steps_and_negative_indices(x, n):
     y = ops.concat([x, x * 10], axis=1)
-    return y[:, ::2], y[::-1, -1], y[-1:, 1:-1], y[n, -1], y[..., n], y[:, None, 1:3], y[[0, 1], [1, 0]], y[n][1:]
+    return (
+        y[:, ::2],
+        y[::-1, -1],
+        y[-1:, 1:-1],
+        y[n, -1],
+        y[..., n],
+        y[:, None, 1:3],
+        y[[0, 1], [1, 0]],
+        y[n][1:],
+    )
 
 
 @case.factory("6.6", "S", [(f(1),), (f(-1),), (f(3),)])

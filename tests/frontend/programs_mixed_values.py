@@ -75,7 +75,12 @@ def itertools_inside(x):
     pairs = list(itertools.combinations([1, 2, 3], 2))
     for v in itertools.chain([x], (x * 2,)):
         total = total + v
-    return total, pairs, list(itertools.accumulate([1, 2, 3])), list(itertools.zip_longest([1], [2, 3]))
+    return (
+        total,
+        pairs,
+        list(itertools.accumulate([1, 2, 3])),
+        list(itertools.zip_longest([1], [2, 3])),
+    )
 
 
 class Color(enum.Enum):
@@ -130,8 +135,12 @@ def text_decides(x, n):
 def reductions_of_python(x, y):
     pairs = [(v, w) for v, w in zip(x, y)]
     best = max(v + w for v, w in pairs)
-    return best, min([v * w for v, w in pairs]), sum(v for v, _ in pairs), any(v > w for v, w in pairs), all(
-        [v < 6 for v in x]
+    return (
+        best,
+        min([v * w for v, w in pairs]),
+        sum(v for v, _ in pairs),
+        any(v > w for v, w in pairs),
+        all([v < 6 for v in x]),
     )
 
 
@@ -300,7 +309,7 @@ def python_and_tensor_numbers_in_one_formula(x, n):
     m = int(x)
     y = n**2 + m // 2 - m % 2 * 0.5
     z = (m > n) + (m == 4) * 10
-    return x * y, y, z, m / n, -m, m ** 2, float(m) ** 0.5, divmod(7, n), m & 1, m << 1
+    return x * y, y, z, m / n, -m, m**2, float(m) ** 0.5, divmod(7, n), m & 1, m << 1
 
 
 @case("11.2", "S", [(f(1, 2, 3), f(5, 5, 5)), (f(-1, 2, 3), f(5, 5, 5))])

@@ -13,7 +13,12 @@ def unary_signs(x, n):
     return -x, +x, -n, +n, --x, -2.5
 
 
-@case("7.2", "S", [(b(True, False), i(5)), (b(False, False), i(-1))], want=[([False, True], False, -6), ([True, True], False, -6)])
+@case(
+    "7.2",
+    "S",
+    [(b(True, False), i(5)), (b(False, False), i(-1))],
+    want=[([False, True], False, -6), ([True, True], False, -6)],
+)
 def inversion(flags, n):
     return ~flags, ~n, ~5
 
@@ -50,7 +55,18 @@ def multiplications(x, n):
 
 @case("7.6", "S", [(i(6, 3), b(True, False)), (i(5, 1), b(True, True))])
 def bit_operators(x, flags):
-    return x & 3, x | 1, x ^ x, flags & ~flags, flags | True, 6 & 3, 6 | 3, 6 ^ 3, True & False, 3 & x
+    return (
+        x & 3,
+        x | 1,
+        x ^ x,
+        flags & ~flags,
+        flags | True,
+        6 & 3,
+        6 | 3,
+        6 ^ 3,
+        True & False,
+        3 & x,
+    )
 
 
 @case("7.7", "S", [(5, 2), (-5, 1)])
@@ -204,7 +220,17 @@ def comparisons(x, n):
 
 @case("7.16", "S", [(f(1, 2), 2), (f(2, 0), 3)])
 def equalities(x, n):
-    return x == n, x != n, n == 2.0, "a" == "a", (1, n) == (1, 2), [1] != [n], x.dtype == ms.float32, n == None, True == True
+    return (
+        x == n,
+        x != n,
+        n == 2.0,
+        "a" == "a",
+        (1, n) == (1, 2),
+        [1] != [n],
+        x.dtype == ms.float32,
+        n == None,
+        True == True,
+    )
 
 
 @case("7.16", "S", [(f(1), f(1)), (f(1), f(2))])

@@ -261,7 +261,14 @@ def mutable_numbers(a, c):
     return a + c
 
 
-@case("1.6", "S", [lambda: (ms.mutable((f_tensor(1), f_tensor(2))),), lambda: (ms.mutable((f_tensor(3), f_tensor(4))),)])
+@case(
+    "1.6",
+    "S",
+    [
+        lambda: (ms.mutable((f_tensor(1), f_tensor(2))),),
+        lambda: (ms.mutable((f_tensor(3), f_tensor(4))),),
+    ],
+)
 def mutable_tuple_of_tensors(t):
     return t[0] * t[1]
 
@@ -273,7 +280,11 @@ def mutable_number_decides(n, x):
     return x - n
 
 
-@case("1.6", "S", [lambda: (ms.mutable([1, 2, 3]), f_tensor(1)), lambda: (ms.mutable([4, 5, 6]), f_tensor(1))])
+@case(
+    "1.6",
+    "S",
+    [lambda: (ms.mutable([1, 2, 3]), f_tensor(1)), lambda: (ms.mutable([4, 5, 6]), f_tensor(1))],
+)
 def mutable_list_of_numbers(l, x):
     total = 0
     for v in l:
@@ -281,7 +292,14 @@ def mutable_list_of_numbers(l, x):
     return x * total, l[0]
 
 
-@case("1.6", "S", [lambda: (ms.mutable({"a": 1, "b": f_tensor(2)}),), lambda: (ms.mutable({"a": 3, "b": f_tensor(4)}),)])
+@case(
+    "1.6",
+    "S",
+    [
+        lambda: (ms.mutable({"a": 1, "b": f_tensor(2)}),),
+        lambda: (ms.mutable({"a": 3, "b": f_tensor(4)}),),
+    ],
+)
 def mutable_dict(d):
     return d["a"] * d["b"]
 
@@ -490,7 +508,12 @@ def arrays_in_a_loop(x):
     return ops.concat([x, Tensor(weights)])
 
 
-@case("13.1", "L", [(Plain(np.array([1.0, 2.0])), f(1)), (Plain(np.array([3.0, 4.0])), f(2))], line_by_line=True)
+@case(
+    "13.1",
+    "L",
+    [(Plain(np.array([1.0, 2.0])), f(1)), (Plain(np.array([3.0, 4.0])), f(2))],
+    line_by_line=True,
+)
 def array_argument_written(a, x):
     a[0] = 9
     a += 1

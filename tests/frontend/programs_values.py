@@ -179,7 +179,7 @@ def return_bools_from_tensor_branches(x):
 
 @case("2.4", "S", [("graph",), ("x",)])
 def string_operations(s):
-    return s + "!" * 2, s[0], s[-1], s[1:3], s * 2, "ab" "cd", len(s), s[::-1]
+    return s + "!" * 2, s[0], s[-1], s[1:3], s * 2, "abcd", len(s), s[::-1]
 
 
 @case("2.4", "S", [("a_b_c",), ("plain",)])
@@ -189,7 +189,13 @@ def string_methods(s):
 
 @case("2.5", "S", [(3, "net"), (4.5, "layer")])
 def string_formatting(n, name):
-    return "%s:%d" % (name, n), "{}-{}".format(name, n), "{0}{1:>6.2f}".format(name, n), str(n), "%5.1f" % n
+    return (
+        "%s:%d" % (name, n),
+        "{}-{}".format(name, n),
+        "{0}{1:>6.2f}".format(name, n),
+        str(n),
+        "%5.1f" % n,
+    )
 
 
 @case("2.6", "S", [("conv1",), ("dense",)])

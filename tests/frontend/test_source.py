@@ -14,14 +14,12 @@ FILES: dict[str, str] = {
     "plain": "def f(x):\n    return x\n\ndef g(x): return x + 1\ndef h(x): return x\n",
     "the last, without a newline": "x = 1\ndef f(x):\n    return x",
     "decorated": "@staticmethod\n@property\n\n# here\ndef f(x):\n    return x\n"
-                 "\n@property\nasync def g(): pass\n",
+    "\n@property\nasync def g(): pass\n",
     "a decorator of several lines": "@print(\n1,\n2)\ndef f(x):\n    return x\n",
-    "methods":
-        "class A:\n    def f(self):\n        return 1\n\n    @property\n    def g(self):\n        return 2\n    x = 3",
+    "methods": "class A:\n    def f(self):\n        return 1\n\n    @property\n    def g(self):\n        return 2\n    x = 3",
     "nested": "def f():\n    def g():\n        def h():\n            return 1\n        return h\n    return g\n",
     "comments to the left": "class A:\n  def f(self):\n# no\n    a = 1\n # no\n\n    return a\n  def g(self): pass\n",
-    "strings to the left":
-        'class A:\n    def f(self):\n        a = """\nno\n"""\n        return a\n    def g(self): pass\n',
+    "strings to the left": 'class A:\n    def f(self):\n        a = """\nno\n"""\n        return a\n    def g(self): pass\n',
     "brackets to the left": "class A:\n    def f(self):\n        return (1,\n2)\n    def g(self): pass\n",
     "a line that goes on": "def f(x):\n    return x + \\\n1\ndef g(x): pass\n",
     "arguments as formatters have them": "@print(\n    1\n)\ndef f(\n    x,\n) -> int:\n    return x\n",
@@ -58,7 +56,9 @@ def test_a_function_alone_is_what_it_is_in_its_file(name: str) -> None:
         if key not in whole:
             continue  # the body of a class
         found = source._defined(lines, code)
-        assert bool(found) == (code.co_name != "<lambda>" and (name, code.co_name) not in WHOLE), key
+        assert bool(found) == (code.co_name != "<lambda>" and (name, code.co_name) not in WHOLE), (
+            key
+        )
         if found:
             assert [shown(node) for node in found] == [shown(node) for node in whole[key]]
         compared += 1

@@ -133,7 +133,9 @@ def show(graph: Graph) -> str:
 def _lines(graph: Graph, title: str) -> list[str]:
     names: dict[int | None, str] = {i: f"%{i}" for i in range(graph.n_params)}
     names[None] = "none"
-    lines = [f"{title}({', '.join(f'{names[i]}: {graph.types[i]}' for i in range(graph.n_params))})"]
+    lines = [
+        f"{title}({', '.join(f'{names[i]}: {graph.types[i]}' for i in range(graph.n_params))})"
+    ]
     for node in graph.nodes:
         args = [names[i] for i in node.operands]
         inner: list[str] = []

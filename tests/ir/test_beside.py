@@ -57,7 +57,9 @@ def attend(x: Any, heads: int, own: int, layout: str) -> Any:
     """Causal attention of a projection with so many heads of query and of key."""
     a, b = heads * D, (heads + own) * D
     parts = part(x, 0, a), part(x, a, b), part(x, b, x.shape[2])
-    return ops.flash_attention_score(*parts, heads, scalar_value=0.5, input_layout=layout, sparse_mode=2)
+    return ops.flash_attention_score(
+        *parts, heads, scalar_value=0.5, input_layout=layout, sparse_mode=2
+    )
 
 
 def attention(*parts: Any, heads: int = 2) -> Any:

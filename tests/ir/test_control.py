@@ -432,7 +432,11 @@ graph(%0: bool, %1: float32[3]) {
 
 def again_without_spans(graph: Graph) -> Graph:
     found = verify(parse(to_text(graph)))
-    assert to_text(found) == to_text(graph).replace("  # model.py:12", "") == to_text(graph, places=False)
+    assert (
+        to_text(found)
+        == to_text(graph).replace("  # model.py:12", "")
+        == to_text(graph, places=False)
+    )
     return found
 
 

@@ -137,7 +137,8 @@ PRODUCTS = {
     ),
     "not when it is a result too": (P + f"%3 = exp(%2) : {M}\nreturn %2, %3", ["matmul", "exp"]),
     "not when another name of it is a result": (
-        P + "%3 = reshape(%2, shape=(64,)) : float32[64]\n%4 = exp(%3) : float32[64]\nreturn %3, %4",
+        P
+        + "%3 = reshape(%2, shape=(64,)) : float32[64]\n%4 = exp(%3) : float32[64]\nreturn %3, %4",
         ["matmul", "reshape", "exp"],
     ),
     "not when something else reads it": (
@@ -173,13 +174,19 @@ def test_products_go_into_the_region_that_reads_them(case: tuple[str, list[str]]
     fused = verify(fuse(graph, {"matmul"}))
     assert shape_of(fused) == want
     for node in fused.nodes:
-        found = epilogue_of(node.attributes["body"], {"matmul"}) if node.op.name == "region" else None
+        found = (
+            epilogue_of(node.attributes["body"], {"matmul"}) if node.op.name == "region" else None
+        )
         if found is not None:
             assert found.product.op.name == "matmul"
             verify(found.tail)
-            assert found.tail.types[0] == found.product.op.infer_types(
-                tuple(node.attributes["body"].types[i] for i in found.product.operands), found.product.attributes
-            )[0]
+            assert (
+                found.tail.types[0]
+                == found.product.op.infer_types(
+                    tuple(node.attributes["body"].types[i] for i in found.product.operands),
+                    found.product.attributes,
+                )[0]
+            )
     xs = [np.random.default_rng(k).standard_normal((8, 8)).astype(np.float32) for k in (0, 1)]
     device = ms.runtime.device.get_current_device()
     backend = ms.backend.registry.backend(device.name)
@@ -320,7 +327,11 @@ def test_join_pieces(rows: int, low: int, want: list[str]) -> None:
 
 D = "float32[4, 8, 6, 6]"
 TWO_STEPS = {
-    "the last axes and others": ("axis=(0, 2, 3)", "float32[8]", ["[exp neg reduce_sum]", "reduce_sum"]),
+    "the last axes and others": (
+        "axis=(0, 2, 3)",
+        "float32[8]",
+        ["[exp neg reduce_sum]", "reduce_sum"],
+    ),
     "the last axes alone": ("axis=(2, 3)", "float32[4, 8]", ["[exp neg reduce_sum]"]),
     "all axes": ("axis=(0, 1, 2, 3)", "float32[]", ["[exp neg reduce_sum]"]),
     "other axes": ("axis=(0, 1)", "float32[6, 6]", ["[exp neg reduce_sum]"]),

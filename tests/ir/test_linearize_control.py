@@ -58,9 +58,7 @@ def derivative(graph: Graph, wanted: list[bool]) -> Graph:
         grads = here().inline(lin.backward, [*(known[i] for i in lin.residuals), *douts])
         by_param = dict(zip(lin.wrt, grads))
         zeros = [
-            v * 0 if i not in by_param else by_param[i]
-            for i, v in enumerate(given)
-            if wanted[i]
+            v * 0 if i not in by_param else by_param[i] for i, v in enumerate(given) if wanted[i]
         ]
         return (*found[:n], *zeros)
 
@@ -344,6 +342,7 @@ PROGRAMS: list[Callable[..., Any]] = [
     recursion, plain_call, mutual_recursion,
 ]  # fmt: skip
 
+
 @pytest.fixture(params=["Reference", "CPU"])
 def backend(request: Any) -> Any:
     before = ms.get_context("device_target")
@@ -406,7 +405,9 @@ def taped_twice(graph: Graph, values: list[Any], dout: Any, seeds: list[Any]) ->
     return [g.asnumpy() for g in pull(tuple(seeds))]
 
 
-@pytest.mark.parametrize("program", [composite_units, if_else, plain_call], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "program", [composite_units, if_else, plain_call], ids=lambda f: f.__name__
+)
 def test_second_order_equals_the_tape(program: Callable[..., Any], backend: str) -> None:
     graph = write([V, V, COUNT], lambda x, w, n: program(x, w, n))
     first = derivative(graph, [True, True, False])

@@ -40,7 +40,11 @@ def test_without_that_two_pieces_alternate():
     "steps, sizes, outputs",
     [
         ([step([0], [1], [(0, 0)])], [64, 64], [1]),  # a parameter
-        ([step([0], [1]), step([1], [2], [(0, 0)]), step([1], [3])], [64] * 4, [2, 3]),  # read later
+        (
+            [step([0], [1]), step([1], [2], [(0, 0)]), step([1], [3])],
+            [64] * 4,
+            [2, 3],
+        ),  # read later
         ([step([0], [1]), step([1, 1], [2], [(0, 0)])], [64] * 3, [2]),  # read twice
         ([step([0], [1]), step([1], [2], [(0, 0)])], [64, 64, 32], [2]),  # of another size
         ([step([0], [1]), step([1], [2], [(0, 0)])], [64] * 3, [1, 2]),  # a result itself
@@ -68,7 +72,10 @@ def test_a_new_value_takes_the_memory_of_the_old_one():
         ([step([0, 1], [2], [(0, 0)])], {"outputs": (2, 0)}),  # returned as well
         ([step([0, 1], [2], [(0, 0)]), step([1], [3], sure=False)], {"outputs": (2, 3)}),
         ([step([0, 1], [2], [(0, 0)], sure=False)], {}),
-        ([step([0, 1], [2], [(0, 0)]), step([1], [3]), Loop(3, (), ())], {}),  # which can be interrupted
+        (
+            [step([0, 1], [2], [(0, 0)]), step([1], [3]), Loop(3, (), ())],
+            {},
+        ),  # which can be interrupted
         ([step([0, 1], [2], [(0, 0)])], {"sizes": [64, 64, 128]}),
         ([step([0, 1], [3], [(0, 0)]), Copy(3, 2)], {}),
     ],
@@ -83,7 +90,11 @@ def test_what_a_loop_reads_lives_until_it_ends():
         step([0], [1]), step([0], [8]), Alias(8, 2), Alias(0, 3), Loop(2, ((3, 4, 5),), body), step([3], [9]),
     ]  # fmt: skip
     plan = plan_memory(steps, [0], [64] * 10, [9])
-    whole = [1, 4, 5]  # used in every turn, or the carry: no two of them at one place, nor with what the body makes
+    whole = [
+        1,
+        4,
+        5,
+    ]  # used in every turn, or the carry: no two of them at one place, nor with what the body makes
     places = [plan.places[i] for i in (*whole, 6, 7)]
     assert len(set(places[:3])) == 3 and not set(places[:3]) & set(places[3:])
     assert plan.places[3] == -1 and plan.places[2] == -1  # other names

@@ -115,7 +115,9 @@ def test_recursive_calls_stay_and_their_graphs_are_simplified() -> None:
     made = node.attributes["target"]
     assert made is not target and made.name == "f"
     assert "neg" in show(target.graph)
-    assert show(made.graph) == textwrap.dedent("""
+    assert (
+        show(made.graph)
+        == textwrap.dedent("""
         graph(%0: float32[3], %1: int32[])
           %2 = fill(shape=(), value=0, dtype=duograph.int32)
           %3 = greater(%1, %2)
@@ -130,7 +132,10 @@ def test_recursive_calls_stay_and_their_graphs_are_simplified() -> None:
               return %5
           return %4
         """).strip()
-    (inner,) = (n for n in made.graph.nodes[-1].attributes["branches"][1].nodes if n.op.name == "call")
+    )
+    (inner,) = (
+        n for n in made.graph.nodes[-1].attributes["branches"][1].nodes if n.op.name == "call"
+    )
     assert inner.attributes["target"] is made
 
 
@@ -193,7 +198,9 @@ def test_constants_are_folded(case: tuple[str, Callable[[], Any], str]) -> None:
     [
         lambda: P.exp(number(1.0, float32)),  # a kernel may round otherwise than NumPy
         lambda: P.reduce_sum(constant([0.1, 0.2], float32), (0,), False),
-        lambda: P.cast(constant([1e10, 0], float32), int32),  # what comes of it is the device's affair
+        lambda: P.cast(
+            constant([1e10, 0], float32), int32
+        ),  # what comes of it is the device's affair
         lambda: P.cast(constant([0.1, 0.2], float64), float32),
         lambda: P.broadcast_to(constant([1, 2], float32), (1000, 2)),
     ],
@@ -207,7 +214,10 @@ NUMBERS: list[tuple[Callable[..., Any], str]] = [
     (lambda: host(7) // 2 < 4, "host(True)"),
     (lambda: host(1.5) ** 2, "host(2.25)"),
     (lambda: here().append(to_host, (number(2.5, float32),), {"kind": INT}), "host(2)"),
-    (lambda: here().append(to_host, (number(0.1, float32),), {"kind": FLOAT}), "host(0.10000000149011612)"),
+    (
+        lambda: here().append(to_host, (number(0.1, float32),), {"kind": FLOAT}),
+        "host(0.10000000149011612)",
+    ),
     (lambda: here().append(to_host, (number(3, int32),), {"kind": BOOL}), "host(True)"),
 ]
 
@@ -219,7 +229,9 @@ def test_host_numbers_are_folded(case: tuple[Callable[..., Any], str]) -> None:
     assert repr(node.attributes["value"]) == case[1]
 
 
-@pytest.mark.parametrize("program", [lambda: host(1) // 0, lambda: host(2) ** -1, lambda: host(2) ** 100000])
+@pytest.mark.parametrize(
+    "program", [lambda: host(1) // 0, lambda: host(2) ** -1, lambda: host(2) ** 100000]
+)
 def test_what_raises_or_grows_is_left_to_the_run(program: Callable[[], Any]) -> None:
     assert passes.run(write([], lambda: program())).nodes[-1].op.name == "scalar"
 
@@ -242,7 +254,9 @@ def test_host_number_in_a_tensor() -> None:
 def test_only_the_negative_zero_changes_nothing(value: float) -> None:
     zero = {"shape": (3,), "value": value, "dtype": float32}
     found = passes.run(write([V], lambda x: P.add(here().append(OPS["fill"], (), zero), P.exp(x))))
-    assert [n.op.name for n in found.nodes] == (["exp"] if str(value) == "-0.0" else ["fill", "exp", "add"])
+    assert [n.op.name for n in found.nodes] == (
+        ["exp"] if str(value) == "-0.0" else ["fill", "exp", "add"]
+    )
 
 
 # ---- dead code ----------------------------------------------------------------------------------

@@ -19,7 +19,10 @@ _numbers = itertools.count()
 @pytest.fixture(autouse=True)
 def _settings():
     """Every test leaves the settings as it found them."""
-    before = {k: ms.get_context(k) for k in ("mode", "stale_captures", "jit", "jit_level", "jit_syntax_level")}
+    before = {
+        k: ms.get_context(k)
+        for k in ("mode", "stale_captures", "jit", "jit_level", "jit_syntax_level")
+    }
     yield
     ms.set_context(**before)
 

@@ -98,7 +98,12 @@ def test_scalar_values_are_used():
     def f(x, n):
         return x * n
 
-    assert [f(t(1, 2), n).asnumpy().tolist() for n in (2, 3, 2.5, 3)] == [[2, 4], [3, 6], [2.5, 5], [3, 6]]
+    assert [f(t(1, 2), n).asnumpy().tolist() for n in (2, 3, 2.5, 3)] == [
+        [2, 4],
+        [3, 6],
+        [2.5, 5],
+        [3, 6],
+    ]
     assert compiles(f) == 3
 
 

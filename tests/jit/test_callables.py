@@ -243,7 +243,11 @@ def vmap_jit():
 @case
 def attrs():
     f = doubled
-    assert f.__name__ == "doubled" and f.__wrapped__ is f.function and f.__module__ == f.function.__module__
+    assert (
+        f.__name__ == "doubled"
+        and f.__wrapped__ is f.function
+        and f.__module__ == f.function.__module__
+    )
     f.extra = 3
     assert f.extra == 3
     assert "doubled" in repr(f)

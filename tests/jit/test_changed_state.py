@@ -29,7 +29,9 @@ class Sums(Scale):
 
 def by_optimizer(net):
     optimizer = nn.SGD(net.trainable_params(), 1.0)
-    grads = ms.grad(lambda x: net(x).sum(), None, optimizer.parameters)(ms.Tensor(np.float32([1, 1, 1])))
+    grads = ms.grad(lambda x: net(x).sum(), None, optimizer.parameters)(
+        ms.Tensor(np.float32([1, 1, 1]))
+    )
     optimizer(grads)
 
 

@@ -89,7 +89,10 @@ class Separable(nn.Cell):
 
     def __init__(self):
         super().__init__()
-        self.up, self.each = Normalised(4, 12, 1, after=ops.relu6), Normalised(12, 12, groups=12, after=ops.relu6)
+        self.up, self.each = (
+            Normalised(4, 12, 1, after=ops.relu6),
+            Normalised(12, 12, groups=12, after=ops.relu6),
+        )
         self.down = Normalised(12, 4, 1, after=None)
         self.fc = nn.Dense(4, 5, weight_init=Tensor(array(5, 4)))
 
@@ -222,7 +225,9 @@ class Rank(nn.Cell):
     def __init__(self, n):
         super().__init__()
         layer = {1: nn.Conv1d, 3: nn.Conv3d}[n]
-        self.a = layer(3, 5, 3, weight_init=Tensor(array(5, 3, *[3] * n)), pad_mode="pad", padding=1)
+        self.a = layer(
+            3, 5, 3, weight_init=Tensor(array(5, 3, *[3] * n)), pad_mode="pad", padding=1
+        )
         self.b = layer(5, 2, 2, weight_init=Tensor(array(2, 5, *[2] * n)), pad_mode="valid")
 
     def construct(self, x):
@@ -285,7 +290,9 @@ def check(want, got):
 
 def count(graph, name):
     """How many nodes have an op, those of graphs inside included."""
-    inside = sum(count(g, name) for node in graph.nodes if node.op.name in HOLDERS for g in node.graphs)
+    inside = sum(
+        count(g, name) for node in graph.nodes if node.op.name in HOLDERS for g in node.graphs
+    )
     return inside + sum(node.op.name == name for node in graph.nodes)
 
 
@@ -300,7 +307,9 @@ def test_networks(name, level, always, graphs):
     run = ms.jit(lambda *xs: net(*xs), jit_level=level)
     for _ in range(3):  # what is computed once is from the second call on
         check(want, run(*args))
-    assert count(graphs[0], "conv_channels_last") == convolutions and count(graphs[0], "conv") == 0, graphs[0]
+    assert (
+        count(graphs[0], "conv_channels_last") == convolutions and count(graphs[0], "conv") == 0
+    ), graphs[0]
     said = "; ".join(run.explain(*args).kernels)
     values = f"{transposed} value{'s' * (transposed != 1)} transposed"
     assert f"{convolutions} convolutions laid out channels last, {values}" in said, said
@@ -342,7 +351,10 @@ def test_a_chain_pays_from_a_length_on(length, graphs):
     said = explained(run, image(c=16))
     check(net(image(c=16)), run(image(c=16)))
     if length < channels_last.TIMES:
-        assert f"{length} convolution{'s' * (length > 1)} with channels first: transposes around them" in said, said
+        assert (
+            f"{length} convolution{'s' * (length > 1)} with channels first: transposes around them"
+            in said
+        ), said
         assert count(graphs[0], "conv") == length
     else:
         assert f"{length} convolutions laid out channels last, 2 values transposed" in said, said
@@ -429,8 +441,12 @@ def recursive(net, x, n):
 NET = chain(2)
 BESIDE = {
     "gradient of the input": lambda x: ms.grad(lambda x: NET(x).sum())(x),
-    "gradient of weights": lambda x: ms.grad(lambda x: NET(x).sum(), None, NET.trainable_params())(x),
-    "second derivative": lambda x: ms.grad(lambda y: (ms.grad(lambda x: (NET(x) ** 3).sum())(y) ** 2).sum())(x),
+    "gradient of weights": lambda x: ms.grad(lambda x: NET(x).sum(), None, NET.trainable_params())(
+        x
+    ),
+    "second derivative": lambda x: ms.grad(
+        lambda y: (ms.grad(lambda x: (NET(x) ** 3).sum())(y) ** 2).sum()
+    )(x),
     "vmap": lambda x: ms.vmap(lambda x: NET(x))(ops.stack((x, x * 2))),
     "recursion": lambda x: recursive(NET, x, (x.sum() > -1e9).astype(ms.int32) + 1),
     "jvp": lambda x: ms.jvp(lambda x: NET(x), (x,), (x * 2,)),

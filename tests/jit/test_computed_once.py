@@ -26,7 +26,9 @@ class Net(nn.Cell):
         rng = np.random.default_rng(1)
         self.w = Parameter(Tensor(rng.standard_normal((96, n)).astype(np.float32)), name="w")
         self.gamma = Parameter(Tensor(rng.standard_normal(n).astype(np.float32)), name="gamma")
-        self.variance = Parameter(Tensor(rng.random(n).astype(np.float32)), name="variance", requires_grad=False)
+        self.variance = Parameter(
+            Tensor(rng.random(n).astype(np.float32)), name="variance", requires_grad=False
+        )
 
     def construct(self, x):
         return ops.matmul(x, self.w) * (self.gamma * ops.rsqrt(self.variance + 1e-5))
@@ -34,7 +36,9 @@ class Net(nn.Cell):
 
 def numpy_of(net, x=X):
     """The result in NumPy, from copies that share no memory."""
-    w, gamma, variance = (np.array(p.value().copy().asnumpy()) for p in (net.w, net.gamma, net.variance))
+    w, gamma, variance = (
+        np.array(p.value().copy().asnumpy()) for p in (net.w, net.gamma, net.variance)
+    )
     return x @ w * (gamma / np.sqrt(variance + 1e-5))
 
 
@@ -63,7 +67,9 @@ def test_values_are_kept_from_the_second_call_on_and_have_the_same_bits(level):
         assert (kept(f) > 0) == (call > 0), f"after call {call}"
     assert all((a == found[0]).all() for a in found)
     check(f, net)
-    assert "1 kernel run once and 1 operand packed once, while Parameters stay" in str(f.explain(Tensor(X)))
+    assert "1 kernel run once and 1 operand packed once, while Parameters stay" in str(
+        f.explain(Tensor(X))
+    )
 
 
 def test_nothing_is_kept_at_the_level_of_eager_kernels():
@@ -242,7 +248,9 @@ def test_two_programs_and_two_functions_share_a_parameter():
         for _ in range(3):
             check(first, net)
             check(second, net)
-            np.testing.assert_allclose(first(Tensor(other)).asnumpy(), numpy_of(net, other), rtol=2e-4, atol=1e-4)
+            np.testing.assert_allclose(
+                first(Tensor(other)).asnumpy(), numpy_of(net, other), rtol=2e-4, atol=1e-4
+            )
         assert kept(first) >= 4 and kept(second) >= 2
         (by_set_data, by_array, by_compiled_optimizer, by_index)[turn](net)
         assert kept(first) == kept(second) == 0, "freed at once"
@@ -487,9 +495,13 @@ def test_steps_of_one_weight_share_what_is_packed():
         (16, 56, 32, 1, 1, 0, 1, False), (3, 30, 32, 3, 2, 1, 1, False),
     ],
 )  # fmt: skip
-def test_packed_convolutions_have_the_same_bits(channels, size, out, kernel, stride, padded, batch, packed, dtype):
+def test_packed_convolutions_have_the_same_bits(
+    channels, size, out, kernel, stride, padded, batch, packed, dtype
+):
     rng = np.random.default_rng(3)
-    w = Parameter(Tensor(rng.standard_normal((out, channels, kernel, kernel)).astype(dtype)), name="w")
+    w = Parameter(
+        Tensor(rng.standard_normal((out, channels, kernel, kernel)).astype(dtype)), name="w"
+    )
     bias = Parameter(Tensor(rng.standard_normal((1, out, 1, 1)).astype(dtype)), name="bias")
     x = Tensor(rng.standard_normal((batch, channels, size, size)).astype(dtype))
 

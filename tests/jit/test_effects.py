@@ -151,7 +151,9 @@ def test_a_parameter_that_counts(agree):
 
 
 def test_writes_before_a_raise_stand(agree):
-    seen = agree(_net("ops.assign(self.w, x)\nif x.sum() > 5:\n    raise ValueError('stop')\nreturn x"), X)
+    seen = agree(
+        _net("ops.assign(self.w, x)\nif x.sum() > 5:\n    raise ValueError('stop')\nreturn x"), X
+    )
     assert seen[0].error[0] is ValueError
     assert value(seen[0].state["net.w"]) == [1, 2, 3]
 
@@ -275,7 +277,9 @@ def test_bce_loss_outside_its_range(agree):
     def f(x, y):
         return loss(x, y)
     """
-    seen = agree(source, np.array([0.5, 2.0], np.float32), np.array([0.0, 1.0], np.float32), grad=(0,))
+    seen = agree(
+        source, np.array([0.5, 2.0], np.float32), np.array([0.0, 1.0], np.float32), grad=(0,)
+    )
     assert seen[0].error[0] is errors.ProbabilityError
     assert "binary_cross_entropy" in str(seen[0].error[2]) and "2" in str(seen[0].error[2])
     agree(source, np.array([0.5, 0.2], np.float32), np.array([0.0, 1.0], np.float32), grad=(0,))
@@ -616,7 +620,21 @@ def test_arguments_that_are_one_tensor_or_state(level):
     """D47: what is written in place to one argument is seen in all that are the same object."""
     first = np.arange(4, dtype=np.float32)
     compiled = ms.jit(through_arguments, jit_config=ms.JitConfig(jit_level=level))
-    patterns = ("qqq", "qtu", "qpt", "ppp", "rrr", "qtq", "pqp", "qqp", "prp", "rpr", "qqq", "qtu", "prr")
+    patterns = (
+        "qqq",
+        "qtu",
+        "qpt",
+        "ppp",
+        "rrr",
+        "qtq",
+        "pqp",
+        "qqp",
+        "prp",
+        "rpr",
+        "qqq",
+        "qtu",
+        "prr",
+    )
     for pattern in patterns:
         found = []
         for run in (through_arguments, compiled):
@@ -626,7 +644,9 @@ def test_arguments_that_are_one_tensor_or_state(level):
             tensors |= dict(zip("pr", PARAMETERS, strict=True))
             out, same = run(*[tensors[k] for k in pattern])
             assert same is tensors[pattern[0]]
-            found.append([out.asnumpy().tolist(), *[v.asnumpy().tolist() for v in tensors.values()]])
+            found.append(
+                [out.asnumpy().tolist(), *[v.asnumpy().tolist() for v in tensors.values()]]
+            )
         assert found[0] == found[1], pattern
     calls = compiled.cache_info()
     compiled(*[ms.Tensor(first)] * 3)

@@ -126,7 +126,13 @@ EPILOGUES = {
 }  # fmt: skip
 
 FLOATING = ["float64", "float16", "bfloat16"]
-INTEGERS = ["matmul", "matmul of one row", "matmul over nothing", "matmul in batches", "matmul turned"]
+INTEGERS = [
+    "matmul",
+    "matmul of one row",
+    "matmul over nothing",
+    "matmul in batches",
+    "matmul turned",
+]
 COMBINATIONS = [
     *[(product, epilogue, "float32", "O1") for product in PRODUCTS for epilogue in EPILOGUES],
     *[(product, "bias, relu6 and residual", "float32", "O2") for product in PRODUCTS],
@@ -182,7 +188,9 @@ def test_special_values(product, limit):
     """NaN, infinities and the signs of zeros are those of the ops one by one."""
     compute, a, b, out = PRODUCTS[product]
     x, w = [np.zeros(s, np.float32) for s in (a, b)]
-    x.reshape(-1)[:: 7] = np.resize(np.float32([np.nan, np.inf, -np.inf, 1e38, -0.0, -1]), x.size)[: -(-x.size // 7)]
+    x.reshape(-1)[::7] = np.resize(np.float32([np.nan, np.inf, -np.inf, 1e38, -0.0, -1]), x.size)[
+        : -(-x.size // 7)
+    ]
     w[..., 0, 0] = np.random.default_rng(2).choice(np.float32([-1e3, -0.0, 0.0, 1e-3]), b[:2])
     shift = np.resize(np.float32([-0.0, 0.0, 7, np.nan, -np.inf, 1e-40]), out[-1])
     scale = np.resize(np.float32([-1, 1, -0.0, 3, 1e-30]), out[-1])
@@ -194,7 +202,9 @@ def test_special_values(product, limit):
     xs = [Tensor(v) for v in (x, w, scale, shift)]
     want, found = [ms.jit(function, jit_level=level)(*xs).asnumpy() for level in ("O0", "O1")]
     np.testing.assert_array_equal(want, found)
-    np.testing.assert_array_equal(np.signbit(want) & ~np.isnan(want), np.signbit(found) & ~np.isnan(found))
+    np.testing.assert_array_equal(
+        np.signbit(want) & ~np.isnan(want), np.signbit(found) & ~np.isnan(found)
+    )
 
 
 def kept_for_later(x, w, b):
@@ -297,7 +307,9 @@ def test_training(level):
         ms.set_seed(1)
         net = Net()
         optimizer = nn.Momentum(net.trainable_params(), 1e-3, 0.9)
-        gradient = ms.value_and_grad(lambda x, y: ((net(x) - y) ** 2).mean(), None, net.trainable_params())
+        gradient = ms.value_and_grad(
+            lambda x, y: ((net(x) - y) ** 2).mean(), None, net.trainable_params()
+        )
 
         def step(x, y):
             loss, grads = gradient(x, y)

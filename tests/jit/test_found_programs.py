@@ -547,7 +547,9 @@ def test_a_write_to_a_chosen_tensor_is_refused(name, load, warned):
     assert compiled(*two).asnumpy().tolist() == want["f"](*one).asnumpy().tolist()
     assert [t.asnumpy().tolist() for t in two] == [t.asnumpy().tolist() for t in one]
     assert got["net"].last.asnumpy().tolist() == want["net"].last.asnumpy().tolist()
-    assert compiled.cache_info().fallbacks == 1 and "to one of several Tensors" in str(warned[0].message)
+    assert compiled.cache_info().fallbacks == 1 and "to one of several Tensors" in str(
+        warned[0].message
+    )
 
 
 def test_new_objects_that_nobody_reads_after_a_branch(load):
@@ -580,6 +582,9 @@ def test_new_objects_that_nobody_reads_after_a_branch(load):
     space = load(source, **names)
     for scale in (1, 3, -1):
         x = ms.Tensor([1.0, 1.0, 1.0]) * scale
-        assert ms.jit(space["f"], fullgraph=True)(x).asnumpy().tolist() == space["f"](x).asnumpy().tolist()
+        assert (
+            ms.jit(space["f"], fullgraph=True)(x).asnumpy().tolist()
+            == space["f"](x).asnumpy().tolist()
+        )
     with pytest.raises(ms.errors.JoinError, match="variable 'box' is a Box"):
         ms.jit(space["g"], fullgraph=True)(x)

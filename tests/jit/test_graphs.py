@@ -115,7 +115,12 @@ def test_one_branch_runs(load, capsys):
                 return x * 4
         """
     )["f"]
-    for value, word, factor in ((11, "large", 2), (1, "middle", 3), (-1, "small", 4), (20, "large", 2)):
+    for value, word, factor in (
+        (11, "large", 2),
+        (1, "middle", 3),
+        (-1, "small", 4),
+        (20, "large", 2),
+    ):
         assert f(t(value)).asnumpy().tolist() == [value * factor]
         assert capsys.readouterr().out == word + "\n"
     assert f.cache_info().misses == 1
@@ -344,7 +349,15 @@ def test_both_sides_of_a_join_are_shown(name, load):
     with pytest.raises(JoinError) as caught:
         f(t(1, 2))
     text = text_of(caught.value)
-    for part in ("'y'", first, second, remedy, f"line 4: {one}", f"line 6: {other}", "if x.sum() > 0:"):
+    for part in (
+        "'y'",
+        first,
+        second,
+        remedy,
+        f"line 4: {one}",
+        f"line 6: {other}",
+        "if x.sum() > 0:",
+    ):
         assert part in text, text
 
 

@@ -37,10 +37,22 @@ class Convolution:
         then: a function of the value, of a scale and of a bias for each channel.
     """
 
-    def __init__(self, kind, channels, kernel=3, stride=1, dilation=1, then=lambda v, a, b: ops.relu6(v * a + b)):
+    def __init__(
+        self,
+        kind,
+        channels,
+        kernel=3,
+        stride=1,
+        dilation=1,
+        then=lambda v, a, b: ops.relu6(v * a + b),
+    ):
         i, o = channels
         self.groups = i if kind == "depth" else 1
-        self.kernel, self.stride, self.dilation = (1 if kind == "point" else kernel), stride, dilation
+        self.kernel, self.stride, self.dilation = (
+            (1 if kind == "point" else kernel),
+            stride,
+            dilation,
+        )
         self.w = parameter(o, i // self.groups, self.kernel, self.kernel)
         self.a, self.b = parameter(1, 1, 1, o), parameter(1, 1, 1, o)
         self.then = then
@@ -128,7 +140,9 @@ def run(function, x, level, monkeypatch, join):
         y = compiled(x)
     parts = y if isinstance(y, tuple) else (y,)
     kernels = [step.call.native.function for step in programs[-1]]
-    return [p.asnumpy() for p in parts], [k for k in kernels if k in ("dg_fused_run", "dg_conv_chain")]
+    return [p.asnumpy() for p in parts], [
+        k for k in kernels if k in ("dg_fused_run", "dg_conv_chain")
+    ]
 
 
 def apart(instructions, outputs):
@@ -223,7 +237,9 @@ def test_a_residual_is_written_over(name, size, monkeypatch):
     for _ in range(3):
         found = compiled(x).asnumpy()
     assert bool(overs and overs[-1]) == wanted
-    np.testing.assert_allclose(found, ms.jit(step, jit_level="O0")(x).asnumpy(), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        found, ms.jit(step, jit_level="O0")(x).asnumpy(), rtol=1e-4, atol=1e-4
+    )
 
 
 SCRIPT = """
@@ -249,11 +265,23 @@ print(found.hexdigest())
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="threads are those of the affinity mask")
+@pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity"), reason="threads are those of the affinity mask"
+)
 @pytest.mark.parametrize("isa", [0, 1, 2])
 def test_bits_depend_neither_on_threads_nor_on_what_is_joined(isa):
     def digest(threads, how):
-        command = [sys.executable, "-c", SCRIPT, str(threads), str(isa), os.path.dirname(__file__), how]
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
+        command = [
+            sys.executable,
+            "-c",
+            SCRIPT,
+            str(threads),
+            str(isa),
+            os.path.dirname(__file__),
+            how,
+        ]
+        return subprocess.run(
+            command, capture_output=True, text=True, check=True, timeout=300
+        ).stdout
 
     assert digest(1, "joined") == digest(2, "joined") == digest(2, "apart") != ""

@@ -77,12 +77,19 @@ class Attention(nn.Cell):
 
 def _convolutions():
     return nn.SequentialCell(
-        nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2, 2), nn.Flatten(), nn.Dense(16, 3)
+        nn.Conv2d(3, 4, 3),
+        nn.BatchNorm2d(4),
+        nn.ReLU(),
+        nn.MaxPool2d(2, 2),
+        nn.Flatten(),
+        nn.Dense(16, 3),
     )
 
 
 def _perceptron():
-    return nn.SequentialCell(nn.Dense(6, 8), nn.GELU(), nn.Dropout(p=0.3), nn.Dense(8, 2), nn.Sigmoid())
+    return nn.SequentialCell(
+        nn.Dense(6, 8), nn.GELU(), nn.Dropout(p=0.3), nn.Dense(8, 2), nn.Sigmoid()
+    )
 
 
 MODELS = {
@@ -144,7 +151,13 @@ def test_the_level_keeps_the_graph():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"jit_level": "O9"}, {"jit_syntax_level": "MAYBE"}, {"debug_level": "LOUD"}, {"infer_boost": "yes"}]
+    "wrong",
+    [
+        {"jit_level": "O9"},
+        {"jit_syntax_level": "MAYBE"},
+        {"debug_level": "LOUD"},
+        {"infer_boost": "yes"},
+    ],
 )
 def test_wrong_values(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):

@@ -179,7 +179,9 @@ def test_prints_show_values_in_order(load, capsys):
     net(t(1, 2, 3))
     assert capsys.readouterr().out == PRINTED
     net(t(1, 2, 3))
-    assert capsys.readouterr().out == PRINTED.replace(" 0.00000000e+00", " {}00000000e+00").format("1.", "2.", "3.")
+    assert capsys.readouterr().out == PRINTED.replace(" 0.00000000e+00", " {}00000000e+00").format(
+        "1.", "2.", "3."
+    )
 
 
 @pytest.mark.parametrize("mode", BOTH)

@@ -138,7 +138,9 @@ def test_one_crossing_and_the_same_numbers(program, seed):
             assert a.dtype == b.dtype and a.shape == b.shape
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
     notes = compiled.explain(x, y).kernels
-    if program in (twice_the_same, constants, early_return) and "one native program" not in str(notes):
+    if program in (twice_the_same, constants, early_return) and "one native program" not in str(
+        notes
+    ):
         assert crossings(lambda: compiled(x, y)) == 0  # one kernel needs no program around it
         return
     assert crossings(lambda: compiled(x, y)) == 1
@@ -181,7 +183,9 @@ def test_what_runs_in_python_is_said():
 
     x, y = floats(4, 4), floats(4, 4, seed=1)
     compiled = at("O2", shown)
-    np.testing.assert_allclose(compiled(x, y).asnumpy(), (x.asnumpy() @ y.asnumpy()) + x.asnumpy(), rtol=1e-5)
+    np.testing.assert_allclose(
+        compiled(x, y).asnumpy(), (x.asnumpy() @ y.asnumpy()) + x.asnumpy(), rtol=1e-5
+    )
     notes = str(compiled.explain(x, y).kernels)
     assert "step by step" in notes and "runs in Python" in notes
 
@@ -224,7 +228,9 @@ class Steps:
     def __init__(self, level="O1"):
         self.w = Parameter(floats(64, 64), name="w")
         self.opt = nn.Adam([self.w], 0.01)
-        value_and_grad = ms.value_and_grad(lambda x: ops.matmul(x, self.w).sum(), None, self.opt.parameters)
+        value_and_grad = ms.value_and_grad(
+            lambda x: ops.matmul(x, self.w).sum(), None, self.opt.parameters
+        )
 
         def step(x):
             loss, grads = value_and_grad(x)
@@ -323,7 +329,9 @@ def test_one_tensor_as_argument_and_as_state():
 def test_a_call_that_fails_has_changed_nothing():
     table = Parameter(floats(64, 64), name="table")
     opt = nn.SGD([table], 0.5)
-    value_and_grad = ms.value_and_grad(lambda i: ops.gather(table, i, 0).sum(), None, opt.parameters)
+    value_and_grad = ms.value_and_grad(
+        lambda i: ops.gather(table, i, 0).sum(), None, opt.parameters
+    )
 
     @ms.jit
     def step(i):
@@ -426,7 +434,7 @@ def floats_and_bools(x, y, n):
         even = not even
         i = i + (1 if even else 2) * 3 // 2
         x = x * scale - y
-    return x, scale, even, i, i % 3, -i // 2, i << 2, i ** 2, abs(-i), int(scale), float(i)
+    return x, scale, even, i, i % 3, -i // 2, i << 2, i**2, abs(-i), int(scale), float(i)
 
 
 def turns_of_a_tensor(x, y, n):
@@ -463,7 +471,13 @@ def gradient_of_nested_loops(x, y, n):
     return ms.grad(f, (0, 1))(x, y)
 
 
-NUMBERS = [counted, floats_and_bools, turns_of_a_tensor, gradient_of_a_loop, gradient_of_nested_loops]
+NUMBERS = [
+    counted,
+    floats_and_bools,
+    turns_of_a_tensor,
+    gradient_of_a_loop,
+    gradient_of_nested_loops,
+]
 
 
 @pytest.mark.parametrize("program", NUMBERS, ids=lambda f: f.__name__)

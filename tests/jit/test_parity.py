@@ -106,7 +106,12 @@ def test_differences_that_are_no_values():
             raise ValueError("mine")
         return x * 1
 
-    for f, word in ((dtype, "float16"), (structure, "list"), (printed, "prints"), (raised, "ValueError")):
+    for f, word in (
+        (dtype, "float16"),
+        (structure, "list"),
+        (printed, "prints"),
+        (raised, "ValueError"),
+    ):
         if f is raised:
             with pytest.raises(ValueError, match="mine"):
                 ms.check_parity(f, t())

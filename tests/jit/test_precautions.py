@@ -266,7 +266,13 @@ class TestSyntax:
 
     @pytest.mark.parametrize(
         "line",
-        ["import inspect; await inspect", "(yield x)", "class Inner: pass", "breakpoint()", "eval('x')"],
+        [
+            "import inspect; await inspect",
+            "(yield x)",
+            "class Inner: pass",
+            "breakpoint()",
+            "eval('x')",
+        ],
     )
     def test_what_cannot_be_compiled_is_refused_at_strict(self, line, load):
         kind = "async def" if "await" in line else "def"

@@ -84,7 +84,9 @@ WATCH = ("list(net.get_parameters())", "list(optimizer.get_parameters())")
 
 
 def test_every_optimizer_has_a_row():
-    made = {n for n in dir(nn) if isinstance(c := getattr(nn, n), type) and issubclass(c, nn.Optimizer)}
+    made = {
+        n for n in dir(nn) if isinstance(c := getattr(nn, n), type) and issubclass(c, nn.Optimizer)
+    }
     assert made - {"Optimizer"} <= {name.split(",")[0] for name in OPTIMISERS}
 
 
@@ -98,25 +100,35 @@ def test_whole_steps(name, agree):
 
 @pytest.mark.parametrize("name", ["Momentum", "Adam", "SGD", "schedule"])
 def test_train_one_step_cell_in_graph_mode(name, agree):
-    source = MLP.format(optimizer=OPTIMISERS[name]) + """
+    source = (
+        MLP.format(optimizer=OPTIMISERS[name])
+        + """
 f = nn.TrainOneStepCell(nn.WithLossCell(net, loss_fn), optimizer)
 f.set_train()
 WATCH = ("list(f.get_parameters())",)
 """
+    )
     agree(source, X, LABELS, calls=3, modes=("graph mode",))
 
 
 @pytest.mark.parametrize(
     "scale",
-    ["nn.FixedLossScaleUpdateCell(64.0)", "nn.DynamicLossScaleUpdateCell(2.0**30, 2, 2)", "Tensor([8.0])"],
+    [
+        "nn.FixedLossScaleUpdateCell(64.0)",
+        "nn.DynamicLossScaleUpdateCell(2.0**30, 2, 2)",
+        "Tensor([8.0])",
+    ],
 )
 def test_loss_scaling_in_graph_mode(scale, agree):
     """Overflow skips a step under a tensor condition: the same steps are skipped in both modes."""
-    source = MLP.format(optimizer="nn.Momentum(params, 0.1, 0.9)") + f"""
+    source = (
+        MLP.format(optimizer="nn.Momentum(params, 0.1, 0.9)")
+        + f"""
 f = nn.TrainOneStepWithLossScaleCell(nn.WithLossCell(net, loss_fn), optimizer, {scale})
 f.set_train()
 WATCH = ("list(f.get_parameters())",)
 """
+    )
     agree(source, X * 100, LABELS, calls=4, modes=("graph mode",))
 
 
@@ -308,7 +320,10 @@ def test_training_switches_between_the_modes(load):
 
 
 def test_a_whole_step_compiles_once(load):
-    space = load(MLP.format(optimizer="nn.Adam(params, nn.ExponentialDecayLR(0.1, 0.9, 1))") + STEP, jit=ms.jit)
+    space = load(
+        MLP.format(optimizer="nn.Adam(params, nn.ExponentialDecayLR(0.1, 0.9, 1))") + STEP,
+        jit=ms.jit,
+    )
     x, y = ms.Tensor(X), ms.Tensor(LABELS)
     for _ in range(4):
         space["f"](x, y)
@@ -337,7 +352,9 @@ def test_model_train_in_graph_mode():
         ms.set_seed(4)
         net = nn.SequentialCell(nn.Dense(6, 5), nn.ReLU(), nn.Dense(5, 3))
         data = ms.dataset.NumpySlicesDataset({"x": X, "y": LABELS}, shuffle=False).batch(4)
-        model = ms.Model(net, nn.CrossEntropyLoss(), nn.Momentum(net.trainable_params(), 0.1, 0.9), {"acc"})
+        model = ms.Model(
+            net, nn.CrossEntropyLoss(), nn.Momentum(net.trainable_params(), 0.1, 0.9), {"acc"}
+        )
         model.train(3, data)
         return [p.asnumpy().tobytes() for p in net.get_parameters()], model.eval(data)
 

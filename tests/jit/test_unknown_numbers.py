@@ -80,7 +80,9 @@ def test_both_modes_agree(name, maker):
 
     compiled = ms.jit(program)
     for _ in range(2):
-        for got, want in zip(arrays(compiled(ms.Tensor(X))), arrays(program(ms.Tensor(X))), strict=True):
+        for got, want in zip(
+            arrays(compiled(ms.Tensor(X))), arrays(program(ms.Tensor(X))), strict=True
+        ):
             np.testing.assert_array_equal(got, want)
 
 
@@ -91,7 +93,9 @@ def test_at_strict_the_error_is_ours(name):
     try:
         compiled(ms.Tensor(X))
     except DuographError as error:
-        assert "known only when" in str(error) or "Cannot join" in str(error) or "STRICT" in str(error)
+        assert (
+            "known only when" in str(error) or "Cannot join" in str(error) or "STRICT" in str(error)
+        )
 
 
 def test_our_own_tables_are_no_captures():

@@ -206,7 +206,9 @@ def test_signatures(name, load):
             return {k: filled(i) for k, i in v.items()}
         return v
 
-    f = load(f"DEFAULT = ms.Tensor([5.0, 6.0, 7.0])\n\ndef f({parameters}):\n    return {body}\n")["f"]
+    f = load(f"DEFAULT = ms.Tensor([5.0, 6.0, 7.0])\n\ndef f({parameters}):\n    return {body}\n")[
+        "f"
+    ]
     compiled = ms.jit(f)
     given = [filled(a) for a in args], {k: filled(v) for k, v in kwargs.items()}
     wanted = f(*given[0], **given[1])
@@ -334,7 +336,11 @@ def test_a_switch_turns_compilation_off(name):
     """D36: `MS_JIT=0` style switch turns all compilation off."""
     environment = {**os.environ, name: "0"}
     done = subprocess.run(
-        [sys.executable, "-c", SWITCHED], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", SWITCHED],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
 

@@ -46,6 +46,7 @@ def names(cell):
 
 def test_prefix_of_the_tutorial():
     """J09: Nested Cell prefixing: `dense_relu_sequential.0.weight`"""
+
     class Network(nn.Cell):
         def __init__(self):
             super().__init__()
@@ -107,6 +108,7 @@ def test_containers_renumber():
 
 def test_one_name_twice():
     """B15: Two parameters of one name in a Cell tree raise ValueError naming it"""
+
     class Two(nn.Cell):
         def __init__(self):
             super().__init__()
@@ -116,7 +118,11 @@ def test_one_name_twice():
         def construct(self, x):
             return x * self.a * self.b
 
-    for use in (lambda c: c(Tensor([1.0])), lambda c: c.trainable_params(), lambda c: c.parameters_dict()):
+    for use in (
+        lambda c: c(Tensor([1.0])),
+        lambda c: c.trainable_params(),
+        lambda c: c.parameters_dict(),
+    ):
         with pytest.raises(ValueError, match="a and b are both named 'w'"):
             use(Two())
 
@@ -210,7 +216,9 @@ def test_buffers_and_state():
     with pytest.raises(ValueError, match="missing keys: q, p1, p2, rb"):
         other.load_state_dict({"zz": Tensor([9.0])})
     assert other.zz.asnumpy() == 2.0
-    missing, unexpected = other.load_state_dict({"zz": Tensor([9.0]), "no": Tensor([1.0])}, strict=False)
+    missing, unexpected = other.load_state_dict(
+        {"zz": Tensor([9.0]), "no": Tensor([1.0])}, strict=False
+    )
     assert missing == ["q", "p1", "p2", "rb"] and unexpected == ["no"] and other.zz.asnumpy() == 9.0
     with pytest.raises(ValueError, match=r"zz has shape \(2,\), wanted \(1,\); q"):
         other.load_state_dict({"zz": Tensor([1.0, 2.0]), "q": Tensor([[1.0]])}, strict=False)
@@ -275,10 +283,16 @@ def test_hooks_see_values_and_gradients():
     seen = []
     handles = [
         net.register_forward_pre_hook(lambda cell, args: seen.append(("pre", args[0].shape))),
-        net.register_forward_hook(lambda cell, args, out: seen.append(("forward", out.asnumpy().tolist()))),
-        net.register_backward_pre_hook(lambda cell, g: seen.append(("backward pre", g[0].asnumpy().tolist()))),
+        net.register_forward_hook(
+            lambda cell, args, out: seen.append(("forward", out.asnumpy().tolist()))
+        ),
+        net.register_backward_pre_hook(
+            lambda cell, g: seen.append(("backward pre", g[0].asnumpy().tolist()))
+        ),
         net.register_backward_hook(
-            lambda cell, gi, go: seen.append(("backward", gi[0].asnumpy().tolist(), go[0].asnumpy().tolist()))
+            lambda cell, gi, go: seen.append(
+                ("backward", gi[0].asnumpy().tolist(), go[0].asnumpy().tolist())
+            )
         ),
     ]
     grad = ms.grad(lambda x: net(x).sum())(x)

@@ -93,7 +93,10 @@ def test_values_are_made_at_first_use():
     p = Parameter(initializer(Counting(), (2,)), name="w")
     assert Counting.calls == 0
     assert p.init_data() is p and p.asnumpy().tolist() == [1, 1] and Counting.calls == 1
-    assert Tensor(shape=(2,), dtype=ms.float16, init=I.One()).init_data().asnumpy().tolist() == [1, 1]
+    assert Tensor(shape=(2,), dtype=ms.float16, init=I.One()).init_data().asnumpy().tolist() == [
+        1,
+        1,
+    ]
 
 
 @pytest.mark.parametrize("dtype", [ms.float16, ms.bfloat16, ms.float64, ms.int32], ids=str)

@@ -132,7 +132,12 @@ def test_transposed_values():
     out = nn.Conv2dTranspose(1, 1, 3, **options)(ops.ones((1, 1, 2, 2), ms.float32))
     assert out.asnumpy()[0, 0].tolist() == [[2, 3, 2, 0], [3, 5, 3, 0], [2, 3, 2, 0], [0, 0, 0, 0]]
     out = nn.Conv3dTranspose(1, 1, 3, **options)(ops.ones((1, 1, 2, 2, 2), ms.float32))
-    assert out.asnumpy()[0, 0, -1].tolist() == [[2, 3, 2, 2], [3, 5, 3, 3], [2, 3, 2, 2], [2, 3, 2, 2]]
+    assert out.asnumpy()[0, 0, -1].tolist() == [
+        [2, 3, 2, 2],
+        [3, 5, 3, 3],
+        [2, 3, 2, 2],
+        [2, 3, 2, 2],
+    ]
 
 
 def test_transposed_is_the_gradient_of_the_convolution():
@@ -274,7 +279,9 @@ def test_cells_of_recurrent_layers(kind):
     x, h, c = rand(2, 3), rand(2, 4, seed=1), rand(2, 4, seed=2)
     given = (Tensor(h), Tensor(c)) if kind == "LSTM" else Tensor(h)
     found = cell(Tensor(x), given)
-    for a, b in zip(found if kind == "LSTM" else (found,), step_numpy(kind, x, (h, c), p), strict=True):
+    for a, b in zip(
+        found if kind == "LSTM" else (found,), step_numpy(kind, x, (h, c), p), strict=True
+    ):
         close(a, b)
 
 
@@ -319,7 +326,9 @@ def test_recurrent_layers(kind, lengths):
 def attention_numpy(net, q, k, v, heads, mask=None):
     w, b = net.in_proj_weight.asnumpy(), net.in_proj_bias.asnumpy()
     e = w.shape[1]
-    q, k, v = (x @ w[i * e : (i + 1) * e].T + b[i * e : (i + 1) * e] for i, x in enumerate((q, k, v)))
+    q, k, v = (
+        x @ w[i * e : (i + 1) * e].T + b[i * e : (i + 1) * e] for i, x in enumerate((q, k, v))
+    )
     out = np.zeros(q.shape, np.float32)
     d = e // heads
     weights = np.zeros((q.shape[1], heads, q.shape[0], k.shape[0]))
@@ -355,7 +364,10 @@ def test_attention(masked):
         ({}, {}),
         ({"batch_first": True}, {"attn_mask": np.triu(np.ones((5, 5), bool), 1)}),
         ({"add_bias_kv": True, "add_zero_attn": True}, {"key_padding_mask": np.eye(3, 5) > 0}),
-        ({"dropout": 0.5}, {"attn_mask": np.linspace(-1, 1, 150, dtype=np.float32).reshape(6, 5, 5)}),
+        (
+            {"dropout": 0.5},
+            {"attn_mask": np.linspace(-1, 1, 150, dtype=np.float32).reshape(6, 5, 5)},
+        ),
     ],
     ids=["plain", "causal", "extra keys", "added"],
 )
@@ -406,7 +418,11 @@ def test_transformer_names_and_shapes():
         "layers.1.self_attn.out_proj.weight", "layers.1.self_attn.out_proj.bias", "layers.1.dense1.weight",
     ]  # fmt: skip
     assert net(Tensor(rand(4, 3, 8))).shape == (4, 3, 8)
-    assert nn.Transformer(8, 2, 1, 1, 16)(Tensor(rand(4, 3, 8)), Tensor(rand(5, 3, 8))).shape == (5, 3, 8)
+    assert nn.Transformer(8, 2, 1, 1, 16)(Tensor(rand(4, 3, 8)), Tensor(rand(5, 3, 8))).shape == (
+        5,
+        3,
+        8,
+    )
 
 
 # ---- the rest ---------------------------------------------------------------------------------------
@@ -457,7 +473,10 @@ def test_moments_and_image_gradients():
     close(mean, x.mean(1))
     close(variance, x.var(1))
     down, right = nn.ImageGradients()(Tensor(np.arange(8, dtype=np.float32).reshape(1, 2, 2, 2)))
-    assert down.asnumpy()[0, 0].tolist() == [[2, 2], [0, 0]] and right.asnumpy()[0, 1].tolist() == [[1, 0], [1, 0]]
+    assert down.asnumpy()[0, 0].tolist() == [[2, 2], [0, 0]] and right.asnumpy()[0, 1].tolist() == [
+        [1, 0],
+        [1, 0],
+    ]
 
 
 def test_combined_layers():

@@ -69,7 +69,9 @@ LOSSES = {
 def test_losses(name, reduction):
     make, inputs, each = LOSSES[name]
     wanted = {"none": each, "mean": each.mean(), "sum": each.sum()}[reduction]
-    found = make(reduction)(*[Tensor(np.asarray(x, x.dtype if x.dtype.kind == "i" else np.float32)) for x in inputs])
+    found = make(reduction)(
+        *[Tensor(np.asarray(x, x.dtype if x.dtype.kind == "i" else np.float32)) for x in inputs]
+    )
     np.testing.assert_allclose(found.asnumpy(), wanted, rtol=2e-5, atol=2e-5)
 
 
@@ -93,7 +95,11 @@ def test_label_smoothing():
 def test_kl_and_dice():
     q = P / P.sum(1, keepdims=True)
     each = q * (np.log(q) - LOG_P)
-    for reduction, wanted in (("mean", each.mean()), ("batchmean", each.sum() / 6), ("sum", each.sum())):
+    for reduction, wanted in (
+        ("mean", each.mean()),
+        ("batchmean", each.sum() / 6),
+        ("sum", each.sum()),
+    ):
         found = nn.KLDivLoss(reduction)(Tensor(LOG_P), Tensor(q.astype(np.float32)))
         np.testing.assert_allclose(found.asnumpy(), wanted, rtol=1e-4)
     found = nn.DiceLoss()(Tensor(P), Tensor(T))
@@ -127,7 +133,9 @@ def test_an_own_loss_with_weights():
         def construct(self, x, y, w):
             return self.get_loss(abs(x - y), w)
 
-    found = Distance("sum")(Tensor([1.0, 2.0], ms.float16), Tensor([2.0, 4.0], ms.float16), Tensor([1.0, 0.5]))
+    found = Distance("sum")(
+        Tensor([1.0, 2.0], ms.float16), Tensor([2.0, 4.0], ms.float16), Tensor([1.0, 0.5])
+    )
     assert found.dtype is ms.float16 and found.asnumpy() == 2.0
 
 

@@ -166,7 +166,11 @@ DECAYS = {
     "sgd, loss scale": (lambda p: nn.SGD(p, 0.1, weight_decay=1.0, loss_scale=4.0), 0.995, 0.80525),
     "sgd, group": (lambda p: nn.SGD([{"params": p, "weight_decay": 0.5}], 0.1), 0.883, 0.883),
     "momentum": (lambda p: nn.Momentum(p, 0.1, 0.9, weight_decay=0.5), 0.971, 0.829),
-    "momentum, group": (lambda p: nn.Momentum([{"params": p, "weight_decay": 0.5}], 0.1, 0.9), 0.829, 0.829),
+    "momentum, group": (
+        lambda p: nn.Momentum([{"params": p, "weight_decay": 0.5}], 0.1, 0.9),
+        0.829,
+        0.829,
+    ),
     "momentum, a Cell": (lambda p: nn.Momentum(p, 0.1, 0.9, weight_decay=Growing()), 0.971, 0.8932),
     "adagrad": (lambda p: nn.Adagrad(p, weight_decay=0.5, learning_rate=0.1), 0.94098, 0.84815),
     "adam": (lambda p: nn.AdamWeightDecay(p, 0.1, weight_decay=0.5), 0.259, 0.17731),

@@ -120,8 +120,7 @@ def test_in_a_graph() -> None:
         return x[i, 0].sum() + y.sum()
 
     types = [
-        TensorType.of(s, d)
-        for s, d in (((3, 4), ms.float32), ((4,), ms.float32), ((2,), ms.int32))
+        TensorType.of(s, d) for s, d in (((3, 4), ms.float32), ((4,), ms.float32), ((2,), ms.int32))
     ]
     graph = trace(use, types)
     assert graph.types[graph.outputs[0]] is TensorType.of((), ms.float32)

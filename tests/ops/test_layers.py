@@ -18,7 +18,9 @@ W = RNG.standard_normal((4, 3, 3, 3)).astype(np.float32)
 
 def conv(x: Any, w: Any, stride: int, low: int, high: int) -> Any:
     x = np.pad(x, ((0, 0), (0, 0), (low, high), (low, high)))
-    view = np.lib.stride_tricks.sliding_window_view(x, w.shape[2:], (2, 3))[:, :, ::stride, ::stride]
+    view = np.lib.stride_tricks.sliding_window_view(x, w.shape[2:], (2, 3))[
+        :, :, ::stride, ::stride
+    ]
     return np.einsum("nchwij,ocij->nohw", view, w)
 
 
@@ -47,7 +49,10 @@ def test_transposed_convolution_is_the_adjoint() -> None:
 
 def test_unbatched_input() -> None:
     np.testing.assert_allclose(
-        ops.conv2d(T(X[0]), T(W)).asnumpy(), ops.conv2d(T(X), T(W)).asnumpy()[0], rtol=1e-5, atol=1e-5
+        ops.conv2d(T(X[0]), T(W)).asnumpy(),
+        ops.conv2d(T(X), T(W)).asnumpy()[0],
+        rtol=1e-5,
+        atol=1e-5,
     )
     assert ops.max_pool2d(T(X[0]), 2).shape == (3, 3, 3)
 
@@ -56,7 +61,8 @@ def test_pooling_forms() -> None:
     values, indices = ops.max_pool2d(T(X), 3, 2, 1, return_indices=True)
     flat = X.reshape(2, 3, -1)
     np.testing.assert_array_equal(
-        np.take_along_axis(flat, indices.asnumpy().reshape(2, 3, -1), 2).reshape(values.shape), values.asnumpy()
+        np.take_along_axis(flat, indices.asnumpy().reshape(2, 3, -1), 2).reshape(values.shape),
+        values.asnumpy(),
     )
     assert ops.max_pool2d(T(X), 2, ceil_mode=True).shape == (2, 3, 4, 3)
     assert ops.MaxPool(2, 2, "same")(T(X)).shape == (2, 3, 4, 3)
@@ -64,7 +70,9 @@ def test_pooling_forms() -> None:
     cut = ops.avg_pool2d(ramp, 2, 2, ceil_mode=True).asnumpy()
     np.testing.assert_allclose(cut, [[[[2, 3.5], [6.5, 8]]]])
     np.testing.assert_allclose(ops.avg_pool2d(ramp, 2, 2, 1).asnumpy()[0, 0, 0], [0, 0.75])
-    np.testing.assert_allclose(ops.avg_pool2d(ramp, 2, 2, 1, count_include_pad=False).asnumpy()[0, 0, 0], [0, 1.5])
+    np.testing.assert_allclose(
+        ops.avg_pool2d(ramp, 2, 2, 1, count_include_pad=False).asnumpy()[0, 0, 0], [0, 1.5]
+    )
 
 
 def test_batch_norm_moves_its_statistics() -> None:
@@ -81,7 +89,9 @@ def test_batch_norm_moves_its_statistics() -> None:
 def test_layer_norm_forms() -> None:
     g, b = T(RNG.standard_normal(6).astype(np.float32)), ops.zeros((6,))
     want = (X - X.mean(-1, keepdims=True)) / np.sqrt(X.var(-1, keepdims=True) + 1e-5) * g.asnumpy()
-    np.testing.assert_allclose(ops.layer_norm(T(X), (6,), g, b).asnumpy(), want, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(
+        ops.layer_norm(T(X), (6,), g, b).asnumpy(), want, rtol=1e-3, atol=1e-4
+    )
     y, mean, var = ops.LayerNorm(-1, -1, 1e-5)(T(X), g, b)
     np.testing.assert_allclose(y.asnumpy(), want, rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(mean.asnumpy(), X.mean(-1, keepdims=True), rtol=1e-3, atol=1e-5)
@@ -102,7 +112,11 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "cross_entropy": (lambda: ops.cross_entropy(T(X[0, 0]), T([1, 2])), ValueError, "shape"),
     "reduction": (lambda: ops.mse_loss(T(X), T(X), "avg"), ValueError, "'avg'"),
     "bce": (lambda: ops.binary_cross_entropy(T([1.5]), T([1.0])), RuntimeError, "1.5"),
-    "bce, as the other class": (lambda: ops.binary_cross_entropy(T([-0.5]), T([1.0])), ValueError, "-0.5"),
+    "bce, as the other class": (
+        lambda: ops.binary_cross_entropy(T([-0.5]), T([1.0])),
+        ValueError,
+        "-0.5",
+    ),
     "assign": (lambda: ops.assign(ms.Parameter(T([1.0])), T([1.0, 2.0])), ValueError, r"\(2,\)"),
     "randint": (lambda: ops.randint(3, 3, (2,)), ValueError, "low < high"),
 }
@@ -120,7 +134,9 @@ def test_lstm_primitive() -> None:
     x = RNG.standard_normal((steps, n, size)).astype(np.float32)
     h, c = RNG.standard_normal((2, 1, n, hidden)).astype(np.float32)
     w = RNG.standard_normal(4 * hidden * (size + hidden + 1)).astype(np.float32)
-    out, last_h, last_c, *_ = ops.LSTM(size, hidden, 1, True, False, 0.0)(T(x), T(h), T(c), T(w.reshape(-1, 1, 1)))
+    out, last_h, last_c, *_ = ops.LSTM(size, hidden, 1, True, False, 0.0)(
+        T(x), T(h), T(c), T(w.reshape(-1, 1, 1))
+    )
     w_input = w[: 4 * hidden * size].reshape(4 * hidden, size)
     w_hidden = w[4 * hidden * size : -4 * hidden].reshape(4 * hidden, hidden)
     one, two = h[0], c[0]
@@ -166,7 +182,11 @@ def test_hooks() -> None:
 
 
 def test_custom_of_several_results() -> None:
-    both = ops.Custom(lambda x: (x + 1, x * 2), func_type="pyfunc", bprop=lambda x, out, dout: (dout[0] + 2 * dout[1],))
+    both = ops.Custom(
+        lambda x: (x + 1, x * 2),
+        func_type="pyfunc",
+        bprop=lambda x, out, dout: (dout[0] + 2 * dout[1],),
+    )
     a, b = both(T([1.0]))
     assert (a.item(), b.item()) == (2, 2)
     assert ms.grad(lambda x: both(x)[0] + both(x)[1])(T(1.0)).item() == 3
@@ -241,7 +261,9 @@ def test_one_stream_for_both_modes(level: str) -> None:
         return [t.asnumpy() for _ in range(3) for t in draw()]
 
     eager = run(draws)
-    for got, want in zip(run(ms.jit(draws, jit_config=ms.JitConfig(jit_level=level))), eager, strict=True):
+    for got, want in zip(
+        run(ms.jit(draws, jit_config=ms.JitConfig(jit_level=level))), eager, strict=True
+    ):
         np.testing.assert_array_equal(got, want)
     assert not np.array_equal(eager[0], eager[7])
 
@@ -256,7 +278,9 @@ def test_distributions() -> None:
     assert abs(g.mean() - 1.25) < 0.03 and abs(g.var() - 0.625) < 0.04
     p = ops.random_poisson((50000,), T(4.0)).asnumpy()
     assert abs(p.mean() - 4) < 0.1 and abs(p.var() - 4) < 0.2
-    counts = np.bincount(ops.multinomial(T([0.1, 0.0, 0.6, 0.3]), 20000).asnumpy(), minlength=4) / 20000
+    counts = (
+        np.bincount(ops.multinomial(T([0.1, 0.0, 0.6, 0.3]), 20000).asnumpy(), minlength=4) / 20000
+    )
     np.testing.assert_allclose(counts, [0.1, 0, 0.6, 0.3], atol=0.02)
     few = ops.multinomial(ops.ones((100, 4)), 4, False).asnumpy()
     assert (np.sort(few, 1) == np.arange(4)).all()

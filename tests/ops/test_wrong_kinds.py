@@ -77,7 +77,10 @@ def test_arguments_of_wrong_kinds(name: str) -> None:
         (lambda: ops.reshape(X, None), "reshape: got shape=None; wanted an int or a tuple of ints"),
         (lambda: ops.rand(2, generator="a"), "got str for generator; wanted a Generator"),
         (lambda: ops.addcmul(X, X, X, None), "addcmul: got value=None; wanted a number"),
-        (lambda: ops.tensor_split(X, 10**9), "tensor_split: got 1000000000 pieces of an axis of size 2"),
+        (
+            lambda: ops.tensor_split(X, 10**9),
+            "tensor_split: got 1000000000 pieces of an axis of size 2",
+        ),
         (lambda: ops.cov(X, fweights="a"), "cov: got str for a weight; wanted a Tensor"),
     ],
 )

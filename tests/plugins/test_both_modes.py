@@ -58,7 +58,12 @@ def test_a_whole_backend_in_few_lines(device):
 
 def test_what_a_device_says_of_itself(site, device):
     """N18: capabilities are declared, asked for, and what is not there is refused by name."""
-    site.install("toy", device("Toy", lacks=("sin",)).replace('name = "Toy"', 'name = "Toy"\n    dtypes = DTYPES', 1))
+    site.install(
+        "toy",
+        device("Toy", lacks=("sin",)).replace(
+            'name = "Toy"', 'name = "Toy"\n    dtypes = DTYPES', 1
+        ),
+    )
     source = (site.folder / "toy.py").read_text()
     head = "import duograph as ms\nDTYPES = (ms.float32, ms.int32, ms.bool_)\n"
     (site.folder / "toy.py").write_text(head + source)

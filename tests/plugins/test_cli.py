@@ -54,7 +54,10 @@ def test_tune(site, device):
     """Each device of a backend says what it measured; a name that is no device is an error."""
     site.install("toy", device("Toy", count=2) + TUNES)
     done = site.command([*CLI, "tune", "--device", "Toy"])
-    assert (done.returncode, done.stdout) == (0, "Toy:0 has nothing to tune\nToy:1 one 3\nToy:1 two 4\n")
+    assert (done.returncode, done.stdout) == (
+        0,
+        "Toy:0 has nothing to tune\nToy:1 one 3\nToy:1 two 4\n",
+    )
     assert site.command([*CLI, "tune", "--device", "Toy:1"]).stdout == "Toy:1 one 3\nToy:1 two 4\n"
     done = site.command([*CLI, "tune", "--device", "Tory"])
     assert done.returncode == 1 and "duograph tune: device_target: got 'Tory'" in done.stderr

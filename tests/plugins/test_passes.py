@@ -86,7 +86,9 @@ def test_a_failing_pass_is_named_and_left_out(what, site):
 def test_debug_raises(site):
     site.install("broken", plugin("[lambda graph: 1 / 0]"))
     said = run(site, "import duograph as ms\nms.set_context(debug=True)\n" + PROGRAM).stderr
-    assert "GraphError: the pass '<lambda>' of the plugin 'broken' failed: ZeroDivisionError" in said
+    assert (
+        "GraphError: the pass '<lambda>' of the plugin 'broken' failed: ZeroDivisionError" in said
+    )
 
 
 GRAPH_MODE = """

@@ -208,7 +208,9 @@ def test_the_highest_priority_that_is_available_is_the_default(site, device):
     assert "got 'Ascend'" in said
 
 
-@pytest.mark.parametrize("what", ["factory raises", "no hardware", "no devices", "older seam", "newer seam"])
+@pytest.mark.parametrize(
+    "what", ["factory raises", "no hardware", "no devices", "older seam", "newer seam"]
+)
 def test_a_backend_that_fails_is_not_passed_over_in_silence(site, device, what):
     """One that finds no hardware is; a lower one is no reason to speak."""
     site.install("low", device("Low", priority=1_000))
@@ -229,7 +231,10 @@ def test_a_backend_that_fails_is_not_passed_over_in_silence(site, device, what):
     if what.startswith("no "):
         assert warned == "0\n"
         return
-    assert warned.startswith("1 the backend Bad would be taken here and does not work") and words in warned
+    assert (
+        warned.startswith("1 the backend Bad would be taken here and does not work")
+        and words in warned
+    )
     assert "set_context(device_target='Low')" in warned
     assert site.run(ask, DUOGRAPH_DEVICE="Low") == "Low:0\n0\n"
     (site.folder / "bad.py").write_text(source.replace("PRIORITY", "10"))

@@ -102,7 +102,15 @@ def test_the_suite_with_the_inner_ring_alone(name):
     """Thirty kernels are a complete device; `make test` runs the whole suite there, this what decomposes most."""
     pytest.importorskip(INSTALLED[name])
     line = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider"]
-    line += ["--pyargs", "duograph.conformance", "--device", name, "--quick", "-k", "softmax or norm"]
+    line += [
+        "--pyargs",
+        "duograph.conformance",
+        "--device",
+        name,
+        "--quick",
+        "-k",
+        "softmax or norm",
+    ]
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr
 

@@ -157,7 +157,9 @@ def test_a_required_device_that_is_absent_stops_the_run(site, device):
 
 
 def test_other_runs_of_pytest_do_not_import_duograph(tmp_path):
-    (tmp_path / "test_other.py").write_text("import sys\ndef test(): assert 'duograph' not in sys.modules\n")
+    (tmp_path / "test_other.py").write_text(
+        "import sys\ndef test(): assert 'duograph' not in sys.modules\n"
+    )
     core = pathlib.Path(duograph.__file__).parents[1]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:duograph_conformance",

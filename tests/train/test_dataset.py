@@ -14,7 +14,9 @@ from duograph.dataset import transforms, vision
 
 
 def numbers(n=5):
-    return ds.GeneratorDataset([(np.array([i]), np.array(i * 2)) for i in range(n)], ["a", "b"], shuffle=False)
+    return ds.GeneratorDataset(
+        [(np.array([i]), np.array(i * 2)) for i in range(n)], ["a", "b"], shuffle=False
+    )
 
 
 def rows(data):
@@ -127,7 +129,12 @@ def test_samplers():
 
 
 def idx(array):
-    return b"\0\0\x08" + bytes([array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
+    return (
+        b"\0\0\x08"
+        + bytes([array.ndim])
+        + struct.pack(f">{array.ndim}I", *array.shape)
+        + array.tobytes()
+    )
 
 
 def test_mnist(tmp_path):
@@ -143,9 +150,15 @@ def test_mnist(tmp_path):
     image, label = next(iter(ds.MnistDataset(str(tmp_path), "test", shuffle=False)))
     assert image.shape == (28, 28, 1) and image.dtype is ms.uint8 and label.dtype is ms.uint32
     np.testing.assert_array_equal(image.asnumpy()[..., 0], images[4])
-    pipeline = ds.MnistDataset(str(tmp_path), "train", shuffle=False).map(
-        [vision.Rescale(1 / 255, 0), vision.Normalize((0.1307,), (0.3081,)), vision.HWC2CHW()], "image"
-    ).map(transforms.TypeCast(ms.int32), "label").batch(4)
+    pipeline = (
+        ds.MnistDataset(str(tmp_path), "train", shuffle=False)
+        .map(
+            [vision.Rescale(1 / 255, 0), vision.Normalize((0.1307,), (0.3081,)), vision.HWC2CHW()],
+            "image",
+        )
+        .map(transforms.TypeCast(ms.int32), "label")
+        .batch(4)
+    )
     batch, target = next(iter(pipeline))
     assert batch.shape == (4, 1, 28, 28) and batch.dtype is ms.float32 and target.dtype is ms.int32
     (tmp_path / "train-images-idx3-ubyte").write_bytes(idx(images[:4])[:-9])
@@ -157,9 +170,13 @@ def test_cifar(tmp_path):
     records = np.random.RandomState(0).randint(0, 256, (3, 3073)).astype(np.uint8)
     (tmp_path / "data_batch_1.bin").write_bytes(records.tobytes())
     image, label = next(iter(ds.Cifar10Dataset(str(tmp_path), "train", shuffle=False)))
-    np.testing.assert_array_equal(image.asnumpy(), records[0, 1:].reshape(3, 32, 32).transpose(1, 2, 0))
+    np.testing.assert_array_equal(
+        image.asnumpy(), records[0, 1:].reshape(3, 32, 32).transpose(1, 2, 0)
+    )
     assert int(label) == records[0, 0]
-    (tmp_path / "test_batch").write_bytes(pickle.dumps({b"data": records[:, 1:], b"labels": [1, 2, 3]}))
+    (tmp_path / "test_batch").write_bytes(
+        pickle.dumps({b"data": records[:, 1:], b"labels": [1, 2, 3]})
+    )
     assert column(ds.Cifar10Dataset(str(tmp_path), "test", shuffle=False), "label") == [1, 2, 3]
     (tmp_path / "test_batch").write_bytes(b"cos\nsystem\n(S'true'\ntR.")
     with pytest.raises(RuntimeError, match=r"os\.system"):

@@ -59,7 +59,12 @@ class Recursive(nn.Cell):
 
 def _convolutions():
     net = nn.SequentialCell(
-        nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Dropout(p=0.5), nn.Flatten(), nn.Dense(64, 2)
+        nn.Conv2d(3, 4, 3),
+        nn.BatchNorm2d(4),
+        nn.ReLU(),
+        nn.Dropout(p=0.5),
+        nn.Flatten(),
+        nn.Dense(64, 2),
     )
     return net.set_train(False)
 
@@ -145,19 +150,28 @@ def test_other_weights(tmp_path):
     other = nn.GraphCell(graph)
     ms.load_param_into_net(other, ms.load_checkpoint(str(tmp_path / "net.ckpt")))
     same(other(x), net(x))
-    for wrong, error in (({"b": x}, ValueError), ({"bias": x}, ValueError), ({"bias": 3}, TypeError), (3, TypeError)):
+    for wrong, error in (
+        ({"b": x}, ValueError),
+        ({"bias": x}, ValueError),
+        ({"bias": 3}, TypeError),
+        (3, TypeError),
+    ):
         with pytest.raises(error, match="GraphCell"):
             nn.GraphCell(graph, wrong)
 
 
 def test_without_the_source(tmp_path):
-    ms.export(Walk(), tensor(2, 3), tensor(2, 3), file_name=str(tmp_path / "net"), file_format="MINDIR")
+    ms.export(
+        Walk(), tensor(2, 3), tensor(2, 3), file_name=str(tmp_path / "net"), file_format="MINDIR"
+    )
     program = (
         "import duograph as ms, numpy as np\n"
         "net = ms.nn.GraphCell(ms.load('net.mindir'))\n"
         "print(net(ms.ops.ones((2, 3)), ms.ops.ones((2, 3)))['rest'][1][1:])\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
     assert done.stdout == "(3, None, 'text', 0.5)\n"
 
 
@@ -181,7 +195,8 @@ class Counting(nn.Cell):
 
 
 @pytest.mark.parametrize(
-    "make", [Printing, Host, Counting, lambda: nn.Dropout(p=0.5).set_train(), lambda: lambda x: {1, 2}]
+    "make",
+    [Printing, Host, Counting, lambda: nn.Dropout(p=0.5).set_train(), lambda: lambda x: {1, 2}],
 )
 def test_what_cannot_be_in_a_file(make, tmp_path):
     with pytest.raises(RuntimeError):

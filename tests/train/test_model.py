@@ -21,7 +21,9 @@ def model(**options):
     ms.set_seed(1)
     net = nn.Dense(4, 1)
     optimizer = options.pop("optimizer", None) or nn.SGD(net.trainable_params(), 0.1)
-    return ms.Model(net, nn.MSELoss(), optimizer, metrics={"mse": nn.MSE(), "loss": nn.Loss()}, **options)
+    return ms.Model(
+        net, nn.MSELoss(), optimizer, metrics={"mse": nn.MSE(), "loss": nn.Loss()}, **options
+    )
 
 
 class Points(train.Callback):
@@ -62,7 +64,9 @@ def test_loss_monitor_prints_as_mindspore(capsys):
     assert [line.split(" is ")[0] for line in lines if line.startswith("epoch")] == [
         "epoch: 1 step: 2, loss", "epoch: 1 step: 4, loss", "epoch: 2 step: 2, loss", "epoch: 2 step: 4, loss",
     ]  # fmt: skip
-    assert [line.split(":")[0] for line in lines if line.startswith("Train")] == ["Train epoch time"] * 2
+    assert [line.split(":")[0] for line in lines if line.startswith("Train")] == [
+        "Train epoch time"
+    ] * 2
     assert float(lines[0].rsplit(" ", 1)[1]) > 0
 
 
@@ -76,7 +80,9 @@ def test_fit_evaluates_and_keeps_a_history(capsys):
 
 def test_checkpoints_of_a_run(tmp_path):
     m = model()
-    config = train.CheckpointConfig(save_checkpoint_steps=2, keep_checkpoint_max=3, append_info=["epoch_num"])
+    config = train.CheckpointConfig(
+        save_checkpoint_steps=2, keep_checkpoint_max=3, append_info=["epoch_num"]
+    )
     callback = train.ModelCheckpoint("net", str(tmp_path), config)
     m.train(2, problem(), callbacks=callback)
     assert sorted(os.listdir(tmp_path)) == ["net-1_4.ckpt", "net-2_2.ckpt", "net-2_4.ckpt"]
@@ -100,7 +106,9 @@ def test_early_stopping_and_best_weights():
 def test_rates_change():
     m = model()
     m.train(
-        2, problem(), callbacks=train.LearningRateScheduler(lambda rate, step: rate * 0.5 if step == 3 else rate)
+        2,
+        problem(),
+        callbacks=train.LearningRateScheduler(lambda rate, step: rate * 0.5 if step == 3 else rate),
     )
     assert m._optimizer.learning_rate.asnumpy() == pytest.approx(0.05)
     m = model()
@@ -177,7 +185,9 @@ def test_the_three_ways_of_a_step_agree():
     optimizer = nn.SGD(c.trainable_params(), 0.1)
     _, grads = ms.value_and_grad(c, None, optimizer.parameters)(x, y)
     optimizer(grads)
-    for p, q, r in zip(a.trainable_params(), b.trainable_params(), c.trainable_params(), strict=True):
+    for p, q, r in zip(
+        a.trainable_params(), b.trainable_params(), c.trainable_params(), strict=True
+    ):
         np.testing.assert_array_equal(p.asnumpy(), q.asnumpy())
         np.testing.assert_array_equal(p.asnumpy(), r.asnumpy())
 
@@ -221,7 +231,9 @@ def seen_types(level, dtype=ms.float16):
     net = nn.SequentialCell(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.ReLU())
     for name, cell in net.cells_and_names():
         if name:
-            cell.register_forward_hook(lambda c, a, o, n=name: found.__setitem__(n, (a[0].dtype.name, o.dtype.name)))
+            cell.register_forward_hook(
+                lambda c, a, o, n=name: found.__setitem__(n, (a[0].dtype.name, o.dtype.name))
+            )
     out = amp.auto_mixed_precision(net, level, dtype)(ops.ones((1, 1, 4, 4), ms.float32))
     return found, out.dtype.name
 

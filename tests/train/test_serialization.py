@@ -57,7 +57,10 @@ def test_more_entries(tmp_path):
     assert list(found) == ["weight", "epoch", "lr", "name", "flag"]
     assert found["epoch"].dtype is ms.int64 and found["epoch"].shape == ()
     assert found["lr"].asnumpy() == 0.5 and found["name"] == "foo" and bool(found["flag"])
-    assert ms.load_param_into_net(nn.Dense(2, 3), found) == (["bias"], ["epoch", "lr", "name", "flag"])
+    assert ms.load_param_into_net(nn.Dense(2, 3), found) == (
+        ["bias"],
+        ["epoch", "lr", "name", "flag"],
+    )
 
 
 def test_lists_buffers_and_optimizers(tmp_path):
@@ -98,7 +101,9 @@ def test_files_of_mindspore(tmp_path):
         f.write(MINDSPORE_FILE)
     net = nn.Dense(2, 3)
     assert ms.load_param_into_net(net, ms.load_checkpoint(path_in(tmp_path))) == ([], [])
-    assert net.weight.asnumpy().tolist() == [[0, 1], [2, 3], [4, 5]] and net.bias.asnumpy().sum() == 3
+    assert (
+        net.weight.asnumpy().tolist() == [[0, 1], [2, 3], [4, 5]] and net.bias.asnumpy().sum() == 3
+    )
 
 
 def test_prefix_is_dropped(tmp_path):
@@ -195,7 +200,9 @@ def test_nothing_is_written_when_one_does_not_fit():
         "weight": Parameter(Tensor(np.ones((3, 2), np.float32))),
         "bias": Parameter(Tensor(np.ones((4,), np.float32))),
     }
-    with pytest.raises(RuntimeError, match=r"bias has shape \(4,\) in the dictionary and \(3,\) in the net"):
+    with pytest.raises(
+        RuntimeError, match=r"bias has shape \(4,\) in the dictionary and \(3,\) in the net"
+    ):
         ms.load_param_into_net(net, values)
     np.testing.assert_array_equal(net.weight.asnumpy(), before)
 

@@ -92,7 +92,9 @@ def test_a_model_with_everything(tmp_path):
     assert found > 0.9
     other = Net()
     missing, unused = ms.load_param_into_net(other, ms.load_checkpoint(keep.latest_ckpt_file_name))
-    assert not missing and "moments.head.weight" in unused  # the optimiser's state is in the file too
+    assert (
+        not missing and "moments.head.weight" in unused
+    )  # the optimiser's state is in the file too
     np.testing.assert_array_equal(
         other.set_train(False)(Tensor(x)).asnumpy(), net.set_train(False)(Tensor(x)).asnumpy()
     )
@@ -145,7 +147,9 @@ def test_what_a_step_recorded_dies_with_it():
     optimizer = nn.Adam(net.trainable_params(), 0.01)
     x, y = (Tensor(a) for a in quadrants(16))
     seen = []
-    handle = net.features.register_forward_hook(lambda cell, args, out: seen.append(weakref.ref(out)))
+    handle = net.features.register_forward_hook(
+        lambda cell, args, out: seen.append(weakref.ref(out))
+    )
     learn(net, optimizer, x, y, 3)
     handle.remove()
     gc.collect()

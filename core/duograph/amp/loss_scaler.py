@@ -83,7 +83,9 @@ class StaticLossScaler(LossScaler):
 
     def __init__(self, scale_value: float) -> None:
         value = _check.in_range("StaticLossScaler", "scale_value", scale_value, 0, open_low=True)
-        self.scale_value = Parameter(Tensor(value, float32), name="scale_value", requires_grad=False)
+        self.scale_value = Parameter(
+            Tensor(value, float32), name="scale_value", requires_grad=False
+        )
 
     def adjust(self, grads_finite: Any) -> bool:
         return False
@@ -111,7 +113,9 @@ class DynamicLossScaler(LossScaler):
     def __init__(self, scale_value: float, scale_factor: int, scale_window: int) -> None:
         owner = "DynamicLossScaler"
         value = _check.in_range(owner, "scale_value", scale_value, 0, open_low=True)
-        self.scale_value = Parameter(Tensor(value, float32), name="scale_value", requires_grad=False)
+        self.scale_value = Parameter(
+            Tensor(value, float32), name="scale_value", requires_grad=False
+        )
         self.scale_factor = _check.positive_int(owner, "scale_factor", scale_factor)
         self.scale_window = _check.positive_int(owner, "scale_window", scale_window)
         self.counter = Parameter(Tensor(0, "int32"), name="counter", requires_grad=False)

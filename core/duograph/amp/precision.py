@@ -144,7 +144,9 @@ def custom_mixed_precision(
         duograph.float32
     """
     if (white_list is None) == (black_list is None):
-        raise ArgumentValueError("custom_mixed_precision: wanted exactly one of white_list and black_list")
+        raise ArgumentValueError(
+            "custom_mixed_precision: wanted exactly one of white_list and black_list"
+        )
     chosen: Sequence[Any] = white_list if black_list is None else black_list
     if not all(isinstance(c, type) and issubclass(c, Cell) for c in chosen):
         raise ArgumentError("custom_mixed_precision: wanted a list of Cell classes")

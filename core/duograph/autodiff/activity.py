@@ -50,7 +50,9 @@ class Activity:
                 if any(i in active for i in node.operands):
                     flags = self._node(graph, node, [i in active for i in node.operands])
                     active.update(
-                        r for r, f in zip(node.results, flags) if f and has_cotangent(graph.types[r])
+                        r
+                        for r, f in zip(node.results, flags)
+                        if f and has_cotangent(graph.types[r])
                     )
             found = self._graphs[key] = tuple(i in active for i in graph.outputs)
         return found
@@ -96,7 +98,9 @@ class Activity:
         if name == "custom_call":
             return [any(operands[: attributes["n_args"]])] * len(node.results)
         if expandable(node.op):
-            types: tuple[Any, ...] = tuple(None if i is None else graph.types[i] for i in node.operands)
+            types: tuple[Any, ...] = tuple(
+                None if i is None else graph.types[i] for i in node.operands
+            )
             inner = expand(node.op, types, attributes)
             given = [a for a, i in zip(operands, node.operands) if i is not None]
             return self.results(inner, given)

@@ -70,9 +70,7 @@ class SwitchPlan:
 
     def active_results(self) -> list[bool]:
         """Per result, whether it is active in some branch."""
-        return [
-            any(j.outputs[k] in j.active for j in self.joints) for k in range(self.n_results)
-        ]
+        return [any(j.outputs[k] in j.active for j in self.joints) for k in range(self.n_results)]
 
     def _source(self, lin: Linearized, places: dict[int, int], i: int, node: GraphNode) -> int:
         """The value outside of the switch that is value `i` of a branch's forward."""
@@ -106,12 +104,21 @@ class SwitchPlan:
             where = dict(zip(lin.keys, lin.residuals))
             sources.append([self._source(lin, places, where[k], node) for k in h.keys])
         union = {i: n for n, i in enumerate(dict.fromkeys(i for s in sources for i in s))}
-        values = [*(sweep.value(i) for i in union), *inputs(sweep, [*results, *self.operands], [*present, *seeded])]
+        values = [
+            *(sweep.value(i) for i in union),
+            *inputs(sweep, [*results, *self.operands], [*present, *seeded]),
+        ]
         kinds = [v._type for v in values]
         rest = range(len(union), len(values))
         types = self.joints[0].graph.types
         branches = tuple(
-            answering(rewired(h.backward, kinds, [*(union[i] for i in own), *rest]), h, wrt, flagged, types)
+            answering(
+                rewired(h.backward, kinds, [*(union[i] for i in own), *rest]),
+                h,
+                wrt,
+                flagged,
+                types,
+            )
             for h, own in zip(halves, sources)
         )
         made = builder.append(switch, (sweep.value(self.index), *values), {"branches": branches})
@@ -136,9 +143,7 @@ def plan_switch(joint: Joint, node: GraphNode, operands: Ids, span: Any) -> Sequ
     """Append a switch that returns residuals."""
     index, *xs = operands
     flags = [i in joint.active for i in xs]
-    if not any(
-        any(joint.session.activity.results(b, flags)) for b in node.attributes["branches"]
-    ):
+    if not any(any(joint.session.activity.results(b, flags)) for b in node.attributes["branches"]):
         return None
     assert index is not None
     graphs = []

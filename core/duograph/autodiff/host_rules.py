@@ -93,7 +93,9 @@ def _to_tensor(attributes: Mapping[str, Any]) -> Callable[..., Any]:
     def bprop(operands: Sequence[Any], out: Any, dout: Any) -> Any:
         builder: Any = thread_state.builder
         if dout.dtype.kind == "c":
-            raise GradientError("to_tensor: got a complex cotangent for a Python float; wanted a real one")
+            raise GradientError(
+                "to_tensor: got a complex cotangent for a Python float; wanted a real one"
+            )
         return (builder.append(to_host, (dout,), {"kind": FLOAT}),)
 
     return bprop
@@ -155,4 +157,3 @@ RULES: dict[str, Callable[[Mapping[str, Any]], Callable[..., Any]]] = {
     "stack_push": _push,
     "stack_pop": _pop,
 }
-

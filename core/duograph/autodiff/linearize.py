@@ -68,9 +68,7 @@ class Joint:
         self.builder = builder = GraphBuilder()
         for i in range(graph.n_params):
             builder.parameter(graph.types[i])
-        self.active = {
-            i for i, w in enumerate(self.wanted) if w and has_cotangent(graph.types[i])
-        }
+        self.active = {i for i, w in enumerate(self.wanted) if w and has_cotangent(graph.types[i])}
         self.alias: dict[int, int] = {}
         self.plans: dict[int, Any] = {}
         self._halves: dict[Any, Linearized] = {}

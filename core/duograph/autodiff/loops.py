@@ -84,7 +84,10 @@ class WhilePlan:
     def backward(self, sweep: Sweep, node: GraphNode) -> None:
         """Append the backward loop."""
         start = tuple(
-            [sweep.status(r) if w else ABSENT for r, w in zip(node.results, self.wanted[: self.n_carry])]
+            [
+                sweep.status(r) if w else ABSENT
+                for r, w in zip(node.results, self.wanted[: self.n_carry])
+            ]
         )
         if any(start):
             _Backward(self, sweep, node, start).append()
@@ -272,9 +275,7 @@ class _Backward:
         builder = reopened(graph)
         with builder.current():
             state = builder.host(self.after[s])._id
-        return Graph(
-            builder.n_params, builder.types, builder.nodes, (state, *graph.outputs), False
-        )
+        return Graph(builder.n_params, builder.types, builder.nodes, (state, *graph.outputs), False)
 
 
 def _statuses(halves: Linearized) -> tuple[tuple[int, ...], tuple[int, ...]]:

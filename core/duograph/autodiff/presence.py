@@ -52,7 +52,9 @@ def either(flags: Sequence[Any]) -> Any:
     return found
 
 
-def chosen(flag: Any, values: Sequence[Any], no: Callable[..., Any], yes: Callable[..., Any]) -> Any:
+def chosen(
+    flag: Any, values: Sequence[Any], no: Callable[..., Any], yes: Callable[..., Any]
+) -> Any:
     """`yes(*values)` where the flag holds, else `no(*values)`."""
     branches = []
     for function in (no, yes):

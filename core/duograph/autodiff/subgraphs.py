@@ -87,7 +87,11 @@ def inputs(sweep: Sweep, ids: Sequence[int], statuses: Sequence[int]) -> list[An
 
 
 def answering(
-    graph: Graph, halves: Linearized, wrt: Sequence[int], flagged: Sequence[int], types: Sequence[ValueType]
+    graph: Graph,
+    halves: Linearized,
+    wrt: Sequence[int],
+    flagged: Sequence[int],
+    types: Sequence[ValueType],
 ) -> Graph:
     """The graph returning a cotangent for every parameter of `wrt`, then a flag for each of `flagged`."""
     known, flags = answers(halves, graph.outputs)

@@ -247,9 +247,7 @@ def _constants(nodes: Sequence[GraphNode]) -> dict[int, GraphNode]:
     return makers
 
 
-def _remake(
-    i: int, makers: dict[int, GraphNode], into: dict[int, GraphNode]
-) -> None:
+def _remake(i: int, makers: dict[int, GraphNode], into: dict[int, GraphNode]) -> None:
     node = makers[i]
     into[node.results[0]] = node
     for operand in node.operands:

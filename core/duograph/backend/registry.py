@@ -61,7 +61,11 @@ class Entry:
         if isinstance(self.source, str):
             return self.source
         dist = self.source.dist
-        return self.source.value if dist is None else f"{dist.name} {dist.version} ({self.source.value})"
+        return (
+            self.source.value
+            if dist is None
+            else f"{dist.name} {dist.version} ({self.source.value})"
+        )
 
 
 # Take in what else a plugin module brings (ops, rules, decompositions); the op table installs the function.

@@ -26,7 +26,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cache.add_argument("action", choices=("info", "clear"), help="show what there is; remove it")
     tune = commands.add_parser("tune", help="measure what a device does best with, and keep it")
     tune.add_argument(
-        "--device", metavar="NAME", help="a backend, or one device of it as NAME:0 (default: all of them)"
+        "--device",
+        metavar="NAME",
+        help="a backend, or one device of it as NAME:0 (default: all of them)",
     )
     new = commands.add_parser("new-backend", help="write a package for a new device")
     new.add_argument("name", help="what users will write as device_target, such as MyDevice")

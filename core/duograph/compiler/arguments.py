@@ -73,9 +73,13 @@ def signature(value: Any, slots: Slots, mutable: bool = False) -> Any:
         return (kind, *[signature(v, slots) for v in (value.start, value.stop, value.step)])
     if isinstance(value, (set, frozenset)):
         return (kind, frozenset(value))
-    if isinstance(value, (dict, list, collections.deque)):  # of another class: what it holds is constant
+    if isinstance(
+        value, (dict, list, collections.deque)
+    ):  # of another class: what it holds is constant
         held = value.items() if isinstance(value, dict) else enumerate(value)
-        parts = [(k, _Identity(v) if isinstance(v, Tensor) else signature(v, Slots())) for k, v in held]
+        parts = [
+            (k, _Identity(v) if isinstance(v, Tensor) else signature(v, Slots())) for k, v in held
+        ]
         return (kind, _Identity(value), *parts)
     return (kind, value if _by_value(kind) else _Identity(value))
 

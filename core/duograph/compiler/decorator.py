@@ -134,7 +134,9 @@ def _compiled(f: Any, config: JitConfig, strict: bool | None, input_signature: A
         raise ArgumentError(f"jit: got {type(f).__name__}; wanted a function, a method or a Cell")
     if not isinstance(f, types.FunctionType):
         method = getattr(type(f), "__call__", None)  # noqa: B004  (the function itself is wanted)
-        if isinstance(f, functools.partial) or inspect.isfunction(getattr(method, "function", method)):
+        if isinstance(f, functools.partial) or inspect.isfunction(
+            getattr(method, "function", method)
+        ):
             return JitFunction(f, config, strict, input_signature, target=f)
         raise ArgumentError(
             f"jit: got {getattr(f, '__name__', type(f).__name__)}, which has no Python source; wanted a Python function"

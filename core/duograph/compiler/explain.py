@@ -56,7 +56,9 @@ class Explanation:
         for kind, v, _ in program.writes:
             self.writes.append(_name(v) if kind == "state" else f"argument {v}")
         self.effects = [type(e).__name__.lower() for e in program.graph.effects]
-        self.writes += [name for name in _set_names(program.graph, set()) if name not in self.writes]
+        self.writes += [
+            name for name in _set_names(program.graph, set()) if name not in self.writes
+        ]
         self.effects = sorted(set(self.effects))
 
     def __str__(self) -> str:

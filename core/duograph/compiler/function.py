@@ -107,7 +107,9 @@ class JitFunction:
         self._signature_given = input_signature
         self._target = target
         self._own = _Cache()
-        self._caches: weakref.WeakSet[_Cache] = weakref.WeakSet((self._own,))  # those of receivers too
+        self._caches: weakref.WeakSet[_Cache] = weakref.WeakSet(
+            (self._own,)
+        )  # those of receivers too
         self._fast = self._own.fast
         self._reasons: list[str] = []
         self._name = getattr(function, "__qualname__", type(function).__name__)
@@ -306,7 +308,9 @@ class JitFunction:
             held = getattr(args[0], "__dict__", None)
             if held is not None and not isinstance(args[0], type):
                 caches = held.get("_jit_caches")
-                if caches is None or caches.owner() is not args[0]:  # a copy has those of the original
+                if (
+                    caches is None or caches.owner() is not args[0]
+                ):  # a copy has those of the original
                     caches = held["_jit_caches"] = _Caches(args[0])
                 found = caches.get(self)
                 if found is None:
@@ -339,7 +343,7 @@ class JitFunction:
         return settings.jit_syntax_level == STRICT
 
     def level(self) -> str:
-        """"O0", "O1" or "O2": the function's own, else that of the context."""
+        """ "O0", "O1" or "O2": the function's own, else that of the context."""
         own = settings.jit_config
         of_context = own.jit_level if isinstance(own, JitConfig) else ""
         return self.config.jit_level or of_context or settings.jit_level or DEFAULT_LEVEL

@@ -149,11 +149,15 @@ class Program:
         )
         watch = None if self.dump is None else self.dump.watch()
         if self.simple:
-            single = lower(dataclasses.replace(graph, single=True), device, watch, level, self.notes)
+            single = lower(
+                dataclasses.replace(graph, single=True), device, watch, level, self.notes
+            )
             self.run_single = single
             self.run: Callable[..., Any] = lambda *handles: (single(*handles),)
         else:
-            self.run = lower(graph, device, watch, level, self.notes, self._updates(), self._unwritten())
+            self.run = lower(
+                graph, device, watch, level, self.notes, self._updates(), self._unwritten()
+            )
         self._way = _Way(self.run, inputs)
         # what follows from state alone; see `runtime.still`
         divided = None if level == "O0" else getattr(self.run, "divided", None)
@@ -168,9 +172,11 @@ class Program:
         _programs.add(self)
         self._holds = not self._way.donors and sum(t.nbytes for t in self.state_types) <= _SMALL
         n_args = sum(k == "arg" for k in kinds)
-        self._plain_order = not knows_shared and kinds == ["arg"] * n_args + ["state"] * (len(kinds) - n_args) and [
-            v for k, v in inputs if k == "arg"
-        ] == list(range(n_args))
+        self._plain_order = (
+            not knows_shared
+            and kinds == ["arg"] * n_args + ["state"] * (len(kinds) - n_args)
+            and [v for k, v in inputs if k == "arg"] == list(range(n_args))
+        )
 
     # ---- running ------------------------------------------------------------------------------
 
@@ -228,7 +234,9 @@ class Program:
             if self._plain_order:
                 handles = [*[x._buf for x in leaves], *[x._buf for x in self.state], *values]
             else:
-                handles = [self._read(kind, v, leaves, numbers, containers) for kind, v in self.inputs]
+                handles = [
+                    self._read(kind, v, leaves, numbers, containers) for kind, v in self.inputs
+                ]
                 handles += values
         try:
             if way.taking is None:
@@ -259,7 +267,9 @@ class Program:
 
         types = [self.graph.types[i] for i in range(self.graph.n_params)]
         pairs = zip(types, handles, strict=True)
-        values = [Tensor._make(t.on(self.device), h) if isinstance(t, TensorType) else h for t, h in pairs]
+        values = [
+            Tensor._make(t.on(self.device), h) if isinstance(t, TensorType) else h for t, h in pairs
+        ]
         try:
             interpret(self.graph, values, self.device)
         except IndexRangeError as again:
@@ -292,24 +302,36 @@ class Program:
 
     def _updates(self) -> dict[int, int]:
         """Output -> the input of which it is the new value."""
+
         def key(kind: str, v: Any) -> Any:
             return kind, id(v) if kind == "state" else v
 
-        tensors = [(k, kind, v) for k, (kind, v) in enumerate(self.inputs) if kind in ("arg", "state")]
+        tensors = [
+            (k, kind, v) for k, (kind, v) in enumerate(self.inputs) if kind in ("arg", "state")
+        ]
         where = {key(kind, v): k for k, kind, v in tensors}
-        pairs = [(i, where.get(key(kind, v))) for kind, v, i in self.writes if kind in ("arg", "state")]
+        pairs = [
+            (i, where.get(key(kind, v))) for kind, v, i in self.writes if kind in ("arg", "state")
+        ]
         once = collections.Counter(i for i, _ in pairs)
         return {i: k for i, k in pairs if k is not None and once[i] == 1}
 
     def _unwritten(self) -> list[int]:
         """The inputs that are state which the function does not write."""
         written = {id(v) for kind, v, _ in self.writes if kind == "state"}
-        return [k for k, (kind, v) in enumerate(self.inputs) if kind == "state" and id(v) not in written]
+        return [
+            k for k, (kind, v) in enumerate(self.inputs) if kind == "state" and id(v) not in written
+        ]
 
     def _kept(self) -> tuple[_Way, tuple[Any, ...]]:
         """How to run now, and what that is given behind the inputs."""
         if self._still is not None:
-            self._held = (None, [], self._way, None)  # who holds the state keeps it from being looked at
+            self._held = (
+                None,
+                [],
+                self._way,
+                None,
+            )  # who holds the state keeps it from being looked at
             values = self._still.values()
             if values is not None:
                 return self._rest(), values
@@ -401,7 +423,9 @@ class Program:
             watch = None
             if self.dump is not None:
                 watch = self.dump.watch("forward")
-                passes.run(lin.backward, self.dump.watch("backward"))  # the tape lowers it at first use
+                passes.run(
+                    lin.backward, self.dump.watch("backward")
+                )  # the tape lowers it at first use
             kernel = lower(lin.forward, self.device, watch, self.level)
             n = self.graph.n_params
             positions = {i: n + k for k, i in reversed(list(enumerate(lin.forward.outputs)))}

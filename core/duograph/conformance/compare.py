@@ -59,7 +59,9 @@ def _same_word(a: str, b: str) -> bool:
         x, y = float(a), float(b)
     except ValueError:
         return False
-    return bool(np.isclose(x, y, rtol=2e-5, atol=1e-6, equal_nan=True))  # a 0-d value prints 6 digits
+    return bool(
+        np.isclose(x, y, rtol=2e-5, atol=1e-6, equal_nan=True)
+    )  # a 0-d value prints 6 digits
 
 
 def difference_of(a: Any, b: Any, where: str = "", near: float | None = None) -> str | None:
@@ -91,7 +93,9 @@ def difference_of(a: Any, b: Any, where: str = "", near: float | None = None) ->
     if isinstance(a, dict):
         if list(a) != list(b):
             return f"{where}: keys {list(a)} and {list(b)}"
-        return next((t for k in a if (t := difference_of(a[k], b[k], f"{where}[{k!r}]", near))), None)
+        return next(
+            (t for k in a if (t := difference_of(a[k], b[k], f"{where}[{k!r}]", near))), None
+        )
     if isinstance(a, float):
         return None if a == b or (a != a and b != b) else f"{where}: {a!r} and {b!r}"
     try:

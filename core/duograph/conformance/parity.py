@@ -196,7 +196,9 @@ def _gradient(program: Program, space: dict[str, Any], mode: str, where: str) ->
     weights = eval(program.weights, space) if program.weights else None
     positions = program.positions or None
     compiled = mode != "eager" and where == "inside"
-    space.update(total=total, POSITIONS=positions, WEIGHTS=weights, value_and_grad=ms.value_and_grad)
+    space.update(
+        total=total, POSITIONS=positions, WEIGHTS=weights, value_and_grad=ms.value_and_grad
+    )
     text = """
     def of_sum(*xs):
         return total(f(*xs))
@@ -240,7 +242,10 @@ def is_refused(program: Program, got: Sequence[Observation]) -> bool:
 
 
 def disagreement(
-    want: Sequence[Observation], got: Sequence[Observation], near: float = 0.0, rounded: bool = False
+    want: Sequence[Observation],
+    got: Sequence[Observation],
+    near: float = 0.0,
+    rounded: bool = False,
 ) -> str | None:
     """The first thing in which two runs differ, eager first, or None.
 
@@ -255,7 +260,9 @@ def disagreement(
     return None
 
 
-def _observation_difference(a: Observation, b: Observation, near: float, rounded: bool) -> str | None:
+def _observation_difference(
+    a: Observation, b: Observation, near: float, rounded: bool
+) -> str | None:
     if (a.error is None) != (b.error is None):
         error = a.error or b.error
         side = "line by line" if a.error else "compiled"

@@ -56,7 +56,10 @@ def pytest_load_initial_conftests(
         "--conformance-json", metavar="FILE", help="write every result, comparable between releases"
     )
     group.addoption(
-        "--fuzz", metavar="N", type=int, help="how many random programs test_parity runs (60; 6 with --quick)"
+        "--fuzz",
+        metavar="N",
+        type=int,
+        help="how many random programs test_parity runs (60; 6 with --quick)",
     )
     group.addoption(
         "--fuzz-seed", metavar="SEED", type=int, help="which random programs those are (0)"

@@ -117,7 +117,11 @@ class Writer:
         if kind == "c":
             return self.condition(scope, 0)
         if kind == "f":
-            return str(self.pick(self.helpers)) if self.helpers else "(lambda a, b: ops.tanh(a) * b * net.w)"
+            return (
+                str(self.pick(self.helpers))
+                if self.helpers
+                else "(lambda a, b: ops.tanh(a) * b * net.w)"
+            )
         known = scope.names.get(kind, [])
         choice = self.choose(10) if depth > 0 else 0
         if known and choice < 4:
@@ -141,7 +145,9 @@ class Writer:
         if choice == 0 and (self.helpers or scope.functions):
             f = self.pick([*self.helpers, *scope.functions])
             if self.choose(4) == 0:
-                f = self.fill(f"({f} if {{c}} else {self.pick([*self.helpers, *scope.functions])})", scope, 0)
+                f = self.fill(
+                    f"({f} if {{c}} else {self.pick([*self.helpers, *scope.functions])})", scope, 0
+                )
             return self.fill(f + "({v}, {v})", scope, depth - 1)
         if choice == 1 and "gradients" in self.on and self.gradients < 3:
             self.gradients += 1
@@ -164,12 +170,25 @@ class Writer:
         return text.replace("{{", "{").replace("}}", "}")
 
     def number(self, scope: Scope) -> str:
-        options = ["2", "0.5", "net.n", "len(net.log)", "box.count", "net.table['k']", *scope.numbers, *scope.numbers]
+        options = [
+            "2",
+            "0.5",
+            "net.n",
+            "len(net.log)",
+            "box.count",
+            "net.table['k']",
+            *scope.numbers,
+            *scope.numbers,
+        ]
         return str(self.pick(options))
 
     def condition(self, scope: Scope, depth: int = 1) -> str:
         if self.choose(4) == 0:
-            options = [*KNOWN, *(f"{n} % 2 == 0" for n in scope.numbers), *(f"{n} < 2" for n in scope.numbers)]
+            options = [
+                *KNOWN,
+                *(f"{n} % 2 == 0" for n in scope.numbers),
+                *(f"{n} < 2" for n in scope.numbers),
+            ]
             return self.fill(self.pick(options), scope, 0)
         return self.fill(self.pick(CONDITIONS), scope, depth)
 
@@ -242,7 +261,9 @@ class Writer:
             self.put(scope, say(f"{name} = {{{{'a': {{v}}, 'b': {{v}}}}}}", scope))
             scope.dicts.append(name)
         elif k == 2:
-            self.put(scope, say(f"{name} = [t * i for i, t in enumerate(({{v}}, {{v}}, {{v}}))]", scope))
+            self.put(
+                scope, say(f"{name} = [t * i for i, t in enumerate(({{v}}, {{v}}, {{v}}))]", scope)
+            )
             scope.lists[name] = 3
         elif k == 3:
             other = self.fresh("v")
@@ -259,7 +280,13 @@ class Writer:
             scope.names["v"].append(head)
             scope.lists[rest] = 2
         elif k == 6:
-            self.put(scope, say(f"{name} = {{{{k: t * 0.5 for k, t in zip(('a', 'b'), ({{v}}, {{v}}))}}}}", scope))
+            self.put(
+                scope,
+                say(
+                    f"{name} = {{{{k: t * 0.5 for k, t in zip(('a', 'b'), ({{v}}, {{v}}))}}}}",
+                    scope,
+                ),
+            )
             scope.dicts.append(name)
         elif k == 7 and (scope.lists or scope.dicts):
             if scope.lists and (self.maybe() or not scope.dicts):
@@ -270,12 +297,21 @@ class Writer:
                 scope.lists[name] = scope.lists[old]
             else:
                 old = self.pick(scope.dicts)
-                self.put(scope, self.pick((f"{name} = {old}", f"{name} = dict({old})", f"{name} = {{**{old}}}")))
+                self.put(
+                    scope,
+                    self.pick(
+                        (f"{name} = {old}", f"{name} = dict({old})", f"{name} = {{**{old}}}")
+                    ),
+                )
                 scope.dicts.append(name)
         else:
-            self.put(scope, say(f"{name} = {{{{'a': [{{v}}, {{v}}], 'b': ({{v}}, {{n}})}}}}", scope))
+            self.put(
+                scope, say(f"{name} = {{{{'a': [{{v}}, {{v}}], 'b': ({{v}}, {{n}})}}}}", scope)
+            )
             self.put(scope, say(f"{name}['a'][{{j}}] = {{v}}", scope))
-            self.bind(scope, "v", f"{name}['a'][0] + {name}['a'][1] * {name}['b'][0] * {name}['b'][1]")
+            self.bind(
+                scope, "v", f"{name}['a'][0] + {name}['a'][1] * {name}['b'][0] * {name}['b'][1]"
+            )
 
     def change(self, scope: Scope) -> None:
         """A list or dict is changed in place; its length only where nothing depends on a tensor."""
@@ -317,8 +353,12 @@ class Writer:
             if form == 2 and self.maybe():
                 self.block(own)
             own.names["v"] += scope.names["v"] if not own.names["v"][1:] else []
-            bound = set(re.findall(r"^\s*(\w+)(?:\[.*\])? (?:[-+*]?=) ", "\n".join(self.lines[-8:]), re.M))
-            own.names["v"] = [n for n in own.names["v"] if n == "t" or n not in bound or n in scope.names["v"]]
+            bound = set(
+                re.findall(r"^\s*(\w+)(?:\[.*\])? (?:[-+*]?=) ", "\n".join(self.lines[-8:]), re.M)
+            )
+            own.names["v"] = [
+                n for n in own.names["v"] if n == "t" or n not in bound or n in scope.names["v"]
+            ]
             self.put(own, self.fill("return t * k + {v}", own))
         scope.functions.append(name)
 
@@ -345,10 +385,26 @@ class Writer:
         self.put(scope, self.fill(self.pick(options), scope))
 
     def say(self, scope: Scope) -> None:
-        values = ("{v}", "net.n", "net.w.value()", "{s}", "{b}", "{n}", "({v}, {n})", "box.value", "{i}", "{z}")
+        values = (
+            "{v}",
+            "net.n",
+            "net.w.value()",
+            "{s}",
+            "{b}",
+            "{n}",
+            "({v}, {n})",
+            "box.value",
+            "{i}",
+            "{z}",
+        )
         value = self.fill(self.pick(values), scope, 0)
         label = self.fresh("p")
-        texts = (f"print('{label}', {value})", f"print({value})", f"print('{label}')", f"print(f'{label} {{net.n}}')")
+        texts = (
+            f"print('{label}', {value})",
+            f"print({value})",
+            f"print('{label}')",
+            f"print(f'{label} {{net.n}}')",
+        )
         self.put(scope, self.pick(texts))
 
     def noise(self, scope: Scope) -> None:
@@ -360,7 +416,10 @@ class Writer:
         self.branched = True
         label = self.fresh("e")
         if self.choose(3) == 0:
-            self.put(scope, self.fill(f"assert {{v}}.sum() < {self.pick(('0.5', '2', '5'))}, '{label}'", scope))
+            self.put(
+                scope,
+                self.fill(f"assert {{v}}.sum() < {self.pick(('0.5', '2', '5'))}, '{label}'", scope),
+            )
             return
         self.put(scope, self.fill(f"if {{v}}.sum() > {self.pick(('0.5', '2', '5'))}:", scope))
         what = self.pick((f"ValueError('{label}')", f"KeyError('{label}', {{v}})", "RuntimeError(net.n)",
@@ -389,7 +448,12 @@ class Writer:
         if k == 0:
             self.put(scope, say(f"{name} = sum([{{v}}, {{v}}]) * 0.5", scope))
         elif k == 1:
-            self.put(scope, say(f"{name} = [t for t in map(lambda r: r * {{v}}, ({{v}}, {{v}}))][{{j}}]", scope))
+            self.put(
+                scope,
+                say(
+                    f"{name} = [t for t in map(lambda r: r * {{v}}, ({{v}}, {{v}}))][{{j}}]", scope
+                ),
+            )
         elif k == 2:
             self.put(scope, say(f"if ({name} := {{v}}).sum() > {{q}}:", scope))
             self.put(scope, f"{name} = {name} * 0.5", 1)
@@ -419,7 +483,10 @@ class Writer:
             self.put(scope, "for cell in net.cells:")
             self.put(scope, f"{name} = cell({name})", 1)
         else:
-            self.put(scope, say(f"{name} = (lambda *a, **k: a[{{j}}] * k['s'])({{v}}, {{v}}, s={{s}})", scope))
+            self.put(
+                scope,
+                say(f"{name} = (lambda *a, **k: a[{{j}}] * k['s'])({{v}}, {{v}}, s={{s}})", scope),
+            )
         scope.names["v"].append(name)
 
     def object(self, scope: Scope) -> None:
@@ -554,7 +621,9 @@ class Writer:
             if scope.returns != "{v}":
                 self.put(scope, f"return {out}")
             else:
-                self.put(scope, f"return {out} + {' + '.join(scope.names['v'][-4:])}")  # most of it is used
+                self.put(
+                    scope, f"return {out} + {' + '.join(scope.names['v'][-4:])}"
+                )  # most of it is used
         return HEAD + "\n" + "\n".join(self.lines) + "\n" + (CELL if self.cell else "")
 
 

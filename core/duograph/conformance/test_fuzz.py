@@ -115,7 +115,9 @@ def test_fuzz_compiled(program):
         again = program.results(compiled)
     finally:
         ms.set_context(jit_level="")
-    for what, a, b, c in zip(("value", "gradient of v0", "gradient of v1"), want, got, again, strict=True):
+    for what, a, b, c in zip(
+        ("value", "gradient of v0", "gradient of v1"), want, got, again, strict=True
+    ):
         assert a.tobytes() == b.tobytes() == c.tobytes(), f"{what} differs\n  {program}"
 
 

@@ -55,7 +55,12 @@ class _Iterator:
     """Rows as tuples or dictionaries of Tensors (or arrays); every `for` over it is an epoch."""
 
     def __init__(
-        self, dataset: Dataset, columns: Sequence[str] | None, epochs: int, as_numpy: bool, as_dict: bool
+        self,
+        dataset: Dataset,
+        columns: Sequence[str] | None,
+        epochs: int,
+        as_numpy: bool,
+        as_dict: bool,
     ) -> None:
         if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < -1 or epochs == 0:
             raise ArgumentValueError(f"num_epochs: got {epochs!r}; wanted -1, or 1 or more")
@@ -131,7 +136,11 @@ class Dataset:
     # ---- reading --------------------------------------------------------------------------------
 
     def create_tuple_iterator(
-        self, columns: Any = None, num_epochs: int = -1, output_numpy: bool = False, do_copy: bool = False
+        self,
+        columns: Any = None,
+        num_epochs: int = -1,
+        output_numpy: bool = False,
+        do_copy: bool = False,
     ) -> _Iterator:
         """Rows as lists of Tensors, or of arrays with `output_numpy`.
 
@@ -211,7 +220,9 @@ class Dataset:
             ValueError: `batch_size` below 1; while reading: rows of different shapes.
         """
         del num_parallel_workers, kwargs
-        return _Batch(self, batch_size, drop_remainder, per_batch_map, input_columns, output_columns)
+        return _Batch(
+            self, batch_size, drop_remainder, per_batch_map, input_columns, output_columns
+        )
 
     def padded_batch(
         self,
@@ -269,7 +280,10 @@ class Dataset:
         return _Map(self, operations, input_columns, output_columns)
 
     def filter(
-        self, predicate: Callable[..., Any], input_columns: Any = None, num_parallel_workers: int | None = None
+        self,
+        predicate: Callable[..., Any],
+        input_columns: Any = None,
+        num_parallel_workers: int | None = None,
     ) -> Dataset:
         """Keep the rows for which `predicate` of the input columns is true."""
         del num_parallel_workers
@@ -382,7 +396,12 @@ class _Batch(Dataset):
     def _generate(self) -> Iterator[Row]:
         parent = self._parents[0]
         whole = getattr(parent, "row_groups", None)
-        if whole is not None and self.function is None and self.pad is None and not callable(self.batch_size):
+        if (
+            whole is not None
+            and self.function is None
+            and self.pad is None
+            and not callable(self.batch_size)
+        ):
             parent._epoch += 1
             yield from whole(self.batch_size, self.drop)
             return
@@ -481,7 +500,9 @@ class _Map(Dataset):
         several = operations if isinstance(operations, (list, tuple)) else [operations]
         for f in several:
             if not callable(f):
-                raise ArgumentError(f"map: got {type(f).__name__} among the operations; wanted functions")
+                raise ArgumentError(
+                    f"map: got {type(f).__name__} among the operations; wanted functions"
+                )
         self.operations = list(several)
         own = parent.get_col_names()
         self.inputs = _names(parent, own[:1] if inputs is None else inputs)
@@ -489,7 +510,9 @@ class _Map(Dataset):
         first = own.index(self.inputs[0])
         before = [c for c in own[:first] if c not in self.inputs]
         after = [c for c in own[first:] if c not in self.inputs]
-        super().__init__([*before, *self.outputs, *after] if outputs is not None else own, (parent,))
+        super().__init__(
+            [*before, *self.outputs, *after] if outputs is not None else own, (parent,)
+        )
 
     def _size(self) -> int | None:
         return self._parents[0]._size()
@@ -620,4 +643,3 @@ def zip(datasets: Iterable[Dataset]) -> Dataset:
         ValueError: a column name twice.
     """
     return _Zip(tuple(datasets))
-

@@ -109,7 +109,9 @@ class SubsetRandomSampler(SubsetSampler):
         return iter(config.random_numbers().permutation(self._rows).tolist())
 
     def length(self, size: int) -> int:
-        return len(self._rows) if self.num_samples is None else min(len(self._rows), self.num_samples)
+        return (
+            len(self._rows) if self.num_samples is None else min(len(self._rows), self.num_samples)
+        )
 
 
 class WeightedRandomSampler(Sampler):
@@ -178,8 +180,14 @@ def as_sampler(value: Any) -> Any:
     if value is None or isinstance(value, Sampler) or hasattr(value, "indices"):
         return value
     if hasattr(value, "__iter__"):
-        return SubsetSampler(list(value)) if isinstance(value, (list, tuple, range)) else _Wrapped(value)
-    raise ArgumentValueError(f"sampler: got {type(value).__name__}; wanted a Sampler or a list of ints")
+        return (
+            SubsetSampler(list(value))
+            if isinstance(value, (list, tuple, range))
+            else _Wrapped(value)
+        )
+    raise ArgumentValueError(
+        f"sampler: got {type(value).__name__}; wanted a Sampler or a list of ints"
+    )
 
 
 class _Wrapped(Sampler):

@@ -114,7 +114,9 @@ class GeneratorDataset(_Source):
     ) -> None:
         del schema, num_parallel_workers, python_multiprocessing, max_rowsize
         if column_names is None:
-            raise ArgumentValueError("GeneratorDataset: got no column_names; wanted a name for each column")
+            raise ArgumentValueError(
+                "GeneratorDataset: got no column_names; wanted a name for each column"
+            )
         names = [column_names] if isinstance(column_names, str) else list(column_names)
         super().__init__(names)
         if batch_sampler is not None or collate_fn is not None:
@@ -125,7 +127,11 @@ class GeneratorDataset(_Source):
         self._types = None if column_types is None else [as_dtype(t) for t in column_types]
         self._numbered = hasattr(source, "__getitem__") and hasattr(source, "__len__")
         if not self._numbered:
-            if not callable(source) and not hasattr(source, "__iter__") and not hasattr(source, "__next__"):
+            if (
+                not callable(source)
+                and not hasattr(source, "__iter__")
+                and not hasattr(source, "__next__")
+            ):
                 raise ArgumentError(
                     f"GeneratorDataset: got {type(source).__name__}; wanted something to iterate over"
                 )
@@ -252,7 +258,9 @@ class NumpySlicesDataset(_Source):
 def _folder(owner: str, path: Any) -> pathlib.Path:
     found = pathlib.Path(os.fspath(path))
     if not found.is_dir():
-        raise ArgumentValueError(f"{owner}: got dataset_dir={os.fspath(path)!r}; there is no such folder")
+        raise ArgumentValueError(
+            f"{owner}: got dataset_dir={os.fspath(path)!r}; there is no such folder"
+        )
     return found
 
 
@@ -262,7 +270,9 @@ def _idx(path: pathlib.Path) -> np.ndarray[Any, Any]:
     with opened(path, "rb") as f:
         head = f.read(4)
         if len(head) < 4 or head[:2] != b"\0\0" or head[2] != 8:
-            raise DatasetError(f"MnistDataset: {path} is no IDX file of bytes (it starts with {head!r})")
+            raise DatasetError(
+                f"MnistDataset: {path} is no IDX file of bytes (it starts with {head!r})"
+            )
         shape = struct.unpack(f">{head[3]}I", f.read(4 * head[3]))
         data = np.frombuffer(f.read(), np.uint8)
     if data.size != np.prod(shape):
@@ -348,7 +358,9 @@ class _NumbersOnly(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in self._allowed:
-            raise DatasetError(f"Cifar10Dataset: the file wants {module}.{name}; only arrays are read")
+            raise DatasetError(
+                f"Cifar10Dataset: the file wants {module}.{name}; only arrays are read"
+            )
         return super().find_class(module, name)
 
 

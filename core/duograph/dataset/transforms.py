@@ -11,7 +11,16 @@ from ..dtype import as_dtype
 from ..errors import ArgumentError, ArgumentValueError
 from . import config
 
-__all__ = ["TypeCast", "Compose", "OneHot", "Fill", "Concatenate", "Duplicate", "RandomApply", "RandomChoice"]
+__all__ = [
+    "TypeCast",
+    "Compose",
+    "OneHot",
+    "Fill",
+    "Concatenate",
+    "Duplicate",
+    "RandomApply",
+    "RandomChoice",
+]
 
 Array = np.ndarray[Any, Any]
 

@@ -43,7 +43,9 @@ class Border(str, enum.Enum):
 def _image(owner: str, image: Any) -> Array:
     array = np.asarray(image)
     if array.ndim not in (2, 3):
-        raise ShapeError(f"{owner}: got an image of shape {array.shape}; wanted (H, W) or (H, W, C)")
+        raise ShapeError(
+            f"{owner}: got an image of shape {array.shape}; wanted (H, W) or (H, W, C)"
+        )
     return array
 
 
@@ -137,7 +139,9 @@ class ToTensor:
     def __call__(self, image: Any) -> Array:
         array = _image("ToTensor", image)
         array = array[None] if array.ndim == 2 else array.transpose(2, 0, 1)
-        return np.ascontiguousarray(array.astype(np.float32) / np.float32(255)).astype(self.output_type)
+        return np.ascontiguousarray(array.astype(np.float32) / np.float32(255)).astype(
+            self.output_type
+        )
 
 
 class ToType:
@@ -237,7 +241,9 @@ class Pad:
         (6, 6, 3)
     """
 
-    def __init__(self, padding: Any, fill_value: Any = 0, padding_mode: Border = Border.CONSTANT) -> None:
+    def __init__(
+        self, padding: Any, fill_value: Any = 0, padding_mode: Border = Border.CONSTANT
+    ) -> None:
         self.sides = _sides("Pad", padding)
         self.fill_value, self.mode = fill_value, Border(padding_mode).value
 
@@ -275,7 +281,9 @@ class CenterCrop:
         h, w = self.size
         more_h, more_w = max(h - array.shape[0], 0), max(w - array.shape[1], 0)
         if more_h or more_w:
-            array = Pad((more_w // 2, more_h // 2, more_w - more_w // 2, more_h - more_h // 2))(array)
+            array = Pad((more_w // 2, more_h // 2, more_w - more_w // 2, more_h - more_h // 2))(
+                array
+            )
         top, left = (array.shape[0] - h + 1) // 2, (array.shape[1] - w + 1) // 2
         return array[top : top + h, left : left + w]
 

@@ -123,6 +123,8 @@ def pairs(a: Any, b: Any) -> Iterator[tuple[Any, Any]]:
         for x, y in zip(a, b):
             yield from pairs(x, y)
     elif isinstance(a, Maybe) or isinstance(b, Maybe):
-        yield from pairs(a.value if isinstance(a, Maybe) else a, b.value if isinstance(b, Maybe) else b)
+        yield from pairs(
+            a.value if isinstance(a, Maybe) else a, b.value if isinstance(b, Maybe) else b
+        )
     else:
         yield a, b

@@ -123,7 +123,9 @@ class Exports:
     def __init__(self, builders: list[Any]) -> None:
         self.builders = builders
         self.columns: list[list[Any]] = [[] for _ in builders]
-        self.of: dict[int, list[Any]] = {}  # tensors from before, of which one may leave as such a column
+        self.of: dict[
+            int, list[Any]
+        ] = {}  # tensors from before, of which one may leave as such a column
         self._same: dict[Any, int] = {}
 
     def put(self, values: list[Any]) -> Placeholder:

@@ -453,7 +453,9 @@ def _converted(t: Trace, data: Any, dtype: Any) -> Any:
                 wanted = float32
         return P.stack([p.astype(wanted) for p in parts], 0)
     if isinstance(data, GraphObject):
-        raise NeedsValue("Tensor: got a Python object that is known only when the compiled function runs")
+        raise NeedsValue(
+            "Tensor: got a Python object that is known only when the compiled function runs"
+        )
     raise ArgumentError(f"Tensor: got {type(data).__name__} inside jit; wanted numbers or Tensors")
 
 

@@ -611,7 +611,10 @@ def native(t: Trace, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
             given = (f.__self__, *args) if isinstance(f, types.MethodType) else args
             try:
                 return enter(t, python_function(t, function), given, kwargs)
-            except (TypeError, ValueError) as error:  # what Python alone can use was refused as no number
+            except (
+                TypeError,
+                ValueError,
+            ) as error:  # what Python alone can use was refused as no number
                 if isinstance(error, NeedsValue) or not _looked_at_a_value(error):
                     raise
                 if t.strict:
@@ -686,7 +689,9 @@ def enter_context(t: Trace, manager: Any) -> tuple[Callable[..., Any], Any]:
     for name in ("__enter__", "__exit__"):
         if not hasattr(kind, name):
             shown = "Tensor" if isinstance(manager, Tensor) else kind.__name__
-            kind_of_error = TypeError if sys.version_info >= (3, 11) else AttributeError  # as Python's own
+            kind_of_error = (
+                TypeError if sys.version_info >= (3, 11) else AttributeError
+            )  # as Python's own
             raise kind_of_error(
                 f"{shown!r} object does not support the context manager protocol (no {name})"
             )

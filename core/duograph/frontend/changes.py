@@ -129,7 +129,9 @@ def changed(nest: Any, given: Any) -> bool:
         was = nest.array
         if was.dtype == object:
             return False
-        return was.shape != given.shape or was.dtype != given.dtype or was.tobytes() != given.tobytes()
+        return (
+            was.shape != given.shape or was.dtype != given.dtype or was.tobytes() != given.tobytes()
+        )
     if type(nest) in (tuple, list):
         return len(nest) != len(given) or any(map(changed, nest, given))
     if type(nest) is dict:

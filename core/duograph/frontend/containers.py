@@ -18,7 +18,15 @@ from .external import seen
 from .host import depends_on_graph, note_effect, run_on_host
 from .trace import Trace
 
-__all__ = ["get_item", "set_item", "delete_item", "changing", "container_method", "with_item", "MUTATORS"]
+__all__ = [
+    "get_item",
+    "set_item",
+    "delete_item",
+    "changing",
+    "container_method",
+    "with_item",
+    "MUTATORS",
+]
 
 MUTATORS = {
     "append", "extend", "insert", "pop", "remove", "clear", "reverse", "sort", "update", "setdefault", "popitem",
@@ -118,7 +126,9 @@ def set_item(t: Trace, owner: Any, index: Any, value: Any) -> None:
         if isinstance(value, GraphScalar):
             value = t.builder.operand(value, None)
         if isinstance(value, GraphObject):
-            made = run_on_host(t, with_item, (owner, index, value), {}, "setitem", (owner._type.plain,))
+            made = run_on_host(
+                t, with_item, (owner, index, value), {}, "setitem", (owner._type.plain,)
+            )
             t.builder.write_state(owner, made)
             return
         native(t, operator.setitem, (owner, _tensor_index(t, index), value), {})

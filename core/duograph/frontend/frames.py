@@ -245,7 +245,9 @@ def write_outside(t: Trace, kind: str, owner: Any, name: Any, value: Any, label:
     if kind == "item":
         note_effect(t, owner.__setitem__, (name, value), f"set {label}", objects=True)
     elif kind == "cell":
-        note_effect(t, lambda v: setattr(owner, "cell_contents", v), (value,), f"set {label}", objects=True)
+        note_effect(
+            t, lambda v: setattr(owner, "cell_contents", v), (value,), f"set {label}", objects=True
+        )
     else:
         note_effect(t, lambda v: setattr(owner, name, v), (value,), f"set {label}", objects=True)
 

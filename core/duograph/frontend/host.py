@@ -16,7 +16,15 @@ from .changes import Snapshot, changed, refuse_changes, snapshot
 from .spans import place_of
 from .trace import Trace
 
-__all__ = ["constant_call", "leaves", "rebuilt", "run_on_host", "depends_on_graph", "note_effect", "written"]
+__all__ = [
+    "constant_call",
+    "leaves",
+    "rebuilt",
+    "run_on_host",
+    "depends_on_graph",
+    "note_effect",
+    "written",
+]
 
 _calls: dict[Any, HostCall] = {}
 
@@ -106,7 +114,9 @@ def object_of(t: Trace, tensor: Any) -> Any:
         later = first._id != tensor._id or home is not tensor._builder
     run = constant_call(lambda x: (x,), "tensor object")
     with home.current():
-        made = home.append(host_call, (home.tensor(first._id),), {"run": run, "types": (OBJECT,)})[0]
+        made = home.append(host_call, (home.tensor(first._id),), {"run": run, "types": (OBJECT,)})[
+            0
+        ]
     t.objects[id(tensor)] = (tensor, made)
     if later:
         written(t, tensor)

@@ -222,7 +222,11 @@ def graph_loop(t: Trace, predicate: Any, step: Callable[[], Any], ran: Any) -> N
             for key, location in locations.items():
                 entered = _entering(kinds[key], child)
                 for made, old in pairs(entered, before[key]):
-                    if isinstance(made, GraphTensor) and isinstance(old, Tensor) and _named(location):
+                    if (
+                        isinstance(made, GraphTensor)
+                        and isinstance(old, Tensor)
+                        and _named(location)
+                    ):
                         first[made._id] = old
                         note_one_of(t, made, [old])
                 t.put(location, entered)

@@ -131,7 +131,11 @@ def _defined(lines: list[str], code: CodeType) -> list[Any]:
     except SyntaxError:
         return []
     node: Any = tree.body[0].body[0] if depth and isinstance(tree.body[0], ast.If) else tree.body[0]
-    return [node] if getattr(node, "name", "") == code.co_name and not isinstance(node, ast.ClassDef) else []
+    return (
+        [node]
+        if getattr(node, "name", "") == code.co_name and not isinstance(node, ast.ClassDef)
+        else []
+    )
 
 
 def _depth(line: str) -> int:

@@ -19,7 +19,12 @@ class Flow:
     __slots__ = ("ret", "brk", "cont", "value", "dead")
 
     def __init__(
-        self, ret: Any = False, brk: Any = False, cont: Any = False, value: Any = None, dead: bool = False
+        self,
+        ret: Any = False,
+        brk: Any = False,
+        cont: Any = False,
+        value: Any = None,
+        dead: bool = False,
     ) -> None:
         self.ret = ret
         self.brk = brk

@@ -217,7 +217,12 @@ class GraphBuilder:
             operands = tuple([number[i] for i in node.operands])
             self.nodes.append(
                 GraphNode(
-                    node.op, operands, node.attributes, tuple(results), node.single, node.span or self.span
+                    node.op,
+                    operands,
+                    node.attributes,
+                    tuple(results),
+                    node.single,
+                    node.span or self.span,
                 )
             )
         return [self.tensor(number[i]) for i in graph.outputs]  # type: ignore[arg-type]

@@ -53,7 +53,9 @@ def _(types, branches):
     index, *rest = types
     scalar_index = isinstance(index, TensorType) and not index.shape and index.dtype.kind in "biu"
     if index not in (BOOL, INT) and not scalar_index:
-        raise GraphError(f"switch: got an index {index}; wanted a 0-d bool or integer, or a host one")
+        raise GraphError(
+            f"switch: got an index {index}; wanted a 0-d bool or integer, or a host one"
+        )
     for i, branch in enumerate(branches):
         _check_parameters(f"switch, branch {i}", branch, rest)
         if _results(branch) != _results(branches[0]):
@@ -76,7 +78,9 @@ def _(types, body, n_carry):
     predicate, *rest = types
     is_bool = predicate is BOOL or predicate is TensorType.of((), bool_)
     if not is_bool:
-        raise GraphError(f"while_loop: got a predicate {predicate}; wanted a 0-d bool or a host bool")
+        raise GraphError(
+            f"while_loop: got a predicate {predicate}; wanted a 0-d bool or a host bool"
+        )
     _check_parameters("while_loop", body, rest)
     wanted = (predicate, *rest[:n_carry])
     if _results(body) != wanted:
@@ -329,5 +333,3 @@ def random_state(take: HostCall):
 @random_state.infer
 def _(take):
     return TensorType.of((4,), uint32)
-
-

@@ -89,7 +89,9 @@ class GraphScalar(HostValue):
         from ..op import thread_state
 
         builder: Any = thread_state.builder or self._builder
-        return builder.append(scalar, tuple(builder.host(v) for v in operands), {"function": function})
+        return builder.append(
+            scalar, tuple(builder.host(v) for v in operands), {"function": function}
+        )
 
     __add__, __radd__ = _binary("add"), _binary("add", True)
     __sub__, __rsub__ = _binary("sub"), _binary("sub", True)
@@ -105,7 +107,12 @@ class GraphScalar(HostValue):
     __rshift__, __rrshift__ = _binary("rshift"), _binary("rshift", True)
     __lt__, __le__, __gt__, __ge__ = _binary("lt"), _binary("le"), _binary("gt"), _binary("ge")
     __eq__, __ne__ = _binary("eq"), _binary("ne")
-    __neg__, __pos__, __abs__, __invert__ = _unary("neg"), _unary("pos"), _unary("abs"), _unary("invert")
+    __neg__, __pos__, __abs__, __invert__ = (
+        _unary("neg"),
+        _unary("pos"),
+        _unary("abs"),
+        _unary("invert"),
+    )
 
     def __hash__(self) -> int:
         return id(self)

@@ -108,9 +108,7 @@ def load_state_dict(cell: Cell, values: Mapping[str, Any], strict: bool) -> Inco
         problems.append(f"unexpected keys: {', '.join(unexpected)}")
     for name, target in own.items():
         if name in values and tuple(values[name].shape) != target.shape:
-            problems.append(
-                f"{name} has shape {tuple(values[name].shape)}, wanted {target.shape}"
-            )
+            problems.append(f"{name} has shape {tuple(values[name].shape)}, wanted {target.shape}")
     if problems:
         raise StateMismatch(
             f"{type(cell).__name__}.load_state_dict: {'; '.join(problems)}; nothing was changed"

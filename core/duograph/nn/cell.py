@@ -661,7 +661,9 @@ class Cell:
 
 def _cast(value: Any, target: Any) -> Any:
     if isinstance(value, Tensor):
-        return value.astype(target) if value.dtype.is_floating and value.dtype is not target else value
+        return (
+            value.astype(target) if value.dtype.is_floating and value.dtype is not target else value
+        )
     if isinstance(value, (tuple, list)):
         return type(value)(_cast(v, target) for v in value)
     if isinstance(value, dict):
@@ -672,4 +674,3 @@ def _cast(value: Any, target: Any) -> Any:
 def _callable(what: str, hook: Any) -> None:
     if not callable(hook):
         raise ArgumentError(f"{what}: got {type(hook).__name__}; wanted a function")
-

@@ -74,7 +74,13 @@ def exponential_decay_lr(
         [0.1, 0.1, 0.05, 0.05]
     """
     _check_decay(
-        "exponential_decay_lr", learning_rate, decay_rate, total_step, step_per_epoch, decay_epoch, is_stair
+        "exponential_decay_lr",
+        learning_rate,
+        decay_rate,
+        total_step,
+        step_per_epoch,
+        decay_epoch,
+        is_stair,
     )
     return [
         learning_rate * decay_rate ** _epochs(i // step_per_epoch, decay_epoch, is_stair)
@@ -98,7 +104,13 @@ def natural_exp_decay_lr(
         [0.5, 0.18393972058572117]
     """
     _check_decay(
-        "natural_exp_decay_lr", learning_rate, decay_rate, total_step, step_per_epoch, decay_epoch, is_stair
+        "natural_exp_decay_lr",
+        learning_rate,
+        decay_rate,
+        total_step,
+        step_per_epoch,
+        decay_epoch,
+        is_stair,
     )
     found = []
     for i in range(total_step):
@@ -121,7 +133,13 @@ def inverse_decay_lr(
         [0.5, 0.25, 0.16666666666666666]
     """
     _check_decay(
-        "inverse_decay_lr", learning_rate, decay_rate, total_step, step_per_epoch, decay_epoch, is_stair
+        "inverse_decay_lr",
+        learning_rate,
+        decay_rate,
+        total_step,
+        step_per_epoch,
+        decay_epoch,
+        is_stair,
     )
     return [
         learning_rate / (1 + decay_rate * _epochs(i // step_per_epoch, decay_epoch, is_stair))
@@ -147,10 +165,13 @@ def cosine_decay_lr(
     _check.in_range(owner, "max_lr", max_lr, 0, open_low=True)
     _check_steps(owner, total_step, step_per_epoch, decay_epoch)
     if min_lr >= max_lr:
-        raise ArgumentValueError(f"{owner}: got min_lr={min_lr}, max_lr={max_lr}; wanted min below max")
+        raise ArgumentValueError(
+            f"{owner}: got min_lr={min_lr}, max_lr={max_lr}; wanted min below max"
+        )
     half = 0.5 * (max_lr - min_lr)
     return [
-        min_lr + half * (1 + math.cos(math.pi * min(i // step_per_epoch, decay_epoch) / decay_epoch))
+        min_lr
+        + half * (1 + math.cos(math.pi * min(i // step_per_epoch, decay_epoch) / decay_epoch))
         for i in range(total_step)
     ]
 
@@ -206,5 +227,6 @@ def warmup_lr(
     if warmup_epoch <= 0:
         return [float(learning_rate)] * total_step
     return [
-        learning_rate * min(i // step_per_epoch, warmup_epoch) / warmup_epoch for i in range(total_step)
+        learning_rate * min(i // step_per_epoch, warmup_epoch) / warmup_epoch
+        for i in range(total_step)
     ]

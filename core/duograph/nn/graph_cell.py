@@ -30,14 +30,22 @@ class GraphCell(Cell):
     ) -> None:
         super().__init__()
         if obf_random_seed is not None:
-            raise ArgumentValueError("GraphCell: got obf_random_seed; graphs are not obfuscated here")
+            raise ArgumentValueError(
+                "GraphCell: got obf_random_seed; graphs are not obfuscated here"
+            )
         if not hasattr(graph, "replayed"):
-            raise ArgumentError(f"GraphCell: got {type(graph).__name__}; wanted what duograph.load returns")
+            raise ArgumentError(
+                f"GraphCell: got {type(graph).__name__}; wanted what duograph.load returns"
+            )
         if params_init is not None and not isinstance(params_init, Mapping):
-            raise ArgumentError(f"GraphCell: got {type(params_init).__name__} for params_init; wanted a dict")
+            raise ArgumentError(
+                f"GraphCell: got {type(params_init).__name__} for params_init; wanted a dict"
+            )
         for name, value in (params_init or {}).items():
             if not isinstance(value, Tensor):
-                raise ArgumentError(f"GraphCell: got {type(value).__name__} for {name!r}; wanted a Tensor")
+                raise ArgumentError(
+                    f"GraphCell: got {type(value).__name__} for {name!r}; wanted a Tensor"
+                )
             if name not in graph.weights:
                 raise ArgumentValueError(
                     f"GraphCell: got {name!r}; the weights of the graph are {', '.join(graph.weights) or 'none'}"

@@ -40,10 +40,14 @@ def _float(step: Any) -> Tensor:
 
 
 class _Decay(LearningRateSchedule):
-    def __init__(self, learning_rate: float, decay_rate: float, decay_steps: int, is_stair: bool = False) -> None:
+    def __init__(
+        self, learning_rate: float, decay_rate: float, decay_steps: int, is_stair: bool = False
+    ) -> None:
         super().__init__()
         owner = type(self).__name__
-        self.learning_rate = _check.in_range(owner, "learning_rate", learning_rate, 0, open_low=True)
+        self.learning_rate = _check.in_range(
+            owner, "learning_rate", learning_rate, 0, open_low=True
+        )
         self.decay_rate = _check.in_range(owner, "decay_rate", decay_rate, 0, open_low=True)
         self.decay_steps = _check.positive_int(owner, "decay_steps", decay_steps)
         self.is_stair = _check.boolean(owner, "is_stair", is_stair)
@@ -152,7 +156,9 @@ class PolynomialDecayLR(LearningRateSchedule):
     ) -> None:
         super().__init__()
         owner = "PolynomialDecayLR"
-        self.learning_rate = _check.in_range(owner, "learning_rate", learning_rate, 0, open_low=True)
+        self.learning_rate = _check.in_range(
+            owner, "learning_rate", learning_rate, 0, open_low=True
+        )
         self.end_learning_rate = _check.in_range(owner, "end_learning_rate", end_learning_rate, 0)
         if end_learning_rate >= learning_rate:
             raise ArgumentValueError(

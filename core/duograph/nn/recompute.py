@@ -14,7 +14,9 @@ from ..random_state import get_rng_state, set_rng_state
 __all__ = ["recompute", "run_again"]
 
 
-def recompute(block: Callable[..., Any], *args: Any, use_reentrant: bool = True, **kwargs: Any) -> Any:
+def recompute(
+    block: Callable[..., Any], *args: Any, use_reentrant: bool = True, **kwargs: Any
+) -> Any:
     """Call `block(*args)`, keeping none of its intermediate values for the gradient (`mindspore.recompute`).
 
     Args:

@@ -67,5 +67,7 @@ def tensors_of(name: str, what: str, value: Any) -> tuple[Tensor, ...]:
         TypeError: something else.
     """
     if not isinstance(value, (tuple, list)):
-        raise ArgumentError(f"{name}: got {type(value).__name__} for {what}; wanted a tuple or list of Tensors")
+        raise ArgumentError(
+            f"{name}: got {type(value).__name__} for {what}; wanted a tuple or list of Tensors"
+        )
     return tuple([tensor_of(name, what, v) for v in value])

@@ -35,7 +35,9 @@ def _of_all_heads(x: Any, heads: int) -> Any:
     batch, own, length, width = x.shape
     if own == heads:
         return x
-    x = P.broadcast_to(P.reshape(x, (batch, own, 1, length, width)), (batch, own, heads // own, length, width))
+    x = P.broadcast_to(
+        P.reshape(x, (batch, own, 1, length, width)), (batch, own, heads // own, length, width)
+    )
     return P.reshape(x, (batch, heads, length, width))
 
 
@@ -50,7 +52,9 @@ def _of_own_heads(x: Any, own: int) -> Any:
 def _scores(query: Any, key: Any, mask: Any, scale: float, low: int, high: int) -> Any:
     """scale * query @ key.T + mask, -inf where a key is not seen; 16-bit floats in float32."""
     queries, keys = query.shape[2], key.shape[2]
-    scores = P.matmul(widened(query) * scale, _of_all_heads(widened(key), query.shape[1]), False, True)
+    scores = P.matmul(
+        widened(query) * scale, _of_all_heads(widened(key), query.shape[1]), False, True
+    )
     hidden = P.fill((), float("-inf"), scores.dtype)
     if mask is not None:
         if mask.dtype is bool_:
@@ -77,13 +81,17 @@ def _weights(scores: Any) -> tuple[Any, Any]:
     return e / total, P.reshape(P.log(total) + top, scores.shape[:3])
 
 
-def _backward(query: Any, key: Any, value: Any, mask: Any, kept: Any, dout: Any, rows: Any) -> tuple[Any, Any]:
+def _backward(
+    query: Any, key: Any, value: Any, mask: Any, kept: Any, dout: Any, rows: Any
+) -> tuple[Any, Any]:
     """(weights, gradient of the scores) from log sums; `rows`: what is subtracted from the gradient of the weights."""
     scale, low, high, log_sum = kept
     shape = (*log_sum.shape, 1)
     weights = P.exp(_scores(query, key, mask, scale, low, high) - P.reshape(log_sum, shape))
     values = _of_all_heads(widened(value), query.shape[1])
-    return weights, weights * (P.matmul(widened(dout), values, False, True) - P.reshape(rows, shape))
+    return weights, weights * (
+        P.matmul(widened(dout), values, False, True) - P.reshape(rows, shape)
+    )
 
 
 def _gradients(
@@ -99,7 +107,10 @@ def _gradients(
     dq = P.matmul(dscores, _of_all_heads(widened(k), q.shape[1])) * scale
     dk = _of_own_heads(P.matmul(dscores, widened(q), True, False) * scale, k.shape[1])
     dv = _of_own_heads(P.matmul(weights, widened(do), True, False), v.shape[1])
-    made = [_turned(cast_to(d, x.dtype), _BACK[layout]) for d, x in ((dq, query), (dk, key), (dv, value))]
+    made = [
+        _turned(cast_to(d, x.dtype), _BACK[layout])
+        for d, x in ((dq, query), (dk, key), (dv, value))
+    ]
     return made[0], made[1], made[2], dscores
 
 
@@ -108,7 +119,14 @@ def _gradients(
 
 @op(name="attention")
 def attention_of(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scale: float, low: int, high: int, layout: str
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    scale: float,
+    low: int,
+    high: int,
+    layout: str,
 ):
     """softmax(scale * query @ key.T + mask) @ value, and the logarithms of the sums of the softmax.
 
@@ -130,17 +148,25 @@ def attention_of(
 
 def _shape(name: str, t: TensorType, layout: str) -> tuple[int, ...]:
     if t.ndim != 4:
-        raise ShapeError(f"attention: got {name} of shape {t.shape}; wanted the four axes of {layout}")
+        raise ShapeError(
+            f"attention: got {name} of shape {t.shape}; wanted the four axes of {layout}"
+        )
     return tuple([t.shape[i] for i in AXES[layout]])
 
 
 @attention_of.infer
 def _(query, key, value, mask, scale, low, high, layout):
     if layout not in AXES:
-        raise ArgumentValueError(f"attention: got layout={layout!r}; wanted one of {', '.join(AXES)}")
+        raise ArgumentValueError(
+            f"attention: got layout={layout!r}; wanted one of {', '.join(AXES)}"
+        )
     batch, heads, queries, width = _shape("query", query, layout)
     key_shape, value_shape = _shape("key", key, layout), _shape("value", value, layout)
-    if query.dtype not in FLOATING or key.dtype is not query.dtype or value.dtype is not query.dtype:
+    if (
+        query.dtype not in FLOATING
+        or key.dtype is not query.dtype
+        or value.dtype is not query.dtype
+    ):
         raise DTypeError(
             f"attention: got {query.dtype.name}, {key.dtype.name} and {value.dtype.name}; wanted one floating dtype"
         )
@@ -151,13 +177,19 @@ def _(query, key, value, mask, scale, low, high, layout):
             f"{layout}; wanted one batch, keys as wide as queries, and as many values as keys"
         )
     if own == 0 or heads % own:
-        raise ShapeError(f"attention: got {heads} heads of query and {own} of key and value; wanted a multiple")
+        raise ShapeError(
+            f"attention: got {heads} heads of query and {own} of key and value; wanted a multiple"
+        )
     if mask is not None:
         wanted = (batch, heads, queries, keys)
         if mask.ndim != 4 or any(n not in (1, w) for n, w in zip(mask.shape, wanted)):
-            raise ShapeError(f"attention: got a mask of shape {mask.shape}; wanted {wanted}, or 1 in place of any")
+            raise ShapeError(
+                f"attention: got a mask of shape {mask.shape}; wanted {wanted}, or 1 in place of any"
+            )
         if mask.dtype is not bool_ and mask.dtype is not query.dtype:
-            raise DTypeError(f"attention: got a mask of {mask.dtype.name}; wanted bool or {query.dtype.name}")
+            raise DTypeError(
+                f"attention: got a mask of {mask.dtype.name}; wanted bool or {query.dtype.name}"
+            )
     made = (batch, heads, queries, value_shape[3])
     sums = float32 if query.dtype.itemsize == 2 else query.dtype
     out = TensorType.of(tuple([made[i] for i in _BACK[layout]]), query.dtype)
@@ -174,10 +206,19 @@ def _(query, key, value, mask, out, dout, scale, low, high, layout):
         dq, dk, dv = attention_grad(query, key, value, mask, made, log_sum, dmade, *settings)
         if not trained or made.size == 0:
             return dq, dk, dv, _no_gradient(mask)
-        _, _, _, dscores = _gradients(query, key, value, mask, made, log_sum, dmade, None, *settings)
+        _, _, _, dscores = _gradients(
+            query, key, value, mask, made, log_sum, dmade, None, *settings
+        )
     else:
-        dq, dk, dv, dscores = _gradients(query, key, value, mask, made, log_sum, dmade, dlog_sum, *settings)
-    return dq, dk, dv, unbroadcast(cast_to(dscores, mask.dtype), mask) if trained else _no_gradient(mask)
+        dq, dk, dv, dscores = _gradients(
+            query, key, value, mask, made, log_sum, dmade, dlog_sum, *settings
+        )
+    return (
+        dq,
+        dk,
+        dv,
+        unbroadcast(cast_to(dscores, mask.dtype), mask) if trained else _no_gradient(mask),
+    )
 
 
 def _no_gradient(mask: Any) -> Any:
@@ -209,13 +250,19 @@ def _(query, key, value, mask, out, log_sum, dout, scale, low, high, layout):
     return query, key, value
 
 
-
 # Query, key and value beside one another in one tensor, as one projection leaves them; made by passes/attention.
 
 
 @op()
 def self_attention(
-    x: Tensor, mask: Tensor | None, heads: int, own: int, scale: float, low: int, high: int, layout: str
+    x: Tensor,
+    mask: Tensor | None,
+    heads: int,
+    own: int,
+    scale: float,
+    low: int,
+    high: int,
+    layout: str,
 ):
     """`attention` of a query, key and value that lie beside one another in the last axis of one tensor.
 
@@ -320,16 +367,22 @@ def flash_attention_score(
             )
     layout = _LAYOUTS.get(input_layout) if isinstance(input_layout, str) else None
     if layout is None:
-        raise ArgumentValueError(f"{_NAME}: got input_layout={input_layout!r}; wanted one of {', '.join(_LAYOUTS)}")
+        raise ArgumentValueError(
+            f"{_NAME}: got input_layout={input_layout!r}; wanted one of {', '.join(_LAYOUTS)}"
+        )
     for what, t in (("query", query), ("key", key), ("value", value)):
         if not isinstance(t, Tensor):
             raise ArgumentError(f"{_NAME}: got {type(t).__name__} for {what}; wanted a Tensor")
         if t.ndim != len(input_layout):
-            raise ShapeError(f"{_NAME}: got {what} of shape {t.shape}; wanted the axes of {input_layout}")
+            raise ShapeError(
+                f"{_NAME}: got {what} of shape {t.shape}; wanted the axes of {input_layout}"
+            )
     if not isinstance(head_num, int) or head_num < 1:
         raise ArgumentValueError(f"{_NAME}: got head_num={head_num!r}; wanted a positive int")
     if not isinstance(keep_prob, (int, float)) or not 0 < keep_prob <= 1:
-        raise ArgumentValueError(f"{_NAME}: got keep_prob={keep_prob!r}; wanted a number above 0 and at most 1")
+        raise ArgumentValueError(
+            f"{_NAME}: got keep_prob={keep_prob!r}; wanted a number above 0 and at most 1"
+        )
     shape = query.shape
     if len(input_layout) == 3:
         query, key, value = _with_heads(query, key, value, head_num)
@@ -347,8 +400,13 @@ def flash_attention_score(
             raise ArgumentValueError(f"{_NAME}: got a drop_mask with keep_prob=1; wanted None")
         out = attention_of(query, key, value, mask, float(scalar_value), low, high, layout)[0]
     else:
-        given = [None if t is None else TensorType.of(t.shape, t.dtype) for t in (query, key, value, mask)]
-        attention_of.result_types(tuple(given), {"scale": 1.0, "low": low, "high": high, "layout": layout})
+        given = [
+            None if t is None else TensorType.of(t.shape, t.dtype)
+            for t in (query, key, value, mask)
+        ]
+        attention_of.result_types(
+            tuple(given), {"scale": 1.0, "low": low, "high": high, "layout": layout}
+        )
         q, k, v = (_turned(x, axes) for x in (query, key, value))
         weights, _ = _weights(_scores(q, k, mask, float(scalar_value), low, high))
         weights = _dropped(weights, drop_mask, keep_prob)
@@ -370,7 +428,9 @@ def _with_heads(query: Any, key: Any, value: Any, heads: int) -> tuple[Any, Any,
             raise ShapeError(
                 f"{_NAME}: got {what} of shape {t.shape} and heads of {width} features; wanted a multiple of these"
             )
-    query, key, value = (P.reshape(t, (*t.shape[:2], t.shape[2] // width, width)) for t in (query, key, value))
+    query, key, value = (
+        P.reshape(t, (*t.shape[:2], t.shape[2] // width, width)) for t in (query, key, value)
+    )
     return query, key, value
 
 
@@ -386,7 +446,9 @@ def _band(
     if mode == 4:
         low, high = last - before, last + behind
         if low > high:
-            raise ArgumentValueError(f"{_NAME}: got pre_tokens={before} and next_tokens={behind}, an empty band")
+            raise ArgumentValueError(
+                f"{_NAME}: got pre_tokens={before} and next_tokens={behind}, an empty band"
+            )
         return max(low, least), min(high, most), None
     if mode not in (0, 1):
         raise ArgumentValueError(
@@ -394,7 +456,9 @@ def _band(
         )
     if mode == 0 and mask is not None:
         if -before > behind:
-            raise ArgumentValueError(f"{_NAME}: got pre_tokens={before} and next_tokens={behind}, an empty band")
+            raise ArgumentValueError(
+                f"{_NAME}: got pre_tokens={before} and next_tokens={behind}, an empty band"
+            )
         return max(-before, least), min(behind, most), mask
     return least, most, mask
 
@@ -405,13 +469,17 @@ def _mask(seen: Any, shift: Any, dtype: Any) -> Tensor | None:
         if seen.dtype.name not in ("bool", "uint8"):
             raise DTypeError(f"{_NAME}: got attn_mask of {seen.dtype.name}; wanted bool or uint8")
         if seen.ndim not in (2, 4):
-            raise ShapeError(f"{_NAME}: got attn_mask of shape {seen.shape}; wanted two or four axes")
+            raise ShapeError(
+                f"{_NAME}: got attn_mask of shape {seen.shape}; wanted two or four axes"
+            )
         seen = seen if seen.dtype is bool_ else cast_to(seen, bool_)
         seen = seen if seen.ndim == 4 else P.reshape(seen, (1, 1, *seen.shape))
     if shift is None:
         return seen
     if shift.dtype is not dtype:
-        raise DTypeError(f"{_NAME}: got real_shift of {shift.dtype.name}; wanted {dtype.name} as query")
+        raise DTypeError(
+            f"{_NAME}: got real_shift of {shift.dtype.name}; wanted {dtype.name} as query"
+        )
     return shift if seen is None else P.select(seen, P.fill((), float("-inf"), dtype), shift)
 
 

@@ -72,7 +72,9 @@ def _(input, weight, stride, padding, dilation, groups):
 
 
 @op(dtypes=REAL)
-def max_pool_channels_last(input: Tensor, kernel: Ints, stride: Ints, padding: Pairs, dilation: Ints):
+def max_pool_channels_last(
+    input: Tensor, kernel: Ints, stride: Ints, padding: Pairs, dilation: Ints
+):
     """Primitive: the values of `max_pool` of (N, spatial..., C)."""
 
 
@@ -124,7 +126,9 @@ def _(x, kernel, stride, padding, count_include_pad, divisor):
 @avg_pool_channels_last.bprop
 def _(x, out, dout, kernel, stride, padding, count_include_pad, divisor):
     shape = (x.shape[0], x.shape[-1], *x.shape[1:-1])
-    dx = avg_pool_grad(last_to_first(dout), shape, kernel, stride, padding, count_include_pad, divisor)
+    dx = avg_pool_grad(
+        last_to_first(dout), shape, kernel, stride, padding, count_include_pad, divisor
+    )
     return (first_to_last(dx),)
 
 

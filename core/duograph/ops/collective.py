@@ -85,7 +85,9 @@ class Broadcast(Primitive):
     def __init__(self, root_rank: int, group: str = _WORLD) -> None:
         super().__init__()
         if root_rank != 0:
-            raise ArgumentValueError(f"Broadcast: got root_rank={root_rank}; wanted 0, the only rank")
+            raise ArgumentValueError(
+                f"Broadcast: got root_rank={root_rank}; wanted 0, the only rank"
+            )
         self.root_rank = root_rank
         self.group = group
 

@@ -35,7 +35,12 @@ Pairs = Sequence[tuple[int, int]]
 
 @op(dtypes=REAL, promote="common")
 def conv(
-    input: Tensor, weight: Tensor, stride: Sequence[int], padding: Pairs, dilation: Sequence[int], groups: int
+    input: Tensor,
+    weight: Tensor,
+    stride: Sequence[int],
+    padding: Pairs,
+    dilation: Sequence[int],
+    groups: int,
 ):
     """Primitive: cross-correlation of (N, C, spatial...) with (O, C / groups, kernel...)."""
 
@@ -62,12 +67,17 @@ def _(x, w, stride, padding, dilation, groups):
     return TensorType.of((x.shape[0], w.shape[0], *out), x.dtype)
 
 
-def _taps(kernel: Sequence[int], out: Sequence[int], stride: Sequence[int], dilation: Sequence[int]) -> Any:
+def _taps(
+    kernel: Sequence[int], out: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
+) -> Any:
     """For every kernel element its index, and the slices of the padded input that it meets."""
     for k in np.ndindex(*kernel):
-        yield k, tuple(
-            slice(i * d, i * d + (o - 1) * s + 1, s)
-            for i, d, o, s in zip(k, dilation, out, stride, strict=True)
+        yield (
+            k,
+            tuple(
+                slice(i * d, i * d + (o - 1) * s + 1, s)
+                for i, d, o, s in zip(k, dilation, out, stride, strict=True)
+            ),
         )
 
 
@@ -101,7 +111,9 @@ def _(x, w, out, dout, stride, padding, dilation, groups):
     )
 
 
-def _columns(x: Any, kernel: Any, out: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+def _columns(
+    x: Any, kernel: Any, out: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Any:
     """im2col: (N, groups, C / groups * kernel, out)."""
     cols = windows(x, kernel, stride, padding, dilation, out)
     n, c = x.shape[:2]
@@ -170,7 +182,9 @@ def _(dout, weight, input_shape, stride, padding, dilation, groups):
     far = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
     wide = dilated(dout, stride)
     pads = []
-    for size, have, reach, (low, _) in zip(input_shape[2:], wide.shape[2:], far, padding, strict=True):
+    for size, have, reach, (low, _) in zip(
+        input_shape[2:], wide.shape[2:], far, padding, strict=True
+    ):
         pads.append((reach - low, size + low - have))
     wide = padded(wide, pads, 0)
     w = P.reshape(weight, (groups, o // groups, i, *kernel))
@@ -209,7 +223,9 @@ def _(x, dout, weight_shape, stride, padding, dilation, groups):
     d = dout.reshape(n, groups, o // groups, size_of(out))
     dw = np.zeros((groups, o // groups, *weight_shape[1:]), x.dtype)
     for k, where in _taps(weight_shape[2:], out, stride, dilation):
-        part = x[(slice(None), slice(None), *where)].reshape(n, groups, weight_shape[1], size_of(out))
+        part = x[(slice(None), slice(None), *where)].reshape(
+            n, groups, weight_shape[1], size_of(out)
+        )
         dw[(slice(None), slice(None), slice(None), *k)] = (d @ np.swapaxes(part, 2, 3)).sum(0)
     return dw.reshape(weight_shape).astype(dtype)
 
@@ -258,7 +274,13 @@ def convolve(
     single = input.ndim == n + 1
     x = P.reshape(input, (1, *input.shape)) if single else input
     strides, pads, dilations = convolution_arguments(
-        name, hashable(stride), pad_mode, hashable(padding), hashable(dilation), x.shape[2:], weight.shape[2:]
+        name,
+        hashable(stride),
+        pad_mode,
+        hashable(padding),
+        hashable(dilation),
+        x.shape[2:],
+        weight.shape[2:],
     )
     if bias is None:
         out = conv(x, weight, strides, pads, dilations, groups)
@@ -381,21 +403,54 @@ def conv_transpose1d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
     output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
 ) -> Tensor:  # fmt: skip
-    return transposed("conv_transpose1d", input, weight, bias, stride, padding, output_padding, groups, dilation, 1)
+    return transposed(
+        "conv_transpose1d",
+        input,
+        weight,
+        bias,
+        stride,
+        padding,
+        output_padding,
+        groups,
+        dilation,
+        1,
+    )
 
 
 def conv_transpose2d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
     output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
 ) -> Tensor:  # fmt: skip
-    return transposed("conv_transpose2d", input, weight, bias, stride, padding, output_padding, groups, dilation, 2)
+    return transposed(
+        "conv_transpose2d",
+        input,
+        weight,
+        bias,
+        stride,
+        padding,
+        output_padding,
+        groups,
+        dilation,
+        2,
+    )
 
 
 def conv_transpose3d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
     output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
 ) -> Tensor:  # fmt: skip
-    return transposed("conv_transpose3d", input, weight, bias, stride, padding, output_padding, groups, dilation, 3)
+    return transposed(
+        "conv_transpose3d",
+        input,
+        weight,
+        bias,
+        stride,
+        padding,
+        output_padding,
+        groups,
+        dilation,
+        3,
+    )
 
 
 for _n, _functions in enumerate(
@@ -413,7 +468,11 @@ for _n, _functions in enumerate(
 
 @op(name="unfold", dtypes=REAL)
 def unfold_by(
-    input: Tensor, kernel: Sequence[int], stride: Sequence[int], padding: Pairs, dilation: Sequence[int]
+    input: Tensor,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Pairs,
+    dilation: Sequence[int],
 ):
     """Windows of (N, C, spatial...) as columns: (N, C * kernel, windows)."""
     out = window_sizes("unfold", input.shape[2:], kernel, stride, padding, dilation)
@@ -478,7 +537,12 @@ def unfold(
 
 
 def fold(
-    input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+    input: Tensor,
+    output_size: Any,
+    kernel_size: Any,
+    dilation: Any = 1,
+    padding: Any = 0,
+    stride: Any = 1,
 ) -> Tensor:
     """Columns summed back into an image, col2im (`mindspore.ops.fold`).
 

@@ -39,7 +39,9 @@ class _Conv(Primitive):
         self.dilation = spatial(name, "dilation", dilation, self._n)
         self.group = group
         self.data_format = wanted_format(name, data_format or self._formats[0], self._formats)
-        mode_padding(name, pad_mode, pad, self.kernel_size, self.kernel_size, self.stride, self.dilation)
+        mode_padding(
+            name, pad_mode, pad, self.kernel_size, self.kernel_size, self.stride, self.dilation
+        )
 
     def _pads(self, sizes: Any) -> Any:
         return mode_padding(
@@ -51,12 +53,18 @@ class _Conv(Primitive):
         last = self.data_format == "NHWC"
         if last:
             x, weight = last_to_first(x), last_to_first(weight)
-        if weight.ndim != self._n + 2 or weight.shape[2:] != self.kernel_size or weight.shape[0] != self.out_channel:
+        if (
+            weight.ndim != self._n + 2
+            or weight.shape[2:] != self.kernel_size
+            or weight.shape[0] != self.out_channel
+        ):
             raise ShapeError(
                 f"{self.name}: got weight of shape {weight.shape}; wanted {self.out_channel} outputs "
                 f"and a kernel of {self.kernel_size}"
             )
-        out = convolution.conv(x, weight, self.stride, self._pads(x.shape[2:]), self.dilation, self.group)
+        out = convolution.conv(
+            x, weight, self.stride, self._pads(x.shape[2:]), self.dilation, self.group
+        )
         return first_to_last(out) if last else out
 
 
@@ -81,7 +89,9 @@ class DepthwiseConv2dNative(_Conv):
         self, channel_multiplier: int, kernel_size: Any, mode: int = 3, pad_mode: str = "valid", pad: Any = 0,
         stride: Any = 1, dilation: Any = 1, group: int = 1,
     ) -> None:  # fmt: skip
-        super().__init__(channel_multiplier, kernel_size, mode, pad_mode, pad, stride, dilation, group)
+        super().__init__(
+            channel_multiplier, kernel_size, mode, pad_mode, pad, stride, dilation, group
+        )
 
     def __call__(self, x: Any, weight: Any) -> Any:
         """weight: (channel_multiplier, C, kernel...)."""
@@ -129,9 +139,17 @@ class Conv2DBackpropInput(Primitive):
         """The input's gradient, of the shape `input_size`."""
         size = tuple(input_size.tolist() if isinstance(input_size, Tensor) else input_size)
         pads = mode_padding(
-            self.name, self.pad_mode, self.pad, size[2:], self.kernel_size, self.stride, self.dilation
+            self.name,
+            self.pad_mode,
+            self.pad,
+            size[2:],
+            self.kernel_size,
+            self.stride,
+            self.dilation,
         )
-        return convolution.conv_input_grad(dout, weight, size, self.stride, pads, self.dilation, self.group)
+        return convolution.conv_input_grad(
+            dout, weight, size, self.stride, pads, self.dilation, self.group
+        )
 
 
 class Conv2DTranspose(Conv2DBackpropInput):
@@ -163,9 +181,17 @@ class Conv2DBackpropFilter(Primitive):
         """The weight's gradient, of the shape `weight_size`."""
         size = tuple(weight_size.tolist() if isinstance(weight_size, Tensor) else weight_size)
         pads = mode_padding(
-            self.name, self.pad_mode, self.pad, input.shape[2:], self.kernel_size, self.stride, self.dilation
+            self.name,
+            self.pad_mode,
+            self.pad,
+            input.shape[2:],
+            self.kernel_size,
+            self.stride,
+            self.dilation,
         )
-        return convolution.conv_weight_grad(input, dout, size, self.stride, pads, self.dilation, self.group)
+        return convolution.conv_weight_grad(
+            input, dout, size, self.stride, pads, self.dilation, self.group
+        )
 
 
 class Conv3DTranspose(Primitive):
@@ -195,9 +221,13 @@ class Conv3DTranspose(Primitive):
         """weight: (in_channel, out_channel / group, kernel...)."""
         if self.pad_mode.lower() == "same":
             sizes = [n * s for n, s in zip(dout.shape[2:], self.stride, strict=True)]
-            pads = mode_padding(self.name, "same", 0, sizes, self.kernel_size, self.stride, self.dilation)
+            pads = mode_padding(
+                self.name, "same", 0, sizes, self.kernel_size, self.stride, self.dilation
+            )
             shape = (dout.shape[0], self.out_channel, *sizes)
-            return convolution.conv_input_grad(dout, weight, shape, self.stride, pads, self.dilation, self.group)
+            return convolution.conv_input_grad(
+                dout, weight, shape, self.stride, pads, self.dilation, self.group
+            )
         padding = self.pad if self.pad_mode.lower() == "pad" else 0
         return convolution.conv_transpose3d(
             dout, weight, None, self.stride, padding, self.output_padding, self.group, self.dilation
@@ -209,9 +239,16 @@ class Unfold(Primitive):
 
     op = convolution.unfold_by
 
-    def __init__(self, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> None:
+    def __init__(
+        self, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1
+    ) -> None:
         super().__init__()
-        self.kernel_size, self.stride, self.padding, self.dilation = kernel_size, stride, padding, dilation
+        self.kernel_size, self.stride, self.padding, self.dilation = (
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+        )
 
     def __call__(self, x: Any) -> Any:
         """The columns."""
@@ -224,7 +261,12 @@ class Fold(Primitive):
     op = convolution.fold_by
 
     def __init__(
-        self, output_size: Any, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1
+        self,
+        output_size: Any,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
     ) -> None:
         super().__init__()
         self.output_size, self.kernel_size = output_size, kernel_size
@@ -232,4 +274,6 @@ class Fold(Primitive):
 
     def __call__(self, x: Any) -> Any:
         """The image."""
-        return convolution.fold(x, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
+        return convolution.fold(
+            x, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride
+        )

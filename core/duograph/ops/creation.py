@@ -127,5 +127,3 @@ def zeros_of(type_: TensorType) -> Tensor:
     """Zeros of a type."""
     zero: Any = False if type_.dtype.kind == "b" else 0
     return fill(type_.shape, zero, type_.dtype)
-
-

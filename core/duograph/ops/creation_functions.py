@@ -426,7 +426,9 @@ def logspace(start: Any, end: Any, steps: int, base: int = 10, *, dtype: Any = f
     """
     if not isinstance(start, Tensor) and not isinstance(end, Tensor):
         (count,) = _sizes("logspace", steps)
-        return Tensor(np.power(float(base), np.linspace(start, end, count)).astype(as_dtype(dtype).np))
+        return Tensor(
+            np.power(float(base), np.linspace(start, end, count)).astype(as_dtype(dtype).np)
+        )
     return cast(P.pow(float(base), linspace(start, end, steps)), dtype)
 
 
@@ -445,7 +447,9 @@ def one_hot_mask(indices: Tensor, depth: int, axis: int):
 @op(name="one_hot", differentiable=False)
 def one_hot_by(indices: Tensor, depth: int, axis: int, on: Any, off: Any, dtype: DType):
     """Composite: `on` where the number along a new axis of size `depth` is the index, else `off`."""
-    return select_by(one_hot_mask(indices, depth, axis), fill_by((), on, dtype), fill_by((), off, dtype))
+    return select_by(
+        one_hot_mask(indices, depth, axis), fill_by((), on, dtype), fill_by((), off, dtype)
+    )
 
 
 def one_hot(
@@ -471,7 +475,9 @@ def one_hot(
          [0, 0, 1]])
     """
     if not indices.dtype.is_integer:
-        raise DTypeError(f"one_hot: indices have dtype {indices.dtype.name}; wanted an integer dtype")
+        raise DTypeError(
+            f"one_hot: indices have dtype {indices.dtype.name}; wanted an integer dtype"
+        )
     (count,) = _sizes("one_hot", depth)
     at = axis_of("one_hot", axis, len(indices.shape) + 1)
     if not isinstance(on_value, Tensor) and not isinstance(off_value, Tensor):
@@ -552,9 +558,13 @@ def sequence_mask_by(lengths: Tensor, maxlen: int):
     return P.less(count, reshape_to(lengths, (*shape, 1)))
 
 
-def _triangle_indices(name: str, row: int, col: int, offset: int, dtype: Any, lower: bool) -> Tensor:
+def _triangle_indices(
+    name: str, row: int, col: int, offset: int, dtype: Any, lower: bool
+) -> Tensor:
     rows, columns = _sizes(name, (row, col))
-    found = np.tril_indices(rows, offset, columns) if lower else np.triu_indices(rows, offset, columns)
+    found = (
+        np.tril_indices(rows, offset, columns) if lower else np.triu_indices(rows, offset, columns)
+    )
     return Tensor(np.stack(found).astype(as_dtype(dtype).np))
 
 

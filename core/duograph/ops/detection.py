@@ -91,7 +91,9 @@ def _centres(boxes: Any) -> tuple[Any, Any, Any, Any]:
 
 
 @op(name="bounding_box_encode", dtypes=FLOATING, promote="common")
-def encode_boxes(anchor_box: Tensor, groundtruth_box: Tensor, means: Sequence[float], stds: Sequence[float]):
+def encode_boxes(
+    anchor_box: Tensor, groundtruth_box: Tensor, means: Sequence[float], stds: Sequence[float]
+):
     """Ground-truth boxes as offsets from anchor boxes."""
     ax, ay, aw, ah = _centres(widened(anchor_box))
     gx, gy, gw, gh = _centres(widened(groundtruth_box))
@@ -131,7 +133,10 @@ def _four(name: str, what: str, value: Any) -> tuple[float, ...]:
 
 
 def bounding_box_encode(
-    anchor_box: Tensor, groundtruth_box: Tensor, means: Any = (0.0, 0.0, 0.0, 0.0), stds: Any = (1.0, 1.0, 1.0, 1.0)
+    anchor_box: Tensor,
+    groundtruth_box: Tensor,
+    means: Any = (0.0, 0.0, 0.0, 0.0),
+    stds: Any = (1.0, 1.0, 1.0, 1.0),
 ) -> Tensor:
     """Ground-truth boxes as offsets from anchor boxes (`mindspore.ops.bounding_box_encode`).
 
@@ -146,7 +151,9 @@ def bounding_box_encode(
     """
     _check_boxes("bounding_box_encode", anchor_box=anchor_box, groundtruth_box=groundtruth_box)
     name = "bounding_box_encode"
-    return encode_boxes(anchor_box, groundtruth_box, _four(name, "means", means), _four(name, "stds", stds))
+    return encode_boxes(
+        anchor_box, groundtruth_box, _four(name, "means", means), _four(name, "stds", stds)
+    )
 
 
 def bounding_box_decode(
@@ -317,12 +324,25 @@ def roi_align(
     if sample_num < 1:
         raise ArgumentValueError(f"roi_align: got sample_num={sample_num}; wanted at least 1")
     return roi_align_by(
-        features, rois, int(pooled_height), int(pooled_width), float(spatial_scale), int(sample_num), int(roi_end_mode)
+        features,
+        rois,
+        int(pooled_height),
+        int(pooled_width),
+        float(spatial_scale),
+        int(sample_num),
+        int(roi_end_mode),
     )
 
 
 @op(name="crop_and_resize")
-def crop_by(image: Tensor, boxes: Tensor, box_indices: Tensor, crop_size: Sequence[int], method: str, outside: float):
+def crop_by(
+    image: Tensor,
+    boxes: Tensor,
+    box_indices: Tensor,
+    crop_size: Sequence[int],
+    method: str,
+    outside: float,
+):
     """Crops of (N, H, W, C) at boxes (y1, x1, y2, x2) of the unit square, resampled to one size."""
     n, height, width, c = image.shape
     m = boxes.shape[0]
@@ -341,7 +361,10 @@ def crop_by(image: Tensor, boxes: Tensor, box_indices: Tensor, crop_size: Sequen
     y = P.broadcast_to(P.reshape(y, (m, h, 1)), (m, h, w))
     x = P.broadcast_to(P.reshape(x, (m, 1, w)), (m, h, w))
     start = P.reshape(cast_to(box_indices, int64) * (height * width), (m, 1, 1))
-    rows = P.reshape(image if image.dtype is boxes.dtype else cast_to(image, boxes.dtype), (n * height * width, c))
+    rows = P.reshape(
+        image if image.dtype is boxes.dtype else cast_to(image, boxes.dtype),
+        (n * height * width, c),
+    )
     if method == "nearest":
         iy, ix = (cast_to(P.round(P.stop_gradient(v)), int64) for v in (y, x))
         found = P.gather(rows, start + iy * width + ix, 0)
@@ -377,13 +400,20 @@ def crop_and_resize(
         >>> ms.ops.crop_and_resize(x, ms.Tensor([[0.0, 0.0, 1.0, 1.0]]), ms.Tensor([0]), (2, 2)).shape
         (1, 2, 2, 1)
     """
-    if image.ndim != 4 or boxes.ndim != 2 or boxes.shape[1] != 4 or box_indices.shape != boxes.shape[:1]:
+    if (
+        image.ndim != 4
+        or boxes.ndim != 2
+        or boxes.shape[1] != 4
+        or box_indices.shape != boxes.shape[:1]
+    ):
         raise ShapeError(
             f"crop_and_resize: got image of shape {image.shape}, boxes of shape {boxes.shape} and box_indices "
             f"of shape {box_indices.shape}; wanted (N, H, W, C), (m, 4) and (m,)"
         )
     if method not in ("bilinear", "nearest"):
-        raise ArgumentValueError(f"crop_and_resize: got method={method!r}; wanted 'bilinear' or 'nearest'")
+        raise ArgumentValueError(
+            f"crop_and_resize: got method={method!r}; wanted 'bilinear' or 'nearest'"
+        )
     return crop_by(
         image, boxes, box_indices, tuple_of("crop_and_resize", "crop_size", crop_size, 2), method,
         float(extrapolation_value),
@@ -431,7 +461,12 @@ class BoundingBoxDecode(Primitive):
         wh_ratio_clip: float = 0.016,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.max_shape, self.means, self.stds, self.wh_ratio_clip = max_shape, means, stds, wh_ratio_clip
+        self.max_shape, self.means, self.stds, self.wh_ratio_clip = (
+            max_shape,
+            means,
+            stds,
+            wh_ratio_clip,
+        )
 
     def __call__(self, anchor_box: Any, deltas: Any) -> Any:
         """The boxes."""
@@ -456,7 +491,9 @@ class NMSWithMask(Primitive):
     def __init__(self, iou_threshold: float = 0.5) -> None:
         super().__init__()
         if isinstance(iou_threshold, bool) or not isinstance(iou_threshold, (int, float)):
-            raise ArgumentError(f"NMSWithMask: got iou_threshold={iou_threshold!r}; wanted a number")
+            raise ArgumentError(
+                f"NMSWithMask: got iou_threshold={iou_threshold!r}; wanted a number"
+            )
         self.iou_threshold = float(iou_threshold)
 
     def __call__(self, bboxes: Any) -> Any:
@@ -472,11 +509,20 @@ class ROIAlign(Primitive):
     op = roi_align_by
 
     def __init__(
-        self, pooled_height: int, pooled_width: int, spatial_scale: float, sample_num: int = 2, roi_end_mode: int = 1
+        self,
+        pooled_height: int,
+        pooled_width: int,
+        spatial_scale: float,
+        sample_num: int = 2,
+        roi_end_mode: int = 1,
     ) -> None:
         super().__init__()
         self.pooled_height, self.pooled_width = pooled_height, pooled_width
-        self.spatial_scale, self.sample_num, self.roi_end_mode = spatial_scale, sample_num, roi_end_mode
+        self.spatial_scale, self.sample_num, self.roi_end_mode = (
+            spatial_scale,
+            sample_num,
+            roi_end_mode,
+        )
 
     def __call__(self, features: Any, rois: Any) -> Any:
         """The regions."""
@@ -497,4 +543,6 @@ class CropAndResize(Primitive):
 
     def __call__(self, x: Any, boxes: Any, box_indices: Any, crop_size: Any) -> Any:
         """The crops."""
-        return crop_and_resize(x, boxes, box_indices, crop_size, self.method, self.extrapolation_value)
+        return crop_and_resize(
+            x, boxes, box_indices, crop_size, self.method, self.extrapolation_value
+        )

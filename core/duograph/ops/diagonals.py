@@ -118,7 +118,8 @@ def matrix_band_part(x: Tensor, lower: int, upper: int):
     rows, columns = x.shape[-2:]
     at = _distance(x)
     keep = logical_and(
-        P.less_equal(-(rows if low < 0 else low), at), P.less_equal(at, columns if high < 0 else high)
+        P.less_equal(-(rows if low < 0 else low), at),
+        P.less_equal(at, columns if high < 0 else high),
     )
     return select_by(keep, x, zeros_of(x._type.plain))
 
@@ -377,7 +378,9 @@ def matrix_diag_by(x: Tensor, offset: int, rows: int, columns: int, padding: Any
     return set_diagonal_by(base, x, offset)
 
 
-def matrix_diag_part(x: Tensor, k: int = 0, padding_value: Any = 0, align: str = "RIGHT_LEFT") -> Tensor:
+def matrix_diag_part(
+    x: Tensor, k: int = 0, padding_value: Any = 0, align: str = "RIGHT_LEFT"
+) -> Tensor:
     """Diagonal `k` of matrices (`mindspore.ops.matrix_diag_part`), one diagonal at a time.
 
     Raises:

@@ -62,7 +62,9 @@ def laplace(shape: Any, mean: Any, lambda_param: Any, seed: Any = None) -> Tenso
         >>> ms.ops.laplace((2, 3), ms.Tensor([1.0]), ms.Tensor([1.0])).shape
         (2, 3)
     """
-    unit = random_laplace(take_state(seed), drawn_shape("laplace", shape, mean, lambda_param), float32)
+    unit = random_laplace(
+        take_state(seed), drawn_shape("laplace", shape, mean, lambda_param), float32
+    )
     return unit * lambda_param + mean
 
 
@@ -98,7 +100,9 @@ def random_gamma_by(state: Tensor, alpha: Tensor, shape: Sequence[int]):
             taken = P.logical_and(taken, P.logical_not(done))
         found = P.select(taken, d * v, found)
         done = taken if done is None else P.logical_or(done, taken)
-    boost = P.exp(P.log(1.0 - row(3 * _GAMMA_ROUNDS)) / P.select(small, a, P.fill((), 1.0, float32)))
+    boost = P.exp(
+        P.log(1.0 - row(3 * _GAMMA_ROUNDS)) / P.select(small, a, P.fill((), 1.0, float32))
+    )
     return P.select(small, found * boost, found)
 
 
@@ -124,7 +128,9 @@ def gamma(shape: Any, alpha: Any, beta: Any, seed: Any = None) -> Tensor:
     )
     inner = broadcast_shapes(a.shape, b.shape)
     if inner is None:
-        raise ShapeError(f"gamma: got parameters of shapes {a.shape} and {b.shape}; wanted ones that broadcast")
+        raise ShapeError(
+            f"gamma: got parameters of shapes {a.shape} and {b.shape}; wanted ones that broadcast"
+        )
     return random_gamma_by(take_state(seed), a, (*shape_of("gamma", shape), *inner)) / b
 
 
@@ -158,7 +164,9 @@ def random_poisson(shape: Any, rate: Any, seed: Any = None, dtype: Any = float32
     """
     mean = (rate if isinstance(rate, Tensor) else Tensor(rate, float32)).asnumpy()
     if (mean < 0).any():
-        raise ArgumentValueError(f"random_poisson: got a negative rate {mean.min()}; wanted 0 or more")
+        raise ArgumentValueError(
+            f"random_poisson: got a negative rate {mean.min()}; wanted 0 or more"
+        )
     drawn = (*shape_of("random_poisson", shape), *mean.shape)
     bits = random_state.philox(random_state.next_state(seed), size_of(drawn)).reshape(drawn)
     return Tensor(_poisson(bits * 2.0**-32, np.broadcast_to(mean, drawn)), as_dtype(dtype))
@@ -236,7 +244,9 @@ def log_uniform_candidate_sampler(
     expected = -np.expm1(tries * np.log1p(-chance)) if unique else chance * num_sampled
     true = true_classes.asnumpy()
     if true.dtype.kind not in "iu":
-        raise DTypeError(f"log_uniform_candidate_sampler: got true_classes of {true.dtype}; wanted integers")
+        raise DTypeError(
+            f"log_uniform_candidate_sampler: got true_classes of {true.dtype}; wanted integers"
+        )
     return (
         Tensor(np.array(chosen), true_classes.dtype),
         Tensor(expected[true].astype(np.float32)),

@@ -27,7 +27,9 @@ def dropout_by(input: Tensor, state: Tensor, p: float, shape: Sequence[int]):
 @op(name="dropout_with_mask")
 def dropout_mask_by(input: Tensor, state: Tensor, p: float):
     """`dropout`, and its mask of ones and zeros in the dtype of input."""
-    kept = P.logical_not(P.less(random_uniform(state, input.shape, float32), P.fill((), p, float32)))
+    kept = P.logical_not(
+        P.less(random_uniform(state, input.shape, float32), P.fill((), p, float32))
+    )
     mask = cast_to(kept, input.dtype)
     scaled = input * (1.0 / (1.0 - p)) if p < 1.0 else input
     return P.select(kept, scaled, P.fill((), 0, input.dtype)), mask
@@ -67,7 +69,9 @@ def dropout(
 def _channels(name: str, input: Tensor, p: Any, training: bool, ndims: Sequence[int]) -> Tensor:
     p = probability_of(name, p)
     if input.ndim not in ndims:
-        raise ShapeError(f"{name}: got input of shape {input.shape}; wanted {' or '.join(map(str, ndims))} axes")
+        raise ShapeError(
+            f"{name}: got input of shape {input.shape}; wanted {' or '.join(map(str, ndims))} axes"
+        )
     if not training:
         return input
     batched = input.ndim == ndims[-1]
@@ -122,7 +126,9 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = True) 
         return input
     alpha = -1.7580993408473766
     shape = (*input.shape[:2], *[1] * (input.ndim - 2))
-    kept = P.logical_not(P.less(random_uniform(take_state(), shape, float32), P.fill((), p, float32)))
+    kept = P.logical_not(
+        P.less(random_uniform(take_state(), shape, float32), P.fill((), p, float32))
+    )
     if p == 1:
         return input * 0
     scale = (1 - p + p * (1 - p) * alpha * alpha) ** -0.5

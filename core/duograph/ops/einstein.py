@@ -37,9 +37,13 @@ def einsum(equation: str, *operands: Any) -> Tensor:
         >>> print(ms.ops.einsum("ij->j", x), ms.ops.einsum("ii", x), ms.ops.einsum("ij,j->i", x, x[0]))
         [4. 6.] 5.0 [ 5. 11.]
     """
-    given = operands[0] if len(operands) == 1 and isinstance(operands[0], (tuple, list)) else operands
+    given = (
+        operands[0] if len(operands) == 1 and isinstance(operands[0], (tuple, list)) else operands
+    )
     if not isinstance(equation, str):
-        raise ArgumentError(f"einsum: got {type(equation).__name__} for the equation; wanted a string")
+        raise ArgumentError(
+            f"einsum: got {type(equation).__name__} for the equation; wanted a string"
+        )
     terms, result = _einsum_terms(equation, given)
     values = [_diagonals(x, term) for x, term in zip(given, terms, strict=True)]
     value, letters = values[0]
@@ -110,7 +114,9 @@ def _diagonals(x: Any, term: list[str]) -> tuple[Any, list[str]]:
     for name in names:
         axes = [i for i, c in enumerate(term) if c == name]
         if len({x.shape[i] for i in axes}) > 1:
-            raise ShapeError(f"einsum: got a diagonal {name!r} of axes of different sizes in {x.shape}")
+            raise ShapeError(
+                f"einsum: got a diagonal {name!r} of axes of different sizes in {x.shape}"
+            )
         shape.append(x.shape[axes[0]])
         merged.append(sum(strides[i] for i in axes))
     return P.strided_copy(x, tuple(shape), tuple(merged), 0), names

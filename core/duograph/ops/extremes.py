@@ -57,7 +57,7 @@ def _max_or_min(name, input, axis, keepdims, initial, where, sign, with_index):
         value = _extreme(name, x, None, False, initial, where, sign)
         return (value, P.fill((), 0, int64)) if with_index else value
     x = _extreme_input(name, x, initial, where)
-    found = (max_with_index if sign < 0 else min_with_index)
+    found = max_with_index if sign < 0 else min_with_index
     if x.ndim == 0:
         axis_of(name, axis, 0)
         return _initial(x, initial, sign), P.fill((), 0, int64)
@@ -66,7 +66,13 @@ def _max_or_min(name, input, axis, keepdims, initial, where, sign, with_index):
 
 
 def max(
-    input: Tensor, axis: Any = None, keepdims: Any = False, *, initial: Any = None, where: Any = None, **dim: Any
+    input: Tensor,
+    axis: Any = None,
+    keepdims: Any = False,
+    *,
+    initial: Any = None,
+    where: Any = None,
+    **dim: Any,
 ) -> tuple[Tensor, Tensor]:
     """Largest element along one axis and its index (`mindspore.ops.max`).
 
@@ -94,7 +100,13 @@ def max(
 
 
 def min(
-    input: Tensor, axis: Any = None, keepdims: Any = False, *, initial: Any = None, where: Any = None, **dim: Any
+    input: Tensor,
+    axis: Any = None,
+    keepdims: Any = False,
+    *,
+    initial: Any = None,
+    where: Any = None,
+    **dim: Any,
 ) -> tuple[Tensor, Tensor]:
     """Smallest element along one axis and its index (`mindspore.ops.min`).
 
@@ -138,7 +150,12 @@ def _method(name, x, args, initial, where, return_indices, other, sign):
 
 @tensor_method("max")
 def tensor_max(
-    input: Tensor, *args: Any, initial: Any = None, where: Any = None, return_indices: bool = False, **other: Any
+    input: Tensor,
+    *args: Any,
+    initial: Any = None,
+    where: Any = None,
+    return_indices: bool = False,
+    **other: Any,
 ) -> Any:
     """Largest element (`mindspore.Tensor.max`).
 
@@ -156,7 +173,12 @@ def tensor_max(
 
 @tensor_method("min")
 def tensor_min(
-    input: Tensor, *args: Any, initial: Any = None, where: Any = None, return_indices: bool = False, **other: Any
+    input: Tensor,
+    *args: Any,
+    initial: Any = None,
+    where: Any = None,
+    return_indices: bool = False,
+    **other: Any,
 ) -> Any:
     """Smallest element (`mindspore.Tensor.min`), in the three forms of `Tensor.max`.
 
@@ -171,7 +193,13 @@ def tensor_min(
 
 @tensor_method("amax")
 def amax(
-    input: Tensor, axis: Any = None, keepdims: Any = False, *, initial: Any = None, where: Any = None, **dim: Any
+    input: Tensor,
+    axis: Any = None,
+    keepdims: Any = False,
+    *,
+    initial: Any = None,
+    where: Any = None,
+    **dim: Any,
 ) -> Tensor:
     """Largest element over axes (`mindspore.ops.amax`).
 
@@ -199,7 +227,13 @@ def amax(
 
 @tensor_method("amin")
 def amin(
-    input: Tensor, axis: Any = None, keepdims: Any = False, *, initial: Any = None, where: Any = None, **dim: Any
+    input: Tensor,
+    axis: Any = None,
+    keepdims: Any = False,
+    *,
+    initial: Any = None,
+    where: Any = None,
+    **dim: Any,
 ) -> Tensor:
     """Smallest element over axes (`mindspore.ops.amin`).
 

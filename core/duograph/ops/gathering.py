@@ -273,7 +273,9 @@ def index_select(input: Tensor, axis: int, index: Any) -> Tensor:
 
 
 @tensor_method("index_select")
-def _tensor_index_select(self: Tensor, axis: Any = None, index: Any = None, *, dim: Any = None) -> Tensor:
+def _tensor_index_select(
+    self: Tensor, axis: Any = None, index: Any = None, *, dim: Any = None
+) -> Tensor:
     """The slices of an axis that a 1-d tensor of indices names. See `ops.index_select`."""
     return index_select(self, dim if axis is None else axis, index)
 
@@ -294,7 +296,12 @@ def take(input: Tensor, index: Any) -> Tensor:
 
 @tensor_method("take")
 def _tensor_take(
-    self: Tensor, indices: Any = None, axis: int | None = None, mode: str = "clip", *, index: Any = None
+    self: Tensor,
+    indices: Any = None,
+    axis: int | None = None,
+    mode: str = "clip",
+    *,
+    index: Any = None,
 ) -> Tensor:
     """The slices of an axis, or elements of the flattened tensor, that indices name.
 

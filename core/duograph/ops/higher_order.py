@@ -65,7 +65,9 @@ def partial(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable
 class Partial:
     """Primitive form of `partial`: `Partial()(function, *args)`."""
 
-    def __call__(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
+    def __call__(
+        self, function: Callable[..., Any], *args: Any, **kwargs: Any
+    ) -> Callable[..., Any]:
         return partial(function, *args, **kwargs)
 
 
@@ -156,7 +158,9 @@ class MultitypeFuncGraph:
                 return function
         got = ", ".join(type(a).__name__ for a in args)
         known = "; ".join("(" + ", ".join(map(str, p)) + ")" for p, _ in self.entries)
-        raise ArgumentError(f"{self.name}: got arguments ({got}); registered are: {known or 'none'}")
+        raise ArgumentError(
+            f"{self.name}: got arguments ({got}); registered are: {known or 'none'}"
+        )
 
     def __call__(self, *args: Any) -> Any:
         return self.find(args)(*args)
@@ -183,7 +187,9 @@ class Map:
 
     def __init__(self, ops: Callable[..., Any] | None = None, reverse: bool = False) -> None:
         if ops is not None and not callable(ops):
-            raise ArgumentError(f"{type(self).__name__}: got {type(ops).__name__}; wanted a function")
+            raise ArgumentError(
+                f"{type(self).__name__}: got {type(ops).__name__}; wanted a function"
+            )
         self.ops = ops
         self.reverse = reverse
 
@@ -234,4 +240,3 @@ class HyperMap(Map):
     """
 
     deep = True
-

@@ -88,7 +88,9 @@ def _plan(shape: Sequence[int], index: Sequence[Any]) -> _Plan:
     """
     used = sum(_consumed(i) for i in index)
     if used > len(shape):
-        raise IndexRangeError(f"index: got {used} indices for shape {tuple(shape)} of {len(shape)} axes")
+        raise IndexRangeError(
+            f"index: got {used} indices for shape {tuple(shape)} of {len(shape)} axes"
+        )
     dots = [k for k, i in enumerate(index) if i is Ellipsis]
     if len(dots) > 1:
         raise IndexKindError("index: got more than one Ellipsis (`...`)")
@@ -132,9 +134,7 @@ def _plan(shape: Sequence[int], index: Sequence[Any]) -> _Plan:
         axis += 1
     place = 0
     if axes and chosen == list(range(chosen[0], chosen[-1] + 1)):
-        place = sum(
-            1 for item in items[: chosen[0]] if item is None or item.__class__ is tuple
-        )
+        place = sum(1 for item in items[: chosen[0]] if item is None or item.__class__ is tuple)
     return _Plan(tuple(begin), tuple(end), tuple(strides), tuple(middle), tuple(axes), place)
 
 
@@ -311,9 +311,7 @@ def _host_index(item: Any) -> Any:
     if array.size == 0 and not isinstance(item, np.ndarray):
         array = array.astype(np.int64)
     if array.dtype.kind not in "biu":
-        raise IndexKindError(
-            f"index: got an array of {array.dtype}; wanted integers or bools"
-        )
+        raise IndexKindError(f"index: got an array of {array.dtype}; wanted integers or bools")
     return array
 
 
@@ -395,9 +393,7 @@ def _mask_arrays(mask: Any, shape: Sequence[int], axis: int) -> list[Any]:
 
 def _columns(rows: Any) -> list[Any]:
     """The columns of a matrix."""
-    return [
-        slice_by(rows, (0, k), (rows.shape[0], k + 1), (1, 1)) for k in range(rows.shape[1])
-    ]
+    return [slice_by(rows, (0, k), (rows.shape[0], k + 1), (1, 1)) for k in range(rows.shape[1])]
 
 
 def _explain(shape: Sequence[int], index: Sequence[Any], arrays: Sequence[Any]) -> None:
@@ -493,7 +489,9 @@ def with_item(self: Tensor, index: Any, value: Any, add: bool = False) -> Tensor
     """A tensor with the indexed part replaced, or increased."""
     if not isinstance(value, (Tensor, int, float, complex, np.generic)):
         if value is None or isinstance(value, (str, bytes, dict, set)):
-            raise DTypeError(f"setitem: got {value!r} for a value; wanted a number, Tensor, array or list")
+            raise DTypeError(
+                f"setitem: got {value!r} for a value; wanted a number, Tensor, array or list"
+            )
         value = Tensor(value)
     if isinstance(value, complex) and not self.dtype.is_complex:
         raise DTypeError(
@@ -563,7 +561,9 @@ def _itemset(self: Tensor, *args: Any) -> Tensor:
     ``itemset(value)`` of a tensor of one element, ``itemset(index, value)`` with a flat or a full index.
     """
     if len(args) not in (1, 2):
-        raise IndexKindError(f"itemset: got {len(args)} arguments; wanted value, or index and value")
+        raise IndexKindError(
+            f"itemset: got {len(args)} arguments; wanted value, or index and value"
+        )
     flat = reshape_to(self, (self.size,))
     if len(args) == 1:
         if self.size != 1:
@@ -580,7 +580,9 @@ def _tensor_select(self: Tensor, *args: Any, dim: Any = None, index: Any = None,
                    y: Any = None) -> Tensor:  # fmt: skip
     """``x.select(dim, index)``: one slice of an axis, without it; ``x.select(condition, y)``: see `ops.where`."""
     given = list(args)
-    if condition is not None or (given and isinstance(given[0], Tensor) and given[0].dtype is bool_):
+    if condition is not None or (
+        given and isinstance(given[0], Tensor) and given[0].dtype is bool_
+    ):
         found = condition if condition is not None else given.pop(0)
         return P.select(found, self, given[0] if given else y)
     axis = dim if dim is not None else given.pop(0)

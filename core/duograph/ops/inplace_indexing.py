@@ -45,7 +45,12 @@ def _along(given: Any, dim: Any) -> Any:
 
 
 def index_add(
-    x: Tensor, indices: Any, y: Tensor, axis: int, use_lock: bool = True, check_index_bound: bool = True
+    x: Tensor,
+    indices: Any,
+    y: Tensor,
+    axis: int,
+    use_lock: bool = True,
+    check_index_bound: bool = True,
 ) -> Tensor:
     """Slices added, in place, to those of an axis that indices name (`mindspore.ops.index_add`).
 
@@ -117,7 +122,9 @@ def _three(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[An
     order = [1, 2, 0] if args and isinstance(args[0], Tensor) else [0, 1, 2]
     places = [k for k in order if found[k] is None]
     if len(args) > len(places):
-        raise ArgumentError(f"{name}: got {len(args)} positional arguments; wanted at most {len(places)}")
+        raise ArgumentError(
+            f"{name}: got {len(args)} positional arguments; wanted at most {len(places)}"
+        )
     for k, value in zip(places, args):
         found[k] = value
     if None in [f if f is None else 0 for f in found]:
@@ -170,13 +177,17 @@ def _tensor_fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) ->
 
 
 @tensor_method("index_put")
-def _tensor_index_put(self: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+def _tensor_index_put(
+    self: Tensor, indices: Any, values: Tensor, accumulate: bool = False
+) -> Tensor:
     """A copy with ``x[indices] = values``, or, accumulating, ``+=`` that counts every duplicate."""
     return with_item(self, tuple(indices), values, bool(accumulate))
 
 
 @tensor_method("index_put_")
-def _tensor_index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+def _tensor_index_put_(
+    self: Tensor, indices: Any, values: Tensor, accumulate: bool = False
+) -> Tensor:
     """As `index_put`, in place. Returns the tensor."""
     return write(self, _tensor_index_put(self, indices, values, accumulate), "index_put_")
 
@@ -188,7 +199,9 @@ def _tensor_put_(self: Tensor, index: Any, source: Tensor, accumulate: bool = Fa
     flat = reshape_to(self, (self.size,))
     new = reshape_to(cast(source, self.dtype), (at.size,))
     change = scatter_add_by if accumulate else scatter_set_by
-    return write(self, reshape_to(change(flat, reshape_to(at, (at.size,)), new, 0), self.shape), "put_")
+    return write(
+        self, reshape_to(change(flat, reshape_to(at, (at.size,)), new, 0), self.shape), "put_"
+    )
 
 
 @tensor_method("unsqueeze_")
@@ -241,7 +254,9 @@ def _updater(mode: str, slices: bool) -> Callable[..., Tensor]:
 
     what = "slices that rows of indices name" if slices else "rows that indices name"
     shape = (
-        "indices.shape[:-1] + input_x.shape[indices.shape[-1]:]" if slices else "indices.shape + input_x.shape[1:]"
+        "indices.shape[:-1] + input_x.shape[indices.shape[-1]:]"
+        if slices
+        else "indices.shape + input_x.shape[1:]"
     )
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""The {what} {_WORDS[mode]}, in place (`mindspore.ops.{name}`).

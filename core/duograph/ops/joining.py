@@ -64,7 +64,11 @@ def concat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
         [[1, 2],
          [3, 4]])
     """
-    if axis.__class__ is int and not staging and (tensors.__class__ is tuple or tensors.__class__ is list):
+    if (
+        axis.__class__ is int
+        and not staging
+        and (tensors.__class__ is tuple or tensors.__class__ is list)
+    ):
         try:  # only normal axes are in the table
             call = _joined.get((*[x._type for x in tensors], axis))
         except AttributeError:
@@ -112,7 +116,11 @@ def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
         [[1, 3],
          [2, 4]])
     """
-    if axis.__class__ is int and not staging and (tensors.__class__ is tuple or tensors.__class__ is list):
+    if (
+        axis.__class__ is int
+        and not staging
+        and (tensors.__class__ is tuple or tensors.__class__ is list)
+    ):
         try:
             call = _stacked.get((*[x._type for x in tensors], axis))
         except AttributeError:
@@ -308,9 +316,7 @@ def tensor_split(input: Tensor, indices_or_sections: Any, axis: int = 0) -> tupl
         bounds = [slice(None, c).indices(n)[1] for c in cuts]
         starts = [0, *bounds]
         ends = [*bounds, n]
-        return tuple(
-            slice_axis(input, at, b, max(b, e)) for b, e in zip(starts, ends, strict=True)
-        )
+        return tuple(slice_axis(input, at, b, max(b, e)) for b, e in zip(starts, ends, strict=True))
     (count,) = ints_of("tensor_split", "indices_or_sections", indices_or_sections)
     if count <= 0:
         raise ArgumentValueError(f"tensor_split: got {count} pieces; wanted at least one")
@@ -365,7 +371,9 @@ def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
 
 
 @tensor_method("chunk")
-def _tensor_chunk(self: Tensor, chunks: int, axis: int = 0, *, dim: Any = None) -> tuple[Tensor, ...]:
+def _tensor_chunk(
+    self: Tensor, chunks: int, axis: int = 0, *, dim: Any = None
+) -> tuple[Tensor, ...]:
     """At most `chunks` pieces of equal size along an axis. See `ops.chunk`."""
     return chunk(self, chunks, axis if dim is None else dim)
 

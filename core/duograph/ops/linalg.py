@@ -351,7 +351,9 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: An
 
 
 @tensor_method("addbmm")
-def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def addbmm(
+    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1
+) -> Tensor:
     """beta * input + alpha * (sum over the batch of batch1 @ batch2) (`mindspore.ops.addbmm`).
 
     Raises:
@@ -459,7 +461,9 @@ def _dot_axes(axes: Any, x: Any, y: Any) -> tuple[list[int], list[int]]:
     a, b = ([v] if isinstance(v, int) else list(v) for v in axes)
     if len(a) != len(b):
         raise ArgumentValueError(f"tensor_dot: got axes={axes!r}; wanted as many for each tensor")
-    return [axis_of("tensor_dot", i, x.ndim) for i in a], [axis_of("tensor_dot", j, y.ndim) for j in b]
+    return [axis_of("tensor_dot", i, x.ndim) for i in a], [
+        axis_of("tensor_dot", j, y.ndim) for j in b
+    ]
 
 
 def _product(shape: Sequence[int], axes: Sequence[int]) -> int:

@@ -38,13 +38,19 @@ class LSTM(Primitive):
         dropout: float, proj_size: int = 0,
     ) -> None:  # fmt: skip
         super().__init__()
-        for key, value in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
+        for key, value in (
+            ("input_size", input_size),
+            ("hidden_size", hidden_size),
+            ("num_layers", num_layers),
+        ):
             if isinstance(value, bool) or not isinstance(value, int):
                 raise ArgumentError(f"LSTM: got {key}={value!r}; wanted an int")
             if value < 1:
                 raise ArgumentValueError(f"LSTM: got {key}={value}; wanted at least 1")
         if proj_size:
-            raise ArgumentValueError(f"LSTM: got proj_size={proj_size}; wanted 0, projections are not built yet")
+            raise ArgumentValueError(
+                f"LSTM: got proj_size={proj_size}; wanted 0, projections are not built yet"
+            )
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
         self.has_bias, self.bidirectional, self.dropout = has_bias, bidirectional, dropout
 
@@ -86,7 +92,9 @@ class LSTM(Primitive):
             outputs = []
             for direction in range(directions):
                 cell = layer * directions + direction
-                out, one, two = _run(x, _row(h, cell), _row(c, cell), *weights[cell], direction == 1)
+                out, one, two = _run(
+                    x, _row(h, cell), _row(c, cell), *weights[cell], direction == 1
+                )
                 outputs.append(out)
                 last_h.append(one)
                 last_c.append(two)
@@ -107,7 +115,9 @@ def _stacked(rows: list[Any]) -> Any:
     return P.concat([P.reshape(r, (1, *r.shape)) for r in rows], 0)
 
 
-def _run(x: Any, h: Any, c: Any, w_input: Any, w_hidden: Any, bias: Any, reverse: bool) -> tuple[Any, Any, Any]:
+def _run(
+    x: Any, h: Any, c: Any, w_input: Any, w_hidden: Any, bias: Any, reverse: bool
+) -> tuple[Any, Any, Any]:
     """One layer in one direction: all outputs, and the last h and c."""
     steps, n, size = x.shape
     own = P.matmul(P.reshape(x, (steps * n, size)), w_input, False, True)

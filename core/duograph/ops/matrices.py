@@ -30,7 +30,9 @@ __all__ = [
 
 def _square(name: str, x: Any) -> None:
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ShapeError(f"{name}: got a tensor of shape {x.shape}; wanted square matrices (..., n, n)")
+        raise ShapeError(
+            f"{name}: got a tensor of shape {x.shape}; wanted square matrices (..., n, n)"
+        )
 
 
 def _turned(x: Any) -> Any:
@@ -83,7 +85,9 @@ def solve_by(a: Tensor, b: Tensor):
 @solve_by.infer
 def _(a, b):
     if a.ndim < 2 or a.shape[-1] != a.shape[-2] or b.ndim != a.ndim or b.shape[:-1] != a.shape[:-1]:
-        raise ShapeError(f"solve: got shapes {a.shape} and {b.shape}; wanted (..., n, n) and (..., n, k)")
+        raise ShapeError(
+            f"solve: got shapes {a.shape} and {b.shape}; wanted (..., n, n) and (..., n, k)"
+        )
     return b
 
 
@@ -193,9 +197,9 @@ def pinv(x: Tensor, *, rtol: float | None = None) -> Tensor:
         [[0.5 0. ]]
     """
     s, u, v = svd(x)
-    limit = (max(x.shape[-2:]) * float(np.finfo(x.dtype.np).eps) if rtol is None else rtol) * P.reduce_max(
-        s, (s.ndim - 1,), True
-    )
+    limit = (
+        max(x.shape[-2:]) * float(np.finfo(x.dtype.np).eps) if rtol is None else rtol
+    ) * P.reduce_max(s, (s.ndim - 1,), True)
     one = P.fill((), 1.0, s.dtype)
     large = P.less(limit, s)
     scaled = P.select(large, 1.0 / P.select(large, s, one), P.fill((), 0.0, s.dtype))
@@ -231,9 +235,15 @@ def _signs(rows: Any, pivots: Any) -> Any:
     before = P.less(P.reshape(rows, (*batch, 1, n)), P.reshape(rows, (*batch, n, 1)))
     upper = P.less(P.iota((n, n), 0, int64), P.iota((n, n), 1, int64))
     swaps = P.reduce_sum(cast_to(P.logical_and(before, upper), int64), (lead, lead + 1), False)
-    minus = P.reduce_sum(cast_to(P.less(pivots, P.fill((), 0.0, pivots.dtype)), int64), (lead,), False)
+    minus = P.reduce_sum(
+        cast_to(P.less(pivots, P.fill((), 0.0, pivots.dtype)), int64), (lead,), False
+    )
     odd = P.bitwise_and(swaps + minus, P.fill((), 1, int64))
-    sign = P.select(P.equal(odd, P.fill((), 1, int64)), P.fill((), -1.0, pivots.dtype), P.fill((), 1.0, pivots.dtype))
+    sign = P.select(
+        P.equal(odd, P.fill((), 1, int64)),
+        P.fill((), -1.0, pivots.dtype),
+        P.fill((), 1.0, pivots.dtype),
+    )
     singular = P.reduce_any(P.equal(pivots, P.fill((), 0.0, pivots.dtype)), (lead,), False)
     return P.select(singular, P.fill((), 0.0, pivots.dtype), sign)
 
@@ -502,7 +512,9 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     if axis is None:
         axis = next((i for i, n in enumerate(input.shape) if n == 3), -1)
     if axis < 0 or input.shape[axis] != 3:
-        raise ArgumentValueError(f"cross: got shape {input.shape} and dim={dim}; wanted an axis of size 3")
+        raise ArgumentValueError(
+            f"cross: got shape {input.shape} and dim={dim}; wanted an axis of size 3"
+        )
 
     def turned(x: Any, order: tuple[int, ...]) -> Any:
         return P.gather(x, np.array(order), axis)
@@ -537,7 +549,11 @@ def singular_values(x: Tensor) -> Tensor:
 
     def bprop(t: Tensor, out: Any, dout: Any) -> Any:
         u, _, vh = np.linalg.svd(t.asnumpy(), full_matrices=False)
-        return (P.matmul(Tensor(u) * P.reshape(dout, (*dout.shape[:-1], 1, dout.shape[-1])), Tensor(vh)),)
+        return (
+            P.matmul(
+                Tensor(u) * P.reshape(dout, (*dout.shape[:-1], 1, dout.shape[-1])), Tensor(vh)
+            ),
+        )
 
     return custom_gradient(forward, bprop, (x,), "singular_values")
 

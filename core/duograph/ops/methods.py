@@ -48,7 +48,9 @@ def install(cls: type, families: Iterable[ModuleType]) -> dict[str, Any]:
     for family in families:
         for value in vars(family).values():
             given.update({name: value for name in getattr(value, "tensor_methods", ())})
-            given.update({name: property(value) for name in getattr(value, "tensor_properties", ())})
+            given.update(
+                {name: property(value) for name in getattr(value, "tensor_properties", ())}
+            )
     for name, value in given.items():
         setattr(cls, name, value)
     return given

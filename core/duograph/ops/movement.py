@@ -40,9 +40,7 @@ def position_dtype(size: int) -> DType:
     return int32 if size < 2**31 else int64
 
 
-def flat_positions(
-    shape: Sequence[int], strides: Sequence[int], offset: int, size: int
-) -> Any:
+def flat_positions(shape: Sequence[int], strides: Sequence[int], offset: int, size: int) -> Any:
     """A tensor of `shape` holding offset + sum(i * strides): positions in a flat buffer of `size` elements."""
     dtype = position_dtype(size)
     shape = tuple(shape)
@@ -61,7 +59,9 @@ def reshape_to(input: Tensor, shape: Sequence[int]):
 @reshape_to.infer
 def _(x, shape):
     if size_of(shape) != x.size:
-        raise ShapeError(f"reshape: got shape {x.shape} of {x.size} elements; wanted {tuple(shape)}")
+        raise ShapeError(
+            f"reshape: got shape {x.shape} of {x.size} elements; wanted {tuple(shape)}"
+        )
     return TensorType.of(tuple(shape), x.dtype)
 
 
@@ -156,7 +156,13 @@ def _(x, out, dout):
     return (dout,)
 
 
-@op(name="stop_gradient", primitive="StopGradient", composite=False, alias=True, differentiable=False)
+@op(
+    name="stop_gradient",
+    primitive="StopGradient",
+    composite=False,
+    alias=True,
+    differentiable=False,
+)
 def stop_gradient(value: Tensor):
     """The same value, through which no gradient flows (`mindspore.ops.stop_gradient`).
 
@@ -287,9 +293,7 @@ def slice_shape(
 
 
 @op(name="strided_slice", composite=False)
-def slice_by(
-    input: Tensor, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]
-):
+def slice_by(input: Tensor, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]):
     """Primitive: one normalised (begin, end, stride) an axis; an end of -1 is before the first element."""
 
 

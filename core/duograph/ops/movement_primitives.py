@@ -101,7 +101,9 @@ def _tensors(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of a sequence that also takes the tensors one by one."""
 
     def several(*tensors: Any, **attributes: Any) -> Any:
-        given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+        given = (
+            tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+        )
         return function(given, **attributes)
 
     several.__name__ = function.__name__
@@ -111,11 +113,15 @@ def _tensors(function: Callable[..., Any]) -> Callable[..., Any]:
 def _split(input_x: Tensor, axis: int, output_num: int) -> tuple[Tensor, ...]:
     n = input_x.shape[axis] if input_x.shape else 0
     if output_num < 1 or n % output_num:
-        raise ArgumentError(f"Split: got output_num={output_num} for an axis of size {n}; wanted a divisor")
+        raise ArgumentError(
+            f"Split: got output_num={output_num} for an axis of size {n}; wanted a divisor"
+        )
     return joining.split(input_x, max(n // output_num, 1), axis)
 
 
-def _split_v(input_x: Tensor, size_splits: Any, split_dim: int, num_split: int) -> tuple[Tensor, ...]:
+def _split_v(
+    input_x: Tensor, size_splits: Any, split_dim: int, num_split: int
+) -> tuple[Tensor, ...]:
     sizes = list(size_splits)
     if -1 in sizes:
         sizes[sizes.index(-1)] = input_x.shape[split_dim] - sum(n for n in sizes if n != -1)
@@ -272,7 +278,11 @@ _form("SplitV", _split_v, size_splits=_REQUIRED, split_dim=_REQUIRED, num_split=
 _form("Tile", repeating.tile, "tile")
 _form("BroadcastTo", repeating.broadcast_to, "broadcast_to", shape=_REQUIRED)
 _form("Expand", repeating.expand, "broadcast_to")
-_form("Meshgrid", _tensors(lambda tensors, indexing: repeating.meshgrid(*tensors, indexing=indexing)), indexing="xy")
+_form(
+    "Meshgrid",
+    _tensors(lambda tensors, indexing: repeating.meshgrid(*tensors, indexing=indexing)),
+    indexing="xy",
+)
 _form("IdentityN", identity_n)
 _form("Slice", slicing.slice)
 _form(
@@ -285,7 +295,12 @@ _form("MirrorPad", padding.mirror_pad, mode="REFLECT")
 _form("Padding", padding.padding, pad_dim_size=8)
 _form("DepthToSpace", padding.depth_to_space.function, block_size=_REQUIRED)
 _form("SpaceToDepth", padding.space_to_depth.function, block_size=_REQUIRED)
-_form("ChannelShuffle", lambda x, group: padding.channel_shuffle(x, group), "channel_shuffle", group=_REQUIRED)
+_form(
+    "ChannelShuffle",
+    lambda x, group: padding.channel_shuffle(x, group),
+    "channel_shuffle",
+    group=_REQUIRED,
+)
 _form("SpaceToBatchND", lambda x, block_shape, paddings: padding.space_to_batch_nd(x, block_shape, paddings),
       block_shape=_REQUIRED, paddings=_REQUIRED)  # fmt: skip
 _form("BatchToSpaceND", padding.batch_to_space_nd, block_shape=_REQUIRED, crops=_REQUIRED)
@@ -294,7 +309,9 @@ _form("BatchToSpace", lambda x, block_size, crops: padding.batch_to_space_nd(x, 
       block_size=_REQUIRED, crops=_REQUIRED)  # fmt: skip
 _form("Cast", cast, "cast")
 _form("Fill", creation.fill, "fill")
-_form("FillV2", lambda shape, value: creation.full(shape, value, dtype=getattr(value, "dtype", None)))
+_form(
+    "FillV2", lambda shape, value: creation.full(shape, value, dtype=getattr(value, "dtype", None))
+)
 _form("Fills", creation.fills)
 _form("Zeros", creation.zeros)
 _form("Ones", creation.ones)
@@ -305,8 +322,22 @@ _form("OneHot", _one_hot, axis=-1)
 _form("LinSpace", creation.linspace, "linspace")
 _form("LogSpace", _log_space, steps=10, base=10, dtype=creation.float32)
 _form("Range", _range, maxlen=1000000)
-_form("TrilIndices", _triangle(creation.tril_indices), row=_REQUIRED, col=_REQUIRED, offset=0, dtype=int32)
-_form("TriuIndices", _triangle(creation.triu_indices), row=_REQUIRED, col=_REQUIRED, offset=0, dtype=int32)
+_form(
+    "TrilIndices",
+    _triangle(creation.tril_indices),
+    row=_REQUIRED,
+    col=_REQUIRED,
+    offset=0,
+    dtype=int32,
+)
+_form(
+    "TriuIndices",
+    _triangle(creation.triu_indices),
+    row=_REQUIRED,
+    col=_REQUIRED,
+    offset=0,
+    dtype=int32,
+)
 _form("Shape", tensor_types.shape)
 _form("DynamicShape", lambda x, dtype: tensor_types.dyn_shape(x), dtype=9)
 _form("TensorShape", tensor_types.dyn_shape)
@@ -338,7 +369,9 @@ for _mode in ("update", "add", "sub", "mul", "div", "max", "min"):
     _form(f"TensorScatter{_word}", getattr(scattering, f"tensor_scatter_{_mode}"))
     _locking = _mode == "update"
     _form(f"Scatter{_word}", getattr(inplace_indexing, f"scatter_{_mode}"), use_locking=_locking)
-    _form(f"ScatterNd{_word}", getattr(inplace_indexing, f"scatter_nd_{_mode}"), use_locking=_locking)
+    _form(
+        f"ScatterNd{_word}", getattr(inplace_indexing, f"scatter_nd_{_mode}"), use_locking=_locking
+    )
 _form("ScatterNonAliasingAdd", scattering.tensor_scatter_add)
 _form("IndexAdd", _index_add, axis=_REQUIRED, use_lock=True, check_index_bound=True)
 _form("IndexFill", _index_fill)
@@ -357,7 +390,13 @@ _form("SearchSorted", _searchsorted, "searchsorted", dtype=int64, right=False)
 _form("LowerBound", _lower_bound, "searchsorted", out_type=int32)
 _form("UpperBound", _upper_bound, "searchsorted", out_type=int32)
 _form("Unique", value_sizes.unique, "unique")
-_form("UniqueConsecutive", value_sizes.unique_consecutive, return_inverse=False, return_counts=False, dim=None)
+_form(
+    "UniqueConsecutive",
+    value_sizes.unique_consecutive,
+    return_inverse=False,
+    return_counts=False,
+    dim=None,
+)
 _form("UniqueWithPad", value_sizes.unique_with_pad)
 _form("MaskedSelect", value_sizes.masked_select)
 _form("NonZero", value_sizes.argwhere, "nonzero")

@@ -79,7 +79,9 @@ def _taps(mode: str, n: int, out: int, rule: str, scale: float | None) -> list[t
 
 
 @op(name="resize")
-def resize_by(input: Tensor, size: Sequence[int], mode: str, rule: str, scales: Sequence[float | None]):
+def resize_by(
+    input: Tensor, size: Sequence[int], mode: str, rule: str, scales: Sequence[float | None]
+):
     """Spatial axes of (N, C, spatial...) resampled one after the other.
 
     mode: nearest, linear, cubic. rule: corners (the corner cells' centres meet), half (cells cover the same area),
@@ -133,7 +135,9 @@ def interpolate(
         [[[1. 1. 2. 2.]]]
     """
     if not isinstance(input, Tensor):
-        raise ArgumentError(f"interpolate: got {type(input).__name__} for the input; wanted a Tensor")
+        raise ArgumentError(
+            f"interpolate: got {type(input).__name__} for the input; wanted a Tensor"
+        )
     if mode not in _MODES or input.ndim not in _MODES[mode]:
         allowed = [m for m, ndims in _MODES.items() if input.ndim in ndims]
         raise ArgumentValueError(
@@ -146,11 +150,15 @@ def interpolate(
             f"interpolate: got size={size!r} and scale_factor={scale_factor!r}; wanted one of them"
         )
     if align_corners is not None and mode in ("nearest", "nearest-exact", "area"):
-        raise ArgumentValueError(f"interpolate: got align_corners={align_corners!r} with mode={mode!r}; wanted None")
+        raise ArgumentValueError(
+            f"interpolate: got align_corners={align_corners!r} with mode={mode!r}; wanted None"
+        )
     scales: tuple[float | None, ...] = (None,) * n
     if size is not None:
         if recompute_scale_factor:
-            raise ArgumentValueError("interpolate: got recompute_scale_factor with size; wanted scale_factor")
+            raise ArgumentValueError(
+                "interpolate: got recompute_scale_factor with size; wanted scale_factor"
+            )
         sizes = tuple_of("interpolate", "size", size, n)
     else:
         factors = scale_factor if isinstance(scale_factor, (tuple, list)) else (scale_factor,) * n
@@ -244,7 +252,9 @@ class ResizeBilinear(Primitive):
     op = resize_by
     _kind = "linear"
 
-    def __init__(self, size: Any, align_corners: bool = False, half_pixel_centers: bool = False) -> None:
+    def __init__(
+        self, size: Any, align_corners: bool = False, half_pixel_centers: bool = False
+    ) -> None:
         super().__init__()
         self.size = size
         self.align_corners = align_corners
@@ -304,12 +314,20 @@ def grid_sample_by(input: Tensor, grid: Tensor, mode: str, padding_mode: str, al
     coordinates = []
     for axis, size in enumerate(sizes):
         at = k - 1 - axis  # the grid names the last axis first
-        p = P.reshape(P.strided_slice(places, (0, 0, at), (n, count, at + 1), (1, 1, 1)), (n, count))
+        p = P.reshape(
+            P.strided_slice(places, (0, 0, at), (n, count, at + 1), (1, 1, 1)), (n, count)
+        )
         p = (p + 1.0) * ((size - 1) / 2) if align_corners else ((p + 1.0) * size - 1.0) * 0.5
         if padding_mode == "reflection":
-            p = _reflected(p, 0, 2 * (size - 1)) if align_corners else _reflected(p, -1, 2 * size - 1)
+            p = (
+                _reflected(p, 0, 2 * (size - 1))
+                if align_corners
+                else _reflected(p, -1, 2 * size - 1)
+            )
         if padding_mode != "zeros":
-            p = P.minimum(P.maximum(p, P.fill((), 0.0, p.dtype)), P.fill((), float(size - 1), p.dtype))
+            p = P.minimum(
+                P.maximum(p, P.fill((), 0.0, p.dtype)), P.fill((), float(size - 1), p.dtype)
+            )
         coordinates.append(p)
     corners: list[tuple[Any, Any, Any]] = [(None, None, None)]  # index, weight, whether inside
     step = 1
@@ -350,7 +368,11 @@ def grid_sample_by(input: Tensor, grid: Tensor, mode: str, padding_mode: str, al
 
 
 def grid_sample(
-    input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: Any = False
+    input: Tensor,
+    grid: Tensor,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: Any = False,
 ) -> Tensor:
     """Sample an image at given positions (`mindspore.ops.grid_sample`).
 
@@ -373,8 +395,11 @@ def grid_sample(
         >>> print(ms.ops.grid_sample(x, ms.Tensor([[[[0.0, 0.0]]]])))
         [[[[2.]]]]
     """
-    if input.ndim not in (4, 5) or grid.ndim != input.ndim or grid.shape[-1] != input.ndim - 2 or (
-        grid.shape[0] != input.shape[0]
+    if (
+        input.ndim not in (4, 5)
+        or grid.ndim != input.ndim
+        or grid.shape[-1] != input.ndim - 2
+        or (grid.shape[0] != input.shape[0])
     ):
         raise ShapeError(
             f"grid_sample: got input of shape {input.shape} and grid of shape {grid.shape}; wanted "
@@ -421,7 +446,9 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool = False) -> Tensor
         else:
             lines.append((np.arange(n) * 2 + 1) / n - 1)
     mesh = np.meshgrid(*lines, indexing="ij")
-    base = np.stack([*reversed(mesh), np.ones(size[2:])], -1).reshape(-1, k + 1).astype(theta.dtype.np)
+    base = (
+        np.stack([*reversed(mesh), np.ones(size[2:])], -1).reshape(-1, k + 1).astype(theta.dtype.np)
+    )
     points = P.matmul(Tensor(base), theta, False, True)
     return P.reshape(points, (size[0], *size[2:], k))
 
@@ -479,7 +506,9 @@ def embedding(
         raise ShapeError(f"embedding: got weight of shape {weight.shape}; wanted (rows, size)")
     rows = weight.shape[0]
     if padding_idx is not None and not -rows <= padding_idx < rows:
-        raise ArgumentValueError(f"embedding: got padding_idx={padding_idx}; wanted one in [{-rows}, {rows})")
+        raise ArgumentValueError(
+            f"embedding: got padding_idx={padding_idx}; wanted one in [{-rows}, {rows})"
+        )
     if max_norm is not None:
         from .state import assign  # made of this module's neighbours
 
@@ -500,7 +529,8 @@ class EmbeddingLookup(Primitive):
         rows = input_params.shape[0]
         index = input_indices - offset
         inside = P.logical_and(
-            P.logical_not(P.less(index, P.fill((), 0, index.dtype))), P.less(index, P.fill((), rows, index.dtype))
+            P.logical_not(P.less(index, P.fill((), 0, index.dtype))),
+            P.less(index, P.fill((), rows, index.dtype)),
         )
         found = P.gather(input_params, P.select(inside, index, P.fill((), 0, index.dtype)), 0)
         kept = P.reshape(inside, (*index.shape, *[1] * (input_params.ndim - 1)))

@@ -91,7 +91,9 @@ def _(x, gamma, beta, out, dout, axis, eps):
 
 
 @op(dtypes=FLOATING)
-def layer_norm_grad(input: Tensor, gamma: Tensor, mean: Tensor, rstd: Tensor, dout: Tensor, axis: int):
+def layer_norm_grad(
+    input: Tensor, gamma: Tensor, mean: Tensor, rstd: Tensor, dout: Tensor, axis: int
+):
     """Gradients of layer_norm_core with respect to input, gamma and beta."""
     axes, lead = tuple(range(axis, input.ndim)), tuple(range(axis))
     dy = widened(dout)
@@ -206,7 +208,9 @@ def _(x, gamma, beta, out, dout, eps):
 
 
 @op(dtypes=FLOATING)
-def batch_norm_grad(input: Tensor, gamma: Tensor, mean: Tensor, var: Tensor, dout: Tensor, eps: float):
+def batch_norm_grad(
+    input: Tensor, gamma: Tensor, mean: Tensor, var: Tensor, dout: Tensor, eps: float
+):
     """Gradients of batch_norm_train with respect to input, gamma and beta."""
     axes = (0, *range(2, input.ndim))
     n = input.size // input.shape[1] if input.shape[1] else 1
@@ -215,7 +219,11 @@ def batch_norm_grad(input: Tensor, gamma: Tensor, mean: Tensor, var: Tensor, dou
     rstd = P.rsqrt(var + eps)
     dbeta = P.reduce_sum(dy, axes, False)
     dgamma = P.reduce_sum(dy * centred, axes, False) * rstd
-    inner = dy - _along(dbeta * (1.0 / n), input.ndim) - centred * _along(rstd * dgamma * (1.0 / n), input.ndim)
+    inner = (
+        dy
+        - _along(dbeta * (1.0 / n), input.ndim)
+        - centred * _along(rstd * dgamma * (1.0 / n), input.ndim)
+    )
     dx = inner * _along(_as(gamma, dy.dtype) * rstd, input.ndim)
     return _as(dx, input.dtype), _as(dgamma, gamma.dtype), _as(dbeta, gamma.dtype)
 
@@ -226,7 +234,9 @@ def _(x, gamma, mean, var, dout, eps):
 
 
 @op(dtypes=FLOATING)
-def batch_norm_infer(input: Tensor, gamma: Tensor, beta: Tensor, mean: Tensor, variance: Tensor, eps: float):
+def batch_norm_infer(
+    input: Tensor, gamma: Tensor, beta: Tensor, mean: Tensor, variance: Tensor, eps: float
+):
     """Channels (axis 1) moved by a given mean and variance, times gamma plus beta."""
     _check_channels(
         "batch_norm", input._type, gamma=gamma._type, beta=beta._type, mean=mean._type,
@@ -284,7 +294,9 @@ def batch_norm(
     return out
 
 
-def move_statistics(x: Any, running_mean: Any, running_var: Any, mean: Any, variance: Any, keep: float) -> None:
+def move_statistics(
+    x: Any, running_mean: Any, running_var: Any, mean: Any, variance: Any, keep: float
+) -> None:
     """Move running statistics in place towards those of a batch."""
     from .state import assign  # that family is made of this one's neighbours
 
@@ -300,7 +312,9 @@ def move_statistics(x: Any, running_mean: Any, running_var: Any, mean: Any, vari
 
 
 @op(name="group_norm", dtypes=FLOATING)
-def group_norm_by(input: Tensor, weight: Tensor | None, bias: Tensor | None, groups: int, eps: float):
+def group_norm_by(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, groups: int, eps: float
+):
     """Channels in groups, each brought to mean 0 and variance 1 (Wu and He, 2018), times weight plus bias."""
     n = input.shape[0]
     count = input.size // (n * groups) if n and groups else 0
@@ -313,7 +327,11 @@ def group_norm_by(input: Tensor, weight: Tensor | None, bias: Tensor | None, gro
 
 
 def group_norm(
-    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
 ) -> Tensor:
     """Channels in groups, each brought to mean 0 and variance 1, times weight plus bias (`mindspore.ops.group_norm`).
 
@@ -420,9 +438,7 @@ def lrn_by(x: Tensor, depth_radius: int, bias: float, alpha: float, beta: float)
     rest = size_of(x.shape[2:])
     squares = P.reshape(wide * wide, (n, c, rest))
     squares = P.pad_constant(squares, (0, r, 0), (0, r, 0), 0)
-    near = P.strided_copy(
-        squares, (n, c, 2 * r + 1, rest), ((c + 2 * r) * rest, rest, rest, 1), 0
-    )
+    near = P.strided_copy(squares, (n, c, 2 * r + 1, rest), ((c + 2 * r) * rest, rest, rest, 1), 0)
     total = P.reshape(P.reduce_sum(near, (2,), False), x.shape)
     return _as(wide * P.exp(P.log(total * alpha + bias) * -beta), x.dtype)
 

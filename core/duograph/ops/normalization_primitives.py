@@ -58,7 +58,11 @@ class BatchNorm(Primitive):
     op = normalization.batch_norm_train
 
     def __init__(
-        self, is_training: bool = False, epsilon: float = 1e-5, momentum: float = 0.1, data_format: str = "NCHW"
+        self,
+        is_training: bool = False,
+        epsilon: float = 1e-5,
+        momentum: float = 0.1,
+        data_format: str = "NCHW",
     ) -> None:
         super().__init__()
         self.is_training = is_training
@@ -93,7 +97,9 @@ class LayerNorm(Primitive):
 
     op = normalization.layer_norm_core
 
-    def __init__(self, begin_norm_axis: int = 1, begin_params_axis: int = 1, epsilon: float = 1e-7) -> None:
+    def __init__(
+        self, begin_norm_axis: int = 1, begin_params_axis: int = 1, epsilon: float = 1e-7
+    ) -> None:
         super().__init__()
         self.begin_norm_axis = begin_norm_axis
         self.begin_params_axis = begin_params_axis
@@ -107,7 +113,9 @@ class LayerNorm(Primitive):
         shape = x.shape[axis:]
         direct = params == axis and gamma.shape == shape
         if direct:
-            out, mean, rstd = normalization.layer_norm_core(x, gamma, beta, axis, float(self.epsilon))
+            out, mean, rstd = normalization.layer_norm_core(
+                x, gamma, beta, axis, float(self.epsilon)
+            )
         else:
             one, zero = P.fill(shape, 1.0, x.dtype), P.fill(shape, 0.0, x.dtype)
             out, mean, rstd = normalization.layer_norm_core(x, one, zero, axis, float(self.epsilon))
@@ -125,7 +133,9 @@ class InstanceNorm(Primitive):
 
     def __call__(self, input_x: Any, gamma: Any, beta: Any, mean: Any, variance: Any) -> Any:
         """(result, mean, variance)."""
-        out = normalization.instance_norm(input_x, None, None, gamma, beta, True, self.momentum, self.epsilon)
+        out = normalization.instance_norm(
+            input_x, None, None, gamma, beta, True, self.momentum, self.epsilon
+        )
         return out, mean, variance
 
 
@@ -144,7 +154,9 @@ class LRN(Primitive):
 
     def __call__(self, x: Any) -> Any:
         """The normalised tensor."""
-        return normalization.lrn(x, self.depth_radius, self.bias, self.alpha, self.beta, self.norm_region)
+        return normalization.lrn(
+            x, self.depth_radius, self.bias, self.alpha, self.beta, self.norm_region
+        )
 
 
 class L2Normalize(Primitive):

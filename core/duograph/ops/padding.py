@@ -91,8 +91,12 @@ def pad(input_x: Tensor, padding: Any, mode: str = "constant", value: Any = None
 
 
 def _check_sizes(name: str, shape: Any, low: Any, high: Any) -> None:
-    if any(n + a + b < 0 or n + a < 0 or n + b < 0 for n, a, b in zip(shape, low, high, strict=True)):
-        raise ShapeError(f"{name}: got low={low} and high={high} for shape {shape}: less than nothing is left")
+    if any(
+        n + a + b < 0 or n + a < 0 or n + b < 0 for n, a, b in zip(shape, low, high, strict=True)
+    ):
+        raise ShapeError(
+            f"{name}: got low={low} and high={high} for shape {shape}: less than nothing is left"
+        )
 
 
 def _check_room(name: str, shape: Any, low: Any, high: Any, mode: str) -> None:
@@ -120,12 +124,16 @@ def pad_with(input: Tensor, low: Sequence[int], high: Sequence[int], value: Any)
     return out
 
 
-def _pairs(name: str, paddings: Any, ndim: int | None = None) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _pairs(
+    name: str, paddings: Any, ndim: int | None = None
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
     if isinstance(paddings, Tensor):
         paddings = paddings.tolist()
-    if isinstance(paddings, (tuple, list)) and all(
-        isinstance(p, (tuple, list)) and len(p) == 2 for p in paddings
-    ) and len(paddings) == (len(paddings) if ndim is None else ndim):
+    if (
+        isinstance(paddings, (tuple, list))
+        and all(isinstance(p, (tuple, list)) and len(p) == 2 for p in paddings)
+        and len(paddings) == (len(paddings) if ndim is None else ndim)
+    ):
         pairs = [ints_of(name, "paddings", p) for p in paddings]
         return tuple(p[0] for p in pairs), tuple(p[1] for p in pairs)
     wanted = "a pair for each axis" if ndim is None else f"a pair for each of {ndim} axes"
@@ -215,7 +223,9 @@ def pixel_shuffle(input: Tensor, upscale_factor: int):
     """
     r = _positive("pixel_shuffle", "upscale_factor", upscale_factor)
     if len(input.shape) < 3 or input.shape[-3] % (r * r):
-        raise ShapeError(f"pixel_shuffle: got shape {input.shape}; wanted channels divided by {r * r}")
+        raise ShapeError(
+            f"pixel_shuffle: got shape {input.shape}; wanted channels divided by {r * r}"
+        )
     *lead, c, h, w = input.shape
     k = len(lead)
     split = reshape_to(input, (*lead, c // (r * r), r, r, h, w))
@@ -349,7 +359,9 @@ def space_to_batch_nd(input_x: Tensor, block_size: Any, paddings: Any) -> Tensor
     split: list[int] = list(x.shape[:k])
     for n, b in zip(x.shape[k:], blocks, strict=True):
         if n % b:
-            raise ShapeError(f"space_to_batch_nd: got padded sizes {x.shape[k:]} for blocks {blocks}")
+            raise ShapeError(
+                f"space_to_batch_nd: got padded sizes {x.shape[k:]} for blocks {blocks}"
+            )
         split += [n // b, b]
     inner = [k + 2 * i + 1 for i in range(len(blocks))]
     outer = [k + 2 * i for i in range(len(blocks))]

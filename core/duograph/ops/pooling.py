@@ -182,7 +182,9 @@ def _(x, kernel, stride, padding, count_include_pad, divisor):
 def _counts(sizes: Ints, kernel: Ints, stride: Ints, padding: Pairs, out: Ints) -> Any:
     """float64 number of cells of each window that are no padding."""
     total = np.ones((1,) * len(kernel))
-    for i, (n, k, s, (low, _), o) in enumerate(zip(sizes, kernel, stride, padding, out, strict=True)):
+    for i, (n, k, s, (low, _), o) in enumerate(
+        zip(sizes, kernel, stride, padding, out, strict=True)
+    ):
         begin = np.arange(o) * s - low
         inside = np.minimum(begin + k, n) - np.maximum(begin, 0)
         shape = [1] * len(kernel)
@@ -213,7 +215,9 @@ def _(x, kernel, stride, padding, count_include_pad, divisor):
     total = np.zeros((*x.shape[:2], *out))
     for tap in _taps(kernel, out, stride, (1,) * len(kernel)):
         total = total + wide[(slice(None), slice(None), *tap)]
-    return _divided(total, sizes, kernel, stride, padding, count_include_pad, divisor).astype(x.dtype)
+    return _divided(total, sizes, kernel, stride, padding, count_include_pad, divisor).astype(
+        x.dtype
+    )
 
 
 @avg_pool.bprop
@@ -381,7 +385,13 @@ def _ceil_padding(
 
 @functools.lru_cache(maxsize=4096)
 def _max_arguments(
-    name: str, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, sizes: tuple[int, ...]
+    name: str,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    sizes: tuple[int, ...],
 ) -> tuple[Any, ...]:
     """Kernel, stride, padding and dilation per axis, as the primitive takes them."""
     n = len(sizes)
@@ -437,21 +447,27 @@ def max_pool1d(
     x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
     return_indices: bool = False, ceil_mode: bool = False,
 ) -> Any:  # fmt: skip
-    return _max("max_pool1d", x, kernel_size, stride, padding, dilation, return_indices, ceil_mode, 1)
+    return _max(
+        "max_pool1d", x, kernel_size, stride, padding, dilation, return_indices, ceil_mode, 1
+    )
 
 
 def max_pool2d(
     x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
     return_indices: bool = False, ceil_mode: bool = False,
 ) -> Any:  # fmt: skip
-    return _max("max_pool2d", x, kernel_size, stride, padding, dilation, return_indices, ceil_mode, 2)
+    return _max(
+        "max_pool2d", x, kernel_size, stride, padding, dilation, return_indices, ceil_mode, 2
+    )
 
 
 def max_pool3d(
     x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
     return_indices: bool = False, ceil_mode: bool = False,
 ) -> Any:  # fmt: skip
-    return _max("max_pool3d", x, kernel_size, stride, padding, dilation, return_indices, ceil_mode, 3)
+    return _max(
+        "max_pool3d", x, kernel_size, stride, padding, dilation, return_indices, ceil_mode, 3
+    )
 
 
 def _avg(name, x, kernel_size, stride, padding, ceil_mode, include, divisor, n):
@@ -501,7 +517,9 @@ def avg_pool1d(
     input_x: Tensor, kernel_size: Any = 1, stride: Any = 1, padding: Any = 0, ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Tensor:  # fmt: skip
-    return _avg("avg_pool1d", input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, 0, 1)
+    return _avg(
+        "avg_pool1d", input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, 0, 1
+    )
 
 
 def avg_pool2d(
@@ -509,7 +527,15 @@ def avg_pool2d(
     count_include_pad: bool = True, divisor_override: int = 0,
 ) -> Tensor:  # fmt: skip
     return _avg(
-        "avg_pool2d", input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, 2
+        "avg_pool2d",
+        input_x,
+        kernel_size,
+        stride,
+        padding,
+        ceil_mode,
+        count_include_pad,
+        divisor_override,
+        2,
     )
 
 
@@ -518,16 +544,27 @@ def avg_pool3d(
     count_include_pad: bool = True, divisor_override: int = 0,
 ) -> Tensor:  # fmt: skip
     return _avg(
-        "avg_pool3d", input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, 3
+        "avg_pool3d",
+        input_x,
+        kernel_size,
+        stride,
+        padding,
+        ceil_mode,
+        count_include_pad,
+        divisor_override,
+        3,
     )
 
 
 def _output_size(name: str, x: Any, output_size: Any, n: int) -> tuple[int, ...]:
     given = (output_size,) * n if not isinstance(output_size, (tuple, list)) else tuple(output_size)
     if len(given) != n:
-        raise ArgumentValueError(f"{name}: got output_size={output_size!r}; wanted an int or {n} of them")
+        raise ArgumentValueError(
+            f"{name}: got output_size={output_size!r}; wanted an int or {n} of them"
+        )
     sizes = tuple(
-        x.shape[2 + i] if v is None else tuple_of(name, "output_size", v, 1)[0] for i, v in enumerate(given)
+        x.shape[2 + i] if v is None else tuple_of(name, "output_size", v, 1)[0]
+        for i, v in enumerate(given)
     )
     if any(v < 1 for v in sizes) or 0 in x.shape[2:]:
         raise ArgumentValueError(
@@ -597,7 +634,9 @@ def _lp(name, x, norm_type, kernel_size, stride, ceil_mode, n):
     return P.pow(total, 1.0 / norm_type)
 
 
-def lp_pool1d(x: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
+def lp_pool1d(
+    x: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+) -> Tensor:
     """(sum of x^p)^(1/p) over sliding windows (`mindspore.ops.lp_pool1d`).
 
     Examples:
@@ -608,7 +647,9 @@ def lp_pool1d(x: Tensor, norm_type: float, kernel_size: Any, stride: Any = None,
     return _lp("lp_pool1d", x, norm_type, kernel_size, stride, ceil_mode, 1)
 
 
-def lp_pool2d(x: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
+def lp_pool2d(
+    x: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+) -> Tensor:
     """(sum of x^p)^(1/p) over sliding windows (`mindspore.ops.lp_pool2d`).
 
     Examples:
@@ -619,7 +660,9 @@ def lp_pool2d(x: Tensor, norm_type: float, kernel_size: Any, stride: Any = None,
     return _lp("lp_pool2d", x, norm_type, kernel_size, stride, ceil_mode, 2)
 
 
-def mode_pool(name: str, x: Any, kernel: Ints, stride: Ints, pad_mode: str) -> tuple[tuple[int, int], ...]:
+def mode_pool(
+    name: str, x: Any, kernel: Ints, stride: Ints, pad_mode: str
+) -> tuple[tuple[int, int], ...]:
     """Padding of the pooling primitives, which know same and valid only."""
     return mode_padding(name, pad_mode, 0, x.shape[2:], kernel, stride, (1,) * len(kernel))
 

@@ -25,7 +25,11 @@ class _Pool(Primitive):
     _formats: tuple[str, ...] = ("NCHW", "NHWC")
 
     def __init__(
-        self, kernel_size: Any = 1, strides: Any = 1, pad_mode: str = "valid", data_format: str | None = None
+        self,
+        kernel_size: Any = 1,
+        strides: Any = 1,
+        pad_mode: str = "valid",
+        data_format: str | None = None,
     ) -> None:
         super().__init__()
         name = type(self).__name__
@@ -42,7 +46,9 @@ class _Pool(Primitive):
     def __call__(self, x: Any) -> Any:
         """The pooled tensor."""
         if x.ndim != self._n + 2:
-            raise ShapeError(f"{self.name}: got input of shape {x.shape}; wanted {self._n + 2} axes")
+            raise ShapeError(
+                f"{self.name}: got input of shape {x.shape}; wanted {self._n + 2} axes"
+            )
         if self.data_format == "NHWC":
             return first_to_last(self._pool(last_to_first(x)))
         return self._pool(x)
@@ -94,7 +100,9 @@ class MaxPool3D(_Pool):
     def _pool(self, x: Any) -> Any:
         if self.pad_list is not None or self.ceil_mode:
             pads = self.pad_list or ((0, 0),) * 3
-            return pooling.max_pool3d(x, self.kernel_size, self.strides, pads, 1, False, self.ceil_mode)
+            return pooling.max_pool3d(
+                x, self.kernel_size, self.strides, pads, 1, False, self.ceil_mode
+            )
         return pooling.max_pool(x, self.kernel_size, self.strides, self._pads(x), (1, 1, 1))[0]
 
 
@@ -120,7 +128,9 @@ class AvgPool3D(_Pool):
     def _pool(self, x: Any) -> Any:
         pads = self.pad
         if pads is None and self.pad_mode == "same":
-            return pooling.avg_pool(x, self.kernel_size, self.strides, self._pads(x), False, self.divisor_override)
+            return pooling.avg_pool(
+                x, self.kernel_size, self.strides, self._pads(x), False, self.divisor_override
+            )
         return pooling.avg_pool3d(
             x, self.kernel_size, self.strides, pads or 0, self.ceil_mode, self.count_include_pad,
             self.divisor_override,

@@ -64,5 +64,7 @@ def plain_primitives() -> dict[str, type[Primitive]]:
         name = known.primitive_name
         if name is not None:
             doc = f"Primitive form of `ops.{known.name}`: `{name}()(...)` takes the same arguments."
-            made[name] = type(name, (Primitive,), {"op": known, "__doc__": doc, "__module__": __package__})
+            made[name] = type(
+                name, (Primitive,), {"op": known, "__doc__": doc, "__module__": __package__}
+            )
     return made

@@ -132,7 +132,9 @@ def random_integers(state: Tensor, shape: Sequence[int], low: int, high: int, dt
         upper = P.strided_slice(bits, (0,) * len(rest), (1, *shape), rest)
         lower = P.strided_slice(bits, (1, *[0] * len(shape)), (2, *shape), rest)
         # 62 bits: positive in int64
-        wide = P.bitwise_or(P.shift_left(P.shift_right(upper, P.fill((), 2, int64)), P.fill((), 32, int64)), lower)
+        wide = P.bitwise_or(
+            P.shift_left(P.shift_right(upper, P.fill((), 2, int64)), P.fill((), 32, int64)), lower
+        )
         value = P.reshape(P.remainder(wide, P.fill((), span, int64)), tuple(shape))
     value = value + P.fill((), low, int64)
     return value if dtype is int64 else cast_to(value, dtype)
@@ -232,7 +234,9 @@ def rand(*size: Any, dtype: Any = None, seed: Any = None, generator: Any = None)
         >>> ms.ops.rand(2, 3).shape
         (2, 3)
     """
-    return random_uniform(take_state(seed, generator), shape_of("rand", size), _float_dtype("rand", dtype))
+    return random_uniform(
+        take_state(seed, generator), shape_of("rand", size), _float_dtype("rand", dtype)
+    )
 
 
 def randn(*size: Any, dtype: Any = None, seed: Any = None, generator: Any = None) -> Tensor:
@@ -254,7 +258,9 @@ def randn(*size: Any, dtype: Any = None, seed: Any = None, generator: Any = None
         >>> ms.ops.randn((2, 3)).shape
         (2, 3)
     """
-    return random_normal(take_state(seed, generator), shape_of("randn", size), _float_dtype("randn", dtype))
+    return random_normal(
+        take_state(seed, generator), shape_of("randn", size), _float_dtype("randn", dtype)
+    )
 
 
 def rand_like(input: Tensor, seed: Any = None, *, dtype: Any = None) -> Tensor:
@@ -324,7 +330,9 @@ def randint(low: Any, high: Any, size: Any, seed: Any = None, *, dtype: Any = No
     )
 
 
-def randint_like(input: Tensor, low: Any, high: Any, seed: Any = None, *, dtype: Any = None) -> Tensor:
+def randint_like(
+    input: Tensor, low: Any, high: Any, seed: Any = None, *, dtype: Any = None
+) -> Tensor:
     """Integers in [low, high), in the shape and (unless given) dtype of `input` (`mindspore.ops.randint_like`).
 
     Examples:
@@ -390,7 +398,9 @@ def drawn_shape(name: str, shape: Any, *params: Any) -> tuple[int, ...]:
     given = [p.shape for p in params if isinstance(p, Tensor)]
     found = broadcast_shapes(wanted, *given)
     if found is None:
-        raise ShapeError(f"{name}: got shape {wanted} and parameters of shapes {given}; wanted ones that broadcast")
+        raise ShapeError(
+            f"{name}: got shape {wanted} and parameters of shapes {given}; wanted ones that broadcast"
+        )
     return found
 
 
@@ -443,7 +453,9 @@ def uniform(shape: Any, minval: Any, maxval: Any, seed: Any = None, dtype: Any =
         low, high = _bounds("uniform", minval, maxval)
         return random_integers(take_state(seed), shape_of("uniform", shape), low, high, target)
     unit = random_uniform(
-        take_state(seed), drawn_shape("uniform", shape, minval, maxval), _float_dtype("uniform", target)
+        take_state(seed),
+        drawn_shape("uniform", shape, minval, maxval),
+        _float_dtype("uniform", target),
     )
     return unit * (maxval - minval) + minval
 
@@ -471,7 +483,9 @@ def bernoulli(input: Tensor, p: Any = 0.5, seed: Any = None) -> Tensor:
     if not isinstance(p, Tensor):
         p = probability_of("bernoulli", p)
     unit = random_uniform(take_state(seed, like=input), input.shape, float32)
-    return cast_to(P.less(unit, p if isinstance(p, Tensor) else P.fill((), p, float32)), input.dtype)
+    return cast_to(
+        P.less(unit, p if isinstance(p, Tensor) else P.fill((), p, float32)), input.dtype
+    )
 
 
 @op(name="multinomial", differentiable=False)
@@ -497,7 +511,9 @@ def multinomial_by(input: Tensor, state: Tensor, num_samples: int, replacement: 
 
 
 @tensor_method("multinomial")
-def multinomial(input: Tensor, num_samples: int, replacement: bool = True, seed: Any = None) -> Tensor:
+def multinomial(
+    input: Tensor, num_samples: int, replacement: bool = True, seed: Any = None
+) -> Tensor:
     """Indices drawn with given probabilities (`mindspore.ops.multinomial`).
 
     Args:
@@ -525,5 +541,7 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = True, seed:
             f"{replacement}; wanted at least 1, and without replacement at most the number of indices"
         )
     x = P.reshape(input, (1, input.shape[0])) if input.ndim == 1 else input
-    found = cast_to(multinomial_by(x, take_state(seed, like=x), int(num_samples), bool(replacement)), int32)
+    found = cast_to(
+        multinomial_by(x, take_state(seed, like=x), int(num_samples), bool(replacement)), int32
+    )
     return P.reshape(found, found.shape[1:]) if input.ndim == 1 else found

@@ -38,7 +38,9 @@ class Dropout(Primitive):
         if isinstance(keep_prob, bool) or not isinstance(keep_prob, (int, float)):
             raise ArgumentError(f"Dropout: got keep_prob={keep_prob!r}; wanted a number")
         if not 0 < keep_prob <= 1:
-            raise ArgumentValueError(f"Dropout: got keep_prob={keep_prob}; wanted more than 0 and at most 1")
+            raise ArgumentValueError(
+                f"Dropout: got keep_prob={keep_prob}; wanted more than 0 and at most 1"
+            )
         self.keep_prob = float(keep_prob)
         self.seed0, self.seed1 = Seed0, Seed1
 
@@ -63,7 +65,9 @@ class _ChannelDropout(Primitive):
     def __call__(self, x: Any) -> Any:
         """(result, bool mask)."""
         shape = (*x.shape[:2], *[1] * (x.ndim - 2))
-        kept = dropouts.dropout_by(P.fill(shape, 1.0, float32), random.take_state(), 1.0 - self.keep_prob, shape)
+        kept = dropouts.dropout_by(
+            P.fill(shape, 1.0, float32), random.take_state(), 1.0 - self.keep_prob, shape
+        )
         return x * cast_to(kept, x.dtype), P.broadcast_to(cast_to(kept, bool_), x.shape)
 
 
@@ -180,7 +184,9 @@ class Randperm(Primitive):
         """The permutation, then padding."""
         count = int(n.item() if isinstance(n, Tensor) else n)
         if count > self.max_length:
-            raise ArgumentValueError(f"Randperm: got n={count}; wanted at most max_length={self.max_length}")
+            raise ArgumentValueError(
+                f"Randperm: got n={count}; wanted at most max_length={self.max_length}"
+            )
         order = random.randperm(count, dtype=self.dtype)
         return P.concat((order, P.fill((self.max_length - count,), self.pad, self.dtype)), 0)
 
@@ -201,7 +207,9 @@ class RandomChoiceWithMask(Primitive):
     def __call__(self, input_x: Any) -> Any:
         """(coordinates, mask)."""
         found = np.argwhere(input_x.asnumpy())
-        words = random_state.philox(random_state.next_state(_seed(self.seed, self.seed2)), len(found))
+        words = random_state.philox(
+            random_state.next_state(_seed(self.seed, self.seed2)), len(found)
+        )
         chosen = found[np.argsort(words, kind="stable")][: self.count]
         index = np.zeros((self.count, input_x.ndim), np.int32)
         index[: len(chosen)] = chosen

@@ -30,7 +30,9 @@ def _part(x: Any, i: int, n: int) -> Any:
 
 
 @op(composite=True)
-def rnn_step(x: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None = None, relu_gate: bool = False):
+def rnn_step(
+    x: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None = None, relu_gate: bool = False
+):
     """One step of a plain recurrent layer: tanh (or relu) of `x + h @ weight.T + bias`.
 
     `x` is the input's part (N, H), already multiplied. Returns the new h.

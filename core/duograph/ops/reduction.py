@@ -84,7 +84,9 @@ def _even_share(x: Any, out: Any, dout: Any, axis: Axes, keepdims: bool) -> tupl
         out, dout = P.reshape(out, kept), P.reshape(dout, kept)
     mask = cast_to(P.equal(x, out), x.dtype)
     found = mask * (dout / reduce_sum(mask, axis, True))
-    return (found if found.dtype is x.dtype else cast_to(found, x.dtype),)  # a quotient of integers is none
+    return (
+        found if found.dtype is x.dtype else cast_to(found, x.dtype),
+    )  # a quotient of integers is none
 
 
 @op(dtypes=BOOL + REAL)
@@ -364,7 +366,12 @@ def _dtype_second(keepdims: Any, dtype: Any, initial: Any) -> tuple[Any, Any, An
 
 @tensor_method("sum")
 def sum(
-    input: Tensor, axis: Any = None, keepdims: Any = False, dtype: Any = None, initial: Any = None, **dim: Any
+    input: Tensor,
+    axis: Any = None,
+    keepdims: Any = False,
+    dtype: Any = None,
+    initial: Any = None,
+    **dim: Any,
 ) -> Tensor:
     """Sum of the elements over axes (`mindspore.ops.sum`).
 
@@ -543,7 +550,9 @@ def count_nonzero(
         [1 2]
     """
     axis, keep_dims = spelled("count_nonzero", axis, keep_dims, dim)
-    return reduce_sum(_cast(_cast(x, bool_), dtype), axes_of("count_nonzero", axis, x.ndim), keep_dims)
+    return reduce_sum(
+        _cast(_cast(x, bool_), dtype), axes_of("count_nonzero", axis, x.ndim), keep_dims
+    )
 
 
 @tensor_method("nansum")

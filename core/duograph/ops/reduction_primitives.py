@@ -25,7 +25,9 @@ class _Reduce(Primitive):
     def __init__(self, keep_dims: bool = False) -> None:
         super().__init__()
         if not isinstance(keep_dims, bool):
-            raise ArgumentError(f"{type(self).__name__}: got keep_dims={keep_dims!r}; wanted True or False")
+            raise ArgumentError(
+                f"{type(self).__name__}: got keep_dims={keep_dims!r}; wanted True or False"
+            )
         self.keep_dims = keep_dims
 
     @classmethod
@@ -232,7 +234,9 @@ class Cummin(Primitive):
 class LpNorm(Primitive):
     """p-norm over axes: `LpNorm(axis, p=2, keep_dims=False, epsilon=1e-12)(x)`."""
 
-    def __init__(self, axis: Any, p: int = 2, keep_dims: bool = False, epsilon: float = 1e-12) -> None:
+    def __init__(
+        self, axis: Any, p: int = 2, keep_dims: bool = False, epsilon: float = 1e-12
+    ) -> None:
         super().__init__()
         self.axis = axis
         self.p = p

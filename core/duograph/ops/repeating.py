@@ -264,7 +264,9 @@ def meshgrid(*inputs: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
         raise ArgumentValueError(f"meshgrid: got indexing={indexing!r}; wanted 'xy' or 'ij'")
     parts = atleast_1d(_several("meshgrid", inputs))
     if any(len(x.shape) != 1 for x in parts):
-        raise ShapeError(f"meshgrid: got shapes {[x.shape for x in parts]}; wanted at most one axis")
+        raise ShapeError(
+            f"meshgrid: got shapes {[x.shape for x in parts]}; wanted at most one axis"
+        )
     order = list(range(len(parts)))
     if indexing == "xy" and len(parts) > 1:
         order[0], order[1] = 1, 0
@@ -312,7 +314,9 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
          [2, 3]])
     """
     if len(input.shape) != 1 or r < 0:
-        raise ArgumentValueError(f"combinations: got shape {input.shape}, r={r}; wanted 1-d and r >= 0")
+        raise ArgumentValueError(
+            f"combinations: got shape {input.shape}, r={r}; wanted 1-d and r >= 0"
+        )
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = np.array(list(choose(range(input.shape[0]), r)), np.int64).reshape(-1, r)
     return P.gather(input, rows, 0)
@@ -325,7 +329,9 @@ def _tensor_sum_to_size(self: Tensor, *size: Any) -> Tensor:
     have = self.shape
     lead = len(have) - len(shape)
     if lead < 0 or any(n != 1 and n != m for n, m in zip(shape, have[lead:], strict=True)):
-        raise ShapeError(f"sum_to_size: got size {shape} for shape {have}; wanted one that broadcasts to it")
+        raise ShapeError(
+            f"sum_to_size: got size {shape} for shape {have}; wanted one that broadcasts to it"
+        )
     axes = tuple(i for i, m in enumerate(have) if i < lead or (shape[i - lead] == 1 and m != 1))
     return reshape_to(P.reduce_sum(self, axes, False) if axes else self, shape)
 

@@ -199,7 +199,9 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     if decimals == 0 or (decimals > 0 and not input.dtype.is_floating):
         return round_half_even(input)
     if builtin_abs(decimals) > 300:
-        raise ArgumentValueError(f"round: got decimals={decimals}; wanted at most 300 places on either side")
+        raise ArgumentValueError(
+            f"round: got decimals={decimals}; wanted at most 300 places on either side"
+        )
     scale = 10.0 ** builtin_abs(decimals)
     if input.dtype.is_floating:
         scaled = input * scale if decimals > 0 else input / scale

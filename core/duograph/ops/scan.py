@@ -44,7 +44,9 @@ scan_sum.infer(_same)
 scan_prod.infer(_same)
 
 
-def _scanned(accumulate: Any, x: Any, axis: int, exclusive: bool, reverse: bool, neutral: int) -> Any:
+def _scanned(
+    accumulate: Any, x: Any, axis: int, exclusive: bool, reverse: bool, neutral: int
+) -> Any:
     dtype = x.dtype
     if dtype.itemsize == 2 and dtype.kind in "fV":
         x = x.astype(np.float32)
@@ -82,7 +84,12 @@ def _moved(x: Any, axis: int, by: int, reverse: bool, fill: Any) -> Any:
 
 
 def _doubling(
-    combine: Callable[[Any, Any], Any], x: Any, axis: int, exclusive: bool, reverse: bool, neutral: Any
+    combine: Callable[[Any, Any], Any],
+    x: Any,
+    axis: int,
+    exclusive: bool,
+    reverse: bool,
+    neutral: Any,
 ) -> Any:
     """A scan in log2(n) rounds, each combining with what stands 1, 2, 4, ... places before (Hillis, Steele 1986)."""
     n = x.shape[axis]
@@ -216,7 +223,9 @@ scan_min.bprop(_to_source)
 # ---- public functions ---------------------------------------------------------------------------
 
 
-def _arguments(name: str, x: Any, axis: Any, dtype: Any, dim: dict[str, Any]) -> tuple[Any, int | None]:
+def _arguments(
+    name: str, x: Any, axis: Any, dtype: Any, dim: dict[str, Any]
+) -> tuple[Any, int | None]:
     if not isinstance(x, Tensor):
         raise ArgumentError(f"{name}: got {type(x).__name__} for the input; wanted a Tensor")
     for key, value in dim.items():
@@ -235,7 +244,11 @@ def _line(x: Any, axis: int | None, run: Callable[[Any, int], Any]) -> Any:
         return run(P.reshape(x, (x.size,)), 0)
     if x.ndim == 0:
         found = run(P.reshape(x, (1,)), 0)
-        return tuple(P.reshape(f, ()) for f in found) if isinstance(found, tuple) else P.reshape(found, ())
+        return (
+            tuple(P.reshape(f, ()) for f in found)
+            if isinstance(found, tuple)
+            else P.reshape(found, ())
+        )
     return run(x, axis)
 
 

@@ -105,7 +105,9 @@ def _tensor_scatter(
     if reduce not in (None, "none", "add"):
         raise ArgumentValueError(f"scatter: got reduce={reduce!r}; wanted None, 'none' or 'add'")
     source = value if src is None else src
-    return scatter_along("scatter", self, dim if axis is None else axis, index, source, reduce == "add")
+    return scatter_along(
+        "scatter", self, dim if axis is None else axis, index, source, reduce == "add"
+    )
 
 
 def tensor_scatter_elements(
@@ -124,7 +126,9 @@ def tensor_scatter_elements(
         raise ArgumentValueError(
             f"tensor_scatter_elements: got reduction={reduction!r}; wanted 'none' or 'add'"
         )
-    return scatter_along("tensor_scatter_elements", input_x, axis, indices, updates, reduction == "add")
+    return scatter_along(
+        "tensor_scatter_elements", input_x, axis, indices, updates, reduction == "add"
+    )
 
 
 # ---- rows and slices by index ----------------------------------------------------------------------
@@ -194,7 +198,8 @@ def scatter_nd_write(input: Tensor, indices: Tensor, updates: Tensor, mode: str)
     n = size_of(input.shape[:count])
     rows = reshape_to(input, (n, *rest))
     return reshape_to(
-        scatter_rows("tensor_scatter", rows, nd_index(input.shape, indices), updates, mode), input.shape
+        scatter_rows("tensor_scatter", rows, nd_index(input.shape, indices), updates, mode),
+        input.shape,
     )
 
 
@@ -279,7 +284,9 @@ def _method(mode: str) -> Any:
         return scatter_nd_mode(name, self, *_two(name, *args, **kwargs), mode)
 
     method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"A copy with the slices that rows of indices name {_WORDS[mode]}. See `ops.tensor_{name}`."
+    method.__doc__ = (
+        f"A copy with the slices that rows of indices name {_WORDS[mode]}. See `ops.tensor_{name}`."
+    )
     return tensor_method(name)(method)
 
 
@@ -389,7 +396,9 @@ def index_fill(x: Tensor, axis: int, index: Any, value: Any) -> Tensor:
 
 def _rows_of(name: str, x: Tensor, v: Tensor, indices: Any, mode: str) -> Tensor:
     new = beside(x, v)
-    found = as_index(indices if isinstance(indices, Tensor) else list(ints_of(name, "indices", indices)), x)
+    found = as_index(
+        indices if isinstance(indices, Tensor) else list(ints_of(name, "indices", indices)), x
+    )
     if new.shape != found.shape + x.shape[1:] and new.shape == x.shape[1:] and found.size == 1:
         new = reshape_to(new, (1, *new.shape))
     return scatter_rows(name, x, found, new, mode)

@@ -22,7 +22,9 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _segments(name: str, x: Tensor, segment_ids: Any, num_segments: Any, mode: str, start: Any) -> Tensor:
+def _segments(
+    name: str, x: Tensor, segment_ids: Any, num_segments: Any, mode: str, start: Any
+) -> Tensor:
     ids = as_index(segment_ids, x)
     if isinstance(num_segments, Tensor):
         num_segments = num_segments.item()
@@ -52,7 +54,9 @@ def segments_by(input: Tensor, segment_ids: Tensor, count: int, mode: str, start
 
 def _lowest(x: Tensor, lowest: bool) -> Any:
     if x.dtype.is_floating:
-        top = 3.3895313892515355e38 if x.dtype.name == "bfloat16" else float(np.finfo(x.dtype.np).max)
+        top = (
+            3.3895313892515355e38 if x.dtype.name == "bfloat16" else float(np.finfo(x.dtype.np).max)
+        )
         return -top if lowest else top
     info = np.iinfo(x.dtype.np)
     return int(info.min if lowest else info.max)

@@ -444,7 +444,11 @@ def moveaxis(x: Tensor, source: Any, destination: Any) -> Tensor:
     ndim = len(x.shape)
     origins = [axis_of("moveaxis", a, ndim) for a in ints_of("moveaxis", "source", source)]
     goals = [axis_of("moveaxis", a, ndim) for a in ints_of("moveaxis", "destination", destination)]
-    if len(origins) != len(goals) or len(set(origins)) != len(origins) or len(set(goals)) != len(goals):
+    if (
+        len(origins) != len(goals)
+        or len(set(origins)) != len(origins)
+        or len(set(goals)) != len(goals)
+    ):
         raise ArgumentValueError(
             f"moveaxis: got source={source} and destination={destination}; wanted as many of both, "
             f"each once"

@@ -33,9 +33,14 @@ def slice(input_x: Tensor, begin: Any, size: Any) -> Tensor:
     count = ints_of("slice", "size", size)
     shape = input_x.shape
     if not len(from_) == len(count) == len(shape):
-        raise ShapeError(f"slice: got begin={from_}, size={count} for shape {shape}; wanted one an axis")
+        raise ShapeError(
+            f"slice: got begin={from_}, size={count} for shape {shape}; wanted one an axis"
+        )
     end = [n if c == -1 else b + c for n, b, c in zip(shape, from_, count, strict=True)]
-    if any(b < 0 or c < -1 or e > n or b > n for n, b, c, e in zip(shape, from_, count, end, strict=True)):
+    if any(
+        b < 0 or c < -1 or e > n or b > n
+        for n, b, c, e in zip(shape, from_, count, end, strict=True)
+    ):
         raise ShapeError(f"slice: got begin={from_}, size={count} for shape {shape}: not inside")
     return slice_by(input_x, from_, end, [1] * len(shape))
 
@@ -66,7 +71,10 @@ def strided_slice(
         >>> ms.ops.strided_slice(ms.Tensor([1, 2, 3, 4]), (3,), (0,), (-2,))
         Tensor(shape=[2], dtype=Int64, value= [4, 2])
     """
-    b, e, s = (ints_of("strided_slice", n, v) for n, v in (("begin", begin), ("end", end), ("strides", strides)))
+    b, e, s = (
+        ints_of("strided_slice", n, v)
+        for n, v in (("begin", begin), ("end", end), ("strides", strides))
+    )
     if not len(b) == len(e) == len(s):
         raise ShapeError(f"strided_slice: got begin={b}, end={e}, strides={s}; wanted one length")
     items: list[Any] = []
@@ -79,5 +87,7 @@ def strided_slice(
         elif shrink_axis_mask & bit:
             items.append(first)
         else:
-            items.append((None if begin_mask & bit else first, None if end_mask & bit else last, step))
+            items.append(
+                (None if begin_mask & bit else first, None if end_mask & bit else last, step)
+            )
     return getitem_by((input_x,), tuple(items))

@@ -137,7 +137,9 @@ def _along(name: str, run: Any, x: Any, axis: Any) -> Any:
         rest = [i for i in range(x.ndim) if i not in axes]
         order = (*rest, *axes)
         moved = P.transpose(x, order)
-        flat = P.reshape(moved, (*[x.shape[i] for i in rest], int(np.prod([x.shape[i] for i in axes]))))
+        flat = P.reshape(
+            moved, (*[x.shape[i] for i in rest], int(np.prod([x.shape[i] for i in axes])))
+        )
         out = P.reshape(run(flat, len(rest)), moved.shape)
         return P.transpose(out, tuple(order.index(i) for i in range(x.ndim)))
     if x.ndim == 0:
@@ -194,7 +196,11 @@ def logsumexp_over(input: Tensor, axis: tuple[int, ...], keepdims: bool):
     top = P.stop_gradient(P.select(P.isfinite(top), top, P.fill((), 0.0, top.dtype)))
     total = P.reduce_sum(P.exp(x - top), axis, True)
     out = _back(P.log(total) + top, input)
-    return out if keepdims else P.reshape(out, tuple(n for i, n in enumerate(x.shape) if i not in axis))
+    return (
+        out
+        if keepdims
+        else P.reshape(out, tuple(n for i, n in enumerate(x.shape) if i not in axis))
+    )
 
 
 @logsumexp_over.bprop

@@ -97,7 +97,12 @@ def _(x, axis, descending):
 
 
 def _exchange(
-    lanes: tuple[Any, ...], lead: tuple[int, ...], size: int, block: int, mirrored: bool, descending: bool
+    lanes: tuple[Any, ...],
+    lead: tuple[int, ...],
+    size: int,
+    block: int,
+    mirrored: bool,
+    descending: bool,
 ) -> tuple[Any, ...]:
     """Compare each element of the first half of every block with one of the second, and put them in order."""
     half = block // 2
@@ -375,7 +380,9 @@ def searchsorted(
             f"one axis, or equal leading ones"
         )
     if sorter is not None:
-        sorted_sequence = gather_elements_by(sorted_sequence, as_index(sorter, sorted_sequence), len(shape) - 1)
+        sorted_sequence = gather_elements_by(
+            sorted_sequence, as_index(sorter, sorted_sequence), len(shape) - 1
+        )
     found = searchsorted_by(sorted_sequence, values, bool(right) or side == "right")
     return cast_to(found, int32) if out_int32 else found
 
@@ -398,6 +405,8 @@ def bucketize(input: Tensor, boundaries: Any, *, right: bool = False) -> Tensor:
     """
     if not isinstance(boundaries, Tensor):
         if not isinstance(boundaries, (tuple, list, np.ndarray)):
-            raise ArgumentError(f"bucketize: got boundaries={boundaries!r}; wanted a list, a tuple or a Tensor")
+            raise ArgumentError(
+                f"bucketize: got boundaries={boundaries!r}; wanted a list, a tuple or a Tensor"
+            )
         boundaries = Tensor(list(boundaries), input.dtype)
     return searchsorted(boundaries, input, out_int32=True, right=right)

@@ -38,7 +38,9 @@ __all__ = [
 def _written(name: str, variable: Any, value: Any) -> Tensor:
     """Give `variable` another value of its own shape and dtype."""
     if not isinstance(variable, Tensor):
-        raise ArgumentError(f"{name}: got {type(variable).__name__} to write to; wanted a Parameter or Tensor")
+        raise ArgumentError(
+            f"{name}: got {type(variable).__name__} to write to; wanted a Parameter or Tensor"
+        )
     if not isinstance(value, Tensor):
         value = Tensor(value)
     if value.shape != variable.shape:
@@ -132,7 +134,9 @@ def assign_sub(variable: Tensor, value: Any) -> Tensor:
 
 def _number_like(variable: Any, value: Any, name: str, sign: int) -> Tensor:
     if not isinstance(variable, Tensor):
-        raise ArgumentError(f"{name}: got {type(variable).__name__} to write to; wanted a Parameter or Tensor")
+        raise ArgumentError(
+            f"{name}: got {type(variable).__name__} to write to; wanted a Parameter or Tensor"
+        )
     return P.add(variable, value) if sign > 0 else P.sub(variable, value)
 
 
@@ -275,7 +279,9 @@ class HookBackward(Primitive):
     def __init__(self, hook_fn: Callable[..., Any], cell_id: str = "") -> None:
         super().__init__()
         if not callable(hook_fn):
-            raise ArgumentError(f"HookBackward: got {type(hook_fn).__name__}; wanted a function of the gradients")
+            raise ArgumentError(
+                f"HookBackward: got {type(hook_fn).__name__}; wanted a function of the gradients"
+            )
         self.hook_fn = hook_fn
         self.cell_id = cell_id
 
@@ -308,7 +314,9 @@ class InsertGradientOf(Primitive):
     def __init__(self, f: Callable[..., Any]) -> None:
         super().__init__()
         if not callable(f):
-            raise ArgumentError(f"InsertGradientOf: got {type(f).__name__}; wanted a function of the gradient")
+            raise ArgumentError(
+                f"InsertGradientOf: got {type(f).__name__}; wanted a function of the gradient"
+            )
         self.f = f
 
     def __call__(self, x: Any) -> Any:
@@ -377,7 +385,9 @@ class Custom(Primitive):
                 f"a backend plugin's)"
             )
         if not callable(func):
-            raise ArgumentError(f"Custom: got {type(func).__name__} for func; wanted a function of arrays")
+            raise ArgumentError(
+                f"Custom: got {type(func).__name__} for func; wanted a function of arrays"
+            )
         self.func = func
         self.out_shape = out_shape
         self.out_dtype = out_dtype
@@ -390,13 +400,17 @@ class Custom(Primitive):
         found = self.func(*arrays)
         several = isinstance(found, (tuple, list))
         outs = [np.asarray(a) for a in (found if several else (found,))]
-        shapes = _wanted(self.out_shape, [a.shape for a in arrays if isinstance(a, np.ndarray)], len(outs))
+        shapes = _wanted(
+            self.out_shape, [a.shape for a in arrays if isinstance(a, np.ndarray)], len(outs)
+        )
         types = [x.dtype for x in inputs if isinstance(x, Tensor)]
         dtypes = _wanted(self.out_dtype, types, len(outs))
         made = []
         for a, shape, dtype in zip(outs, shapes, dtypes, strict=True):
             if shape is not None and tuple(shape) != a.shape:
-                raise ShapeError(f"Custom: func returned shape {a.shape}; out_shape says {tuple(shape)}")
+                raise ShapeError(
+                    f"Custom: func returned shape {a.shape}; out_shape says {tuple(shape)}"
+                )
             made.append(Tensor(a, None if dtype is None else as_dtype(dtype)))
         return tuple(made) if several else made[0]
 
@@ -405,7 +419,9 @@ class Custom(Primitive):
 
         def bprop(*args: Any) -> Any:
             if self.bprop is None:
-                raise GradientError("Custom: the op has no bprop; give one, or wrap its inputs in stop_gradient")
+                raise GradientError(
+                    "Custom: the op has no bprop; give one, or wrap its inputs in stop_gradient"
+                )
             return self.bprop(*args)
 
         return custom_gradient(self._run, bprop, inputs, "Custom")
@@ -417,6 +433,10 @@ def _wanted(rule: Any, given: list[Any], count: int) -> list[Any]:
         return [None] * count
     found = rule(*given) if callable(rule) and not isinstance(rule, type) else rule
     if count == 1:
-        nested = isinstance(found, (tuple, list)) and len(found) == 1 and isinstance(found[0], (tuple, list))
+        nested = (
+            isinstance(found, (tuple, list))
+            and len(found) == 1
+            and isinstance(found[0], (tuple, list))
+        )
         return [found[0] if nested else found]
     return list(found)

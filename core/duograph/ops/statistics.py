@@ -64,7 +64,9 @@ def _spread_arguments(
 
 
 @tensor_method("var")
-def var(input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: Any = False, **dim: Any) -> Tensor:
+def var(
+    input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: Any = False, **dim: Any
+) -> Tensor:
     """Variance over axes (`mindspore.ops.var`).
 
     Args:
@@ -93,7 +95,9 @@ def var(input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: Any = False, *
 
 
 @tensor_method("std")
-def std(input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: Any = False, **dim: Any) -> Tensor:
+def std(
+    input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: Any = False, **dim: Any
+) -> Tensor:
     """Standard deviation over axes (`mindspore.ops.std`).
 
     Args:
@@ -115,7 +119,9 @@ def std(input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: Any = False, *
     return P.sqrt(reduce_var(x, axes_of("std", axis, x.ndim), keepdims, ddof))
 
 
-def var_mean(input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: Any = False) -> tuple[Tensor, Tensor]:
+def var_mean(
+    input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: Any = False
+) -> tuple[Tensor, Tensor]:
     """Variance and mean over axes (`mindspore.ops.var_mean`).
 
     Examples:
@@ -125,10 +131,14 @@ def var_mean(input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: Any = Fal
     """
     x = _floating(input)
     axes = axes_of("var_mean", axis, x.ndim)
-    return var(x, axes, int(number_of("var_mean", "ddof", ddof)), keepdims), P.reduce_mean(x, axes, bool(keepdims))
+    return var(x, axes, int(number_of("var_mean", "ddof", ddof)), keepdims), P.reduce_mean(
+        x, axes, bool(keepdims)
+    )
 
 
-def std_mean(input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: Any = False) -> tuple[Tensor, Tensor]:
+def std_mean(
+    input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: Any = False
+) -> tuple[Tensor, Tensor]:
     """Standard deviation and mean over axes (`mindspore.ops.std_mean`).
 
     Examples:
@@ -138,7 +148,9 @@ def std_mean(input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: Any = Fal
     """
     x = _floating(input)
     axes = axes_of("std_mean", axis, x.ndim)
-    return std(x, axes, int(number_of("std_mean", "ddof", ddof)), keepdims), P.reduce_mean(x, axes, bool(keepdims))
+    return std(x, axes, int(number_of("std_mean", "ddof", ddof)), keepdims), P.reduce_mean(
+        x, axes, bool(keepdims)
+    )
 
 
 # ---- norms --------------------------------------------------------------------------------------
@@ -180,7 +192,9 @@ def vector_norm_of(input: Tensor, p: float, axis: Sequence[int], keepdims: bool)
     return _as(found, input.dtype)
 
 
-def vector_norm(x: Tensor, ord: Any = 2, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
+def vector_norm(
+    x: Tensor, ord: Any = 2, axis: Any = None, keepdims: bool = False, *, dtype: Any = None
+) -> Tensor:
     """p-norm of the elements along axes (`mindspore.ops.vector_norm`).
 
     Examples:
@@ -189,7 +203,12 @@ def vector_norm(x: Tensor, ord: Any = 2, axis: Any = None, keepdims: bool = Fals
         5.0
     """
     x = _floating(x) if dtype is None else _as(x, as_dtype(dtype))
-    return vector_norm_of(x, number_of("vector_norm", "ord", ord), axes_of("vector_norm", axis, x.ndim), bool(keepdims))
+    return vector_norm_of(
+        x,
+        number_of("vector_norm", "ord", ord),
+        axes_of("vector_norm", axis, x.ndim),
+        bool(keepdims),
+    )
 
 
 def _matrix_norm(x: Any, ord: Any, axes: tuple[int, int], keepdims: bool) -> Any:
@@ -205,7 +224,9 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, int], keepdims: bool) -> Any
         if ord == "nuc":
             out = P.reduce_sum(values, last, False)
         else:
-            out = P.reduce_max(values, last, False) if ord == 2 else P.reduce_min(values, last, False)
+            out = (
+                P.reduce_max(values, last, False) if ord == 2 else P.reduce_min(values, last, False)
+            )
         return P.reshape(out, reduced_shape(x.shape, axes, True)) if keepdims else out
     if ord in (1, -1, float("inf"), float("-inf")):
         first, second = (row, column) if abs(ord) == 1 else (column, row)
@@ -220,7 +241,13 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, int], keepdims: bool) -> Any
 
 @tensor_method("norm")
 def norm(
-    A: Tensor, ord: Any = None, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, **axis: Any
+    A: Tensor,
+    ord: Any = None,
+    dim: Any = None,
+    keepdim: Any = False,
+    *,
+    dtype: Any = None,
+    **axis: Any,
 ) -> Tensor:
     """Norm of vectors or matrices (`mindspore.ops.norm`).
 
@@ -259,8 +286,12 @@ def norm(
             raise ArgumentValueError(f"norm: got dim={dim!r}, which names an axis twice")
         return _matrix_norm(x, ord, axes, keepdim)
     if isinstance(ord, str):
-        raise ArgumentValueError(f"norm: got ord={ord!r} for vectors along {dim!r}; wanted a number, or a pair of axes")
-    return vector_norm_of(x, number_of("vector_norm", "ord", ord), axes_of("norm", dim, x.ndim), keepdim)
+        raise ArgumentValueError(
+            f"norm: got ord={ord!r} for vectors along {dim!r}; wanted a number, or a pair of axes"
+        )
+    return vector_norm_of(
+        x, number_of("vector_norm", "ord", ord), axes_of("norm", dim, x.ndim), keepdim
+    )
 
 
 # ---- order statistics ---------------------------------------------------------------------------
@@ -293,7 +324,9 @@ def median_along(input: Tensor, axis: int, keepdims: bool, ignore_nan: bool):
 
 def _median(name: str, input: Any, axis: Any, keepdims: Any, ignore_nan: bool) -> Any:
     if 0 in input.shape:
-        raise ArgumentValueError(f"{name}: got a tensor of shape {input.shape}; wanted at least one element")
+        raise ArgumentValueError(
+            f"{name}: got a tensor of shape {input.shape}; wanted at least one element"
+        )
     x = P.reshape(input, (1,)) if input.ndim == 0 else input
     values, index = median_along(x, axis_of(name, axis, x.ndim), bool(keepdims), ignore_nan)
     if input.ndim == 0:
@@ -302,7 +335,9 @@ def _median(name: str, input: Any, axis: Any, keepdims: Any, ignore_nan: bool) -
 
 
 @tensor_method("median")
-def median(input: Tensor, axis: Any = -1, keepdims: Any = False, **dim: Any) -> tuple[Tensor, Tensor]:
+def median(
+    input: Tensor, axis: Any = -1, keepdims: Any = False, **dim: Any
+) -> tuple[Tensor, Tensor]:
     """Middle element along an axis, the lower of two, and its index (`mindspore.ops.median`).
 
     Args:
@@ -352,7 +387,9 @@ def clip_by_norm_of(x: Tensor, clip_norm: Tensor, axis: Sequence[int]):
     return _as(widened(x) * (bound / larger), x.dtype)
 
 
-def clip_by_norm(x: Any, max_norm: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Any:
+def clip_by_norm(
+    x: Any, max_norm: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False
+) -> Any:
     """Tensors scaled so that the norm of all of them together is at most `max_norm` (`mindspore.ops.clip_by_norm`).
 
     Args:
@@ -426,7 +463,9 @@ def clip_by_global_norm(x: Any, clip_norm: float = 1.0, use_norm: Any = None) ->
     if isinstance(clip_norm, Tensor):
         clip_norm = clip_norm.item()
     if not clip_norm > 0:
-        raise ArgumentValueError(f"clip_by_global_norm: got clip_norm={clip_norm}; wanted a positive number")
+        raise ArgumentValueError(
+            f"clip_by_global_norm: got clip_norm={clip_norm}; wanted a positive number"
+        )
     if use_norm is not None:
         use_norm = number_of("clip_by_global_norm", "use_norm", use_norm)
     single = isinstance(x, Tensor)
@@ -450,7 +489,9 @@ def renorm(input: Tensor, p: float, axis: int, maxnorm: float) -> Tensor:
     rest = tuple(i for i in range(input.ndim) if i != axis)
     size = vector_norm_of(input, float(p), rest, True)
     one = P.fill((), 1.0, size.dtype)
-    return input * P.select(P.less(P.fill((), float(maxnorm), size.dtype), size), maxnorm / (size + 1e-7), one)
+    return input * P.select(
+        P.less(P.fill((), float(maxnorm), size.dtype), size), maxnorm / (size + 1e-7), one
+    )
 
 
 # ---- distances ----------------------------------------------------------------------------------
@@ -524,12 +565,16 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
     a = P.reshape(x1, (*x1.shape[:-2], n, 1, d))
     b = P.reshape(x2, (*x2.shape[:-2], 1, m, d))
     if broadcast_shapes(a.shape, b.shape) is None:
-        raise ShapeError(f"cdist: got shapes {x1.shape} and {x2.shape}, whose leading axes do not broadcast")
+        raise ShapeError(
+            f"cdist: got shapes {x1.shape} and {x2.shape}, whose leading axes do not broadcast"
+        )
     diff = a - b
     return vector_norm_of(diff, float(p), (diff.ndim - 1,), False)
 
 
-def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
+def pairwise_distance(
+    x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Tensor:
     """p-norm of x1 - x2 + eps along the last axis.
 
     Examples:
@@ -542,7 +587,9 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
 
 
 @tensor_method("cov")
-def cov(input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
+def cov(
+    input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any = None
+) -> Tensor:
     """Covariance matrix of variables in rows (`mindspore.ops.cov`).
 
     Examples:
@@ -572,7 +619,11 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: A
         mean = P.reduce_sum(x * weight, (1,), True) / total
         centred = x - mean
         scaled = centred * weight
-        share = total if aweights is None else P.reduce_sum(weight * _as(aweights, x.dtype), (0,), False) / total
+        share = (
+            total
+            if aweights is None
+            else P.reduce_sum(weight * _as(aweights, x.dtype), (0,), False) / total
+        )
         divisor = total - correction * (1.0 if aweights is None else share)
     found = P.matmul(scaled, centred, False, True) / divisor
     return P.reshape(found, ()) if single else found

@@ -98,7 +98,9 @@ def text() -> str:
         if isinstance(function, property):
             lines.append(f"    @property\n    def {name}(self) -> Any: ...\n")
         elif name in ("__eq__", "__ne__"):
-            lines.append(f"    def {name}(self, other: Any) -> Tensor: ...  # type: ignore[override]\n")
+            lines.append(
+                f"    def {name}(self, other: Any) -> Tensor: ...  # type: ignore[override]\n"
+            )
         else:
             lines.append(_signature(function, name))
     return "".join(lines)

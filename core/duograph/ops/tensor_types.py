@@ -32,7 +32,9 @@ def tuple_to_array(input_x: Sequence[Any]) -> Tensor:
         Tensor(shape=[3], dtype=Int32, value= [1, 2, 3])
     """
     if not isinstance(input_x, (tuple, list)):
-        raise ArgumentError(f"tuple_to_array: got {type(input_x).__name__}; wanted a tuple of numbers")
+        raise ArgumentError(
+            f"tuple_to_array: got {type(input_x).__name__}; wanted a tuple of numbers"
+        )
     made = Tensor(list(input_x))
     return cast(made, int32) if made.dtype is int64 else made
 

@@ -52,8 +52,10 @@ def pad_pairs(name: str, padding: Any, n: int) -> tuple[tuple[int, int], ...]:
         TypeError: something else.
         ValueError: another number of ints, or negative ones.
     """
-    if isinstance(padding, (tuple, list)) and len(padding) == 2 * n and all(
-        isinstance(p, (int, np.integer)) and not isinstance(p, bool) for p in padding
+    if (
+        isinstance(padding, (tuple, list))
+        and len(padding) == 2 * n
+        and all(isinstance(p, (int, np.integer)) and not isinstance(p, bool) for p in padding)
     ):
         found = tuple((int(padding[2 * i]), int(padding[2 * i + 1])) for i in range(n))
     elif isinstance(padding, (tuple, list)) and padding and isinstance(padding[0], (tuple, list)):
@@ -82,7 +84,9 @@ def mode_padding(
     if mode == "pad":
         return pad_pairs(name, padding, n)
     if mode not in ("same", "valid"):
-        raise ArgumentValueError(f"{name}: got pad_mode={pad_mode!r}; wanted 'same', 'valid' or 'pad'")
+        raise ArgumentValueError(
+            f"{name}: got pad_mode={pad_mode!r}; wanted 'same', 'valid' or 'pad'"
+        )
     if any(p != 0 for pair in pad_pairs(name, padding, n) for p in pair):
         raise ArgumentValueError(
             f"{name}: got padding={padding!r} with pad_mode={pad_mode!r}; wanted pad_mode='pad', or padding=0"
@@ -98,13 +102,23 @@ def mode_padding(
 
 @functools.lru_cache(maxsize=4096)
 def convolution_arguments(
-    name: str, stride: Any, pad_mode: Any, padding: Any, dilation: Any, sizes: tuple[int, ...], kernel: tuple[int, ...]
+    name: str,
+    stride: Any,
+    pad_mode: Any,
+    padding: Any,
+    dilation: Any,
+    sizes: tuple[int, ...],
+    kernel: tuple[int, ...],
 ) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...], tuple[int, ...]]:
     """Stride, padding and dilation per axis, as the primitive takes them; kept, for a layer asks for the same again."""
     n = len(kernel)
     strides = tuple_of(name, "stride", stride, n)
     dilations = tuple_of(name, "dilation", dilation, n)
-    return strides, mode_padding(name, pad_mode, padding, sizes, kernel, strides, dilations), dilations
+    return (
+        strides,
+        mode_padding(name, pad_mode, padding, sizes, kernel, strides, dilations),
+        dilations,
+    )
 
 
 def hashable(value: Any) -> Any:
@@ -153,9 +167,7 @@ def windows(
     return P.strided_copy(x, (*x.shape[:2], *kernel, *out), tuple(strides), 0)
 
 
-def coordinates(
-    kernel: Ints, stride: Ints, padding: Pairs, dilation: Ints, out: Ints
-) -> list[Any]:
+def coordinates(kernel: Ints, stride: Ints, padding: Pairs, dilation: Ints, out: Ints) -> list[Any]:
     """Per spatial axis, the int64 input coordinate of every (kernel..., out...) element; padding is outside [0, n)."""
     shape = (*kernel, *out)
     found = []

@@ -57,17 +57,24 @@ def _joined(graph: Graph, claims: Claims) -> Graph:
     return Graph(graph.n_params, list(types), nodes, graph.outputs, graph.single)
 
 
-def _forward(node: GraphNode, makers: Mapping[int | None, GraphNode], types: Any) -> GraphNode | None:
+def _forward(
+    node: GraphNode, makers: Mapping[int | None, GraphNode], types: Any
+) -> GraphNode | None:
     found = _source(node, makers, types)
     if found is None:
         return None
     source, heads = found
     return dataclasses.replace(
-        node, op=OPS["self_attention"], operands=(source, node.operands[3]), attributes={**heads, **node.attributes}
+        node,
+        op=OPS["self_attention"],
+        operands=(source, node.operands[3]),
+        attributes={**heads, **node.attributes},
     )
 
 
-def _backward(node: GraphNode, makers: Mapping[int | None, GraphNode], types: Any) -> GraphNode | None:
+def _backward(
+    node: GraphNode, makers: Mapping[int | None, GraphNode], types: Any
+) -> GraphNode | None:
     """The gradient of the operand of `_source`, in place of what joins the three gradients."""
     parts = [makers.get(i) for i in node.operands]
     if any(part is None or part.op.name != "reshape" for part in parts):
@@ -77,12 +84,19 @@ def _backward(node: GraphNode, makers: Mapping[int | None, GraphNode], types: An
     if maker is None or maker.op.name != "attention_grad" or tuple(grads) != maker.results:
         return None
     found = _source(maker, makers, types)
-    if found is None or node.attributes["axis"] != 2 or types[node.results[0]] is not types[found[0]]:
+    if (
+        found is None
+        or node.attributes["axis"] != 2
+        or types[node.results[0]] is not types[found[0]]
+    ):
         return None
     source, heads = found
     operands = (source, *maker.operands[3:])
     return dataclasses.replace(
-        node, op=OPS["self_attention_grad"], operands=operands, attributes={**heads, **maker.attributes}
+        node,
+        op=OPS["self_attention_grad"],
+        operands=operands,
+        attributes={**heads, **maker.attributes},
     )
 
 
@@ -97,14 +111,22 @@ def _source(
     for i in node.operands[:3]:
         type_: TensorType = types[i]
         apart = makers.get(i)
-        part = makers.get(apart.operands[0]) if apart is not None and apart.op.name == "reshape" else None
+        part = (
+            makers.get(apart.operands[0])
+            if apart is not None and apart.op.name == "reshape"
+            else None
+        )
         if part is None or part.op.name != "strided_slice" or found not in (None, part.operands[0]):
             return None
         found = part.operands[0]
         whole: TensorType = types[found]
         end = at + type_.shape[2] * type_.shape[3]
         expected = {"begin": (0, 0, at), "end": (*whole.shape[:2], end), "strides": (1, 1, 1)}
-        if whole.ndim != 3 or whole.shape[:2] != type_.shape[:2] or dict(part.attributes) != expected:
+        if (
+            whole.ndim != 3
+            or whole.shape[:2] != type_.shape[:2]
+            or dict(part.attributes) != expected
+        ):
             return None
         at = end
     query, key, value = (types[i] for i in node.operands[:3])

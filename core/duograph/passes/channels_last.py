@@ -193,7 +193,11 @@ class _Layout:
         for at, node in enumerate(self.graph.nodes):
             self.maker.update(dict.fromkeys(node.results, node))
             # what follows from what is still is computed once in any form
-            if self.still.issuperset(node.operands) and not node.op.effects and node.op.name not in HOLDERS:
+            if (
+                self.still.issuperset(node.operands)
+                and not node.op.effects
+                and node.op.name not in HOLDERS
+            ):
                 self.still.update(node.results)
                 continue
             member = self.member(node)
@@ -272,7 +276,9 @@ class _Layout:
         if x not in self.laid or not self.read_at_all.isdisjoint(node.results[1:]):
             return None
         op, type_ = OPS[f"{node.op.name}_channels_last"], self.types[x or 0]
-        if not self.walk.claimed(op, (type_.with_(_laid_out(type_.shape, type_.ndim)),), node.attributes):
+        if not self.walk.claimed(
+            op, (type_.with_(_laid_out(type_.shape, type_.ndim)),), node.attributes
+        ):
             return None
         return _Member(op, node.attributes, type_.ndim, True)
 
@@ -289,7 +295,11 @@ class _Layout:
 
         for at, member in self.members.items():
             node = self.graph.nodes[at]
-            ends = [i for i in self.read(node, member) if i in self.laid or _moves(self.types[i].shape, member.rank)]
+            ends = [
+                i
+                for i in self.read(node, member)
+                if i in self.laid or _moves(self.types[i].shape, member.rank)
+            ]
             ends += node.results[:1] if member.laid else ()
             for i in ends:
                 parent[root(i)] = root(ends[0])
@@ -309,7 +319,11 @@ class _Layout:
                 convolutions[key] += 1
                 traffic[key] += sum(self.types[k].nbytes for k in (*read, *node.results))
             for i in read:
-                if i not in self.laid and _moves(self.types[i].shape, found.rank) and not self.was_turned(i):
+                if (
+                    i not in self.laid
+                    and _moves(self.types[i].shape, found.rank)
+                    and not self.was_turned(i)
+                ):
                     borders[root(i)].add(i)
         for i in filter(self.leaves, self.graph.outputs):
             borders[root(i)].add(i)
@@ -340,7 +354,9 @@ class _Layout:
 
     def turns(self, node: GraphNode) -> bool:
         """Whether a node gives what it reads in the form that is there already."""
-        return node.op.name == "transpose" and tuple(node.attributes["perm"]) == _perm(len(node.attributes["perm"]))
+        return node.op.name == "transpose" and tuple(node.attributes["perm"]) == _perm(
+            len(node.attributes["perm"])
+        )
 
     def was_turned(self, i: int) -> bool:
         """Whether what is laid out of a value is there already."""
@@ -370,7 +386,14 @@ class _Layout:
         self.types.append(type_)
         return len(self.types) - 1
 
-    def add(self, op: str, operand: int, attributes: dict[str, Any], node: GraphNode, result: int | None = None) -> int:
+    def add(
+        self,
+        op: str,
+        operand: int,
+        attributes: dict[str, Any],
+        node: GraphNode,
+        result: int | None = None,
+    ) -> int:
         """A node for `node`; its result, a new one unless it is given."""
         if result is None:
             type_ = OPS[op].result_types((self.types[operand],), attributes)

@@ -51,7 +51,10 @@ def _constant(context: Context, array: Any, type_: TensorType) -> Any:
     """A node for a known array: a fill where all elements are one number."""
     assert array.shape == type_.shape and array.dtype == type_.dtype.np, (array.dtype, type_)
     first = array.reshape(-1)[:1]
-    if array.tobytes() == np.full(array.shape, first[0]).astype(array.dtype).tobytes() and first[0] == first[0]:
+    if (
+        array.tobytes() == np.full(array.shape, first[0]).astype(array.dtype).tobytes()
+        and first[0] == first[0]
+    ):
         attributes = {"shape": type_.shape, "value": first[0].item(), "dtype": type_.dtype}
         return _made(context, context.builder.append(OPS["fill"], (), attributes))
     frozen = FrozenArray(array)

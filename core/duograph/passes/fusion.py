@@ -343,7 +343,9 @@ class _Fusion:
     def pays(self, g: _Region, least: int) -> bool:
         """Whether a kernel of its own is better than those that are there: it saves at least one of them."""
         nodes = [self.graph.nodes[at] for at in g.nodes]
-        filled = sum(node.op.name in SCATTERS and node.operands[0] in self.literals for node in nodes)
+        filled = sum(
+            node.op.name in SCATTERS and node.operands[0] in self.literals for node in nodes
+        )
         return sum(not is_view(node.op) for node in nodes) + filled >= least
 
     def end_in_columns(self) -> None:
@@ -366,7 +368,11 @@ class _Fusion:
         for same in ends.values():
             for k, g in enumerate(same):
                 for other in same[:k]:
-                    if other.merged is None and self.meet(g, other) and self.fits_columns(g.nodes + other.nodes):
+                    if (
+                        other.merged is None
+                        and self.meet(g, other)
+                        and self.fits_columns(g.nodes + other.nodes)
+                    ):
                         g.nodes += other.nodes
                         other.merged = g
 
@@ -407,7 +413,11 @@ class _Fusion:
     def columns_near(self, g: _Region) -> dict[Any, list[int]]:
         """Positions of such reductions of what the region computes or reads, by what they leave."""
         found: dict[Any, list[int]] = {}
-        near = {i for at in g.nodes for i in (*self.graph.nodes[at].results, *self.graph.nodes[at].operands)}
+        near = {
+            i
+            for at in g.nodes
+            for i in (*self.graph.nodes[at].results, *self.graph.nodes[at].operands)
+        }
         for value in sorted(i for i in near if i is not None and i not in self.literals):
             type_ = self.types[value]
             for user in dict.fromkeys(self.users.get(value, ())):
@@ -433,12 +443,19 @@ class _Fusion:
 
     def meet(self, a: _Region, b: _Region) -> bool:
         """Whether two regions read the same operand."""
-        read = [{i for at in g.nodes for i in self.graph.nodes[at].operands} - self.literals for g in (a, b)]
+        read = [
+            {i for at in g.nodes for i in self.graph.nodes[at].operands} - self.literals
+            for g in (a, b)
+        ]
         return not read[0].isdisjoint(read[1])
 
     def product(self, g: _Region) -> int | None:
         """The position of the last product whose result nothing else needs, read element by element."""
-        if g.row or not self.products or any(self.graph.nodes[at].op.name in GATHERS for at in g.nodes):
+        if (
+            g.row
+            or not self.products
+            or any(self.graph.nodes[at].op.name in GATHERS for at in g.nodes)
+        ):
             return None
         found = None
         inside = set(g.nodes)

@@ -42,7 +42,9 @@ def join_pieces(graph: Graph) -> Graph:
             if a is not None and b is not None and a.axis == b.axis:
                 both = _Pieces(a.axis, dict(sorted([*a.parts.items(), *b.parts.items()])))
                 whole = types[node.results[0]].shape[a.axis]
-                state = _cover(both, whole) if len(both.parts) == len(a.parts) + len(b.parts) else None
+                state = (
+                    _cover(both, whole) if len(both.parts) == len(a.parts) + len(b.parts) else None
+                )
                 if state is not None:
                     known[node.results[0]] = both
                 if state:

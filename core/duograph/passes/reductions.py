@@ -56,7 +56,11 @@ def _last_axes(node: GraphNode, types: list[Any]) -> GraphNode | None:
     kept = math.prod(source.shape[a] for a in range(last) if a not in axes)
     if not others or kept == 1 or math.prod(source.shape[last:]) < LEAST:
         return None
-    if source.dtype not in DTYPES or types[node.results[0]].dtype is not source.dtype or not source.size:
+    if (
+        source.dtype not in DTYPES
+        or types[node.results[0]].dtype is not source.dtype
+        or not source.size
+    ):
         return None
     shape = (*source.shape[:last], *(1 for _ in source.shape[last:]))
     types.append(TensorType.of(shape, source.dtype))

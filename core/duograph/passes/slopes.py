@@ -48,11 +48,17 @@ def keep_slopes(graph: Graph) -> Graph:
     for node in graph.nodes:
         key = node.op.name, node.operands[-1] if node.operands else None
         if key in slopes:
-            nodes.append(dataclasses.replace(node, op=OPS["mul"], operands=(node.operands[0], slopes[key])))
+            nodes.append(
+                dataclasses.replace(node, op=OPS["mul"], operands=(node.operands[0], slopes[key]))
+            )
             continue
         nodes.append(node)
         gradient = _gradient(node, readers, graph.types)
-        if gradient is not None and node.operands[0] in made and node.operands[0] not in graph.outputs:
+        if (
+            gradient is not None
+            and node.operands[0] in made
+            and node.operands[0] not in graph.outputs
+        ):
             one, slope = _slope(node, gradient, types)
             nodes += [one, slope]
             slopes[gradient.op.name, node.operands[0]] = slope.results[0]
@@ -68,7 +74,9 @@ def _gradient(node: GraphNode, readers: Any, types: Any) -> GraphNode | None:
     if len(others) != 1 or GRADIENTS.get(others[0].op.name) != node.op.name:
         return None
     dout, of = others[0].operands
-    fits = of == x and dout != x and types[dout] is types[x] and types[x].dtype in (float32, float64)
+    fits = (
+        of == x and dout != x and types[dout] is types[x] and types[x].dtype in (float32, float64)
+    )
     return others[0] if fits else None
 
 

@@ -31,7 +31,18 @@ try:  # hashlib loads OpenSSL: 3 ms, of the 10 ms that a warm first result may t
 except ImportError:  # not CPython
     from hashlib import blake2b
 
-__all__ = ["Info", "clear", "distrust", "info", "keeps", "key_of", "load", "read", "scratch", "store"]
+__all__ = [
+    "Info",
+    "clear",
+    "distrust",
+    "info",
+    "keeps",
+    "key_of",
+    "load",
+    "read",
+    "scratch",
+    "store",
+]
 
 DEFAULT_LIMIT = 1 << 30
 BLOCK = 4096

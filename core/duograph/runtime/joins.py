@@ -24,7 +24,10 @@ def join(instructions: Sequence[Instruction], outputs: Collection[int]) -> list[
     times = collections.Counter([*read_by(instructions), *outputs])
     made: list[Instruction | None] = list(instructions)
     for at, each in enumerate(made):
-        if not (isinstance(each, Step) and each.pure and each.single) or times[each.results[0]] != 1:
+        if (
+            not (isinstance(each, Step) and each.pure and each.single)
+            or times[each.results[0]] != 1
+        ):
             continue
         joins = getattr(each.call, "joins", None)
         if joins is None:

@@ -53,7 +53,15 @@ _bodies: weakref.WeakKeyDictionary[Graph, tuple[Any, Graph | None]] = weakref.We
 
 # Bytes of what lives on the host, in a native program; and the ops on such values that programs have.
 _HOST_BYTES: dict[Any, int] = {INT: 8, FLOAT: 8, BOOL: 1, STACK: 0}
-_HOST_OPS = {"scalar", "to_host", "to_tensor", "stack_new", "stack_push", "stack_pop", "stack_holds"}
+_HOST_OPS = {
+    "scalar",
+    "to_host",
+    "to_tensor",
+    "stack_new",
+    "stack_push",
+    "stack_pop",
+    "stack_holds",
+}
 
 
 class Lowering:
@@ -128,7 +136,9 @@ class Lowering:
             return self.graph(node.attributes["graph"], operands, set(), is_result)
         if self.level == "O2" and op.name in _HOST_OPS:
             slots = [self.slot(t) for t in results]
-            made = HostStep(op.name, tuple(operands), tuple(slots), (*types, *results), node.attributes)
+            made = HostStep(
+                op.name, tuple(operands), tuple(slots), (*types, *results), node.attributes
+            )
             self.steps.append(made)
             if op.name == "stack_pop":
                 self.named.update(slots[2:])
@@ -161,10 +171,17 @@ class Lowering:
         return self.step(node, call, operands, results, pure)
 
     def step(
-        self, node: GraphNode, call: Callable[..., Any], operands: list[int], results: Any, pure: bool = False
+        self,
+        node: GraphNode,
+        call: Callable[..., Any],
+        operands: list[int],
+        results: Any,
+        pure: bool = False,
     ) -> list[int]:
         slots = [self.slot(t) for t in results]
-        self.steps.append(Step(call, tuple(operands), tuple(slots), node.single, node.op.name, pure))
+        self.steps.append(
+            Step(call, tuple(operands), tuple(slots), node.single, node.op.name, pure)
+        )
         return slots
 
     def inside(self, graph: Graph, slots: list[int]) -> tuple[list[Instruction], list[int]]:
@@ -220,7 +237,11 @@ class Lowering:
         return made
 
     def stepwise(
-        self, graph: Graph, instructions: Sequence[Instruction], further: Sequence[int], outputs: list[int]
+        self,
+        graph: Graph,
+        instructions: Sequence[Instruction],
+        further: Sequence[int],
+        outputs: list[int],
     ) -> Callable[..., Any] | None:
         """The graph as a call of one step after the other; None with loops and branches among the instructions."""
         steps = [s for s in instructions if isinstance(s, Step)]
@@ -232,11 +253,15 @@ class Lowering:
             if i in self.constants and i not in self.host:
                 type_: Any = graph.types[graph.outputs[position]]
                 slot = self.slot(type_)
-                fresh = functools.partial(_copy, self.backend, self.device, type_, self.constants[i])
+                fresh = functools.partial(
+                    _copy, self.backend, self.device, type_, self.constants[i]
+                )
                 steps.append(Step(fresh, (), (slot,), True))
                 outputs[position] = slot
         n_slots = len(self.sizes)
-        return link(steps, graph.n_params, self.constants, tuple(outputs), graph.single, n_slots, further)
+        return link(
+            steps, graph.n_params, self.constants, tuple(outputs), graph.single, n_slots, further
+        )
 
 
 def lower(
@@ -282,7 +307,10 @@ class Divided:
     """
 
     def __init__(
-        self, reads: tuple[int, ...], once: Callable[..., Any], rest: Callable[[], Callable[..., Any]]
+        self,
+        reads: tuple[int, ...],
+        once: Callable[..., Any],
+        rest: Callable[[], Callable[..., Any]],
     ) -> None:
         self.reads = reads
         self.once = once
@@ -311,12 +339,21 @@ def lower_closed(
     params = [work.slot(t) for t in graph.types[: graph.n_params]]
     outputs = work.graph(graph, params, set(graph.outputs), True)
 
-    def linked(instructions: Sequence[Instruction], further: tuple[int, ...], notes: list[str]) -> Any:
+    def linked(
+        instructions: Sequence[Instruction], further: tuple[int, ...], notes: list[str]
+    ) -> Any:
         if level != "O0":
             instructions = join(share_packed(instructions, work.sizes), outputs)
             by_steps = functools.partial(lower_closed, graph, device, regions, "O1")
             native = native_program(
-                work, graph, instructions, [*params, *further], outputs, updates or {}, notes, by_steps
+                work,
+                graph,
+                instructions,
+                [*params, *further],
+                outputs,
+                updates or {},
+                notes,
+                by_steps,
             )
             if native is not None:
                 return native
@@ -327,13 +364,17 @@ def lower_closed(
         return lower_closed(graph, device, regions, "O1", notes, updates, state)
     if not state or type(work.backend).exclusive is Backend.exclusive:  # which never knows
         return run
-    if any(not isinstance(e, Random) for e in graph.effects):  # Python could change the state meanwhile
+    if any(
+        not isinstance(e, Random) for e in graph.effects
+    ):  # Python could change the state meanwhile
         return run
     division = divide(work.steps, set(state), set(work.constants), work.sizes, set(outputs))
     if division is None:
         return run
     notes.append(str(division))
-    once = link(division.once, 0, work.constants, division.kept, False, len(work.sizes), division.reads)
+    once = link(
+        division.once, 0, work.constants, division.kept, False, len(work.sizes), division.reads
+    )
 
     def whole(*handles: Any) -> Any:
         return run(*handles)

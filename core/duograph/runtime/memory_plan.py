@@ -71,7 +71,9 @@ class _Lives:
         self.first: list[int] = [-1] * n_slots
         self.last: list[int] = [-1] * n_slots
         self.steps: list[tuple[int, Step]] = []
-        self.pinned: set[int] = set()  # written more than once, or known by a second name: never written over
+        self.pinned: set[int] = (
+            set()
+        )  # written more than once, or known by a second name: never written over
         self.sources: dict[int, list[int]] = {}  # of aliases
         self.now = 0
         self.last_failure = -1
@@ -228,7 +230,11 @@ def _donations(
         if slot not in results or slot not in writers or slot in lives.pinned:
             continue
         now, step = writers[slot]
-        if sizes[slot] != sizes[parameter] or lives.last[parameter] > now or parameter in lives.pinned:
+        if (
+            sizes[slot] != sizes[parameter]
+            or lives.last[parameter] > now
+            or parameter in lives.pinned
+        ):
             continue
         if lives.last[parameter] == now and not _over(step, parameter, slot):
             continue
@@ -247,7 +253,11 @@ def _over(step: Step, operand: int, result: int) -> bool:
 
 
 def _shared(
-    lives: _Lives, sizes: Sequence[int], given: set[int], results: Mapping[int, None], taken: set[int]
+    lives: _Lives,
+    sizes: Sequence[int],
+    given: set[int],
+    results: Mapping[int, None],
+    taken: set[int],
 ) -> list[int]:
     """Per slot, the first slot of the chain of those that are written over one another."""
     home = list(range(len(sizes)))
@@ -283,7 +293,11 @@ def _offsets(spans: Sequence[tuple[int, int, int, int]]) -> tuple[dict[int, int]
             _, offset, size = dying.pop(0)
             _give(free, offset, size)
         size = -(-max(nbytes, 1) // ALIGNMENT) * ALIGNMENT
-        best = min((k for k in range(len(free)) if free[k][1] >= size), key=lambda k: free[k][1], default=-1)
+        best = min(
+            (k for k in range(len(free)) if free[k][1] >= size),
+            key=lambda k: free[k][1],
+            default=-1,
+        )
         if best >= 0:
             offset, room = free.pop(best)
             if room > size:

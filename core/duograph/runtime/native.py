@@ -80,7 +80,9 @@ def native_program(
     notes += [f"one native program of {sum(1 for _ in steps_in(steps))} kernels", str(plan)]
     draws = [s.call for s in drawn]
     donations = getattr(run, "donations", plan.donations)
-    return _call_of(run, draws, donations, functools.cache(stepwise) if work.hosts else None, graph.n_params)
+    return _call_of(
+        run, draws, donations, functools.cache(stepwise) if work.hosts else None, graph.n_params
+    )
 
 
 def _call_of(

@@ -107,7 +107,11 @@ def _kinds(regions: Sequence[Graph], backend: Backend) -> Iterator[str]:
 
 
 def _claims(
-    backend: Backend, device: Device, op: Op, types: tuple[TensorType, ...], attributes: Mapping[str, Any]
+    backend: Backend,
+    device: Device,
+    op: Op,
+    types: tuple[TensorType, ...],
+    attributes: Mapping[str, Any],
 ) -> bool:
     """Whether the backend has a kernel of its own for an op."""
     return kernel(backend, op, types, attributes, device) is not None

@@ -102,7 +102,11 @@ def divide(
         if isinstance(each, Step) and each.pure:
             given = [s for s in each.operands if s != -1]
             read, made = sum(sizes[s] for s in given), sum(sizes[s] for s in each.results)
-            if still.issuperset(given) and made <= max(read, SMALL) and not set(each.results) & set(outputs):
+            if (
+                still.issuperset(given)
+                and made <= max(read, SMALL)
+                and not set(each.results) & set(outputs)
+            ):
                 still.update(each.results)
                 once.append(each)
                 moved += read + made
@@ -139,7 +143,9 @@ class _Packs:
         if isinstance(each, Loop):
             return dataclasses.replace(each, body=tuple(self.block(each.body)))
         if isinstance(each, Choice):
-            return dataclasses.replace(each, branches=tuple(tuple(self.block(b)) for b in each.branches))
+            return dataclasses.replace(
+                each, branches=tuple(tuple(self.block(b)) for b in each.branches)
+            )
         return each
 
     def step(self, each: Step) -> Step:
@@ -169,7 +175,11 @@ def share_packed(instructions: Sequence[Instruction], sizes: list[int]) -> list[
         instructions: in order; slots that steps read are written once, before.
         sizes: bytes of every slot; slots of packed operands are added.
     """
-    steps = {at: s for at, s in enumerate(instructions) if isinstance(s, Step) and getattr(s.call, "packs", None)}
+    steps = {
+        at: s
+        for at, s in enumerate(instructions)
+        if isinstance(s, Step) and getattr(s.call, "packs", None)
+    }
     often = collections.Counter(s.operands[k] for s in steps.values() for k in s.call.packs)  # type: ignore[attr-defined]
     found: dict[tuple[int, Any], list[tuple[int, int, Packing]]] = {}
     for at, step in steps.items():
@@ -181,7 +191,9 @@ def share_packed(instructions: Sequence[Instruction], sizes: list[int]) -> list[
     made: dict[int, Step] = {}
     before: dict[int, list[Step]] = collections.defaultdict(list)
     for (slot, _), all_users in found.items():
-        users = [user for user in all_users if user[0] not in made]  # of two operands, one is packed
+        users = [
+            user for user in all_users if user[0] not in made
+        ]  # of two operands, one is packed
         if len(users) < FEWEST:
             continue
         packed = len(sizes)
@@ -192,7 +204,11 @@ def share_packed(instructions: Sequence[Instruction], sizes: list[int]) -> list[
             operands = steps[at].operands
             operands = (*operands[:k], packed, *operands[k + 1 :])
             made[at] = dataclasses.replace(steps[at], call=packing.call, operands=operands)
-    return [new for at, each in enumerate(instructions) for new in (*before.get(at, ()), made.get(at, each))]
+    return [
+        new
+        for at, each in enumerate(instructions)
+        for new in (*before.get(at, ()), made.get(at, each))
+    ]
 
 
 def read_by(instructions: Sequence[Instruction]) -> list[int]:
@@ -200,7 +216,11 @@ def read_by(instructions: Sequence[Instruction]) -> list[int]:
     found: list[int] = []
     for each in instructions:
         if isinstance(each, Loop):
-            found += [each.predicate, *(s for carry in each.carries for s in carry), *read_by(each.body)]
+            found += [
+                each.predicate,
+                *(s for carry in each.carries for s in carry),
+                *read_by(each.body),
+            ]
         elif isinstance(each, Choice):
             found += [each.index, *(s for branch in each.branches for s in read_by(branch))]
         elif hasattr(each, "source"):
@@ -335,7 +355,9 @@ class Still:
             return None
         try:
             watch.values = self._compute(*handles)
-        except DuographError as error:  # the program that computes everything says what is wrong, if anything is
+        except (
+            DuographError
+        ) as error:  # the program that computes everything says what is wrong, if anything is
             self._notes.append(f"nothing is computed once: {error}")
             watch.wait = watch.patience = PATIENCE
         return watch.values
@@ -346,5 +368,6 @@ class Still:
         lists = self._held()  # kept here, so that what is counted stays held
         known = collections.Counter([id(h) for handles in lists for h in handles])
         return all(
-            _holders(t) == _ALONE + known[id(t._buf)] and exclusive(t._buf, index) for t in self._tensors
+            _holders(t) == _ALONE + known[id(t._buf)] and exclusive(t._buf, index)
+            for t in self._tensors
         )

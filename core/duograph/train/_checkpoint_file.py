@@ -103,7 +103,9 @@ def read(path: str, check_crc: bool) -> dict[str, np.ndarray[Any, Any] | str]:
     except FileNotFoundError:
         raise CheckpointError(f"load_checkpoint: got {path!r}; there is no such file") from None
     except IsADirectoryError:
-        raise CheckpointError(f"load_checkpoint: got {path!r}; it is a folder, wanted a file") from None
+        raise CheckpointError(
+            f"load_checkpoint: got {path!r}; it is a folder, wanted a file"
+        ) from None
     if not data:
         raise CheckpointError(f"load_checkpoint: {path!r} is empty; wanted a checkpoint")
     if _looks_like_safetensors(data):
@@ -163,7 +165,9 @@ def _arrays(header: dict[str, Any], data: memoryview) -> dict[str, np.ndarray[An
     for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
         dtype = _DTYPES.get(entry["dtype"])
         if dtype is None:
-            raise ValueError(f"{name} has dtype {entry['dtype']!r}, wanted one of {', '.join(_DTYPES)}")
+            raise ValueError(
+                f"{name} has dtype {entry['dtype']!r}, wanted one of {', '.join(_DTYPES)}"
+            )
         shape = tuple(int(n) for n in entry["shape"])
         first, last = entry["data_offsets"]
         size = math.prod(shape) * dtype.itemsize

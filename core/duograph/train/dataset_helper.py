@@ -79,7 +79,11 @@ def data_sink(
         (1, 2, 1)
     """
     del jit_config, input_signature
-    if isinstance(sink_size, bool) or not isinstance(sink_size, int) or (sink_size < 1 and sink_size != -1):
+    if (
+        isinstance(sink_size, bool)
+        or not isinstance(sink_size, int)
+        or (sink_size < 1 and sink_size != -1)
+    ):
         raise ArgumentValueError(f"data_sink: got sink_size={sink_size!r}; wanted -1, or 1 or more")
     count = _length(dataset) if sink_size == -1 else sink_size
     batches = iter(())  # type: Iterator[Any]

@@ -50,12 +50,18 @@ class ExportedGraph:
 
     def run(self, weights: Sequence[Parameter], inputs: Sequence[Any]) -> Any:
         """The results for these weights and inputs."""
-        wanted = [self.graph.types[i] for i, (kind, _) in enumerate(self._form["order"]) if kind == "arg"]
+        wanted = [
+            self.graph.types[i] for i, (kind, _) in enumerate(self._form["order"]) if kind == "arg"
+        ]
         if len(inputs) != len(wanted):
-            raise ArgumentError(f"GraphCell: got {len(inputs)} inputs; the graph takes {len(wanted)}")
+            raise ArgumentError(
+                f"GraphCell: got {len(inputs)} inputs; the graph takes {len(wanted)}"
+            )
         for i, (x, type_) in enumerate(zip(inputs, wanted)):
             if not isinstance(x, Tensor):
-                raise ArgumentError(f"GraphCell: got {type(x).__name__} for input {i}; wanted a Tensor")
+                raise ArgumentError(
+                    f"GraphCell: got {type(x).__name__} for input {i}; wanted a Tensor"
+                )
             if x._type.plain is not type_:
                 raise ArgumentValueError(
                     f"GraphCell: got a Tensor of shape {x.shape} and dtype {x.dtype} for input {i}; the graph was "
@@ -90,7 +96,9 @@ class ExportedGraph:
         return f"<exported graph of {self._form['name']}, {len(self.weights)} weights>"
 
 
-def export(net: Any, *inputs: Any, file_name: str, file_format: str = "MINDIR", **kwargs: Any) -> None:
+def export(
+    net: Any, *inputs: Any, file_name: str, file_format: str = "MINDIR", **kwargs: Any
+) -> None:
     """Write a network as a graph with its weights (`mindspore.export`).
 
     The format is duograph's own under MindSpore's name for it; MindSpore does not read it, and duograph does not read
@@ -206,7 +214,9 @@ def _form_of(name: str, program: Program) -> tuple[dict[str, Any], dict[str, Any
     writes = []
     for kind, v, i in program.writes:
         if kind != "state":
-            raise UnsupportedSyntaxError(f"export: got {name}, which changes its arguments; wanted results")
+            raise UnsupportedSyntaxError(
+                f"export: got {name}, which changes its arguments; wanted results"
+            )
         writes.append((index[id(v)], i))
     form = {
         "version": _VERSION, "name": name, "order": order, "weights": trained, "writes": writes,
@@ -251,7 +261,9 @@ def _nodes(graph: Graph, seen: set[int]) -> Iterator[GraphNode]:
     seen.add(id(graph))
     for node in graph.nodes:
         inner = list(node.graphs)
-        inner += [v.graph for v in node.attributes.values() if isinstance(v, NamedGraph) and v.graph]
+        inner += [
+            v.graph for v in node.attributes.values() if isinstance(v, NamedGraph) and v.graph
+        ]
         if not inner:
             yield node
         for g in inner:
@@ -259,5 +271,8 @@ def _nodes(graph: Graph, seen: set[int]) -> Iterator[GraphNode]:
 
 
 def _place(node: GraphNode) -> str:
-    return "a place of its own" if node.span is None else f"{os.path.basename(node.span.file)}:{node.span.line}"
-
+    return (
+        "a place of its own"
+        if node.span is None
+        else f"{os.path.basename(node.span.file)}:{node.span.line}"
+    )

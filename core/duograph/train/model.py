@@ -145,7 +145,9 @@ class Model:
         Raises:
             ValueError: `epoch` below 1, no optimizer, an `initial_epoch` not below `epoch`, no batches.
         """
-        self._run(epoch, train_dataset, callbacks, initial_epoch, sink_size if dataset_sink_mode else -1)
+        self._run(
+            epoch, train_dataset, callbacks, initial_epoch, sink_size if dataset_sink_mode else -1
+        )
 
     def fit(
         self,
@@ -167,7 +169,9 @@ class Model:
         if valid_dataset is not None and not self._metric_fns:
             raise ArgumentValueError("Model.fit: got valid_dataset without metrics; wanted metrics")
         size = sink_size if dataset_sink_mode else -1
-        self._run(epoch, train_dataset, callbacks, initial_epoch, size, valid_dataset, valid_frequency)
+        self._run(
+            epoch, train_dataset, callbacks, initial_epoch, size, valid_dataset, valid_frequency
+        )
 
     def _run(
         self,
@@ -192,7 +196,9 @@ class Model:
         network = self._train_network
         steps = _length(dataset)
         if steps == 0:
-            raise ArgumentValueError("Model.train: got a dataset without batches; wanted at least one")
+            raise ArgumentValueError(
+                "Model.train: got a dataset without batches; wanted at least one"
+            )
         if sink_size > 0:
             steps = sink_size
         p = RunParameters(
@@ -344,5 +350,3 @@ def _due(epoch: int, frequency: Any) -> bool:
     if isinstance(frequency, int):
         return epoch % frequency == 0
     return epoch in frequency
-
-

@@ -223,7 +223,9 @@ def _prefixes(what: str, value: Any) -> tuple[str, ...]:
         return ()
     several = (value,) if isinstance(value, str) else value
     if not isinstance(several, (list, tuple)) or not all(isinstance(v, str) and v for v in several):
-        raise ArgumentError(f"load_checkpoint: got {what}={value!r}; wanted a text or a list of them")
+        raise ArgumentError(
+            f"load_checkpoint: got {what}={value!r}; wanted a text or a list of them"
+        )
     return tuple(several)
 
 

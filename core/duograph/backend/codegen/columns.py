@@ -54,7 +54,11 @@ class ColumnLoop(Writer):
         self.cut = Cut(plan.columns, bool(self.scatters))
         self.sums = [v for v in plan.values if isinstance(v, Reduction)]
         self.results = {name: k for k, (name, _) in enumerate(plan.outputs)}
-        self.inner_results = [(k, name, dtype) for k, (name, dtype) in enumerate(plan.outputs) if name in self.computed]
+        self.inner_results = [
+            (k, name, dtype)
+            for k, (name, dtype) in enumerate(plan.outputs)
+            if name in self.computed
+        ]
 
     def parts(self) -> tuple[list[int], int]:
         """Where in the memory between both stages the sums of each result begin, and the bytes of all of them."""
@@ -72,7 +76,9 @@ class ColumnLoop(Writer):
         super().operands()
         last = self.plan.n_operands + len(self.plan.outputs)
         for v, at in zip(self.sums, self.parts()[0]):
-            self.line(f"{self.accumulator(v)} *const {v.name}_parts = (void *)((u8 *)args[{last}] + {at});")
+            self.line(
+                f"{self.accumulator(v)} *const {v.name}_parts = (void *)((u8 *)args[{last}] + {at});"
+            )
 
     def accumulator(self, v: Reduction) -> str:
         """The type in which a sum is kept."""
@@ -96,12 +102,18 @@ class ColumnLoop(Writer):
         if cut.tiles == 1:
             self.line(f"const i64 first = 0, count = {width}, piece = unit;{comment}")
         else:
-            self.line(f"const i64 first = unit % {cut.tiles} * {cut.tile}, piece = unit / {cut.tiles};{comment}")
-            self.line(f"const i64 count = {width} - first < {cut.tile} ? {width} - first : {cut.tile};")
+            self.line(
+                f"const i64 first = unit % {cut.tiles} * {cut.tile}, piece = unit / {cut.tiles};{comment}"
+            )
+            self.line(
+                f"const i64 count = {width} - first < {cut.tile} ? {width} - first : {cut.tile};"
+            )
         if cut.pieces == 1:
             self.line(f"const i64 top = piece * {rows}, bottom = top + {rows};")
         else:
-            self.line(f"const i64 top = piece / {cut.pieces} * {rows} + piece % {cut.pieces} * {cut.piece};")
+            self.line(
+                f"const i64 top = piece / {cut.pieces} * {rows} + piece % {cut.pieces} * {cut.piece};"
+            )
             self.line(f"const i64 last = (piece / {cut.pieces} + 1) * {rows};")
             self.line(f"const i64 bottom = last - top < {cut.piece} ? last : top + {cut.piece};")
         for v in self.sums:
@@ -118,7 +130,9 @@ class ColumnLoop(Writer):
         for end in self.scatters:
             self.aim(end)
         for k, _, dtype in self.inner_results:
-            self.line(f"{self.memory}{SUFFIX[dtype]} *const out{k}_row = out{k} + row * {width} + first;")
+            self.line(
+                f"{self.memory}{SUFFIX[dtype]} *const out{k}_row = out{k} + row * {width} + first;"
+            )
         self.line(self.dialect.independent)
         self.open("for (i64 j = 0; j < count; j++)")
         for x in moving:
@@ -154,7 +168,9 @@ class ColumnLoop(Writer):
                 text = f"((const {type_} *)args[{v.begin}])[i]"
             else:
                 text = self.dialect.store(v.dtype, print_expression(self.dialect, v.begin)[1])
-            lines.append(f"    for (i64 i = begin; i < end; i++) (({type_} *)args[{k}])[i] = {text};")
+            lines.append(
+                f"    for (i64 i = begin; i < end; i++) (({type_} *)args[{k}])[i] = {text};"
+            )
         return "\n".join([*lines, "    return 0;", "}", ""])
 
     def aim(self, v: Scatter) -> None:
@@ -162,7 +178,9 @@ class ColumnLoop(Writer):
         self.count(v.name, v.at)
         self.line(f"if ((u64){v.name}_counted >= {v.at.n}) continue;")
         place = f"(piece * {v.at.n} + {v.name}_counted) * {self.columns.width} + first"
-        self.line(f"{self.memory}{SUFFIX[v.dtype]} *const {v.name}_row = out{self.results[v.name]} + {place};")
+        self.line(
+            f"{self.memory}{SUFFIX[v.dtype]} *const {v.name}_row = out{self.results[v.name]} + {place};"
+        )
 
     def put(self, v: Scatter) -> str:
         """The line that adds a value to an element of the result, or puts it there."""
@@ -183,7 +201,9 @@ class ColumnLoop(Writer):
     def begin(self, v: Reduction) -> str:
         """The text of what changes nothing."""
         acc = compute_dtype(v.dtype)
-        return print_expression(self.dialect, constant(0, acc) if v.kind == "+" else least_of(acc))[1]
+        return print_expression(self.dialect, constant(0, acc) if v.kind == "+" else least_of(acc))[
+            1
+        ]
 
     def take(self, v: Reduction, sum_: str, text: str) -> str:
         """The line that takes a value into a sum, or into the greatest value."""
@@ -200,7 +220,9 @@ class ColumnLoop(Writer):
 
     def value(self, v: Reduction) -> str:
         """What goes there."""
-        return f"{v.name}[j]" if self.cut.pieces > 1 else self.dialect.store(v.dtype, f"{v.name}[j]")
+        return (
+            f"{v.name}[j]" if self.cut.pieces > 1 else self.dialect.store(v.dtype, f"{v.name}[j]")
+        )
 
     def second(self, name: str) -> str:
         """The function that adds up the pieces of columns begin .. end; empty when there is one piece."""

@@ -197,7 +197,9 @@ class Writer:
     def stays(self, label: str) -> bool:
         """Whether all of the loop nest reads one element of the operand."""
         a = self.plan.accesses[label]
-        return not any(a.steps) and not (a.gathered and any(self.plan.accesses[a.gathered.label].steps))
+        return not any(a.steps) and not (
+            a.gathered and any(self.plan.accesses[a.gathered.label].steps)
+        )
 
     def locate(self, label: str, g: Gathered) -> None:
         """A variable with the index of a gathered operand, counted from 0; that of a wrong one is 0."""
@@ -296,7 +298,9 @@ class ElementLoop(Writer):
         if len(self.plan.axes) == 1 and not fetches and not streams:
             for x in moving:
                 self.point(x)
-            self.loop("i", "begin", "end", moving, values, [f"out{k}[i]" for k in range(len(names))])
+            self.loop(
+                "i", "begin", "end", moving, values, [f"out{k}[i]" for k in range(len(names))]
+            )
             return
         targets = [f"out{k}[i + j]" for k in range(len(names))]
         size = HEAVY_BLOCK if streams and any(is_heavy(v.expression) for v in values) else BLOCK
@@ -315,7 +319,12 @@ class ElementLoop(Writer):
         for x in moving:
             a = self.plan.accesses[x]
             self.point(x, "first")
-            if fetches and a.steps[-1] == 1 and a.steps[-2:-1] in ((), (self.inner,)) and not a.gathered:
+            if (
+                fetches
+                and a.steps[-1] == 1
+                and a.steps[-2:-1] in ((), (self.inner,))
+                and not a.gathered
+            ):
                 self.line(f"{self.dialect.fetch}({x}_row + {size}, count * {a.dtype.itemsize});")
         self.loop("j", "0", "count", moving, values, targets)
         if streams:

@@ -87,9 +87,7 @@ def _pieces(headers: str) -> Iterator[str]:
         yield "\n".join(piece)
 
 
-def _instantiated(
-    name: str, arguments: str, macros: Macros
-) -> Iterator[str]:
+def _instantiated(name: str, arguments: str, macros: Macros) -> Iterator[str]:
     """Names of the functions that a use of a macro defines."""
     parameters, body = macros[name]
     given = dict(zip(parameters, (a.strip() for a in arguments.split(","))))

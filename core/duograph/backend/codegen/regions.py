@@ -222,9 +222,7 @@ def gather_steps(
     return steps, index_steps, own[axis], source.shape[axis]
 
 
-def is_load(
-    node: GraphNode, operands: Sequence[TensorType], result: TensorType
-) -> bool:
+def is_load(node: GraphNode, operands: Sequence[TensorType], result: TensorType) -> bool:
     """Whether what a gather takes is worth reading through the index: runs of elements with even steps are long."""
     source, indices = operands
     if result.dtype.is_complex or not source.size or not result.size:
@@ -273,7 +271,9 @@ def columns_of(node: GraphNode, type_: TensorType) -> Columns | None:
 def scatter_columns(node: GraphNode, target: TensorType, indices: TensorType) -> Columns:
     """The rows that a scatter puts somewhere."""
     axis = node.attributes["axis"]
-    return Columns(math.prod(target.shape[:axis]), indices.size, math.prod(target.shape[axis + 1 :]))
+    return Columns(
+        math.prod(target.shape[:axis]), indices.size, math.prod(target.shape[axis + 1 :])
+    )
 
 
 def reduced_axes(node: GraphNode, type_: TensorType) -> list[int]:
@@ -473,7 +473,9 @@ class _Planner:
     def scatter(self, node: GraphNode, name: str) -> None:
         """Enter a scatter of what the region computes."""
         target, indices, updates = (i or 0 for i in node.operands)
-        if indices >= self.graph.n_params or (target >= self.graph.n_params and target not in self.literals):
+        if indices >= self.graph.n_params or (
+            target >= self.graph.n_params and target not in self.literals
+        ):
             raise NotPrintable("a scatter into what the region itself computes")
         type_ = self.types[target]
         columns = scatter_columns(node, type_, self.types[indices])
@@ -526,7 +528,14 @@ class _Planner:
             accesses[label] = Access(i, self.types[i].dtype, places, row, self.gathered.get(label))
         outputs = tuple([(self.names[i], self.types[i].dtype) for i in self.graph.outputs])
         return RegionPlan(
-            self.n, self.row, axes, accesses, tuple(self.values), outputs, self.graph.n_params, self.columns
+            self.n,
+            self.row,
+            axes,
+            accesses,
+            tuple(self.values),
+            outputs,
+            self.graph.n_params,
+            self.columns,
         )
 
     def spread(

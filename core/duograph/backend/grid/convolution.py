@@ -55,7 +55,9 @@ class _Geometry:
         return math.prod(self.size)
 
 
-def _geometry(x: Any, w: Any, y: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> _Geometry:
+def _geometry(
+    x: Any, w: Any, y: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> _Geometry:
     return _Geometry(
         x[0], groups, w[1], w[0] // groups, tuple(x[2:]), tuple(w[2:]), tuple(y[2:]), tuple(stride),
         tuple(dilation), tuple(low for low, _ in padding),
@@ -145,7 +147,10 @@ class _Window(Operand):
         if not self.whole:
             return self._place(label, line)
         return [
-            (f"{label}_start", f"({line}) / {label}_places * {_image_size(label, 'channels', 'inputs')}"),
+            (
+                f"{label}_start",
+                f"({line}) / {label}_places * {_image_size(label, 'channels', 'inputs')}",
+            ),
             *self._place(label, f"({line}) % {label}_places"),
         ]
 
@@ -178,7 +183,11 @@ class _Window(Operand):
         place = at[0]
         for a in axes[1:]:
             place = f"({place} * {label}_size{a} + {at[a]})"
-        return _where(inside, f"{label}[{label}_start + {label}_group + {label}_channel + {place}]", self.dtype)
+        return _where(
+            inside,
+            f"{label}[{label}_start + {label}_group + {label}_channel + {place}]",
+            self.dtype,
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -209,10 +218,17 @@ class _Spread(Operand):
         axes = range(len(self.geometry.size))
         image = []
         if self.whole:
-            image = [(f"{label}_image", f"({line}) / {label}_inputs * {_image_size(label, 'filters', 'places')}")]
+            image = [
+                (
+                    f"{label}_image",
+                    f"({line}) / {label}_inputs * {_image_size(label, 'filters', 'places')}",
+                )
+            ]
             line = f"({line}) % {label}_inputs"
         places = _unrolled(line, [f"{label}_size{a}" for a in axes])
-        return image + [(f"{label}_base{a}", f"({p}) + {label}_low{a}") for a, p in enumerate(places)]
+        return image + [
+            (f"{label}_base{a}", f"({p}) + {label}_low{a}") for a, p in enumerate(places)
+        ]
 
     def of_depth(self, label: str, depth: str) -> list[tuple[str, str]]:
         axes = range(len(self.geometry.size))
@@ -244,7 +260,9 @@ class _Spread(Operand):
         for a in axes[1:]:
             place = f"({place} * {label}_place{a} + {at[a]})"
         image = f"{label}_image + " if self.whole else ""
-        return _where(inside, f"{label}[{image}{label}_start + {label}_filter + {place}]", self.dtype)
+        return _where(
+            inside, f"{label}[{image}{label}_start + {label}_filter + {place}]", self.dtype
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -322,16 +340,25 @@ def _suits(*types: TensorType) -> bool:
 
 
 def _over_images(
-    device: GridDevice, g: _Geometry, sizes: tuple[int, int, int], weights: Operand, columns: Operand, out: TensorType
+    device: GridDevice,
+    g: _Geometry,
+    sizes: tuple[int, int, int],
+    weights: Operand,
+    columns: Operand,
+    out: TensorType,
 ) -> Plan:
     """A product on a grid: one for all images, so that small ones fill tiles together."""
     rows, run, depth = sizes
     plain = g.taps == 1 and set(g.stride) == {1} and not any(g.low) and g.size == g.places
     if plain and run >= 128:  # the columns are the image as it lies
-        x = Matrices(0, columns.dtype, columns.size, (g.groups, 1), g.images * g.groups, run, depth, 1, run)
+        x = Matrices(
+            0, columns.dtype, columns.size, (g.groups, 1), g.images * g.groups, run, depth, 1, run
+        )
         return product_plan(device, sizes, (g.images, g.groups), weights, x, out.dtype, 2)
     weights = dataclasses.replace(weights, batch_steps=(1,))
-    return product_plan(device, (rows, g.images * run, depth), (g.groups,), weights, columns, out.dtype, 2, run=run)
+    return product_plan(
+        device, (rows, g.images * run, depth), (g.groups,), weights, columns, out.dtype, 2, run=run
+    )
 
 
 def _images_at_once(g: _Geometry, dtype: DType, each: int) -> int:
@@ -350,7 +377,14 @@ def _joined(parts: Sequence[Plan]) -> Plan:
 
 @kernel("conv")
 def conv(
-    device: GridDevice, types: Any, results: Any, *, stride: Any, padding: Any, dilation: Any, groups: int
+    device: GridDevice,
+    types: Any,
+    results: Any,
+    *,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
 ) -> Plan | None:
     """Weights times the columns of each image."""
     x, w = types
@@ -369,11 +403,20 @@ def conv(
     parts = []
     for first in range(0, g.images, chunk):
         images = min(chunk, g.images - first)
-        window = _Window(0, x.dtype, x.size, (groups, 1), images * groups, g, False, False, first, 0)
+        window = _Window(
+            0, x.dtype, x.size, (groups, 1), images * groups, g, False, False, first, 0
+        )
         offset = first * groups * rows * columns
         parts.append(
             product_plan(
-                device, (rows, columns, depth), (images, groups), weights, window, out.dtype, 2, offset=offset
+                device,
+                (rows, columns, depth),
+                (images, groups),
+                weights,
+                window,
+                out.dtype,
+                2,
+                offset=offset,
             )
         )
     return _joined(parts)
@@ -414,7 +457,14 @@ def conv_input_grad(
         offset = first * groups * rows * columns
         parts.append(
             product_plan(
-                device, (rows, columns, depth), (images, groups), weights, spread, out.dtype, 2, offset=offset
+                device,
+                (rows, columns, depth),
+                (images, groups),
+                weights,
+                spread,
+                out.dtype,
+                2,
+                offset=offset,
             )
         )
     return _joined(parts)

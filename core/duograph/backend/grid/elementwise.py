@@ -91,7 +91,9 @@ class _Walk:
     def __init__(self, kernel: Kernel, label: str, sizes: Sequence[int], steps: Sequence[int]):
         self.kernel = kernel
         self.label = label
-        self.outer = [kernel.number(f"{label}_step{k}", s) if s else "" for k, s in enumerate(steps[:-1])]
+        self.outer = [
+            kernel.number(f"{label}_step{k}", s) if s else "" for k, s in enumerate(steps[:-1])
+        ]
         inner = steps[-1]
         base = f"{label}_from" if any(self.outer) else "0"
         if inner == 0:

@@ -182,7 +182,9 @@ def scatter_add(device: GridDevice, types: Any, results: Any, *, axis: int) -> P
         k = _scatter(device, "scatter_add", types, axis, x.dtype, 1)
         k.number("total", updates.size)
         k.line("const ix e = (ix)DG_ITEM(0);", "if (e >= total) return;")
-        k.line("const ix line = e / inner, c = e - line * inner, i = line % count, o = line / count;")
+        k.line(
+            "const ix line = e / inner, c = e - line * inner, i = line % count, o = line / count;"
+        )
         k.row(indices.dtype, "indices[i]", "n")
         add = f"dg_atomic_add_{SUFFIX[x.dtype]}"
         k.line(f"if (row >= 0) {add}(out + (o * n + row) * inner + c, updates[e]);")
@@ -231,7 +233,12 @@ def _chains(device: GridDevice, copied: Launch, types: Any, axis: int) -> Plan:
         "first[i] = before < 0 && row >= 0;",
     )
     walk = Kernel(device, "sums_along_chains", max(x.size, total))
-    for label, dtype, place in (("rows", int32, 4), ("next", int32, 5), ("first", bool_, 6), ("updates", x.dtype, 2)):
+    for label, dtype, place in (
+        ("rows", int32, 4),
+        ("next", int32, 5),
+        ("first", bool_, 6),
+        ("updates", x.dtype, 2),
+    ):
         walk.read(label, dtype, place)
     walk.write("out", x.dtype, 3)
     for label, value in (("n", n), ("inner", inner), ("count", count), ("total", total)):
@@ -245,8 +252,15 @@ def _chains(device: GridDevice, copied: Launch, types: Any, axis: int) -> Plan:
         f"{SUFFIX[x.dtype]} sum = out[to];",
     )
     walk.open("for (ix j = i; j >= 0; j = next[j])")
-    walk.line("const ix from = (o * count + j) * inner + c;", f"sum = {_sum(device, x.dtype, 'sum')};")
+    walk.line(
+        "const ix from = (o * count + j) * inner + c;", f"sum = {_sum(device, x.dtype, 'sum')};"
+    )
     walk.close()
     walk.line("out[to] = sum;")
-    launches = (copied, rows.launch_items(count), links.launch_items(count), walk.launch_items(total))
+    launches = (
+        copied,
+        rows.launch_items(count),
+        links.launch_items(count),
+        walk.launch_items(total),
+    )
     return Plan(launches, (4 * count, 4 * count, count))

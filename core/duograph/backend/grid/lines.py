@@ -59,7 +59,9 @@ class Lines:
         return self.k.launch_items(self.count)
 
 
-def _scan(device: GridDevice, name: str, types: Any, axis: int, exclusive: bool, reverse: bool) -> Plan | None:
+def _scan(
+    device: GridDevice, name: str, types: Any, axis: int, exclusive: bool, reverse: bool
+) -> Plan | None:
     (x,) = types
     if x.dtype.is_complex:
         return None

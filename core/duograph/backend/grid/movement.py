@@ -55,7 +55,9 @@ def copy_launch(
     if device.serial and len(sizes) > 1 and out_steps[-1] == 1 and in_steps[-1] > 1:
         dense_axis = next((a for a in range(len(sizes) - 1) if in_steps[a] == 1), None)
         if dense_axis is not None and min(sizes[dense_axis], sizes[-1]) >= SQUARE // 2:
-            return _squares(device, word, sizes, dense_axis, (read_from, in_steps), (write_to, out_steps))
+            return _squares(
+                device, word, sizes, dense_axis, (read_from, in_steps), (write_to, out_steps)
+            )
     k = Kernel(device, "strided_copy", max(n, read_from[3], write_to[3]))
     k.read("x", word, read_from[0])
     k.write("out", word, write_to[0])
@@ -251,7 +253,9 @@ def each_launch(
 
 
 @kernel("fill")
-def fill(device: GridDevice, types: Any, results: Any, *, shape: Any, value: Any, dtype: Any) -> Plan:
+def fill(
+    device: GridDevice, types: Any, results: Any, *, shape: Any, value: Any, dtype: Any
+) -> Plan:
     """All elements the same."""
     return Plan((fill_launch(device, results[0], value, 0),))
 

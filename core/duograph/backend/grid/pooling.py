@@ -20,7 +20,13 @@ class _Windows:
     """A kernel over planes of 1 to 3 axes, with one statement for each element of the result."""
 
     def __init__(
-        self, device: GridDevice, name: str, sizes: Sequence[int], out: Sequence[int], total: int, extent: int
+        self,
+        device: GridDevice,
+        name: str,
+        sizes: Sequence[int],
+        out: Sequence[int],
+        total: int,
+        extent: int,
     ) -> None:
         self.device = device
         self.k = Kernel(device, name, extent)
@@ -56,7 +62,14 @@ def _real(dtype: DType) -> bool:
 
 @kernel("max_pool")
 def max_pool(
-    device: GridDevice, types: Any, results: Any, *, kernel: Any, stride: Any, padding: Any, dilation: Any
+    device: GridDevice,
+    types: Any,
+    results: Any,
+    *,
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
 ) -> Plan | None:
     """Values and places of the largest elements."""
     (x,), (out, _) = types, results
@@ -177,7 +190,9 @@ def avg_pool_grad(
     (dout,), (out,) = types, results
     if not dout.dtype.is_floating or len(out.shape) > 5:
         return None
-    w = _Windows(device, "avg_pool_grad", dout.shape[2:], out.shape[2:], out.size, max(dout.size, out.size))
+    w = _Windows(
+        device, "avg_pool_grad", dout.shape[2:], out.shape[2:], out.size, max(dout.size, out.size)
+    )
     k = w.k
     k.read("dout", dout.dtype, 0)
     k.write("out", dout.dtype, 1)

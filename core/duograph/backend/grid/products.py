@@ -231,7 +231,9 @@ def product_plan(
     """
     if not device.serial:
         product = Product(sizes, batch, x, y, dtype, place, sizes[1] if run is None else run)
-        return Plan((device.product(product) or few_lines(device, product) or tiles(device, product),))
+        return Plan(
+            (device.product(product) or few_lines(device, product) or tiles(device, product),)
+        )
     m, n, depth = sizes
     acc = sum_dtype(x.dtype)
     kept = device.tiles if isinstance(device.tiles, Tiles) else PROCESSOR[0]
@@ -288,7 +290,9 @@ def _pack(
         k.open("for (ix w = 0; w < whole; w++)")
         define(k, of_line)
         k.open("for (ix k = begin; k < end; k++)")
-        define(k, [(name, text.replace(" * x_step", "")) for name, text in source.of_depth("x", "k")])
+        define(
+            k, [(name, text.replace(" * x_step", "")) for name, text in source.of_depth("x", "k")]
+        )
         k.line(f"to[k * width + w] = {value};")
         k.close()
         k.close()
@@ -322,7 +326,9 @@ def define(k: Kernel, values: list[tuple[str, str]]) -> None:
         k.line(f"const ix {name} = {text};")
 
 
-def matrix_numbers(k: Kernel, batch: tuple[int, ...], operands: tuple[Operand, Operand], at: str) -> None:
+def matrix_numbers(
+    k: Kernel, batch: tuple[int, ...], operands: tuple[Operand, Operand], at: str
+) -> None:
     """Lines with the number of the matrix of x and of y for the place `at` in the batch."""
     places = k.split(at, ["", *k.numbers("batch", batch)[1:]], "b")
     for label, matrices in zip("xy", operands):
@@ -382,7 +388,11 @@ def _packed(
         "const ix x_panels = (m + rows - 1) / rows, first = strip * (tile / rows);",
         "const ix blocks = x_panels - first < tile / rows ? x_panels - first : tile / rows;",
         f"{memory} const {type_} *const xs = x + "
-        + ("x_matrix * x_matrix_size;" if whole else "(x_matrix * x_panels + first) * rows * depth;"),
+        + (
+            "x_matrix * x_matrix_size;"
+            if whole
+            else "(x_matrix * x_panels + first) * rows * depth;"
+        ),
         f"{memory} const {type_} *const ys = y + (y_matrix * panels + panel) * columns * depth;",
     )
     k.open("for (ix begin = 0; begin < depth || begin == 0; begin += deep)")
@@ -408,7 +418,9 @@ def _packed(
     for c in range(kept.vectors):
         k.line(f"const {vector} y{c} = dg_load_{vector}(ys + k * columns + {16 * c});")
     for r in range(rows):
-        sums = " ".join(f"s{r}_{c} = dg_fma_{vector}(a, y{c}, s{r}_{c});" for c in range(kept.vectors))
+        sums = " ".join(
+            f"s{r}_{c} = dg_fma_{vector}(a, y{c}, s{r}_{c});" for c in range(kept.vectors)
+        )
         one = f"x{r}[k]" if whole else f"xb[k * rows + {r}]"
         k.line(f"{{ const {vector} a = ({vector})({one}); {sums} }}")
     k.close()
@@ -510,9 +522,15 @@ def few_lines(device: GridDevice, product: Product) -> Launch | None:
         k.line(f"enum {{ lanes = {device.group} }};", f"DG_SHARED {acc} sums[lanes];")
         k.line("const i32 lane = DG_PLACE(0);", "const ix e = (ix)DG_GROUP(0);")
     else:
-        k.line("enum { lane = 0, lanes = 1 };", "const ix e = (ix)DG_ITEM(0);", "if (e >= total) return;")
+        k.line(
+            "enum { lane = 0, lanes = 1 };",
+            "const ix e = (ix)DG_ITEM(0);",
+            "if (e >= total) return;",
+        )
     inner, split = ("n", "r = rest % m, c") if n >= m else ("m", "c = rest % n, r")
-    k.line(f"const ix rest = e / {inner}, {split} = e - rest * {inner}, at = rest / {'m' if n >= m else 'n'};")
+    k.line(
+        f"const ix rest = e / {inner}, {split} = e - rest * {inner}, at = rest / {'m' if n >= m else 'n'};"
+    )
     matrix_numbers(k, product.batch, (x, y), "at")
     for label, operand, line in (("x", x, "r"), ("y", y, "c")):
         define(k, operand.of_matrix(label, f"{label}_matrix"))
@@ -549,7 +567,13 @@ def tiles(device: GridDevice, product: Product) -> Launch:
     k.read("x", x.dtype, x.place)
     k.read("y", y.dtype, y.place)
     k.write("out", product.dtype, product.place)
-    for name, value in (("m", m), ("n", n), ("depth", depth), ("tiles_m", tiles_m), ("tiles_n", tiles_n)):
+    for name, value in (
+        ("m", m),
+        ("n", n),
+        ("depth", depth),
+        ("tiles_m", tiles_m),
+        ("tiles_n", tiles_n),
+    ):
         k.number(name, value)
     at = product.result(k)
     x.numbers(k, "x")
@@ -570,11 +594,16 @@ def tiles(device: GridDevice, product: Product) -> Launch:
         "for (i32 i = 0; i < each; i++) for (i32 j = 0; j < each; j++) sums[i][j] = 0;",
     )
     k.open("for (ix begin = 0; begin < depth; begin += deep)")
-    for label, operand, limit, first in (("x", x, "m", "tile_m * tile"), ("y", y, "n", "tile_n * tile")):
+    for label, operand, limit, first in (
+        ("x", x, "m", "tile_m * tile"),
+        ("y", y, "n", "tile_n * tile"),
+    ):
         k.open("for (i32 e = place; e < deep * tile; e += items)")
         # neighbouring items read neighbouring elements, whichever axis is dense
         k.line(
-            "const i32 k = e % deep, l = e / deep;" if operand.along else "const i32 l = e % tile, k = e / tile;",
+            "const i32 k = e % deep, l = e / deep;"
+            if operand.along
+            else "const i32 l = e % tile, k = e / tile;",
             f"const ix line = {first} + l, here = begin + k;",
             f"{acc} v = 0;",
         )
@@ -592,7 +621,11 @@ def tiles(device: GridDevice, product: Product) -> Launch:
         "for (i32 i = 0; i < each; i++) a[i] = xs[k * (tile + 1) + py + i * side];",
         "for (i32 j = 0; j < each; j++) b[j] = ys[k * (tile + 1) + px + j * side];",
     )
-    fma = f"dg_fma_{acc}(a[i], b[j], sums[i][j])" if acc in ("f32", "f64") else "a[i] * b[j] + sums[i][j]"
+    fma = (
+        f"dg_fma_{acc}(a[i], b[j], sums[i][j])"
+        if acc in ("f32", "f64")
+        else "a[i] * b[j] + sums[i][j]"
+    )
     k.line(f"for (i32 i = 0; i < each; i++) for (i32 j = 0; j < each; j++) sums[i][j] = {fma};")
     k.close()
     k.line("DG_BARRIER();")

@@ -108,7 +108,10 @@ def share_row(k: Kernel, combine: Combine, acc: str) -> None:
     """Lines after which every item of the group has the combination of all their `acc` (groups of `lanes` items)."""
     k.line(f"shared[lane] = {acc};", "DG_BARRIER();")
     k.open("for (i32 far = lanes / 2; far > 0; far /= 2)")
-    k.line(f"if (lane < far) {{ {combine.text('shared[lane]', 'shared[lane + far]')} }}", "DG_BARRIER();")
+    k.line(
+        f"if (lane < far) {{ {combine.text('shared[lane]', 'shared[lane + far]')} }}",
+        "DG_BARRIER();",
+    )
     k.close()
     k.line(f"{acc} = shared[0];", "DG_BARRIER();")
 
@@ -328,7 +331,11 @@ def sum_parts(
 
 
 def combine_parts(
-    device: GridDevice, name: str, shape: tuple[int, int, int], source: int, target: tuple[int, DType]
+    device: GridDevice,
+    name: str,
+    shape: tuple[int, int, int],
+    source: int,
+    target: tuple[int, DType],
 ) -> Launch:
     """The launch that reduces the middle axis of (outer, parts, n), kept between passes at place `source`."""
     combine = combine_of(device, name, target[1])

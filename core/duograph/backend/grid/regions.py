@@ -238,7 +238,9 @@ class _Sums(_Kernel, ColumnLoop):
     def sums_between(self) -> list[str]:
         if self.cut.pieces == 1:
             return []
-        return [f"{self.memory}{self.accumulator(v)} *DG_RESTRICT {v.name}_parts" for v in self.sums]
+        return [
+            f"{self.memory}{self.accumulator(v)} *DG_RESTRICT {v.name}_parts" for v in self.sums
+        ]
 
     def accumulator(self, v: Reduction) -> str:
         return SUFFIX[self.combine(v).dtype]
@@ -257,7 +259,11 @@ class _Sums(_Kernel, ColumnLoop):
         """The text of a sum, as its target stores it."""
         if self.cut.pieces > 1 or v.dtype is self.combine(v).dtype:
             return text
-        return self.dialect.store(v.dtype, text) if v.dtype.is_floating else f"({SUFFIX[v.dtype]}){text}"
+        return (
+            self.dialect.store(v.dtype, text)
+            if v.dtype.is_floating
+            else f"({SUFFIX[v.dtype]}){text}"
+        )
 
     def value(self, v: Reduction) -> str:
         return self.kept(v, f"{v.name}[j]")
@@ -314,7 +320,9 @@ class _Column(_Sums):
         self.line(f"const {index} at = ({index})DG_ITEM(0);")
         self.line(f"if (at >= {outer * cut.pieces * width}) return;")
         self.line(f"const {index} piece = at / {width}, j = at - piece * {width};")
-        self.line(f"const {index} top = piece / {cut.pieces} * {rows} + piece % {cut.pieces} * {cut.piece};")
+        self.line(
+            f"const {index} top = piece / {cut.pieces} * {rows} + piece % {cut.pieces} * {cut.piece};"
+        )
         self.line(f"const {index} last = (piece / {cut.pieces} + 1) * {rows};")
         self.line(f"const {index} bottom = last - top < {cut.piece} ? last : top + {cut.piece};")
         for v in self.sums:
@@ -383,7 +391,13 @@ def _begin(device: GridDevice, whole: TensorType, begin: int | Expr, place: int)
     if isinstance(begin, Expr):
         return fill_launch(device, whole, begin.value, place)
     steps = dense(whole.shape)
-    return copy_launch(device, whole.dtype, whole.shape, (begin, steps, 0, whole.size), (place, steps, 0, whole.size))
+    return copy_launch(
+        device,
+        whole.dtype,
+        whole.shape,
+        (begin, steps, 0, whole.size),
+        (place, steps, 0, whole.size),
+    )
 
 
 class _Apart(NamedTuple):
@@ -428,13 +442,21 @@ def _apart(backend: GridBackend, device: GridDevice, graph: Graph) -> _Apart | s
     launches = _elsewhere(plan, own)
     if target not in place:  # one number throughout: instead of a copy
         fill = next(n for n in graph.nodes if target in n.results)
-        value = fill.attributes["value"] if fill.op.name == "fill" else fill.attributes["value"].array.item()
+        value = (
+            fill.attributes["value"]
+            if fill.op.name == "fill"
+            else fill.attributes["value"].array.item()
+        )
         launches[0] = fill_launch(device, types[target], value, place[result])
     from ...ir.graph import Graph, live_nodes  # whose package is above this one
 
     rest = live_nodes([n for n in graph.nodes if n is not node], set(outputs))
     made = {r for n in rest for r in n.results}
-    inner = Graph(graph.n_params, list(types), rest, tuple(outputs), len(outputs) == 1) if made else None
+    inner = (
+        Graph(graph.n_params, list(types), rest, tuple(outputs), len(outputs) == 1)
+        if made
+        else None
+    )
     scratch += plan.scratch
     return _Apart(inner, tuple(place[i] for i in outputs), tuple(launches), tuple(scratch))
 
@@ -455,9 +477,7 @@ def _elsewhere(plan: Plan, places: Sequence[int]) -> list[Launch]:
     ]
 
 
-def _printed(
-    device: GridDevice, plan: RegionPlan
-) -> tuple[Writer, int, int, tuple[int, ...]]:
+def _printed(device: GridDevice, plan: RegionPlan) -> tuple[Writer, int, int, tuple[int, ...]]:
     """The writer of a kernel, groups, items of a group, numbers."""
     if plan.columns is not None:
         return _printed_columns(device, plan, plan.columns)
@@ -484,7 +504,10 @@ def _printed_columns(
     """As `_printed`, for a region with columns."""
     if device.serial:
         writer = _ColumnStretch(device, plan)
-        units, unit = writer.cut.units(columns), writer.cut.tile * min(writer.cut.piece, columns.rows)
+        units, unit = (
+            writer.cut.units(columns),
+            writer.cut.tile * min(writer.cut.piece, columns.rows),
+        )
         grain = stretch(device, units, ceil_div(2048, unit), ceil_div(1 << 16, unit))
         return writer, ceil_div(units, grain), 1, (units, grain)
     column = _Column(device, plan)
@@ -547,5 +570,7 @@ def _say(name: str, reason: str) -> None:
 
 def _hint(graph: Graph) -> str:
     """The last op that does something, for readers of the source and of profiles."""
-    names = [node.op.name for node in graph.nodes if node.op.name not in ("fill", "reshape", "cast")]
+    names = [
+        node.op.name for node in graph.nodes if node.op.name not in ("fill", "reshape", "cast")
+    ]
     return names[-1] if names else "copy"

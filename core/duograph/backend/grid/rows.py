@@ -37,7 +37,9 @@ class _Rows(Kernel):
         """The loop over rows, after the buffers are named."""
         self.number("rows", self.rows)
         self.number("n", self.n)
-        self.grain = stretch(self.device, self.rows, ceil_div(2048, self.n), ceil_div(1 << 16, self.n))
+        self.grain = stretch(
+            self.device, self.rows, ceil_div(2048, self.n), ceil_div(1 << 16, self.n)
+        )
         super().stretch("rows", self.grain)
         self.open("for (ix row = begin; row < end; row++)")
         self.line("const ix from = row * n;")
@@ -65,7 +67,12 @@ class _Rows(Kernel):
 def _dense(device: GridDevice, types: Any, first: int, real: DType) -> bool:
     """Whether rows of the axes from `first` on are for this module."""
     x = types[0]
-    return device.serial and x.size > 0 and first < len(x.shape) and all(t.dtype is real for t in types)
+    return (
+        device.serial
+        and x.size > 0
+        and first < len(x.shape)
+        and all(t.dtype is real for t in types)
+    )
 
 
 def _softmax(device: GridDevice, types: Any, axis: int, log: bool) -> Plan | None:

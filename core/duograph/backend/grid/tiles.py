@@ -21,7 +21,16 @@ if TYPE_CHECKING:
     from .backend import GridBackend
     from .device import GridDevice
 
-__all__ = ["GROUP", "PROCESSOR", "GroupTiles", "Tiles", "best_of", "choices_of", "measure", "side_of"]
+__all__ = [
+    "GROUP",
+    "PROCESSOR",
+    "GroupTiles",
+    "Tiles",
+    "best_of",
+    "choices_of",
+    "measure",
+    "side_of",
+]
 
 # Products are measured so many times in turn, this many calls together.
 ROUNDS, CALLS = 9, 3
@@ -95,7 +104,10 @@ def measure(backend: GridBackend, device_id: int, side: int) -> dict[Tiles | Gro
         for tiles in choices_of(device):
             device.tiles = tiles
             call = backend.prepare(
-                OPS["matmul"], (type_, type_), {"transpose_a": False, "transpose_b": False}, device_id
+                OPS["matmul"],
+                (type_, type_),
+                {"transpose_a": False, "transpose_b": False},
+                device_id,
             )
             assert call is not None  # every grid device multiplies float32
             call(x, y)

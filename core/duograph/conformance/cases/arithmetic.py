@@ -130,7 +130,9 @@ def casts(make: Make) -> Iterator[Sample]:
                 target.is_floating or target.is_complex or target is bool_
             ):
                 continue
-            yield Sample((*sample.args, target), kind=sample.kind, grad=target in (float64, complex128))
+            yield Sample(
+                (*sample.args, target), kind=sample.kind, grad=target in (float64, complex128)
+            )
 
 
 CASES = [

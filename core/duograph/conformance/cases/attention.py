@@ -62,10 +62,23 @@ def _operands(make: Make, row: Any) -> tuple[Any, ...]:
             given[at] = n
         return make(*given) if kind != "noncontiguous" else make.strided(*given)
 
-    query, key, value = x(batch, heads, queries, width), x(batch, own, keys, width), x(batch, own, keys, value_width)
+    query, key, value = (
+        x(batch, heads, queries, width),
+        x(batch, own, keys, width),
+        x(batch, own, keys, value_width),
+    )
     if kind == "nan":
         query[0, 1, 1, 1] = np.nan
-    return query, key, value, _mask(make, mask, (batch, heads, queries, keys)), 0.5, low, high, layout
+    return (
+        query,
+        key,
+        value,
+        _mask(make, mask, (batch, heads, queries, keys)),
+        0.5,
+        low,
+        high,
+        layout,
+    )
 
 
 def attentions(make: Make) -> Iterator[Sample]:
@@ -78,7 +91,9 @@ def gradients(make: Make) -> Iterator[Sample]:
         query, key, value, mask, *settings = _operands(make, row)
         out, log_sum = attention(query, key, value, mask, *settings)
         yield Sample(
-            (query, key, value, mask, out, log_sum, make(*out.shape), *settings), kind=row[0], grad=max(row[1]) < 30
+            (query, key, value, mask, out, log_sum, make(*out.shape), *settings),
+            kind=row[0],
+            grad=max(row[1]) < 30,
         )
 
 
@@ -87,7 +102,9 @@ def _turned(x: Any, layout: str, back: bool = False) -> Any:
     return np.transpose(x, perm)
 
 
-def _weights(q: Any, k: Any, mask: Any, scale: float, low: int, high: int, log_sum: Any = None) -> Any:
+def _weights(
+    q: Any, k: Any, mask: Any, scale: float, low: int, high: int, log_sum: Any = None
+) -> Any:
     scores = np.einsum("bnqd,bnkd->bnqk", q, k) * scale
     if mask is not None:
         scores = np.where(mask, -np.inf, scores) if mask.dtype == bool else scores + wide(mask)
@@ -173,13 +190,16 @@ def projected_gradients(make: Make) -> Iterator[Sample]:
     for row in PARTS:
         x, mask, *settings = _projected(make, row)
         out, log_sum = self_attention(x, mask, *settings)
-        yield Sample((x, mask, out, log_sum, make(*out.shape), *settings), kind=row[0], grad=max(row[1]) < 30)
+        yield Sample(
+            (x, mask, out, log_sum, make(*out.shape), *settings), kind=row[0], grad=max(row[1]) < 30
+        )
 
 
 def _apart(x: Any, heads: int, own: int) -> tuple[Any, Any, Any]:
     width = x.shape[2] // (heads + 2 * own)
     query, key, value = (
-        part.reshape(*x.shape[:2], -1, width) for part in np.split(x, [heads * width, (heads + own) * width], 2)
+        part.reshape(*x.shape[:2], -1, width)
+        for part in np.split(x, [heads * width, (heads + own) * width], 2)
     )
     return query, key, value
 
@@ -202,7 +222,9 @@ def self_attention_gradient(
     """The gradients of the three parts side by side."""
     if not x.size:
         return np.zeros_like(x)
-    made = attention_gradient(*_apart(x, heads, own), mask, out, log_sum, dout, scale, low, high, layout)
+    made = attention_gradient(
+        *_apart(x, heads, own), mask, out, log_sum, dout, scale, low, high, layout
+    )
     return np.concatenate([d.reshape(*x.shape[:2], -1) for d in made], 2)
 
 
@@ -220,7 +242,12 @@ def scores(make: Make) -> Iterator[Sample]:
     band = {"input_layout": "BNSD", "sparse_mode": 4, "pre_tokens": 2, "next_tokens": 0}
     yield Sample((x(1, 2, 4, 3), x(1, 2, 5, 3), x(1, 2, 5, 3), 2), band)
     hidden = np.triu(np.ones((4, 5), np.uint8), 2)
-    masked = {"input_layout": "BNSD", "attn_mask": hidden, "real_shift": x(1, 2, 4, 5), "pre_tokens": 2}
+    masked = {
+        "input_layout": "BNSD",
+        "attn_mask": hidden,
+        "real_shift": x(1, 2, 4, 5),
+        "pre_tokens": 2,
+    }
     yield Sample((x(1, 2, 4, 3), x(1, 2, 5, 3), x(1, 2, 5, 3), 2), masked, "broadcast")
     bits = make.index(1, 2, 3, 1, below=256).astype(np.uint8)
     yield Sample((x(1, 3, 4), x(1, 8, 4), x(1, 8, 4), 2), {"keep_prob": 0.5, "drop_mask": bits})
@@ -243,10 +270,14 @@ def score_of(
     shape = query.shape
     if query.ndim == 3:
         width = shape[2] // head_num
-        query, key, value = (a.reshape(*a.shape[:2], a.shape[2] // width, width) for a in (query, key, value))
+        query, key, value = (
+            a.reshape(*a.shape[:2], a.shape[2] // width, width) for a in (query, key, value)
+        )
     q, k, v = _sides(query, key, value, layout)
     last = k.shape[2] - q.shape[2]
-    low, high = {2: CAUSAL, 3: (-99, last), 4: (last - pre_tokens, last + next_tokens)}.get(sparse_mode, ALL)
+    low, high = {2: CAUSAL, 3: (-99, last), 4: (last - pre_tokens, last + next_tokens)}.get(
+        sparse_mode, ALL
+    )
     mask = None if real_shift is None else wide(real_shift)
     if attn_mask is not None:
         low, high = -pre_tokens, next_tokens

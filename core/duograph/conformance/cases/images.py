@@ -25,7 +25,9 @@ def resizes(make: Make) -> Iterator[Sample]:
     yield Sample((make(1, 2, 5), (7,), "linear", "half", (1.5,)))
     yield Sample((make(0, 2, 3, 3), (2, 4), "linear", "half", (None, None)), kind="empty")
     yield Sample((make(3, 5, 7, 11), (13, 4), "linear", "corners", (None, None)), kind="odd")
-    yield Sample((make.strided(2, 3, 4, 5), (3, 3), "linear", "half", (None, None)), kind="noncontiguous")
+    yield Sample(
+        (make.strided(2, 3, 4, 5), (3, 3), "linear", "half", (None, None)), kind="noncontiguous"
+    )
     if make.inexact:
         x = make(1, 2, 4)
         x[0, 1, 1] = np.nan
@@ -40,7 +42,10 @@ def grids(make: Make) -> Iterator[Sample]:
     for mode in ("bilinear", "nearest"):
         for padding in ("zeros", "border", "reflection"):
             smooth = mode == "bilinear" and padding == "zeros"
-            yield Sample((make(2, 3, 4, 5), places(2, 3, 2, 2), mode, padding, padding == "border"), grad=smooth)
+            yield Sample(
+                (make(2, 3, 4, 5), places(2, 3, 2, 2), mode, padding, padding == "border"),
+                grad=smooth,
+            )
     yield Sample((make(1, 2, 3, 4, 3), places(1, 2, 2, 3, 3), "bilinear", "zeros", True))
     yield Sample((make(0, 2, 3, 3), places(0, 2, 2, 2), "bilinear", "zeros", False), kind="empty")
     yield Sample((make(3, 5, 7, 11), places(3, 5, 3, 2), "bilinear", "zeros", False), kind="odd")
@@ -58,7 +63,10 @@ def embeddings(make: Make) -> Iterator[Sample]:
     yield Sample((make.index(below=5), make(5, 4), -1, False), kind="zero_d")
     yield Sample((make.index(0, below=5), make(5, 4), -1, False), kind="empty")
     yield Sample((make.index(11, 3, below=13), make(13, 7), -1, False), kind="odd")
-    yield Sample((np.repeat(make.index(4, below=5), 2)[::2], make.strided(5, 4), -1, False), kind="noncontiguous")
+    yield Sample(
+        (np.repeat(make.index(4, below=5), 2)[::2], make.strided(5, 4), -1, False),
+        kind="noncontiguous",
+    )
     if make.inexact:
         yield Sample((make.index(4, below=3), make.special(3, 3), -1, False), kind="nan")
 
@@ -76,7 +84,9 @@ def overlaps(make: Make) -> Iterator[Sample]:
         yield Sample((boxes(make, 3), boxes(make, 4), of_ground))
         yield Sample((boxes(make, 0), boxes(make, 4), of_ground), kind="empty")
         yield Sample((boxes(make, 7), boxes(make, 13), of_ground), kind="odd")
-        yield Sample((np.repeat(boxes(make, 3), 2, 0)[::2], boxes(make, 2), of_ground), kind="noncontiguous")
+        yield Sample(
+            (np.repeat(boxes(make, 3), 2, 0)[::2], boxes(make, 2), of_ground), kind="noncontiguous"
+        )
     bad = boxes(make, 3)
     bad[1, 2] = np.nan
     yield Sample((bad, boxes(make, 2), False), kind="nan")
@@ -102,7 +112,9 @@ def encodings(make: Make) -> Iterator[Sample]:
     yield Sample((boxes(make, 3), boxes(make, 3), *STATS))
     yield Sample((boxes(make, 0), boxes(make, 0), *STATS), kind="empty")
     yield Sample((boxes(make, 13), boxes(make, 13), *STATS), kind="odd")
-    yield Sample((np.repeat(boxes(make, 3), 2, 0)[::2], boxes(make, 3), *STATS), kind="noncontiguous")
+    yield Sample(
+        (np.repeat(boxes(make, 3), 2, 0)[::2], boxes(make, 3), *STATS), kind="noncontiguous"
+    )
     bad = boxes(make, 3)
     bad[1, 2] = np.nan
     yield Sample((bad, boxes(make, 3), *STATS), kind="nan")
@@ -112,7 +124,9 @@ def decodings(make: Make) -> Iterator[Sample]:
     for sample in encodings(make):
         anchor = sample.args[0]
         rest = ((9, 12), *STATS, 0.016)
-        yield Sample((anchor, make(len(anchor), 4, low=-0.3, high=0.3), *rest), kind=sample.kind, grad=False)
+        yield Sample(
+            (anchor, make(len(anchor), 4, low=-0.3, high=0.3), *rest), kind=sample.kind, grad=False
+        )
     # nothing is cut here
     yield Sample((boxes(make, 3) + 20, make(3, 4, low=-0.3, high=0.3), (99, 99), *STATS, 0.016))
 
@@ -131,14 +145,21 @@ def regions(make: Make) -> Iterator[Sample]:
     def rois(m: int, n: int) -> Any:
         low = make(m, 2, low=0.0, high=4.0)
         return np.concatenate(
-            [make.index(m, 1, below=max(n, 1)).astype(low.dtype), low, low + make(m, 2, low=1.3, high=5.0)], 1
+            [
+                make.index(m, 1, below=max(n, 1)).astype(low.dtype),
+                low,
+                low + make(m, 2, low=1.3, high=5.0),
+            ],
+            1,
         ).astype(make.dtype.np)
 
     yield Sample((make(2, 3, 6, 5), rois(3, 2), 2, 3, 0.5, 2, 1), grad=False)
     yield Sample((make(1, 2, 6, 5), rois(2, 1), 2, 2, 1.0, 1, 0), grad=False)
     yield Sample((make(1, 2, 6, 5), rois(0, 1), 2, 2, 1.0, 2, 1), kind="empty")
     yield Sample((make(3, 5, 7, 11), rois(7, 3), 3, 1, 0.75, 2, 1), kind="odd", grad=False)
-    yield Sample((make.strided(1, 2, 6, 5), rois(2, 1), 2, 2, 1.0, 2, 1), kind="noncontiguous", grad=False)
+    yield Sample(
+        (make.strided(1, 2, 6, 5), rois(2, 1), 2, 2, 1.0, 2, 1), kind="noncontiguous", grad=False
+    )
     x = make(1, 2, 6, 5)
     x[0, 1, 2, 2] = np.nan
     yield Sample((x, rois(2, 1), 2, 2, 1.0, 2, 1), kind="nan")
@@ -151,7 +172,10 @@ def crops(make: Make) -> Iterator[Sample]:
     for method in ("bilinear", "nearest"):
         args = (make(2, 4, 5, 3), squares(3), make.index(3, below=2), (2, 3), method, 0.5)
         yield Sample(args, grad=False)
-    yield Sample((make(1, 4, 5, 2), squares(0), make.index(0, below=1), (2, 2), "bilinear", 0.0), kind="empty")
+    yield Sample(
+        (make(1, 4, 5, 2), squares(0), make.index(0, below=1), (2, 2), "bilinear", 0.0),
+        kind="empty",
+    )
     odd = (make(3, 7, 11, 5), squares(7), make.index(7, below=3), (1, 5), "bilinear", 0.0)
     yield Sample(odd, kind="odd", grad=False)
     yield Sample((make.strided(1, 4, 5, 2), squares(2), make.index(2, below=1), (2, 2), "bilinear", 0.0),
@@ -164,29 +188,95 @@ def crops(make: Make) -> Iterator[Sample]:
 NO_BOX_POINT = {"zero_d": "boxes are rows of four", "broadcast": "all pairs are formed"}
 
 CASES = [
-    OpCase(P.resize, resizes, dtypes=FLOATING, without=NO_POINT, tol=TOL, grad_tol=GRAD_TOL,
-           why=f"{WHY}; integers are not meant",
-           errors=[Bad(("text", (2,), "linear", "half", (None,)), TypeError, "str")]),
-    OpCase(P.grid_sample, grids, without=NO_POINT, tol={float16: 5e-2, bfloat16: 5e-1, float32: 5e-5},
-           grad_tol={float16: 5e-1, bfloat16: 5.0, float32: 5e-3}, why=WHY,
-           errors=[Bad((INTEGERS, INTEGERS, "bilinear", "zeros", True), TypeError, "int64")]),
-    OpCase(P.embedding, embeddings, dtypes=FLOATING, grad=(1,), why="tables are floating",
-           errors=[Bad(("text", ROWS, -1, False), TypeError, "str")]),
-    OpCase(P.iou, overlaps, oracle=overlap_of, without=NO_BOX_POINT, tol={float16: 1e-2, bfloat16: 1e-1}, grad=False,
-           why="quotients of areas", errors=[Bad((WHOLE, WHOLE, False), TypeError, "int64")]),
-    OpCase(P.bounding_box_encode, encodings, without=NO_BOX_POINT, tol={float16: 2e-2, bfloat16: 2e-1},
-           grad_tol={float16: 2e-1, bfloat16: 2.0, float32: 2e-4}, why="quotients of sides",
-           errors=[Bad((WHOLE, WHOLE, *STATS), TypeError, "int64")]),
-    OpCase(P.bounding_box_decode, decodings, without=NO_BOX_POINT, tol={float16: 5e-2, bfloat16: 5e-1},
-           grad_tol={float16: 5e-1, bfloat16: 5.0, float32: 2e-4}, why="exponentials of offsets",
-           errors=[Bad((WHOLE, WHOLE, (9, 9), *STATS, 0.1), TypeError, "int64")]),
-    OpCase(P.nms_with_mask, suppressions, dtypes=FLOATING, without={
-        "zero_d": "boxes are rows of five", "nan": "scores that are not numbers have no order"},
-        why="boxes are floating", errors=[Bad(("text", 0.5), TypeError, "str")]),
-    OpCase(P.roi_align, regions, without=NO_BOX_POINT, tol={float16: 1e-1, bfloat16: 1.0, float32: 1e-4},
-           why="positions round to the dtype", grad=False,
-           errors=[Bad((INTEGERS, np.ones((1, 5), np.int64), 1, 1, 1.0, 1, 1), TypeError, "int64")]),
-    OpCase(P.crop_and_resize, crops, dtypes=(float32, float64), without=NO_BOX_POINT, tol={float32: 1e-4}, grad=False,
-           why="positions round to the dtype; images of other dtypes are cast to that of the boxes",
-           errors=[Bad(("text", np.ones((1, 4)), np.zeros(1, np.int64), (1, 1), "bilinear", 0.0), TypeError, "str")]),
+    OpCase(
+        P.resize,
+        resizes,
+        dtypes=FLOATING,
+        without=NO_POINT,
+        tol=TOL,
+        grad_tol=GRAD_TOL,
+        why=f"{WHY}; integers are not meant",
+        errors=[Bad(("text", (2,), "linear", "half", (None,)), TypeError, "str")],
+    ),
+    OpCase(
+        P.grid_sample,
+        grids,
+        without=NO_POINT,
+        tol={float16: 5e-2, bfloat16: 5e-1, float32: 5e-5},
+        grad_tol={float16: 5e-1, bfloat16: 5.0, float32: 5e-3},
+        why=WHY,
+        errors=[Bad((INTEGERS, INTEGERS, "bilinear", "zeros", True), TypeError, "int64")],
+    ),
+    OpCase(
+        P.embedding,
+        embeddings,
+        dtypes=FLOATING,
+        grad=(1,),
+        why="tables are floating",
+        errors=[Bad(("text", ROWS, -1, False), TypeError, "str")],
+    ),
+    OpCase(
+        P.iou,
+        overlaps,
+        oracle=overlap_of,
+        without=NO_BOX_POINT,
+        tol={float16: 1e-2, bfloat16: 1e-1},
+        grad=False,
+        why="quotients of areas",
+        errors=[Bad((WHOLE, WHOLE, False), TypeError, "int64")],
+    ),
+    OpCase(
+        P.bounding_box_encode,
+        encodings,
+        without=NO_BOX_POINT,
+        tol={float16: 2e-2, bfloat16: 2e-1},
+        grad_tol={float16: 2e-1, bfloat16: 2.0, float32: 2e-4},
+        why="quotients of sides",
+        errors=[Bad((WHOLE, WHOLE, *STATS), TypeError, "int64")],
+    ),
+    OpCase(
+        P.bounding_box_decode,
+        decodings,
+        without=NO_BOX_POINT,
+        tol={float16: 5e-2, bfloat16: 5e-1},
+        grad_tol={float16: 5e-1, bfloat16: 5.0, float32: 2e-4},
+        why="exponentials of offsets",
+        errors=[Bad((WHOLE, WHOLE, (9, 9), *STATS, 0.1), TypeError, "int64")],
+    ),
+    OpCase(
+        P.nms_with_mask,
+        suppressions,
+        dtypes=FLOATING,
+        without={
+            "zero_d": "boxes are rows of five",
+            "nan": "scores that are not numbers have no order",
+        },
+        why="boxes are floating",
+        errors=[Bad(("text", 0.5), TypeError, "str")],
+    ),
+    OpCase(
+        P.roi_align,
+        regions,
+        without=NO_BOX_POINT,
+        tol={float16: 1e-1, bfloat16: 1.0, float32: 1e-4},
+        why="positions round to the dtype",
+        grad=False,
+        errors=[Bad((INTEGERS, np.ones((1, 5), np.int64), 1, 1, 1.0, 1, 1), TypeError, "int64")],
+    ),
+    OpCase(
+        P.crop_and_resize,
+        crops,
+        dtypes=(float32, float64),
+        without=NO_BOX_POINT,
+        tol={float32: 1e-4},
+        grad=False,
+        why="positions round to the dtype; images of other dtypes are cast to that of the boxes",
+        errors=[
+            Bad(
+                ("text", np.ones((1, 4)), np.zeros(1, np.int64), (1, 1), "bilinear", 0.0),
+                TypeError,
+                "str",
+            )
+        ],
+    ),
 ]

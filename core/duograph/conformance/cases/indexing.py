@@ -110,7 +110,9 @@ def element_updates(make: Make) -> Iterator[Sample]:
     yield Sample((make(5, 0), 0, make.index(2, 0, below=5), make(2, 0)), kind="empty")
     yield Sample((make(5, 2), 0, make.index(0, 2, below=5), make(0, 2)), kind="empty")
     yield Sample((make(7, 13), 1, at(7, 11, axis=1, below=13), make(7, 11)), kind="odd")
-    yield Sample((make.strided(5, 4), 1, at(5, 2, axis=1, below=4), make(5, 2)), kind="noncontiguous")
+    yield Sample(
+        (make.strided(5, 4), 1, at(5, 2, axis=1, below=4), make(5, 2)), kind="noncontiguous"
+    )
     if make.inexact:
         yield Sample((make.special(9), 0, at(9, axis=0, below=9), make.special(9)), kind="nan")
     twice = np.array([[1, 1, -4, 0]])
@@ -206,9 +208,15 @@ def put_nd(mode: str) -> Callable[..., Any]:
 
 def nd_errors(name: str) -> list[Bad]:
     return [
-        Bad((ROWS, np.array([[0, 0, 0]]), np.ones(1, np.float32)), ValueError, f"{name}: got indices of"),
+        Bad(
+            (ROWS, np.array([[0, 0, 0]]), np.ones(1, np.float32)),
+            ValueError,
+            f"{name}: got indices of",
+        ),
         Bad((ROWS, np.array([[0]]), FOUR), ValueError, f"{name}: got updates of shape"),
-        Bad((ROWS, np.array([[0, 3]]), np.ones(1, np.float32)), IndexError, "got index 3 for axis 1"),
+        Bad(
+            (ROWS, np.array([[0, 3]]), np.ones(1, np.float32)), IndexError, "got index 3 for axis 1"
+        ),
     ]
 
 
@@ -224,11 +232,16 @@ def segments(low: float | None = None, high: float | None = None) -> Samples:
             return make(*shape, low=low, high=high)
 
         yield Sample((x(5, 2), np.array([0, 2, 0, 1, 2]), 3))
-        yield Sample((x(5, 2), np.array([0, 2, 0, 3, 2]), 4), kind="edge", grad=False, name="empty segment")
+        yield Sample(
+            (x(5, 2), np.array([0, 2, 0, 3, 2]), 4), kind="edge", grad=False, name="empty segment"
+        )
         yield Sample((x(2, 3), np.array([[0, 1, -1], [1, 1, 2]], np.int32), 3))
         yield Sample((x(0, 2), np.zeros(0, np.int64), 2), kind="empty", grad=False)
         yield Sample((x(13, 3), make.rng.permutation(13) % 5, 5), kind="odd")
-        yield Sample((make.strided(4, 5, low=low, high=high), np.array([1, 0, 1, 1]), 2), kind="noncontiguous")
+        yield Sample(
+            (make.strided(4, 5, low=low, high=high), np.array([1, 0, 1, 1]), 2),
+            kind="noncontiguous",
+        )
         if make.inexact:
             yield Sample((make.special(9), make.index(9, below=2), 2), kind="nan")
 
@@ -381,7 +394,9 @@ def bounds(make: Make) -> Iterator[Sample]:
     for right in (False, True):
         yield Sample((x, make(3, 4)), {"right": right})
         yield Sample((x, x), {"right": right}, "odd")
-    rows_ = np.sort(make(2, 5).astype(np.float64 if make.inexact else make.dtype.np), -1).astype(make.dtype.np)
+    rows_ = np.sort(make(2, 5).astype(np.float64 if make.inexact else make.dtype.np), -1).astype(
+        make.dtype.np
+    )
     yield Sample((rows_, make(2, 3)), {"out_int32": True}, "broadcast")
     yield Sample((x, make()), kind="zero_d")
     yield Sample((make(0), make(3)), kind="empty")
@@ -420,7 +435,10 @@ def repeated(make: Make) -> Iterator[Sample]:
     yield Sample((x[:6].reshape(2, 3),))
     yield Sample((make(),), kind="zero_d")
     yield Sample((make(0),), kind="empty")
-    yield Sample((make.index(31, below=5, dtype=make.dtype) if make.dtype is not bool_ else make(31),), kind="odd")
+    yield Sample(
+        (make.index(31, below=5, dtype=make.dtype) if make.dtype is not bool_ else make(31),),
+        kind="odd",
+    )
     yield Sample((make.strided(4, 5),), kind="noncontiguous")
 
 
@@ -445,7 +463,11 @@ def runs(x: Any, return_inverse: bool = True, return_counts: bool = True) -> Any
             counts.append(0)
         counts[-1] += 1
         inverse.append(len(values) - 1)
-    return np.array(values, x.dtype), np.array(inverse, np.int64).reshape(x.shape), np.array(counts, np.int64)
+    return (
+        np.array(values, x.dtype),
+        np.array(inverse, np.int64).reshape(x.shape),
+        np.array(counts, np.int64),
+    )
 
 
 def masks(make: Make) -> Iterator[Sample]:
@@ -472,7 +494,11 @@ def batches(make: Make) -> Iterator[Sample]:
 
 
 def batched(x: Any, indices: Any, axis: int, batch_dims: int) -> Any:
-    return np.stack([np.take(a, i, axis - 1) for a, i in zip(x, indices)]) if len(x) else np.empty((0, 2), x.dtype)
+    return (
+        np.stack([np.take(a, i, axis - 1) for a, i in zip(x, indices)])
+        if len(x)
+        else np.empty((0, 2), x.dtype)
+    )
 
 
 def sequences(make: Make) -> Iterator[Sample]:

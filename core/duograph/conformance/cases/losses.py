@@ -78,19 +78,25 @@ def classes(make: Make) -> Iterator[Sample]:
     for reduction in REDUCTIONS:
         for smoothing in (0.0, 0.2):
             for weight in (None, make(5, low=0.5)):
-                yield Sample((make(4, 5), make.index(4, below=5), weight, -100, reduction, smoothing))
+                yield Sample(
+                    (make(4, 5), make.index(4, below=5), weight, -100, reduction, smoothing)
+                )
     target = make.index(6, below=3, dtype=int32)
     target[1] = target[4] = -100
     yield Sample((make(6, 3), target, None, -100, "mean", 0.0))
     yield Sample((make(0, 3), make.index(0, below=3), None, -100, "sum", 0.0), kind="empty")
     yield Sample((make(13, 7), make.index(13, below=7), None, 3, "mean", 0.0), kind="odd")
-    yield Sample((make.strided(4, 5), make.index(4, below=5), None, -100, "sum", 0.0), kind="noncontiguous")
+    yield Sample(
+        (make.strided(4, 5), make.index(4, below=5), None, -100, "sum", 0.0), kind="noncontiguous"
+    )
     x = make(3, 4)
     x[1, 2] = np.nan
     yield Sample((x, make.index(3, below=2), None, -100, "none", 0.0), kind="nan")
 
 
-def classes_of(x: Any, target: Any, weight: Any, ignore: int, reduction: str, smoothing: float) -> Any:
+def classes_of(
+    x: Any, target: Any, weight: Any, ignore: int, reduction: str, smoothing: float
+) -> Any:
     logp = wide(x)
     valid = target != ignore
     safe = np.where(valid, target, 0)
@@ -98,8 +104,17 @@ def classes_of(x: Any, target: Any, weight: Any, ignore: int, reduction: str, sm
     share = np.where(valid, w[safe], 0.0)
     loss = np.where(valid, -logp[np.arange(len(x)), safe] * w[safe], 0.0)
     if smoothing:
-        loss = loss * (1 - smoothing) + np.where(valid, -(logp * w).sum(1), 0.0) * smoothing / x.shape[1]
-    found = loss if reduction == "none" else loss.sum() if reduction == "sum" else loss.sum() / share.sum()
+        loss = (
+            loss * (1 - smoothing)
+            + np.where(valid, -(logp * w).sum(1), 0.0) * smoothing / x.shape[1]
+        )
+    found = (
+        loss
+        if reduction == "none"
+        else loss.sum()
+        if reduction == "sum"
+        else loss.sum() / share.sum()
+    )
     return np.asarray(found).astype(x.dtype)
 
 
@@ -118,7 +133,9 @@ def distributions(make: Make) -> Iterator[Sample]:
     yield Sample((x, target(3, 4), None, 1, "none", 0.0), kind="nan")
 
 
-def distribution_of(x: Any, target: Any, weight: Any, axis: int, reduction: str, smoothing: float) -> Any:
+def distribution_of(
+    x: Any, target: Any, weight: Any, axis: int, reduction: str, smoothing: float
+) -> Any:
     y = wide(x)
     if not y.size:
         return np.zeros((), x.dtype)
@@ -181,7 +198,9 @@ def ranked(make: Make) -> Iterator[Sample]:
     yield Sample((make(), make(), signs(make), 0.0, "mean"), kind="zero_d")
     yield Sample((make(0, 3), make(0, 3), signs(make, 0, 3), 0.0, "sum"), kind="empty")
     yield Sample((make(7, 11), make(7, 11), signs(make, 7, 11), 0.0, "mean"), kind="odd")
-    yield Sample((make.strided(4, 5), make(4, 5), signs(make, 4, 5), 0.0, "mean"), kind="noncontiguous")
+    yield Sample(
+        (make.strided(4, 5), make(4, 5), signs(make, 4, 5), 0.0, "mean"), kind="noncontiguous"
+    )
     x = make(3, 4)
     x[1, 2] = np.nan
     yield Sample((x, make(3, 4), signs(make, 3, 4), 0.0, "none"), kind="nan")
@@ -221,7 +240,9 @@ def cosines(make: Make) -> Iterator[Sample]:
 
 def cosine_of(a: Any, b: Any) -> Any:
     x, y = wide(a), wide(b)
-    return ((x * y).sum(-1) / np.sqrt(((x * x).sum(-1) + 1e-12) * ((y * y).sum(-1) + 1e-12))).astype(a.dtype)
+    return (
+        (x * y).sum(-1) / np.sqrt(((x * x).sum(-1) + 1e-12) * ((y * y).sum(-1) + 1e-12))
+    ).astype(a.dtype)
 
 
 def cosine_margins(make: Make) -> Iterator[Sample]:
@@ -230,7 +251,9 @@ def cosine_margins(make: Make) -> Iterator[Sample]:
     for sample in cosines(make):
         n = len(sample.args[0])
         reduction = "none" if sample.kind == "nan" else "sum"
-        yield Sample((*sample.args, np.resize(np.array([1, -1]), n), -0.9, reduction), kind=sample.kind)
+        yield Sample(
+            (*sample.args, np.resize(np.array([1, -1]), n), -0.9, reduction), kind=sample.kind
+        )
 
 
 def cosine_margin_of(a: Any, b: Any, target: Any, margin: float, reduction: str) -> Any:
@@ -248,7 +271,10 @@ def triplets(make: Make) -> Iterator[Sample]:
     yield Sample((*three(3, 4), 5.0, 2.0, 1e-6, True, "mean"), grad=False)
     yield Sample((*three(0, 3), 5.0, 2.0, 1e-6, False, "sum"), kind="empty")
     yield Sample((*three(13, 7), 5.0, 2.0, 1e-6, False, "mean"), kind="odd")
-    yield Sample((make.strided(4, 5), make(4, 5), make(4, 5), 5.0, 2.0, 1e-6, False, "mean"), kind="noncontiguous")
+    yield Sample(
+        (make.strided(4, 5), make(4, 5), make(4, 5), 5.0, 2.0, 1e-6, False, "mean"),
+        kind="noncontiguous",
+    )
     x, y, z = three(3, 4)
     x[1, 2] = np.nan
     yield Sample((x, y, z, 5.0, 2.0, 1e-6, False, "none"), kind="nan")
@@ -273,7 +299,9 @@ def multi_margins(make: Make) -> Iterator[Sample]:
     yield Sample((make(4, 5), make.index(4, below=5), make(5, low=0.5), 2, 9.0, "mean"))
     yield Sample((make(0, 3), make.index(0, below=3), None, 1, 1.0, "sum"), kind="empty")
     yield Sample((make(13, 7), make.index(13, below=7), None, 1, 9.0, "mean"), kind="odd")
-    yield Sample((make.strided(4, 5), make.index(4, below=5), None, 1, 9.0, "sum"), kind="noncontiguous")
+    yield Sample(
+        (make.strided(4, 5), make.index(4, below=5), None, 1, 9.0, "sum"), kind="noncontiguous"
+    )
     x = make(3, 4)
     x[1, 2] = np.nan
     yield Sample((x, make.index(3, below=2), None, 1, 1.0, "none"), kind="nan")
@@ -296,7 +324,11 @@ def labelled(make: Make) -> Iterator[Sample]:
     for reduction in REDUCTIONS:
         yield Sample((make.distinct(3, 4, step=0.09), target, reduction))
     yield Sample((make(0, 3), np.zeros((0, 3), np.int64), "sum"), kind="empty")
-    yield Sample((make.distinct(5, 7, step=0.07), make.index(5, 7, below=7, low=-1), "mean"), kind="odd", grad=False)
+    yield Sample(
+        (make.distinct(5, 7, step=0.07), make.index(5, 7, below=7, low=-1), "mean"),
+        kind="odd",
+        grad=False,
+    )
     yield Sample((make.strided(3, 4), target, "sum"), kind="noncontiguous", grad=False)
     x = make(3, 4)
     x[1, 2] = np.nan
@@ -312,7 +344,10 @@ def likelihoods(make: Make) -> Iterator[Sample]:
     yield Sample((*three(), False, 1e-6, "mean"), kind="zero_d")
     yield Sample((*three(0, 3), False, 1e-6, "sum"), kind="empty")
     yield Sample((*three(7, 11), False, 1e-6, "mean"), kind="odd")
-    yield Sample((make.strided(4, 5), make(4, 5), make(4, 5, low=0.5), False, 1e-6, "mean"), kind="noncontiguous")
+    yield Sample(
+        (make.strided(4, 5), make(4, 5), make(4, 5, low=0.5), False, 1e-6, "mean"),
+        kind="noncontiguous",
+    )
     x, y, v = three(3, 4)
     x[1, 2] = np.nan
     yield Sample((x, y, v, False, 1e-6, "none"), kind="nan")
@@ -320,7 +355,9 @@ def likelihoods(make: Make) -> Iterator[Sample]:
 
 def likelihood_of(x: Any, target: Any, var: Any, full: bool, eps: float, reduction: str) -> Any:
     v = np.maximum(wide(var), eps)
-    loss = (np.log(v) + (wide(x) - wide(target)) ** 2 / v) / 2 + (np.log(2 * np.pi) / 2 if full else 0)
+    loss = (np.log(v) + (wide(x) - wide(target)) ** 2 / v) / 2 + (
+        np.log(2 * np.pi) / 2 if full else 0
+    )
     return np.asarray(reduced(loss, reduction)).astype(x.dtype)
 
 
@@ -364,47 +401,207 @@ BROADCAST = Bad((ROWS, FOUR), ValueError, r"\(2, 3\).*\(4,\)")
 SAME = {"broadcast": "both have one shape"}
 
 CASES = [
-    OpCase(P.mse_loss, pairs(), dtypes=FLOATING, oracle=loss_of(lambda x, y: (x - y) ** 2), tol=TOL, grad_tol=GRAD_TOL,
-           why=f"{WHY}; others are cast", errors=[BROADCAST]),
-    OpCase(P.l1_loss, pairs(0.5, 2.0, (-2.0, -0.5)), dtypes=FLOATING, oracle=loss_of(lambda x, y: np.abs(x - y)),
-           tol=TOL, grad_tol=GRAD_TOL, why=f"{WHY}; others are cast", errors=[BROADCAST]),
-    OpCase(P.smooth_l1_loss, pairs(beta=3.3, broadcast=False), dtypes=FLOATING, without=SAME,
-           oracle=loss_of(lambda x, y, beta: huber(x, y, beta) / beta), tol=TOL, grad_tol=GRAD_TOL,
-           why=f"{WHY}; others are cast", errors=[TEXT], second=False),
-    OpCase(P.huber_loss, pairs(delta=3.3), dtypes=FLOATING, oracle=loss_of(huber), tol=TOL, grad_tol=GRAD_TOL,
-           why=f"{WHY}; others are cast", errors=[BROADCAST], second=False),
-    OpCase(P.kl_div, pairs(second=(0.1, 0.9)), dtypes=FLOATING, oracle=loss_of(kl), tol=TOL, grad_tol=GRAD_TOL,
-           why=f"{WHY}; others are cast", errors=[Bad((ROWS, FOUR, "mean"), ValueError, r"\(2, 3\)")]),
-    OpCase(P.soft_margin_loss, pairs(), dtypes=FLOATING, tol=TOL, grad_tol=GRAD_TOL, why=f"{WHY}; others are cast",
-           oracle=loss_of(lambda x, y: np.logaddexp(0, -x * y)), errors=[Bad((ROWS, FOUR), ValueError, r"\(2, 3\)")]),
-    OpCase(P.nll_rows, classes, dtypes=FLOATING, oracle=classes_of, grad=(0,), tol=TOL, grad_tol=GRAD_TOL, why=WHY,
-           without=NO_ROWS, errors=[Bad(("text", FOUR, None, 0, "mean", 0.0), TypeError, "str")]),
-    OpCase(P.cross_entropy_with_probabilities, distributions, oracle=distribution_of, tol=TOL, grad_tol=GRAD_TOL,
-           why=WHY, without=NO_ROWS,
-           errors=[Bad((np.ones((2, 3), np.int64), ROWS, None, 1, "mean", 0.0), TypeError, "int64")]),
-    OpCase(P.bce_of, weighted(0.1, 0.9, False), oracle=bce_of, tol=TOL, grad_tol=GRAD_TOL, why=WHY,
-           errors=[Bad((np.ones(3, np.int64), np.ones(3), None, "mean"), TypeError, "int64")]),
-    OpCase(P.bce_with_logits, weighted(-2.0, 2.0, True), oracle=bce_logits_of, tol=TOL, grad_tol=GRAD_TOL, why=WHY,
-           errors=[Bad((np.ones(3, np.int64), np.ones(3), None, None, "mean"), TypeError, "int64")]),
-    OpCase(P.margin_ranking_loss, ranked, oracle=ranked_of, tol=TOL, grad_tol=GRAD_TOL, why=WHY,
-           errors=[Bad((np.ones(3, np.int64), np.ones(3), np.ones(3)), TypeError, "int64")]),
-    OpCase(P.hinge_embedding_loss, hinged, oracle=hinged_of, grad=(0,), tol=TOL, grad_tol=GRAD_TOL, why=WHY,
-           errors=[Bad((np.ones(3, np.int64), np.ones(3)), TypeError, "int64")]),
-    OpCase(P.cosine_margin_rows, cosines, oracle=cosine_of, tol=TOL, grad_tol=GRAD_TOL, why=WHY, without=NO_ROWS,
-           errors=[Bad((np.ones((1, 3), np.int64), np.ones((1, 3))), TypeError, "int64")]),
-    OpCase(P.cosine_margin, cosine_margins, dtypes=FLOATING, oracle=cosine_margin_of, grad=(0, 1), tol=TOL,
-           grad_tol=GRAD_TOL, why=WHY, without=NO_ROWS,
-           errors=[Bad(("text", ROWS, FOUR, 0.0, "mean"), TypeError, "str")]),
-    OpCase(P.triplet_margin_loss, triplets, oracle=triplet_of, tol=TOL, grad_tol=GRAD_TOL, why=WHY, without=NO_ROWS,
-           errors=[Bad((np.ones((1, 3), np.int64), ROWS, ROWS), TypeError, "int64")]),
-    OpCase(P.multi_margin_rows, multi_margins, dtypes=FLOATING, oracle=multi_margin_of, grad=(0,), tol=TOL,
-           grad_tol=GRAD_TOL, why=WHY, without=NO_ROWS,
-           errors=[Bad(("text", FOUR, None, 1, 1.0, "mean"), TypeError, "str")]),
-    OpCase(P.multilabel_margin_rows, labelled, dtypes=FLOATING, grad=(0,), tol=TOL, grad_tol=GRAD_TOL, why=WHY,
-           without=NO_ROWS, errors=[Bad(("text", FOUR, "mean"), TypeError, "str")]),
-    OpCase(P.gaussian_nll_of, likelihoods, oracle=likelihood_of, tol=TOL, grad_tol=GRAD_TOL, why=WHY,
-           errors=[Bad((np.ones(3, np.int64), np.ones(3), np.ones(3), False, 1e-6, "mean"), TypeError, "int64")]),
-    OpCase(P.ctc_alpha, alignments, dtypes=(float32, float64), oracle=alignment_of, grad=False, tol={float32: 1e-4},
-           why="the impossible is -1e30, which halves have not; gradients are tested through ctc_loss", without=NO_ROWS,
-           errors=[Bad(("text", FOUR, FOUR), TypeError, "str")]),
+    OpCase(
+        P.mse_loss,
+        pairs(),
+        dtypes=FLOATING,
+        oracle=loss_of(lambda x, y: (x - y) ** 2),
+        tol=TOL,
+        grad_tol=GRAD_TOL,
+        why=f"{WHY}; others are cast",
+        errors=[BROADCAST],
+    ),
+    OpCase(
+        P.l1_loss,
+        pairs(0.5, 2.0, (-2.0, -0.5)),
+        dtypes=FLOATING,
+        oracle=loss_of(lambda x, y: np.abs(x - y)),
+        tol=TOL,
+        grad_tol=GRAD_TOL,
+        why=f"{WHY}; others are cast",
+        errors=[BROADCAST],
+    ),
+    OpCase(
+        P.smooth_l1_loss,
+        pairs(beta=3.3, broadcast=False),
+        dtypes=FLOATING,
+        without=SAME,
+        oracle=loss_of(lambda x, y, beta: huber(x, y, beta) / beta),
+        tol=TOL,
+        grad_tol=GRAD_TOL,
+        why=f"{WHY}; others are cast",
+        errors=[TEXT],
+        second=False,
+    ),
+    OpCase(
+        P.huber_loss,
+        pairs(delta=3.3),
+        dtypes=FLOATING,
+        oracle=loss_of(huber),
+        tol=TOL,
+        grad_tol=GRAD_TOL,
+        why=f"{WHY}; others are cast",
+        errors=[BROADCAST],
+        second=False,
+    ),
+    OpCase(
+        P.kl_div,
+        pairs(second=(0.1, 0.9)),
+        dtypes=FLOATING,
+        oracle=loss_of(kl),
+        tol=TOL,
+        grad_tol=GRAD_TOL,
+        why=f"{WHY}; others are cast",
+        errors=[Bad((ROWS, FOUR, "mean"), ValueError, r"\(2, 3\)")],
+    ),
+    OpCase(
+        P.soft_margin_loss,
+        pairs(),
+        dtypes=FLOATING,
+        tol=TOL,
+        grad_tol=GRAD_TOL,
+        why=f"{WHY}; others are cast",
+        oracle=loss_of(lambda x, y: np.logaddexp(0, -x * y)),
+        errors=[Bad((ROWS, FOUR), ValueError, r"\(2, 3\)")],
+    ),
+    OpCase(
+        P.nll_rows,
+        classes,
+        dtypes=FLOATING,
+        oracle=classes_of,
+        grad=(0,),
+        tol=TOL,
+        grad_tol=GRAD_TOL,
+        why=WHY,
+        without=NO_ROWS,
+        errors=[Bad(("text", FOUR, None, 0, "mean", 0.0), TypeError, "str")],
+    ),
+    OpCase(
+        P.cross_entropy_with_probabilities,
+        distributions,
+        oracle=distribution_of,
+        tol=TOL,
+        grad_tol=GRAD_TOL,
+        why=WHY,
+        without=NO_ROWS,
+        errors=[Bad((np.ones((2, 3), np.int64), ROWS, None, 1, "mean", 0.0), TypeError, "int64")],
+    ),
+    OpCase(
+        P.bce_of,
+        weighted(0.1, 0.9, False),
+        oracle=bce_of,
+        tol=TOL,
+        grad_tol=GRAD_TOL,
+        why=WHY,
+        errors=[Bad((np.ones(3, np.int64), np.ones(3), None, "mean"), TypeError, "int64")],
+    ),
+    OpCase(
+        P.bce_with_logits,
+        weighted(-2.0, 2.0, True),
+        oracle=bce_logits_of,
+        tol=TOL,
+        grad_tol=GRAD_TOL,
+        why=WHY,
+        errors=[Bad((np.ones(3, np.int64), np.ones(3), None, None, "mean"), TypeError, "int64")],
+    ),
+    OpCase(
+        P.margin_ranking_loss,
+        ranked,
+        oracle=ranked_of,
+        tol=TOL,
+        grad_tol=GRAD_TOL,
+        why=WHY,
+        errors=[Bad((np.ones(3, np.int64), np.ones(3), np.ones(3)), TypeError, "int64")],
+    ),
+    OpCase(
+        P.hinge_embedding_loss,
+        hinged,
+        oracle=hinged_of,
+        grad=(0,),
+        tol=TOL,
+        grad_tol=GRAD_TOL,
+        why=WHY,
+        errors=[Bad((np.ones(3, np.int64), np.ones(3)), TypeError, "int64")],
+    ),
+    OpCase(
+        P.cosine_margin_rows,
+        cosines,
+        oracle=cosine_of,
+        tol=TOL,
+        grad_tol=GRAD_TOL,
+        why=WHY,
+        without=NO_ROWS,
+        errors=[Bad((np.ones((1, 3), np.int64), np.ones((1, 3))), TypeError, "int64")],
+    ),
+    OpCase(
+        P.cosine_margin,
+        cosine_margins,
+        dtypes=FLOATING,
+        oracle=cosine_margin_of,
+        grad=(0, 1),
+        tol=TOL,
+        grad_tol=GRAD_TOL,
+        why=WHY,
+        without=NO_ROWS,
+        errors=[Bad(("text", ROWS, FOUR, 0.0, "mean"), TypeError, "str")],
+    ),
+    OpCase(
+        P.triplet_margin_loss,
+        triplets,
+        oracle=triplet_of,
+        tol=TOL,
+        grad_tol=GRAD_TOL,
+        why=WHY,
+        without=NO_ROWS,
+        errors=[Bad((np.ones((1, 3), np.int64), ROWS, ROWS), TypeError, "int64")],
+    ),
+    OpCase(
+        P.multi_margin_rows,
+        multi_margins,
+        dtypes=FLOATING,
+        oracle=multi_margin_of,
+        grad=(0,),
+        tol=TOL,
+        grad_tol=GRAD_TOL,
+        why=WHY,
+        without=NO_ROWS,
+        errors=[Bad(("text", FOUR, None, 1, 1.0, "mean"), TypeError, "str")],
+    ),
+    OpCase(
+        P.multilabel_margin_rows,
+        labelled,
+        dtypes=FLOATING,
+        grad=(0,),
+        tol=TOL,
+        grad_tol=GRAD_TOL,
+        why=WHY,
+        without=NO_ROWS,
+        errors=[Bad(("text", FOUR, "mean"), TypeError, "str")],
+    ),
+    OpCase(
+        P.gaussian_nll_of,
+        likelihoods,
+        oracle=likelihood_of,
+        tol=TOL,
+        grad_tol=GRAD_TOL,
+        why=WHY,
+        errors=[
+            Bad(
+                (np.ones(3, np.int64), np.ones(3), np.ones(3), False, 1e-6, "mean"),
+                TypeError,
+                "int64",
+            )
+        ],
+    ),
+    OpCase(
+        P.ctc_alpha,
+        alignments,
+        dtypes=(float32, float64),
+        oracle=alignment_of,
+        grad=False,
+        tol={float32: 1e-4},
+        why="the impossible is -1e30, which halves have not; gradients are tested through ctc_loss",
+        without=NO_ROWS,
+        errors=[Bad(("text", FOUR, FOUR), TypeError, "str")],
+    ),
 ]

@@ -99,9 +99,7 @@ def padded(mode: str) -> Callable[..., Any]:
             how: Any = {"replicate": "edge", "circular": "wrap"}.get(mode, mode)
             wide = np.pad(inner, full, how)
             return wide[
-                tuple(
-                    slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(pairs, wide.shape)
-                )
+                tuple(slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(pairs, wide.shape))
             ]
         fit = np.asarray(0 if value is None else value).astype(x.dtype)
         full = [(max(a, 0), max(b, 0)) for a, b in pairs]

@@ -33,7 +33,11 @@ def layer_norm_of(x: Any, gamma: Any, beta: Any, axis: int, eps: float) -> Any:
     mean = y.mean(axes, keepdims=True)
     rstd = 1 / np.sqrt(y.var(axes, keepdims=True) + eps)
     kept = np.float32 if x.dtype.itemsize == 2 else x.dtype
-    return ((y - mean) * rstd * wide(gamma) + wide(beta)).astype(x.dtype), mean.astype(kept), rstd.astype(kept)
+    return (
+        ((y - mean) * rstd * wide(gamma) + wide(beta)).astype(x.dtype),
+        mean.astype(kept),
+        rstd.astype(kept),
+    )
 
 
 def layer_norm_grads(make: Make) -> Iterator[Sample]:
@@ -54,7 +58,9 @@ def optional_norms(make: Make) -> Iterator[Sample]:
 
 def optional_norm_of(x: Any, gamma: Any, beta: Any, axis: int, eps: float) -> Any:
     one, zero = np.ones(x.shape[axis:]), np.zeros(x.shape[axis:])
-    return layer_norm_of(x, one if gamma is None else gamma, zero if beta is None else beta, axis, eps)[0]
+    return layer_norm_of(
+        x, one if gamma is None else gamma, zero if beta is None else beta, axis, eps
+    )[0]
 
 
 def batch_norms(make: Make) -> Iterator[Sample]:
@@ -145,7 +151,10 @@ def rms_norm_of(x: Any, gamma: Any, eps: float) -> Any:
 
 def responses(make: Make) -> Iterator[Sample]:
     for kind, shape in (
-        ("normal", (2, 5, 3, 2)), ("empty", (0, 3, 2, 2)), ("odd", (3, 7, 5, 1)), ("noncontiguous", (2, 3, 4, 2)),
+        ("normal", (2, 5, 3, 2)),
+        ("empty", (0, 3, 2, 2)),
+        ("odd", (3, 7, 5, 1)),
+        ("noncontiguous", (2, 3, 4, 2)),
         ("nan", (1, 4, 2, 2)),
     ):
         x = make.strided(*shape) if kind == "noncontiguous" else make(*shape)
@@ -183,32 +192,109 @@ def unit_of(x: Any, axis: Any, epsilon: float) -> Any:
 NO_STAT = {"zero_d": "there must be an axis to normalise"}
 
 CASES = [
-    OpCase(P.layer_norm_core, layer_norms, oracle=layer_norm_of, without=NO_STAT, tol=TOL,
-           grad_tol={float16: 3e-1, bfloat16: 3.0, float32: 1e-3}, why=WHY,
-           errors=[Bad((ROWS, np.ones(4), np.ones(4), 1, 1e-5), ValueError, r"gamma of shape \(4,\)")]),
-    OpCase(P.layer_norm_grad, layer_norm_grads, without=NO_STAT, tol={float16: 1e-1, bfloat16: 1.0, float32: 2e-4},
-           grad_tol={float16: 5e-1, bfloat16: 5.0, float32: 2e-3}, why=WHY,
-           errors=[Bad((np.ones((2, 3), np.int64), ROWS[0], ROWS[:, :1], ROWS[:, :1], ROWS, 1), TypeError, "int64")]),
-    OpCase(P.layer_norm, optional_norms, oracle=optional_norm_of, without=NO_STAT, tol=TOL,
-           grad_tol={float16: 3e-1, bfloat16: 3.0, float32: 1e-3}, why=WHY,
-           errors=[Bad((ROWS, np.ones(4), None, 1, 1e-5), ValueError, r"gamma of shape \(4,\)")]),
-    OpCase(P.batch_norm_train, batch_norms, oracle=batch_norm_of, without=NO_STAT, tol=TOL,
-           grad_tol={float16: 3e-1, bfloat16: 3.0, float32: 1e-3}, why=WHY,
-           errors=[Bad((ROWS, np.ones(4), np.ones(4), 1e-5), ValueError, r"gamma of shape \(4,\)")]),
-    OpCase(P.batch_norm_grad, batch_norm_grads, without=NO_STAT, tol={float16: 1e-1, bfloat16: 1.0, float32: 2e-4},
-           grad_tol={float16: 1.0, bfloat16: 9.0, float32: 5e-3}, why=WHY,
-           errors=[Bad((np.ones((2, 3), np.int64), *[ROWS[0]] * 3, ROWS, 1e-5), TypeError, "int64")]),
-    OpCase(P.batch_norm_infer, batch_norm_infers, oracle=batch_norm_infer_of, without=NO_STAT, tol=TOL,
-           grad_tol={float16: 3e-1, bfloat16: 3.0, float32: 1e-3}, why=WHY,
-           errors=[Bad((ROWS, np.ones(4), np.ones(4), np.ones(4), np.ones(4), 1e-5), ValueError, "gamma")]),
-    OpCase(P.group_norm, group_norms, oracle=group_norm_of, without=NO_STAT, tol=TOL,
-           grad_tol={float16: 3e-1, bfloat16: 3.0, float32: 1e-3}, why=WHY,
-           errors=[Bad((np.ones((2, 4), np.int64), None, None, 2, 1e-5), TypeError, "int64")]),
-    OpCase(P.rms_norm, rms_norms, oracle=rms_norm_of, without=NO_STAT, tol=TOL,
-           grad_tol={float16: 3e-1, bfloat16: 3.0, float32: 1e-3}, why=WHY,
-           errors=[Bad((np.ones((2, 4), np.int64), np.ones(4), 1e-5), TypeError, "int64")]),
-    OpCase(P.lrn, responses, oracle=response_of, without=NO_POINT, tol=TOL, grad_tol=GRAD_TOL, why=WHY,
-           errors=[Bad((np.ones((1, 2, 2, 2), np.int64), 1, 1.0, 1.0, 0.5), TypeError, "int64")]),
-    OpCase(P.l2_normalize, unit_vectors, oracle=unit_of, tol=TOL, grad_tol=GRAD_TOL, why=WHY,
-           errors=[Bad((np.ones(2, np.int64), (0,), 1e-4), TypeError, "int64")]),
+    OpCase(
+        P.layer_norm_core,
+        layer_norms,
+        oracle=layer_norm_of,
+        without=NO_STAT,
+        tol=TOL,
+        grad_tol={float16: 3e-1, bfloat16: 3.0, float32: 1e-3},
+        why=WHY,
+        errors=[Bad((ROWS, np.ones(4), np.ones(4), 1, 1e-5), ValueError, r"gamma of shape \(4,\)")],
+    ),
+    OpCase(
+        P.layer_norm_grad,
+        layer_norm_grads,
+        without=NO_STAT,
+        tol={float16: 1e-1, bfloat16: 1.0, float32: 2e-4},
+        grad_tol={float16: 5e-1, bfloat16: 5.0, float32: 2e-3},
+        why=WHY,
+        errors=[
+            Bad(
+                (np.ones((2, 3), np.int64), ROWS[0], ROWS[:, :1], ROWS[:, :1], ROWS, 1),
+                TypeError,
+                "int64",
+            )
+        ],
+    ),
+    OpCase(
+        P.layer_norm,
+        optional_norms,
+        oracle=optional_norm_of,
+        without=NO_STAT,
+        tol=TOL,
+        grad_tol={float16: 3e-1, bfloat16: 3.0, float32: 1e-3},
+        why=WHY,
+        errors=[Bad((ROWS, np.ones(4), None, 1, 1e-5), ValueError, r"gamma of shape \(4,\)")],
+    ),
+    OpCase(
+        P.batch_norm_train,
+        batch_norms,
+        oracle=batch_norm_of,
+        without=NO_STAT,
+        tol=TOL,
+        grad_tol={float16: 3e-1, bfloat16: 3.0, float32: 1e-3},
+        why=WHY,
+        errors=[Bad((ROWS, np.ones(4), np.ones(4), 1e-5), ValueError, r"gamma of shape \(4,\)")],
+    ),
+    OpCase(
+        P.batch_norm_grad,
+        batch_norm_grads,
+        without=NO_STAT,
+        tol={float16: 1e-1, bfloat16: 1.0, float32: 2e-4},
+        grad_tol={float16: 1.0, bfloat16: 9.0, float32: 5e-3},
+        why=WHY,
+        errors=[Bad((np.ones((2, 3), np.int64), *[ROWS[0]] * 3, ROWS, 1e-5), TypeError, "int64")],
+    ),
+    OpCase(
+        P.batch_norm_infer,
+        batch_norm_infers,
+        oracle=batch_norm_infer_of,
+        without=NO_STAT,
+        tol=TOL,
+        grad_tol={float16: 3e-1, bfloat16: 3.0, float32: 1e-3},
+        why=WHY,
+        errors=[
+            Bad((ROWS, np.ones(4), np.ones(4), np.ones(4), np.ones(4), 1e-5), ValueError, "gamma")
+        ],
+    ),
+    OpCase(
+        P.group_norm,
+        group_norms,
+        oracle=group_norm_of,
+        without=NO_STAT,
+        tol=TOL,
+        grad_tol={float16: 3e-1, bfloat16: 3.0, float32: 1e-3},
+        why=WHY,
+        errors=[Bad((np.ones((2, 4), np.int64), None, None, 2, 1e-5), TypeError, "int64")],
+    ),
+    OpCase(
+        P.rms_norm,
+        rms_norms,
+        oracle=rms_norm_of,
+        without=NO_STAT,
+        tol=TOL,
+        grad_tol={float16: 3e-1, bfloat16: 3.0, float32: 1e-3},
+        why=WHY,
+        errors=[Bad((np.ones((2, 4), np.int64), np.ones(4), 1e-5), TypeError, "int64")],
+    ),
+    OpCase(
+        P.lrn,
+        responses,
+        oracle=response_of,
+        without=NO_POINT,
+        tol=TOL,
+        grad_tol=GRAD_TOL,
+        why=WHY,
+        errors=[Bad((np.ones((1, 2, 2, 2), np.int64), 1, 1.0, 1.0, 0.5), TypeError, "int64")],
+    ),
+    OpCase(
+        P.l2_normalize,
+        unit_vectors,
+        oracle=unit_of,
+        tol=TOL,
+        grad_tol=GRAD_TOL,
+        why=WHY,
+        errors=[Bad((np.ones(2, np.int64), (0,), 1e-4), TypeError, "int64")],
+    ),
 ]

@@ -31,7 +31,10 @@ def matrices(make: Make) -> Iterator[Sample]:
         for tb in (False, True):
             flags = {"transpose_a": ta, "transpose_b": tb}
             x, y = make(3, 4), make(4, 5)
-            yield Sample((np.ascontiguousarray(x.T) if ta else x, np.ascontiguousarray(y.T) if tb else y), flags)
+            yield Sample(
+                (np.ascontiguousarray(x.T) if ta else x, np.ascontiguousarray(y.T) if tb else y),
+                flags,
+            )
             x, y = make(2, 3, 4), make(2, 4, 5)
             x = np.ascontiguousarray(x.swapaxes(1, 2)) if ta else x
             yield Sample((x, np.ascontiguousarray(y.swapaxes(1, 2)) if tb else y), flags)
@@ -132,7 +135,9 @@ def solved(make: Make) -> Iterator[Sample]:
     yield Sample((np.ascontiguousarray(swapped), make(3, 1)))
     yield Sample((invertible(make, 0, 3, 3), make(0, 3, 2)), kind="empty")
     yield Sample((invertible(make, 7, 7), make(7, 5)), kind="odd", grad=False)
-    yield Sample((np.repeat(invertible(make, 3, 3), 2, 1)[:, ::2], make(3, 2)), kind="noncontiguous")
+    yield Sample(
+        (np.repeat(invertible(make, 3, 3), 2, 1)[:, ::2], make(3, 2)), kind="noncontiguous"
+    )
 
 
 def logdet_of(x: Any) -> Any:
@@ -140,7 +145,10 @@ def logdet_of(x: Any) -> Any:
     return np.asarray(sign).astype(x.dtype), np.asarray(size).astype(x.dtype)
 
 
-SINGULAR = {**NO_POINT, "nan": "what singular and undefined matrices give differs by algorithm: not finite"}
+SINGULAR = {
+    **NO_POINT,
+    "nan": "what singular and undefined matrices give differs by algorithm: not finite",
+}
 LINEAR = {float16: 5e-2, bfloat16: 3e-1, float32: 1e-4, float64: 1e-10}
 LINEAR_GRAD = {float16: 5e-1, bfloat16: 3.0, float32: 2e-3, float64: 1e-8}
 LINEAR_WHY = "elimination amplifies rounding by the condition of the matrix"
@@ -148,52 +156,102 @@ SQUARE = Bad((ROWS,), ValueError, "square")
 
 CASES = [
     OpCase(
-        P.matmul, matrices, oracle=product_of, tol=PRODUCTS, grad_tol={k: v * 4 for k, v in PRODUCTS.items()},
-        why=PRODUCTS_WHY, without=NO_POINT,
+        P.matmul,
+        matrices,
+        oracle=product_of,
+        tol=PRODUCTS,
+        grad_tol={k: v * 4 for k, v in PRODUCTS.items()},
+        why=PRODUCTS_WHY,
+        without=NO_POINT,
         errors=[
-            Bad((ROWS, ROWS), ValueError, r"\(2, 3\).*input.shape\[-1\] must equal other.shape\[-2\]"),
+            Bad(
+                (ROWS, ROWS),
+                ValueError,
+                r"\(2, 3\).*input.shape\[-1\] must equal other.shape\[-2\]",
+            ),
             Bad((ROWS, FOUR), ValueError, "two axes"),
             Bad((np.ones((2, 3, 4)), np.ones((3, 4, 5))), ValueError, "do not broadcast"),
             Bad((TRUE, TRUE), TypeError, "bool"),
         ],
     ),
     OpCase(
-        ops.matmul, vectors, dtypes=NUMERIC, name="matmul function", oracle=product_of, tol=PRODUCTS,
+        ops.matmul,
+        vectors,
+        dtypes=NUMERIC,
+        name="matmul function",
+        oracle=product_of,
+        tol=PRODUCTS,
         why=PRODUCTS_WHY,
         grad_tol={k: v * 4 for k, v in PRODUCTS.items()},
         errors=[Bad((np.ones(()), FOUR), ValueError, "at least one axis")],
     ),
     OpCase(
-        P.dense, layers, dtypes=FLOATING, oracle=dense_of, tol=PRODUCTS,
+        P.dense,
+        layers,
+        dtypes=FLOATING,
+        oracle=dense_of,
+        tol=PRODUCTS,
         grad_tol={k: v * 4 for k, v in PRODUCTS.items()},
-        why=PRODUCTS_WHY, without=NO_POINT, errors=[Bad((ROWS, FOUR, None), ValueError, "axes")],
+        why=PRODUCTS_WHY,
+        without=NO_POINT,
+        errors=[Bad((ROWS, FOUR, None), ValueError, "axes")],
     ),
     OpCase(
-        P.bias_add, biases, dtypes=NUMERIC, oracle=bias_of, without=NO_POINT, why="bool has no sum of channels",
+        P.bias_add,
+        biases,
+        dtypes=NUMERIC,
+        oracle=bias_of,
+        without=NO_POINT,
+        why="bool has no sum of channels",
         errors=[Bad((ROWS, FOUR), ValueError, "axis 1")],
     ),
     OpCase(
-        P.solve, solved, oracle=lambda a, b: np.linalg.solve(wide(a), wide(b)).astype(b.dtype), tol=LINEAR,
-        grad_tol=LINEAR_GRAD, why=LINEAR_WHY,
+        P.solve,
+        solved,
+        oracle=lambda a, b: np.linalg.solve(wide(a), wide(b)).astype(b.dtype),
+        tol=LINEAR,
+        grad_tol=LINEAR_GRAD,
+        why=LINEAR_WHY,
         without={**SINGULAR, "broadcast": "leading axes must be the same"},
         errors=[Bad((ROWS, ROWS), ValueError, "n, n")],
     ),
     OpCase(
-        P.inverse, squares(invertible), oracle=lambda x: np.linalg.inv(wide(x)).astype(x.dtype), tol=LINEAR,
-        grad_tol=LINEAR_GRAD, why=LINEAR_WHY, without=SINGULAR, errors=[Bad((ROWS,), ValueError, r"\(2, 3\)")],
+        P.inverse,
+        squares(invertible),
+        oracle=lambda x: np.linalg.inv(wide(x)).astype(x.dtype),
+        tol=LINEAR,
+        grad_tol=LINEAR_GRAD,
+        why=LINEAR_WHY,
+        without=SINGULAR,
+        errors=[Bad((ROWS,), ValueError, r"\(2, 3\)")],
     ),
     OpCase(
-        P.det, squares(invertible), oracle=lambda x: np.asarray(np.linalg.det(wide(x))).astype(x.dtype),
+        P.det,
+        squares(invertible),
+        oracle=lambda x: np.asarray(np.linalg.det(wide(x))).astype(x.dtype),
         tol={float16: 2e-1, bfloat16: 2.0, float32: 1e-4, float64: 1e-10},
-        grad_tol={float16: 2.0, bfloat16: 20.0, float32: 1e-2, float64: 1e-8}, why=LINEAR_WHY, without=SINGULAR,
+        grad_tol={float16: 2.0, bfloat16: 20.0, float32: 1e-2, float64: 1e-8},
+        why=LINEAR_WHY,
+        without=SINGULAR,
         errors=[SQUARE],
     ),
     OpCase(
-        P.slogdet, squares(invertible), oracle=logdet_of, tol=LINEAR, grad_tol=LINEAR_GRAD, why=LINEAR_WHY,
-        without=SINGULAR, errors=[SQUARE],
+        P.slogdet,
+        squares(invertible),
+        oracle=logdet_of,
+        tol=LINEAR,
+        grad_tol=LINEAR_GRAD,
+        why=LINEAR_WHY,
+        without=SINGULAR,
+        errors=[SQUARE],
     ),
     OpCase(
-        P.cholesky, squares(definite), tol=LINEAR, grad_tol=LINEAR_GRAD, why=LINEAR_WHY, without=SINGULAR,
+        P.cholesky,
+        squares(definite),
+        tol=LINEAR,
+        grad_tol=LINEAR_GRAD,
+        why=LINEAR_WHY,
+        without=SINGULAR,
         errors=[SQUARE],
     ),
 ]

@@ -34,7 +34,9 @@ def primitive(function: Any, distinct: bool = False, empty: bool = True, **optio
     return OpCase(function, samples, errors=bad, **options)
 
 
-def along(*, distinct: bool = False, low: float | None = None, empty: bool = True, **kwargs: Any) -> Samples:
+def along(
+    *, distinct: bool = False, low: float | None = None, empty: bool = True, **kwargs: Any
+) -> Samples:
     """Samples of a function of a tensor and one axis, a non-negative int."""
 
     def samples(make: Make) -> Iterator[Sample]:
@@ -49,7 +51,12 @@ def along(*, distinct: bool = False, low: float | None = None, empty: bool = Tru
             yield Sample((x(0, 3),), {"axis": 0, **kwargs}, "empty")
         yield Sample((x(7, 13),), {"axis": 0, **kwargs}, "odd")
         yield Sample((x(3, 131),), {"axis": 1, **kwargs}, "odd", grad=False)
-        yield Sample((make.strided(4, 5, low=low),), {"axis": 0, **kwargs}, "noncontiguous", grad=not distinct)
+        yield Sample(
+            (make.strided(4, 5, low=low),),
+            {"axis": 0, **kwargs},
+            "noncontiguous",
+            grad=not distinct,
+        )
         if make.inexact:
             yield Sample((make.special(9, 2, low=low),), {"axis": 0, **kwargs}, "nan")
 
@@ -62,7 +69,9 @@ NO_AXIS = {"zero_d": "a 0-d tensor has no axis; the public function makes it one
 def scans(make: Make) -> Iterator[Sample]:
     for sample in along()(make):
         if make.dtype.is_integer:
-            sample = Sample((sample.args[0] // 3, *sample.args[1:]), sample.kwargs, sample.kind, sample.grad)
+            sample = Sample(
+                (sample.args[0] // 3, *sample.args[1:]), sample.kwargs, sample.kind, sample.grad
+            )
         for exclusive in (False, True):
             for reverse in (False, True):
                 flags = {"exclusive": exclusive, "reverse": reverse}
@@ -76,11 +85,19 @@ def products(make: Make) -> Iterator[Sample]:
         if sample.kind == "nan" or x.dtype.kind in "biu":
             yield sample
         else:
-            yield Sample((np.asarray(x * 0.25 + 1).astype(x.dtype),), sample.kwargs, sample.kind, sample.grad)
+            yield Sample(
+                (np.asarray(x * 0.25 + 1).astype(x.dtype),), sample.kwargs, sample.kind, sample.grad
+            )
     if make.inexact:
         x = make(3, 5, low=0.5)
         x[0, 2] = x[1, 0] = x[1, 3] = 0
-        yield Sample((x,), {"axis": 1, "exclusive": False, "reverse": False}, "edge", grad=False, name="zeros")
+        yield Sample(
+            (x,),
+            {"axis": 1, "exclusive": False, "reverse": False},
+            "edge",
+            grad=False,
+            name="zeros",
+        )
 
 
 def scanned(accumulate: Any, neutral: int) -> Any:
@@ -176,7 +193,11 @@ def medians(make: Make) -> Iterator[Sample]:
         for sample in along(distinct=True, empty=False)(make):
             if sample.kind == "noncontiguous":
                 sample = Sample((make.distinct(5, 4).T,), sample.kwargs, sample.kind)
-            yield Sample(sample.args, {**sample.kwargs, "keepdims": ignore, "ignore_nan": ignore}, sample.kind)
+            yield Sample(
+                sample.args,
+                {**sample.kwargs, "keepdims": ignore, "ignore_nan": ignore},
+                sample.kind,
+            )
 
 
 def median_of(x: Any, axis: int, keepdims: bool, ignore_nan: bool) -> Any:
@@ -229,7 +250,11 @@ def vectors(make: Make) -> Iterator[Sample]:
         x, y = sample.args
         if sample.kind in ("zero_d", "broadcast"):
             continue
-        yield Sample((x, y if y.shape == x.shape else make(*x.shape)), {"axis": x.ndim - 1, "eps": 1e-6}, sample.kind)
+        yield Sample(
+            (x, y if y.shape == x.shape else make(*x.shape)),
+            {"axis": x.ndim - 1, "eps": 1e-6},
+            sample.kind,
+        )
 
 
 def cosine_of(x: Any, y: Any, axis: int, eps: float) -> Any:
@@ -257,7 +282,8 @@ CASES = [
     primitive(P.reduce_max, distinct=True, empty=False),
     primitive(P.reduce_min, distinct=True, empty=False),
     OpCase(
-        P.reduce_prod, reduction(0.8, 1.2, primitive=True, keepdims="keepdims"),
+        P.reduce_prod,
+        reduction(0.8, 1.2, primitive=True, keepdims="keepdims"),
         errors=[Bad((ROWS, 0, False), TypeError, "int")],
         tol={float16: 1e-1, bfloat16: 5e-1, float32: 5e-4, float64: 1e-10},
         grad_tol={float16: 2e-1, bfloat16: 1.0, float32: 5e-3, float64: 1e-9},
@@ -265,122 +291,250 @@ CASES = [
     ),
     primitive(P.reduce_all),
     primitive(P.reduce_any),
-    OpCase(P.argmax, along(empty=False), without=NO_AXIS, errors=[Bad((EMPTY, 0), ValueError, r"\(0, 3\)")]),
-    OpCase(P.argmin, along(empty=False), without=NO_AXIS, errors=[Bad((EMPTY, 0), ValueError, r"\(0, 3\)")]),
     OpCase(
-        P.max_with_index, along(distinct=True, empty=False, keepdims=False), without=NO_AXIS,
+        P.argmax,
+        along(empty=False),
+        without=NO_AXIS,
+        errors=[Bad((EMPTY, 0), ValueError, r"\(0, 3\)")],
+    ),
+    OpCase(
+        P.argmin,
+        along(empty=False),
+        without=NO_AXIS,
+        errors=[Bad((EMPTY, 0), ValueError, r"\(0, 3\)")],
+    ),
+    OpCase(
+        P.max_with_index,
+        along(distinct=True, empty=False, keepdims=False),
+        without=NO_AXIS,
         errors=[Bad((IMAGINARY, 0, False), TypeError, "complex64")],
     ),
     OpCase(
-        P.min_with_index, along(distinct=True, empty=False, keepdims=True), without=NO_AXIS,
+        P.min_with_index,
+        along(distinct=True, empty=False, keepdims=True),
+        without=NO_AXIS,
         errors=[Bad((IMAGINARY, 0, False), TypeError, "complex64")],
     ),
     OpCase(
-        P.cumsum, scans, oracle=scanned(np.cumsum, 0), without=NO_AXIS, tol=SUMS, grad_tol=SUMS, why=SUMS_WHY,
+        P.cumsum,
+        scans,
+        oracle=scanned(np.cumsum, 0),
+        without=NO_AXIS,
+        tol=SUMS,
+        grad_tol=SUMS,
+        why=SUMS_WHY,
         errors=[Bad((np.ones(3, bool), 0, False, False), TypeError, "bool")],
     ),
     OpCase(
-        P.cumprod, products, oracle=scanned(np.cumprod, 1), without=NO_AXIS,
+        P.cumprod,
+        products,
+        oracle=scanned(np.cumprod, 1),
+        without=NO_AXIS,
         tol={float16: 2e-1, bfloat16: 1.0, float32: 1e-3, float64: 1e-9},
         grad_tol={float16: 1.0, bfloat16: 8.0, float32: 1e-2, float64: 1e-7},
         why="products of many factors",
         errors=[Bad((np.ones(3, bool), 0, False, False), TypeError, "bool")],
     ),
     OpCase(
-        P.cummax, along(distinct=True), oracle=running(np.greater_equal), without=NO_AXIS,
+        P.cummax,
+        along(distinct=True),
+        oracle=running(np.greater_equal),
+        without=NO_AXIS,
         errors=[Bad((IMAGINARY, 0), TypeError, "complex64")],
     ),
     OpCase(
-        P.cummin, along(distinct=True), oracle=running(np.less_equal), without=NO_AXIS,
+        P.cummin,
+        along(distinct=True),
+        oracle=running(np.less_equal),
+        without=NO_AXIS,
         errors=[Bad((IMAGINARY, 0), TypeError, "complex64")],
     ),
     OpCase(
-        P.logcumsumexp, logs, oracle=logcumsumexp_of, without=NO_AXIS,
-        tol={float16: 1e-2, bfloat16: 1e-1}, grad_tol={float16: 5e-2, bfloat16: 5e-1},
+        P.logcumsumexp,
+        logs,
+        oracle=logcumsumexp_of,
+        without=NO_AXIS,
+        tol={float16: 1e-2, bfloat16: 1e-1},
+        grad_tol={float16: 5e-2, bfloat16: 5e-1},
         why="logarithms of sums",
         errors=[Bad((IMAGINARY, 0, False), TypeError, "complex64")],
     ),
     OpCase(P.softmax, along(), oracle=softmax_of, without=NO_AXIS, errors=SOFT),
     OpCase(P.log_softmax, along(), oracle=log_softmax_of, without=NO_AXIS, errors=SOFT),
-    OpCase(P.softmax_grad, pairs, without=NO_AXIS, errors=[Bad((NUMBERS, NUMBERS, 0), TypeError, "int64")],
-           tol={float16: 2e-2, bfloat16: 2e-1, float32: 2e-5}, grad_tol={float16: 1e-1, bfloat16: 8e-1, float32: 2e-4},
-           why="sums of products"),
-    OpCase(P.log_softmax_grad, pairs, without=NO_AXIS, errors=[Bad((NUMBERS, NUMBERS, 0), TypeError, "int64")],
-           tol={float16: 5e-2, bfloat16: 5e-1, float32: 1e-4}, grad_tol={float16: 3e-1, bfloat16: 2.0, float32: 1e-3},
-           why="sums times exponentials"),
     OpCase(
-        P.logsumexp, reduction(primitive=True, keepdims="keepdims"), oracle=logsumexp_of,
+        P.softmax_grad,
+        pairs,
+        without=NO_AXIS,
+        errors=[Bad((NUMBERS, NUMBERS, 0), TypeError, "int64")],
+        tol={float16: 2e-2, bfloat16: 2e-1, float32: 2e-5},
+        grad_tol={float16: 1e-1, bfloat16: 8e-1, float32: 2e-4},
+        why="sums of products",
+    ),
+    OpCase(
+        P.log_softmax_grad,
+        pairs,
+        without=NO_AXIS,
+        errors=[Bad((NUMBERS, NUMBERS, 0), TypeError, "int64")],
+        tol={float16: 5e-2, bfloat16: 5e-1, float32: 1e-4},
+        grad_tol={float16: 3e-1, bfloat16: 2.0, float32: 1e-3},
+        why="sums times exponentials",
+    ),
+    OpCase(
+        P.logsumexp,
+        reduction(primitive=True, keepdims="keepdims"),
+        oracle=logsumexp_of,
         errors=[Bad((NUMBERS, (0,), False), TypeError, "int64")],
     ),
     OpCase(
-        P.reduce_var, spreads, tol=SUMS, grad_tol=SUMS, why=SUMS_WHY,
+        P.reduce_var,
+        spreads,
+        tol=SUMS,
+        grad_tol=SUMS,
+        why=SUMS_WHY,
         oracle=lambda x, axis, keepdims, ddof: np.asarray(
             np.var(wide(x), axis=axis, keepdims=keepdims, ddof=ddof)
         ).astype(x.dtype),
         errors=[Bad((NUMBERS, (0,), False, 0), TypeError, "int64")],
     ),
     OpCase(
-        P.vector_norm, norms, oracle=norm_of, covers=[P.norm2], tol=SUMS | {float64: 1e-11},
-        grad_tol=SUMS | {float32: 1e-4, float64: 1e-11}, why=SUMS_WHY,
+        P.vector_norm,
+        norms,
+        oracle=norm_of,
+        covers=[P.norm2],
+        tol=SUMS | {float64: 1e-11},
+        grad_tol=SUMS | {float32: 1e-4, float64: 1e-11},
+        why=SUMS_WHY,
         errors=[Bad((NUMBERS, 2.0, (0,), False), TypeError, "int64")],
     ),
     OpCase(
-        P.median, medians, dtypes=REAL, oracle=median_of, without=NO_AXIS, why="bool and complex are not meant",
+        P.median,
+        medians,
+        dtypes=REAL,
+        oracle=median_of,
+        without=NO_AXIS,
+        why="bool and complex are not meant",
         errors=[Bad((IMAGINARY, 0, False, False), TypeError, "complex64")],
     ),
     OpCase(
-        P.clip_by_norm, clipped, oracle=clip_of, tol={float16: 1e-2, bfloat16: 1e-1},
-        grad_tol={float16: 5e-2, bfloat16: 4e-1, float32: 1e-4}, why="a quotient of sums", grad=(0,),
+        P.clip_by_norm,
+        clipped,
+        oracle=clip_of,
+        tol={float16: 1e-2, bfloat16: 1e-1},
+        grad_tol={float16: 5e-2, bfloat16: 4e-1, float32: 1e-4},
+        why="a quotient of sums",
+        grad=(0,),
         errors=[Bad((NUMBERS, 1.0, (0,)), TypeError, "int64")],
     ),
     OpCase(
-        P.clip_by_global_norm, together, dtypes=FLOATING, oracle=clip_together,
-        tol={float16: 1e-2, bfloat16: 1e-1}, grad_tol={float16: 5e-2, bfloat16: 4e-1, float32: 1e-4},
+        P.clip_by_global_norm,
+        together,
+        dtypes=FLOATING,
+        oracle=clip_together,
+        tol={float16: 1e-2, bfloat16: 1e-1},
+        grad_tol={float16: 5e-2, bfloat16: 4e-1, float32: 1e-4},
         why="a quotient of sums; integers are not meant",
         errors=[Bad(([], 1.0, None), TypeError, "empty")],
     ),
     OpCase(
-        P.cosine_similarity, vectors, oracle=cosine_of, tol={float16: 1e-2, bfloat16: 1e-1},
-        grad_tol={float16: 5e-2, bfloat16: 4e-1, float32: 1e-4}, why="a quotient of sums",
+        P.cosine_similarity,
+        vectors,
+        oracle=cosine_of,
+        tol={float16: 1e-2, bfloat16: 1e-1},
+        grad_tol={float16: 5e-2, bfloat16: 4e-1, float32: 1e-4},
+        why="a quotient of sums",
         without={**NO_AXIS, "broadcast": "the public function broadcasts"},
         errors=[Bad((NUMBERS, NUMBERS, 0, 1e-6), TypeError, "int64")],
     ),
     # ---- public functions ----
     OpCase(
-        ops.sum, reduction(), dtypes=ALL, name="sum function", errors=[RANGE, TWICE], tol=SUMS, grad_tol=SUMS,
+        ops.sum,
+        reduction(),
+        dtypes=ALL,
+        name="sum function",
+        errors=[RANGE, TWICE],
+        tol=SUMS,
+        grad_tol=SUMS,
         why=SUMS_WHY,
         oracle=lambda x, axis=None, keep_dims=False: np.asarray(
             np.sum(x if x.dtype.kind in "biuc" else wide(x), axis=axis, keepdims=keep_dims)
         ).astype(np.int64 if x.dtype.kind in "biu" else x.dtype),
     ),
     OpCase(
-        ops.prod, reduction(0.8, 1.2), dtypes=ALL, name="prod function", errors=[RANGE, TWICE],
+        ops.prod,
+        reduction(0.8, 1.2),
+        dtypes=ALL,
+        name="prod function",
+        errors=[RANGE, TWICE],
         tol={float16: 1e-1, bfloat16: 5e-1, float32: 5e-4, float64: 1e-10},
-        grad_tol={float16: 2e-1, bfloat16: 1.0, float32: 5e-3, float64: 1e-9}, why="products of a thousand factors",
+        grad_tol={float16: 2e-1, bfloat16: 1.0, float32: 5e-3, float64: 1e-9},
+        why="products of a thousand factors",
     ),
     OpCase(
-        ops.mean, reduction(), dtypes=NUMERIC, name="mean function", errors=[RANGE], tol=SUMS, grad_tol=SUMS,
+        ops.mean,
+        reduction(),
+        dtypes=NUMERIC,
+        name="mean function",
+        errors=[RANGE],
+        tol=SUMS,
+        grad_tol=SUMS,
         why=SUMS_WHY,
     ),
     OpCase(ops.all, reduction(), dtypes=ALL, name="all function", errors=[RANGE], grad=False),
     OpCase(ops.any, reduction(), dtypes=ALL, name="any function", errors=[RANGE], grad=False),
-    OpCase(ops.amax, reduction(distinct=True, empty=False), dtypes=BOOL + REAL, name="amax function", errors=[RANGE]),
-    OpCase(ops.amin, reduction(distinct=True, empty=False), dtypes=BOOL + REAL, name="amin function", errors=[RANGE]),
     OpCase(
-        ops.max, reduction(distinct=True, empty=False, several=False), dtypes=BOOL + REAL, name="max function",
+        ops.amax,
+        reduction(distinct=True, empty=False),
+        dtypes=BOOL + REAL,
+        name="amax function",
         errors=[RANGE],
     ),
     OpCase(
-        ops.argmax, reduction(distinct=True, empty=False, several=False), dtypes=BOOL + REAL, name="argmax function",
-        errors=[RANGE], grad=False,
+        ops.amin,
+        reduction(distinct=True, empty=False),
+        dtypes=BOOL + REAL,
+        name="amin function",
+        errors=[RANGE],
     ),
     OpCase(
-        ops.argmin, reduction(distinct=True, empty=False, several=False), dtypes=BOOL + REAL, name="argmin function",
-        errors=[RANGE], grad=False,
+        ops.max,
+        reduction(distinct=True, empty=False, several=False),
+        dtypes=BOOL + REAL,
+        name="max function",
+        errors=[RANGE],
     ),
     OpCase(
-        ops.std, reduction(keepdims="keepdims", empty=False), dtypes=FLOATING, name="std function", errors=[RANGE],
-        tol=SUMS, grad_tol=SUMS | {float32: 1e-4}, why=SUMS_WHY, grad=False,
+        ops.argmax,
+        reduction(distinct=True, empty=False, several=False),
+        dtypes=BOOL + REAL,
+        name="argmax function",
+        errors=[RANGE],
+        grad=False,
     ),
-    OpCase(ops.count_nonzero, reduction(), dtypes=ALL, name="count_nonzero function", errors=[RANGE], grad=False),
+    OpCase(
+        ops.argmin,
+        reduction(distinct=True, empty=False, several=False),
+        dtypes=BOOL + REAL,
+        name="argmin function",
+        errors=[RANGE],
+        grad=False,
+    ),
+    OpCase(
+        ops.std,
+        reduction(keepdims="keepdims", empty=False),
+        dtypes=FLOATING,
+        name="std function",
+        errors=[RANGE],
+        tol=SUMS,
+        grad_tol=SUMS | {float32: 1e-4},
+        why=SUMS_WHY,
+        grad=False,
+    ),
+    OpCase(
+        ops.count_nonzero,
+        reduction(),
+        dtypes=ALL,
+        name="count_nonzero function",
+        errors=[RANGE],
+        grad=False,
+    ),
 ]

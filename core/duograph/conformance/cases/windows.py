@@ -70,7 +70,12 @@ def convolutions(which: str) -> Any:
             elif which == "bias":
                 yield Sample((array_of(make, kind, x, 0), make(*w), make(w[0])), common, kind, grad)
             elif which == "input":
-                yield Sample((array_of(make, kind, out, 0), make(*w)), {"input_shape": x, **common}, kind, grad)
+                yield Sample(
+                    (array_of(make, kind, out, 0), make(*w)),
+                    {"input_shape": x, **common},
+                    kind,
+                    grad,
+                )
             else:
                 args = (array_of(make, kind, x, 0), make(*out))
                 yield Sample(args, {"weight_shape": w, **common}, kind, grad)
@@ -83,11 +88,15 @@ def wide(x: Any) -> Any:
     return x.astype(np.float64) if x.dtype.kind in "fV" else x.astype(np.int64)
 
 
-def _walk(x: Any, w: Any, out: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Iterator[Any]:
+def _walk(
+    x: Any, w: Any, out: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Iterator[Any]:
     """Every (output position, kernel position, input position) inside the input."""
     for o in np.ndindex(*out):
         for k in np.ndindex(*w):
-            i = tuple(a * s - low + b * d for a, b, s, (low, _), d in zip(o, k, stride, padding, dilation))
+            i = tuple(
+                a * s - low + b * d for a, b, s, (low, _), d in zip(o, k, stride, padding, dilation)
+            )
             if all(0 <= a < n for a, n in zip(i, x)):
                 yield o, k, i
 
@@ -118,7 +127,9 @@ def conv_input_of(
     b = wide(w).reshape(groups, m // groups, *w.shape[1:])
     dx = np.zeros((n, groups, w.shape[1], *input_shape[2:]), d.dtype)
     every = slice(None)
-    for o, k, i in _walk(input_shape[2:], w.shape[2:], dout.shape[2:], stride, padding, dilation, groups):
+    for o, k, i in _walk(
+        input_shape[2:], w.shape[2:], dout.shape[2:], stride, padding, dilation, groups
+    ):
         part = np.einsum("ngo,goc->ngc", d[(every, every, every, *o)], b[(every, every, every, *k)])
         dx[(every, every, every, *i)] += part
     return dx.reshape(input_shape).astype(dout.dtype)
@@ -132,7 +143,9 @@ def conv_weight_of(
     d = wide(dout).reshape(n, groups, m // groups, *dout.shape[2:])
     dw = np.zeros((groups, m // groups, *weight_shape[1:]), a.dtype)
     every = slice(None)
-    for o, k, i in _walk(x.shape[2:], weight_shape[2:], dout.shape[2:], stride, padding, dilation, groups):
+    for o, k, i in _walk(
+        x.shape[2:], weight_shape[2:], dout.shape[2:], stride, padding, dilation, groups
+    ):
         part = np.einsum("ngo,ngc->goc", d[(every, every, every, *o)], a[(every, every, every, *i)])
         dw[(every, every, every, *k)] += part
     return dw.reshape(weight_shape).astype(x.dtype)
@@ -156,7 +169,9 @@ def max_pools(make: Make) -> Iterator[Sample]:
     for kind, x, kernel, stride, padding, dilation in POOLS:
         if kind == "nan" and not make.inexact:
             continue
-        array = array_of(make, kind, x, 0) if kind in ("nan", "noncontiguous") else make.distinct(*x)
+        array = (
+            array_of(make, kind, x, 0) if kind in ("nan", "noncontiguous") else make.distinct(*x)
+        )
         common = {"kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation}
         yield Sample((array,), common, kind, kind != "noncontiguous")
 
@@ -189,7 +204,10 @@ def max_pool_of(x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -
     for at in np.ndindex(*out):
         best: Any = None
         for k in np.ndindex(*kernel):
-            i = tuple(a * s - low + b * d for a, b, s, (low, _), d in zip(at[2:], k, stride, padding, dilation))
+            i = tuple(
+                a * s - low + b * d
+                for a, b, s, (low, _), d in zip(at[2:], k, stride, padding, dilation)
+            )
             if all(0 <= a < n for a, n in zip(i, size)):
                 v = x[(*at[:2], *i)]
                 if best is None or (best[0] == best[0] and (v > best[0] or v != v)):
@@ -225,7 +243,9 @@ def avg_pools(of_gradient: bool) -> Any:
                           "count_include_pad": include, "divisor": divisor}  # fmt: skip
                 out = shape_after(x, (x[1], 0, *kernel), stride, padding, one)
                 if of_gradient:
-                    yield Sample((array_of(make, kind, out, 0),), {"input_shape": x, **common}, kind)
+                    yield Sample(
+                        (array_of(make, kind, out, 0),), {"input_shape": x, **common}, kind
+                    )
                 else:
                     yield Sample((array_of(make, kind, x, 0),), common, kind)
 
@@ -243,18 +263,28 @@ def _cells(size: Any, out: Any, kernel: Any, stride: Any, padding: Any) -> Itera
         yield o, inside
 
 
-def avg_pool_of(x: Any, kernel: Any, stride: Any, padding: Any, count_include_pad: bool, divisor: int) -> Any:
+def avg_pool_of(
+    x: Any, kernel: Any, stride: Any, padding: Any, count_include_pad: bool, divisor: int
+) -> Any:
     out = shape_after(x.shape, (x.shape[1], 0, *kernel), stride, padding, (1,) * len(kernel))
     y = np.zeros(out)
     every = slice(None)
     for o, inside in _cells(x.shape[2:], out[2:], kernel, stride, padding):
         count = divisor or (int(np.prod(kernel)) if count_include_pad else max(len(inside), 1))
-        y[(every, every, *o)] = sum(x[(every, every, *i)].astype(np.float64) for i in inside) / count
+        y[(every, every, *o)] = (
+            sum(x[(every, every, *i)].astype(np.float64) for i in inside) / count
+        )
     return y.astype(x.dtype)
 
 
 def avg_pool_grad_of(
-    dout: Any, input_shape: Any, kernel: Any, stride: Any, padding: Any, count_include_pad: bool, divisor: int
+    dout: Any,
+    input_shape: Any,
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    count_include_pad: bool,
+    divisor: int,
 ) -> Any:
     dx = np.zeros(input_shape)
     every = slice(None)
@@ -325,64 +355,205 @@ def foldings(of_fold: bool) -> Any:
                     array[0, 1, 2] = np.nan
                 yield Sample((array, x[2:], kernel, stride, padding, dilation), kind=kind)
             else:
-                yield Sample((array_of(make, kind, x, 0), kernel, stride, padding, dilation), kind=kind)
+                yield Sample(
+                    (array_of(make, kind, x, 0), kernel, stride, padding, dilation), kind=kind
+                )
 
     return samples
 
 
 CONV_ERRORS = [
     Bad((IMAGE, KERNEL, (1, 1), ((0, 0), (0, 0)), (1, 1), 1), ValueError, "groups"),
-    Bad((IMAGE, np.ones((2, 3, 5, 5), np.float32), (1, 1), ((0, 0), (0, 0)), (1, 1), 1), ValueError, "window of 5"),
+    Bad(
+        (IMAGE, np.ones((2, 3, 5, 5), np.float32), (1, 1), ((0, 0), (0, 0)), (1, 1), 1),
+        ValueError,
+        "window of 5",
+    ),
 ]
 NO_CONV = {**NO_POINT, "broadcast": "shapes are matched by their meaning"}
 
 CASES = [
-    OpCase(P.conv, convolutions("conv"), oracle=conv_of, tol=TOL, grad_tol=GRAD_TOL, why=WHY, without=NO_CONV,
-           errors=CONV_ERRORS),
-    OpCase(P.conv_channels_last, last(convolutions("conv")), oracle=last_of(conv_of), tol=TOL, grad_tol=GRAD_TOL,
-           why=WHY, without=NO_CONV, errors=[
-               Bad((IMAGE, KERNEL, (1, 1), ((0, 0), (0, 0)), (1, 1), 1), ValueError, r"\(1, 4, 3, 4\).*groups"),
-               Bad((IMAGE, np.ones((2, 4, 5, 5), np.float32), (1, 1), ((0, 0), (0, 0)), (1, 1), 1), ValueError,
-                   "window of 5")]),
-    OpCase(P.conv_bias, convolutions("bias"), dtypes=REAL, oracle=with_bias, tol=TOL, grad_tol=GRAD_TOL, why=WHY,
-           without=NO_CONV,
-           errors=[Bad((IMAGE, KERNEL, np.ones(2), (1, 1), ((0, 0), (0, 0)), (1, 1), 1), ValueError, "groups")]),
-    OpCase(P.conv_input_grad, convolutions("input"), oracle=conv_input_of, tol=TOL, grad_tol=GRAD_TOL, why=WHY,
-           without=NO_CONV, errors=[Bad(
-               (IMAGE, np.ones((2, 3, 3, 3), np.float32), (1, 3, 4, 4), (1, 1), ((0, 0), (0, 0)), (1, 1), 1),
-               ValueError, r"dout of shape \(1, 3, 4, 4\); wanted \(1, 2, 2, 2\)")]),
-    OpCase(P.conv_weight_grad, convolutions("weight"), oracle=conv_weight_of, tol=TOL, grad_tol=GRAD_TOL, why=WHY,
-           without=NO_CONV, errors=[Bad(
-               (IMAGE, IMAGE, (2, 3, 3, 3), (1, 1), ((0, 0), (0, 0)), (1, 1), 1), ValueError, "wanted")]),
-    OpCase(P.max_pool, max_pools, oracle=max_pool_of, without=NO_POINT, errors=[
-        Bad((IMAGE, (5, 5), (1, 1), ((0, 0), (0, 0)), (1, 1)), ValueError, "window of 5"),
-        Bad((ROWS, (1,), (1,), ((0, 0),), (1,)), ValueError, r"\(2, 3\)"),
-        Bad((IMAGINARY, (1,), (1,), ((0, 0),), (1,)), TypeError, "complex64")]),
-    OpCase(P.max_pool_grad, max_pool_grads, oracle=max_pool_grad_of, grad=(0,), without=NO_POINT,
-           errors=[Bad((IMAGINARY, np.zeros((1, 3, 4), np.int64), (1, 3, 4)), TypeError, "complex64")],
-           tol={float16: 1e-2, bfloat16: 1e-1}, why="several cotangents meet in one element"),
-    OpCase(P.avg_pool, avg_pools(False), oracle=avg_pool_of, without=NO_POINT, dtypes=FLOATING,
-           tol={float16: 1e-2, bfloat16: 5e-2},
-           why="means of integers round as the sum over the divisor does in floating point, which no one asks for",
-           errors=[Bad((IMAGE, (5, 5), (1, 1), ((0, 0), (0, 0)), True, 0), ValueError, "window of 5")]),
-    OpCase(P.max_pool_channels_last, last(max_pools), oracle=last_of(max_pool_of), without=NO_POINT, errors=[
-        Bad((IMAGE, (5, 5), (1, 1), ((0, 0), (0, 0)), (1, 1)), ValueError, "window of 5"),
-        Bad((IMAGINARY, (1,), (1,), ((0, 0),), (1,)), TypeError, "complex64")]),
-    OpCase(P.avg_pool_channels_last, last(avg_pools(False)), oracle=last_of(avg_pool_of), without=NO_POINT,
-           dtypes=FLOATING, tol={float16: 1e-2, bfloat16: 5e-2}, why="as for avg_pool",
-           errors=[Bad((IMAGE, (5, 5), (1, 1), ((0, 0), (0, 0)), True, 0), ValueError, "window of 5")]),
-    OpCase(P.avg_pool_grad, avg_pools(True), oracle=avg_pool_grad_of, without=NO_POINT, dtypes=FLOATING,
-           tol={float16: 1e-2, bfloat16: 1e-1}, why="sums of shares; integers have no gradient",
-           errors=[Bad((IMAGINARY, (1, 3, 4), (1,), (1,), ((0, 0),), True, 0), TypeError, "complex64")]),
-    OpCase(P.adaptive_avg_pool, adaptive(False), oracle=adaptive_avg_of, without=NO_POINT,
-           tol={float16: 1e-2, bfloat16: 1e-1},
-           grad_tol={float16: 5e-2, bfloat16: 5e-1}, why="means of means",
-           errors=[Bad((np.ones((1, 2, 3), np.int64), (2,)), TypeError, "int64")]),
-    OpCase(P.adaptive_max_pool, adaptive(True), oracle=adaptive_max_of, without=NO_POINT,
-           errors=[Bad((np.ones((1, 2, 3), np.int64), (2,)), TypeError, "int64")]),
-    OpCase(P.unfold, foldings(False), without=NO_POINT,
-           errors=[Bad((IMAGE, (5, 5), (1, 1), ((0, 0), (0, 0)), (1, 1)), ValueError, "window of 5")]),
-    OpCase(P.fold, foldings(True), without=NO_POINT, tol={float16: 1e-2, bfloat16: 1e-1},
-           grad_tol={float16: 5e-2, bfloat16: 5e-1}, why="several elements meet in one",
-           errors=[Bad((IMAGINARY, (4,), (1,), (1,), ((0, 0),), (1,)), TypeError, "complex64")]),
+    OpCase(
+        P.conv,
+        convolutions("conv"),
+        oracle=conv_of,
+        tol=TOL,
+        grad_tol=GRAD_TOL,
+        why=WHY,
+        without=NO_CONV,
+        errors=CONV_ERRORS,
+    ),
+    OpCase(
+        P.conv_channels_last,
+        last(convolutions("conv")),
+        oracle=last_of(conv_of),
+        tol=TOL,
+        grad_tol=GRAD_TOL,
+        why=WHY,
+        without=NO_CONV,
+        errors=[
+            Bad(
+                (IMAGE, KERNEL, (1, 1), ((0, 0), (0, 0)), (1, 1), 1),
+                ValueError,
+                r"\(1, 4, 3, 4\).*groups",
+            ),
+            Bad(
+                (IMAGE, np.ones((2, 4, 5, 5), np.float32), (1, 1), ((0, 0), (0, 0)), (1, 1), 1),
+                ValueError,
+                "window of 5",
+            ),
+        ],
+    ),
+    OpCase(
+        P.conv_bias,
+        convolutions("bias"),
+        dtypes=REAL,
+        oracle=with_bias,
+        tol=TOL,
+        grad_tol=GRAD_TOL,
+        why=WHY,
+        without=NO_CONV,
+        errors=[
+            Bad(
+                (IMAGE, KERNEL, np.ones(2), (1, 1), ((0, 0), (0, 0)), (1, 1), 1),
+                ValueError,
+                "groups",
+            )
+        ],
+    ),
+    OpCase(
+        P.conv_input_grad,
+        convolutions("input"),
+        oracle=conv_input_of,
+        tol=TOL,
+        grad_tol=GRAD_TOL,
+        why=WHY,
+        without=NO_CONV,
+        errors=[
+            Bad(
+                (
+                    IMAGE,
+                    np.ones((2, 3, 3, 3), np.float32),
+                    (1, 3, 4, 4),
+                    (1, 1),
+                    ((0, 0), (0, 0)),
+                    (1, 1),
+                    1,
+                ),
+                ValueError,
+                r"dout of shape \(1, 3, 4, 4\); wanted \(1, 2, 2, 2\)",
+            )
+        ],
+    ),
+    OpCase(
+        P.conv_weight_grad,
+        convolutions("weight"),
+        oracle=conv_weight_of,
+        tol=TOL,
+        grad_tol=GRAD_TOL,
+        why=WHY,
+        without=NO_CONV,
+        errors=[
+            Bad(
+                (IMAGE, IMAGE, (2, 3, 3, 3), (1, 1), ((0, 0), (0, 0)), (1, 1), 1),
+                ValueError,
+                "wanted",
+            )
+        ],
+    ),
+    OpCase(
+        P.max_pool,
+        max_pools,
+        oracle=max_pool_of,
+        without=NO_POINT,
+        errors=[
+            Bad((IMAGE, (5, 5), (1, 1), ((0, 0), (0, 0)), (1, 1)), ValueError, "window of 5"),
+            Bad((ROWS, (1,), (1,), ((0, 0),), (1,)), ValueError, r"\(2, 3\)"),
+            Bad((IMAGINARY, (1,), (1,), ((0, 0),), (1,)), TypeError, "complex64"),
+        ],
+    ),
+    OpCase(
+        P.max_pool_grad,
+        max_pool_grads,
+        oracle=max_pool_grad_of,
+        grad=(0,),
+        without=NO_POINT,
+        errors=[Bad((IMAGINARY, np.zeros((1, 3, 4), np.int64), (1, 3, 4)), TypeError, "complex64")],
+        tol={float16: 1e-2, bfloat16: 1e-1},
+        why="several cotangents meet in one element",
+    ),
+    OpCase(
+        P.avg_pool,
+        avg_pools(False),
+        oracle=avg_pool_of,
+        without=NO_POINT,
+        dtypes=FLOATING,
+        tol={float16: 1e-2, bfloat16: 5e-2},
+        why="means of integers round as the sum over the divisor does in floating point, which no one asks for",
+        errors=[Bad((IMAGE, (5, 5), (1, 1), ((0, 0), (0, 0)), True, 0), ValueError, "window of 5")],
+    ),
+    OpCase(
+        P.max_pool_channels_last,
+        last(max_pools),
+        oracle=last_of(max_pool_of),
+        without=NO_POINT,
+        errors=[
+            Bad((IMAGE, (5, 5), (1, 1), ((0, 0), (0, 0)), (1, 1)), ValueError, "window of 5"),
+            Bad((IMAGINARY, (1,), (1,), ((0, 0),), (1,)), TypeError, "complex64"),
+        ],
+    ),
+    OpCase(
+        P.avg_pool_channels_last,
+        last(avg_pools(False)),
+        oracle=last_of(avg_pool_of),
+        without=NO_POINT,
+        dtypes=FLOATING,
+        tol={float16: 1e-2, bfloat16: 5e-2},
+        why="as for avg_pool",
+        errors=[Bad((IMAGE, (5, 5), (1, 1), ((0, 0), (0, 0)), True, 0), ValueError, "window of 5")],
+    ),
+    OpCase(
+        P.avg_pool_grad,
+        avg_pools(True),
+        oracle=avg_pool_grad_of,
+        without=NO_POINT,
+        dtypes=FLOATING,
+        tol={float16: 1e-2, bfloat16: 1e-1},
+        why="sums of shares; integers have no gradient",
+        errors=[
+            Bad((IMAGINARY, (1, 3, 4), (1,), (1,), ((0, 0),), True, 0), TypeError, "complex64")
+        ],
+    ),
+    OpCase(
+        P.adaptive_avg_pool,
+        adaptive(False),
+        oracle=adaptive_avg_of,
+        without=NO_POINT,
+        tol={float16: 1e-2, bfloat16: 1e-1},
+        grad_tol={float16: 5e-2, bfloat16: 5e-1},
+        why="means of means",
+        errors=[Bad((np.ones((1, 2, 3), np.int64), (2,)), TypeError, "int64")],
+    ),
+    OpCase(
+        P.adaptive_max_pool,
+        adaptive(True),
+        oracle=adaptive_max_of,
+        without=NO_POINT,
+        errors=[Bad((np.ones((1, 2, 3), np.int64), (2,)), TypeError, "int64")],
+    ),
+    OpCase(
+        P.unfold,
+        foldings(False),
+        without=NO_POINT,
+        errors=[Bad((IMAGE, (5, 5), (1, 1), ((0, 0), (0, 0)), (1, 1)), ValueError, "window of 5")],
+    ),
+    OpCase(
+        P.fold,
+        foldings(True),
+        without=NO_POINT,
+        tol={float16: 1e-2, bfloat16: 1e-1},
+        grad_tol={float16: 5e-2, bfloat16: 5e-1},
+        why="several elements meet in one",
+        errors=[Bad((IMAGINARY, (4,), (1,), (1,), ((0, 0),), (1,)), TypeError, "complex64")],
+    ),
 ]

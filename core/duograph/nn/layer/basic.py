@@ -294,7 +294,9 @@ class Dropout(Cell):
         [1. 2.]
     """
 
-    def __init__(self, keep_prob: float = 0.5, p: float | None = None, dtype: Any = float32) -> None:
+    def __init__(
+        self, keep_prob: float = 0.5, p: float | None = None, dtype: Any = float32
+    ) -> None:
         super().__init__()
         del dtype
         self.p = p
@@ -302,7 +304,9 @@ class Dropout(Cell):
         if p is not None:
             self._drop = _check.in_range("Dropout", "p", p, 0, 1, open_high=True)
         else:
-            self._drop = 1.0 - _check.in_range("Dropout", "keep_prob", keep_prob, 0, 1, open_low=True)
+            self._drop = 1.0 - _check.in_range(
+                "Dropout", "keep_prob", keep_prob, 0, 1, open_low=True
+            )
 
     def construct(self, x: Tensor) -> Tensor:
         if not self.training or self._drop == 0:

@@ -138,7 +138,9 @@ class TimeDistributed(Cell):
     def __init__(self, layer: Any, time_axis: int, reshape_with_axis: int | None = None) -> None:
         super().__init__()
         if not callable(layer):
-            raise ArgumentError(f"TimeDistributed: got {type(layer).__name__}; wanted a Cell or function")
+            raise ArgumentError(
+                f"TimeDistributed: got {type(layer).__name__}; wanted a Cell or function"
+            )
         self.layer = layer
         self.time_axis = time_axis
         self.reshape_with_axis = reshape_with_axis

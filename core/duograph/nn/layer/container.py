@@ -222,7 +222,9 @@ class CellDict(Cell):
         if not isinstance(cell, Cell):
             raise ArgumentError(f"CellDict: got {type(cell).__name__}; wanted a Cell")
         if (key in self.__dict__ and key not in self._cells) or hasattr(type(self), key):
-            raise KeyError(f"CellDict: the key {key!r} is an attribute of the CellDict; wanted another")
+            raise KeyError(
+                f"CellDict: the key {key!r} is an attribute of the CellDict; wanted another"
+            )
         if self._auto_prefix:
             head = f"{self.param_prefix}." if self.param_prefix else ""
             cell.update_parameters_name(f"{head}{key}.")

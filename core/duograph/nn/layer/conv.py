@@ -22,7 +22,10 @@ Pairs = tuple[tuple[int, int], ...]
 
 
 def same_padding(
-    size: tuple[int, ...], kernel: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]
+    size: tuple[int, ...],
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    dilation: tuple[int, ...],
 ) -> Pairs:
     """(low, high) per axis so that the result has length ceil(size / stride)."""
     pairs = []

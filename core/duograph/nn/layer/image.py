@@ -50,7 +50,12 @@ class Upsample(Cell):
 
     def construct(self, x: Tensor) -> Tensor:
         return ops.interpolate(
-            x, self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor
+            x,
+            self.size,
+            self.scale_factor,
+            self.mode,
+            self.align_corners,
+            self.recompute_scale_factor,
         )
 
 
@@ -118,7 +123,9 @@ class PixelShuffle(Cell):
     def construct(self, x: Tensor) -> Tensor:
         r = self.upscale_factor
         if x.ndim < 3 or x.shape[-3] % (r * r):
-            raise ShapeError(f"PixelShuffle: input has shape {x.shape}; wanted channels in multiples of {r * r}")
+            raise ShapeError(
+                f"PixelShuffle: input has shape {x.shape}; wanted channels in multiples of {r * r}"
+            )
         lead, (c, h, w) = x.shape[:-3], x.shape[-3:]
         k = len(lead)
         x = x.reshape(*lead, c // (r * r), r, r, h, w)
@@ -137,12 +144,16 @@ class PixelUnshuffle(Cell):
 
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()
-        self.downscale_factor = _check.positive_int("PixelUnshuffle", "downscale_factor", downscale_factor)
+        self.downscale_factor = _check.positive_int(
+            "PixelUnshuffle", "downscale_factor", downscale_factor
+        )
 
     def construct(self, x: Tensor) -> Tensor:
         r = self.downscale_factor
         if x.ndim < 3 or x.shape[-1] % r or x.shape[-2] % r:
-            raise ShapeError(f"PixelUnshuffle: input has shape {x.shape}; wanted H and W in multiples of {r}")
+            raise ShapeError(
+                f"PixelUnshuffle: input has shape {x.shape}; wanted H and W in multiples of {r}"
+            )
         lead, (c, h, w) = x.shape[:-3], x.shape[-3:]
         k = len(lead)
         x = x.reshape(*lead, c, h // r, r, w // r, r)
@@ -171,7 +182,9 @@ class ChannelShuffle(Cell):
                 f"wanted channels in multiples of {self.groups}"
             )
         rest = math.prod(x.shape[2:])
-        return x.reshape(n, self.groups, c // self.groups, rest).transpose(0, 2, 1, 3).reshape(x.shape)
+        return (
+            x.reshape(n, self.groups, c // self.groups, rest).transpose(0, 2, 1, 3).reshape(x.shape)
+        )
 
 
 class Unfold(Cell):
@@ -194,8 +207,15 @@ class Unfold(Cell):
     def __init__(self, ksizes: Any, strides: Any, rates: Any, padding: str = "valid") -> None:
         super().__init__()
         for name, value in (("ksizes", ksizes), ("strides", strides), ("rates", rates)):
-            if not isinstance(value, (tuple, list)) or len(value) != 4 or value[0] != 1 or value[3] != 1:
-                raise ArgumentValueError(f"Unfold: got {name}={value!r}; wanted [1, rows, columns, 1]")
+            if (
+                not isinstance(value, (tuple, list))
+                or len(value) != 4
+                or value[0] != 1
+                or value[3] != 1
+            ):
+                raise ArgumentValueError(
+                    f"Unfold: got {name}={value!r}; wanted [1, rows, columns, 1]"
+                )
         self._kernel = tuple(ksizes[1:3])
         self._stride = tuple(strides[1:3])
         self._rate = tuple(rates[1:3])
@@ -302,8 +322,8 @@ class PSNR(Cell):
     def construct(self, img1: Tensor, img2: Tensor) -> Tensor:
         _check.rank("PSNR", img1, 4)
         if img1.shape != img2.shape:
-            raise ShapeError(f"PSNR: the images have shapes {img1.shape} and {img2.shape}; wanted the same")
+            raise ShapeError(
+                f"PSNR: the images have shapes {img1.shape} and {img2.shape}; wanted the same"
+            )
         error = ops.square(img1 - img2).reshape(img1.shape[0], -1).mean(1)
         return (10.0 / math.log(10)) * ops.log(self.max_val**2 / error)
-
-

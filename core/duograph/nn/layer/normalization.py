@@ -48,7 +48,9 @@ class _BatchNorm(Cell):
         if use_batch_statistics is not None:
             _check.boolean(owner, "use_batch_statistics", use_batch_statistics)
         self.use_batch_statistics = use_batch_statistics
-        self.data_format = _check.one_of(owner, "data_format", data_format, ("NCHW", "NHWC", "NCDHW"))
+        self.data_format = _check.one_of(
+            owner, "data_format", data_format, ("NCHW", "NHWC", "NCDHW")
+        )
         shape = (num_features,)
         self.moving_mean = Parameter(
             initializer(moving_mean_init, shape, dtype), name="mean", requires_grad=False
@@ -234,7 +236,9 @@ class LayerNorm(Cell):
                 f"LayerNorm: got normalized_shape={normalized_shape!r}; wanted a tuple or list of ints"
             )
         if not normalized_shape:
-            raise ArgumentValueError("LayerNorm: got an empty normalized_shape; wanted at least one axis")
+            raise ArgumentValueError(
+                "LayerNorm: got an empty normalized_shape; wanted at least one axis"
+            )
         self.normalized_shape = tuple(
             _check.positive_int("LayerNorm", "normalized_shape", n) for n in normalized_shape
         )
@@ -302,7 +306,9 @@ class GroupNorm(Cell):
         self.gamma = Parameter(
             initializer(gamma_init, shape, dtype), name="gamma", requires_grad=affine
         )
-        self.beta = Parameter(initializer(beta_init, shape, dtype), name="beta", requires_grad=affine)
+        self.beta = Parameter(
+            initializer(beta_init, shape, dtype), name="beta", requires_grad=affine
+        )
 
     def construct(self, x: Tensor) -> Tensor:
         if x.ndim < 2 or x.shape[1] != self.num_channels:
@@ -356,7 +362,9 @@ class _InstanceNorm(Cell):
         self.gamma = Parameter(
             initializer(gamma_init, shape, dtype), name="gamma", requires_grad=affine
         )
-        self.beta = Parameter(initializer(beta_init, shape, dtype), name="beta", requires_grad=affine)
+        self.beta = Parameter(
+            initializer(beta_init, shape, dtype), name="beta", requires_grad=affine
+        )
 
     def construct(self, x: Tensor) -> Tensor:
         owner = type(self).__name__

@@ -102,7 +102,9 @@ class _SpatialPad(Cell):
         owner = type(self).__name__
         several = (padding,) * (2 * self._axes) if isinstance(padding, int) else padding
         if isinstance(padding, bool) or not isinstance(several, (tuple, list)):
-            raise ArgumentError(f"{owner}: got padding={padding!r}; wanted an int or a tuple of ints")
+            raise ArgumentError(
+                f"{owner}: got padding={padding!r}; wanted an int or a tuple of ints"
+            )
         if len(several) % 2 or len(several) > 2 * self._axes or not several:
             raise ArgumentValueError(
                 f"{owner}: got padding={padding!r}; wanted an int or {2 * self._axes} ints"
@@ -115,7 +117,9 @@ class _SpatialPad(Cell):
         owner = type(self).__name__
         pairs = [(self.padding[i], self.padding[i + 1]) for i in range(0, len(self.padding), 2)]
         if x.ndim < len(pairs):
-            raise ShapeError(f"{owner}: input has shape {x.shape}; wanted at least {len(pairs)} axes")
+            raise ShapeError(
+                f"{owner}: input has shape {x.shape}; wanted at least {len(pairs)} axes"
+            )
         if self._mode == "constant":
             widths = [(0, 0)] * (x.ndim - len(pairs)) + pairs[::-1]
             return pad_constant(x, widths, self.value)

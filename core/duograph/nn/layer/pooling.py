@@ -42,7 +42,13 @@ class _Pool(Cell):
     _axes = 2
 
     def __init__(
-        self, kernel_size: Any, stride: Any, pad_mode: str, padding: Any, dilation: Any, ceil_mode: bool
+        self,
+        kernel_size: Any,
+        stride: Any,
+        pad_mode: str,
+        padding: Any,
+        dilation: Any,
+        ceil_mode: bool,
     ) -> None:
         super().__init__()
         owner, axes = type(self).__name__, self._axes
@@ -228,11 +234,17 @@ class _AvgPool(_Pool):
 
 
 def _window_counts(
-    size: tuple[int, ...], kernel: tuple[int, ...], stride: tuple[int, ...], pairs: Pairs, counted: Pairs
+    size: tuple[int, ...],
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    pairs: Pairs,
+    counted: Pairs,
 ) -> np.ndarray[Any, Any]:
     """How many cells of each window lie in the input or its counted padding."""
     per_axis = []
-    for n, k, s, (low, high), (c_low, c_high) in zip(size, kernel, stride, pairs, counted, strict=True):
+    for n, k, s, (low, high), (c_low, c_high) in zip(
+        size, kernel, stride, pairs, counted, strict=True
+    ):
         starts = np.arange(0, n + low + high - k + 1, s) - low
         ends = np.minimum(starts + k, n + c_high)
         per_axis.append(ends - np.maximum(starts, -c_low))
@@ -283,7 +295,9 @@ class AvgPool2d(_AvgPool):
 
 def _divisor(owner: str, value: Any) -> int | None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value == 0):
-        raise ArgumentValueError(f"{owner}: got divisor_override={value!r}; wanted an int other than 0")
+        raise ArgumentValueError(
+            f"{owner}: got divisor_override={value!r}; wanted an int other than 0"
+        )
     return value
 
 
@@ -400,7 +414,9 @@ class _Adaptive(Cell):
                 if isinstance(n, bool) or not isinstance(n, int):
                     raise ArgumentError(f"{owner}: got output_size={output_size!r}; wanted ints")
                 if n < 1:
-                    raise ArgumentValueError(f"{owner}: got output_size={output_size!r}; wanted above 0")
+                    raise ArgumentValueError(
+                        f"{owner}: got output_size={output_size!r}; wanted above 0"
+                    )
         self.output_size = output_size
         self._sizes = tuple(several)
 

@@ -20,7 +20,9 @@ __all__ = ["RNNCell", "LSTMCell", "GRUCell"]
 class _StepCell(Cell):
     _gates = 1
 
-    def __init__(self, input_size: int, hidden_size: int, has_bias: bool = True, dtype: Any = float32) -> None:
+    def __init__(
+        self, input_size: int, hidden_size: int, has_bias: bool = True, dtype: Any = float32
+    ) -> None:
         super().__init__()
         owner = type(self).__name__
         self.input_size = _check.positive_int(owner, "input_size", input_size)

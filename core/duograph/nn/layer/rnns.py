@@ -69,14 +69,18 @@ class _Recurrent(Cell):
             self.b_ih_list = ParameterTuple(tables["b_ih"])
             self.b_hh_list = ParameterTuple(tables["b_hh"])
 
-    def _step(self, part: Tensor, states: tuple[Tensor, ...], weight: Any, bias: Any) -> tuple[Tensor, ...]:
+    def _step(
+        self, part: Tensor, states: tuple[Tensor, ...], weight: Any, bias: Any
+    ) -> tuple[Tensor, ...]:
         raise NotImplementedError
 
     def construct(self, x: Tensor, hx: Any = None, seq_length: Any = None) -> tuple[Any, Any]:
         owner = type(self).__name__
         _check.rank(owner, x, 3)
         if x.shape[2] != self.input_size:
-            raise ShapeError(f"{owner}: input has shape {x.shape}; wanted {self.input_size} on the last axis")
+            raise ShapeError(
+                f"{owner}: input has shape {x.shape}; wanted {self.input_size} on the last axis"
+            )
         if self.batch_first:
             x = x.swapaxes(0, 1)
         steps, batch = x.shape[:2]
@@ -206,7 +210,14 @@ class RNN(_Recurrent):
         dtype: Any = float32,
     ) -> None:
         super().__init__(
-            input_size, hidden_size, num_layers, has_bias, batch_first, dropout, bidirectional, dtype
+            input_size,
+            hidden_size,
+            num_layers,
+            has_bias,
+            batch_first,
+            dropout,
+            bidirectional,
+            dtype,
         )
         self.nonlinearity = _check.one_of("RNN", "nonlinearity", nonlinearity, ("tanh", "relu"))
 

@@ -86,7 +86,8 @@ class MultiheadAttention(Cell):
         self.add_zero_attn = add_zero_attn
         if self._same:
             self.in_proj_weight = Parameter(
-                initializer(XavierUniform(), (3 * embed_dim, embed_dim), dtype), name="in_proj_weight"
+                initializer(XavierUniform(), (3 * embed_dim, embed_dim), dtype),
+                name="in_proj_weight",
             )
         else:
             for name, width in (("q", embed_dim), ("k", self.kdim), ("v", self.vdim)):
@@ -97,7 +98,9 @@ class MultiheadAttention(Cell):
             self.in_proj_bias = Parameter(
                 initializer(Zero(), (3 * embed_dim,), dtype), name="in_proj_bias"
             )
-        self.out_proj = Dense(embed_dim, embed_dim, bias_init="zeros", has_bias=has_bias, dtype=dtype)
+        self.out_proj = Dense(
+            embed_dim, embed_dim, bias_init="zeros", has_bias=has_bias, dtype=dtype
+        )
         self.bias_k: Parameter | None = None
         self.bias_v: Parameter | None = None
         if add_bias_kv:
@@ -121,11 +124,15 @@ class MultiheadAttention(Cell):
     ) -> tuple[Tensor, Tensor | None]:
         single = query.ndim == 2
         if single:
-            query, key, value = (t.expand_dims(0 if self.batch_first else 1) for t in (query, key, value))
+            query, key, value = (
+                t.expand_dims(0 if self.batch_first else 1) for t in (query, key, value)
+            )
         elif self.batch_first:
             query, key, value = (t.swapaxes(0, 1) for t in (query, key, value))
         widths = (self.embed_dim, self.kdim, self.vdim)
-        for name, t, width in zip(("query", "key", "value"), (query, key, value), widths, strict=True):
+        for name, t, width in zip(
+            ("query", "key", "value"), (query, key, value), widths, strict=True
+        ):
             if t.ndim != 3 or t.shape[2] != width:
                 raise ShapeError(
                     f"MultiheadAttention: {name} has shape {t.shape}; wanted {width} on the last of three axes"
@@ -147,7 +154,9 @@ class MultiheadAttention(Cell):
         e = self.embed_dim
         if self._same:
             if query is key and key is value:
-                return list(ops.split(ops.dense(query, self.in_proj_weight, self.in_proj_bias), e, -1))
+                return list(
+                    ops.split(ops.dense(query, self.in_proj_weight, self.in_proj_bias), e, -1)
+                )
             weights = ops.split(self.in_proj_weight, e, 0)
         else:
             weights = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
@@ -236,7 +245,9 @@ def _activation(value: Any) -> Any:
             return lambda x: ops.gelu(x, "none")
         return get_activation(value)
     if not callable(value):
-        raise ArgumentError(f"Transformer: got activation={value!r}; wanted a name, a Cell or a function")
+        raise ArgumentError(
+            f"Transformer: got activation={value!r}; wanted a name, a Cell or a function"
+        )
     return value
 
 
@@ -274,7 +285,9 @@ class TransformerEncoderLayer(Cell):
         dtype: Any = float32,
     ) -> None:
         super().__init__()
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first, dtype=dtype)
+        self.self_attn = MultiheadAttention(
+            d_model, nhead, dropout, batch_first=batch_first, dtype=dtype
+        )
         self.dense1 = Dense(d_model, dim_feedforward, dtype=dtype)
         self.dropout = Dropout(p=dropout)
         self.dense2 = Dense(dim_feedforward, d_model, dtype=dtype)
@@ -285,10 +298,17 @@ class TransformerEncoderLayer(Cell):
         self.dropout2 = Dropout(p=dropout)
         self.activation = _activation(activation)
 
-    def construct(self, src: Tensor, src_mask: Any = None, src_key_padding_mask: Any = None) -> Tensor:
+    def construct(
+        self, src: Tensor, src_mask: Any = None, src_key_padding_mask: Any = None
+    ) -> Tensor:
         def attend(x: Tensor) -> Tensor:
             out, _ = self.self_attn(
-                x, x, x, attn_mask=src_mask, key_padding_mask=src_key_padding_mask, need_weights=False
+                x,
+                x,
+                x,
+                attn_mask=src_mask,
+                key_padding_mask=src_key_padding_mask,
+                need_weights=False,
             )
             return self.dropout1(out)
 
@@ -325,8 +345,12 @@ class TransformerDecoderLayer(Cell):
         dtype: Any = float32,
     ) -> None:
         super().__init__()
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first, dtype=dtype)
-        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first, dtype=dtype)
+        self.self_attn = MultiheadAttention(
+            d_model, nhead, dropout, batch_first=batch_first, dtype=dtype
+        )
+        self.multihead_attn = MultiheadAttention(
+            d_model, nhead, dropout, batch_first=batch_first, dtype=dtype
+        )
         self.dense1 = Dense(d_model, dim_feedforward, dtype=dtype)
         self.dropout = Dropout(p=dropout)
         self.dense2 = Dense(dim_feedforward, d_model, dtype=dtype)
@@ -350,7 +374,12 @@ class TransformerDecoderLayer(Cell):
     ) -> Tensor:
         def own(x: Tensor) -> Tensor:
             out, _ = self.self_attn(
-                x, x, x, attn_mask=tgt_mask, key_padding_mask=tgt_key_padding_mask, need_weights=False
+                x,
+                x,
+                x,
+                attn_mask=tgt_mask,
+                key_padding_mask=tgt_key_padding_mask,
+                need_weights=False,
             )
             return self.dropout1(out)
 
@@ -394,7 +423,9 @@ class TransformerEncoder(Cell):
         self.layers = _copies(encoder_layer, num_layers)
         self.norm = norm
 
-    def construct(self, src: Tensor, src_mask: Any = None, src_key_padding_mask: Any = None) -> Tensor:
+    def construct(
+        self, src: Tensor, src_mask: Any = None, src_key_padding_mask: Any = None
+    ) -> Tensor:
         for layer in self.layers:
             src = layer(src, src_mask=src_mask, src_key_padding_mask=src_key_padding_mask)
         return src if self.norm is None else self.norm(src)
@@ -450,14 +481,28 @@ class Transformer(Cell):
         dtype: Any = float32,
     ) -> None:
         super().__init__()
-        rest = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, dtype)
+        rest = (
+            d_model,
+            nhead,
+            dim_feedforward,
+            dropout,
+            activation,
+            layer_norm_eps,
+            batch_first,
+            norm_first,
+            dtype,
+        )
         if custom_encoder is None:
             norm = LayerNorm((d_model,), epsilon=layer_norm_eps, dtype=dtype)
-            custom_encoder = TransformerEncoder(TransformerEncoderLayer(*rest), num_encoder_layers, norm)
+            custom_encoder = TransformerEncoder(
+                TransformerEncoderLayer(*rest), num_encoder_layers, norm
+            )
         self.encoder = custom_encoder
         if custom_decoder is None:
             norm = LayerNorm((d_model,), epsilon=layer_norm_eps, dtype=dtype)
-            custom_decoder = TransformerDecoder(TransformerDecoderLayer(*rest), num_decoder_layers, norm)
+            custom_decoder = TransformerDecoder(
+                TransformerDecoderLayer(*rest), num_decoder_layers, norm
+            )
         self.decoder = custom_decoder
         for p in self.get_parameters():
             if p.ndim > 1:

@@ -19,7 +19,9 @@ __all__ = [
 
 def _weight(owner: str, weight: Any) -> Tensor | None:
     if weight is not None and not isinstance(weight, Tensor):
-        raise ArgumentError(f"{owner}: got weight of {type(weight).__name__}; wanted a Tensor or None")
+        raise ArgumentError(
+            f"{owner}: got weight of {type(weight).__name__}; wanted a Tensor or None"
+        )
     return weight
 
 
@@ -55,7 +57,9 @@ class CrossEntropyLoss(LossBase):
         super().__init__(reduction)
         self.weight = _weight("CrossEntropyLoss", weight)
         if isinstance(ignore_index, bool) or not isinstance(ignore_index, int):
-            raise ArgumentError(f"CrossEntropyLoss: got ignore_index={ignore_index!r}; wanted an int")
+            raise ArgumentError(
+                f"CrossEntropyLoss: got ignore_index={ignore_index!r}; wanted an int"
+            )
         self.ignore_index = ignore_index
         self.label_smoothing = _check.in_range(
             "CrossEntropyLoss", "label_smoothing", label_smoothing, 0, 1
@@ -177,7 +181,10 @@ class BCEWithLogitsLoss(LossBase):
     """
 
     def __init__(
-        self, reduction: str = "mean", weight: Tensor | None = None, pos_weight: Tensor | None = None
+        self,
+        reduction: str = "mean",
+        weight: Tensor | None = None,
+        pos_weight: Tensor | None = None,
     ) -> None:
         super().__init__(reduction)
         self.weight = _weight("BCEWithLogitsLoss", weight)
@@ -224,7 +231,9 @@ class CTCLoss(LossBase):
         1.0986123
     """
 
-    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
+    def __init__(
+        self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False
+    ) -> None:
         super().__init__(reduction)
         self.blank = _check.non_negative_int("CTCLoss", "blank", blank)
         self.zero_infinity = _check.boolean("CTCLoss", "zero_infinity", zero_infinity)
@@ -271,7 +280,10 @@ class MultiClassDiceLoss(LossBase):
     """
 
     def __init__(
-        self, weights: Tensor | None = None, ignore_indiex: int | None = None, activation: Any = "softmax"
+        self,
+        weights: Tensor | None = None,
+        ignore_indiex: int | None = None,
+        activation: Any = "softmax",
     ) -> None:
         super().__init__()
         from ..layer.activation import Softmax, get_activation
@@ -364,5 +376,3 @@ class MultiLabelSoftMarginLoss(LossBase):
         if self.weight is not None:
             loss = loss * self.weight
         return reduce(loss.mean(-1), self.reduction)
-
-

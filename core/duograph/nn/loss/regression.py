@@ -181,7 +181,9 @@ class TripletMarginLoss(LossBase):
         self.eps = _check.real("TripletMarginLoss", "eps", eps)
         self.margin = margin
 
-    def construct(self, x: Tensor, positive: Tensor, negative: Tensor, margin: Any = None) -> Tensor:
+    def construct(
+        self, x: Tensor, positive: Tensor, negative: Tensor, margin: Any = None
+    ) -> Tensor:
         near = _distance(x, positive, self.p, self.eps)
         far = _distance(x, negative, self.p, self.eps)
         if self.swap:
@@ -201,7 +203,11 @@ class TripletMarginWithDistanceLoss(LossBase):
     """
 
     def __init__(
-        self, distance_function: Any = None, swap: bool = False, reduction: str = "mean", margin: float = 1.0
+        self,
+        distance_function: Any = None,
+        swap: bool = False,
+        reduction: str = "mean",
+        margin: float = 1.0,
     ) -> None:
         super().__init__(reduction)
         self.distance = distance_function or (lambda x, y: _distance(x, y, 2, 1e-6))

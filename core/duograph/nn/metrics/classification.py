@@ -268,11 +268,16 @@ class ConfusionMatrix(Metric):
                [1., 1.]])
     """
 
-    def __init__(self, num_classes: int, normalize: str = "no_norm", threshold: float = 0.5) -> None:
+    def __init__(
+        self, num_classes: int, normalize: str = "no_norm", threshold: float = 0.5
+    ) -> None:
         super().__init__()
         self.num_classes = _check.positive_int("ConfusionMatrix", "num_classes", num_classes)
         self.normalize = _check.one_of(
-            "ConfusionMatrix", "normalize", normalize, ("no_norm", "target", "prediction", "all", None)
+            "ConfusionMatrix",
+            "normalize",
+            normalize,
+            ("no_norm", "target", "prediction", "all", None),
         )
         self.threshold = threshold
         self.clear()
@@ -414,7 +419,9 @@ def auc(x: Any, y: Any, reorder: bool = False) -> float:
     """
     x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
     if x.shape != y.shape or x.ndim != 1:
-        raise ArgumentValueError(f"auc: got shapes {x.shape} and {y.shape}; wanted two equal lengths")
+        raise ArgumentValueError(
+            f"auc: got shapes {x.shape} and {y.shape}; wanted two equal lengths"
+        )
     if reorder:
         order = np.lexsort((y, x))
         x, y = x[order], y[order]

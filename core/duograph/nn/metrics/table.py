@@ -62,7 +62,9 @@ def get_metrics(metrics: Any) -> dict[str, Metric]:
         return metrics
     if isinstance(metrics, set):
         return {
-            (m if isinstance(m, str) else type(m).__name__): (m if isinstance(m, Metric) else get_metric_fn(m))
+            (m if isinstance(m, str) else type(m).__name__): (
+                m if isinstance(m, Metric) else get_metric_fn(m)
+            )
             for m in sorted(metrics, key=str)
         }
     raise ArgumentError(

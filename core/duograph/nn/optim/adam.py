@@ -86,7 +86,9 @@ class Adam(_PowersOfBeta):
             if name not in ("use_lazy", "use_offload"):
                 raise ArgumentError(f"Adam: got the unknown argument {name!r}")
         if use_nesterov and use_amsgrad:
-            raise ArgumentError("Adam: got use_nesterov and use_amsgrad; wanted at most one of them")
+            raise ArgumentError(
+                "Adam: got use_nesterov and use_amsgrad; wanted at most one of them"
+            )
         self._init_powers(beta1, beta2)
         self.eps, self.use_nesterov, self.use_amsgrad = eps, use_nesterov, use_amsgrad
         self.moment1 = self._state("moment1")
@@ -135,7 +137,15 @@ class LazyAdam(Adam):
         loss_scale: float = 1.0,
     ) -> None:
         super().__init__(
-            params, learning_rate, beta1, beta2, eps, use_locking, use_nesterov, weight_decay, loss_scale
+            params,
+            learning_rate,
+            beta1,
+            beta2,
+            eps,
+            use_locking,
+            use_nesterov,
+            weight_decay,
+            loss_scale,
         )
 
 

@@ -138,7 +138,15 @@ class Adadelta(Optimizer):
 
     def update(self, i: int, param: Any, grad: Any, lr: Any, decay: float, scale: float) -> None:
         new, accum, moved = ops.adadelta_step(
-            param, self.accum[i], self.accum_update[i], grad, lr, self.rho, self.epsilon, decay, scale
+            param,
+            self.accum[i],
+            self.accum_update[i],
+            grad,
+            lr,
+            self.rho,
+            self.epsilon,
+            decay,
+            scale,
         )
         param.set_data(new)
         self.accum[i].set_data(accum)
@@ -302,7 +310,9 @@ class LARS(Optimizer):
         self.use_clip = _check.boolean("LARS", "use_clip", use_clip)
         self.lars_flag = tuple(bool(lars_filter(p)) for p in self.parameters)
         n = len(self.parameters)
-        self.weight_decay = optimizer.weight_decay if optimizer.is_group else (optimizer.weight_decay,) * n
+        self.weight_decay = (
+            optimizer.weight_decay if optimizer.is_group else (optimizer.weight_decay,) * n
+        )
         self._own_flags = optimizer.decay_flags
         self.is_group = optimizer.is_group
         self.is_group_lr = optimizer.is_group_lr
@@ -359,9 +369,13 @@ class Rprop(Optimizer):
         weight_decay: Any = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay)
-        self.etaminus = _check.in_range("Rprop", "etas[0]", etas[0], 0, 1, open_low=True, open_high=True)
+        self.etaminus = _check.in_range(
+            "Rprop", "etas[0]", etas[0], 0, 1, open_low=True, open_high=True
+        )
         self.etaplus = _check.in_range("Rprop", "etas[1]", etas[1], 1, open_low=True)
-        self.step_size_min = _check.in_range("Rprop", "step_sizes[0]", step_sizes[0], 0, open_low=True)
+        self.step_size_min = _check.in_range(
+            "Rprop", "step_sizes[0]", step_sizes[0], 0, open_low=True
+        )
         self.step_size_max = _check.in_range("Rprop", "step_sizes[1]", step_sizes[1], step_sizes[0])
         self.prev = self._state("prev")
         self.step_size = self._state("step_size")
@@ -372,7 +386,9 @@ class Rprop(Optimizer):
         first = self.global_step.reshape(()) == 1
         step = ops.where(first, ops.ones_like(param) * lr, size)
         turn = ops.sign(g * prev)
-        step = ops.where(turn > 0, step * self.etaplus, ops.where(turn < 0, step * self.etaminus, step))
+        step = ops.where(
+            turn > 0, step * self.etaplus, ops.where(turn < 0, step * self.etaminus, step)
+        )
         step = ops.clamp(step, self.step_size_min, self.step_size_max)
         g = ops.where(turn < 0, ops.zeros_like(g), g)
         param.set_data((param - ops.sign(g) * step).astype(param.dtype))
@@ -420,7 +436,9 @@ class ASGD(Optimizer):
         rate = ops.where(step == 1, ops.ones_like(param) * lr, eta)
         new = param * (1.0 - self.lambd * rate) - g * rate
         ax.set_data(ops.where(mu == 1, new, ax + (new - ax) * mu))
-        eta.set_data(ops.ones_like(param) * (lr / ops.pow(1.0 + self.lambd * lr * step, self.alpha)))
+        eta.set_data(
+            ops.ones_like(param) * (lr / ops.pow(1.0 + self.lambd * lr * step, self.alpha))
+        )
         late = ops.maximum(step - self.t0, 1.0)
         mu.set_data(ops.ones_like(param) / late)
         param.set_data(new.astype(param.dtype))

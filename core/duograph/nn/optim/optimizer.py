@@ -154,7 +154,9 @@ class Optimizer(Cell):
                     f"{owner}: got learning_rate={rate!r}; wanted an iterable of numbers"
                 ) from None
         if array.ndim == 1 and array.size == 0:
-            raise ArgumentValueError(f"{owner}: got an empty learning_rate; wanted at least one rate")
+            raise ArgumentValueError(
+                f"{owner}: got an empty learning_rate; wanted at least one rate"
+            )
         if array.ndim == 1:
             return _IteratorLearningRate(array, name)
         found = Parameter(Tensor(array, float32), name=name)
@@ -172,7 +174,9 @@ class Optimizer(Cell):
                 )
             wrong = [k for k in group if k not in _GROUP_KEYS]
             if wrong:
-                raise KeyError(f"{owner}: got the key {wrong[0]!r} in a group; wanted {_GROUP_KEYS}")
+                raise KeyError(
+                    f"{owner}: got the key {wrong[0]!r} in a group; wanted {_GROUP_KEYS}"
+                )
             if "order_params" in group:
                 if len(group) > 1:
                     raise ArgumentValueError(
@@ -232,7 +236,9 @@ class Optimizer(Cell):
     def get_lr(self) -> Any:
         """The rate of this step: a Tensor or Parameter, or a tuple of one per Parameter."""
         if self.is_group_lr:
-            return tuple(r(self.global_step) if isinstance(r, Cell) else r for r in self.learning_rate)
+            return tuple(
+                r(self.global_step) if isinstance(r, Cell) else r for r in self.learning_rate
+            )
         rate = self.learning_rate
         return rate(self.global_step).reshape(()) if isinstance(rate, Cell) else rate
 
@@ -327,7 +333,9 @@ class Optimizer(Cell):
     def begin_step(self) -> None:
         """What happens once a step, before the first Parameter; a subclass may override it."""
 
-    def update(self, i: int, param: Parameter, grad: Tensor, lr: Any, decay: float, scale: float) -> None:
+    def update(
+        self, i: int, param: Parameter, grad: Tensor, lr: Any, decay: float, scale: float
+    ) -> None:
         """Write the new value of Parameter number `i`; every subclass that keeps `construct` writes it."""
         raise NotImplementedError(f"{type(self).__name__}: has no update and no construct")
 
@@ -375,7 +383,9 @@ class Optimizer(Cell):
 
 
 def _listed(owner: str, parameters: Any) -> list[Any]:
-    if isinstance(parameters, (Parameter, Tensor, str, dict)) or not isinstance(parameters, Iterable):
+    if isinstance(parameters, (Parameter, Tensor, str, dict)) or not isinstance(
+        parameters, Iterable
+    ):
         raise ArgumentError(
             f"{owner}: got {type(parameters).__name__} as parameters; wanted a list of Parameters or groups"
         )

@@ -14,7 +14,9 @@ from ..cell import Cell
 from .cell_wrapper import TrainOneStepCell
 
 __all__ = [
-    "DynamicLossScaleUpdateCell", "FixedLossScaleUpdateCell", "TrainOneStepWithLossScaleCell",
+    "DynamicLossScaleUpdateCell",
+    "FixedLossScaleUpdateCell",
+    "TrainOneStepWithLossScaleCell",
 ]
 
 
@@ -42,11 +44,15 @@ class DynamicLossScaleUpdateCell(Cell):
     def __init__(self, loss_scale_value: float, scale_factor: int, scale_window: int) -> None:
         super().__init__()
         owner = "DynamicLossScaleUpdateCell"
-        self.loss_scale_value = _check.in_range(owner, "loss_scale_value", loss_scale_value, 0, open_low=True)
+        self.loss_scale_value = _check.in_range(
+            owner, "loss_scale_value", loss_scale_value, 0, open_low=True
+        )
         self.scale_factor = _check.in_range(owner, "scale_factor", scale_factor, 0, open_low=True)
         self.scale_window = _check.positive_int(owner, "scale_window", scale_window)
         self.minimum_loss_scale = 1.0
-        self.cur_iter = Parameter(Tensor(1, "int32"), name="current_iterator_step", requires_grad=False)
+        self.cur_iter = Parameter(
+            Tensor(1, "int32"), name="current_iterator_step", requires_grad=False
+        )
         self.last_overflow_iter = Parameter(
             Tensor(0, "int32"), name="last_overflow_iterator_step", requires_grad=False
         )

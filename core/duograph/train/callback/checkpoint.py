@@ -70,7 +70,9 @@ class CheckpointConfig:
             save_checkpoint_steps, save_checkpoint_seconds, keep_checkpoint_max,
             keep_checkpoint_per_n_minutes,
         )):  # fmt: skip
-            raise ArgumentValueError("CheckpointConfig: every number is 0; wanted to know when to save")
+            raise ArgumentValueError(
+                "CheckpointConfig: every number is 0; wanted to know when to save"
+            )
         if enc_key is not None:
             raise ArgumentValueError("CheckpointConfig: got enc_key; files are not encrypted here")
         if saved_network is not None and not isinstance(saved_network, Cell):
@@ -78,7 +80,9 @@ class CheckpointConfig:
                 f"CheckpointConfig: got saved_network of {type(saved_network).__name__}; wanted a Cell"
             )
         self.save_checkpoint_steps = save_checkpoint_steps or 0
-        self.save_checkpoint_seconds = 0 if save_checkpoint_steps else (save_checkpoint_seconds or 0)
+        self.save_checkpoint_seconds = (
+            0 if save_checkpoint_steps else (save_checkpoint_seconds or 0)
+        )
         self.keep_checkpoint_per_n_minutes = keep_checkpoint_per_n_minutes or 0
         self.keep_checkpoint_max = keep_checkpoint_max or 0
         self.async_save, self.crc_check = async_save, crc_check
@@ -217,7 +221,10 @@ class ModelCheckpoint(Callback):
             while len(self._saved) > config.keep_checkpoint_max:
                 _remove(self._saved.pop(0))
         elif config.keep_checkpoint_per_n_minutes:
-            if len(self._saved) > 1 and time.time() - self._last_kept < config.keep_checkpoint_per_n_minutes * 60:
+            if (
+                len(self._saved) > 1
+                and time.time() - self._last_kept < config.keep_checkpoint_per_n_minutes * 60
+            ):
                 _remove(self._saved.pop(-2))
             else:
                 self._last_kept = time.time()

@@ -67,7 +67,10 @@ class LossMonitor(Callback):
             )
         if p.cur_step_num <= self._last_print_time:
             self._last_print_time = p.cur_step_num
-        if self._per_print_times and (p.cur_step_num - self._last_print_time) >= self._per_print_times:
+        if (
+            self._per_print_times
+            and (p.cur_step_num - self._last_print_time) >= self._per_print_times
+        ):
             self._last_print_time = p.cur_step_num
             print(f"epoch: {p.cur_epoch_num} step: {step}, loss is {loss}", flush=True)
 
@@ -116,7 +119,8 @@ class TimeMonitor(Callback):
         spent = (time.time() - self.epoch_time) * 1000
         steps = self.data_size or p.get("batch_num") or 1
         print(
-            f"{what} epoch time: {spent:5.3f} ms, per step time: {spent / steps:5.3f} ms", flush=True
+            f"{what} epoch time: {spent:5.3f} ms, per step time: {spent / steps:5.3f} ms",
+            flush=True,
         )
 
 
@@ -392,7 +396,9 @@ class LambdaCallback(Callback):
         given = {k: v for k, v in locals().items() if k.startswith("on_") and v is not None}
         for name, function in given.items():
             if not callable(function):
-                raise ArgumentError(f"LambdaCallback: got {function!r} for {name}; wanted a function")
+                raise ArgumentError(
+                    f"LambdaCallback: got {function!r} for {name}; wanted a function"
+                )
             setattr(self, name, function)
 
 
