@@ -58,6 +58,7 @@ test-all: lint unit $(FULL:%=full-%) $(QUICK:%=full-%) wheel-test
 
 lint: setup
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy
 
 unit: setup

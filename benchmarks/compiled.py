@@ -1,9 +1,11 @@
-"""What compiled functions cost: a call, a compilation, the checks before a call, and how compiling grows.
+"""What compiled functions cost: a call, a compilation, the checks before a call, and how compiling
+grows.
 
 Usage: compiled.py [--out TABLE.md] [--repeat N] [--level O0|O1]
 
-Figures of this process alone, best of N repeats for short calls (the machine's noise only adds), median for
-compilations. Exit status: 0 if every budget is met, 1 otherwise. A budget counts as met within 3 %.
+Figures of this process alone, best of N repeats for short calls (the machine's noise only adds),
+median for compilations. Exit status: 0 if every budget is met, 1 otherwise. A budget counts as met
+within 3 %.
 """
 
 from __future__ import annotations

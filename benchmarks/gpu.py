@@ -1,10 +1,11 @@
-"""The CUDA backend on a GPU: what its kernels reach, beside PyTorch on the same device where that is installed.
+"""The CUDA backend on a GPU: what its kernels reach, beside PyTorch on the same device where that
+is installed.
 
 Usage: gpu.py [--device GPU] [--out TABLE.md] [--repeat N] [--small]
 
-Each figure is the median of N timings after two that are not counted; the device has finished before the clock is
-read. `--small` takes sizes at which the emulated device ends within seconds, and peers without a GPU run on the CPU:
-that shows that the script works, its figures mean nothing.
+Each figure is the median of N timings after two that are not counted; the device has finished
+before the clock is read. `--small` takes sizes at which the emulated device ends within seconds,
+and peers without a GPU run on the CPU: that shows that the script works, its figures mean nothing.
 """
 
 from __future__ import annotations
@@ -92,32 +93,52 @@ def cases(device: str, small: bool) -> list[Case]:
         Case("copy, float32", "GB/s", both / gigabyte, x.copy, [(n,)], lambda t, v: v.clone),
         Case("fused chain, float32", "GB/s", both / gigabyte, lambda: chain(x), [(n,)], compiled),
         Case(
-            "softmax, float32", "GB/s", 8 * rows * width / gigabyte, lambda: ops.softmax(table, axis=1),
-            [(rows, width)], lambda t, v: lambda: t.softmax(v, 1),
+            "softmax, float32",
+            "GB/s",
+            8 * rows * width / gigabyte,
+            lambda: ops.softmax(table, axis=1),
+            [(rows, width)],
+            lambda t, v: lambda: t.softmax(v, 1),
         ),
         Case(
-            "layer_norm, float32", "GB/s", 8 * rows * width / gigabyte,
+            "layer_norm, float32",
+            "GB/s",
+            8 * rows * width / gigabyte,
             lambda: ops.layer_norm(table, (width,), gamma, beta),
             [(rows, width), (width,), (width,)],
             lambda t, v, g, b: lambda: t.nn.functional.layer_norm(v, (width,), g, b),
         ),
         Case(
-            "matmul, bfloat16", "TFLOP/s", flops, lambda: ops.matmul(a, b),
-            [(side, side)] * 2, lambda t, a, b: partial(t.matmul, a.bfloat16(), b.bfloat16()),
+            "matmul, bfloat16",
+            "TFLOP/s",
+            flops,
+            lambda: ops.matmul(a, b),
+            [(side, side)] * 2,
+            lambda t, a, b: partial(t.matmul, a.bfloat16(), b.bfloat16()),
         ),
         Case(
-            "matmul, float32", "TFLOP/s", flops32, lambda: ops.matmul(c, d),
-            [(side // 2, side // 2)] * 2, lambda t, a, b: partial(t.matmul, a, b),
+            "matmul, float32",
+            "TFLOP/s",
+            flops32,
+            lambda: ops.matmul(c, d),
+            [(side // 2, side // 2)] * 2,
+            lambda t, a, b: partial(t.matmul, a, b),
         ),
         Case(
-            "eager additions of 3 floats", "1/ms", launches / 1e3, lambda: many(few),
-            [(3,)], lambda t, v: lambda: many(v),
+            "eager additions of 3 floats",
+            "1/ms",
+            launches / 1e3,
+            lambda: many(few),
+            [(3,)],
+            lambda t, v: lambda: many(v),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def peer(case: Case, small: bool, repeat: int) -> float | None:
-    """Seconds that PyTorch takes; None where it is not installed or has no GPU (small cases run on its CPU then)."""
+    """Seconds that PyTorch takes; None where it is not installed or has no GPU (small cases run on
+    its CPU then).
+    """
     try:
         import torch
     except ImportError:

@@ -1,8 +1,9 @@
-"""Compiled training steps on a GPU, beside PyTorch (eager and compiled) and JAX: rows for the table of `gpu.py`.
+"""Compiled training steps on a GPU, beside PyTorch (eager and compiled) and JAX: rows for the table
+of `gpu.py`.
 
-The networks are those of `workloads`, with its weights and batches: every side's losses are compared with ours before a
-time counts. The optimisers are each framework's own Adam. A peer that is not installed, or has no GPU, gives no figure;
-small workloads run on its CPU then.
+The networks are those of `workloads`, with its weights and batches: every side's losses are
+compared with ours before a time counts. The optimisers are each framework's own Adam. A peer that
+is not installed, or has no GPU, gives no figure; small workloads run on its CPU then.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ SIDES = ("PyTorch", "torch.compile", "JAX")
 def workloads(
     small: bool,
 ) -> Iterator[tuple[str, str, tuple[data.Arrays, np.ndarray, np.ndarray], bool]]:
-    """Name as it is printed, name of the network, weights with a batch, and whether it computes in bfloat16."""
+    """Name as it is printed, name of the network, weights with a batch, and whether it computes in
+    bfloat16.
+    """
     batch = 8 if small else 128
     yield f"MLP, batch {batch}", "mlp", data.mlp(batch), False
     data.IMAGE = (2, 3, 32, 32) if small else (64, 3, 224, 224)
@@ -165,7 +168,9 @@ def jax(name: str, arrays: tuple, short: bool, small: bool) -> Step | None:
 def rows(
     device: str, small: bool, time_of: Callable[..., float], wait: Callable[[], None]
 ) -> Iterator[tuple[str, list[float | None]]]:
-    """Name, and seconds of a step: ours, then those of `SIDES` (None: not there, or it computes another loss)."""
+    """Name, and seconds of a step: ours, then those of `SIDES` (None: not there, or it computes
+    another loss).
+    """
     for text, name, arrays, short in workloads(small):
         sides = [
             lambda n=name, a=arrays, s=short: duograph(n, a, s, device, wait),
@@ -187,7 +192,8 @@ def rows(
                 print(f"{text}: {SIDES[k - 1]} failed: {type(error).__name__}: {str(error)[:500]}")
                 seconds, losses = None, []
             wanted = losses if k == 0 else wanted
-            # two images, normalised over two values in the last layers, go their own ways after the first step
+            # two images, normalised over two values in the last layers, go their own ways after the
+            # first step
             count = 1 if small else len(losses)
             if not np.allclose(
                 losses[:count], wanted[: len(losses[:count])], rtol=5e-2 if short else 2e-2

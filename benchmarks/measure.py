@@ -26,7 +26,9 @@ class CaseFailed(Exception):
 
 
 def environment(**more: str) -> dict[str, str]:
-    """What every framework runs in: the threads it may have, and compiled modules kept, as users have it."""
+    """What every framework runs in: the threads it may have, and compiled modules kept, as users
+    have it.
+    """
     threads = {f"{library}_NUM_THREADS": str(THREADS) for library in ("OMP", "MKL", "OPENBLAS")}
     inherited = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     return {**inherited, **threads, "BENCH_THREADS": str(THREADS), **more}

@@ -68,8 +68,12 @@ def _ratios(axes, rows: list[dict]) -> None:
         labels.append(f"{row['what']}\nbest peer: {row['best peer']}")
         y += 1
     axes.axvline(1, color="black", linewidth=0.8)
-    axes.set(xscale="log", yticks=ticks, xlabel="time of the best peer / time of duograph: more is faster",
-             ylim=(y - 0.5, -1))  # fmt: skip
+    axes.set(
+        xscale="log",
+        yticks=ticks,
+        xlabel="time of the best peer / time of duograph: more is faster",
+        ylim=(y - 0.5, -1),
+    )
     axes.set_yticklabels(labels, fontsize=8)
     axes.spines[["top", "right"]].set_visible(False)
     from matplotlib.lines import Line2D

@@ -2,9 +2,10 @@
 
 Usage: profile_step.py [--level O0] [--steps N] [--top N] WORKLOAD...
 
-Each prepared call is timed while whole steps run: how often a step makes it, milliseconds a step, bytes that its
-operands and results have (a lower bound of what it moves), and the speeds that follow. Two tables a workload: by kind
-of op, and the slowest by op and shapes. Best of the steps for the total; the kernels are those of the median step.
+Each prepared call is timed while whole steps run: how often a step makes it, milliseconds a step,
+bytes that its operands and results have (a lower bound of what it moves), and the speeds that
+follow. Two tables a workload: by kind of op, and the slowest by op and shapes. Best of the steps
+for the total; the kernels are those of the median step.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
-"""Whole workloads on duograph and its peers: training steps, inference, loops, first results, growth of cost.
+"""Whole workloads on duograph and its peers: training steps, inference, loops, first results,
+growth of cost.
 
-Usage: whole.py [--only WORDS] [--levels O0,O1] [--pairs N] [--brief] [--mindspore PYTHON] [--out build/benchmarks]
+Usage: whole.py [--only WORDS] [--levels O0,O1] [--pairs N] [--brief] [--mindspore PYTHON] [--out
+    build/benchmarks]
 
-Every framework runs in a fresh process; what they compute is compared before any time counts; the repetitions are
-interleaved. A ratio is the best peer's time divided by ours, so above 1 is faster; the median over the pairs. Writes
-whole.txt, whole.json and whole.svg. `--brief --levels O1,O2` takes every row in one run of ten minutes on an idle
-machine.
+Every framework runs in a fresh process; what they compute is compared before any time counts; the
+repetitions are interleaved. A ratio is the best peer's time divided by ours, so above 1 is faster;
+the median over the pairs. Writes whole.txt, whole.json and whole.svg. `--brief --levels O1,O2`
+takes every row in one run of ten minutes on an idle machine.
 """
 
 from __future__ import annotations
@@ -73,7 +75,8 @@ def sides(levels: list[str], mindspore: str | None) -> dict[str, Side]:
 class Row:
     """A workload: its name in `CASES`, what it is, and the work that one repetition does.
 
-    `slow` are the sides that need more than half a minute before they have compiled it; `--brief` leaves them out.
+    `slow` are the sides that need more than half a minute before they have compiled it; `--brief`
+    leaves them out.
     """
 
     case: str
@@ -137,7 +140,9 @@ def start(side: Side, **variables: str) -> Worker:
 
 
 def agree(values: dict[str, list[np.ndarray]], accuracy: float = ACCURACY) -> dict[str, str]:
-    """Sides that differ from the peer with which most agree, or where there is none from ours, and by how much."""
+    """Sides that differ from the peer with which most agree, or where there is none from ours, and
+    by how much.
+    """
 
     def apart(one: str, other: str) -> float:
         parts = zip(values[one], values[other], strict=True)
@@ -201,8 +206,16 @@ def measure(row: Row, chosen: list[Side], pairs: int) -> dict:
 
 def cold_and_warm(row: Row) -> list[dict]:
     """Empty results: with nothing in the caches on disk, and with full ones."""
-    return [{"case": f"{row.case}-{kind}", "what": f"{row.what}, {kind}", "wanted": row.wanted, "sides": {},
-             "failed": {}} for kind in ("cold", "warm")]  # fmt: skip
+    return [
+        {
+            "case": f"{row.case}-{kind}",
+            "what": f"{row.what}, {kind}",
+            "wanted": row.wanted,
+            "sides": {},
+            "failed": {},
+        }
+        for kind in ("cold", "warm")
+    ]
 
 
 def first_results(row: Row, chosen: list[Side], pairs: int) -> list[dict]:
@@ -257,7 +270,8 @@ def jobs(chosen: list[Side], pairs: int) -> list[dict]:
                         entry = result["sides"].setdefault(side.name, {"seconds": []})
                         entry["seconds"].append(seconds)
                         entry["accuracy"] = accuracy
-                        # later losses drift apart, as float32 in other orders does; what was learned must not
+                        # later losses drift apart, as float32 in other orders does; what was
+                        # learned must not
                         learned[side.name] = [
                             np.array(losses[:COMPARED_STEPS]),
                             np.array([accuracy]),
@@ -321,7 +335,9 @@ def conclude(result: dict, row: Row) -> dict:
 
 
 def growth(kind: str, results: list[dict]) -> dict[str, str]:
-    """For each side the doubling of the work that cost most, beside twice the time: 1 is linear, above it is worse."""
+    """For each side the doubling of the work that cost most, beside twice the time: 1 is linear,
+    above it is worse.
+    """
     found = sorted((int(r["case"][len(kind) :]), r) for r in results if r["case"].startswith(kind))
     worst: dict[str, tuple[float, str]] = {}
     for (small, before), (large, after) in itertools.pairwise(found):
@@ -382,8 +398,14 @@ def machine() -> dict:
     except (OSError, StopIteration):
         model = platform.processor()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return {"processor": model, "cores": os.cpu_count(), "threads": THREADS, "memory GiB": round(memory, 1),
-            "system": platform.platform(), "python": platform.python_version()}  # fmt: skip
+    return {
+        "processor": model,
+        "cores": os.cpu_count(),
+        "threads": THREADS,
+        "memory GiB": round(memory, 1),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+    }
 
 
 def versions(mindspore: str | None) -> dict[str, str]:

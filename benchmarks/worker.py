@@ -1,7 +1,9 @@
 """One framework in a process of its own, which prepares and times cases when it is asked to.
 
-Usage: worker.py SIDE THREADS, with SIDE a module of `sides`, or `workloads.` and one of its modules. Reads one JSON
-request a line and answers each with one JSON line. One process a framework keeps their thread pools apart.
+Usage: worker.py SIDE THREADS, with SIDE a module of `sides`, or `workloads.` and one of its
+    modules. Reads one JSON
+request a line and answers each with one JSON line. One process a framework keeps their thread pools
+apart.
 """
 
 import contextlib

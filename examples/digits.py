@@ -2,8 +2,8 @@
 
     python examples/digits.py [--device CPU] [--mode pynative] [--epochs 12] [--out digits]
 
-1797 images of 8x8 grey levels, four fifths to train on, one fifth held out. Writes a checkpoint and a picture
-with the loss curve and a page of predictions, wrong ones marked.
+1797 images of 8x8 grey levels, four fifths to train on, one fifth held out. Writes a checkpoint and
+a picture with the loss curve and a page of predictions, wrong ones marked.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The rows of the feature list that must be satisfied, and the tests that stand for them.
 
-A test stands for a row by naming its id in its docstring, or in that of its class or module (`A14: ...`). `python tests/rows.py` prints the table;
-test_rows.py fails for a row without a test, and for an id that is no row.
+A test stands for a row by naming its id in its docstring, or in that of its class or module (`A14:
+...`). `python tests/rows.py` prints the table; test_rows.py fails for a row without a test, and for
+an id that is no row.
 """
 
 from __future__ import annotations
@@ -12,8 +13,12 @@ import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PLACES = (
-    "tests", "core/duograph/conformance", "backend_cpu/tests", "backend_opencl/tests", "backend_cuda/tests",
-)  # fmt: skip
+    "tests",
+    "core/duograph/conformance",
+    "backend_cpu/tests",
+    "backend_opencl/tests",
+    "backend_cuda/tests",
+)
 
 ROWS = {
     "A01": "Two execution modes, PYNATIVE (op by op) and GRAPH (compile then run), in one package",

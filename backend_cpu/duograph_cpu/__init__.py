@@ -1,4 +1,6 @@
-"""The CPU backend of duograph: C kernels behind cffi. This module holds its plugin hook and imports nothing heavy."""
+"""The CPU backend of duograph: C kernels behind cffi. This module holds its plugin hook and imports
+nothing heavy.
+"""
 
 from duograph.backend.hookspecs import hookimpl
 

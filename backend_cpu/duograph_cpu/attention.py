@@ -1,4 +1,6 @@
-"""Builders of attention and its gradient, on operands of any layout and of few or many heads of keys."""
+"""Builders of attention and its gradient, on operands of any layout and of few or many heads of
+keys.
+"""
 
 from duograph.ops.attention import AXES
 
@@ -25,16 +27,30 @@ def _prepared(name, plain, masked, types, results, out, scale, low, high, layout
         return None
     constants = plan(
         "dg_attention",
-        type=query.dtype.index, **_masked(mask), batch=batch, heads=heads, key_heads=key.shape[axes[1]],
-        queries=queries, keys=key.shape[axes[2]], depth=query.shape[3], value_depth=value.shape[3], low=low, high=high,
-        scale=scale, q=_strides(query.shape, axes), k=_strides(key.shape, axes), v=_strides(value.shape, axes),
+        type=query.dtype.index,
+        **_masked(mask),
+        batch=batch,
+        heads=heads,
+        key_heads=key.shape[axes[1]],
+        queries=queries,
+        keys=key.shape[axes[2]],
+        depth=query.shape[3],
+        value_depth=value.shape[3],
+        low=low,
+        high=high,
+        scale=scale,
+        q=_strides(query.shape, axes),
+        k=_strides(key.shape, axes),
+        v=_strides(value.shape, axes),
         o=_strides(out.shape, axes),
-    )  # fmt: skip
+    )
     return _call(name, masked if mask is not None else plain, constants, types, results)
 
 
 def _of_one(name, plain, masked, types, results, out, heads, own, scale, low, high, layout):
-    """The same where query, key and value lie beside one another in the features of the first operand."""
+    """The same where query, key and value lie beside one another in the features of the first
+    operand.
+    """
     x, mask = types[:2]
     if not x.size:
         return None
@@ -45,10 +61,23 @@ def _of_one(name, plain, masked, types, results, out, heads, own, scale, low, hi
     strides = [rows[0], depth, rows[1]]
     constants = plan(
         "dg_attention",
-        type=x.dtype.index, **_masked(mask), batch=batch, heads=heads, key_heads=own, queries=length, keys=length,
-        depth=depth, value_depth=depth, low=low, high=high, scale=scale, q=strides, k=strides, v=strides,
+        type=x.dtype.index,
+        **_masked(mask),
+        batch=batch,
+        heads=heads,
+        key_heads=own,
+        queries=length,
+        keys=length,
+        depth=depth,
+        value_depth=depth,
+        low=low,
+        high=high,
+        scale=scale,
+        q=strides,
+        k=strides,
+        v=strides,
         o=_strides(out.shape, axes),
-    )  # fmt: skip
+    )
     return _call(name, masked if mask is not None else plain, constants, types, results)
 
 
@@ -70,33 +99,69 @@ def _call(name, function, constants, types, results):
 def attention(types, results, *, scale, low, high, layout):
     """softmax(scale * query @ key.T + mask) @ value, with the logarithms of its sums."""
     return _prepared(
-        "attention", lib.dg_attention_forward, lib.dg_attention_masked, types, results, results[0], scale, low, high,
+        "attention",
+        lib.dg_attention_forward,
+        lib.dg_attention_masked,
+        types,
+        results,
+        results[0],
+        scale,
+        low,
+        high,
         layout,
-    )  # fmt: skip
+    )
 
 
 @kernel("attention_grad")
 def attention_grad(types, results, *, scale, low, high, layout):
     """Gradients of query, key and value."""
     return _prepared(
-        "attention_grad", lib.dg_attention_grad, lib.dg_attention_grad_masked, types, results, types[4], scale, low,
-        high, layout,
-    )  # fmt: skip
+        "attention_grad",
+        lib.dg_attention_grad,
+        lib.dg_attention_grad_masked,
+        types,
+        results,
+        types[4],
+        scale,
+        low,
+        high,
+        layout,
+    )
 
 
 @kernel("self_attention")
 def self_attention(types, results, *, heads, own, scale, low, high, layout):
     """`attention` of what one projection leaves."""
     return _of_one(
-        "self_attention", lib.dg_self_attention, lib.dg_self_attention_masked, types, results, results[0], heads, own,
-        scale, low, high, layout,
-    )  # fmt: skip
+        "self_attention",
+        lib.dg_self_attention,
+        lib.dg_self_attention_masked,
+        types,
+        results,
+        results[0],
+        heads,
+        own,
+        scale,
+        low,
+        high,
+        layout,
+    )
 
 
 @kernel("self_attention_grad")
 def self_attention_grad(types, results, *, heads, own, scale, low, high, layout):
     """The gradient of what one projection leaves."""
     return _of_one(
-        "self_attention_grad", lib.dg_self_attention_grad, lib.dg_self_attention_grad_masked, types, results, types[2],
-        heads, own, scale, low, high, layout,
-    )  # fmt: skip
+        "self_attention_grad",
+        lib.dg_self_attention_grad,
+        lib.dg_self_attention_grad_masked,
+        types,
+        results,
+        types[2],
+        heads,
+        own,
+        scale,
+        low,
+        high,
+        layout,
+    )

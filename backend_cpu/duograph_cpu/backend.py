@@ -61,7 +61,9 @@ class CPU(Backend):
         return np.frombuffer(ffi.buffer(handle, n * dtype.itemsize), dtype).reshape(shape)
 
     def exclusive(self, handle, device_id):
-        """Memory of our own, or that of an array that nobody else has; arrays made by `copy_out` hold the handle."""
+        """Memory of our own, or that of an array that nobody else has; arrays made by `copy_out`
+        hold the handle.
+        """
         return memory.exclusive(handle)
 
     def synchronize(self, device_id):
@@ -90,7 +92,9 @@ class CPU(Backend):
         return compile_regions(regions)
 
     def compiler(self, device_id):
-        """The machine's C compiler; looked for, and perhaps run, here and where something is compiled, nowhere else."""
+        """The machine's C compiler; looked for, and perhaps run, here and where something is
+        compiled, nowhere else.
+        """
         from . import toolchain
 
         return toolchain.describe()

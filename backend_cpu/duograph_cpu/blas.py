@@ -11,14 +11,17 @@ from ._native import lib
 
 @functools.cache
 def open_blas():
-    """Open the library of the `scipy-openblas32` package; without it products run on our own, slower loops."""
+    """Open the library of the `scipy-openblas32` package; without it products run on our own,
+    slower loops.
+    """
     spec = importlib.util.find_spec("scipy_openblas32")
     folder = Path(spec.origin).parent / "lib" if spec is not None and spec.origin else None
     found = sorted(folder.glob("libscipy_openblas*")) if folder is not None else []
     problem = "the package scipy-openblas32 is not installed"
     if found:
-        # OpenBLAS reads these as it loads. Left alone it picks AVX2 kernels on processors with AVX-512 that it does not
-        # know, at half the speed, and starts a thread for each core, where the work is split over our own.
+        # OpenBLAS reads these as it loads. Left alone it picks AVX2 kernels on processors with
+        # AVX-512 that it does not know, at half the speed, and starts a thread for each core, where
+        # the work is split over our own.
         wanted = {"OPENBLAS_NUM_THREADS": "1"}
         if lib.dg_isa() == 2 and "OPENBLAS_CORETYPE" not in os.environ:
             wanted["OPENBLAS_CORETYPE"] = "SkylakeX"

@@ -1,6 +1,8 @@
-"""Builds `duograph_cpu._native`: the C under native/ and the elementwise kernels printed from the op table.
+"""Builds `duograph_cpu._native`: the C under native/ and the elementwise kernels printed from the
+op table.
 
-`ffibuilder` is what setup.py names. The declarations of native/native.h are given to cffi as they stand.
+`ffibuilder` is what setup.py names. The declarations of native/native.h are given to cffi as they
+stand.
 """
 
 import importlib.util
@@ -13,8 +15,9 @@ from cffi import FFI
 HERE = Path(__file__).resolve().parent
 NATIVE = HERE / "native"
 
-# -O3: gcc 12 at -O2 vectorises only loops whose length it knows. Signed zeros, infinities and NaN keep their meaning;
-# given up are errno, the floating point flags and signalling NaN. Signed integers wrap around, as NumPy's do.
+# -O3: gcc 12 at -O2 vectorises only loops whose length it knows. Signed zeros, infinities and NaN
+# keep their meaning; given up are errno, the floating point flags and signalling NaN. Signed
+# integers wrap around, as NumPy's do.
 FLAGS = [
     "-O3",
     "-std=gnu11",

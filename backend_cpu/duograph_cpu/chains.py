@@ -1,4 +1,6 @@
-"""Convolutions, each with the region that follows it, one after the other as one call: native/conv_chain.c."""
+"""Convolutions, each with the region that follows it, one after the other as one call:
+native/conv_chain.c.
+"""
 
 import functools
 from typing import Any, NamedTuple
@@ -13,11 +15,13 @@ STAGES, PLACES = 3, 12
 
 
 class Stage(NamedTuple):
-    """A call of a convolution with packed weights, channels last, and what follows it element by element.
+    """A call of a convolution with packed weights, channels last, and what follows it element by
+    element.
 
     Attributes:
         native: of the convolution.
-        address: of the generated function, whose operands are the convolution's value and those at `reads`.
+        address: of the generated function, whose operands are the convolution's value and those at
+            `reads`.
         operands: where the input and the weights are among the operands of the call.
         reads: where the function finds its other operands.
         count: of the operands of the call.
@@ -39,7 +43,9 @@ class Stage(NamedTuple):
 
 
 def join(stages, other, k):
-    """One call of these stages and of another prepared call, whose operand `k` is their result; or None."""
+    """One call of these stages and of another prepared call, whose operand `k` is their result; or
+    None.
+    """
     stage = getattr(other, "stage", None)
     if (
         stage is None

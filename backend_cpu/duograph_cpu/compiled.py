@@ -1,8 +1,8 @@
 """Tier 2: the fused regions of a program as C, built by the machine's compiler.
 
-All regions of a program are printed into a few files, so that the cores build them side by side; equal sources come
-from the disk cache. Of a region that goes on from a product only what follows is compiled: the product's own kernel
-calls it on every piece of its result that is done.
+All regions of a program are printed into a few files, so that the cores build them side by side;
+equal sources come from the disk cache. Of a region that goes on from a product only what follows is
+compiled: the product's own kernel calls it on every piece of its result that is done.
 """
 
 import dataclasses
@@ -20,7 +20,8 @@ from . import toolchain
 from .kernels import KERNELS, PRODUCTS
 from .regions import MOST_INDICES, make_call, make_product_call, make_staged_call
 
-# Of what follows a product: its operand is in a cache already, piece by piece, so nothing is asked for ahead.
+# Of what follows a product: its operand is in a cache already, piece by piece, so nothing is asked
+# for ahead.
 AFTER = dataclasses.replace(C, fetch="")
 
 # Regions in one file: a compiler takes some 25 ms to start, and a few more for each.
@@ -92,9 +93,17 @@ def _call(graph, epilogue, library, name, function, plan):
     if product is None:
         return f"{node.op.name} has no kernel for these operands"
     return make_product_call(
-        address, function, product, node.operands, value, epilogue.reads, graph.n_params, results, name,
+        address,
+        function,
+        product,
+        node.operands,
+        value,
+        epilogue.reads,
+        graph.n_params,
+        results,
+        name,
         _affine(epilogue.tail) if node.op.name == "conv_channels_last" else None,
-    )  # fmt: skip
+    )
 
 
 # The greatest value that an op leaves.
@@ -102,7 +111,8 @@ LIMITS = {"relu": math.inf, "relu6": 6.0}
 
 
 def _affine(tail):
-    """The fields of `dg_affine` when what follows a convolution is min(max(value * scale + bias + more, low), high).
+    """The fields of `dg_affine` when what follows a convolution is min(max(value * scale + bias +
+    more, low), high).
 
     Scale and bias are for each of the last axis, the channels; every part of it may be absent.
     """
@@ -152,7 +162,9 @@ _said = set()
 
 
 def _say(reason):
-    """Warn once of a reason why something was not built; the program goes on with the kernels of its ops."""
+    """Warn once of a reason why something was not built; the program goes on with the kernels of
+    its ops.
+    """
     if reason not in _said:
         _said.add(reason)
         warnings.warn(

@@ -1,4 +1,5 @@
-"""Calls of the elementwise kernels: every op with a `scalar` slot, through rows printed at build time.
+"""Calls of the elementwise kernels: every op with a `scalar` slot, through rows printed at build
+time.
 
 Prepared once per operand types: what is left for a call is to make the result and to cross into C.
 """
@@ -13,7 +14,9 @@ MAX_OPERANDS = 5
 
 
 def prepare_plan(row, heavy, types, result, parameters):
-    """The plan of a call: constants that the C driver reads. Also used by kernels with rows of their own."""
+    """The plan of a call: constants that the C driver reads. Also used by kernels with rows of
+    their own.
+    """
     sizes, steps = collapse(result.shape, [t.shape for t in types])
     if result.size == 0 or not sizes:
         sizes, steps = [result.size], [[1 if result.size == 0 else 0] for _ in types]

@@ -1,7 +1,8 @@
-"""Prints the elementwise kernels as C, at build time: one row function for each op with a `scalar` slot and dtype.
+"""Prints the elementwise kernels as C, at build time: one row function for each op with a `scalar`
+slot and dtype.
 
-`build.py` calls `generate`. Kernels that vectorise are compiled for the baseline, AVX2 and AVX-512 from one text and
-chosen by the processor at the first call; the rest for the baseline only.
+`build.py` calls `generate`. Kernels that vectorise are compiled for the baseline, AVX2 and AVX-512
+from one text and chosen by the processor at the first call; the rest for the baseline only.
 """
 
 import hashlib
@@ -31,7 +32,8 @@ ISAS = {
     ),
 }
 
-# gcc contracts a*b + c across statements unless told not to; results may not depend on what stands beside them.
+# gcc contracts a*b + c across statements unless told not to; results may not depend on what stands
+# beside them.
 NO_CONTRACTION = """\
 #ifdef __clang__
 #pragma STDC FP_CONTRACT OFF

@@ -44,9 +44,17 @@ def _elements(name, function, types, results, axis, add=0):
         return None
     constants = plan(
         "dg_elements",
-        type=x.dtype.index, itemsize=x.dtype.itemsize, index_type=indices.dtype.index, ndim=ndim,
-        axis=axis, n=x.shape[axis], total=x.nbytes, add=add, shape=indices.shape, stride=dense(x.shape),
-    )  # fmt: skip
+        type=x.dtype.index,
+        itemsize=x.dtype.itemsize,
+        index_type=indices.dtype.index,
+        ndim=ndim,
+        axis=axis,
+        n=x.shape[axis],
+        total=x.nbytes,
+        add=add,
+        shape=indices.shape,
+        stride=dense(x.shape),
+    )
     return call(name, function, constants, types, results, axis)
 
 

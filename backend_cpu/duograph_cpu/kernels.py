@@ -1,4 +1,5 @@
-"""The kernel table and what kernel builders share: a call allocates its outputs and crosses into C once.
+"""The kernel table and what kernel builders share: a call allocates its outputs and crosses into C
+once.
 
 A builder takes operand types, result types and the op's attributes by keyword, and returns a call,
 or None when there is no kernel for this combination:
@@ -53,10 +54,11 @@ def plan(struct, **fields):
 
 
 def call(name, function, constants, types, results, axis=None, overwrites=(), sure=False):
-    """The call `function(constants, *outputs, *operands)`; `axis` is for the message of an IndexError.
+    """The call `function(constants, *outputs, *operands)`; `axis` is for the message of an
+    IndexError.
 
-    A kernel is not run to compute nothing, unless it has indices to check. `overwrites` and `sure`: see
-    `program.describe`.
+    A kernel is not run to compute nothing, unless it has indices to check. `overwrites` and `sure`:
+    see `program.describe`.
     """
     makers = [memory.maker(r.nbytes, name) for r in results]
     if axis is None and not any(r.size for r in results):
@@ -75,7 +77,8 @@ def packing(name, nbytes, layout, pack, packed, constants, types, results):
         nbytes: what is packed.
         layout: see `Packing`.
         pack: function(constants, out, operand).
-        packed: function(constants, *outputs, *operands), with one that has an epilogue beside it: its name and "_then".
+        packed: function(constants, *outputs, *operands), with one that has an epilogue beside it:
+            its name and "_then".
         constants: of both.
         types: of the operands of the call.
         results: their types.

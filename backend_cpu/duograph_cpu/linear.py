@@ -88,7 +88,9 @@ def _geometry(x, w, size, kernel, out_size, stride, padding, dilation, groups):
 
 
 def _with_packed_weights(name, functions, constants, types, results):
-    """A convolution and how it takes packed weights; functions: it, their bytes, packing, it with them."""
+    """A convolution and how it takes packed weights; functions: it, their bytes, packing, it with
+    them.
+    """
     function, packs, pack, packed = functions
     made = call(name, function, constants, types, results)
     nbytes = packs(constants)

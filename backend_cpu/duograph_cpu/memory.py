@@ -1,4 +1,5 @@
-"""Where results live. A handle is a cffi pointer or array that owns its bytes; Python's reference count frees it.
+"""Where results live. A handle is a cffi pointer or array that owns its bytes; Python's reference
+count frees it.
 
 Up to `SMALL` bytes that is an uncleared `char[n]` inside the Python object, the cheapest allocation
 there is. Larger ones come from the caching allocator of native/memory.c and go back to it when the
@@ -17,7 +18,8 @@ from ._native import ffi, lib
 
 SMALL = 4096
 
-# At most this share of the memory of the machine (or of its control group) is kept cached after use.
+# At most this share of the memory of the machine (or of its control group) is kept cached after
+# use.
 CACHE_SHARE = 8
 
 new_small = ffi.new_allocator(should_clear_after_alloc=False)
@@ -66,7 +68,9 @@ def _large(ctype, what, nbytes):
 
 
 def owned_type(nbytes):
-    """The C type of handles of so many bytes that own their memory; those that share an array have another."""
+    """The C type of handles of so many bytes that own their memory; those that share an array have
+    another.
+    """
     return ffi.typeof(f"char[{max(nbytes, 1)}]")
 
 
@@ -79,7 +83,9 @@ _SHARED = ffi.typeof("char[]")
 
 
 def _references(handle):
-    """References to the array under a handle of `shared`, and to the view of it that the handle holds; or None."""
+    """References to the array under a handle of `shared`, and to the view of it that the handle
+    holds; or None.
+    """
     (view,) = gc.get_referents(handle)
     array = view.base
     if type(array) is not np.ndarray or array.base is not None:
@@ -92,12 +98,16 @@ _ALONE = _references(shared(np.zeros(1)))
 
 
 def exclusive(handle):
-    """Whether nothing but the handle holds its memory, which may be an array's; who holds the handle is not asked."""
+    """Whether nothing but the handle holds its memory, which may be an array's; who holds the
+    handle is not asked.
+    """
     return ffi.typeof(handle) is not _SHARED or _references(handle) == _ALONE
 
 
 def maker(nbytes, what):
-    """A function that makes a handle to `nbytes` uninitialised bytes; `what` names the op in errors."""
+    """A function that makes a handle to `nbytes` uninitialised bytes; `what` names the op in
+    errors.
+    """
     if nbytes <= SMALL:
         return functools.partial(new_small, owned_type(nbytes))
     if nbytes >= 2**62:

@@ -28,18 +28,35 @@ def _step(name, function, types, results, scalars, **constants):
 def adam_step(types, results, *, beta1, beta2, eps, nesterov, weight_decay, scale):
     """Adam, with bias correction."""
     return _step(
-        "adam_step", lib.dg_adam, types, results, 3, beta1=beta1, beta2=beta2, eps=eps, nesterov=nesterov,
-        weight_decay=weight_decay, scale=scale,
-    )  # fmt: skip
+        "adam_step",
+        lib.dg_adam,
+        types,
+        results,
+        3,
+        beta1=beta1,
+        beta2=beta2,
+        eps=eps,
+        nesterov=nesterov,
+        weight_decay=weight_decay,
+        scale=scale,
+    )
 
 
 @kernel("adam_weight_decay_step")
 def adam_weight_decay_step(types, results, *, beta1, beta2, eps, weight_decay, scale):
     """Adam without bias correction, the decay added to the update."""
     return _step(
-        "adam_weight_decay_step", lib.dg_adam_weight_decay, types, results, 1, beta1=beta1, beta2=beta2, eps=eps,
-        weight_decay=weight_decay, scale=scale,
-    )  # fmt: skip
+        "adam_weight_decay_step",
+        lib.dg_adam_weight_decay,
+        types,
+        results,
+        1,
+        beta1=beta1,
+        beta2=beta2,
+        eps=eps,
+        weight_decay=weight_decay,
+        scale=scale,
+    )
 
 
 @kernel("momentum_step")

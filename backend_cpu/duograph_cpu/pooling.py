@@ -25,9 +25,17 @@ def _pooling(
     if x.dtype.kind != "f" or not 1 <= spatial <= 3:
         return None
     constants = _windows(
-        x.shape[2:], y.shape[2:], kernel_size, stride, padding, dilation,
-        type=x.dtype.index, planes=product(x.shape[:2]), include_pad=include_pad, divisor=divisor or 0,
-    )  # fmt: skip
+        x.shape[2:],
+        y.shape[2:],
+        kernel_size,
+        stride,
+        padding,
+        dilation,
+        type=x.dtype.index,
+        planes=product(x.shape[:2]),
+        include_pad=include_pad,
+        divisor=divisor or 0,
+    )
     return call(name, function, constants, types, results)
 
 
@@ -78,9 +86,19 @@ def max_pool_grad(types, results, *, input_shape):
 def avg_pool(types, results, *, kernel, stride, padding, count_include_pad, divisor):
     """Means of windows."""
     return _pooling(
-        "avg_pool", lib.dg_avg_pool, types, results, types[0], results[0], kernel, stride, padding, (1,) * len(kernel),
-        count_include_pad, divisor,
-    )  # fmt: skip
+        "avg_pool",
+        lib.dg_avg_pool,
+        types,
+        results,
+        types[0],
+        results[0],
+        kernel,
+        stride,
+        padding,
+        (1,) * len(kernel),
+        count_include_pad,
+        divisor,
+    )
 
 
 def _pooling_last(name, function, types, results, kernel_size, stride, padding, dilation, **others):
@@ -114,9 +132,17 @@ def max_pool_channels_last(types, results, *, kernel, stride, padding, dilation)
 def avg_pool_channels_last(types, results, *, kernel, stride, padding, count_include_pad, divisor):
     """Means of windows."""
     return _pooling_last(
-        "avg_pool_channels_last", lib.dg_avg_pool_last, types, results, kernel, stride, padding, (1,) * len(kernel),
-        include_pad=count_include_pad, divisor=divisor,
-    )  # fmt: skip
+        "avg_pool_channels_last",
+        lib.dg_avg_pool_last,
+        types,
+        results,
+        kernel,
+        stride,
+        padding,
+        (1,) * len(kernel),
+        include_pad=count_include_pad,
+        divisor=divisor,
+    )
 
 
 @kernel("avg_pool_grad")
@@ -125,9 +151,19 @@ def avg_pool_grad(
 ):
     """Each gradient is shared among the cells of its window."""
     return _pooling(
-        "avg_pool_grad", lib.dg_avg_pool_grad, types, results, results[0], types[0], kernel, stride, padding,
-        (1,) * len(kernel), count_include_pad, divisor,
-    )  # fmt: skip
+        "avg_pool_grad",
+        lib.dg_avg_pool_grad,
+        types,
+        results,
+        results[0],
+        types[0],
+        kernel,
+        stride,
+        padding,
+        (1,) * len(kernel),
+        count_include_pad,
+        divisor,
+    )
 
 
 @kernel("random_bits")

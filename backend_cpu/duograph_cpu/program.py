@@ -1,7 +1,9 @@
-"""Links programs: a lowered graph becomes a list of instructions that native/program.c runs in one call.
+"""Links programs: a lowered graph becomes a list of instructions that native/program.c runs in one
+call.
 
-A prepared call that can be linked has an attribute `native`, which says what it would call; see `Native`. An absent
-operand is left out: the builder knew of it, and named a function that does without.
+A prepared call that can be linked has an attribute `native`, which says what it would call; see
+`Native`. An absent operand is left out: the builder knew of it, and named a function that does
+without.
 """
 
 import functools
@@ -15,15 +17,55 @@ from . import memory
 from ._native import ffi, lib
 
 (
-    CALL, LIST, JOIN, COPY, ALIAS, RESET, ROTATE, UNLESS, JUMP, AGAIN, CHOOSE, EMPTY, PUSH, POP, HOLDS, END,
-) = range(16)  # fmt: skip
+    CALL,
+    LIST,
+    JOIN,
+    COPY,
+    ALIAS,
+    RESET,
+    ROTATE,
+    UNLESS,
+    JUMP,
+    AGAIN,
+    CHOOSE,
+    EMPTY,
+    PUSH,
+    POP,
+    HOLDS,
+    END,
+) = range(16)
 # Python's numbers as native/scalar.c knows them.
 KINDS = {BOOL: 0, INT: 1, FLOAT: 2}
 C_TYPES = {BOOL: "uint8_t[1]", INT: "int64_t[1]", FLOAT: "double[1]"}
 FUNCTIONS = (
-    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "neg", "pos", "invert", "abs", "and", "or", "xor",
-    "lshift", "rshift", "lt", "le", "gt", "ge", "eq", "ne", "not", "int", "float", "bool", "round",
-)  # fmt: skip
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "neg",
+    "pos",
+    "invert",
+    "abs",
+    "and",
+    "or",
+    "xor",
+    "lshift",
+    "rshift",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "eq",
+    "ne",
+    "not",
+    "int",
+    "float",
+    "bool",
+    "round",
+)
 # Arguments of a kernel of the form CALL; native/program.c has as many cases.
 MOST = 10
 
@@ -34,8 +76,8 @@ class Native(NamedTuple):
     Attributes:
         function: name of a function of the compiled module.
         constants: the pointer that is its first argument; owns what it points to.
-        form: CALL: the results, then the operands, each a pointer. JOIN: a result, and an array of the operands. LIST:
-            an array of the operands, then the results.
+        form: CALL: the results, then the operands, each a pointer. JOIN: a result, and an array of
+            the operands. LIST: an array of the operands, then the results.
         failed: called with a code that is not 0; raises. None: the function returns no code.
     """
 
@@ -96,7 +138,8 @@ class _Writer:
             self.code += (HOLDS, *operands, *results)
         else:
             native = Native(f"dg_{name}", _scalar_plan(each), CALL, _needs_steps)
-            # a function of one number is given it twice: native/program.c calls by how many there are
+            # a function of one number is given it twice: native/program.c calls by how many there
+            # are
             twice = operands * 2 if name == "scalar" and len(operands) == 1 else operands
             self.code += (CALL, len(self.kernels), 1 + len(twice), *results, *twice)
             self.kernels.append(native)
@@ -208,9 +251,12 @@ def link(program):
     if None in constants:
         return "a number of more than 64 bits"
     parts = (
-        ffi.new("int32_t[]", writer.code), ffi.new("dg_native[]", kernels), ffi.new("int64_t[]", places),
-        ffi.new("int64_t[]", sizes), ffi.new("void *[]", constants),
-    )  # fmt: skip
+        ffi.new("int32_t[]", writer.code),
+        ffi.new("dg_native[]", kernels),
+        ffi.new("int64_t[]", places),
+        ffi.new("int64_t[]", sizes),
+        ffi.new("void *[]", constants),
+    )
     makers = [
         functools.partial(ffi.new, C_TYPES[hosts[slot]]) if slot in hosts
         else memory.maker(program.sizes[slot], "jit")
@@ -225,7 +271,9 @@ def link(program):
         return _with_numbers(program, call)
 
     def bound(last):
-        """What takes the parameters in front of these; its pointers to them are constants of another program."""
+        """What takes the parameters in front of these; its pointers to them are constants of
+        another program.
+        """
         n, first = len(last), n_params - len(last)
 
         def moved(place):

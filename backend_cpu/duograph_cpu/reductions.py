@@ -34,10 +34,17 @@ def _reduction(name):
         rest = [a for a in axes if a[2]]
         constants = plan(
             "dg_reduction",
-            type=x.dtype.index, op=OPS[name], inner=inner, inner_kept=not reduced,
-            nk=len(kept), kshape=[a[0] for a in kept], kstride=[a[1] for a in kept],
-            nr=len(rest) or 1, rshape=[a[0] for a in rest] or [1], rstride=[a[1] for a in rest] or [0],
-        )  # fmt: skip
+            type=x.dtype.index,
+            op=OPS[name],
+            inner=inner,
+            inner_kept=not reduced,
+            nk=len(kept),
+            kshape=[a[0] for a in kept],
+            kstride=[a[1] for a in kept],
+            nr=len(rest) or 1,
+            rshape=[a[0] for a in rest] or [1],
+            rstride=[a[1] for a in rest] or [0],
+        )
         return call(f"reduce_{name}", lib.dg_reduce, constants, types, results)
 
     return reduce
@@ -113,8 +120,13 @@ def _sort(name, types, results, axis, k, descending):
     outer, n, inner = split(x.shape, axis) if x.shape else (1, 1, 1)
     constants = plan(
         "dg_sorting",
-        type=x.dtype.index, outer=outer, n=n, inner=inner, k=n if k is None else k, descending=descending,
-    )  # fmt: skip
+        type=x.dtype.index,
+        outer=outer,
+        n=n,
+        inner=inner,
+        k=n if k is None else k,
+        descending=descending,
+    )
     return call(name, lib.dg_sort, constants, types, results)
 
 

@@ -22,16 +22,20 @@ INDEX, WRONG_INDEX = 2, 16
 def make_call(
     address, n, grain, operand_count, results, name, failed=None, overwrites=(), sure=False
 ):
-    """A call from operand handles to a result handle, or to a tuple of handles when there are several results.
+    """A call from operand handles to a result handle, or to a tuple of handles when there are
+    several results.
 
     Args:
-        address: of an `int f(void **args, int64_t begin, int64_t end)`; args: operands, then results.
+        address: of an `int f(void **args, int64_t begin, int64_t end)`; args: operands, then
+            results.
         n: turns of its outer loop, which the pool splits.
-        grain: turns that are worth a thread. A result may depend on it, never on the number of threads.
+        grain: turns that are worth a thread. A result may depend on it, never on the number of
+            threads.
         operand_count: how many handles the call takes.
         results: types of the results.
         name: for messages.
-        failed: called with the code that is not 0 and the operands, and its value returned; None raises.
+        failed: called with the code that is not 0 and the operands, and its value returned; None
+            raises.
         overwrites: pairs (operand, result) that may share memory.
         sure: whether the function always returns 0.
     """
@@ -50,7 +54,8 @@ def make_staged_call(library, function, indices, operand_count, results, name, o
     Args:
         library: in which they are.
         function: its `PrintedRegion`.
-        indices: for each operand with indices its place, its type, and op, axis and size of what it counts.
+        indices: for each operand with indices its place, its type, and op, axis and size of what it
+            counts.
         operand_count: how many handles the call takes.
         results: types of the results.
         name: of the function.
@@ -91,10 +96,12 @@ def make_staged_call(library, function, indices, operand_count, results, name, o
 def make_product_call(
     address, function, product, operands, value, reads, operand_count, results, name, affine=None
 ):
-    """A call of a product and what follows it element by element: a generated function like those of `make_call`.
+    """A call of a product and what follows it element by element: a generated function like those
+    of `make_call`.
 
     Args:
-        address: of the generated function, whose operands are the product's value and those at `reads`.
+        address: of the generated function, whose operands are the product's value and those at
+            `reads`.
         function: its `PrintedRegion`.
         product: the prepared call of the product.
         operands: where the product finds its operands among those of the call.
@@ -103,10 +110,11 @@ def make_product_call(
         operand_count: how many handles the call takes.
         results: types of the results.
         name: for messages.
-        affine: the fields of `dg_affine` when the function is one, its operands those of the function.
+        affine: the fields of `dg_affine` when the function is one, its operands those of the
+            function.
     """
-    # The value lies in the first result of its size, each element until the function has read it: so no operand may
-    # share memory with a result, since all of the value is there before.
+    # The value lies in the first result of its size, each element until the function has read it:
+    # so no operand may share memory with a result, since all of the value is there before.
     places = [operand_count + k for k, r in enumerate(results) if r.nbytes == value.nbytes]
     own = [-1, *reads, *range(operand_count, operand_count + len(results))]
     native = product.native
@@ -114,12 +122,21 @@ def make_product_call(
     fused = ffi.new(
         "dg_fused *",
         {
-            "product": ffi.cast("void *", symbol), "plan": native.constants, "f": ffi.cast("dg_generated", address),
-            "n": function.n, "grain": function.grain, "bytes": value.nbytes, "left": operands[0], "right": operands[1],
-            "value": places[0] if places else -1, "has_affine": affine is not None, "affine": affine or (),
-            "count": len(own), "places": own,
+            "product": ffi.cast("void *", symbol),
+            "plan": native.constants,
+            "f": ffi.cast("dg_generated", address),
+            "n": function.n,
+            "grain": function.grain,
+            "bytes": value.nbytes,
+            "left": operands[0],
+            "right": operands[1],
+            "value": places[0] if places else -1,
+            "has_affine": affine is not None,
+            "affine": affine or (),
+            "count": len(own),
+            "places": own,
         },
-    )  # fmt: skip
+    )
     fused = keep(fused, native)
     makers = [memory.maker(r.nbytes, name) for r in results]
     failed = native.failed
@@ -212,7 +229,9 @@ def _few(region, count, make, nbytes, failed):
 
 
 def _many(region, make, failed):
-    """cffi makes a C array of the tuple in each call: safe for threads, and cheaper than to fill one that is kept."""
+    """cffi makes a C array of the tuple in each call: safe for threads, and cheaper than to fill
+    one that is kept.
+    """
     run = lib.dg_region_run
 
     def many(*operands):

@@ -1,10 +1,12 @@
-"""From C source to functions in this process: the machine's C compiler, found and described, and the disk cache.
+"""From C source to functions in this process: the machine's C compiler, found and described, and
+the disk cache.
 
     CC                     the compiler (default: the first of cc, gcc, clang)
     DUOGRAPH_CC_TIMEOUT    seconds that one run of it may take (default 60)
 
-Nothing here raises because of a compiler: one that is missing, fails, crashes or hangs makes a `BuildFailure`, whose
-reason is for the user to read. Functions must have default visibility; there is nothing to #include.
+Nothing here raises because of a compiler: one that is missing, fails, crashes or hangs makes a
+`BuildFailure`, whose reason is for the user to read. Functions must have default visibility; there
+is nothing to #include.
 """
 
 import contextlib
@@ -24,8 +26,9 @@ from ._native import ffi, lib
 FORMAT = 2
 NAMES = ("cc", "gcc", "clang")
 
-# What the same bits as those of the prebuilt kernels depend on, and what a loader needs. -nostdlib saves 10 of 40 ms in
-# the linker; what is left undefined, such as memcpy, is found in this process, where libm need not be.
+# What the same bits as those of the prebuilt kernels depend on, and what a loader needs. -nostdlib
+# saves 10 of 40 ms in the linker; what is left undefined, such as memcpy, is found in this process,
+# where libm need not be.
 REQUIRED = (
     "-std=gnu11",
     "-O2",
@@ -37,7 +40,8 @@ REQUIRED = (
     "-nostdlib",
     "-w",
 )
-# What a source may do without. With these, -O2 gives the loops of -O3 in 9/10 of its time: gcc 12 would else vectorise
+# What a source may do without. With these, -O2 gives the loops of -O3 in 9/10 of its time: gcc 12
+# would else vectorise
 # only loops whose length it knows. -fopenmp-simd reads the pragmas that let a sum be taken in any order, no more.
 OPTIONAL = (
     "-fno-math-errno",
@@ -50,13 +54,23 @@ OPTIONAL = (
 if sys.platform == "darwin":
     REQUIRED = (*(f for f in REQUIRED if f != "-nostdlib"), "-undefined", "dynamic_lookup")
 
-# By the levels of `dg_isa`: as generate.py has them, so that both kinds of kernels have the same bits. A test compares
-# them; importing that module would cost 4 ms of the 10 that a warm first result may take.
+# By the levels of `dg_isa`: as generate.py has them, so that both kinds of kernels have the same
+# bits. A test compares them; importing that module would cost 4 ms of the 10 that a warm first
+# result may take.
 ISAS = (
     (),
     ("avx2", "fma", "f16c"),
-    ("avx512f", "avx512dq", "avx512bw", "avx512vl", "avx2", "fma", "f16c", "prefer-vector-width=512"),
-)  # fmt: skip
+    (
+        "avx512f",
+        "avx512dq",
+        "avx512bw",
+        "avx512vl",
+        "avx2",
+        "fma",
+        "f16c",
+        "prefer-vector-width=512",
+    ),
+)
 
 PROBE = """
 __attribute__((visibility("default"))) int probe(void **args, long begin, long end) {
@@ -217,7 +231,9 @@ def compiler():
 
 
 def _find(chosen):
-    """The compiler that CC names, and no other if it names one: a choice is not replaced in silence."""
+    """The compiler that CC names, and no other if it names one: a choice is not replaced in
+    silence.
+    """
     if chosen and chosen.strip():
         path, extra = shutil.which(chosen), []
         if path is None:
@@ -318,7 +334,9 @@ def describe():
 
 
 def _version(found):
-    """The first line of what a compiler says about itself. Only people read it, so nobody asks before."""
+    """The first line of what a compiler says about itself. Only people read it, so nobody asks
+    before.
+    """
     key = disk_cache.key_of("version", found.identity)
     stored = disk_cache.read(key, ".txt")
     if stored is not None:
@@ -366,7 +384,9 @@ class Source(NamedTuple):
 
 
 def build(source):
-    """The library compiled from this text or `Source`, of the disk cache if it is there; or a `BuildFailure`."""
+    """The library compiled from this text or `Source`, of the disk cache if it is there; or a
+    `BuildFailure`.
+    """
     found = compiler()
     if isinstance(found, BuildFailure):
         return found
@@ -388,7 +408,9 @@ COMMENT = r"""/\*.*?\*/|//[^\n]*|("(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')"""
 
 
 def _key(found, source, flags):
-    """What a library depends on. Comments name lines of the user's program, which move with every edit above them."""
+    """What a library depends on. Comments name lines of the user's program, which move with every
+    edit above them.
+    """
     command = _command(found, flags, "")
     text = source if isinstance(source, str) else f"{source.version}\n{source.text}"
     text = re.sub(COMMENT, lambda match: match[1] or " ", text, flags=re.DOTALL)
@@ -469,7 +491,8 @@ def _library(found, source):
     try:
         _run(_command(found, flags, out), str(source))
         _check(found, out)
-        # opened before it is stored: an entry may be evicted, and what cannot be opened is not stored
+        # opened before it is stored: an entry may be evicted, and what cannot be opened is not
+        # stored
         handle = lib.dg_open(os.fsencode(out))
         if handle == ffi.NULL:
             reason = _problem()

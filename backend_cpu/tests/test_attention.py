@@ -1,4 +1,6 @@
-"""Attention past its blocks, chunks and strips: what the small samples of the conformance suite do not reach."""
+"""Attention past its blocks, chunks and strips: what the small samples of the conformance suite do
+not reach.
+"""
 
 import ml_dtypes
 import numpy as np

@@ -92,8 +92,9 @@ CASES = [
     ((0, 4, 5, 5), (4, 4, 2, 2), (1, 1), ((0, 0), (0, 0)), (1, 1), 1),
 ]  # fmt: skip
 
-# x, w, padding of 3x3 kernels that conv_winograd.c takes: odd sizes, channels that are no multiple of a vector, few
-# lines and many, tiles of several images in one block, and more channels than a block of a product has.
+# x, w, padding of 3x3 kernels that conv_winograd.c takes: odd sizes, channels that are no multiple
+# of a vector, few lines and many, tiles of several images in one block, and more channels than a
+# block of a product has.
 WINOGRAD = [
     ((1, 64, 14, 14), (64, 64, 3, 3), ((1, 1), (1, 1))),
     ((1, 64, 56, 56), (64, 64, 3, 3), ((1, 1), (1, 1))),
@@ -148,7 +149,9 @@ def test_instruction_sets(level):
 
 @pytest.mark.parametrize("xs, ws, padding", WINOGRAD, ids=str)
 def test_winograd(xs, ws, padding):
-    """Sums of products in another order and about as exact: some units in the last place of the largest."""
+    """Sums of products in another order and about as exact: some units in the last place of the
+    largest.
+    """
     x, w = RNG.standard_normal(xs), RNG.standard_normal(ws) / np.sqrt(ws[1] * 9)
     y = conv_reference(x, w, (1, 1), padding, (1, 1), 1)
     dy = RNG.standard_normal(y.shape)
@@ -174,7 +177,9 @@ def test_winograd_of_integers_is_exact():
 @pytest.mark.parametrize("where", ["input", "weights", "both"])
 @pytest.mark.parametrize("side, batch", [(14, 1), (30, 1), (9, 8)])
 def test_winograd_keeps_large_numbers_apart(value, where, side, batch):
-    """Transforms would spread an infinity over a tile: an output is what its own inputs make of it, and no other."""
+    """Transforms would spread an infinity over a tile: an output is what its own inputs make of it,
+    and no other.
+    """
     x = RNG.standard_normal((batch, 64, side, side)).astype(np.float32)
     w = (RNG.standard_normal((64, 64, 3, 3)) / 24).astype(np.float32)
     if where != "weights":
@@ -194,7 +199,8 @@ def test_winograd_keeps_large_numbers_apart(value, where, side, batch):
     np.testing.assert_allclose(found[inside], y[inside], rtol=1e-4, atol=1e-4)
 
 
-# x, w, stride, padding of convolutions whose weights may be packed: by Winograd's way, as products, as gathered columns
+# x, w, stride, padding of convolutions whose weights may be packed: by Winograd's way, as products,
+# as gathered columns
 PACKED = [
     *[(x, w, 1, padding) for x, w, padding in WINOGRAD if x[0] * x[2] * x[3] <= 2000],
     ((1, 256, 7, 7), (512, 256, 3, 3), 1, ((1, 1), (1, 1))),

@@ -26,8 +26,13 @@ def sample(shape, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("index", [np.int32, np.int64, np.uint8])
 def test_rows(dtype, index):
-    for shape, axis, ishape in [((7,), 0, (3, 4)), ((5, 6, 7), 1, (9,)), ((5, 6, 7), 2, ()), ((50, 600), 0, (40,)),
-                                ((5, 6, 7), 0, (0,))]:  # fmt: skip
+    for shape, axis, ishape in [
+        ((7,), 0, (3, 4)),
+        ((5, 6, 7), 1, (9,)),
+        ((5, 6, 7), 2, ()),
+        ((50, 600), 0, (40,)),
+        ((5, 6, 7), 0, (0,)),
+    ]:
         x = sample(shape, dtype)
         low = 0 if index is np.uint8 else -shape[axis]
         i = RNG.integers(low, shape[axis], ishape).astype(index)

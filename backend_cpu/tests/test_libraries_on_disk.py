@@ -1,4 +1,6 @@
-"""Compiled libraries in the cache on disk: damage, full disks, processes and threads that want the same one."""
+"""Compiled libraries in the cache on disk: damage, full disks, processes and threads that want the
+same one.
+"""
 
 import os
 import stat

@@ -22,10 +22,20 @@ DTYPES = [
     np.complex64,
     np.complex128,
 ]
-SHAPES = [((3, 4), (4, 5)), ((1, 70), (70, 300)), ((300, 70), (70, 1)), ((2, 3, 4), (4, 5)), ((2, 1, 3, 4), (5, 4, 6)),
-          ((130, 600), (600, 700)), ((0, 4), (4, 5)), ((3, 0), (0, 5)), ((40, 33, 65), (40, 65, 17)),
-          ((1, 1, 9), (6, 9, 8)),
-          ((1, 3000), (3000, 2000)), ((2000, 3000), (3000, 1))]  # fmt: skip
+SHAPES = [
+    ((3, 4), (4, 5)),
+    ((1, 70), (70, 300)),
+    ((300, 70), (70, 1)),
+    ((2, 3, 4), (4, 5)),
+    ((2, 1, 3, 4), (5, 4, 6)),
+    ((130, 600), (600, 700)),
+    ((0, 4), (4, 5)),
+    ((3, 0), (0, 5)),
+    ((40, 33, 65), (40, 65, 17)),
+    ((1, 1, 9), (6, 9, 8)),
+    ((1, 3000), (3000, 2000)),
+    ((2000, 3000), (3000, 1)),
+]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -48,10 +58,28 @@ def test_matmul(a, b, dtype):
         check("matmul", [xs, ys], want, tol=tol, transpose_a=ta, transpose_b=tb)
 
 
-# Around the heights and widths of register tiles, the blocks they stand in, and the sizes from which work is split.
-EDGES = [(1, 1, 1), (2, 17, 5), (7, 31, 33), (13, 16, 16), (14, 32, 384), (15, 33, 385), (29, 47, 3), (300, 9, 40),
-         (257, 513, 70), (97, 641, 769), (1031, 37, 101), (6, 1100, 400), (64, 64, 1600), (2, 1030, 515), (3, 70, 131),
-         (3, 200, 3), (4, 5, 7), (4, 33, 64)]  # fmt: skip
+# Around the heights and widths of register tiles, the blocks they stand in, and the sizes from
+# which work is split.
+EDGES = [
+    (1, 1, 1),
+    (2, 17, 5),
+    (7, 31, 33),
+    (13, 16, 16),
+    (14, 32, 384),
+    (15, 33, 385),
+    (29, 47, 3),
+    (300, 9, 40),
+    (257, 513, 70),
+    (97, 641, 769),
+    (1031, 37, 101),
+    (6, 1100, 400),
+    (64, 64, 1600),
+    (2, 1030, 515),
+    (3, 70, 131),
+    (3, 200, 3),
+    (4, 5, 7),
+    (4, 33, 64),
+]
 
 EDGES_PROGRAM = """
 import sys
@@ -124,7 +152,9 @@ print(total)
 )
 @pytest.mark.parametrize("isa", [1, 2])
 def test_bits_do_not_depend_on_threads(isa):
-    """Columns left over by the last strip are summed in one order, however rows and columns are split."""
+    """Columns left over by the last strip are summed in one order, however rows and columns are
+    split.
+    """
     program = f"EDGES = {EDGES}\n{BITS_PROGRAM}"
     done = [
         subprocess.run(

@@ -53,7 +53,8 @@ POOLS = [
     ((2, 1, 6, 37), (3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1)),
     ((1, 1, 1, 270000), (1, 3), (1, 512), ((0, 0), (1, 1)), (1, 1)),
     ((2, 2, 7, 7), (7, 7), (1, 1), ((0, 0), (0, 0)), (1, 1)),
-    # narrow planes, whose outputs share vectors, with what nothing reads and with padding on either side
+    # narrow planes, whose outputs share vectors, with what nothing reads and with padding on either
+    # side
     ((37, 3, 8, 8), (2, 2), (2, 2), ((0, 0), (0, 0)), (1, 1)),
     ((5, 40, 4, 4), (2, 2), (2, 2), ((0, 0), (0, 0)), (1, 1)),
     ((3, 7, 10, 11), (2, 2), (2, 2), ((0, 0), (0, 1)), (1, 1)),
@@ -251,7 +252,9 @@ def test_optimizers(n):
 
 @pytest.mark.parametrize("n", [1, 7, 50001])
 def test_optimizers_at_the_smallest_numbers(n):
-    """Subnormal moments count as zero where eps hides them, and no other arithmetic is changed by that."""
+    """Subnormal moments count as zero where eps hides them, and no other arithmetic is changed by
+    that.
+    """
     tiny, one = np.full(n, 4e-45, np.float32), np.ones(n, np.float32)
     zero, lr, power = np.zeros(n, np.float32), np.array(0.1, np.float32), np.array(0.5, np.float32)
     rest = dict(beta1=0.9, beta2=0.999, weight_decay=0.0, scale=1.0)

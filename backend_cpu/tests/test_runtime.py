@@ -46,7 +46,9 @@ def test_fork():
 
 
 def test_blocks_come_back():
-    """H11: Memory: allocate, free, host-to-device, device-to-host, device-to-device, pool provided by core"""
+    """H11: Memory: allocate, free, host-to-device, device-to-host, device-to-device, pool provided
+    by core
+    """
     gc.collect()
     before = memory.stats()
     make = memory.maker(10 << 20, "test")
@@ -64,7 +66,9 @@ def test_blocks_come_back():
 
 
 def test_small_blocks_give_their_memory_back():
-    """Blocks of one slab: what is cached goes, beside those in use or with the whole slab, and comes back usable."""
+    """Blocks of one slab: what is cached goes, beside those in use or with the whole slab, and
+    comes back usable.
+    """
     gc.collect()
     CPU_BACKEND.empty_cache(0)
     before = memory.stats()

@@ -1,4 +1,6 @@
-"""From C source to calls: whatever the machine's compiler does, a program gets functions or a reason."""
+"""From C source to calls: whatever the machine's compiler does, a program gets functions or a
+reason.
+"""
 
 import contextlib
 import functools
@@ -93,7 +95,9 @@ for name in sys.argv[2:]:
 
 @functools.cache
 def prebuilt(limit, data):
-    """Function -> the bytes of its prebuilt kernel for an instruction set, which a process chooses once."""
+    """Function -> the bytes of its prebuilt kernel for an instruction set, which a process chooses
+    once.
+    """
     line = [sys.executable, "-c", PREBUILT, str(limit), *FUNCTIONS]
     said = subprocess.run(line, input=data, capture_output=True, check=True).stdout
     assert len(said) == len(FUNCTIONS) * len(data)

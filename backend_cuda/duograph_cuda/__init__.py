@@ -10,7 +10,8 @@ from duograph.backend.protocol import Backend, BackendSpec
 def duograph_backend() -> list[BackendSpec]:
     """The backend `GPU`, and `CUDA-emulated`, which runs its kernels on the processor for tests.
 
-    GPU ranks below CPU, so it is taken only when it is named, until it has been seen to run on hardware.
+    GPU ranks below CPU, so it is taken only when it is named, until it has been seen to run on
+    hardware.
     """
     return [
         BackendSpec("GPU", _make, priority=20, aliases=("CUDA",)),

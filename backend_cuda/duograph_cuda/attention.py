@@ -1,4 +1,6 @@
-"""Attention and its gradient, a block for some queries or keys of a head: tensor cores for float16 and bfloat16."""
+"""Attention and its gradient, a block for some queries or keys of a head: tensor cores for float16
+and bfloat16.
+"""
 
 from __future__ import annotations
 

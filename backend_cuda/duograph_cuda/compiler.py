@@ -16,8 +16,9 @@ from duograph.runtime import disk_cache
 
 __all__ = ["OPTIONS", "BuildError", "Compiler", "Nvrtc"]
 
-# Contraction is off: what an op computes may not depend on what stands beside it. Kernels that want a fused
-# multiply-add write one. Denormals, divisions and square roots are IEEE's by default, and stay so.
+# Contraction is off: what an op computes may not depend on what stands beside it. Kernels that want
+# a fused multiply-add write one. Denormals, divisions and square roots are IEEE's by default, and
+# stay so.
 OPTIONS = ("--std=c++17", "--fmad=false", "--device-as-default-execution-space")
 
 # Counts up when what is stored changes.
@@ -31,7 +32,8 @@ class BuildError(Exception):
 class Compiler:
     """Turns sources into images, and keeps them on disk.
 
-    A subclass sets `suffix` and `identity`, everything that an image depends on beside the source, and writes `run`.
+    A subclass sets `suffix` and `identity`, everything that an image depends on beside the source,
+    and writes `run`.
     """
 
     suffix = ".cubin"
@@ -53,7 +55,8 @@ class Compiler:
         """The image of a source, from the disk cache where it has been compiled before.
 
         Raises:
-            DeviceError: it does not compile; the message has the first lines of the log, and the folder that holds
+            DeviceError: it does not compile; the message has the first lines of the log, and the
+                folder that holds
             the source and the whole log.
         """
         keep_source(source)
@@ -70,7 +73,9 @@ class Compiler:
         return made
 
     def failure(self, source: str, log: str) -> DeviceError:
-        """What is raised for a source that does not compile; source and log are kept for whoever looks into it."""
+        """What is raised for a source that does not compile; source and log are kept for whoever
+        looks into it.
+        """
         folder = pathlib.Path(tempfile.mkdtemp(prefix="duograph-cuda-"))
         (folder / "kernel.cu").write_text(source)
         (folder / "kernel.log").write_text(log)
@@ -97,11 +102,12 @@ class Nvrtc(Compiler):
     Args:
         capability: compute capability, such as (9, 0).
 
-    A device newer than the compiler gets the code of the newest virtual architecture that the compiler knows, which
-    the driver translates when it loads it.
+    A device newer than the compiler gets the code of the newest virtual architecture that the
+    compiler knows, which the driver translates when it loads it.
 
     Raises:
-        ImportError, RuntimeError: there is no NVRTC (`cuda-bindings` and `nvidia-cuda-nvrtc` bring it).
+        ImportError, RuntimeError: there is no NVRTC (`cuda-bindings` and `nvidia-cuda-nvrtc` bring
+            it).
     """
 
     def __init__(self, capability: tuple[int, int]) -> None:

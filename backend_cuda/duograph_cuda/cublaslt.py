@@ -1,9 +1,10 @@
 """cuBLASLt, where it is installed, for products of matrices that lie in memory.
 
-A product in C order is the product of the turned matrices in Fortran order, which is how the library counts: its A is
-our y, its B our x, and its rows are our columns.
+A product in C order is the product of the turned matrices in Fortran order, which is how the
+library counts: its A is our y, its B our x, and its rows are our columns.
 
-DUOGRAPH_CUDA_CUBLASLT    `0` leaves the library out; a path names another one than that which cuda-pathfinder finds
+DUOGRAPH_CUDA_CUBLASLT    `0` leaves the library out; a path names another one than that which
+cuda-pathfinder finds
 """
 
 from __future__ import annotations
@@ -71,7 +72,9 @@ class Refused(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Called(Launch):
-    """A launch of our own kernel in whose place the library is called: `chosen`, a way that it knows."""
+    """A launch of our own kernel in whose place the library is called: `chosen`, a way that it
+    knows.
+    """
 
     chosen: _Chosen
 
@@ -193,7 +196,8 @@ class _Chosen:
             compute = c.CUBLAS_COMPUTE_32F_FAST_TF32
         self.desc = library.made("cublasLtMatmulDescCreate", compute, scale)
         self.layouts = []
-        # A is (n, depth) and B is (depth, m): neighbours in memory lie along the first axis, or the matrix is turned
+        # A is (n, depth) and B is (depth, m): neighbours in memory lie along the first axis, or the
+        # matrix is turned
         for turned, (first, second, step), rows, columns in (
             (c.CUBLASLT_MATMUL_DESC_TRANSA, parts[1], n, depth),
             (c.CUBLASLT_MATMUL_DESC_TRANSB, (parts[0][1], parts[0][0], parts[0][2]), depth, m),
@@ -212,7 +216,8 @@ class _Chosen:
             c.CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
         )
         library.set("MatmulPreference", preference, most, "size_t", WORKSPACE)
-        # parts of a sum that are added in the dtype of the result would round more than our own kernels do
+        # parts of a sum that are added in the dtype of the result would round more than our own
+        # kernels do
         only = c.CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE
         library.set("MatmulPreference", preference, schemes, "uint32_t", only)
         a, b, d = self.layouts
@@ -238,7 +243,9 @@ class _Chosen:
     def launcher(
         self, device: CudaDevice, name: str, own: Callable[[], Any]
     ) -> Callable[..., None]:
-        """A function of x, y and the result that calls the library; `own` gives our kernel, should that fail."""
+        """A function of x, y and the result that calls the library; `own` gives our kernel, should
+        that fail.
+        """
         library, ffi = self.library, self.library.ffi
         a, b, d = self.layouts
         workspace = int(self.result.workspaceSize)
@@ -254,9 +261,23 @@ class _Chosen:
                 with device.lock:
                     device.enter()
                     status = library.functions.cublasLtMatmul(
-                        library.handle, self.desc, self.one, at(y), a, at(x), b, self.zero, at(out), d, at(out), d,
-                        ffi.addressof(self.result, "algo"), at(room), workspace, stream,
-                    )  # fmt: skip
+                        library.handle,
+                        self.desc,
+                        self.one,
+                        at(y),
+                        a,
+                        at(x),
+                        b,
+                        self.zero,
+                        at(out),
+                        d,
+                        at(out),
+                        d,
+                        ffi.addressof(self.result, "algo"),
+                        at(room),
+                        workspace,
+                        stream,
+                    )
                     device.counts["launches"] += 1
                 if not status:
                     return

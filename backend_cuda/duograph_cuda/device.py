@@ -84,8 +84,8 @@ class CudaDevice(GridDevice):
         compiler: makes a compiler for a compute capability.
         find_library: gives cuBLASLt for the current context, or says why there is none.
 
-    Everything runs on one stream, in the order of the calls; memory is allocated and freed in that order too, so a
-    handle may go while kernels that use it wait.
+    Everything runs on one stream, in the order of the calls; memory is allocated and freed in that
+    order too, so a handle may go while kernels that use it wait.
     """
 
     dialect = CUDA
@@ -167,7 +167,9 @@ class CudaDevice(GridDevice):
         raise self.driver.error(code, what)
 
     def checked(self, what: str, name: str, *arguments: Any) -> Any:
-        """Call the driver with this device current; see `failed`. No other thread may be capturing then."""
+        """Call the driver with this device current; see `failed`. No other thread may be capturing
+        then.
+        """
         with self.lock:
             self.enter()
             code, *rest = getattr(self.driver.module, name)(*arguments)
@@ -218,12 +220,16 @@ class CudaDevice(GridDevice):
         )
 
     def release(self, pointer: int) -> None:
-        """Free memory at the next allocation, when what was launched before has run; `Memory` calls it."""
+        """Free memory at the next allocation, when what was launched before has run; `Memory` calls
+        it.
+        """
         # Not at once: this may run anywhere, on a stream that captures too.
         self._freed.append(pointer)
 
     def _free_all(self) -> None:
-        """Free what was released, in stream order. The caller holds `lock`, and the stream does not capture."""
+        """Free what was released, in stream order. The caller holds `lock`, and the stream does not
+        capture.
+        """
         freed = self._freed
         while freed:
             self._free(freed.pop(), self.stream)
@@ -256,7 +262,8 @@ class CudaDevice(GridDevice):
     # ---- copies ---------------------------------------------------------------------------------
 
     def copy_in(self, array: np.ndarray[Any, Any]) -> Memory:
-        # The driver stages memory that is not page-locked before it returns, so the array may change after that.
+        # The driver stages memory that is not page-locked before it returns, so the array may
+        # change after that.
         memory = self.allocate(array.nbytes, "copy_in")
         if array.nbytes:
             array = np.ascontiguousarray(array)

@@ -1,4 +1,5 @@
-"""The driver API, with results checked: calls into a module that has cuda-bindings' functions and conventions.
+"""The driver API, with results checked: calls into a module that has cuda-bindings' functions and
+conventions.
 
 The module is `cuda.bindings.driver`, or in tests the emulation of it (`emulation.driver`).
 """
@@ -12,7 +13,8 @@ from duograph.errors import DeviceError, DeviceMemoryError
 __all__ = ["OUT_OF_MEMORY", "Driver", "problem"]
 
 OUT_OF_MEMORY = 2
-# After one of these every later call in the process fails too: the context is gone, with all that was on the device.
+# After one of these every later call in the process fails too: the context is gone, with all that
+# was on the device.
 LOST = {46, 100, 214, 219, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 720, 721, 999}
 
 
@@ -59,7 +61,9 @@ INSTALL = "pip install duograph[cuda]"
 
 
 def problem() -> str | None:
-    """None when there is a driver with a device that we can use, and a compiler, else what is missing."""
+    """None when there is a driver with a device that we can use, and a compiler, else what is
+    missing.
+    """
     try:
         from cuda.bindings import driver as module
     except ImportError as error:

@@ -1,5 +1,6 @@
-"""Our own matrix products, convolutions among them: tensor cores for float16 and bfloat16 (and, when asked for, TF32),
-register tiles for float32. `cublaslt` goes before these for matrices that lie in memory.
+"""Our own matrix products, convolutions among them: tensor cores for float16 and bfloat16 (and,
+when asked for, TF32), register tiles for float32. `cublaslt` goes before these for matrices that
+lie in memory.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ __all__ = ["launch_of", "uses_tf32"]
 
 
 def uses_tf32() -> bool:
-    """Whether products of float32 may drop 13 bits of the mantissa: the environment has DUOGRAPH_CUDA_TF32=1."""
+    """Whether products of float32 may drop 13 bits of the mantissa: the environment has
+    DUOGRAPH_CUDA_TF32=1.
+    """
     return os.environ.get("DUOGRAPH_CUDA_TF32", "0") == "1"
 
 
@@ -41,7 +44,8 @@ def launch_of(device: GridDevice, capability: tuple[int, int], product: Product)
     kind = _kind(capability, x.dtype)
     if (kind is None and x.dtype is not float32) or 0 in product.sizes:
         return None
-    # the larger tile where it is filled, and there are enough of them to keep every multiprocessor busy
+    # the larger tile where it is filled, and there are enough of them to keep every multiprocessor
+    # busy
     filled = min(m, n) > 64 and ceil_div(m, 128) * ceil_div(n, 128) * count >= 2 * device.units
     side = 128 if filled else 64
     threads = side * 2 if kind else 256

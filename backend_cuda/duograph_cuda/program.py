@@ -1,13 +1,15 @@
 """Level O2: a whole program captured as a CUDA graph, which one call launches.
 
-The first call runs the steps one by one on buffers that belong to the program, and keeps what each of them allocated;
-then the same steps run again while the stream captures, on the same buffers, and the capture becomes a graph. Calls
-copy their operands into the program's buffers, launch the graph, and copy the results out, since these outlive the call
-and the graph's own memory is written again by the next one.
+The first call runs the steps one by one on buffers that belong to the program, and keeps what each
+of them allocated; then the same steps run again while the stream captures, on the same buffers, and
+the capture becomes a graph. Calls copy their operands into the program's buffers, launch the graph,
+and copy the results out, since these outlive the call and the graph's own memory is written again
+by the next one.
 
-What a program updates stays in its buffers: a new value of a parameter is written over the old one by the graph, and
-what the caller gets is a handle to that memory, which comes back with the next call. Should somebody else still hold
-that handle then, or another one come instead, what it stands for moves to memory of its own first (`_State.leave`).
+What a program updates stays in its buffers: a new value of a parameter is written over the old one
+by the graph, and what the caller gets is a handle to that memory, which comes back with the next
+call. Should somebody else still hold that handle then, or another one come instead, what it stands
+for moves to memory of its own first (`_State.leave`).
 """
 
 from __future__ import annotations
@@ -116,7 +118,8 @@ class Captured:
         self.graph: Any = None
         self.refused = False
         self.single = program.single
-        # output -> parameter, as the core asks for it; those that stay; the handle that was given for a parameter
+        # output -> parameter, as the core asks for it; those that stay; the handle that was given
+        # for a parameter
         self.donations = program.updates
         self.states: dict[int, int] = {}
         self.given: dict[int, weakref.ref[_State]] = {}
@@ -199,7 +202,8 @@ class Captured:
         self.results = self._lent()
         if copies != [device.counts[name] for name in ("copies_in", "copies_out")]:
             return None
-        # what is no more than another name for an operand would be written over while it is still to be copied
+        # what is no more than another name for an operand would be written over while it is still
+        # to be copied
         operands = {m.pointer for m in self.inputs}
         if not any(r.nbytes and r.pointer in operands for r in self.results):
             self.states = {o: p for o, p in self.donations.items() if self.results[o].nbytes}

@@ -1,4 +1,6 @@
-"""Softmax, layer_norm and their gradients along rows that lie dense: a warp or a block for each row (`rows.cuh`)."""
+"""Softmax, layer_norm and their gradients along rows that lie dense: a warp or a block for each row
+(`rows.cuh`).
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ DTYPES = (float16, bfloat16, float32)
 # Up to this length a warp has the row to itself, and a block has four of them.
 SHORT = 1024
 WARPS, LANES = 4, 256
-# Rows that one thread adds up when gradients of gamma and beta are taken; and the most parts that leaves.
+# Rows that one thread adds up when gradients of gamma and beta are taken; and the most parts that
+# leaves.
 DEEP, MOST_PARTS = 64, 256
 
 
@@ -96,7 +99,9 @@ def layer_norm_core(
 
 
 def layer_norm_grad(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
-    """Gradients of x by rows; of gamma and beta by columns, in parts that are then added up in order."""
+    """Gradients of x by rows; of gamma and beta by columns, in parts that are then added up in
+    order.
+    """
     if not _ours(types, results):
         return None
     x, gamma, mean, _, dout, dx, dgamma, dbeta = (t.dtype for t in (*types, *results))
@@ -111,9 +116,13 @@ def layer_norm_grad(device: GridDevice, types: Any, results: Any, *, axis: int) 
         [(int64, v) for v in (count, n, each, parts)], ceil_div(parts * n, 256), 256,
     )  # fmt: skip
     together = _launch(
-        "layer_norm_parts", (dgamma, dbeta), [*sums, (dgamma, 6), (dbeta, 7)], [(int64, n), (int64, parts)],
-        ceil_div(n, 256), 256,
-    )  # fmt: skip
+        "layer_norm_parts",
+        (dgamma, dbeta),
+        [*sums, (dgamma, 6), (dbeta, 7)],
+        [(int64, n), (int64, parts)],
+        ceil_div(n, 256),
+        256,
+    )
     rows = _rows("layer_norm_grad", (x, gamma, mean, dout, dx), [*read, (dx, 5)], count, n)
     return Plan((rows, columns, together), (4 * parts * n, 4 * parts * n))
 

@@ -1,4 +1,5 @@
-"""Compiles recorded sources with NVRTC, many in one translation unit, for every architecture that is promised.
+"""Compiles recorded sources with NVRTC, many in one translation unit, for every architecture that
+is promised.
 
 python backend_cuda/tests/cuda_architectures.py FOLDER      sources that DUOGRAPH_CUDA_SOURCES kept
 """
@@ -18,7 +19,9 @@ assert OPTIONS
 
 
 def batches(sources: Iterable[str]) -> list[tuple[list[str], str]]:
-    """Groups of sources, and a translation unit for each, in which every source has a namespace of its own."""
+    """Groups of sources, and a translation unit for each, in which every source has a namespace of
+    its own.
+    """
     found = []
     ordered = sorted(sources)
     for at in range(0, len(ordered), BATCH):

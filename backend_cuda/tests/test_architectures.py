@@ -1,8 +1,9 @@
-"""Every kernel that the backend emits for the conformance cases compiles for every architecture that is promised.
+"""Every kernel that the backend emits for the conformance cases compiles for every architecture
+that is promised.
 
-Every one for the oldest, and for one of the others; those that look at the architecture for all of them.
-`DUOGRAPH_CUDA_FULL=1` (`make test-all`) takes every dtype, what is emitted for fused regions too, and compiles
-everything for all.
+Every one for the oldest, and for one of the others; those that look at the architecture for all of
+them. `DUOGRAPH_CUDA_FULL=1` (`make test-all`) takes every dtype, what is emitted for fused regions
+too, and compiles everything for all.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Fused attention at sizes with several tiles, on the emulated device, against the matrix of weights in float64."""
+"""Fused attention at sizes with several tiles, on the emulated device, against the matrix of
+weights in float64.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""The real cuda-bindings and the real NVRTC over a driver that is made for this test (`fake_driver.c`).
+"""The real cuda-bindings and the real NVRTC over a driver that is made for this test
+(`fake_driver.c`).
 
-What the backend passes to cuda-bindings is seen to arrive in C: handles, sizes, flags, and the arguments of a launch.
+What the backend passes to cuda-bindings is seen to arrive in C: handles, sizes, flags, and the
+arguments of a launch.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Products by cuBLASLt, over a library made for these tests (`fake_cublaslt.c`), on the emulated device.
+"""Products by cuBLASLt, over a library made for these tests (`fake_cublaslt.c`), on the emulated
+device.
 
-The names and numbers are compared with the real library's headers, and the real library is loaded, where the package
-nvidia-cublas is installed; DUOGRAPH_CUDA_CUBLAS_WHEEL names its folder (`.../nvidia/cu13`) where it is not beside us.
+The names and numbers are compared with the real library's headers, and the real library is loaded,
+where the package nvidia-cublas is installed; DUOGRAPH_CUDA_CUBLAS_WHEEL names its folder
+(`.../nvidia/cu13`) where it is not beside us.
 """
 
 from __future__ import annotations
@@ -80,9 +82,18 @@ def _product(x, y, a=False, b=False):
     return OPS["matmul"](x.move_to(NAME), y.move_to(NAME), a, b)
 
 
-SHAPES = [(5, 7, 3, (), ()), (64, 48, 33, (), ()), (1, 9, 4, (), ()), (6, 1, 5, (), ()), (4, 3, 1, (), ()),
-          (5, 6, 7, (3,), (3,)), (5, 6, 7, (2, 3), (2, 3)), (5, 6, 7, (2, 3), ()), (5, 6, 7, (3,), (1,)),
-          (5, 6, 7, (1,), (3,))]  # fmt: skip
+SHAPES = [
+    (5, 7, 3, (), ()),
+    (64, 48, 33, (), ()),
+    (1, 9, 4, (), ()),
+    (6, 1, 5, (), ()),
+    (4, 3, 1, (), ()),
+    (5, 6, 7, (3,), (3,)),
+    (5, 6, 7, (2, 3), (2, 3)),
+    (5, 6, 7, (2, 3), ()),
+    (5, 6, 7, (3,), (1,)),
+    (5, 6, 7, (1,), (3,)),
+]
 
 
 @pytest.mark.parametrize("dtype", NEAR)
@@ -163,7 +174,9 @@ def test_a_call_that_fails_is_made_up_for(backend, fake, dtype):
 
 
 def test_products_in_a_captured_graph(backend, fake):
-    """The workspace belongs to the program then; what is captured here calls the library at each launch."""
+    """The workspace belongs to the program then; what is captured here calls the library at each
+    launch.
+    """
     x, y = (v.move_to(NAME) for v in _tensors("float32", (6, 8), (8, 8)))
     stepwise = ms.jit(lambda x, y: ms.ops.matmul(ms.ops.matmul(x, y), y), jit_level="O1")
     want = stepwise(x, y).asnumpy()
@@ -208,7 +221,8 @@ def test_not_installed(monkeypatch):
     assert "pip install nvidia-cublas" in cublaslt.find()
 
 
-# ---- the real library ------------------------------------------------------------------------------
+# ---- the real library
+# ------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -242,7 +256,9 @@ def test_the_numbers_of_the_types():
 
 
 def test_the_declarations_are_those_of_the_headers(wheel):
-    """Functions with as many arguments, the sizes of the two structs that we lay out, and types of the same width."""
+    """Functions with as many arguments, the sizes of the two structs that we lay out, and types of
+    the same width.
+    """
     text = re.sub(r"/\*.*?\*/|//[^\n]*", "", (wheel / "include/cublasLt.h").read_text(), flags=re.S)
     ffi = cublaslt._ffi()
     functions = re.findall(r"\b(cublasLt\w+)\(([^)]*)\);", sources.text("cublaslt.h"))
@@ -260,7 +276,9 @@ def test_the_declarations_are_those_of_the_headers(wheel):
 
 
 def _width(argument):
-    """How a C argument is passed: a pointer, 8 bytes, 4 bytes (an int or an enumeration), or nothing."""
+    """How a C argument is passed: a pointer, 8 bytes, 4 bytes (an int or an enumeration), or
+    nothing.
+    """
     if argument.strip() in ("void", ""):
         return ""
     handles = r"cublasLt(Handle|MatmulDesc|MatrixLayout|MatmulPreference)_t|cudaStream_t"

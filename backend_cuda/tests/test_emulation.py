@@ -25,7 +25,9 @@ def test_elements_need_no_fibres():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_barrier_and_shared_memory(seed):
-    """A sum over a block by halves: wrong in some order of the threads without any one of the barriers."""
+    """A sum over a block by halves: wrong in some order of the threads without any one of the
+    barriers.
+    """
     source = """DG_KERNEL void k(const f32 *x, f32 *out) {
         DG_SHARED f32 part[256];
         const i32 t = DG_PLACE(0);

@@ -87,7 +87,8 @@ def test_a_forked_process_is_told_so():
     np.testing.assert_array_equal(on.copy_out(kept, (4,), F32), np.ones(4))
 
 
-# ---- as a user meets it ----------------------------------------------------------------------------
+# ---- as a user meets it
+# ----------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -149,9 +150,15 @@ def test_every_call_after_a_loss_says_so(small, level):
     ):
         twice(x)
     for use in (
-        lambda: twice(x), kept.asnumpy, lambda: kept + 1.0, lambda: kept.move_to("CPU"), lambda: _ones(2),
-        lambda: ms.ops.softmax(x, axis=1), lambda: float(kept[0, 0]), small.memory_stats,
-    ):  # fmt: skip
+        lambda: twice(x),
+        kept.asnumpy,
+        lambda: kept + 1.0,
+        lambda: kept.move_to("CPU"),
+        lambda: _ones(2),
+        lambda: ms.ops.softmax(x, axis=1),
+        lambda: float(kept[0, 0]),
+        small.memory_stats,
+    ):
         with pytest.raises(DeviceError, match="this process cannot use it again"):
             use()
     there = ms.Tensor(np.ones(3, np.float32), device="CPU")
@@ -183,8 +190,11 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), float((x + 1.0).asnump
 def _python(code, **environment):
     return subprocess.Popen(
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", code],
-        env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")

@@ -97,7 +97,9 @@ CONVOLUTIONS = {
 @pytest.mark.parametrize("dtype", [*NEAR, "float32 as TF32"])
 @pytest.mark.parametrize("case", CONVOLUTIONS)
 def test_convolutions(case, dtype, monkeypatch):
-    """Operands that are computed where a tile is read: odd sizes, tiles that are not full, images that share one."""
+    """Operands that are computed where a tile is read: odd sizes, tiles that are not full, images
+    that share one.
+    """
     near = NEAR.get(dtype, 4e-3)
     names = ("conv", "conv_input_grad", "conv_weight_grad")
     if dtype not in NEAR:

@@ -1,4 +1,6 @@
-"""Training in float16 and bfloat16 on a scaled loss: the same overflows and scales as on the CPU, and near losses."""
+"""Training in float16 and bfloat16 on a scaled loss: the same overflows and scales as on the CPU,
+and near losses.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ DEVICE = os.environ.get("DUOGRAPH_CUDA_DEVICE", "CUDA-emulated")  # `make test-g
 
 
 def _mixed(dtype, device, level, first_scale):
-    """Losses, overflows, scales and weights of a small convolutional net that trains on a scaled loss."""
+    """Losses, overflows, scales and weights of a small convolutional net that trains on a scaled
+    loss.
+    """
     ms.set_context(device_target=device)
     ms.set_seed(3)
     rng = np.random.default_rng(1)
@@ -48,7 +52,9 @@ def _mixed(dtype, device, level, first_scale):
 @pytest.mark.parametrize("level", [None, "O1", "O2"], ids=["pynative", "O1", "O2"])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_scaled_losses(dtype, level):
-    """A first scale that overflows float16: the update is left out, the scale falls, and training goes on."""
+    """A first scale that overflows float16: the update is left out, the scale falls, and training
+    goes on.
+    """
     problem = registry.problem_of(registry.entries()[DEVICE])
     if problem is not None:
         pytest.skip(problem)

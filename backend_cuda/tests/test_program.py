@@ -189,7 +189,9 @@ class Stepper:
 
 @emulated_only
 def test_a_parameter_stays_where_it_is(device):
-    """From the second call on nothing is copied but the operand and the result that is no parameter."""
+    """From the second call on nothing is copied but the operand and the result that is no
+    parameter.
+    """
     run = Stepper()
     run()
     run()

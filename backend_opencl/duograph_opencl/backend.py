@@ -1,4 +1,6 @@
-"""The OpenCL backend: devices of all platforms on which a kernel really ran; `duograph.backend.grid` does the rest."""
+"""The OpenCL backend: devices of all platforms on which a kernel really ran;
+`duograph.backend.grid` does the rest.
+"""
 
 import os
 

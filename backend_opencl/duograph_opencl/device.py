@@ -1,4 +1,6 @@
-"""One OpenCL device: context, in-order queue, programs, buffers. Launches run behind until a value is read."""
+"""One OpenCL device: context, in-order queue, programs, buffers. Launches run behind until a value
+is read.
+"""
 
 import os
 import platform
@@ -14,7 +16,8 @@ from duograph.errors import DeviceError, DeviceMemoryError
 from .probe import first_line
 from .programs import build_program, stored_tiles
 
-# Bytes in use and cached together; the default is what the driver states, on a CPU three quarters of it.
+# Bytes in use and cached together; the default is what the driver states, on a CPU three quarters
+# of it.
 LIMIT_VARIABLE = "DUOGRAPH_OPENCL_MEMORY_LIMIT"
 # "grid" runs a processor with the kernels of a GPU: slower, and how these are tested without one.
 FORM_VARIABLE = "DUOGRAPH_OPENCL_FORM"
@@ -27,7 +30,8 @@ _NO_MEMORY = {
     cl.status_code.OUT_OF_HOST_MEMORY,
     cl.status_code.INVALID_BUFFER_SIZE,
 }
-# After these no queue of the device works any more; -9999 is NVIDIA's for an access outside of all buffers.
+# After these no queue of the device works any more; -9999 is NVIDIA's for an access outside of all
+# buffers.
 _LOST = {
     cl.status_code.DEVICE_NOT_AVAILABLE,
     cl.status_code.INVALID_COMMAND_QUEUE,
@@ -129,16 +133,20 @@ class Device(GridDevice):
             raise self.failure(what, second) from second
 
     def alive(self):
-        """Refuse to go on with a device that is lost, or in a process forked from the one that opened it.
+        """Refuse to go on with a device that is lost, or in a process forked from the one that
+        opened it.
 
         Raises:
-            DeviceError: in a child the driver's threads are not there, and every call would wait for ever.
+            DeviceError: in a child the driver's threads are not there, and every call would wait
+                for ever.
         """
         if self.gone:
             raise DeviceError(f"{self.name}: {self.gone}")
 
     def leave(self, reason):
-        """Never use the driver's objects of this device again, nor release them, which could wait for ever."""
+        """Never use the driver's objects of this device again, nor release them, which could wait
+        for ever.
+        """
         _kept.append((self.queue, self.context, self._sending))
         self.queue, self._sending, self.gone = None, [], reason
 

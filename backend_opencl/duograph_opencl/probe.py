@@ -1,4 +1,6 @@
-"""Whether a device works: a list of devices says little, so a kernel is built and run, and its result looked at."""
+"""Whether a device works: a list of devices says little, so a kernel is built and run, and its
+result looked at.
+"""
 
 import numpy as np
 import pyopencl as cl

@@ -1,4 +1,6 @@
-"""What is kept on disk for later processes, by device and driver: built programs, and tiles that were measured."""
+"""What is kept on disk for later processes, by device and driver: built programs, and tiles that
+were measured.
+"""
 
 import contextlib
 import dataclasses
@@ -47,8 +49,10 @@ def build_program(device, source):
 def _compiled(device, source):
     """A program built from text.
 
-    PoCL reads the declarations of all built-in functions, 900 kB, before each: 100 ms, where the kernel itself takes
-    20. So it is given those of the few that kernels call, and the others only where a source calls more.
+    PoCL reads the declarations of all built-in functions, 900 kB, before each: 100 ms, where the
+    kernel itself takes
+    20. So it is given those of the few that kernels call, and the others only where a source calls
+      more.
     """
     if _DECLARED in device.cl_device.platform.version:
         text, options = (

@@ -1,4 +1,6 @@
-"""Runs one op of the OpenCL backend on NumPy arrays, in both ways of cutting the work, against the op's reference."""
+"""Runs one op of the OpenCL backend on NumPy arrays, in both ways of cutting the work, against the
+op's reference.
+"""
 
 import os
 
@@ -26,7 +28,9 @@ _backends = {}
 
 
 def backend(form="serial"):
-    """A backend of its own, whose device cuts work as a processor ("serial") or as a GPU ("grid") does."""
+    """A backend of its own, whose device cuts work as a processor ("serial") or as a GPU ("grid")
+    does.
+    """
     if form not in _backends:
         from duograph_opencl.backend import OpenCL
         from duograph_opencl.device import FORM_VARIABLE

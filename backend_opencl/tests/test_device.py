@@ -1,4 +1,6 @@
-"""Faults, memory, the cache of programs, fused regions, and a training step that stays on the device."""
+"""Faults, memory, the cache of programs, fused regions, and a training step that stays on the
+device.
+"""
 
 import os
 import re
@@ -20,9 +22,13 @@ pytestmark = needs_device
 def python(code, *arguments, **environment):
     """What a program of its own prints."""
     done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=300, check=False,
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
         env={**os.environ, "DUOGRAPH_DEVICE": "OpenCL", **environment},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -200,7 +206,9 @@ def test_fp64_is_asked_for_by_name(monkeypatch):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("shape", [(7, 5), (64, 300), (3, 4097)], ids=str)
 def test_regions(form, shape, monkeypatch):
-    """Row reductions in two passes, broadcast operands, two results: the same in both ways of cutting the work."""
+    """Row reductions in two passes, broadcast operands, two results: the same in both ways of
+    cutting the work.
+    """
     from duograph.backend.codegen.regions import plan_region
     from duograph.ir.text import parse
 
@@ -289,7 +297,9 @@ def no_memory(routine):
 
 
 def failing(function, times):
-    """`function`, but for its first calls, which find no memory; and a list that grows with each call."""
+    """`function`, but for its first calls, which find no memory; and a list that grows with each
+    call.
+    """
     calls = []
 
     def attempt(*args, **kwargs):
@@ -369,7 +379,9 @@ def test_memory_error_is_raised_by_the_pool():
 
 
 def test_declarations_of_our_own_where_the_driver_is_slow_to_read_all(monkeypatch):
-    """Kernels are built with few declarations; what calls other functions is built too, what is wrong is refused."""
+    """Kernels are built with few declarations; what calls other functions is built too, what is
+    wrong is refused.
+    """
     from duograph_opencl import programs
 
     device = backend().device(0)
@@ -421,7 +433,9 @@ def test_every_function_of_the_headers_is_declared():
 
 @pytest.mark.parametrize("form", FORMS)
 def test_tiles_are_measured_once_and_used_afterwards(form, tmp_path):
-    """`duograph tune`: a line for each choice, the best one kept by device and driver, and other processes take it."""
+    """`duograph tune`: a line for each choice, the best one kept by device and driver, and other
+    processes take it.
+    """
     from duograph.backend.grid.tiles import GROUP, PROCESSOR, best_of
 
     choices = PROCESSOR if form == "serial" else GROUP
@@ -453,7 +467,9 @@ def test_tiles_are_measured_once_and_used_afterwards(form, tmp_path):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("dtype, tol", [(np.float32, 2e-6), (np.float64, 1e-13), (np.int64, 0)])
 def test_tiles_change_nothing_but_the_time(form, dtype, tol, monkeypatch):
-    """Sizes that fill no tile, one strip and several, in every choice of tiles: the reference, and the same bits."""
+    """Sizes that fill no tile, one strip and several, in every choice of tiles: the reference, and
+    the same bits.
+    """
     from duograph.backend.grid.tiles import choices_of
 
     device = backend(form).device(0)

@@ -34,11 +34,21 @@ TABLE = [
     ("transpose", [f32(2, 33, 5, 64)], {"perm": (0, 3, 2, 1)}, 0),
     ("transpose", [f32(64, 96).astype(np.float16)], {"perm": (1, 0)}, 0),
     ("transpose", [f32(50, 20).astype(np.float64)], {"perm": (1, 0)}, 0),
-    ("strided_copy", [f32(40, 50)], {"shape": (2, 25, 20), "strides": (25, 1, 100), "offset": 3}, 0),
+    (
+        "strided_copy",
+        [f32(40, 50)],
+        {"shape": (2, 25, 20), "strides": (25, 1, 100), "offset": 3},
+        0,
+    ),
     ("strided_copy", [f32(40, 50)], {"shape": (30, 20), "strides": (1, 0), "offset": 7}, 0),
     ("concat", [f32(2, 3, 4), f32(2, 0, 4), f32(2, 5, 4)], {"axis": 1}, 0),
     ("pad_constant", [f32(3, 4)], {"low": (1, 0), "high": (0, 2), "value": 7.0}, 0),
-    ("slice_update", [f32(6, 8), f32(2, 4)], {"begin": (5, 0), "end": (1, 8), "strides": (-2, 2)}, 0),
+    (
+        "slice_update",
+        [f32(6, 8), f32(2, 4)],
+        {"begin": (5, 0), "end": (1, 8), "strides": (-2, 2)},
+        0,
+    ),
     ("fill", [], {"shape": (3, 5), "value": 2.5, "dtype": float32}, 0),
     ("iota", [], {"shape": (3, 5, 2), "axis": 1, "dtype": int32}, 0),
     ("reduce_sum", [f32(5, 17, 6, 8)], {"axis": (0, 2), "keepdims": False}, 1e-5),
@@ -59,7 +69,12 @@ TABLE = [
     ("argmin", [ints(2, 3, 50, dtype=np.bool_)], {"axis": 1}, 0),
     ("cumsum", [f32(5, 60)], {"axis": 1, "exclusive": True, "reverse": True}, 1e-5),
     ("cummax", [NAN], {"axis": 1}, 0),
-    ("sort", [np.array([3, np.nan, 1, 3, -np.inf, 2], np.float32)], {"axis": 0, "descending": False}, 0),
+    (
+        "sort",
+        [np.array([3, np.nan, 1, 3, -np.inf, 2], np.float32)],
+        {"axis": 0, "descending": False},
+        0,
+    ),
     ("sort", [ints(9, 4, 37, 3)], {"axis": 1, "descending": True}, 0),
     ("gather", [f32(6, 5, 4), np.array([[0, -1], [3, 3]])], {"axis": 1}, 0),
     ("scatter_set", [f32(6, 4), np.array([1, 3, 1, 5, 1]), f32(5, 4)], {"axis": 0}, 0),
@@ -67,18 +82,47 @@ TABLE = [
     ("scatter_add", [f32(6, 4), np.array([1, 3, 1, 5, 1]), f32(5, 4)], {"axis": 0}, 1e-6),
     ("scatter_add", [ints(9, 50), ints(50, 700), ints(9, 700)], {"axis": 0}, 0),
     ("reduce_max", [f32(7, 999)], {"axis": (1,), "keepdims": False}, 0),
-    ("reduce_min", [np.where(np.arange(99) == 77, np.nan, 1).astype("f2")], {"axis": (0,), "keepdims": True}, 0),
+    (
+        "reduce_min",
+        [np.where(np.arange(99) == 77, np.nan, 1).astype("f2")],
+        {"axis": (0,), "keepdims": True},
+        0,
+    ),
     ("gather_elements", [f32(5, 6), ints(6, 5, 3)], {"axis": 1}, 0),
     ("scatter_elements_add", [f32(5, 6), ints(6, 5, 9), f32(5, 9)], {"axis": 1}, 1e-6),
     ("random_bits", [np.array([7, 8, 9, 10], np.uint32)], {"shape": (1001,)}, 0),
-    ("max_pool", [f32(2, 3, 9, 8)],
-     {"kernel": (3, 2), "stride": (2, 2), "padding": ((1, 1), (0, 0)), "dilation": (1, 2)}, 0),
-    ("avg_pool", [f32(2, 3, 9)],
-     {"kernel": (3,), "stride": (2,), "padding": ((1, 1),), "count_include_pad": False, "divisor": 0}, 1e-6),
-    ("avg_pool_grad", [f32(2, 3, 5)],
-     {"input_shape": (2, 3, 9), "kernel": (3,), "stride": (2,), "padding": ((1, 1),),
-      "count_include_pad": False, "divisor": 0}, 1e-6),
-]  # fmt: skip
+    (
+        "max_pool",
+        [f32(2, 3, 9, 8)],
+        {"kernel": (3, 2), "stride": (2, 2), "padding": ((1, 1), (0, 0)), "dilation": (1, 2)},
+        0,
+    ),
+    (
+        "avg_pool",
+        [f32(2, 3, 9)],
+        {
+            "kernel": (3,),
+            "stride": (2,),
+            "padding": ((1, 1),),
+            "count_include_pad": False,
+            "divisor": 0,
+        },
+        1e-6,
+    ),
+    (
+        "avg_pool_grad",
+        [f32(2, 3, 5)],
+        {
+            "input_shape": (2, 3, 9),
+            "kernel": (3,),
+            "stride": (2,),
+            "padding": ((1, 1),),
+            "count_include_pad": False,
+            "divisor": 0,
+        },
+        1e-6,
+    ),
+]
 
 
 @pytest.mark.parametrize(
@@ -141,7 +185,8 @@ PRODUCTS = [
     ((2, 1), (1, 3), 5, 40, 7), ((), (), 130, 4, 600), ((), (), 4, 5, 0),
 ]  # fmt: skip
 TURNED = (False, True)
-# Every size both ways in float32; in the other dtypes one way each, and the way of the next size is the other one.
+# Every size both ways in float32; in the other dtypes one way each, and the way of the next size is
+# the other one.
 MATMULS = [(np.float32, turned, *sizes) for sizes in PRODUCTS for turned in TURNED]
 MATMULS += [
     (dtype, TURNED[(j + k) % 2], *sizes)
@@ -161,7 +206,8 @@ def test_matmul(form, dtype, turned, x_batch, y_batch, m, n, k):
 
 
 STEPS = [(1, 0, 1), (2, 1, 1), (1, 2, 2), (3, 1, 2)]
-# All steps with and without groups over two axes; over one and three, every other one of them with groups.
+# All steps with and without groups over two axes; over one and three, every other one of them with
+# groups.
 CONVOLUTIONS = [(2, groups, *step) for groups in (1, 2) for step in STEPS]
 CONVOLUTIONS += [
     (ndim, 1 + (k + ndim // 2) % 2, *step) for ndim in (1, 3) for k, step in enumerate(STEPS)
@@ -174,8 +220,11 @@ def test_convolution(form, ndim, groups, stride, pad, dilation):
     out = [(n + 2 * pad - dilation * (k - 1) - 1) // stride + 1 for n, k in zip(size, kernel)]
     x, w, y = f32(3, 4, *size), f32(6, 4 // groups, *kernel), f32(3, 6, *out)
     same = {
-        "stride": (stride,) * ndim, "padding": ((pad, pad),) * ndim, "dilation": (dilation,) * ndim, "groups": groups,
-    }  # fmt: skip
+        "stride": (stride,) * ndim,
+        "padding": ((pad, pad),) * ndim,
+        "dilation": (dilation,) * ndim,
+        "groups": groups,
+    }
     check(form, "conv", [x, w], 1e-5, **same)
     check(form, "conv_input_grad", [y, w], 1e-5, input_shape=x.shape, **same)
     check(form, "conv_weight_grad", [x, y], 1e-5, weight_shape=w.shape, **same)

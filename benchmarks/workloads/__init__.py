@@ -1,7 +1,8 @@
 """Whole workloads, written once for each framework as its users write them.
 
-`data` has weights and batches as NumPy arrays, by the names that torch gives the weights. Every other module has
-`CASES`, a table from the name of a workload to a function that prepares it and returns a `Case`.
+`data` has weights and batches as NumPy arrays, by the names that torch gives the weights. Every
+other module has `CASES`, a table from the name of a workload to a function that prepares it and
+returns a `Case`.
 """
 
 from __future__ import annotations

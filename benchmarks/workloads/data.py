@@ -57,7 +57,8 @@ def _ints(seed: int, limit: int, *shape: int) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, limit, shape).astype(np.int32)
 
 
-# ---- calls and kernels -----------------------------------------------------------------------------
+# ---- calls and kernels
+# -----------------------------------------------------------------------------
 
 LARGE = 16 * 1024 * 1024
 
@@ -93,9 +94,11 @@ def definite() -> np.ndarray:
     return (a @ a.T / 256 + np.eye(256, dtype=np.float32)).astype(np.float32)
 
 
-# ---- training: weights, images or tokens, labels --------------------------------------------------------
+# ---- training: weights, images or tokens, labels
+# --------------------------------------------------------
 
-# Of Adam. As good as none, because MindSpore's enters before the correction of the moments and torch's after it.
+# Of Adam. As good as none, because MindSpore's enters before the correction of the moments and
+# torch's after it.
 EPSILON = 1e-12
 
 MLP_SIZES = (784, 512, 256, 10)
@@ -185,8 +188,11 @@ def lstm() -> tuple[Arrays, np.ndarray, np.ndarray]:
     w = Weights(50)
     for layer in range(2):
         for name, shape in (
-            ("weight_ih", (1024, 256)), ("weight_hh", (1024, 256)), ("bias_ih", (1024,)), ("bias_hh", (1024,)),
-        ):  # fmt: skip
+            ("weight_ih", (1024, 256)),
+            ("weight_hh", (1024, 256)),
+            ("bias_ih", (1024,)),
+            ("bias_hh", (1024,)),
+        ):
             w.uniform(f"rnn.{name}_l{layer}", 1 / 16, *shape)
     w.dense("fc", 256, 10)
     return w.arrays, _floats(51, 64, 32, 256), _ints(52, 10, 32)
@@ -218,7 +224,8 @@ def digits_batches(count: int) -> Iterator[np.ndarray]:
 DEPTHS = (1, 2, 4, 8, 16, 32, 64)
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
-# ---- inference: weights, the input -----------------------------------------------------------------
+# ---- inference: weights, the input
+# -----------------------------------------------------------------
 
 RESNET50 = ((64, 3), (128, 4), (256, 6), (512, 3))
 IMAGE = (1, 3, 224, 224)
@@ -246,8 +253,14 @@ def inverted_residuals() -> Iterator[tuple[int, int, int, int]]:
     """Channels in, inside and out, and stride, of each block of MobileNetV2."""
     inputs = 32
     for factor, outputs, count, stride in (
-        (1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1),
-    ):  # fmt: skip
+        (1, 16, 1, 1),
+        (6, 24, 2, 2),
+        (6, 32, 3, 2),
+        (6, 64, 4, 2),
+        (6, 96, 3, 1),
+        (6, 160, 3, 2),
+        (6, 320, 1, 1),
+    ):
         for i in range(count):
             yield inputs, inputs * factor, outputs, stride if i == 0 else 1
             inputs = outputs

@@ -1,5 +1,5 @@
-"""A whole program: trains a small net on the handwritten digits, and prints the loss of every step and its accuracy on
-those held out.
+"""A whole program: trains a small net on the handwritten digits, and prints the loss of every step
+and its accuracy on those held out.
 
 Usage: job.py MODULE DIGITS.npz, with MODULE one of this package.
 """

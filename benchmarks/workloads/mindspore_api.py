@@ -1,7 +1,7 @@
 """The workloads in MindSpore's API: for duograph, or for the `BENCH_MODULE` named.
 
-`BENCH_LEVEL` is "eager" or the `jit_level` of the compiled step. `BENCH_PARTS` takes attention apart
-into products and a softmax, as it is for MindSpore on the CPU.
+`BENCH_LEVEL` is "eager" or the `jit_level` of the compiled step. `BENCH_PARTS` takes attention
+apart into products and a softmax, as it is for MindSpore on the CPU.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ nn, ops = ms.nn, ms.ops
 LEVEL = os.environ.get("BENCH_LEVEL", "O0")
 ms.set_context(mode=ms.PYNATIVE_MODE, device_target="CPU")
 
-# MindSpore has fused attention for other devices than the CPU only; without it, as it was made of its parts.
+# MindSpore has fused attention for other devices than the CPU only; without it, as it was made of
+# its parts.
 FUSED = ms.__name__ == "duograph" and not os.environ.get("BENCH_PARTS")
 # MindSpore returns early; duograph on the CPU does not.
 FINISH = None if ms.__name__ == "duograph" else lambda _: ms.runtime.synchronize()
@@ -529,9 +530,25 @@ def digits(train_x, train_y, test_x, test_y):
 CASES = {
     f.__name__: f
     for f in (
-        call3, call50, chain, softmax, layer_norm, sum_rows, matmul1024, matmul4096, mlp, lenet, resnet18, gpt,
-        lstm, newton_inverse, newton_root, resnet50, mobilenet, encoder,
+        call3,
+        call50,
+        chain,
+        softmax,
+        layer_norm,
+        sum_rows,
+        matmul1024,
+        matmul4096,
+        mlp,
+        lenet,
+        resnet18,
+        gpt,
+        lstm,
+        newton_inverse,
+        newton_root,
+        resnet50,
+        mobilenet,
+        encoder,
     )
-}  # fmt: skip
+}
 CASES |= {f"depth{n}": partial(_deep, n) for n in data.DEPTHS}
 CASES |= {f"batch{n}": partial(_batch, n) for n in data.BATCHES}

@@ -441,9 +441,25 @@ def digits(train_x, train_y, test_x, test_y):
 CASES = {
     f.__name__: f
     for f in (
-        call3, call50, chain, softmax, layer_norm, sum_rows, matmul1024, matmul4096, mlp, lenet, resnet18, gpt,
-        lstm, newton_inverse, newton_root, resnet50, mobilenet, encoder,
+        call3,
+        call50,
+        chain,
+        softmax,
+        layer_norm,
+        sum_rows,
+        matmul1024,
+        matmul4096,
+        mlp,
+        lenet,
+        resnet18,
+        gpt,
+        lstm,
+        newton_inverse,
+        newton_root,
+        resnet50,
+        mobilenet,
+        encoder,
     )
-}  # fmt: skip
+}
 CASES |= {f"depth{n}": partial(_deep, n) for n in data.DEPTHS}
 CASES |= {f"batch{n}": partial(_batch, n) for n in data.BATCHES}

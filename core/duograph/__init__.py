@@ -1,4 +1,5 @@
-"""duograph: a deep-learning framework with one programming model, two ways to run it, and devices as plugins.
+"""duograph: a deep-learning framework with one programming model, two ways to run it, and devices
+as plugins.
 
 `import duograph as ms` is the only line that a MindSpore script changes.
 """
@@ -36,24 +37,54 @@ _MODULES = (
     "autodiff", "backend", "errors",
 )  # fmt: skip
 _NAMES = {
-    "Model": "train", "LossMonitor": "train", "TimeMonitor": "train", "Callback": "train",
-    "ModelCheckpoint": "train", "CheckpointConfig": "train", "RunContext": "train",
-    "recompute": "nn.recompute", "data_sink": "train", "connect_network_with_dataset": "train",
-    "ckpt_to_safetensors": "train", "safetensors_to_ckpt": "train", "async_ckpt_thread_status": "train",
-    "save_checkpoint": "train", "load_checkpoint": "train", "load_param_into_net": "train",
-    "export": "train.exported", "load": "train.exported",
-    "FixedLossScaleManager": "amp", "DynamicLossScaleManager": "amp", "LossScaleManager": "amp",
-    "build_train_network": "amp", "jacfwd": "ops", "jacrev": "ops", "vmap": "autodiff.vmap",
-    "set_seed": "random_state", "get_seed": "random_state", "manual_seed": "random_state",
-    "Generator": "random_state", "get_rng_state": "random_state", "set_rng_state": "random_state",
-    "initial_seed": "random_state", "seed": "random_state", "default_generator": "random_state",
+    "Model": "train",
+    "LossMonitor": "train",
+    "TimeMonitor": "train",
+    "Callback": "train",
+    "ModelCheckpoint": "train",
+    "CheckpointConfig": "train",
+    "RunContext": "train",
+    "recompute": "nn.recompute",
+    "data_sink": "train",
+    "connect_network_with_dataset": "train",
+    "ckpt_to_safetensors": "train",
+    "safetensors_to_ckpt": "train",
+    "async_ckpt_thread_status": "train",
+    "save_checkpoint": "train",
+    "load_checkpoint": "train",
+    "load_param_into_net": "train",
+    "export": "train.exported",
+    "load": "train.exported",
+    "FixedLossScaleManager": "amp",
+    "DynamicLossScaleManager": "amp",
+    "LossScaleManager": "amp",
+    "build_train_network": "amp",
+    "jacfwd": "ops",
+    "jacrev": "ops",
+    "vmap": "autodiff.vmap",
+    "set_seed": "random_state",
+    "get_seed": "random_state",
+    "manual_seed": "random_state",
+    "Generator": "random_state",
+    "get_rng_state": "random_state",
+    "set_rng_state": "random_state",
+    "initial_seed": "random_state",
+    "seed": "random_state",
+    "default_generator": "random_state",
     "run_check": "installation",
     "constexpr": "ops",
     "initializer": "common.initializer",
-    "jit": "compiler", "ms_function": "compiler", "jit_class": "compiler", "ms_class": "compiler",
-    "JitConfig": "compiler", "mutable": "compiler", "lazy_inline": "compiler", "no_inline": "compiler",
-    "jit_stats": "compiler", "check_parity": "parity",
-}  # fmt: skip
+    "jit": "compiler",
+    "ms_function": "compiler",
+    "jit_class": "compiler",
+    "ms_class": "compiler",
+    "JitConfig": "compiler",
+    "mutable": "compiler",
+    "lazy_inline": "compiler",
+    "no_inline": "compiler",
+    "jit_stats": "compiler",
+    "check_parity": "parity",
+}
 
 
 def __getattr__(name: str) -> Any:

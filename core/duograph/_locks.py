@@ -1,7 +1,8 @@
 """Locks that a forked child finds free.
 
-A fork copies the locks that other threads hold at that moment, and nobody in the child would ever release them. What
-these guard is whole between any two steps, so the child may start with fresh ones.
+A fork copies the locks that other threads hold at that moment, and nobody in the child would ever
+release them. What these guard is whole between any two steps, so the child may start with fresh
+ones.
 """
 
 from __future__ import annotations

@@ -5,10 +5,20 @@ from __future__ import annotations
 from .errors import ArgumentValueError
 
 __all__ = [
-    "init", "release", "get_rank", "get_group_size", "get_local_rank", "get_local_rank_size",
-    "create_group", "destroy_group", "get_world_rank_from_group_rank",
-    "get_group_rank_from_world_rank", "GlobalComm", "HCCL_WORLD_COMM_GROUP", "NCCL_WORLD_COMM_GROUP",
-]  # fmt: skip
+    "init",
+    "release",
+    "get_rank",
+    "get_group_size",
+    "get_local_rank",
+    "get_local_rank_size",
+    "create_group",
+    "destroy_group",
+    "get_world_rank_from_group_rank",
+    "get_group_rank_from_world_rank",
+    "GlobalComm",
+    "HCCL_WORLD_COMM_GROUP",
+    "NCCL_WORLD_COMM_GROUP",
+]
 
 HCCL_WORLD_COMM_GROUP = "hccl_world_group"
 NCCL_WORLD_COMM_GROUP = "nccl_world_group"

@@ -70,28 +70,56 @@ class Settings:
 # Names that MindSpore scripts set and that have no meaning here.
 _RECORDED: dict[str, Any] = {
     "enable_graph_kernel": False,
-    "graph_kernel_flags": "", "reserve_class_name_in_scope": True, "max_call_depth": 1000,
-    "max_device_memory": "1024GB", "mempool_block_size": "1GB", "variable_memory_max_size": "30GB",
-    "enable_auto_mixed_precision": False, "auto_tune_mode": "NO_TUNE", "check_bprop": False,
-    "enable_reduce_precision": True, "enable_dump": False, "save_dump_path": ".",
-    "enable_profiling": False, "profiling_options": "", "print_file_path": "",
-    "enable_sparse": False, "env_config_path": "", "grad_for_scalar": False,
-    "enable_compile_cache": False, "compile_cache_path": ".", "runtime_num_threads": 0,
-    "inter_op_parallel_num": 0, "ascend_config": None, "gpu_config": None, "aoe_tune_mode": "",
-    "aoe_config": None, "memory_optimize_level": "O0", "memory_offload": "OFF", "op_timeout": 900,
-    "enable_loop_sink": True, "enable_mem_reuse": True, "enable_task_sink": True, "precompile_only": False,
-    "disable_format_transform": False, "support_binary": False, "exec_order": "bfs", "debug_level": 0,
-}  # fmt: skip
+    "graph_kernel_flags": "",
+    "reserve_class_name_in_scope": True,
+    "max_call_depth": 1000,
+    "max_device_memory": "1024GB",
+    "mempool_block_size": "1GB",
+    "variable_memory_max_size": "30GB",
+    "enable_auto_mixed_precision": False,
+    "auto_tune_mode": "NO_TUNE",
+    "check_bprop": False,
+    "enable_reduce_precision": True,
+    "enable_dump": False,
+    "save_dump_path": ".",
+    "enable_profiling": False,
+    "profiling_options": "",
+    "print_file_path": "",
+    "enable_sparse": False,
+    "env_config_path": "",
+    "grad_for_scalar": False,
+    "enable_compile_cache": False,
+    "compile_cache_path": ".",
+    "runtime_num_threads": 0,
+    "inter_op_parallel_num": 0,
+    "ascend_config": None,
+    "gpu_config": None,
+    "aoe_tune_mode": "",
+    "aoe_config": None,
+    "memory_optimize_level": "O0",
+    "memory_offload": "OFF",
+    "op_timeout": 900,
+    "enable_loop_sink": True,
+    "enable_mem_reuse": True,
+    "enable_task_sink": True,
+    "precompile_only": False,
+    "disable_format_transform": False,
+    "support_binary": False,
+    "exec_order": "bfs",
+    "debug_level": 0,
+}
 
 settings = Settings()
-# A new object whenever a setting is written: what was found out under the old settings is to be looked at again.
+# A new object whenever a setting is written: what was found out under the old settings is to be
+# looked at again.
 settings_version: list[object] = [object()]
 _recorded = dict(_RECORDED)
 _lock = new_lock()
 _FIELDS = {f.name: f for f in dataclasses.fields(Settings)}
 _MODES = {GRAPH_MODE: "GRAPH_MODE (0)", PYNATIVE_MODE: "PYNATIVE_MODE (1)"}
 
-# Called after device_target or device_id changed; runtime installs the function that drops the op tables.
+# Called after device_target or device_id changed; runtime installs the function that drops the op
+# tables.
 on_device_change: list[Callable[[], None]] = []
 # Checks a device_target; the backend registry installs it (a leaf may not import it).
 check_device: list[Callable[[str], str]] = []
@@ -123,12 +151,12 @@ def set_context(**kwargs: Any) -> None:
         deterministic: ``"ON"`` or ``"OFF"``; results never depend on load here, so both do the
         same.
         debug: check the shapes and dtypes that gradient rules return.
-        host_fallback: what an op without a kernel does: ``"backend"`` (as the backend declares), ``"off"``, ``"warn"``,
-            ``"on"``.
+        host_fallback: what an op without a kernel does: ``"backend"`` (as the backend declares),
+            ``"off"``, ``"warn"``, ``"on"``.
         jit: False runs every compiled function line by line, so that breakpoints work everywhere.
         stale_captures, jit_level, jit_config, jit_syntax_level: options of compiled functions.
-        save_graphs: write the graphs of functions that are compiled from now on as text: 0 none, 1 as read and as
-            run, 2 or True after every pass too, 3 with drawings for Graphviz.
+        save_graphs: write the graphs of functions that are compiled from now on as text: 0 none, 1
+            as read and as run, 2 or True after every pass too, 3 with drawings for Graphviz.
         save_graphs_path: the folder to write them to; each compilation makes one inside it.
 
     Options of MindSpore that mean nothing here (``enable_graph_kernel`` and its like) are recorded
@@ -167,7 +195,8 @@ def set_context(**kwargs: Any) -> None:
 
 
 def set_deterministic(deterministic: bool) -> None:
-    """Ask for the same bits on every run (`mindspore.set_deterministic`); results never depend on load here anyway.
+    """Ask for the same bits on every run (`mindspore.set_deterministic`); results never depend on
+    load here anyway.
 
     Raises:
         ValueError: not a bool.
@@ -241,17 +270,34 @@ def get_context(attr_key: str) -> Any:
 default_device: list[Callable[[], str]] = []
 
 _PARALLEL_DEFAULTS: dict[str, Any] = {
-    "device_num": 1, "global_rank": 0, "gradients_mean": False, "gradient_fp32_sync": True,
-    "parallel_mode": ParallelMode.STAND_ALONE, "auto_parallel_search_mode": "recursive_programming",
-    "search_mode": "recursive_programming", "parameter_broadcast": False, "strategy_ckpt_load_file": "",
-    "strategy_ckpt_save_file": "", "full_batch": False, "dataset_strategy": "data_parallel",
-    "enable_parallel_optimizer": False, "parallel_optimizer_config": None, "enable_alltoall": False,
-    "all_reduce_fusion_config": None, "pipeline_stages": 1, "pipeline_config": None,
-    "grad_accumulation_step": 1, "comm_fusion": None, "mirror_mean": False,
-    "communi_parallel_mode": "all_group_parallel", "optimizer_weight_shard_size": -1,
-    "optimizer_weight_shard_aggregated_save": False, "sharding_propagation": False,
-    "strategy_ckpt_config": None, "group_ckpt_save_file": "",
-}  # fmt: skip
+    "device_num": 1,
+    "global_rank": 0,
+    "gradients_mean": False,
+    "gradient_fp32_sync": True,
+    "parallel_mode": ParallelMode.STAND_ALONE,
+    "auto_parallel_search_mode": "recursive_programming",
+    "search_mode": "recursive_programming",
+    "parameter_broadcast": False,
+    "strategy_ckpt_load_file": "",
+    "strategy_ckpt_save_file": "",
+    "full_batch": False,
+    "dataset_strategy": "data_parallel",
+    "enable_parallel_optimizer": False,
+    "parallel_optimizer_config": None,
+    "enable_alltoall": False,
+    "all_reduce_fusion_config": None,
+    "pipeline_stages": 1,
+    "pipeline_config": None,
+    "grad_accumulation_step": 1,
+    "comm_fusion": None,
+    "mirror_mean": False,
+    "communi_parallel_mode": "all_group_parallel",
+    "optimizer_weight_shard_size": -1,
+    "optimizer_weight_shard_aggregated_save": False,
+    "sharding_propagation": False,
+    "strategy_ckpt_config": None,
+    "group_ckpt_save_file": "",
+}
 _parallel = dict(_PARALLEL_DEFAULTS)
 
 

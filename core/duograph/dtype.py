@@ -1,7 +1,7 @@
 """Element types and the one promotion table.
 
-A `DType` is a singleton: compare with `is` or `==`, use as a dictionary key. Names follow MindSpore:
-`str(float32)` is ``Float32`` and the module is also served as ``duograph.common.dtype``.
+A `DType` is a singleton: compare with `is` or `==`, use as a dictionary key. Names follow
+MindSpore: `str(float32)` is ``Float32`` and the module is also served as ``duograph.common.dtype``.
 """
 
 from __future__ import annotations
@@ -13,13 +13,61 @@ import ml_dtypes
 import numpy as np
 
 __all__ = [
-    "DType", "bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-    "float16", "bfloat16", "float32", "float64", "complex64", "complex128", "ALL", "BOOL", "SIGNED",
-    "UNSIGNED", "INTEGER", "FLOATING", "COMPLEX", "REAL", "NUMERIC", "INEXACT", "as_dtype", "promote",
-    "promote_scalar", "dtype_to_nptype", "dtype_to_pytype", "pytype_to_dtype", "number", "int_",
-    "uint", "float_", "tensor_type", "string", "list_", "tuple_", "type_none", "half", "single",
-    "double", "short", "byte", "ubyte", "long", "intc", "intp", "uintc", "uintp", "ushort", "Type",
-]  # fmt: skip
+    "DType",
+    "bool_",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+    "ALL",
+    "BOOL",
+    "SIGNED",
+    "UNSIGNED",
+    "INTEGER",
+    "FLOATING",
+    "COMPLEX",
+    "REAL",
+    "NUMERIC",
+    "INEXACT",
+    "as_dtype",
+    "promote",
+    "promote_scalar",
+    "dtype_to_nptype",
+    "dtype_to_pytype",
+    "pytype_to_dtype",
+    "number",
+    "int_",
+    "uint",
+    "float_",
+    "tensor_type",
+    "string",
+    "list_",
+    "tuple_",
+    "type_none",
+    "half",
+    "single",
+    "double",
+    "short",
+    "byte",
+    "ubyte",
+    "long",
+    "intc",
+    "intp",
+    "uintc",
+    "uintp",
+    "ushort",
+    "Type",
+]
 
 
 class DType:
@@ -133,7 +181,8 @@ type_none = Type("None")
 
 
 def as_dtype(value: Any) -> DType:
-    """The DType that `value` names: a DType, its name, a NumPy dtype or scalar type, `bool`, `int` or `float`.
+    """The DType that `value` names: a DType, its name, a NumPy dtype or scalar type, `bool`, `int`
+    or `float`.
 
     Raises:
         TypeError: nothing here has that name.

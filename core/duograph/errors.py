@@ -105,7 +105,9 @@ class UnsupportedSyntaxError(DuographError, RuntimeError):
 
 
 class RefusedError(UnsupportedSyntaxError):
-    """What a function that asks for compilation must not do at any level: LAX does not run it line by line either."""
+    """What a function that asks for compilation must not do at any level: LAX does not run it line
+    by line either.
+    """
 
 
 class JoinError(DuographError, TypeError):
@@ -121,7 +123,9 @@ class JoinError(DuographError, TypeError):
 
 
 class CaptureError(DuographError, RuntimeError):
-    """Something that a compiled function read as constant has changed, and `stale_captures` is "error"."""
+    """Something that a compiled function read as constant has changed, and `stale_captures` is
+    "error".
+    """
 
 
 class StrictAttributeError(UnsupportedSyntaxError, AttributeError):

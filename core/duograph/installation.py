@@ -13,7 +13,8 @@ __all__ = ["run_check"]
 
 
 def run_check() -> None:
-    """Multiply two matrices on the current device and print whether the result is right (`mindspore.run_check`).
+    """Multiply two matrices on the current device and print whether the result is right
+    (`mindspore.run_check`).
 
     Examples:
         >>> import duograph as ms

@@ -1,9 +1,9 @@
 """Ops, their rule slots, and the door through which every call of one goes.
 
-An op is defined once, by a function whose signature says what it takes: a parameter annotated `Tensor` is an operand,
-`Tensor | None` an optional one, `Sequence[Tensor]` a variadic one (then it is the only one); the
-rest are attributes. A body makes it a composite, no body a primitive. Rules are attached to the op
-object with its slots.
+An op is defined once, by a function whose signature says what it takes: a parameter annotated
+`Tensor` is an operand, `Tensor | None` an optional one, `Sequence[Tensor]` a variadic one (then it
+is the only one); the rest are attributes. A body makes it a composite, no body a primitive. Rules
+are attached to the op object with its slots.
 """
 
 from __future__ import annotations
@@ -53,8 +53,9 @@ class _ThreadState(threading.local):
 
 
 thread_state = _ThreadState()
-# Not empty while some thread evaluates Python source into a graph: then every call goes through the door,
-# because tensors that a compiled function takes from outside are inputs of its graph, whatever their type.
+# Not empty while some thread evaluates Python source into a graph: then every call goes through the
+# door, because tensors that a compiled function takes from outside are inputs of its graph,
+# whatever their type.
 staging: list[int] = []
 
 
@@ -97,7 +98,9 @@ def rules_changed() -> None:
 
 
 def freeze(value: Any) -> Any:
-    """A hashable attribute value: lists become tuples, NumPy scalars Python ones, small arrays tuples."""
+    """A hashable attribute value: lists become tuples, NumPy scalars Python ones, small arrays
+    tuples.
+    """
     kind = value.__class__
     if kind in (int, float, bool, str, DType) or value is None:
         return value
@@ -159,7 +162,9 @@ class _Parameter:
 
 
 def _parameters(function: Callable[..., Any]) -> list[_Parameter]:
-    """The parameters of a function, read from its code: `inspect.signature` would double the import time."""
+    """The parameters of a function, read from its code: `inspect.signature` would double the import
+    time.
+    """
     code = function.__code__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     defaults = dict(function.__kwdefaults__ or {})
@@ -192,8 +197,10 @@ class Op:
         is_composite: True when the defining function has a body made of ops.
         differentiable: False when no operand ever has a gradient (comparisons, argmax).
         host: True when the size of the result depends on values; runs on the host.
-        alias: True when the result is the operand's handle, perhaps of another shape; no backend is asked.
-        graph_only: True for what only graphs have (control flow, host values): no name in `ops`, no backend.
+        alias: True when the result is the operand's handle, perhaps of another shape; no backend is
+            asked.
+        graph_only: True for what only graphs have (control flow, host values): no name in `ops`, no
+            backend.
     """
 
     def __init__(
@@ -281,7 +288,8 @@ class Op:
         return rule
 
     def bprop(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Slot: `rule(*operands, out, dout, **attributes)` -> one cotangent, or NO_GRAD, per operand.
+        """Slot: `rule(*operands, out, dout, **attributes)` -> one cotangent, or NO_GRAD, per
+        operand.
 
         Raises:
             ArgumentError: the rule does not take the operands, `out` and `dout`.
@@ -436,7 +444,9 @@ class Op:
     def bind(
         self, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Operands (None where an optional one is absent; flat when variadic) and frozen attributes."""
+        """Operands (None where an optional one is absent; flat when variadic) and frozen
+        attributes.
+        """
         parameters = self.parameters
         if len(args) > len(parameters):
             raise ArgumentError(

@@ -13,7 +13,8 @@ from .tensor import Tensor, host_array, materialise
 
 __all__ = ["Parameter", "ParameterTuple"]
 
-# Called when a flag of a Parameter is set; nn installs the count of changes that compiled code looks at.
+# Called when a flag of a Parameter is set; nn installs the count of changes that compiled code
+# looks at.
 flag_changed: list[Any] = [lambda: None]
 
 

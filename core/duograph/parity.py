@@ -1,4 +1,6 @@
-"""`check_parity`: whether a function does the same compiled and line by line, and where it first does not."""
+"""`check_parity`: whether a function does the same compiled and line by line, and where it first
+does not.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,8 @@ class Parity:
     """What `check_parity` found; true where the two runs agree.
 
     Attributes:
-        agrees: results, written tensors, prints and exceptions are the same; generated code may round otherwise.
+        agrees: results, written tensors, prints and exceptions are the same; generated code may
+            round otherwise.
         identical: they are the same to the bit.
         difference: the first that is not, as text, or "".
         op: name of the first op whose value differs, where one was found.
@@ -68,13 +71,16 @@ class Parity:
 
 
 def check_parity(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Parity:
-    """Run a function line by line and compiled on the same arguments, and compare everything that it does.
+    """Run a function line by line and compiled on the same arguments, and compare everything that
+    it does.
 
-    Tensors among the arguments and tensors that the function writes are put back before each run, so are random
-    numbers and numbers that it counts. What it writes to other objects it writes twice.
+    Tensors among the arguments and tensors that the function writes are put back before each run,
+    so are random numbers and numbers that it counts. What it writes to other objects it writes
+    twice.
 
     Args:
-        fn: a function, a method, a Cell, or something that `jit` returned. For gradients, pass ``ms.grad(fn)``.
+        fn: a function, a method, a Cell, or something that `jit` returned. For gradients, pass
+            ``ms.grad(fn)``.
         args, kwargs: what to call it with.
 
     Returns:
@@ -223,10 +229,12 @@ class _Runs:
         found = _first_difference(eager, nodes, _lines_of(self.program.graph))
         if found is None:
             return Parity(
-                False, False, text,
+                False,
+                False,
+                text,
                 details="  Every op gives the same value in both when it is run alone: what differs is which value is "
                 "returned or written, or what the optimised program makes of several ops",
-            )  # fmt: skip
+            )
         value, other = found
         lines = [f"first op that differs: {value.op}", *place_text([value.span])]
         lines.append(f"  line by line  {_short(value.tensors)}")
@@ -343,7 +351,8 @@ def _first_difference(
 ) -> tuple[_Value, _Value | None] | None:
     """The first eager value that no node of its line gives in turn, and the node that should have.
 
-    A line's values are taken in order; a node that has no counterpart (a cast, a part of a composite) is passed over.
+    A line's values are taken in order; a node that has no counterpart (a cast, a part of a
+    composite) is passed over.
     """
     waiting: dict[tuple[str, int], list[_Value]] = {}
     for node in nodes:
@@ -397,7 +406,8 @@ def _short(tensors: list[Tensor]) -> str:
     return text.replace("\n", "\n" + " " * 16)
 
 
-# ---- comparison -------------------------------------------------------------------------------------
+# ---- comparison
+# -------------------------------------------------------------------------------------
 
 
 def _difference(a: _Outcome, b: _Outcome) -> str | None:

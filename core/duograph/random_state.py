@@ -1,7 +1,9 @@
-"""The random state: a key and a position, from which every random op takes its numbers (Philox 4x32-10).
+"""The random state: a key and a position, from which every random op takes its numbers (Philox
+4x32-10).
 
-Numbers are a function of (seed, position, index) alone (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
-2011), so they are the same on every backend. Every random op takes one position, whether its result is used or not.
+Numbers are a function of (seed, position, index) alone (Salmon et al., "Parallel random numbers: as
+easy as 1, 2, 3", 2011), so they are the same on every backend. Every random op takes one position,
+whether its result is used or not.
 """
 
 from __future__ import annotations
@@ -20,9 +22,21 @@ from .op import staged_builder
 from .tensor import Tensor
 
 __all__ = [
-    "Generator", "default_generator", "get_rng_state", "get_seed", "host_normal", "host_uniform",
-    "initial_seed", "manual_seed", "next_state", "on_seed", "philox", "seed", "set_rng_state", "set_seed",
-]  # fmt: skip
+    "Generator",
+    "default_generator",
+    "get_rng_state",
+    "get_seed",
+    "host_normal",
+    "host_uniform",
+    "initial_seed",
+    "manual_seed",
+    "next_state",
+    "on_seed",
+    "philox",
+    "seed",
+    "set_rng_state",
+    "set_seed",
+]
 
 _MASK = 0xFFFFFFFF
 _ROUND = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
@@ -152,7 +166,8 @@ def next_state(seed: Any = None, generator: Generator | None = None) -> np.ndarr
     """The state of the next random op, uint32 (4,): key low, key high, offset low, offset high.
 
     Args:
-        seed: an op's own seed: its numbers then depend on it, on `set_seed` if that was called, and on the position.
+        seed: an op's own seed: its numbers then depend on it, on `set_seed` if that was called, and
+            on the position.
         generator: default the global one.
     """
     if staged_builder() is not None:

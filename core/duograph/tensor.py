@@ -35,12 +35,15 @@ _commit_lock = new_lock()
 # Another object whenever a Tensor that is there already gets another buffer or type.
 rebound: list[object] = [object()]
 
-# By id, handles that something was computed from which is kept (`runtime.still`), and weak references to what is kept.
+# By id, handles that something was computed from which is kept (`runtime.still`), and weak
+# references to what is kept.
 watched: dict[int, tuple[weakref.ref[Any], ...]] = {}
 
 
 def release(handle: Any) -> None:
-    """End what was computed from a watched handle: its memory may be written from now on, or has been."""
+    """End what was computed from a watched handle: its memory may be written from now on, or has
+    been.
+    """
     for ref in watched.get(id(handle), ()):
         kept = ref()
         if kept is not None:
@@ -48,7 +51,9 @@ def release(handle: Any) -> None:
 
 
 class _Written(threading.local):
-    """Tensors of this thread that took a recorded value in place, by id; the derivative's end settles them."""
+    """Tensors of this thread that took a recorded value in place, by id; the derivative's end
+    settles them.
+    """
 
     def __init__(self) -> None:
         self.by_id: dict[int, weakref.ref[Tensor]] = {}
@@ -80,9 +85,9 @@ class Tensor(TensorMethods):
          [ 3.00000000e+00,  4.00000000e+00]])
     """
 
-    # _buf: a device handle, or the NumPy array of a tensor that no device has seen yet (type.device is None);
-    # _edge: where a tape hangs (recorded tensors only); _hooks: gradient hooks of a tensor not recorded;
-    # _init: an Initializer that has not run yet.
+    # _buf: a device handle, or the NumPy array of a tensor that no device has seen yet (type.device
+    # is None); _edge: where a tape hangs (recorded tensors only); _hooks: gradient hooks of a
+    # tensor not recorded; _init: an Initializer that has not run yet.
     __slots__ = ("_type", "_buf", "_edge", "_hooks", "_init", "__weakref__")
     __array_priority__ = 1000.0
 
@@ -542,7 +547,9 @@ def host_array(data: Any, dtype: DType | None) -> np.ndarray[Any, Any]:
 
 
 def _array_of_int(value: int, dtype: DType | None) -> np.ndarray[Any, Any]:
-    """A Python int of any size that an integer dtype of 64 bits can hold; narrower ones wrap around."""
+    """A Python int of any size that an integer dtype of 64 bits can hold; narrower ones wrap
+    around.
+    """
     if not -(2**63) <= value < 2**64:
         raise ArgumentValueError(f"Tensor: got {value}; wanted an int of at most 64 bits")
     natural = int64 if value < 2**63 else uint64
@@ -600,7 +607,8 @@ def commit(t: Tensor, device: Device, own: bool = False) -> None:
     """Send host data to a device; the tensor lives there from now on.
 
     Args:
-        own: in memory of the device's even where it could use the array's. A program can write over that.
+        own: in memory of the device's even where it could use the array's. A program can write over
+            that.
     """
     with _commit_lock:
         if t._type.device is not None:

@@ -125,7 +125,9 @@ class TensorType:
 
 
 class HostType:
-    """The type of a graph value that lives on the host: a Python number, any object, or a stack of residuals."""
+    """The type of a graph value that lives on the host: a Python number, any object, or a stack of
+    residuals.
+    """
 
     __slots__ = ("name",)
 
@@ -140,7 +142,8 @@ class HostType:
         return self.name
 
 
-# Numbers that a program computes with as Python does, whatever else Python runs, and the residuals of loops.
+# Numbers that a program computes with as Python does, whatever else Python runs, and the residuals
+# of loops.
 INT = HostType("int")
 FLOAT = HostType("float")
 BOOL = HostType("bool")

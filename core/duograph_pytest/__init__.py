@@ -1,7 +1,8 @@
-"""Loads the pytest plugin of `duograph.conformance` in runs that meet the suite, and nothing in any other.
+"""Loads the pytest plugin of `duograph.conformance` in runs that meet the suite, and nothing in any
+other.
 
-pytest imports this in every run of an environment that has duograph, so it stands outside of the package `duograph`,
-whose import takes a tenth of a second.
+pytest imports this in every run of an environment that has duograph, so it stands outside of the
+package `duograph`, whose import takes a tenth of a second.
 """
 
 from __future__ import annotations

@@ -135,7 +135,8 @@ def test_cases_have_one_name_each():
     assert len(names) == len(set(names)) == len(all_cases())
 
 
-# ---- reports ----------------------------------------------------------------------------------------
+# ---- reports
+# ----------------------------------------------------------------------------------------
 
 
 def record(check, case, dtype, outcome="passed", **more):

@@ -11,7 +11,8 @@ import pytest
 
 CORE = pathlib.Path(__file__).resolve().parents[2] / "core" / "duograph"
 
-# Import order of docs/architecture.md: a module may import at load only from its own row or a row above.
+# Import order of docs/architecture.md: a module may import at load only from its own row or a row
+# above.
 LAYERS = [
     ("_locks", "dtype", "errors", "context"),
     ("types", "effects", "_text"),
@@ -41,7 +42,9 @@ def sources() -> list[pathlib.Path]:
 
 
 def imports_at_load(tree: ast.Module) -> list[ast.stmt]:
-    """Import statements that run when the module is imported; those in functions and TYPE_CHECKING blocks do not."""
+    """Import statements that run when the module is imported; those in functions and TYPE_CHECKING
+    blocks do not.
+    """
     found: list[ast.stmt] = []
 
     def walk(body: list[ast.stmt]) -> None:

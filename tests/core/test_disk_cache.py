@@ -1,4 +1,6 @@
-"""The store of compiled code: whatever happens to its files, a program gets back what was stored, or nothing."""
+"""The store of compiled code: whatever happens to its files, a program gets back what was stored,
+or nothing.
+"""
 
 from __future__ import annotations
 

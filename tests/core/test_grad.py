@@ -25,7 +25,9 @@ class TestForms:
     """C10: `grad(fn, grad_position, weights, has_aux, return_ids)`"""
 
     def test_bare(self) -> None:
-        """C02: `ops.GradOperation()` default differentiates the first input and returns a bare Tensor"""
+        """C02: `ops.GradOperation()` default differentiates the first input and returns a bare
+        Tensor
+        """
         close(ops.GradOperation()(lambda x, y: x * y)(t(2), t(8)), [8])
 
     def test_get_all(self) -> None:
@@ -52,7 +54,9 @@ class TestForms:
         close(ops.GradOperation(sens_param=True)(lambda x: x * x)(t(1, 2), t(10, 100)), [20, 400])
 
     def test_positions(self) -> None:
-        """C12: `grad_position` int gives Tensor, tuple gives tuple, None needs weights, both None raises ValueError"""
+        """C12: `grad_position` int gives Tensor, tuple gives tuple, None needs weights, both None
+        raises ValueError
+        """
         f = lambda x, y: x * x * y  # noqa: E731
         assert isinstance(ms.grad(f, 1)(t(2), t(3)), ms.Tensor)
         got = ms.grad(f, (0, 1))(t(2), t(3))
@@ -121,7 +125,9 @@ class TestOrders:
         close(ms.grad(ms.grad(ms.grad(f)))(t(2)), [48])
 
     def test_perturbations_do_not_mix(self) -> None:
-        """d/dx (x * d/dy (x + y)) at 1 is 1, not 2: the inner derivative must not see the outer one."""
+        """d/dx (x * d/dy (x + y)) at 1 is 1, not 2: the inner derivative must not see the outer
+        one.
+        """
         close(ms.grad(lambda x: x * ms.grad(lambda y: x + y)(t(1)))(t(1)), [1])
         close(ms.grad(lambda x: x * ms.grad(lambda y: x * y)(t(1)))(t(3)), [6])
 
@@ -163,7 +169,9 @@ class TestRules:
         rules_changed()
 
     def test_new_rule_for_mul_is_used_at_once(self) -> None:
-        """C17, C19: registering a new rule for Mul changes the gradient, for every spelling of the op"""
+        """C17, C19: registering a new rule for Mul changes the gradient, for every spelling of the
+        op
+        """
         f = lambda x, y: x * y  # noqa: E731
         g = lambda x, y: ops.Mul()(x, y)  # noqa: E731
         close(ms.grad(f)(t(2), t(5)), [5])
@@ -239,7 +247,9 @@ class TestTape:
         close(pull(t(1)), [3])
 
     def test_memory_of_discarded_results(self) -> None:
-        """37,000 discarded results inside one grad call leave memory flat: nodes die with their outputs"""
+        """37,000 discarded results inside one grad call leave memory flat: nodes die with their
+        outputs
+        """
         alive: list[int] = []
 
         def f(x):
@@ -329,7 +339,9 @@ class TestTape:
         close(ms.grad(f)(t(1)), [1])
 
     def test_loop_gradient(self) -> None:
-        """C40: Loop network gradient w.r.t. x is ones, w.r.t. z is 9 after summing over the broadcast"""
+        """C40: Loop network gradient w.r.t. x is ones, w.r.t. z is 9 after summing over the
+        broadcast
+        """
         z = ms.Parameter(t(1), name="z")
 
         def f(x):

@@ -18,8 +18,14 @@ def plain(x):
 
 
 ARITHMETIC = [
-    operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow,
-]  # fmt: skip
+    operator.add,
+    operator.sub,
+    operator.mul,
+    operator.truediv,
+    operator.floordiv,
+    operator.mod,
+    operator.pow,
+]
 FLOATS, WHOLE = [1.0, 2.0, 3.0], [5, -7, 8]
 
 

@@ -1,4 +1,6 @@
-"""Programs as a reader of the seed documents would write them, and exactly what they print, line by line."""
+"""Programs as a reader of the seed documents would write them, and exactly what they print, line by
+line.
+"""
 
 from __future__ import annotations
 
@@ -125,7 +127,8 @@ PROGRAMS = {
         """,
         "2 [1. 1. 1.] [1. 1. 1.]\n",
     ),
-    # C17, C18, C19, C20: a rule registered by the old path, with primitives inside, is the one that runs
+    # C17, C18, C19, C20: a rule registered by the old path, with primitives inside, is the one that
+    # runs
     "rule": (
         """
         from duograph.ops._grad.grad_base import bprop_getters, binop_grad_common
@@ -170,7 +173,8 @@ PROGRAMS = {
         """,
         "[[1024. 1024. 1024.]]\n",
     ),
-    # A43: Import style `from mindspore import nn, ops, Tensor, Parameter` with `import mindspore as ms`
+    # A43: Import style `from mindspore import nn, ops, Tensor, Parameter` with `import mindspore as
+    # ms`
     "import_style": (
         """
         from duograph import nn, ops, Tensor, Parameter, context
@@ -194,9 +198,11 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(name: str) -> None:
-    """A07, A26, B06, B12, C03, C04, C05, C06, C17, C18, C19, C20, C23, A43, J03: programs print what they say.
+    """A07, A26, B06, B12, C03, C04, C05, C06, C17, C18, C19, C20, C23, A43, J03: programs print
+    what they say.
 
-    A35, B01, B02, B04: both spellings of `super`, Tensors of NumPy arrays and nested lists, named Parameters.
+    A35, B01, B02, B04: both spellings of `super`, Tensors of NumPy arrays and nested lists, named
+        Parameters.
     """
     program, want = PROGRAMS[name]
     assert run(program) == want
@@ -205,7 +211,8 @@ def test_program(name: str) -> None:
 def test_prints_inside_construct_come_at_once() -> None:
     """A28: Print inside `construct` in PYNATIVE shows values at once: `matmul:  [...]`
 
-    B08, B09: `ops.ones(5, ms.float32)` has shape (5,), matmul of (5,) by (5,3) gives (3,); B03, B04 make the weights.
+    B08, B09: `ops.ones(5, ms.float32)` has shape (5,), matmul of (5,) by (5,3) gives (3,); B03, B04
+        make the weights.
     """
     out = run(
         """
@@ -230,8 +237,8 @@ def test_prints_inside_construct_come_at_once() -> None:
 
 
 def test_training_step() -> None:
-    """C11: `value_and_grad(fn, None, optimizer.parameters)` gives `(loss, grads)`; J04, J05: Adam's second positional
-    is the rate, `optimizer(grads)` applies an update."""
+    """C11: `value_and_grad(fn, None, optimizer.parameters)` gives `(loss, grads)`; J04, J05: Adam's
+    second positional is the rate, `optimizer(grads)` applies an update."""
     out = run(
         """
         ms.set_seed(3)
@@ -292,7 +299,9 @@ def test_debugger_sees_intermediate_values() -> None:
 
 
 def test_whole_python_language() -> None:
-    """A23: PYNATIVE accepts the whole Python language; A22: operators, functions, networks and gradients separately"""
+    """A23: PYNATIVE accepts the whole Python language; A22: operators, functions, networks and
+    gradients separately
+    """
     import duograph as ms
 
     def numbers(x):

@@ -1,4 +1,6 @@
-"""What functions of `ops` say to arguments of the wrong kind: the function, the argument, what it wanted."""
+"""What functions of `ops` say to arguments of the wrong kind: the function, the argument, what it
+wanted.
+"""
 
 from __future__ import annotations
 

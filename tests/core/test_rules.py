@@ -1,4 +1,6 @@
-"""Gradient rules: one for tape and graph, chained in reverse, stopped where asked, checked by differences."""
+"""Gradient rules: one for tape and graph, chained in reverse, stopped where asked, checked by
+differences.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,9 @@ def test_graph_and_tape(name: str) -> None:
 
 
 def test_the_tape_is_walked_backwards() -> None:
-    """C01: Forward ops on tensors are recorded, each op's backward found, chained in reverse, then run on the device"""
+    """C01: Forward ops on tensors are recorded, each op's backward found, chained in reverse, then
+    run on the device
+    """
     order: list[str] = []
 
     def f(x):

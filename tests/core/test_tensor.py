@@ -88,7 +88,9 @@ def test_printing(make, want_repr, want_str) -> None:
 @pytest.mark.parametrize("dtype", ms.dtype.ALL, ids=str)
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (7,), (2, 3), (3, 0, 2), (1,) * 9])
 def test_round_trip(dtype, shape) -> None:
-    """B07, B19: asnumpy gives the values back, in every dtype and shape; NumPy-style attributes agree"""
+    """B07, B19: asnumpy gives the values back, in every dtype and shape; NumPy-style attributes
+    agree
+    """
     array = (np.arange(np.prod(shape)) % 2).reshape(shape).astype(dtype.np)
     x = T(array)
     got = x.asnumpy()

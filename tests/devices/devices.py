@@ -12,7 +12,9 @@ required = {w.strip().lower() for w in os.environ.get("DUOGRAPH_REQUIRE", "").sp
 
 @pytest.fixture(params=NAMES)
 def device(request):
-    """A device_target; those that are not here are left out, or fail where DUOGRAPH_REQUIRE names them."""
+    """A device_target; those that are not here are left out, or fail where DUOGRAPH_REQUIRE names
+    them.
+    """
     before = ms.get_context("device_target")
     use(request.param)
     yield request.param

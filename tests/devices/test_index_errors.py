@@ -1,7 +1,9 @@
-"""An index out of range raises IndexError with op, index, axis and size on every device and in every mode.
+"""An index out of range raises IndexError with op, index, axis and size on every device and in
+every mode.
 
-A device that runs behind its caller raises when a value is read, or when one waits for it; the call itself raises
-under `pynative_synchronize`. What was computed before and what is computed after is right.
+A device that runs behind its caller raises when a value is read, or when one waits for it; the call
+itself raises under `pynative_synchronize`. What was computed before and what is computed after is
+right.
 """
 
 import re
@@ -18,7 +20,8 @@ def f32(*shape):
     return np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
 
 
-# op, its name in messages, arrays, the axis and its size; `index` stands at place 1 and is given by the test
+# op, its name in messages, arrays, the axis and its size; `index` stands at place 1 and is given by
+# the test
 TABLE = [
     (lambda x, i: ops.gather(x, i, 0), "gather", [f32(5, 3)], (2,), 0, 5),
     (lambda x, i: ops.gather(x, i, 1), "gather", [f32(2, 5, 3)], (2,), 1, 5),
@@ -49,7 +52,8 @@ def words(name, index, axis, size):
 
 
 @pytest.mark.parametrize("function, name, arrays, shape, axis, size", TABLE, ids=IDS)
-# what a kernel reads of an index is in its own text, and not a matter of levels between the first and the last
+# what a kernel reads of an index is in its own text, and not a matter of levels between the first
+# and the last
 @pytest.mark.parametrize(
     "level, kind",
     [*((level, np.int64) for level in LEVELS), (None, np.int32), ("O2", np.int32)],

@@ -1,7 +1,7 @@
 """What regions read through an index, and the columns that they add up, on every device: E06, F05.
 
-The generated loops give the bits of the kernels where nothing is added up, and sums as near to the true ones as the
-kernels' own. Each program is one region: `explain` says so.
+The generated loops give the bits of the kernels where nothing is added up, and sums as near to the
+true ones as the kernels' own. Each program is one region: `explain` says so.
 """
 
 import duograph as ms
@@ -25,7 +25,9 @@ def indices(n, *shape, dtype=np.int32):
 
 
 def both(function, *operands, regions=1, kinds=()):
-    """What levels O0 and O1 give, as arrays; O1 as so many regions, all of which were compiled, and of these kinds."""
+    """What levels O0 and O1 give, as arrays; O1 as so many regions, all of which were compiled, and
+    of these kinds.
+    """
     found = []
     for level in ("O0", "O1"):
         call = ms.jit(function, jit_level=level)
@@ -37,7 +39,8 @@ def both(function, *operands, regions=1, kinds=()):
     return found
 
 
-# ---- what is read through an index -----------------------------------------------------------------
+# ---- what is read through an index
+# -----------------------------------------------------------------
 
 
 def softmax(x):
@@ -49,17 +52,51 @@ GATHERS = {
     "rows of a table": (lambda t, i, y: ops.gather(t, i, 0) * 2 + y, (50, 64), (4, 6), 0, (6, 64)),
     "numbers of a vector": (lambda t, i, y: ops.gather(t, i, 0) * y + 1, (50,), (4, 6), 0, (4, 6)),
     "along the last axis": (lambda t, i, y: ops.gather(t, i, 1) * y + 1, (3, 50), (70,), 1, (70,)),
-    "along a middle axis": (lambda t, i, y: ops.gather(t, i, 1) + y * 2, (3, 50, 64), (5,), 1, (3, 1, 64)),
+    "along a middle axis": (
+        lambda t, i, y: ops.gather(t, i, 1) + y * 2,
+        (3, 50, 64),
+        (5,),
+        1,
+        (3, 1, 64),
+    ),
     "one index": (lambda t, i, y: ops.gather(t, i, 0) * y + 1, (50, 64), (), 0, (64,)),
     "one row in all": (lambda t, i, y: ops.gather(t, i, 0) * y + 1, (1, 64), (7,), 0, (7, 64)),
     "elements along the last axis": (
-        lambda t, i, y: ops.gather_elements(t, 1, i) * y - 1, (9, 50), (9, 70), 1, (9, 70)),
+        lambda t, i, y: ops.gather_elements(t, 1, i) * y - 1,
+        (9, 50),
+        (9, 70),
+        1,
+        (9, 70),
+    ),
     "fewer elements along another axis": (
-        lambda t, i, y: ops.gather_elements(t, 0, i) * y - 1, (50, 90), (7, 80), 0, (7, 80)),
-    "one element of each row": (lambda t, i, y: ops.gather_elements(t, 1, i) * y - 1, (9, 50), (9, 1), 1, (9, 1)),
-    "spread over others": (lambda t, i, y: y * 2 + ops.gather(t, i, 0), (50, 64), (6,), 0, (4, 6, 64)),
-    "reshaped": (lambda t, i, y: ops.gather(t, i, 0).reshape(-1) * 2 + y, (50, 64), (6,), 0, (384,)),
-}  # fmt: skip
+        lambda t, i, y: ops.gather_elements(t, 0, i) * y - 1,
+        (50, 90),
+        (7, 80),
+        0,
+        (7, 80),
+    ),
+    "one element of each row": (
+        lambda t, i, y: ops.gather_elements(t, 1, i) * y - 1,
+        (9, 50),
+        (9, 1),
+        1,
+        (9, 1),
+    ),
+    "spread over others": (
+        lambda t, i, y: y * 2 + ops.gather(t, i, 0),
+        (50, 64),
+        (6,),
+        0,
+        (4, 6, 64),
+    ),
+    "reshaped": (
+        lambda t, i, y: ops.gather(t, i, 0).reshape(-1) * 2 + y,
+        (50, 64),
+        (6,),
+        0,
+        (384,),
+    ),
+}
 
 
 @pytest.mark.parametrize("dtype", ["int32", *FLOATS])
@@ -182,7 +219,8 @@ def test_what_stays_apart(device, name):
     np.testing.assert_allclose(want, found, rtol=1e-5, atol=1e-4)
 
 
-# ---- columns ---------------------------------------------------------------------------------------
+# ---- columns
+# ---------------------------------------------------------------------------------------
 
 
 def relu_grad(x, d):
@@ -274,27 +312,53 @@ def test_bits_do_not_change_from_call_to_call(device):
             np.testing.assert_array_equal(a, b.asnumpy())
 
 
-# ---- scatters --------------------------------------------------------------------------------------
+# ---- scatters
+# --------------------------------------------------------------------------------------
 
 
 SCATTERS = {
     "an embedding's gradient": (
-        lambda x, i, u: scatter_add_by(ops.zeros((50, 64), u.dtype), i, u * 2 + 1, 0), (50, 64), (4, 70), 0),
+        lambda x, i, u: scatter_add_by(ops.zeros((50, 64), u.dtype), i, u * 2 + 1, 0),
+        (50, 64),
+        (4, 70),
+        0,
+    ),
     "into zeros alone": (
-        lambda x, i, u: scatter_add_by(ops.zeros((50, 64), u.dtype), i, u, 0), (50, 64), (70,), 0),
+        lambda x, i, u: scatter_add_by(ops.zeros((50, 64), u.dtype), i, u, 0),
+        (50, 64),
+        (70,),
+        0,
+    ),
     "into a number": (
-        lambda x, i, u: scatter_add_by(ops.full((50, 64), 3, dtype=u.dtype), i, -u, 0), (50, 64), (7,), 0),
+        lambda x, i, u: scatter_add_by(ops.full((50, 64), 3, dtype=u.dtype), i, -u, 0),
+        (50, 64),
+        (7,),
+        0,
+    ),
     "into a tensor": (lambda x, i, u: scatter_add_by(x, i, u * 2, 0), (50, 64), (70,), 0),
-    "more columns than a tile": (lambda x, i, u: scatter_add_by(x, i, u * 2, 0), (50, 300), (70,), 0),
+    "more columns than a tile": (
+        lambda x, i, u: scatter_add_by(x, i, u * 2, 0),
+        (50, 300),
+        (70,),
+        0,
+    ),
     "along a middle axis": (lambda x, i, u: scatter_add_by(x, i, u * 2, 1), (3, 50, 64), (70,), 1),
     "rows that are replaced": (lambda x, i, u: scatter_set_by(x, i, u * 2, 0), (50, 64), (70,), 0),
     "what is given too": (
-        lambda x, i, u: (scatter_set_by(x, i, ops.relu(u) * 2, 1), ops.relu(u)), (3, 50, 64), (70,), 1),
+        lambda x, i, u: (scatter_set_by(x, i, ops.relu(u) * 2, 1), ops.relu(u)),
+        (3, 50, 64),
+        (70,),
+        1,
+    ),
     "one index": (lambda x, i, u: scatter_add_by(x, i, u * 2, 0), (50, 64), (), 0),
     "all into one row": (lambda x, i, u: scatter_add_by(x, i, u * 2, 0), (1, 64), (70,), 0),
     "of what an index took": (
-        lambda x, i, u: scatter_add_by(x, i, ops.gather(x, i, 0) * 2, 0), (50, 64), (70,), 0),
-}  # fmt: skip
+        lambda x, i, u: scatter_add_by(x, i, ops.gather(x, i, 0) * 2, 0),
+        (50, 64),
+        (70,),
+        0,
+    ),
+}
 
 
 def updated(shape, index_shape, axis):

@@ -1,4 +1,6 @@
-"""One program, one seed: the same weights, masks, losses and printed lines on every device and in every mode."""
+"""One program, one seed: the same weights, masks, losses and printed lines on every device and in
+every mode.
+"""
 
 import importlib.util
 import pathlib
@@ -34,7 +36,9 @@ def example():
 
 
 def train(example, level):
-    """Initial weights, a dropout mask, losses, and the weights after some steps of Adam, on the current device."""
+    """Initial weights, a dropout mask, losses, and the weights after some steps of Adam, on the
+    current device.
+    """
     ms.set_seed(7)
     net = example.Net()
     first = {p.name: p.asnumpy() for p in net.get_parameters()}
@@ -82,7 +86,8 @@ def test_the_digits_train_alike(device, level, example, on_cpu):
     np.testing.assert_allclose(losses, on_cpu[2], rtol=LOSS, err_msg="losses")
     assert losses[0] != losses[-1]
     for name, want in on_cpu[3].items():
-        # Adam's first steps are of the size of the rate whatever that of a gradient, its rounding included
+        # Adam's first steps are of the size of the rate whatever that of a gradient, its rounding
+        # included
         np.testing.assert_allclose(after[name], want, atol=2.1 * RATE * STEPS, err_msg=name)
 
 

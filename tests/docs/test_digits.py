@@ -1,6 +1,7 @@
 """The main example: the same weights, line by line, in GRAPH_MODE and with its whole step compiled.
 
-Bit for bit where nothing generates code (without a C compiler everything runs at O0), else up to the order of sums.
+Bit for bit where nothing generates code (without a C compiler everything runs at O0), else up to
+the order of sums.
 """
 
 from __future__ import annotations

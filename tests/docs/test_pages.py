@@ -15,7 +15,9 @@ BLOCK = re.compile(r"^```(python|text)\n(.*?)^```", re.S | re.M)
 
 
 def program(page: pathlib.Path) -> tuple[str, list[str | None]]:
-    """The page's Python blocks as one script with marks between; what each is said to print, or None."""
+    """The page's Python blocks as one script with marks between; what each is said to print, or
+    None.
+    """
     parts: list[str] = []
     wanted: list[str | None] = []
     for kind, body in BLOCK.findall(page.read_text()):

@@ -29,7 +29,9 @@ OPTIONS = {"jit_level": "O0"}
 
 @dataclass(frozen=True)
 class Case:
-    """One program. A call is a tuple of arguments, or makes one; arrays become Tensors, fresh for each."""
+    """One program. A call is a tuple of arguments, or makes one; arrays become Tensors, fresh for
+    each.
+    """
 
     row: str
     name: str

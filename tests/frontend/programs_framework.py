@@ -1,5 +1,7 @@
 # ruff: noqa
-"""Programs about Tensors, Parameters, Primitives and Cells, in-place operations (sections 6 and 11)."""
+"""Programs about Tensors, Parameters, Primitives and Cells, in-place operations (sections 6 and
+11).
+"""
 
 import duograph as ms
 import numpy as np

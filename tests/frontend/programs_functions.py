@@ -1,5 +1,7 @@
 # ruff: noqa
-"""Programs about functions: inner ones, lambdas, closures, recursion, partial, comprehensions, decorators (section 8)."""
+"""Programs about functions: inner ones, lambdas, closures, recursion, partial, comprehensions,
+decorators (section 8).
+"""
 
 import functools
 

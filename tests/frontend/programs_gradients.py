@@ -1,5 +1,7 @@
 # ruff: noqa
-"""Programs with gradients inside compiled code, and programs whose gradient is compared (section 10)."""
+"""Programs with gradients inside compiled code, and programs whose gradient is compared (section
+10).
+"""
 
 import functools
 

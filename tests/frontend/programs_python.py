@@ -1,5 +1,7 @@
 # ruff: noqa
-"""Programs that mix in plain Python: NumPy, modules, user classes, mutable, jit_class (sections 1.6, 13 and 14)."""
+"""Programs that mix in plain Python: NumPy, modules, user classes, mutable, jit_class (sections
+1.6, 13 and 14).
+"""
 
 import collections
 import dataclasses

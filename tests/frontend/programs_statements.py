@@ -1,5 +1,7 @@
 # ruff: noqa
-"""Programs about branches, returns, exceptions, assertions, `with` and `match` (section 8, the statements that choose)."""
+"""Programs about branches, returns, exceptions, assertions, `with` and `match` (section 8, the
+statements that choose).
+"""
 
 import contextlib
 

@@ -1,4 +1,6 @@
-"""The rows of the list of accepted syntax, sections 1 to 15, that have at least one program in the corpus."""
+"""The rows of the list of accepted syntax, sections 1 to 15, that have at least one program in the
+corpus.
+"""
 
 ROWS = {
     "1.1": "A number, string, list, tuple or dict passed as argument is const",

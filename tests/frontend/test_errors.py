@@ -1,4 +1,6 @@
-"""A corpus of wrong programs: the message about each names the construct, the line, and what was got and wanted."""
+"""A corpus of wrong programs: the message about each names the construct, the line, and what was
+got and wanted.
+"""
 
 from __future__ import annotations
 

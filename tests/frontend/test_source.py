@@ -1,4 +1,6 @@
-"""A function is parsed alone, and is what it is in the syntax tree of its whole file, places included."""
+"""A function is parsed alone, and is what it is in the syntax tree of its whole file, places
+included.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ FILES: dict[str, str] = {
     "lambdas": "f = lambda x: x\ng = [lambda y: y,\n     lambda z: z]\n",
     "begins at once": "def f(x):\n    '''\n    doc\n    '''\n",
 }
-# Those that are not over before a line that is indented no deeper are found in the tree of the whole file.
+# Those that are not over before a line that is indented no deeper are found in the tree of the
+# whole file.
 WHOLE = {("strings to the left", "f"), ("brackets to the left", "f"), ("a line that goes on", "f"),
          ("arguments in brackets", "f"), ("arguments to the left", "f")}  # fmt: skip
 

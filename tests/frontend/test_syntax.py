@@ -164,7 +164,9 @@ def test_basic(case: Case) -> None:
 
 @extended_cases
 def test_basic_is_right_or_refuses(case: Case) -> None:
-    """What is marked L gives the same with fullgraph=True, or says that it needs the extended level."""
+    """What is marked L gives the same with fullgraph=True, or says that it needs the extended
+    level.
+    """
     target, state = case.fresh()
     compiled = ms.jit(target, fullgraph=True, **OPTIONS)
     plain_target, plain_state = case.fresh()
@@ -178,7 +180,9 @@ def test_basic_is_right_or_refuses(case: Case) -> None:
 @gradient_cases
 @pytest.mark.parametrize("way", ["grad_of_jit", "jit_of_grad", "jit_of_grad_of_jit"])
 def test_gradient(case: Case, way: str) -> None:
-    """Differentiated compiled code and compiled differentiation give the gradient of the plain function."""
+    """Differentiated compiled code and compiled differentiation give the gradient of the plain
+    function.
+    """
     assert case.grad is not None
     target, _ = case.fresh()
     plain_gradient = gradient_of(target, case.grad)

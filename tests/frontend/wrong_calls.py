@@ -333,8 +333,13 @@ def endless_recursion_on_a_number():
 
 
 endless = wrong(
-    RuntimeError, r"(?i)recursi|call depth|branch that can be evaluated", F(2), eager=False, made=True, seconds=30,
-)  # fmt: skip
+    RuntimeError,
+    r"(?i)recursi|call depth|branch that can be evaluated",
+    F(2),
+    eager=False,
+    made=True,
+    seconds=30,
+)
 
 
 @endless

@@ -1,4 +1,6 @@
-"""Branches, and turns of a loop, that leave different types behind: compiled code refuses what Python does not."""
+"""Branches, and turns of a loop, that leave different types behind: compiled code refuses what
+Python does not.
+"""
 
 # ruff: noqa: SIM102 (nested conditions are the point)
 

@@ -1,4 +1,6 @@
-"""Functions that cannot be compiled, options that jit does not have, hooks, and definitions that are wrong."""
+"""Functions that cannot be compiled, options that jit does not have, hooks, and definitions that
+are wrong.
+"""
 
 from __future__ import annotations
 

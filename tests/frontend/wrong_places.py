@@ -1,4 +1,6 @@
-"""The same kinds of mistakes in branches, loops, helper functions and Cells: the message leads there."""
+"""The same kinds of mistakes in branches, loops, helper functions and Cells: the message leads
+there.
+"""
 
 # ruff: noqa: SIM102 (nested conditions are the point)
 

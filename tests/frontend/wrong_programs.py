@@ -1,12 +1,15 @@
-"""The form of the corpus of wrong programs: what a message about each must say, and where it must point.
+"""The form of the corpus of wrong programs: what a message about each must say, and where it must
+point.
 
-A program is a function, or a factory that makes the callable (`made=True`): for helpers, classes and Cells. Comments
-in it say where the message has to point:
+A program is a function, or a factory that makes the callable (`made=True`): for helpers, classes
+and Cells. Comments in it say where the message has to point:
 
-- `# <- here`: the line of the mistake. `# <- here: x @ y` demands that the caret marks just that text.
+- `# <- here`: the line of the mistake. `# <- here: x @ y` demands that the caret marks just that
+  text.
 - `# <- called here`: a line of the call chain that leads there, outermost first.
 
-A program without such a comment is one whose mistake is in the call from outside, which has a traceback of its own.
+A program without such a comment is one whose mistake is in the call from outside, which has a
+traceback of its own.
 """
 
 from __future__ import annotations
@@ -40,7 +43,8 @@ class Wrong:
         error: what MindSpore or Python raises there.
         match: a pattern of the message: what was got, and what was wanted.
         levels: syntax levels at which it is wrong.
-        eager: line by line it is wrong as well, and raises the very class that compiled code raises.
+        eager: line by line it is wrong as well, and raises the very class that compiled code
+            raises.
         line: that the message must point at, None for none.
         under: the text that the caret must mark, "" for any part of the line.
         calls: lines of the calls that lead there.

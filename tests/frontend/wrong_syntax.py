@@ -1,4 +1,6 @@
-"""Constructs that compiled code cannot have; every message names the construct and what to write instead."""
+"""Constructs that compiled code cannot have; every message names the construct and what to write
+instead.
+"""
 
 # ruff: noqa: B033, F841 (what a program does not use is not what it is about)
 

@@ -69,7 +69,9 @@ def number(value: Any, dtype: Any) -> Any:
 
 
 def run(graph: Graph, values: Sequence[Any]) -> tuple[Any, ...]:
-    """Run a graph on eager tensors and host values. Under `grad` this is what the tape sees of the program."""
+    """Run a graph on eager tensors and host values. Under `grad` this is what the tape sees of the
+    program.
+    """
     assert len(values) == graph.n_params
     env: dict[int | None, Any] = {None: None, **dict(enumerate(values))}
     for node in graph.nodes:
@@ -126,7 +128,9 @@ def _node(node: Any, graph: Graph, operands: list[Any]) -> Any:
 
 
 def show(graph: Graph) -> str:
-    """The graph, and those inside it, as indented text; values are numbered in the order of their definition."""
+    """The graph, and those inside it, as indented text; values are numbered in the order of their
+    definition.
+    """
     return "\n".join(_lines(graph, "graph"))
 
 

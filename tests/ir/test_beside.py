@@ -1,4 +1,6 @@
-"""Attention that reads a projection in place, and derivatives computed beside activations: graphs and bits."""
+"""Attention that reads a projection in place, and derivatives computed beside activations: graphs
+and bits.
+"""
 
 from __future__ import annotations
 
@@ -131,13 +133,28 @@ ACTIVATIONS = {
 
 
 SLOPES = {
-    "of a product": ("float32", "%2", "return %3, %4", ["matmul", "gelu_tanh", "gelu_tanh_grad", "mul"]),
-    "in float64": ("float64", "%2", "return %3, %4", ["matmul", "gelu_tanh", "gelu_tanh_grad", "mul"]),
+    "of a product": (
+        "float32",
+        "%2",
+        "return %3, %4",
+        ["matmul", "gelu_tanh", "gelu_tanh_grad", "mul"],
+    ),
+    "in float64": (
+        "float64",
+        "%2",
+        "return %3, %4",
+        ["matmul", "gelu_tanh", "gelu_tanh_grad", "mul"],
+    ),
     "rounded once": ("float16", "%2", "return %3, %4", ["matmul", "gelu_tanh", "gelu_tanh_grad"]),
-    "of what is kept": ("float32", "%2", "return %2, %3, %4", ["matmul", "gelu_tanh", "gelu_tanh_grad"]),
+    "of what is kept": (
+        "float32",
+        "%2",
+        "return %2, %3, %4",
+        ["matmul", "gelu_tanh", "gelu_tanh_grad"],
+    ),
     "of a parameter": ("float32", "%1", "return %3, %4", ["gelu_tanh", "gelu_tanh_grad"]),
     "without the activation": ("float32", "%2", "return %4", ["matmul", "gelu_tanh_grad"]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("row", SLOPES.values(), ids=list(SLOPES))

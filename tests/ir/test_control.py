@@ -45,7 +45,9 @@ backends = pytest.mark.parametrize("name", ["CPU", "Reference"])
 
 
 def execute(graph: Graph, values: Sequence[Any], name: str = "Reference") -> tuple[Any, ...]:
-    """Arrays in and out, host values as they are; the graph is verified, and read back from its text."""
+    """Arrays in and out, host values as they are; the graph is verified, and read back from its
+    text.
+    """
     verify(graph)
     device, backend = Device(name, 0), registry.backend(name)
     given = [
@@ -85,7 +87,8 @@ def append(op: Any, values: Sequence[Any] = (), **attributes: Any) -> Any:
     return here().append(op, tuple(values), attributes)
 
 
-# ---- programs that run ----------------------------------------------------------------------------
+# ---- programs that run
+# ----------------------------------------------------------------------------
 
 
 def pick(c: Any, x: Any) -> Any:
@@ -125,13 +128,28 @@ def reverse(x: Any) -> Any:
 
 PROGRAMS: dict[str, tuple[Sequence[Any], Callable[..., Any], Sequence[Any], Sequence[Any]]] = {
     "switch on a tensor": ([FLAG, V], lambda c, x: branch(c, [x], P.exp, P.neg), [True, X], [-X]),
-    "switch on a false tensor": ([FLAG, V], lambda c, x: branch(c, [x], P.abs, P.neg), [False, X], [X]),
-    "switch on a host bool": ([BOOL, V], lambda c, x: branch(c, [x], P.abs, P.neg), [True, X], [-X]),
+    "switch on a false tensor": (
+        [FLAG, V],
+        lambda c, x: branch(c, [x], P.abs, P.neg),
+        [False, X],
+        [X],
+    ),
+    "switch on a host bool": (
+        [BOOL, V],
+        lambda c, x: branch(c, [x], P.abs, P.neg),
+        [True, X],
+        [-X],
+    ),
     "switch of three, 0": ([N, V], pick, [np.int32(0), X], [X + X]),
     "switch of three, 1": ([N, V], pick, [np.int32(1), X], [X * X]),
     "switch of three, 2": ([INT, V], pick, [2, X], [X]),
     "switch past its end takes the last": ([INT, V], pick, [7, X], [X]),
-    "switch that returns nothing": ([BOOL], lambda c: branch(c, [], lambda: [], lambda: []), [True], []),
+    "switch that returns nothing": (
+        [BOOL],
+        lambda c: branch(c, [], lambda: [], lambda: []),
+        [True],
+        [],
+    ),
     "switch of host values": (
         [BOOL, INT],
         lambda c, n: branch(c, [n], lambda n: n + 1, lambda n: n * 2),
@@ -176,8 +194,13 @@ PROGRAMS: dict[str, tuple[Sequence[Any], Callable[..., Any], Sequence[Any], Sequ
         [X * X],
     ),
     "parameters as results": ([V, INT], lambda x, n: [n, x, x], [X, 3], [3, X, X]),
-    "constants as results": ([], lambda: [host(2.5), host("a"), number(1, int32)], [], [2.5, "a", np.int32(1)]),
-}  # fmt: skip
+    "constants as results": (
+        [],
+        lambda: [host(2.5), host("a"), number(1, int32)],
+        [],
+        [2.5, "a", np.int32(1)],
+    ),
+}
 
 
 @backends
@@ -254,7 +277,8 @@ def test_errors_of_numbers_know_their_place() -> None:
     assert raised.value._duograph_place == (Span,)  # type: ignore[attr-defined]
 
 
-# ---- calls ----------------------------------------------------------------------------------------
+# ---- calls
+# ----------------------------------------------------------------------------------------
 
 
 def countdown() -> NamedGraph:
@@ -306,7 +330,8 @@ def test_the_depth_of_calls_has_a_limit() -> None:
     assert [int(x) for (x,) in found] == [0, 0, 0, 0]
 
 
-# ---- what Python runs -----------------------------------------------------------------------------
+# ---- what Python runs
+# -----------------------------------------------------------------------------
 
 
 def calling(function: Callable[..., Any], types: Sequence[Any]) -> Graph:
@@ -380,7 +405,8 @@ def test_random_states_are_taken_when_they_run() -> None:
     assert execute(graph, [True])[0].tolist() == [8, 9, 10, 11]
 
 
-# ---- text -----------------------------------------------------------------------------------------
+# ---- text
+# -----------------------------------------------------------------------------------------
 
 
 class Span:
@@ -493,10 +519,13 @@ BAD_TEXT = [
     ("%1 = neg(%0 : int32[]", "wanted `%n = op"),
     ("%0 = neg(%0) : int32[]", "%0 is defined twice"),
     ("%1, = call(%0, target=@f) : int32[]", "@f is called and not defined"),
-    ("%1, = while_loop(%0, n_carry=1) : int32[] {\nbody = graph(%0: int32[]) {\n}", "wanted `return`"),
+    (
+        "%1, = while_loop(%0, n_carry=1) : int32[] {\nbody = graph(%0: int32[]) {\n}",
+        "wanted `return`",
+    ),
     ("%1, = switch(%0) : int32[] {\nbranches[1] = graph() {\n}\n}", r"wanted branches\[0\]"),
     ("%1, = switch(%0) : int32[] {", "the text ends here|wanted `attribute"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("line", "pattern"), BAD_TEXT)
@@ -505,7 +534,8 @@ def test_text_that_is_no_graph(line: str, pattern: str) -> None:
         parse(f"graph(%0: int32[]) {{\n{line}\n  return %0\n}}")
 
 
-# ---- the verifier ---------------------------------------------------------------------------------
+# ---- the verifier
+# ---------------------------------------------------------------------------------
 
 
 def by_hand(types: Sequence[Any], n_params: int, *nodes: GraphNode, outputs: Any = ()) -> Graph:

@@ -1,4 +1,6 @@
-"""Fusion on graphs written as text: which nodes come into one region, and in which order regions stand."""
+"""Fusion on graphs written as text: which nodes come into one region, and in which order regions
+stand.
+"""
 
 from __future__ import annotations
 
@@ -296,7 +298,9 @@ def test_join_products(flags: tuple[bool, bool]) -> None:
 
 
 def test_join_products_leaves_other_sums() -> None:
-    """A product that something else reads, a sum of few, and operands of two kinds stay as they are."""
+    """A product that something else reads, a sum of few, and operands of two kinds stay as they
+    are.
+    """
     few = "%2 = matmul(%0, %1, transpose_a=False, transpose_b=False) : float32[4, 4]\n"
     graph = graph_of(
         "%0: float32[4, 4], %1: float32[4, 4]",

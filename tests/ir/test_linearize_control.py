@@ -1,6 +1,8 @@
-"""Derivatives of graphs with branches, loops, calls and host numbers: against the tape bit for bit, and differences.
+"""Derivatives of graphs with branches, loops, calls and host numbers: against the tape bit for bit,
+and differences.
 
-The tape runs the same graph with Python's own `if` and `while`: what the compiled derivative must equal.
+The tape runs the same graph with Python's own `if` and `while`: what the compiled derivative must
+equal.
 """
 
 from __future__ import annotations
@@ -251,9 +253,11 @@ def host_count(x: Any, w: Any, n: Any) -> Any:
 def composite_units(x: Any, w: Any, n: Any) -> Any:
     """Composite ops whose bodies use an operand several times."""
     (y,) = branch(
-        P.greater(n, 2), [x, w],
-        lambda x, w: P.lerp(x, w, x) * x, lambda x, w: P.logaddexp(x, w) * P.tanhshrink(x) + P.lerp(w, w, x),
-    )  # fmt: skip
+        P.greater(n, 2),
+        [x, w],
+        lambda x, w: P.lerp(x, w, x) * x,
+        lambda x, w: P.logaddexp(x, w) * P.tanhshrink(x) + P.lerp(w, w, x),
+    )
     return y * P.logaddexp(x, x) + P.tanhshrink(x) * x + P.lerp(x, w, x * y)
 
 
@@ -262,9 +266,11 @@ def _power(kind: Any) -> NamedGraph:
 
     def body(x: Any, w: Any, n: Any) -> Any:
         (y,) = branch(
-            P.greater(n, 0), [x, w, n],
-            lambda x, w, n: w * x, lambda x, w, n: invoke(target, P.sin(x * w), w, P.sub(n, 1))[0] * w + x,
-        )  # fmt: skip
+            P.greater(n, 0),
+            [x, w, n],
+            lambda x, w, n: w * x,
+            lambda x, w, n: invoke(target, P.sin(x * w), w, P.sub(n, 1))[0] * w + x,
+        )
         return (y * x,)
 
     target.graph = write([kind, kind, COUNT], body)
@@ -336,11 +342,28 @@ def carry_in_one_branch(x: Any, w: Any, n: Any) -> Any:
 
 
 PROGRAMS: list[Callable[..., Any]] = [
-    unused_infinity, used_in_one_branch, carry_in_one_branch,
-    if_else, if_without_else, nested_if, same_operand_twice, while_count, while_from_operand, while_late_result,
-    fibonacci, rotated, nested_loops, branch_in_loop, loop_in_branch, of_host_flag, host_count, composite_units,
-    recursion, plain_call, mutual_recursion,
-]  # fmt: skip
+    unused_infinity,
+    used_in_one_branch,
+    carry_in_one_branch,
+    if_else,
+    if_without_else,
+    nested_if,
+    same_operand_twice,
+    while_count,
+    while_from_operand,
+    while_late_result,
+    fibonacci,
+    rotated,
+    nested_loops,
+    branch_in_loop,
+    loop_in_branch,
+    of_host_flag,
+    host_count,
+    composite_units,
+    recursion,
+    plain_call,
+    mutual_recursion,
+]
 
 
 @pytest.fixture(params=["Reference", "CPU"])
@@ -457,11 +480,18 @@ def test_many_choices_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
 # ---- values on the host -------------------------------------------------------------------------
 
 FLOAT_CASES: list[tuple[str, Callable[..., Any]]] = [
-    ("add", lambda a, b: a + b), ("sub", lambda a, b: a - b), ("mul", lambda a, b: a * b),
-    ("truediv", lambda a, b: a / b), ("neg", lambda a, b: -a * b), ("pos", lambda a, b: +a + b),
-    ("pow", lambda a, b: a**b), ("abs", lambda a, b: abs(a - 2 * b) * b), ("square", lambda a, b: a**2 / b),
-    ("floor", lambda a, b: a * b + a // b), ("float", lambda a, b: a.apply("float", a) * b),
-]  # fmt: skip
+    ("add", lambda a, b: a + b),
+    ("sub", lambda a, b: a - b),
+    ("mul", lambda a, b: a * b),
+    ("truediv", lambda a, b: a / b),
+    ("neg", lambda a, b: -a * b),
+    ("pos", lambda a, b: +a + b),
+    ("pow", lambda a, b: a**b),
+    ("abs", lambda a, b: abs(a - 2 * b) * b),
+    ("square", lambda a, b: a**2 / b),
+    ("floor", lambda a, b: a * b + a // b),
+    ("float", lambda a, b: a.apply("float", a) * b),
+]
 
 
 @pytest.mark.parametrize("case", FLOAT_CASES, ids=lambda c: c[0])
@@ -498,9 +528,11 @@ def test_host_values_in_branches() -> None:
 
     def of(x: Any, flag: Any, s: Any) -> Any:
         first, second = branch(
-            flag, [x, s],
-            lambda x, s: (x * s, s + 1.0), lambda x, s: (P.exp(x) * (s * s) * (s * s - 1.0), s * 2.0),
-        )  # fmt: skip
+            flag,
+            [x, s],
+            lambda x, s: (x * s, s + 1.0),
+            lambda x, s: (P.exp(x) * (s * s) * (s * s - 1.0), s * 2.0),
+        )
         return first * second
 
     graph = write([V, BOOL, FLOAT], of)
@@ -542,7 +574,9 @@ def test_effects_stay_in_the_forward() -> None:
 
 
 def test_own_backward() -> None:
-    """A custom_call runs the user's backward, once, with the operands, the results and their cotangents."""
+    """A custom_call runs the user's backward, once, with the operands, the results and their
+    cotangents.
+    """
 
     def of(x: Any, w: Any) -> Any:
         graph = write([V, V], lambda x, w: x * w)
@@ -574,7 +608,9 @@ def test_seeded() -> None:
 
 
 def test_constants_are_no_residuals() -> None:
-    """What is cheap to make again does not cross from the forward to the backward, nor go on a stack."""
+    """What is cheap to make again does not cross from the forward to the backward, nor go on a
+    stack.
+    """
     graph = write([V], lambda x: P.exp(x) * P.broadcast_to(number(2.0, float32), (3,)))
     lin = linearize(graph, [True], [True])
     assert len(lin.residuals) == 1

@@ -1,4 +1,6 @@
-"""Plans of memory: what may lie at one place, what may be written over, and what may take a parameter's memory."""
+"""Plans of memory: what may lie at one place, what may be written over, and what may take a
+parameter's memory.
+"""
 
 import random
 
@@ -87,8 +89,13 @@ def test_what_keeps_the_old_value(steps, more):
 def test_what_a_loop_reads_lives_until_it_ends():
     body = (step([3, 1], [4]), step([4], [6]), step([6], [7]), Alias(7, 2))
     steps = [
-        step([0], [1]), step([0], [8]), Alias(8, 2), Alias(0, 3), Loop(2, ((3, 4, 5),), body), step([3], [9]),
-    ]  # fmt: skip
+        step([0], [1]),
+        step([0], [8]),
+        Alias(8, 2),
+        Alias(0, 3),
+        Loop(2, ((3, 4, 5),), body),
+        step([3], [9]),
+    ]
     plan = plan_memory(steps, [0], [64] * 10, [9])
     whole = [
         1,
@@ -102,16 +109,20 @@ def test_what_a_loop_reads_lives_until_it_ends():
 
 def test_what_a_branch_gives_lives_as_long_as_the_result():
     steps = [
-        step([0], [1]), Choice(0, bool_, ((step([1], [2]), Alias(2, 4)), (step([1], [3]), Alias(3, 4)))),
-        step([1], [5]), step([5, 4], [6]),
-    ]  # fmt: skip
+        step([0], [1]),
+        Choice(0, bool_, ((step([1], [2]), Alias(2, 4)), (step([1], [3]), Alias(3, 4)))),
+        step([1], [5]),
+        step([5, 4], [6]),
+    ]
     plan = plan_memory(steps, [0], [64] * 7, [6])
     assert plan.places[5] not in (plan.places[2], plan.places[3])
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_values_that_live_together_lie_apart(seed):
-    """Any straight program: no two values overlap while both are needed, and the arena is not much more than needed."""
+    """Any straight program: no two values overlap while both are needed, and the arena is not much
+    more than needed.
+    """
     draw = random.Random(seed)
     n = 200
     sizes = [draw.choice([1, 64, 1000, 4096, 100000]) for _ in range(n + 1)]

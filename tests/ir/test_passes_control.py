@@ -104,10 +104,12 @@ def test_recursive_calls_stay_and_their_graphs_are_simplified() -> None:
     target.graph = write(
         [V, COUNT],
         lambda x, n: branch(
-            P.greater(n, 0), [x, n],
-            lambda x, n: P.neg(P.neg(x)), lambda x, n: invoke(target, P.identity(P.exp(x)), P.sub(n, 1)),
+            P.greater(n, 0),
+            [x, n],
+            lambda x, n: P.neg(P.neg(x)),
+            lambda x, n: invoke(target, P.identity(P.exp(x)), P.sub(n, 1)),
         ),
-    )  # fmt: skip
+    )
     graph = write([V, COUNT], lambda x, n: invoke(target, x, n))
     found = passes.run(graph)
     everything(found)
@@ -165,19 +167,40 @@ def constant(values: Any, dtype: Any) -> Any:
 
 I4 = TensorType.of((4,), int32)
 FOLDED: list[tuple[str, Callable[[], Any], str]] = [
-    ("integers", lambda: P.mul(constant([1, 2], int32), P.add(number(3, int32), number(4, int32))), "[7, 14]"),
-    ("bools", lambda: P.logical_and(constant([True, False], bool_), number(True, bool_)), "[True, False]"),
-    ("compare", lambda: P.less(constant([1.0, 3.0], float32), number(2.0, float32)), "[True, False]"),
+    (
+        "integers",
+        lambda: P.mul(constant([1, 2], int32), P.add(number(3, int32), number(4, int32))),
+        "[7, 14]",
+    ),
+    (
+        "bools",
+        lambda: P.logical_and(constant([True, False], bool_), number(True, bool_)),
+        "[True, False]",
+    ),
+    (
+        "compare",
+        lambda: P.less(constant([1.0, 3.0], float32), number(2.0, float32)),
+        "[True, False]",
+    ),
     ("cast", lambda: P.cast(constant([1, 0], int32), float32), "[1.0, 0.0]"),
     ("cast to int", lambda: P.cast(constant([1.75, -2.5], float32), int32), "[1, -2]"),
     ("reshape", lambda: P.reshape(constant([[1, 2]], float32), (2,)), "[1.0, 2.0]"),
     ("transpose", lambda: P.transpose(constant([[1, 2]], float32), (1, 0)), "[[1.0], [2.0]]"),
-    ("broadcast", lambda: P.broadcast_to(constant([1, 2], float32), (2, 2)), "[[1.0, 2.0], [1.0, 2.0]]"),
+    (
+        "broadcast",
+        lambda: P.broadcast_to(constant([1, 2], float32), (2, 2)),
+        "[[1.0, 2.0], [1.0, 2.0]]",
+    ),
     ("concat", lambda: P.concat([constant([1], float32), constant([2], float32)], 0), "[1.0, 2.0]"),
     ("sum", lambda: P.reduce_sum(constant([1, 2], int32), (0,), False), "3"),
-    ("select", lambda: P.select(constant([True, False], bool_), constant([1, 2], float32), constant([3, 4], float32)),
-     "[1.0, 4.0]"),
-]  # fmt: skip
+    (
+        "select",
+        lambda: P.select(
+            constant([True, False], bool_), constant([1, 2], float32), constant([3, 4], float32)
+        ),
+        "[1.0, 4.0]",
+    ),
+]
 
 
 @pytest.mark.parametrize("case", FOLDED, ids=lambda c: c[0])

@@ -43,7 +43,9 @@ def eq(a: Any, b: Any) -> None:
 
 
 def current(want: str, f: Callable[..., Any], *args: Any) -> None:
-    """A call after something that the function reads was changed: the new result, or a warning that it may be old."""
+    """A call after something that the function reads was changed: the new result, or a warning that
+    it may be old.
+    """
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         result = f(*args)

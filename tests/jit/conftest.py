@@ -52,9 +52,11 @@ def warned():
 
 @pytest.fixture
 def agree():
-    """Run a program line by line and compiled; fail where they differ, return what the eager run did.
+    """Run a program line by line and compiled; fail where they differ, return what the eager run
+    did.
 
-    The program defines `f`; see `duograph.conformance.parity`. A Cell `f` is run in GRAPH_MODE as well.
+    The program defines `f`; see `duograph.conformance.parity`. A Cell `f` is run in GRAPH_MODE as
+    well.
     """
 
     def run(source: str, *inputs, grad=(), weights="", modes=("jit",), calls=2):

@@ -1,4 +1,5 @@
-"""LAX: NumPy's arrays inside compiled code, and what is made of Tensors' data: the same as line by line, at every call.
+"""LAX: NumPy's arrays inside compiled code, and what is made of Tensors' data: the same as line by
+line, at every call.
 
 13.1 to 13.7 of the list of accepted syntax
 """

@@ -1,6 +1,7 @@
 """When a function is compiled and when a graph is found in the cache; what can be asked about it.
 
-D12, D13, D14, D15, N02: the key is shapes, dtypes and scalar values; containers of Tensors and weights never recompile
+D12, D13, D14, D15, N02: the key is shapes, dtypes and scalar values; containers of Tensors and
+    weights never recompile
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ def compiles(function) -> int:
     return function.cache_info().misses
 
 
-# ---- hits and misses --------------------------------------------------------------------------------
+# ---- hits and misses
+# --------------------------------------------------------------------------------
 
 
 def test_the_second_call_compiles_nothing():
@@ -81,7 +83,9 @@ KEYS = {
 
 @pytest.mark.parametrize("name", KEYS)
 def test_what_is_part_of_the_key(name):
-    """D13: a new shape or dtype compiles again; number and string inputs are part of the key; lengths too."""
+    """D13: a new shape or dtype compiles again; number and string inputs are part of the key;
+    lengths too.
+    """
     first, second, shared = KEYS[name]
 
     @ms.jit
@@ -108,7 +112,9 @@ def test_scalar_values_are_used():
 
 
 def test_new_weights_compile_nothing():
-    """D24: weights are inputs: `set_data`, `load_param_into_net`, optimizer steps change values, not graphs."""
+    """D24: weights are inputs: `set_data`, `load_param_into_net`, optimizer steps change values,
+    not graphs.
+    """
     net = nn.Dense(3, 2)
 
     @ms.jit
@@ -126,7 +132,9 @@ def test_new_weights_compile_nothing():
 
 
 def test_set_train_specialises_once_each():
-    """D25: `set_train()` after the first call re-specialises, and coming back finds the first graph."""
+    """D25: `set_train()` after the first call re-specialises, and coming back finds the first
+    graph.
+    """
     net = nn.SequentialCell(nn.Dense(3, 3), nn.Dropout(p=0.5))
 
     @ms.jit
@@ -233,7 +241,8 @@ def test_a_gradient_rule_registered_again_is_in_force_at_once():
     assert ms.grad(f)(t(3)).asnumpy().tolist() == [6]
 
 
-# ---- threads ----------------------------------------------------------------------------------------
+# ---- threads
+# ----------------------------------------------------------------------------------------
 
 
 def test_eight_threads_call_one_function():
@@ -301,7 +310,8 @@ def test_threads_with_gradients_and_state():
     assert all(f == wanted for f in found) and len(found) == 40
 
 
-# ---- explain and stats ------------------------------------------------------------------------------
+# ---- explain and stats
+# ------------------------------------------------------------------------------
 
 
 def test_explain_names_reads_writes_captures_and_effects(load):
@@ -374,7 +384,8 @@ def test_stats_sum_over_the_process(load):
     assert any("VALUE" in str(r) for r in after["reasons"]["counted"])
 
 
-# ---- shapes that are declared -----------------------------------------------------------------------
+# ---- shapes that are declared
+# -----------------------------------------------------------------------
 
 
 def test_input_signature():
@@ -429,11 +440,14 @@ def test_mutable_numbers_in_conditions(agree):
     assert compiles(f) == 1
 
 
-# ---- Cell.compile -----------------------------------------------------------------------------------
+# ---- Cell.compile
+# -----------------------------------------------------------------------------------
 
 
 def test_a_compiled_cell_uses_its_graph_in_either_mode(capsys):
-    """A Cell that `compile` prepared uses that graph for matching arguments, and compiles nothing at the call."""
+    """A Cell that `compile` prepared uses that graph for matching arguments, and compiles nothing
+    at the call.
+    """
 
     class Net(nn.Cell):
         def construct(self, x):
@@ -490,7 +504,8 @@ def test_set_inputs():
         assert net(ms.Tensor(np.ones((rows, 2), np.float32))).shape == (rows, 1)
 
 
-# ---- gradients and the cache ------------------------------------------------------------------------
+# ---- gradients and the cache
+# ------------------------------------------------------------------------
 
 
 def test_gradients_compile_once():
@@ -514,8 +529,11 @@ def test_jit_of_a_transform():
         return (x**3).sum()
 
     for transform in (
-        ms.jit(ms.grad(f)), ms.grad(ms.jit(f)), ms.jit(ms.grad(ms.jit(f))), ms.jit(lambda x: ms.grad(f)(x)),
-    ):  # fmt: skip
+        ms.jit(ms.grad(f)),
+        ms.grad(ms.jit(f)),
+        ms.jit(ms.grad(ms.jit(f))),
+        ms.jit(lambda x: ms.grad(f)(x)),
+    ):
         assert transform(t(2, 3)).asnumpy().tolist() == [12, 27]
     second = ms.jit(ms.grad(lambda x: ms.grad(f)(x).sum()))
     assert second(t(2, 3)).asnumpy().tolist() == [12, 18]

@@ -601,7 +601,9 @@ print("told apart")
 
 @pytest.mark.parametrize("option", ["-X no_debug_ranges", ""])
 def test_lambdas_of_one_line_are_told_apart(option, tmp_path):
-    """Also where code does not know its columns: Python 3.10, and what -X no_debug_ranges leaves out."""
+    """Also where code does not know its columns: Python 3.10, and what -X no_debug_ranges leaves
+    out.
+    """
     program = tmp_path / "lambdas.py"
     program.write_text(LAMBDAS)
     run = subprocess.run([sys.executable, *option.split(), program], capture_output=True, text=True)

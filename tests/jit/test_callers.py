@@ -1,4 +1,5 @@
-"""What a caller does around a compiled function: exceptions, threads, collection, other settings and layers.
+"""What a caller does around a compiled function: exceptions, threads, collection, other settings
+and layers.
 
 D06, D35: how it is called, what stands around it
 """
@@ -521,30 +522,40 @@ CHANGES = {
     "sequence": (
         lambda: Chain(nn.SequentialCell(nn.ReLU())),
         [
-            lambda n: n.inner.append(nn.Sigmoid()), lambda n: n.inner.__setitem__(0, nn.Tanh()),
+            lambda n: n.inner.append(nn.Sigmoid()),
+            lambda n: n.inner.__setitem__(0, nn.Tanh()),
             lambda n: n.inner.__delitem__(1),
         ],
     ),
     "list": (
         lambda: Each(nn.CellList([nn.ReLU()])),
         [
-            lambda n: n.inner.append(nn.Sigmoid()), lambda n: n.inner.extend([nn.Tanh()]),
-            lambda n: n.inner.insert(0, nn.Sigmoid()), lambda n: n.inner.__delitem__(0),
-            lambda n: n.inner.__setitem__(0, nn.Tanh()), lambda n: setattr(n, "inner", nn.CellList([nn.Tanh()])),
+            lambda n: n.inner.append(nn.Sigmoid()),
+            lambda n: n.inner.extend([nn.Tanh()]),
+            lambda n: n.inner.insert(0, nn.Sigmoid()),
+            lambda n: n.inner.__delitem__(0),
+            lambda n: n.inner.__setitem__(0, nn.Tanh()),
+            lambda n: setattr(n, "inner", nn.CellList([nn.Tanh()])),
         ],
     ),
     "dict": (
         lambda: Keys(nn.CellDict({"a": nn.ReLU()})),
-        [lambda n: n.inner.update({"b": nn.Sigmoid()}), lambda n: n.inner.pop("a"), lambda n: n.inner.clear()],
+        [
+            lambda n: n.inner.update({"b": nn.Sigmoid()}),
+            lambda n: n.inner.pop("a"),
+            lambda n: n.inner.clear(),
+        ],
     ),
     "members": (
         Own,
         [
-            lambda n: setattr(n, "b", nn.Sigmoid()), lambda n: setattr(n, "p", Parameter(T(3), name="p")),
-            lambda n: setattr(n.p, "requires_grad", False), lambda n: delattr(n, "b"),
+            lambda n: setattr(n, "b", nn.Sigmoid()),
+            lambda n: setattr(n, "p", Parameter(T(3), name="p")),
+            lambda n: setattr(n.p, "requires_grad", False),
+            lambda n: delattr(n, "b"),
         ],
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CHANGES)

@@ -1,8 +1,10 @@
-"""What a compiled function read from outside and is changed later: what each policy of `stale_captures` does.
+"""What a compiled function read from outside and is changed later: what each policy of
+`stale_captures` does.
 
 N01: torch.compile guards: recompile when a captured value changes
 O03: Stale-capture policy selectable
-D22, D23, D24, D25, D49: attributes, globals, closures, items, defaults, helpers, namespaces, arrays; live parameters
+D22, D23, D24, D25, D49: attributes, globals, closures, items, defaults, helpers, namespaces,
+    arrays; live parameters
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from duograph import errors
 POLICIES = ("warn", "recompile", "error", "ignore")
 OLD, NEW = [6.0, 7.0, 8.0], [2.0, 3.0, 4.0]
 
-# Ways to compile code that adds {read} to x. `net` is the Cell with the attributes below in all of them.
+# Ways to compile code that adds {read} to x. `net` is the Cell with the attributes below in all of
+# them.
 FORMS = {
     "function": """
         @ms.jit

@@ -1,4 +1,6 @@
-"""A compiled function remembers the buffers of the Parameters it reads; every way of changing one must be seen."""
+"""A compiled function remembers the buffers of the Parameters it reads; every way of changing one
+must be seen.
+"""
 
 from __future__ import annotations
 
@@ -74,9 +76,14 @@ CHANGES = {
     "load_param_into_net": lambda net: ms.load_param_into_net(
         net, {"w": ms.Parameter(ms.Tensor(np.float32([0, 0, 1])), name="w")}
     ),
-    "item": by_item, "augmented": by_augmented, "optimizer": by_optimizer, "compiled step": by_compiled_step,
-    "another thread": by_thread, "shared memory": by_shared_memory, "another Parameter": by_another_parameter,
-}  # fmt: skip
+    "item": by_item,
+    "augmented": by_augmented,
+    "optimizer": by_optimizer,
+    "compiled step": by_compiled_step,
+    "another thread": by_thread,
+    "shared memory": by_shared_memory,
+    "another Parameter": by_another_parameter,
+}
 
 
 @pytest.mark.parametrize("level", ["O0", "O1", "O2"])

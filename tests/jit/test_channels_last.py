@@ -1,4 +1,6 @@
-"""Convolutions and what lies between them are laid out channels last, and nobody sees it but in the time it takes."""
+"""Convolutions and what lies between them are laid out channels last, and nobody sees it but in the
+time it takes.
+"""
 
 from __future__ import annotations
 
@@ -50,10 +52,19 @@ def array(*shape, seed=0):
 def conv(inputs, outputs, size=3, stride=1, groups=1, bias=False):
     """A convolution with random weights."""
     return nn.Conv2d(
-        inputs, outputs, size, stride, pad_mode="pad", padding=size // 2, group=groups, has_bias=bias,
-        weight_init=Tensor(array(outputs, inputs // groups, size, size, seed=inputs + outputs) / size / inputs**0.5),
+        inputs,
+        outputs,
+        size,
+        stride,
+        pad_mode="pad",
+        padding=size // 2,
+        group=groups,
+        has_bias=bias,
+        weight_init=Tensor(
+            array(outputs, inputs // groups, size, size, seed=inputs + outputs) / size / inputs**0.5
+        ),
         bias_init=Tensor(array(outputs, seed=outputs)) if bias else None,
-    )  # fmt: skip
+    )
 
 
 class Normalised(nn.Cell):
@@ -315,7 +326,8 @@ def test_networks(name, level, always, graphs):
     assert f"{convolutions} convolutions laid out channels last, {values}" in said, said
 
 
-# ---- what stays as it is --------------------------------------------------------------------------
+# ---- what stays as it is
+# --------------------------------------------------------------------------
 
 
 def chain(length, width=4):
@@ -429,7 +441,8 @@ def test_eager_kernels_are_left_alone(always, graphs):
     assert (run(image()).asnumpy() == net(image()).asnumpy()).all() and not graphs
 
 
-# ---- beside other things --------------------------------------------------------------------------
+# ---- beside other things
+# --------------------------------------------------------------------------
 
 
 def recursive(net, x, n):

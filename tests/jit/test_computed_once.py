@@ -1,4 +1,6 @@
-"""What a compiled function computes once while Parameters stay is never stale, in training's way, or left behind."""
+"""What a compiled function computes once while Parameters stay is never stale, in training's way,
+or left behind.
+"""
 
 import gc
 import subprocess
@@ -19,7 +21,9 @@ X = RNG.standard_normal((16, 96)).astype(np.float32)
 
 
 class Net(nn.Cell):
-    """A product whose weights are packed, and a scale and a shift that follow from Parameters alone."""
+    """A product whose weights are packed, and a scale and a shift that follow from Parameters
+    alone.
+    """
 
     def __init__(self, n=80):
         super().__init__()
@@ -80,7 +84,8 @@ def test_nothing_is_kept_at_the_level_of_eager_kernels():
     assert kept(f) == 0
 
 
-# ---- ways to change the state: (net) -> None, or a function that does it when called again ----------------
+# ---- ways to change the state: (net) -> None, or a function that does it when called again
+# ----------------
 
 
 def by_set_data(net):
@@ -435,7 +440,8 @@ def test_a_wrong_index_is_still_an_error():
         assert f(Tensor(np.float32([1.0]))).asnumpy()[0] == 6001
 
 
-# ---- packed products: the bits of the products that pack at every call ----------------------------------
+# ---- packed products: the bits of the products that pack at every call
+# ----------------------------------
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -560,7 +566,9 @@ print(lib.dg_isa(), any("packed once" in n for n in notes))
 
 @pytest.mark.parametrize("late", [False, True])
 def test_weights_stay_packed_where_blas_is_opened_later(late, tmp_path):
-    """On processors with AVX2 alone products are BLAS's, if there is one, and then nothing is packed for ours."""
+    """On processors with AVX2 alone products are BLAS's, if there is one, and then nothing is
+    packed for ours.
+    """
     program = tmp_path / "program.py"
     program.write_text(BLAS_LATER % (late, late))
     done = subprocess.run(
@@ -589,7 +597,9 @@ class Recurrent(nn.Cell):
 @pytest.mark.parametrize("level", ["O1", "O2"])
 @pytest.mark.parametrize("written", [True, False], ids=["training", "inference"])
 def test_products_of_one_call_share_what_is_packed(monkeypatch, level, written):
-    """One packing for five products forward, one for five backward, and the bits of products that pack alone."""
+    """One packing for five products forward, one for five backward, and the bits of products that
+    pack alone.
+    """
 
     def run():
         net = Recurrent()

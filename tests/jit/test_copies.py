@@ -76,8 +76,10 @@ def test_program(name):
 
 
 COPIES = {
-    "copy": copy.copy, "deepcopy": copy.deepcopy, "pickle": lambda net: pickle.loads(pickle.dumps(net)),
-}  # fmt: skip
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "pickle": lambda net: pickle.loads(pickle.dumps(net)),
+}
 
 
 @pytest.mark.parametrize("mode", [ms.PYNATIVE_MODE, ms.GRAPH_MODE])

@@ -1,4 +1,6 @@
-"""F08: the graphs of compiled functions as text in a folder, per pass; levels 0 to 3; drawings for Graphviz."""
+"""F08: the graphs of compiled functions as text in a folder, per pass; levels 0 to 3; drawings for
+Graphviz.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Side effects of compiled code: they happen, in the order of the source, once per call, or the function is refused.
+"""Side effects of compiled code: they happen, in the order of the source, once per call, or the
+function is refused.
 
-D30, D32, D47, D50, O09: memory and IO effects keep source order; reads before a later write see the old value
+D30, D32, D47, D50, O09: memory and IO effects keep source order; reads before a later write see the
+    old value
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ def value(observation):
     return observation[1].tolist()
 
 
-# ---- parameters -------------------------------------------------------------------------------------
+# ---- parameters
+# -------------------------------------------------------------------------------------
 
 NET = """
 class Net(nn.Cell):
@@ -48,39 +51,64 @@ ASSIGNMENTS = {
     "slice": ("self.w[1:] = x[:2]\nreturn self.w + x", [2, 1, 2], [1]),
     "augmented item": ("self.w[0] += x[2]\nreturn self.w", [8, 2, 2], [1]),
     "read, write, read": (
-        "before = self.w * 1\nops.assign(self.w, before + x)\nreturn before, self.w * 1", [4, 6, 8], [1]),
+        "before = self.w * 1\nops.assign(self.w, before + x)\nreturn before, self.w * 1",
+        [4, 6, 8],
+        [1],
+    ),
     "two parameters": (
         "ops.assign_add(self.b, self.b)\nops.assign(self.w, x + self.b)\nreturn self.w, self.b",
-        [5, 6, 7], [4]),
+        [5, 6, 7],
+        [4],
+    ),
     "swap through a read": (
         "old = self.w + 0\nops.assign(self.w, x * self.b)\nops.assign(self.b, old[:1])\nreturn old",
-        [2, 4, 6], [1]),
+        [2, 4, 6],
+        [1],
+    ),
     "under a tensor condition": (
         "if x.sum() > 5:\n    ops.assign_add(self.w, x)\nelse:\n    ops.assign_sub(self.w, x)\nreturn self.w * 1",
-        [4, 6, 8], [1]),
+        [4, 6, 8],
+        [1],
+    ),
     "one branch only": (
-        "if x.sum() > 100:\n    ops.assign(self.w, x)\nreturn self.w + x", [2, 2, 2], [1]),
+        "if x.sum() > 100:\n    ops.assign(self.w, x)\nreturn self.w + x",
+        [2, 2, 2],
+        [1],
+    ),
     "in a constant loop": (
-        "for i in range(3):\n    ops.assign_add(self.w, x * i)\nreturn self.w * 1", [8, 14, 20], [1]),
+        "for i in range(3):\n    ops.assign_add(self.w, x * i)\nreturn self.w * 1",
+        [8, 14, 20],
+        [1],
+    ),
     "in a tensor loop": (
         "i = Tensor(0)\nwhile i < 3:\n    ops.assign_add(self.w, x)\n    i = i + 1\nreturn self.w * 1",
-        [8, 14, 20], [1]),
+        [8, 14, 20],
+        [1],
+    ),
     "in a loop that never runs": (
         "i = Tensor(9)\nwhile i < 3:\n    ops.assign_add(self.w, x)\n    i = i + 1\nreturn self.w * 1",
-        [2, 2, 2], [1]),
+        [2, 2, 2],
+        [1],
+    ),
     "branch in a loop": (
         "i = Tensor(0)\nwhile i < 4:\n    if i % 2 == 0:\n        ops.assign_add(self.w, x)\n"
         "    else:\n        ops.assign_add(self.b, self.b)\n    i = i + 1\nreturn self.w + self.b",
-        [6, 10, 14], [16]),
+        [6, 10, 14],
+        [16],
+    ),
     "early return": (
         "ops.assign_add(self.b, self.b)\nif x.sum() > 5:\n    return x\nops.assign(self.w, x)\nreturn self.w",
-        [2, 2, 2], [4]),
+        [2, 2, 2],
+        [4],
+    ),
     "in a helper": (
         "def bump(v):\n    ops.assign_add(self.w, v)\n    return self.w * 1\nreturn bump(x) + bump(x)",
-        [6, 10, 14], [1]),
+        [6, 10, 14],
+        [1],
+    ),
     "unused by the result": ("ops.assign(self.w, x * 3)\nreturn x", [3, 6, 9], [1]),
     "shape kept, value of the argument": ("self.w.set_data(x * self.w)\nreturn x", [2, 8, 18], [1]),
-}  # fmt: skip
+}
 
 
 def _net(body: str, more: str = "") -> str:
@@ -102,7 +130,8 @@ def test_gradients_beside_assignments(name, agree):
 
 
 def test_the_documented_loop_has_gradient_three(agree):
-    """C30: In-place change of a value needed by backward is caught or saved: 3 where MindSpore's eager mode says 6.
+    """C30: In-place change of a value needed by backward is caught or saved: 3 where MindSpore's
+    eager mode says 6.
 
     D32: Reads before a later write see the old value.
     """
@@ -131,7 +160,9 @@ def test_the_documented_loop_has_gradient_three(agree):
 
 
 def test_a_parameter_that_counts(agree):
-    """A documented example: the gradient of x * (w as it grows) is the sum of the values that were used."""
+    """A documented example: the gradient of x * (w as it grows) is the sum of the values that were
+    used.
+    """
     source = """
     w = Parameter(Tensor([1.0]), name="w")
 
@@ -158,7 +189,8 @@ def test_writes_before_a_raise_stand(agree):
     assert value(seen[0].state["net.w"]) == [1, 2, 3]
 
 
-# ---- random numbers ---------------------------------------------------------------------------------
+# ---- random numbers
+# ---------------------------------------------------------------------------------
 
 RANDOM = {
     "dropout": "return ops.dropout(x, 0.5)",
@@ -168,8 +200,9 @@ RANDOM = {
     "in a tensor loop": "i = Tensor(0)\nwhile i < 3:\n    x = x + ops.standard_normal((3,))\n    i = i + 1\nreturn x",
     "in a branch": "if x.sum() > 0:\n    x = x + ops.standard_normal((3,))\nreturn x, ops.standard_normal((3,))",
     "in the other branch": (
-        "if x.sum() < 0:\n    x = x + ops.standard_normal((3,))\nreturn x, ops.standard_normal((3,))"),
-}  # fmt: skip
+        "if x.sum() < 0:\n    x = x + ops.standard_normal((3,))\nreturn x, ops.standard_normal((3,))"
+    ),
+}
 
 
 @pytest.mark.parametrize("name", RANDOM)
@@ -198,7 +231,8 @@ def test_dropout_layers_and_eager_draws_share_one_state(agree):
     )
 
 
-# ---- raise and assert -------------------------------------------------------------------------------
+# ---- raise and assert
+# -------------------------------------------------------------------------------
 
 RAISES = {
     "tensor condition": "if x.sum() > 0:\n    raise ValueError('x is', x)\nreturn x",
@@ -207,7 +241,8 @@ RAISES = {
     "in a loop": "i = Tensor(0)\nwhile i < 5:\n    if i == 3:\n        raise IndexError(i)\n    i = i + 1\nreturn i",
     "after prints": (
         "print('one', x)\nif x[0] > 0:\n    print('two')\n"
-        "    raise RuntimeError('three')\nprint('four')\nreturn x"),
+        "    raise RuntimeError('three')\nprint('four')\nreturn x"
+    ),
     "no arguments": "if x.sum() > 0:\n    raise StopIteration\nreturn x",
     "assert": "assert x.sum() < 0, 'positive'\nreturn x",
     "assert holds": "assert x.sum() > 0, 'negative'\nreturn x",
@@ -217,18 +252,22 @@ RAISES = {
     "own class": "if x.sum() > 0:\n    raise Mine(7, 'seven')\nreturn x",
     "in a helper": (
         "def check(v):\n    if v.sum() > 0:\n"
-        "        raise ValueError('checked')\n    return v\nreturn check(x) * 2"),
+        "        raise ValueError('checked')\n    return v\nreturn check(x) * 2"
+    ),
     "division by zero": "return x * (1 // (x.shape[0] - 3))",
     "index": "return x[5]",
     "nested conditions": (
         "if x.sum() > 0:\n    if x[0] > 5:\n        raise ValueError('big')\n    elif x[1] > 1:\n"
-        "        raise KeyError('second')\nreturn x"),
-}  # fmt: skip
+        "        raise KeyError('second')\nreturn x"
+    ),
+}
 
 
 @pytest.mark.parametrize("name", RAISES)
 def test_exceptions(name, agree):
-    """D46: raise and assert with a tensor condition work at run time: same class, same arguments, and at once."""
+    """D46: raise and assert with a tensor condition work at run time: same class, same arguments,
+    and at once.
+    """
     body = "\n".join("    " + line for line in RAISES[name].splitlines())
     source = f"class Mine(Exception):\n    pass\n\n@jit\ndef f(x):\n{body}\n"
     seen = agree(source, X, grad=(0,))
@@ -285,7 +324,8 @@ def test_bce_loss_outside_its_range(agree):
     agree(source, np.array([0.5, 0.2], np.float32), np.array([0.0, 1.0], np.float32), grad=(0,))
 
 
-# ---- attributes, globals, nonlocals -----------------------------------------------------------------
+# ---- attributes, globals, nonlocals
+# -----------------------------------------------------------------
 
 STATE = """
 import types
@@ -326,17 +366,18 @@ WRITES = {
     "attribute, tensor read first": "old = self.last\nself.last = x\nreturn old + x",
     "attribute, new tensor": "self.new = x * 3\nreturn self.new",
     "attribute under a tensor condition": (
-        "if x.sum() > 5:\n    self.count = self.count + 10\n"
-        "else:\n    self.count = -1\nreturn x"),
+        "if x.sum() > 5:\n    self.count = self.count + 10\nelse:\n    self.count = -1\nreturn x"
+    ),
     "attribute in one branch": "if x.sum() > 500:\n    self.count = 1\nreturn x",
     "attribute, tensor under a condition": "if x.sum() > 5:\n    self.last = x * 2\nreturn self.last * 1",
     "attribute in a loop": "for i in range(3):\n    self.count += i\nreturn x",
     "attribute in a tensor loop": (
         "i = Tensor(0)\nwhile i < 3:\n    self.last = self.last + x\n"
-        "    i = i + 1\nreturn self.last"),
+        "    i = i + 1\nreturn self.last"
+    ),
     "number in a tensor loop": (
-        "i = Tensor(0)\nwhile i < 3:\n"
-        "    self.count = self.count + 1\n    i = i + 1\nreturn x"),
+        "i = Tensor(0)\nwhile i < 3:\n    self.count = self.count + 1\n    i = i + 1\nreturn x"
+    ),
     "attribute of an object": "counter.n = counter.n + 3\nreturn x + counter.n",
     "attribute of a namespace": "space.n += 1\nreturn x * space.n",
     "setattr": "setattr(self, 'new', 4)\nreturn x",
@@ -344,8 +385,8 @@ WRITES = {
     "global, tensor": "global total\ntotal = x.sum()\nreturn x",
     "global under a condition": "global total\nif x.sum() > 5:\n    total = total + 1\nreturn x",
     "global in a tensor loop": (
-        "global total\ni = Tensor(0)\nwhile i < 4:\n"
-        "    total = total + 2\n    i = i + 1\nreturn x"),
+        "global total\ni = Tensor(0)\nwhile i < 4:\n    total = total + 2\n    i = i + 1\nreturn x"
+    ),
     "local of the same name": "total = 9\nreturn x + total",
     "list append": "log.append(3)\nreturn x",
     "list append, tensor": "log.append(x * 2)\nreturn x",
@@ -353,7 +394,8 @@ WRITES = {
     "list item": "self.items[0] = self.items[0] + 5\nreturn x * self.items[0]",
     "list methods": (
         "self.items.insert(0, 9)\nself.items.reverse()\n"
-        "self.items.extend([4, 5])\nself.items.remove(4)\nreturn x"),
+        "self.items.extend([4, 5])\nself.items.remove(4)\nreturn x"
+    ),
     "list pop": "n = self.items.pop()\nself.items.append(n + 1)\nreturn x * n",
     "list sorted": "self.items.append(0)\nself.items.sort()\nreturn x * self.items[0]",
     "list cleared": "self.items.clear()\nself.items.append(1)\nreturn x",
@@ -373,18 +415,22 @@ WRITES = {
     "tensor rebound, not in place": "a = self.last\na += x\nreturn a",
     "closure list": "def note(v):\n    log.append(v)\nnote(1)\nnote(2)\nreturn x",
     "print between": "self.count = 1\nprint('n', self.count)\nself.count = 2\nprint('n', self.count)\nreturn x",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", WRITES)
 def test_writes_to_what_is_outside(name, agree):
-    """D21, D20: real writes take effect, in branches and loops as well; locals change nothing outside."""
+    """D21, D20: real writes take effect, in branches and loops as well; locals change nothing
+    outside.
+    """
     body = "\n".join(" " * 8 + line for line in WRITES[name].splitlines())
     agree(STATE.format(body=body), X, modes=BOTH, calls=3)
 
 
 def test_list_changed_under_a_tensor_condition_is_right_or_refused(load):
-    """A list of another length in each branch has no place in a graph: written back, or refused with a reason."""
+    """A list of another length in each branch has no place in a graph: written back, or refused
+    with a reason.
+    """
     space = load("""
         log = []
 
@@ -445,7 +491,8 @@ def test_nonlocal_of_an_inner_function(agree):
     )
 
 
-# ---- arguments --------------------------------------------------------------------------------------
+# ---- arguments
+# --------------------------------------------------------------------------------------
 
 ARGUMENTS = {
     "item": "x[0] = 9.0\nreturn x * 2",
@@ -507,11 +554,14 @@ def test_a_tensor_inside_a_list_argument_is_changed(agree):
     agree("@jit\ndef f(items):\n    items[0][1] = 5.0\n    return items[0] + items[1]\n", [X, Y])
 
 
-# ---- order of everything ----------------------------------------------------------------------------
+# ---- order of everything
+# ----------------------------------------------------------------------------
 
 
 def test_everything_in_order(agree):
-    """D30: prints, assignments, host values and random numbers in one function, in the order of the source."""
+    """D30: prints, assignments, host values and random numbers in one function, in the order of the
+    source.
+    """
     agree(
         """
         w = Parameter(Tensor([1.0, 1.0, 1.0]), name="w")

@@ -1,4 +1,6 @@
-"""Products and convolutions take what follows them element by element: the bits of O0, one region, one crossing."""
+"""Products and convolutions take what follows them element by element: the bits of O0, one region,
+one crossing.
+"""
 
 from __future__ import annotations
 
@@ -49,60 +51,152 @@ PRODUCTS = {
     "conv 1x1 of points": (conv, (4, 64, 3, 3), (128, 64, 1, 1), (4, 128, 3, 3)),
     "conv 1x1 of points, few": (conv, (8, 32, 2, 2), (48, 32, 1, 1), (8, 48, 2, 2)),
     "conv 1x1 with steps": (
-        lambda x, w: conv(x, w, stride=2), (1, 32, 15, 15), (100, 32, 1, 1), (1, 100, 8, 8)),
-    "conv 3x3": (lambda x, w: conv(x, w, padding=1), (2, 5, 19, 23), (11, 5, 3, 3), (2, 11, 19, 23)),
+        lambda x, w: conv(x, w, stride=2),
+        (1, 32, 15, 15),
+        (100, 32, 1, 1),
+        (1, 100, 8, 8),
+    ),
+    "conv 3x3": (
+        lambda x, w: conv(x, w, padding=1),
+        (2, 5, 19, 23),
+        (11, 5, 3, 3),
+        (2, 11, 19, 23),
+    ),
     "conv 3x3 of small planes": (
-        lambda x, w: conv(x, w, padding=1), (1, 40, 7, 7), (100, 40, 3, 3), (1, 100, 7, 7)),
+        lambda x, w: conv(x, w, padding=1),
+        (1, 40, 7, 7),
+        (100, 40, 3, 3),
+        (1, 100, 7, 7),
+    ),
     "conv 3x3 of a batch of small planes": (
-        lambda x, w: conv(x, w, padding=1), (5, 40, 7, 7), (100, 40, 3, 3), (5, 100, 7, 7)),
+        lambda x, w: conv(x, w, padding=1),
+        (5, 40, 7, 7),
+        (100, 40, 3, 3),
+        (5, 100, 7, 7),
+    ),
     "conv 3x3 of many tiny planes": (
-        lambda x, w: conv(x, w, padding=1), (30, 4, 5, 5), (9, 4, 3, 3), (30, 9, 5, 5)),
+        lambda x, w: conv(x, w, padding=1),
+        (30, 4, 5, 5),
+        (9, 4, 3, 3),
+        (30, 9, 5, 5),
+    ),
     "conv 3x3 of tiles": (
-        lambda x, w: conv(x, w, padding=1), (1, 48, 29, 31), (56, 48, 3, 3), (1, 56, 29, 31)),
+        lambda x, w: conv(x, w, padding=1),
+        (1, 48, 29, 31),
+        (56, 48, 3, 3),
+        (1, 56, 29, 31),
+    ),
     "conv 3x3 of few tiles": (
-        lambda x, w: conv(x, w, padding=1), (1, 64, 14, 15), (72, 64, 3, 3), (1, 72, 14, 15)),
+        lambda x, w: conv(x, w, padding=1),
+        (1, 64, 14, 15),
+        (72, 64, 3, 3),
+        (1, 72, 14, 15),
+    ),
     "conv 3x3 of tiles of a batch": (
-        lambda x, w: conv(x, w, padding=1), (5, 64, 7, 8), (64, 64, 3, 3), (5, 64, 7, 8)),
+        lambda x, w: conv(x, w, padding=1),
+        (5, 64, 7, 8),
+        (64, 64, 3, 3),
+        (5, 64, 7, 8),
+    ),
     "conv 3x3 with steps": (
-        lambda x, w: conv(x, w, padding=1, stride=2), (2, 6, 21, 17), (10, 6, 3, 3), (2, 10, 11, 9)),
+        lambda x, w: conv(x, w, padding=1, stride=2),
+        (2, 6, 21, 17),
+        (10, 6, 3, 3),
+        (2, 10, 11, 9),
+    ),
     "conv depthwise": (
-        lambda x, w: conv(x, w, padding=1, groups=20), (2, 20, 13, 15), (20, 1, 3, 3), (2, 20, 13, 15)),
+        lambda x, w: conv(x, w, padding=1, groups=20),
+        (2, 20, 13, 15),
+        (20, 1, 3, 3),
+        (2, 20, 13, 15),
+    ),
     "conv depthwise with steps": (
-        lambda x, w: conv(x, w, padding=1, stride=2, groups=20), (1, 20, 13, 15), (20, 1, 3, 3), (1, 20, 7, 8)),
+        lambda x, w: conv(x, w, padding=1, stride=2, groups=20),
+        (1, 20, 13, 15),
+        (20, 1, 3, 3),
+        (1, 20, 7, 8),
+    ),
     "conv depthwise, 5x5 with holes": (
         lambda x, w: conv(x, w, padding=4, dilation=2, groups=6),
-        (1, 6, 18, 16), (6, 1, 5, 5), (1, 6, 18, 16)),
+        (1, 6, 18, 16),
+        (6, 1, 5, 5),
+        (1, 6, 18, 16),
+    ),
     "conv in groups": (
-        lambda x, w: conv(x, w, padding=1, groups=2), (2, 24, 9, 11), (32, 12, 3, 3), (2, 32, 9, 11)),
-}  # fmt: skip
+        lambda x, w: conv(x, w, padding=1, groups=2),
+        (2, 24, 9, 11),
+        (32, 12, 3, 3),
+        (2, 32, 9, 11),
+    ),
+}
 
 # The same with channels last, float32 only: as many as there are rows, see _channel.
 LAST = {
     "last 1x1": (last, (1, 24, 31, 16), (24, 16, 1, 1), (1, 24, 31, 24)),
     "last 1x1 of few pixels": (last, (2, 100, 1, 70), (100, 70, 1, 1), (2, 100, 1, 100)),
-    "last 1x1 of few pixels, many weights": (last, (1, 300, 1, 600), (300, 600, 1, 1), (1, 300, 1, 300)),
+    "last 1x1 of few pixels, many weights": (
+        last,
+        (1, 300, 1, 600),
+        (300, 600, 1, 1),
+        (1, 300, 1, 300),
+    ),
     "last 1x1, crowded": (last, (1, 100, 3, 1024), (100, 1024, 1, 1), (1, 100, 3, 100)),
     "last 1x1 with steps": (
-        lambda x, w: last(x, w, stride=2), (1, 79, 15, 32), (40, 32, 1, 1), (1, 40, 8, 40)),
-    "last 3x3": (lambda x, w: last(x, w, padding=1), (2, 11, 23, 5), (11, 5, 3, 3), (2, 11, 23, 11)),
+        lambda x, w: last(x, w, stride=2),
+        (1, 79, 15, 32),
+        (40, 32, 1, 1),
+        (1, 40, 8, 40),
+    ),
+    "last 3x3": (
+        lambda x, w: last(x, w, padding=1),
+        (2, 11, 23, 5),
+        (11, 5, 3, 3),
+        (2, 11, 23, 11),
+    ),
     "last 3x3 of tiles": (
-        lambda x, w: last(x, w, padding=1), (1, 40, 29, 48), (40, 48, 3, 3), (1, 40, 29, 40)),
+        lambda x, w: last(x, w, padding=1),
+        (1, 40, 29, 48),
+        (40, 48, 3, 3),
+        (1, 40, 29, 40),
+    ),
     "last 3x3 of few tiles": (
-        lambda x, w: last(x, w, padding=1), (2, 64, 2, 64), (64, 64, 3, 3), (2, 64, 2, 64)),
+        lambda x, w: last(x, w, padding=1),
+        (2, 64, 2, 64),
+        (64, 64, 3, 3),
+        (2, 64, 2, 64),
+    ),
     "last 3x3 with steps": (
-        lambda x, w: last(x, w, padding=1, stride=2), (1, 40, 21, 30), (20, 30, 3, 3), (1, 20, 11, 20)),
+        lambda x, w: last(x, w, padding=1, stride=2),
+        (1, 40, 21, 30),
+        (20, 30, 3, 3),
+        (1, 20, 11, 20),
+    ),
     "last 3x3 in groups": (
-        lambda x, w: last(x, w, padding=1, groups=2), (2, 32, 9, 24), (32, 12, 3, 3), (2, 32, 9, 32)),
+        lambda x, w: last(x, w, padding=1, groups=2),
+        (2, 32, 9, 24),
+        (32, 12, 3, 3),
+        (2, 32, 9, 32),
+    ),
     "last depthwise": (
-        lambda x, w: last(x, w, padding=1, groups=20), (2, 20, 15, 20), (20, 1, 3, 3), (2, 20, 15, 20)),
+        lambda x, w: last(x, w, padding=1, groups=20),
+        (2, 20, 15, 20),
+        (20, 1, 3, 3),
+        (2, 20, 15, 20),
+    ),
     "last depthwise with steps": (
-        lambda x, w: last(x, w, padding=1, stride=2, groups=20), (1, 39, 5, 20), (20, 1, 3, 3), (1, 20, 3, 20)),
-}  # fmt: skip
+        lambda x, w: last(x, w, padding=1, stride=2, groups=20),
+        (1, 39, 5, 20),
+        (20, 1, 3, 3),
+        (1, 20, 3, 20),
+    ),
+}
 PRODUCTS |= LAST
 
 
 def _channel(shape):
-    """The shape of what has one element for each channel, or column. Channels that come last are as many as rows."""
+    """The shape of what has one element for each channel, or column. Channels that come last are as
+    many as rows.
+    """
     return (shape[1], 1, 1) if len(shape) == 4 and shape[-1] != shape[1] else shape[-1:]
 
 
@@ -143,8 +237,12 @@ COMBINATIONS = [
         for epilogue in ("bias", "another dtype")
         for dtype in FLOATING
     ],
-    *[(p, epilogue, "int32", "O1") for p in INTEGERS for epilogue in ("one op", "two results", "another dtype")],
-]  # fmt: skip
+    *[
+        (p, epilogue, "int32", "O1")
+        for p in INTEGERS
+        for epilogue in ("one op", "two results", "another dtype")
+    ],
+]
 
 
 def operands(shapes, dtype):
@@ -174,7 +272,8 @@ def test_bits(product, epilogue, dtype, level):
     compute, a, b, out = PRODUCTS[product]
     follow, others = EPILOGUES[epilogue]
     xs = operands([a, b, *others(out)], dtype)
-    # few rows of a transposed operand, whose transposition O0 does not fold, are summed in another order
+    # few rows of a transposed operand, whose transposition O0 does not fold, are summed in another
+    # order
     near = 1e-5 if product == "matmul turned" and dtype == "float32" else 0.0
     kernels = compare(lambda x, y, *rest: follow(compute(x, y), *rest), xs, level, near)
     assert kernels[0] == "1 fused regions, 1 kernels, 1 regions as epilogues of products", kernels
@@ -279,7 +378,9 @@ class Net(nn.Cell):
 @needs_compiler
 @pytest.mark.parametrize("level", ["O1", "O2"])
 def test_inference_is_one_crossing(level):
-    """Batch normalisation ends in the epilogue of its convolution; Parameters may change between calls."""
+    """Batch normalisation ends in the epilogue of its convolution; Parameters may change between
+    calls.
+    """
     from duograph_cpu._native import lib
 
     ms.set_seed(1)
@@ -330,7 +431,9 @@ def test_training(level):
 
 @needs_compiler
 def test_a_donated_parameter_is_not_written_over_before_the_epilogue_has_read_it():
-    """The new value of a Parameter may take its memory; the product is there before all of the old one is read."""
+    """The new value of a Parameter may take its memory; the product is there before all of the old
+    one is read.
+    """
     weights = np.random.default_rng(1).standard_normal((48, 48)).astype(np.float32)
     state = Parameter(Tensor(weights), name="state")
     (x,) = operands([(48, 48)], "float32")

@@ -1,4 +1,6 @@
-"""Programs that random testing found, at their smallest: compiled, each did something else than line by line."""
+"""Programs that random testing found, at their smallest: compiled, each did something else than
+line by line.
+"""
 
 from __future__ import annotations
 
@@ -325,7 +327,9 @@ def test_what_a_loop_reads_of_a_list_from_outside(load):
 
 
 def test_elements_picked_by_a_mask_are_written(agree):
-    """How many elements a mask picks is known only at run time: Python writes them, into the value of the name."""
+    """How many elements a mask picks is known only at run time: Python writes them, into the value
+    of the name.
+    """
     agree(
         """
         @jit
@@ -340,7 +344,9 @@ def test_elements_picked_by_a_mask_are_written(agree):
 
 
 def test_the_gradient_through_what_only_python_runs(load):
-    """It is that of eager mode: under a derivative such a function runs line by line; it is never zero in silence."""
+    """It is that of eager mode: under a derivative such a function runs line by line; it is never
+    zero in silence.
+    """
     import duograph as ms
 
     space = load("""
@@ -535,7 +541,9 @@ CHOSEN = {
 
 @pytest.mark.parametrize("name", CHOSEN)
 def test_a_write_to_a_chosen_tensor_is_refused(name, load, warned):
-    """What Python would change is known only when the function runs; the function runs line by line."""
+    """What Python would change is known only when the function runs; the function runs line by
+    line.
+    """
     import duograph as ms
 
     body = "\n".join(line[4:] for line in CHOSEN[name].strip("\n").splitlines())

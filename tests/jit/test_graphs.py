@@ -21,7 +21,8 @@ def ops_of(graph):
     return [node.op.name for node in graph.nodes]
 
 
-# ---- the graph ----------------------------------------------------------------------------------------
+# ---- the graph
+# ----------------------------------------------------------------------------------------
 
 
 def test_source_becomes_a_graph(load):
@@ -65,7 +66,9 @@ PASSES = {
 
 @pytest.mark.parametrize("name", PASSES)
 def test_passes_on_a_function(name, load):
-    """F04: simplification, folding, inlining, merging, dead code and branches; `tests/ir` has each as text."""
+    """F04: simplification, folding, inlining, merging, dead code and branches; `tests/ir` has each
+    as text.
+    """
     source, want = PASSES[name]
     f = load(f"@ms.jit\ndef f(x):\n    return {source}")["f"]
     graph = passes.run(f.graph(t(1, 2)))
@@ -184,7 +187,8 @@ def test_functions_are_values(name, agree):
     agree(FUNCTIONS[name], np.array([7.0, 2.0], np.float32))
 
 
-# ---- control flow -------------------------------------------------------------------------------------
+# ---- control flow
+# -------------------------------------------------------------------------------------
 
 FLOW = {
     "while": "def f(x):\n    n = 0\n    while x.sum() < 50:\n        x = x * 2\n        n += 1\n    return x, n",
@@ -285,7 +289,8 @@ def test_control_flow(name, agree):
     agree(FLOW[name], np.array([1.0, 2.0], np.float32))
 
 
-# ---- attributes ---------------------------------------------------------------------------------------
+# ---- attributes
+# ---------------------------------------------------------------------------------------
 
 ATTRIBUTES = """
 class Net(nn.Cell):
@@ -321,7 +326,8 @@ def test_any_attribute_at_lax(load):
     assert (net.m, net.new) == (3, 4) and net.last.asnumpy().tolist() == [5, 10]
 
 
-# ---- errors -------------------------------------------------------------------------------------------
+# ---- errors
+# -------------------------------------------------------------------------------------------
 
 
 def text_of(error):
@@ -339,7 +345,8 @@ JOINS = {
 def test_both_sides_of_a_join_are_shown(name, load):
     """The message names the variable, both values, both lines and a remedy.
 
-    F03: joins of branches are checked: same type, shape, dtype; the message shows both sides and both lines
+    F03: joins of branches are checked: same type, shape, dtype; the message shows both sides and
+        both lines
     O08: a join error is explained by both branch values, with a suggestion that may be a cast
     """
     one, other, first, second, remedy = JOINS[name]
@@ -371,7 +378,8 @@ def test_a_name_that_one_branch_binds(load):
 
 
 def test_a_compile_error_shows_the_users_program(load):
-    """File, line, column, source line, caret, the user's call chain, the construct, a rewrite; nothing of ours.
+    """File, line, column, source line, caret, the user's call chain, the construct, a rewrite;
+    nothing of ours.
 
     F11: file, line, column, source line, caret, call chain
     F12: the construct is named and a rewrite suggested
@@ -407,11 +415,14 @@ def test_a_compile_error_shows_the_users_program(load):
     assert len(lines) > carets[-1] + 1  # the remedy
 
 
-# ---- what is told -------------------------------------------------------------------------------------
+# ---- what is told
+# -------------------------------------------------------------------------------------
 
 
 def test_what_a_function_does_is_reported(load):
-    """O09: a report per function: what it reads, writes, prints, and whether it draws random numbers."""
+    """O09: a report per function: what it reads, writes, prints, and whether it draws random
+    numbers.
+    """
     space = load(
         """
         class Net(nn.Cell):

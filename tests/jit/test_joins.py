@@ -1,4 +1,6 @@
-"""Steps that run together: convolutions one after the other, and a residual that is written over; the same bits."""
+"""Steps that run together: convolutions one after the other, and a residual that is written over;
+the same bits.
+"""
 
 from __future__ import annotations
 
@@ -86,44 +88,97 @@ C = Convolution
 P1, P2 = (16, 96), (96, 96)
 # what makes a function, the shape of its operand, and how many kernels are left of its convolutions
 TABLE = {
-    "all three": (lambda: block(C("point", P1), C("depth", P2), C("point", (96, 24))), (1, 60, 57, 16), 1),
+    "all three": (
+        lambda: block(C("point", P1), C("depth", P2), C("point", (96, 24))),
+        (1, 60, 57, 16),
+        1,
+    ),
     "with a residual": (
         lambda: block(
-            C("point", (24, 120)), C("depth", (120, 120)), C("point", (120, 24), then=linear), residual=True
+            C("point", (24, 120)),
+            C("depth", (120, 120)),
+            C("point", (120, 24), then=linear),
+            residual=True,
         ),
-        (1, 56, 56, 24), 1),
+        (1, 56, 56, 24),
+        1,
+    ),
     "in steps of two": (
-        lambda: block(C("point", (20, 100)), C("depth", (100, 100), stride=2), C("point", (100, 40))),
-        (1, 63, 58, 20), 1),
+        lambda: block(
+            C("point", (20, 100)), C("depth", (100, 100), stride=2), C("point", (100, 40))
+        ),
+        (1, 63, 58, 20),
+        1,
+    ),
     "of a batch": (
-        lambda: block(C("point", (8, 64)), C("depth", (64, 64)), C("point", (64, 20))), (3, 41, 40, 8), 1),
+        lambda: block(C("point", (8, 64)), C("depth", (64, 64)), C("point", (64, 20))),
+        (3, 41, 40, 8),
+        1,
+    ),
     "5x5 with holes": (
-        lambda: block(C("point", (8, 96)), C("depth", P2, kernel=5, dilation=2), C("point", (96, 17))),
-        (2, 40, 44, 8), 1),
+        lambda: block(
+            C("point", (8, 96)), C("depth", P2, kernel=5, dilation=2), C("point", (96, 17))
+        ),
+        (2, 40, 44, 8),
+        1,
+    ),
     "no kernel of one at first": (
-        lambda: block(C("full", (3, 32), stride=2), C("depth", (32, 32)), C("point", (32, 16), then=linear)),
-        (1, 190, 188, 3), 1),
+        lambda: block(
+            C("full", (3, 32), stride=2), C("depth", (32, 32)), C("point", (32, 16), then=linear)
+        ),
+        (1, 190, 188, 3),
+        1,
+    ),
     "what follows is compiled": (
-        lambda: block(C("point", P1, then=gelu), C("depth", P2, then=gelu), C("point", (96, 24), then=gelu)),
-        (1, 60, 57, 16), 1),
+        lambda: block(
+            C("point", P1, then=gelu), C("depth", P2, then=gelu), C("point", (96, 24), then=gelu)
+        ),
+        (1, 60, 57, 16),
+        1,
+    ),
     "deep products": (
-        lambda: block(C("point", (300, 520)), C("depth", (520, 520)), C("point", (520, 33))), (1, 30, 30, 300), 1),
-    "without a product at last": (lambda: block(C("point", P1), C("depth", P2, stride=2)), (1, 60, 60, 16), 1),
-    "without one at first": (lambda: block(C("depth", P2), C("point", (96, 24))), (2, 14, 14, 96), 1),
+        lambda: block(C("point", (300, 520)), C("depth", (520, 520)), C("point", (520, 33))),
+        (1, 30, 30, 300),
+        1,
+    ),
+    "without a product at last": (
+        lambda: block(C("point", P1), C("depth", P2, stride=2)),
+        (1, 60, 60, 16),
+        1,
+    ),
+    "without one at first": (
+        lambda: block(C("depth", P2), C("point", (96, 24))),
+        (2, 14, 14, 96),
+        1,
+    ),
     "few channels": (lambda: block(C("depth", (12, 12)), C("point", (12, 5))), (1, 33, 30, 12), 1),
     "two chains": (
-        lambda: block(C("depth", (40, 40)), C("point", (40, 48)), C("depth", (48, 48)), C("point", (48, 40))),
-        (1, 20, 20, 40), 2),
+        lambda: block(
+            C("depth", (40, 40)), C("point", (40, 48)), C("depth", (48, 48)), C("point", (48, 40))
+        ),
+        (1, 20, 20, 40),
+        2,
+    ),
     # not joined
     "small images": (lambda: block(C("point", (32, 64)), C("depth", (64, 64))), (1, 14, 14, 32), 2),
     "narrow images": (lambda: block(C("depth", (64, 64)), C("point", (64, 24))), (1, 60, 3, 64), 2),
     "3x3 at first": (lambda: block(C("full", (64, 64)), C("depth", (64, 64))), (1, 80, 80, 64), 2),
     "rows that share sets of the cache": (
-        lambda: block(C("depth", (1024, 1024)), C("point", (1024, 80))), (1, 16, 16, 1024), 2),
-    "products in a row": (lambda: block(C("point", (32, 96)), C("point", (96, 32))), (1, 56, 56, 32), 2),
+        lambda: block(C("depth", (1024, 1024)), C("point", (1024, 80))),
+        (1, 16, 16, 1024),
+        2,
+    ),
+    "products in a row": (
+        lambda: block(C("point", (32, 96)), C("point", (96, 32))),
+        (1, 56, 56, 32),
+        2,
+    ),
     "steps of two at last": (
-        lambda: block(C("depth", (48, 48)), C("point", (48, 40), stride=2)), (1, 30, 30, 48), 2),
-}  # fmt: skip
+        lambda: block(C("depth", (48, 48)), C("point", (48, 40), stride=2)),
+        (1, 30, 30, 48),
+        2,
+    ),
+}
 
 
 def run(function, x, level, monkeypatch, join):
@@ -201,7 +256,8 @@ def last(x, w, padding=0):
     return P.conv_channels_last(x, w, (1, 1), ((padding, padding),) * 2, (1, 1), 1)
 
 
-# function of a value, which it may write over, and of Parameters; shapes of these; whether the residual is written over
+# function of a value, which it may write over, and of Parameters; shapes of these; whether the
+# residual is written over
 RESIDUALS = {
     "added": (lambda r, w, a, b: ops.relu(last(r * 2, w) * a + b + r), (64, 64, 1, 1), True),
     "added to": (lambda r, w, a, b: ops.relu6(r + (last(r * 2, w) + b)), (64, 64, 1, 1), True),

@@ -40,7 +40,8 @@ def test_syntax_levels_in_every_place(place, level, load):
     """STRICT refuses what only Python runs, LAX runs it.
 
     E03: `JitConfig(jit_syntax_level=...)` STRICT / LAX
-    E04: a JitConfig is accepted by `jit(...)`, `Cell.set_jit_config` and `set_context(jit_config=...)`
+    E04: a JitConfig is accepted by `jit(...)`, `Cell.set_jit_config` and
+        `set_context(jit_config=...)`
     E07: `set_context(jit_syntax_level=ms.STRICT)` counts for jit and for GRAPH_MODE
     """
     net = load(ONLY_PYTHON)["net"]
@@ -132,7 +133,9 @@ def _trained(make, shape, level):
 @pytest.mark.parametrize("level", ["O0", "O1", "O2"])
 @pytest.mark.parametrize("name", MODELS)
 def test_levels_change_no_answer(name, level):
-    """E01: `JitConfig(jit_level=...)` O0, O1, O2; E06: results of the levels are equal within tolerance."""
+    """E01: `JitConfig(jit_level=...)` O0, O1, O2; E06: results of the levels are equal within
+    tolerance.
+    """
     make, shape = MODELS[name]
     losses, weights = _trained(make, shape, None)
     found, moved = _trained(make, shape, level)
@@ -144,7 +147,9 @@ def test_levels_change_no_answer(name, level):
 
 
 def test_the_level_keeps_the_graph():
-    """E06: O0 keeps the shape of the graph for debugging: every op that was written is a node, in order."""
+    """E06: O0 keeps the shape of the graph for debugging: every op that was written is a node, in
+    order.
+    """
     f = ms.jit(lambda x: ops.exp(x * 2) + ops.sin(x), jit_config=ms.JitConfig(jit_level="O0"))
     names = [node.op.name for node in f.graph(t(1, 2)).nodes]
     assert [n for n in names if n != "fill"] == ["mul", "exp", "sin", "add"]

@@ -1,4 +1,6 @@
-"""Two modes and one program: what GRAPH_MODE compiles, what it leaves alone, and that the answers are the same."""
+"""Two modes and one program: what GRAPH_MODE compiles, what it leaves alone, and that the answers
+are the same.
+"""
 
 from __future__ import annotations
 
@@ -106,7 +108,9 @@ def test_the_same_bits(name, agree):
 
 
 def test_single_ops_are_left_alone_in_graph_mode():
-    """A21: GRAPH mode changes only Cells and jit functions; `ops.mul(a, b)` at top level runs at once."""
+    """A21: GRAPH mode changes only Cells and jit functions; `ops.mul(a, b)` at top level runs at
+    once.
+    """
     ms.set_context(mode=ms.GRAPH_MODE)
     before = ms.jit_stats()["compiles"]
     out = ops.mul(t(1, 2), t(3, 4))
@@ -170,7 +174,8 @@ def test_prints_show_values_in_order(load, capsys):
 
     A29: label on its own line, then the repr of the Tensor
     A30: the order of prints inside one graph is kept, interleaved with other side effects
-    A42: values are seen through a print that the user placed, `print` or `ops.Print`, shown while the graph runs
+    A42: values are seen through a print that the user placed, `print` or `ops.Print`, shown while
+        the graph runs
     """
     net = load(PRINTS)["net"]
     ms.set_context(mode=ms.GRAPH_MODE)
@@ -271,7 +276,9 @@ def test_compiling_is_not_forced_and_its_cost_is_told(load):
 
 
 def test_what_compiles_is_published():
-    """A40: not all Python compiles; a list says what does: `docs/compile.md`, and the corpus of accepted syntax."""
+    """A40: not all Python compiles; a list says what does: `docs/compile.md`, and the corpus of
+    accepted syntax.
+    """
     import pathlib
 
     from frontend.syntax_rows import ROWS
@@ -282,11 +289,14 @@ def test_what_compiles_is_published():
     assert len(ROWS) > 140
 
 
-# ---- gradients ----------------------------------------------------------------------------------------
+# ---- gradients
+# ----------------------------------------------------------------------------------------
 
 
 def test_a_compiled_function_between_eager_neighbours(load):
-    """C24: the backward of a jit function inside eager code is one compiled graph, joined to its neighbours."""
+    """C24: the backward of a jit function inside eager code is one compiled graph, joined to its
+    neighbours.
+    """
     space = load(
         """
         @ms.jit

@@ -1,4 +1,6 @@
-"""Whole graphs as one native program: the numbers of line by line, one crossing a call, memory as planned."""
+"""Whole graphs as one native program: the numbers of line by line, one crossing a call, memory as
+planned.
+"""
 
 import os
 import signal
@@ -28,7 +30,8 @@ def crossings(call):
     return CPU.lib.dg_program_crossings() - before
 
 
-# ---- programs: (name, function, arguments) --------------------------------------------------------
+# ---- programs: (name, function, arguments)
+# --------------------------------------------------------
 
 
 def straight(x, y):
@@ -114,9 +117,18 @@ def random(x, y):
 
 
 PROGRAMS = [
-    straight, twice_the_same, constants, loop, no_turn, carries_change_places, one_value_for_two_carries,
-    nested, branches, early_return, random,
-]  # fmt: skip
+    straight,
+    twice_the_same,
+    constants,
+    loop,
+    no_turn,
+    carries_change_places,
+    one_value_for_two_carries,
+    nested,
+    branches,
+    early_return,
+    random,
+]
 
 
 def flat(values):
@@ -148,7 +160,9 @@ def test_one_crossing_and_the_same_numbers(program, seed):
 
 
 def test_no_kernel_is_called_from_python(monkeypatch):
-    """What crosses once crosses nowhere else: every prepared call of the program raises when Python calls it."""
+    """What crosses once crosses nowhere else: every prepared call of the program raises when Python
+    calls it.
+    """
     backend = registry.backend("CPU")
     prepare = type(backend).prepare
     running = []
@@ -219,7 +233,8 @@ def test_the_planned_peak_is_what_is_measured():
     assert planned <= measured <= 1.25 * planned + 2**20, (planned, measured)
 
 
-# ---- donations ------------------------------------------------------------------------------------
+# ---- donations
+# ------------------------------------------------------------------------------------
 
 
 class Steps:
@@ -257,7 +272,9 @@ def test_state_is_updated_in_place():
 
 
 def test_already_the_first_call_updates_in_place():
-    """What a program writes gets memory of the device's when it is compiled, though the initial values are arrays."""
+    """What a program writes gets memory of the device's when it is compiled, though the initial
+    values are arrays.
+    """
     s = Steps()
     x = floats(8, 64)
     s.compiled.compile(x)
@@ -370,7 +387,8 @@ def test_residuals_of_a_gradient_that_waits():
     np.testing.assert_allclose(got, (1 - y * y) @ start.T, rtol=1e-4, atol=1e-5)
 
 
-# ---- threads and interrupts -----------------------------------------------------------------------
+# ---- threads and interrupts
+# -----------------------------------------------------------------------
 
 
 def test_threads_share_a_program():
@@ -415,7 +433,8 @@ def test_a_loop_without_end_can_be_interrupted():
     assert time.monotonic() - start < 30
 
 
-# ---- numbers of Python, and stacks ----------------------------------------------------------------
+# ---- numbers of Python, and stacks
+# ----------------------------------------------------------------
 
 
 def counted(x, y, n):

@@ -1,4 +1,6 @@
-"""Errors of compiled code say where in the source they arose, and show none of duograph's own calls."""
+"""Errors of compiled code say where in the source they arose, and show none of duograph's own
+calls.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The seed document on combining dynamic and static graphs, program by program, and its six precautions.
+"""The seed document on combining dynamic and static graphs, program by program, and its six
+precautions.
 
 D01, D02, D03, D04, D11, D16, D17, D18, D19, D20, D22, D26, D27, C25, C39: what the document prints
 """
@@ -237,7 +238,9 @@ class TestSeedDocument:
         assert _lines(capsys.readouterr().out) == _lines(wanted)
 
     def test_an_attribute_changed_later(self, load, capsys, warned):
-        """D22: The seed's own output, twice `[6. 7. 8.]`, under the default policy, which says so once."""
+        """D22: The seed's own output, twice `[6. 7. 8.]`, under the default policy, which says so
+        once.
+        """
         load(STALE)
         assert capsys.readouterr().out == "out1: [6. 7. 8.]\nout2: [6. 7. 8.]\n"
         (warning,) = [w for w in warned if not issubclass(w.category, DeprecationWarning)]
@@ -305,7 +308,9 @@ class TestSyntax:
         )
 
     def test_breakpoints_work_outside_and_not_inside(self, load, monkeypatch, warned):
-        """D18: line by line code may stop at a breakpoint; a function that has one is not compiled, and says so."""
+        """D18: line by line code may stop at a breakpoint; a function that has one is not compiled,
+        and says so.
+        """
         stops = []
         monkeypatch.setattr("sys.breakpointhook", lambda *a, **k: stops.append("stop"))
         space = load("""
@@ -333,7 +338,8 @@ class TestSyntax:
             space["inside"](ms.Tensor(X))
 
 
-# ---- precaution 4 -----------------------------------------------------------------------------------
+# ---- precaution 4
+# -----------------------------------------------------------------------------------
 
 HOOKS = {
     "HookBackward": """
@@ -392,7 +398,9 @@ HOOKS = {
 @pytest.mark.parametrize("name", HOOKS)
 @pytest.mark.parametrize("level", ("LAX", "STRICT"))
 def test_hooks_are_refused(name, level, load):
-    """D19: Hook operator in compiled code is never *silently* dropped: refused, with the reason and what to do."""
+    """D19: Hook operator in compiled code is never *silently* dropped: refused, with the reason and
+    what to do.
+    """
     ms.set_context(jit_syntax_level=level)
     f = load(HOOKS[name])["f"]
     with pytest.raises(errors.UnsupportedSyntaxError, match=r"(?i)hook"):
@@ -402,7 +410,9 @@ def test_hooks_are_refused(name, level, load):
 
 
 def test_a_hook_on_the_compiled_cell_itself_runs_around_it():
-    """A hook of a Cell whose construct is jitted stands outside the compiled part, as in eager mode."""
+    """A hook of a Cell whose construct is jitted stands outside the compiled part, as in eager
+    mode.
+    """
 
     class Net(nn.Cell):
         @ms.jit
@@ -544,11 +554,14 @@ def test_custom_bprop_in_graph_mode(agree):
     )
 
 
-# ---- precaution 6 -----------------------------------------------------------------------------------
+# ---- precaution 6
+# -----------------------------------------------------------------------------------
 
 
 def test_a_layer_with_parameters_built_inside_is_refused(load):
-    """D28: Parameter-owning layer built *inside* a jit function gets a clear message, which names the layer."""
+    """D28: Parameter-owning layer built *inside* a jit function gets a clear message, which names
+    the layer.
+    """
     f = load("""
         @ms.jit
         def f(x):

@@ -1,7 +1,7 @@
 """What `print` writes in compiled code: MindSpore's layout, each argument on a line of its own.
 
-The texts are what MindSpore 2.10 printed under its own jit. Where its text is wrong (a shape of one axis, a dictionary)
-the line is Python's.
+The texts are what MindSpore 2.10 printed under its own jit. Where its text is wrong (a shape of one
+axis, a dictionary) the line is Python's.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ VECTOR = "Tensor(shape=[3], dtype=Float32, value=[-4.01971531e+00 -5.79053342e-0
 PRINTED = {
     "x": VECTOR,
     "'label:', x": f"label:\n{VECTOR}",
-    "'matmul: ', x": f"matmul:\n{VECTOR}",  # as the seed document shows it; MindSpore keeps the space
+    # as the seed document shows it; MindSpore keeps the space
+    "'matmul: ', x": f"matmul:\n{VECTOR}",
     "x, x": f"{VECTOR}\n{VECTOR}",
     "'x:', x, '\\ny:', x": f"x:\n{VECTOR}\n\ny:\n{VECTOR}",
     "'label'": "label",
@@ -133,7 +134,9 @@ def test_the_same_in_graph_mode(load, capsys):
 
 
 def test_python_print_options_are_kept(load, capsys):
-    """MindSpore refuses `sep`, `end` and `flush` in compiled code; here they mean what they mean in Python."""
+    """MindSpore refuses `sep`, `end` and `flush` in compiled code; here they mean what they mean in
+    Python.
+    """
     f = load("""
         @ms.jit
         def f(x):

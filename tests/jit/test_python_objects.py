@@ -1,7 +1,7 @@
 """LAX: what only Python runs, inside compiled code: the same values as line by line, at every call.
 
-13.1 to 13.7 of the list of accepted syntax: libraries, their objects, what is made while compiling and changed when the
-function runs.
+13.1 to 13.7 of the list of accepted syntax: libraries, their objects, what is made while compiling
+and changed when the function runs.
 """
 
 from __future__ import annotations
@@ -461,7 +461,9 @@ def test_python_in_compiled_code(name, warned):
 
 
 def test_a_result_that_was_made_while_compiling_belongs_to_the_caller():
-    """Each call returns arrays, sets and library containers of its own; what is there outside is that very object."""
+    """Each call returns arrays, sets and library containers of its own; what is there outside is
+    that very object.
+    """
     outside, names = np.zeros(2), {1}
 
     @ms.jit

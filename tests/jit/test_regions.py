@@ -1,4 +1,6 @@
-"""Level O1: programs whose fused regions are compiled give what O0 gives; what cannot be compiled runs op by op."""
+"""Level O1: programs whose fused regions are compiled give what O0 gives; what cannot be compiled
+runs op by op.
+"""
 
 from __future__ import annotations
 

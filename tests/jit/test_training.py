@@ -1,6 +1,8 @@
-"""Whole training steps in one graph: weights and optimizer states are those of eager mode, bit for bit.
+"""Whole training steps in one graph: weights and optimizer states are those of eager mode, bit for
+bit.
 
-D09: Whole step in one graph: forward + `value_and_grad` + `optimizer(grads)`; returns loss; weights move
+D09: Whole step in one graph: forward + `value_and_grad` + `optimizer(grads)`; returns loss; weights
+    move
 D48: BatchNorm moving averages updated inside a compiled step persist
 """
 
@@ -237,7 +239,9 @@ def test_clipping(name, agree):
 
 
 def test_gradient_accumulation(agree):
-    """C37: gradients are added up in Parameters, applied every second step under a tensor condition."""
+    """C37: gradients are added up in Parameters, applied every second step under a tensor
+    condition.
+    """
     step = """
 accumulated = [Parameter(ops.zeros_like(p), name="acc." + p.name) for p in params]
 counter = Parameter(Tensor(0, ms.int32), name="counter")
@@ -331,7 +335,9 @@ def test_a_whole_step_compiles_once(load):
 
 
 def test_a_checkpoint_loaded_after_a_warm_up_call_is_used(load, tmp_path):
-    """Promise 3, loaded means loaded: MindSpore's jit ignores a checkpoint that is loaded after the first call."""
+    """Promise 3, loaded means loaded: MindSpore's jit ignores a checkpoint that is loaded after the
+    first call.
+    """
     space = load(MLP.format(optimizer="nn.Adam(params, 0.1)") + STEP, jit=ms.jit)
     net, x, y = space["net"], ms.Tensor(X), ms.Tensor(LABELS)
     predict = ms.jit(lambda v: net(v))

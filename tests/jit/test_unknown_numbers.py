@@ -1,7 +1,9 @@
-"""Numbers that only the run knows, given to ops that want them while compiling: LAX means what eager code means.
+"""Numbers that only the run knows, given to ops that want them while compiling: LAX means what
+eager code means.
 
-A number comes as one that the graph computes, or as what a function of Python returned. Our own functions ask what they
-were given before they use it, and what they would refuse there is not the user's mistake.
+A number comes as one that the graph computes, or as what a function of Python returned. Our own
+functions ask what they were given before they use it, and what they would refuse there is not the
+user's mistake.
 """
 
 from __future__ import annotations

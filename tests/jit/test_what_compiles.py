@@ -24,7 +24,9 @@ def compiles(function) -> int:
 
 
 def test_spellings():
-    """D07: `@ms.jit`, `@ms.jit()`, `@ms.jit(opts)`, `ms.jit(fn)`, `ms.jit(net.construct)`, `ms.jit(net)`."""
+    """D07: `@ms.jit`, `@ms.jit()`, `@ms.jit(opts)`, `ms.jit(fn)`, `ms.jit(net.construct)`,
+    `ms.jit(net)`.
+    """
 
     class Net(nn.Cell):
         def construct(self, x):
@@ -239,7 +241,9 @@ def test_sources():
 
 
 def test_a_function_made_by_exec(load, warned):
-    """With source that `linecache` finds it is compiled, as in a notebook; without, it is run line by line."""
+    """With source that `linecache` finds it is compiled, as in a notebook; without, it is run line
+    by line.
+    """
     source = "@ms.jit\ndef f(x):\n    if x.sum() > 0:\n        return x * 7\n    return x\n"
     known = load(source)["f"]
     assert known(t(1)).asnumpy().tolist() == [7]
@@ -257,7 +261,9 @@ def test_a_function_made_by_exec(load, warned):
 
 @pytest.mark.parametrize("way", ["-c", "stdin", "interactive"])
 def test_sources_without_a_file(way):
-    """Code given with -c, on standard input, and typed at the prompt; Python keeps its source from 3.13 on."""
+    """Code given with -c, on standard input, and typed at the prompt; Python keeps its source from
+    3.13 on.
+    """
     program = textwrap.dedent("""
         import duograph as ms
         @ms.jit

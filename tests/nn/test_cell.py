@@ -41,7 +41,8 @@ def names(cell):
     return [p.name for p in cell.get_parameters()]
 
 
-# ---- names ------------------------------------------------------------------------------------------
+# ---- names
+# ------------------------------------------------------------------------------------------
 
 
 def test_prefix_of_the_tutorial():
@@ -73,15 +74,23 @@ def test_names_follow_the_path():
 
 
 CONTAINERS = {
-    "append": (lambda: nn.SequentialCell([nn.Dense(1, 1), nn.ReLU()]).append(nn.Dense(1, 1)),
-               ["0.weight", "0.bias", "2.weight", "2.bias"]),
+    "append": (
+        lambda: nn.SequentialCell([nn.Dense(1, 1), nn.ReLU()]).append(nn.Dense(1, 1)),
+        ["0.weight", "0.bias", "2.weight", "2.bias"],
+    ),
     "names of a dictionary": (
         lambda: nn.SequentialCell(OrderedDict([("fc", nn.Dense(1, 1)), ("act", nn.ReLU())])),
-        ["fc.weight", "fc.bias"]),
-    "list without prefix": (lambda: nn.CellList([Own(), nn.ReLU()], auto_prefix=False),
-                            ["z", "q", "p1", "p2"]),
-    "dictionary": (lambda: nn.CellDict({"a": nn.Dense(1, 1), "b": nn.ReLU()}), ["a.weight", "a.bias"]),
-}  # fmt: skip
+        ["fc.weight", "fc.bias"],
+    ),
+    "list without prefix": (
+        lambda: nn.CellList([Own(), nn.ReLU()], auto_prefix=False),
+        ["z", "q", "p1", "p2"],
+    ),
+    "dictionary": (
+        lambda: nn.CellDict({"a": nn.Dense(1, 1), "b": nn.ReLU()}),
+        ["a.weight", "a.bias"],
+    ),
+}
 
 
 @pytest.mark.parametrize("name", CONTAINERS)
@@ -138,7 +147,8 @@ def test_one_name_twice():
     assert Above()(Tensor([2.0])).asnumpy() == 2.0
 
 
-# ---- attributes -------------------------------------------------------------------------------------
+# ---- attributes
+# -------------------------------------------------------------------------------------
 
 
 def before_init():
@@ -157,17 +167,37 @@ def setting(name, value):
 ERRORS = {
     "before init": (before_init, AttributeError, r"super\(\).__init__"),
     "no construct": (lambda: nn.Cell()(Tensor([1.0])), AttributeError, "construct"),
-    "number for a Parameter": (lambda: setting("weight", 3), TypeError, "int for the Parameter 'weight'"),
-    "number for a child": (lambda: setting("activation", 3), TypeError, "int for the child 'activation'"),
-    "child's name taken": (lambda: nn.Dense(1, 1).insert_child_to_cell("weight", nn.ReLU()), KeyError, "weight"),
-    "name with a dot": (lambda: nn.Dense(1, 1).insert_param_to_cell("a.b", Parameter(Tensor([1.0]))), KeyError, "a.b"),
+    "number for a Parameter": (
+        lambda: setting("weight", 3),
+        TypeError,
+        "int for the Parameter 'weight'",
+    ),
+    "number for a child": (
+        lambda: setting("activation", 3),
+        TypeError,
+        "int for the child 'activation'",
+    ),
+    "child's name taken": (
+        lambda: nn.Dense(1, 1).insert_child_to_cell("weight", nn.ReLU()),
+        KeyError,
+        "weight",
+    ),
+    "name with a dot": (
+        lambda: nn.Dense(1, 1).insert_param_to_cell("a.b", Parameter(Tensor([1.0]))),
+        KeyError,
+        "a.b",
+    ),
     "no Parameter": (lambda: nn.Dense(1, 1).insert_param_to_cell("a", 3), TypeError, "int for 'a'"),
     "no child": (lambda: nn.SequentialCell([nn.ReLU(), 3]), TypeError, "int; wanted a Cell"),
     "unknown attribute": (lambda: nn.ReLU().nosuch, AttributeError, "nosuch"),
     "set_train of a text": (lambda: nn.ReLU().set_train("x"), TypeError, "mode='x'"),
     "to_float of an int type": (lambda: nn.ReLU().to_float(ms.int32), ValueError, "to_float"),
-    "hook that is none": (lambda: nn.ReLU().register_forward_hook(3), TypeError, "int; wanted a function"),
-}  # fmt: skip
+    "hook that is none": (
+        lambda: nn.ReLU().register_forward_hook(3),
+        TypeError,
+        "int; wanted a function",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", ERRORS)
@@ -234,11 +264,18 @@ def test_copies():
         assert net[0].weight.asnumpy().any()
 
 
-# ---- printing ---------------------------------------------------------------------------------------
+# ---- printing
+# ---------------------------------------------------------------------------------------
 
 PRINTED = {
-    "dense": (lambda: nn.Dense(784, 512), "Dense(input_channels=784, output_channels=512, has_bias=True)"),
-    "dense without bias": (lambda: nn.Dense(2, 3, has_bias=False), "Dense(input_channels=2, output_channels=3)"),
+    "dense": (
+        lambda: nn.Dense(784, 512),
+        "Dense(input_channels=784, output_channels=512, has_bias=True)",
+    ),
+    "dense without bias": (
+        lambda: nn.Dense(2, 3, has_bias=False),
+        "Dense(input_channels=2, output_channels=3)",
+    ),
     "dense with activation": (
         lambda: nn.Dense(2, 3, activation="relu"),
         "Dense(\n  input_channels=2, output_channels=3, has_bias=True, activation=ReLU()\n"
@@ -261,7 +298,7 @@ PRINTED = {
         "TrainOneStepCell(\n  (network): WithLossCell(\n    (_backbone): ReLU()\n    (_loss_fn): MSELoss()\n"
         "  )\n  (optimizer): SGD()\n  (grad_reducer): Identity()\n)",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", PRINTED)
@@ -270,7 +307,8 @@ def test_printing(name):
     assert repr(make()) == wanted
 
 
-# ---- calling ----------------------------------------------------------------------------------------
+# ---- calling
+# ----------------------------------------------------------------------------------------
 
 
 def plain_dense():

@@ -17,15 +17,22 @@ RANDOM = {
     "Normal moved": (I.Normal(0.5, 3.0), 0.5, None),
     "TruncatedNormal": (I.TruncatedNormal(1.0, 0.0, -2.0, 2.0), 0.8796, 2.0),
     "Uniform": (I.Uniform(), 0.07 / 3**0.5, 0.07),
-    "XavierUniform": (I.XavierUniform(), (2 / (FAN_IN + FAN_OUT)) ** 0.5, (6 / (FAN_IN + FAN_OUT)) ** 0.5),
+    "XavierUniform": (
+        I.XavierUniform(),
+        (2 / (FAN_IN + FAN_OUT)) ** 0.5,
+        (6 / (FAN_IN + FAN_OUT)) ** 0.5,
+    ),
     "XavierNormal": (I.XavierNormal(2.0), 2 * (2 / (FAN_IN + FAN_OUT)) ** 0.5, None),
     "HeUniform": (I.HeUniform(), (2 / FAN_IN) ** 0.5, (6 / FAN_IN) ** 0.5),
     "HeUniform sqrt 5": (I.HeUniform(5**0.5), (1 / 3 / FAN_IN) ** 0.5, (1 / FAN_IN) ** 0.5),
     "HeNormal out": (I.HeNormal(mode="fan_out", nonlinearity="relu"), (2 / FAN_OUT) ** 0.5, None),
     "VarianceScaling": (I.VarianceScaling(), (1 / FAN_IN) ** 0.5, 2 / 0.8796 * (1 / FAN_IN) ** 0.5),
     "VarianceScaling uniform": (
-        I.VarianceScaling(2.0, "fan_avg", "uniform"), (4 / (FAN_IN + FAN_OUT)) ** 0.5, None),
-}  # fmt: skip
+        I.VarianceScaling(2.0, "fan_avg", "uniform"),
+        (4 / (FAN_IN + FAN_OUT)) ** 0.5,
+        None,
+    ),
+}
 
 
 @pytest.mark.parametrize("name", RANDOM)
@@ -114,10 +121,18 @@ ERRORS = {
     "identity, 3-D": (lambda: initializer("identity", (2, 2, 2)).asnumpy(), ValueError, "two axes"),
     "dirac, 2-D": (lambda: initializer("dirac", (2, 2)).asnumpy(), ValueError, "3, 4 or 5 axes"),
     "mode": (lambda: initializer(I.HeNormal(mode="x"), (2, 2)).asnumpy(), ValueError, "mode='x'"),
-    "gain": (lambda: initializer(I.HeNormal(nonlinearity="x"), (2, 2)).asnumpy(), ValueError, "nonlinearity='x'"),
+    "gain": (
+        lambda: initializer(I.HeNormal(nonlinearity="x"), (2, 2)).asnumpy(),
+        ValueError,
+        "nonlinearity='x'",
+    ),
     "distribution": (lambda: I.VarianceScaling(distribution="x"), ValueError, "distribution='x'"),
-    "bounds": (lambda: initializer(I.TruncatedNormal(0.01, 0, 5, 6), (2,)).asnumpy(), ValueError, "bounds"),
-}  # fmt: skip
+    "bounds": (
+        lambda: initializer(I.TruncatedNormal(0.01, 0, 5, 6), (2,)).asnumpy(),
+        ValueError,
+        "bounds",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", ERRORS)

@@ -1,6 +1,7 @@
 """Layers against NumPy, or against numbers that MindSpore 2.10 printed; and their argument checks.
 
-J14: Common layers Conv1/3d, Transpose conv, pooling, norms, RNN/LSTM/GRU, MultiheadAttention, Embedding, activations
+J14: Common layers Conv1/3d, Transpose conv, pooling, norms, RNN/LSTM/GRU, MultiheadAttention,
+    Embedding, activations
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ def close(found, wanted, tol=1e-5):
     np.testing.assert_allclose(found.asnumpy(), wanted, rtol=tol, atol=tol)
 
 
-# ---- activations ------------------------------------------------------------------------------------
+# ---- activations
+# ------------------------------------------------------------------------------------
 
 AT = [-3.0, -1.0, -0.5, 0.0, 0.5, 1.0, 3.0]
 # what MindSpore 2.10 printed
@@ -54,7 +56,8 @@ def test_activations(name):
     close(nn.get_activation(name)(Tensor(AT)), ACTIVATIONS[name], 2e-6)
 
 
-# ---- convolution ------------------------------------------------------------------------------------
+# ---- convolution
+# ------------------------------------------------------------------------------------
 
 
 def conv_numpy(x, w, stride, pairs, dilation, groups):
@@ -126,7 +129,9 @@ def test_transposed_shapes(name):
 
 
 def test_transposed_values():
-    """What MindSpore 2.10 printed: the 2-D layer adds zeros, behind the bias, the 3-D one real values."""
+    """What MindSpore 2.10 printed: the 2-D layer adds zeros, behind the bias, the 3-D one real
+    values.
+    """
     options = dict(stride=2, pad_mode="pad", padding=1, output_padding=1, has_bias=True,
                    weight_init="ones", bias_init="ones")  # fmt: skip
     out = nn.Conv2dTranspose(1, 1, 3, **options)(ops.ones((1, 1, 2, 2), ms.float32))
@@ -149,23 +154,30 @@ def test_transposed_is_the_gradient_of_the_convolution():
     close(back(dout), ms.grad(lambda x: (forward(x) * dout).sum())(x).asnumpy())
 
 
-# ---- pooling ----------------------------------------------------------------------------------------
+# ---- pooling
+# ----------------------------------------------------------------------------------------
 
 # what MindSpore 2.10 printed for the numbers 0 to 15 in 4 rows
 POOLS = {
     "avg same": (nn.AvgPool2d(3, 2, "same"), [[5, 6.5], [11, 12.5]]),
     "avg pad": (nn.AvgPool2d(3, 2, "pad", 1), [[10 / 9, 24 / 9], [51 / 9, 10]]),
-    "avg pad not counted": (nn.AvgPool2d(3, 2, "pad", 1, count_include_pad=False), [[2.5, 4], [8.5, 10]]),
+    "avg pad not counted": (
+        nn.AvgPool2d(3, 2, "pad", 1, count_include_pad=False),
+        [[2.5, 4], [8.5, 10]],
+    ),
     "avg ceil": (nn.AvgPool2d(3, 2, "pad", 0, ceil_mode=True), [[5, 6.5], [11, 12.5]]),
     "avg divisor": (nn.AvgPool2d(2, 2, "pad", divisor_override=3), [[10 / 3, 6], [14, 50 / 3]]),
     "max same": (nn.MaxPool2d(3, 2, "same"), [[10, 11], [14, 15]]),
     "max ceil": (nn.MaxPool2d(3, 2, "pad", 0, ceil_mode=True), [[10, 11], [14, 15]]),
     "max valid": (nn.MaxPool2d(3), [[10, 11], [14, 15]]),
-    "adaptive avg": (nn.AdaptiveAvgPool2d(3), [[2.5, 3.5, 4.5], [6.5, 7.5, 8.5], [10.5, 11.5, 12.5]]),
+    "adaptive avg": (
+        nn.AdaptiveAvgPool2d(3),
+        [[2.5, 3.5, 4.5], [6.5, 7.5, 8.5], [10.5, 11.5, 12.5]],
+    ),
     "adaptive avg to one": (nn.AdaptiveAvgPool2d(1), [[7.5]]),
     "adaptive avg, one axis kept": (nn.AdaptiveAvgPool2d((1, None)), [[6, 7, 8, 9]]),
     "adaptive max": (nn.AdaptiveMaxPool2d(3), [[5, 6, 7], [9, 10, 11], [13, 14, 15]]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", POOLS)
@@ -196,7 +208,8 @@ def test_pooling_of_other_ranks(axes):
     close(getattr(nn, f"AdaptiveMaxPool{axes}d")(2)(Tensor(x)), parts.max(inner))
 
 
-# ---- normalisation ----------------------------------------------------------------------------------
+# ---- normalisation
+# ----------------------------------------------------------------------------------
 
 
 def normal(x, axes, eps):
@@ -233,14 +246,19 @@ def test_batch_statistics_on_request():
 NORMS = {
     "layer": (lambda: nn.LayerNorm((4,)), lambda x: normal(x, (3,), 1e-7)),
     "layer, two axes": (
-        lambda: nn.LayerNorm((3, 4), begin_norm_axis=2, begin_params_axis=2), lambda x: normal(x, (2, 3), 1e-7)),
+        lambda: nn.LayerNorm((3, 4), begin_norm_axis=2, begin_params_axis=2),
+        lambda x: normal(x, (2, 3), 1e-7),
+    ),
     "layer, axes differ": (
-        lambda: nn.LayerNorm((4,), begin_norm_axis=1, begin_params_axis=3), lambda x: normal(x, (1, 2, 3), 1e-7)),
+        lambda: nn.LayerNorm((4,), begin_norm_axis=1, begin_params_axis=3),
+        lambda x: normal(x, (1, 2, 3), 1e-7),
+    ),
     "group": (
         lambda: nn.GroupNorm(2, 6),
-        lambda x: normal(x.reshape(2, 2, 3, 3, 4), (2, 3, 4), 1e-5).reshape(x.shape)),
+        lambda x: normal(x.reshape(2, 2, 3, 3, 4), (2, 3, 4), 1e-5).reshape(x.shape),
+    ),
     "instance": (lambda: nn.InstanceNorm2d(6), lambda x: normal(x, (2, 3), 1e-5)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", NORMS)
@@ -250,7 +268,8 @@ def test_norms(name):
     close(make()(Tensor(x)), formula(x))
 
 
-# ---- recurrent layers and attention -----------------------------------------------------------------
+# ---- recurrent layers and attention
+# -----------------------------------------------------------------
 
 
 def sigmoid(x):
@@ -414,9 +433,12 @@ def test_padding_mask_equals_shorter_keys():
 def test_transformer_names_and_shapes():
     net = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0), 2)
     assert [p.name for p in net.layers[1].get_parameters()][:5] == [
-        "layers.1.self_attn.in_proj_weight", "layers.1.self_attn.in_proj_bias",
-        "layers.1.self_attn.out_proj.weight", "layers.1.self_attn.out_proj.bias", "layers.1.dense1.weight",
-    ]  # fmt: skip
+        "layers.1.self_attn.in_proj_weight",
+        "layers.1.self_attn.in_proj_bias",
+        "layers.1.self_attn.out_proj.weight",
+        "layers.1.self_attn.out_proj.bias",
+        "layers.1.dense1.weight",
+    ]
     assert net(Tensor(rand(4, 3, 8))).shape == (4, 3, 8)
     assert nn.Transformer(8, 2, 1, 1, 16)(Tensor(rand(4, 3, 8)), Tensor(rand(5, 3, 8))).shape == (
         5,
@@ -425,7 +447,8 @@ def test_transformer_names_and_shapes():
     )
 
 
-# ---- the rest ---------------------------------------------------------------------------------------
+# ---- the rest
+# ---------------------------------------------------------------------------------------
 
 IMAGE = np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)
 OTHERS = {
@@ -435,19 +458,42 @@ OTHERS = {
     "identity": (nn.Identity(), rand(2), lambda x: x),
     "norm": (nn.Norm(1), rand(2, 3), lambda x: np.linalg.norm(x, axis=1)),
     "pad": (nn.Pad(((0, 0), (1, 2))), rand(2, 3), lambda x: np.pad(x, ((0, 0), (1, 2)))),
-    "pad reflect": (nn.Pad(((0, 0), (1, 2)), "REFLECT"), rand(2, 3), lambda x: np.pad(x, ((0, 0), (1, 2)), "reflect")),
-    "pad symmetric": (nn.Pad(((0, 0), (1, 2)), "SYMMETRIC"), rand(2, 3),
-                      lambda x: np.pad(x, ((0, 0), (1, 2)), "symmetric")),
-    "reflection": (nn.ReflectionPad2d((1, 2, 0, 3)), IMAGE,
-                   lambda x: np.pad(x, ((0, 0), (0, 0), (0, 3), (1, 2)), "reflect")),
-    "replication": (nn.ReplicationPad2d(1), IMAGE, lambda x: np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)), "edge")),
-    "constant": (nn.ConstantPad2d((1, -1, 0, 2), 2.5), IMAGE,
-                 lambda x: np.pad(x[..., :-1], ((0, 0), (0, 0), (0, 2), (1, 0)), constant_values=2.5)),
+    "pad reflect": (
+        nn.Pad(((0, 0), (1, 2)), "REFLECT"),
+        rand(2, 3),
+        lambda x: np.pad(x, ((0, 0), (1, 2)), "reflect"),
+    ),
+    "pad symmetric": (
+        nn.Pad(((0, 0), (1, 2)), "SYMMETRIC"),
+        rand(2, 3),
+        lambda x: np.pad(x, ((0, 0), (1, 2)), "symmetric"),
+    ),
+    "reflection": (
+        nn.ReflectionPad2d((1, 2, 0, 3)),
+        IMAGE,
+        lambda x: np.pad(x, ((0, 0), (0, 0), (0, 3), (1, 2)), "reflect"),
+    ),
+    "replication": (
+        nn.ReplicationPad2d(1),
+        IMAGE,
+        lambda x: np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)), "edge"),
+    ),
+    "constant": (
+        nn.ConstantPad2d((1, -1, 0, 2), 2.5),
+        IMAGE,
+        lambda x: np.pad(x[..., :-1], ((0, 0), (0, 0), (0, 2), (1, 0)), constant_values=2.5),
+    ),
     "zero": (nn.ZeroPad2d(1), IMAGE, lambda x: np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))),
-    "pixel shuffle": (nn.PixelShuffle(2), np.arange(16, dtype=np.float32).reshape(1, 4, 2, 2),
-                      lambda x: [[[[0, 4, 1, 5], [8, 12, 9, 13], [2, 6, 3, 7], [10, 14, 11, 15]]]]),
-    "unfold": (nn.Unfold([1, 2, 2, 1], [1, 2, 2, 1], [1, 1, 1, 1]), IMAGE,
-               lambda x: x.reshape(2, 2, 2, 2).transpose(1, 3, 0, 2).reshape(1, 4, 2, 2)),
+    "pixel shuffle": (
+        nn.PixelShuffle(2),
+        np.arange(16, dtype=np.float32).reshape(1, 4, 2, 2),
+        lambda x: [[[[0, 4, 1, 5], [8, 12, 9, 13], [2, 6, 3, 7], [10, 14, 11, 15]]]],
+    ),
+    "unfold": (
+        nn.Unfold([1, 2, 2, 1], [1, 2, 2, 1], [1, 1, 1, 1]),
+        IMAGE,
+        lambda x: x.reshape(2, 2, 2, 2).transpose(1, 3, 0, 2).reshape(1, 4, 2, 2),
+    ),
     "channel shuffle": (nn.ChannelShuffle(2), rand(1, 4, 2), lambda x: x[:, [0, 2, 1, 3]]),
     "bilinear": (nn.ResizeBilinear(), IMAGE, None),
     "dropout outside training": (nn.Dropout(p=0.5), rand(3), lambda x: x),
@@ -458,7 +504,7 @@ OTHERS = {
     "penalty": (nn.L1Regularizer(0.5), rand(2, 3), lambda x: 0.5 * np.abs(x).sum()),
     "central crop": (nn.CentralCrop(0.5), rand(1, 4, 4), lambda x: x[:, 1:3, 1:3]),
     "one hot": (nn.OneHot(depth=3), np.array([2, 0], np.int32), lambda x: np.eye(3)[x]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", [n for n in OTHERS if OTHERS[n][2]])
@@ -482,8 +528,12 @@ def test_moments_and_image_gradients():
 def test_combined_layers():
     layer = nn.Conv2dBnAct(1, 2, 3, has_bn=True, activation="relu")
     assert [p.name for p in layer.get_parameters()] == [
-        "conv.weight", "batchnorm.moving_mean", "batchnorm.moving_variance", "batchnorm.gamma", "batchnorm.beta",
-    ]  # fmt: skip
+        "conv.weight",
+        "batchnorm.moving_mean",
+        "batchnorm.moving_variance",
+        "batchnorm.gamma",
+        "batchnorm.beta",
+    ]
     assert (layer(Tensor(rand(1, 1, 4, 4))).asnumpy() >= 0).all()
     inner = nn.Dense(3, 2)
     x = rand(4, 5, 3)
@@ -537,25 +587,41 @@ def test_dropout_in_training():
     assert set(out.reshape(32, 9).sum(1)) <= {0.0, 18.0}
 
 
-# ---- errors -----------------------------------------------------------------------------------------
+# ---- errors
+# -----------------------------------------------------------------------------------------
 
 x2, x4 = Tensor(rand(2, 3)), Tensor(rand(1, 3, 4, 4))
 ERRORS = {
     "dense of a text": (lambda: nn.Dense("a", 3), TypeError, "in_channels='a'; wanted an int"),
     "dense of nothing": (lambda: nn.Dense(3, 0), ValueError, "out_channels=0"),
-    "dense, weight": (lambda: nn.Dense(3, 2, weight_init=Tensor(rand(3, 2))), ValueError,
-                      r"wanted \(out_channels, in_channels\) = \(2, 3\)"),
+    "dense, weight": (
+        lambda: nn.Dense(3, 2, weight_init=Tensor(rand(3, 2))),
+        ValueError,
+        r"wanted \(out_channels, in_channels\) = \(2, 3\)",
+    ),
     "dense, input": (lambda: nn.Dense(4, 2)(x2), ValueError, r"\(2, 3\)"),
     "dense, activation": (lambda: nn.Dense(4, 2, activation=3), TypeError, "activation=3"),
     "unknown activation": (lambda: nn.get_activation("foo"), KeyError, "foo"),
     "pad_mode": (lambda: nn.Conv2d(3, 4, 3, pad_mode="x"), ValueError, "pad_mode='x'"),
-    "padding without pad": (lambda: nn.Conv2d(3, 4, 3, padding=1), ValueError, "padding=1 with pad_mode='same'"),
+    "padding without pad": (
+        lambda: nn.Conv2d(3, 4, 3, padding=1),
+        ValueError,
+        "padding=1 with pad_mode='same'",
+    ),
     "groups": (lambda: nn.Conv2d(3, 4, 3, group=2), ValueError, "group=2"),
     "kernel": (lambda: nn.Conv2d(3, 4, 0), ValueError, "kernel_size=0"),
     "conv, channels": (lambda: nn.Conv2d(5, 4, 3)(x4), ValueError, "wanted 5 channels"),
     "conv, rank": (lambda: nn.Conv2d(3, 4, 3)(x2), ValueError, "wanted 4-D"),
-    "dropout of all": (lambda: nn.Dropout(p=1.0), ValueError, r"p=1.0; wanted a number in \[0, 1\)"),
-    "keep nothing": (lambda: nn.Dropout(0.0), ValueError, r"keep_prob=0.0; wanted a number in \(0, 1\]"),
+    "dropout of all": (
+        lambda: nn.Dropout(p=1.0),
+        ValueError,
+        r"p=1.0; wanted a number in \[0, 1\)",
+    ),
+    "keep nothing": (
+        lambda: nn.Dropout(0.0),
+        ValueError,
+        r"keep_prob=0.0; wanted a number in \(0, 1\]",
+    ),
     "batch norm of nothing": (lambda: nn.BatchNorm2d(0), ValueError, "num_features=0"),
     "momentum": (lambda: nn.BatchNorm2d(3, momentum=2), ValueError, "momentum=2"),
     "batch norm, rank": (lambda: nn.BatchNorm2d(3)(x2), ValueError, "wanted 4-D"),
@@ -571,7 +637,7 @@ ERRORS = {
     "lstm cell, states": (lambda: nn.LSTMCell(3, 4)(x2, x2), TypeError, "pair"),
     "reflection": (lambda: nn.ReflectionPad2d(4)(x4), ValueError, "at most 3 to mirror"),
     "shuffle": (lambda: nn.PixelShuffle(2)(x4), ValueError, "multiples of 4"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", ERRORS)

@@ -26,42 +26,92 @@ def softplus(x):
 LOSSES = {
     "mse": (lambda r: nn.MSELoss(r), (A, B), (A - B) ** 2),
     "l1": (lambda r: nn.L1Loss(r), (A, B), SIZE),
-    "smooth l1": (lambda r: nn.SmoothL1Loss(0.7, r), (A, B),
-                  np.where(SIZE < 0.7, 0.5 * SIZE**2 / 0.7, SIZE - 0.35)),
-    "huber": (lambda r: nn.HuberLoss(r, 0.7), (A, B),
-              np.where(SIZE <= 0.7, 0.5 * SIZE**2, 0.7 * (SIZE - 0.35))),
+    "smooth l1": (
+        lambda r: nn.SmoothL1Loss(0.7, r),
+        (A, B),
+        np.where(SIZE < 0.7, 0.5 * SIZE**2 / 0.7, SIZE - 0.35),
+    ),
+    "huber": (
+        lambda r: nn.HuberLoss(r, 0.7),
+        (A, B),
+        np.where(SIZE <= 0.7, 0.5 * SIZE**2, 0.7 * (SIZE - 0.35)),
+    ),
     "nll": (lambda r: nn.NLLLoss(reduction=r), (LOG_P, LABELS), -PICKED),
     "cross entropy": (lambda r: nn.CrossEntropyLoss(reduction=r), (A, LABELS), -PICKED),
-    "cross entropy of probabilities": (lambda r: nn.CrossEntropyLoss(reduction=r), (A, P), -(LOG_P * P).sum(1)),
+    "cross entropy of probabilities": (
+        lambda r: nn.CrossEntropyLoss(reduction=r),
+        (A, P),
+        -(LOG_P * P).sum(1),
+    ),
     "softmax cross entropy, sparse": (
-        lambda r: nn.SoftmaxCrossEntropyWithLogits(True, r), (A, LABELS), -PICKED),
+        lambda r: nn.SoftmaxCrossEntropyWithLogits(True, r),
+        (A, LABELS),
+        -PICKED,
+    ),
     "softmax cross entropy": (
-        lambda r: nn.SoftmaxCrossEntropyWithLogits(False, r), (A, T), -(LOG_P * T).sum(1)),
+        lambda r: nn.SoftmaxCrossEntropyWithLogits(False, r),
+        (A, T),
+        -(LOG_P * T).sum(1),
+    ),
     "bce": (lambda r: nn.BCELoss(reduction=r), (P, T), -(T * np.log(P) + (1 - T) * np.log(1 - P))),
-    "bce with logits": (lambda r: nn.BCEWithLogitsLoss(r), (A, T), T * softplus(-A) + (1 - T) * softplus(A)),
+    "bce with logits": (
+        lambda r: nn.BCEWithLogitsLoss(r),
+        (A, T),
+        T * softplus(-A) + (1 - T) * softplus(A),
+    ),
     "bce with weights": (
-        lambda r: nn.BCEWithLogitsLoss(r, Tensor(W), Tensor(W + 1)), (A, T),
-        W * ((W + 1) * T * softplus(-A) + (1 - T) * softplus(A))),
-    "margin ranking": (lambda r: nn.MarginRankingLoss(0.2, r), (A, B, SIGNS),
-                       np.maximum(-SIGNS * (A - B) + 0.2, 0)),
-    "hinge": (lambda r: nn.HingeEmbeddingLoss(1.0, r), (A, SIGNS), np.where(SIGNS > 0, A, np.maximum(1 - A, 0))),
+        lambda r: nn.BCEWithLogitsLoss(r, Tensor(W), Tensor(W + 1)),
+        (A, T),
+        W * ((W + 1) * T * softplus(-A) + (1 - T) * softplus(A)),
+    ),
+    "margin ranking": (
+        lambda r: nn.MarginRankingLoss(0.2, r),
+        (A, B, SIGNS),
+        np.maximum(-SIGNS * (A - B) + 0.2, 0),
+    ),
+    "hinge": (
+        lambda r: nn.HingeEmbeddingLoss(1.0, r),
+        (A, SIGNS),
+        np.where(SIGNS > 0, A, np.maximum(1 - A, 0)),
+    ),
     "soft margin": (lambda r: nn.SoftMarginLoss(r), (A, SIGNS), softplus(-SIGNS * A)),
-    "multi label": (lambda r: nn.MultiLabelSoftMarginLoss(reduction=r), (A, T),
-                    (T * softplus(-A) + (1 - T) * softplus(A)).mean(1)),
+    "multi label": (
+        lambda r: nn.MultiLabelSoftMarginLoss(reduction=r),
+        (A, T),
+        (T * softplus(-A) + (1 - T) * softplus(A)).mean(1),
+    ),
     "poisson": (lambda r: nn.PoissonNLLLoss(reduction=r), (A, T), np.exp(A) - T * A),
-    "gaussian": (lambda r: nn.GaussianNLLLoss(reduction=r), (A, B, P), 0.5 * (np.log(P) + (A - B) ** 2 / P)),
+    "gaussian": (
+        lambda r: nn.GaussianNLLLoss(reduction=r),
+        (A, B, P),
+        0.5 * (np.log(P) + (A - B) ** 2 / P),
+    ),
     "cosine": (
-        lambda r: nn.CosineEmbeddingLoss(0.1, r), (A, B, np.array([1, -1, 1, 1, -1, -1], np.int32)),
-        np.where([1, 0, 1, 1, 0, 0], 1 - (A * B).sum(1) / np.sqrt((A**2).sum(1) * (B**2).sum(1)),
-                 np.maximum((A * B).sum(1) / np.sqrt((A**2).sum(1) * (B**2).sum(1)) - 0.1, 0))),
+        lambda r: nn.CosineEmbeddingLoss(0.1, r),
+        (A, B, np.array([1, -1, 1, 1, -1, -1], np.int32)),
+        np.where(
+            [1, 0, 1, 1, 0, 0],
+            1 - (A * B).sum(1) / np.sqrt((A**2).sum(1) * (B**2).sum(1)),
+            np.maximum((A * B).sum(1) / np.sqrt((A**2).sum(1) * (B**2).sum(1)) - 0.1, 0),
+        ),
+    ),
     "triplet": (
-        lambda r: nn.TripletMarginLoss(reduction=r, eps=0.0), (A, B, P),
-        np.maximum(np.linalg.norm(A - B, axis=1) - np.linalg.norm(A - P, axis=1) + 1, 0)),
-    "focal": (lambda r: nn.FocalLoss(reduction=r), (A, LABELS.reshape(6, 1)), -((1 - np.exp(PICKED)) ** 2) * PICKED),
+        lambda r: nn.TripletMarginLoss(reduction=r, eps=0.0),
+        (A, B, P),
+        np.maximum(np.linalg.norm(A - B, axis=1) - np.linalg.norm(A - P, axis=1) + 1, 0),
+    ),
+    "focal": (
+        lambda r: nn.FocalLoss(reduction=r),
+        (A, LABELS.reshape(6, 1)),
+        -((1 - np.exp(PICKED)) ** 2) * PICKED,
+    ),
     "multi margin": (
-        lambda r: nn.MultiMarginLoss(reduction=r), (A, LABELS),
-        (np.maximum(1 - A[np.arange(6), LABELS][:, None] + A, 0) * (1 - np.eye(5)[LABELS])).sum(1) / 5),
-}  # fmt: skip
+        lambda r: nn.MultiMarginLoss(reduction=r),
+        (A, LABELS),
+        (np.maximum(1 - A[np.arange(6), LABELS][:, None] + A, 0) * (1 - np.eye(5)[LABELS])).sum(1)
+        / 5,
+    ),
+}
 
 
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
@@ -143,13 +193,28 @@ ERRORS = {
     "reduction": (lambda: nn.MSELoss("foo"), ValueError, "reduction='foo'"),
     "beta": (lambda: nn.SmoothL1Loss(0), ValueError, "beta=0"),
     "weight": (lambda: nn.CrossEntropyLoss([1.0]), TypeError, "weight of list"),
-    "smoothing": (lambda: nn.CrossEntropyLoss(label_smoothing=2.0), ValueError, "label_smoothing=2.0"),
-    "shapes": (lambda: nn.BCELoss()(Tensor(P), Tensor(T[:3])), ValueError, r"\(6, 5\) and labels \(3, 5\)"),
+    "smoothing": (
+        lambda: nn.CrossEntropyLoss(label_smoothing=2.0),
+        ValueError,
+        "label_smoothing=2.0",
+    ),
+    "shapes": (
+        lambda: nn.BCELoss()(Tensor(P), Tensor(T[:3])),
+        ValueError,
+        r"\(6, 5\) and labels \(3, 5\)",
+    ),
     "probability above 1": (lambda: nn.BCELoss()(Tensor([1.5]), Tensor([1.0])), ValueError, "1.5"),
-    "probability below 0": (lambda: nn.BCELoss()(Tensor([-0.25]), Tensor([1.0])), ValueError, "-0.25"),
+    "probability below 0": (
+        lambda: nn.BCELoss()(Tensor([-0.25]), Tensor([1.0])),
+        ValueError,
+        "-0.25",
+    ),
     "float classes": (
-        lambda: nn.SoftmaxCrossEntropyWithLogits(True)(Tensor(A), Tensor(B[:, 0])), TypeError, "wanted integers"),
-}  # fmt: skip
+        lambda: nn.SoftmaxCrossEntropyWithLogits(True)(Tensor(A), Tensor(B[:, 0])),
+        TypeError,
+        "wanted integers",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", ERRORS)

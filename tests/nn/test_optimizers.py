@@ -1,4 +1,6 @@
-"""Optimisers against three steps that MindSpore 2.10 printed (float32, CPU), and their argument checks."""
+"""Optimisers against three steps that MindSpore 2.10 printed (float32, CPU), and their argument
+checks.
+"""
 
 from __future__ import annotations
 
@@ -12,74 +14,101 @@ STEPS = {
     "sgd": (lambda p: nn.SGD(p, 0.1), [0.94, -1.88, 2.82], [0.2, 0.55]),
     "sgd momentum": (
         lambda p: nn.SGD(p, 0.1, momentum=0.9, dampening=0.1, weight_decay=0.01),
-        [0.90643466, -1.8128693, 2.7193038], [-0.0342349, 0.7802481],
+        [0.90643466, -1.8128693, 2.7193038],
+        [-0.0342349, 0.7802481],
     ),
     "sgd nesterov": (
         lambda p: nn.SGD(p, 0.1, momentum=0.9, nesterov=True, weight_decay=0.01, loss_scale=2.0),
-        [0.91925746, -1.8385149, 2.7577724], [0.0942275, 0.6497462],
+        [0.91925746, -1.8385149, 2.7577724],
+        [0.0942275, 0.6497462],
     ),
     "momentum": (
         lambda p: nn.Momentum(p, 0.1, 0.9, weight_decay=0.01, loss_scale=2.0),
-        [0.94687378, -1.8937476, 2.8406214], [0.21693735, 0.5288587],
+        [0.94687378, -1.8937476, 2.8406214],
+        [0.21693735, 0.5288587],
     ),
     "momentum nesterov": (
         # by the published formula: MindSpore's CPU kernel does not look at use_nesterov
         lambda p: nn.Momentum(p, 0.1, 0.9, use_nesterov=True),
-        [0.85441, -1.70882, 2.56323], [-0.3049, 1.0549],
+        [0.85441, -1.70882, 2.56323],
+        [-0.3049, 1.0549],
     ),
     "adam": (lambda p: nn.Adam(p, 0.1), [0.7076832, -1.7076828, 2.7076828], [0.2000011, 0.5499989]),
     "adam decay": (
         lambda p: nn.Adam(p, 0.1, weight_decay=0.1, loss_scale=2.0),
-        [0.7000818, -1.7003211, 2.7004073], [0.2001931, 0.549773],
+        [0.7000818, -1.7003211, 2.7004073],
+        [0.2001931, 0.549773],
     ),
     "adam nesterov": (
         lambda p: nn.Adam(p, 0.1, use_nesterov=True),
-        [0.5191216, -1.5191212, 2.5191212], [0.0404695, 0.7095305],
+        [0.5191216, -1.5191212, 2.5191212],
+        [0.0404695, 0.7095305],
     ),
     "adam amsgrad": (
         lambda p: nn.Adam(p, 0.1, use_amsgrad=True),
-        [0.7076832, -1.7076828, 2.7076828], [0.2000011, 0.5499989],
+        [0.7076832, -1.7076828, 2.7076828],
+        [0.2000011, 0.5499989],
     ),
     "adam weight decay": (
         lambda p: nn.AdamWeightDecay(p, 0.1, weight_decay=0.1),
-        [-0.2197428, -0.7504585, 1.7207248], [-0.7404984, 1.4682226],
+        [-0.2197428, -0.7504585, 1.7207248],
+        [-0.7404984, 1.4682226],
     ),
     "rmsprop": (
-        lambda p: nn.RMSProp(p, 0.1, weight_decay=0.01), None, None,
+        lambda p: nn.RMSProp(p, 0.1, weight_decay=0.01),
+        None,
+        None,
     ),
     "rmsprop momentum": (lambda p: nn.RMSProp(p, 0.1, momentum=0.5), None, None),
     "adagrad": (
         lambda p: nn.Adagrad(p, learning_rate=0.1),
-        [0.8569719, -1.7996632, 2.7730968], [0.278851, 0.471149],
+        [0.8569719, -1.7996632, 2.7730968],
+        [0.278851, 0.471149],
     ),
     "adadelta": (
-        lambda p: nn.Adadelta(p), [0.9879325, -1.9879291, 2.9879284], [0.4902925, 0.2597075],
+        lambda p: nn.Adadelta(p),
+        [0.9879325, -1.9879291, 2.9879284],
+        [0.4902925, 0.2597075],
     ),
     "ftrl": (
-        lambda p: nn.FTRL(p, learning_rate=0.1, l2=0.01), [-0.0960747, -0.1084394, 0.5935707], None,
+        lambda p: nn.FTRL(p, learning_rate=0.1, l2=0.01),
+        [-0.0960747, -0.1084394, 0.5935707],
+        None,
     ),
     "adamax": (lambda p: nn.AdaMax(p, 0.1), [0.7546805, -1.7546805, 2.7546806], [0.2, 0.55]),
     "rprop": (lambda p: nn.Rprop(p, 0.1), [0.636, -1.636, 2.636], [0.136, 0.614]),
     "asgd": (
-        lambda p: nn.ASGD(p, 0.1), [0.939971, -1.8799419, 2.8199129], [0.1999902, 0.5499872],
+        lambda p: nn.ASGD(p, 0.1),
+        [0.939971, -1.8799419, 2.8199129],
+        [0.1999902, 0.5499872],
     ),
     "list of rates": (lambda p: nn.SGD(p, [0.1, 0.2, 0.3]), [0.86, -1.72, 2.58], [-0.1, 0.85]),
     "schedule": (
         lambda p: nn.SGD(p, nn.ExponentialDecayLR(0.1, 0.9, 1)),
-        [0.9477, -1.8954, 2.8431], [0.229, 0.521],
+        [0.9477, -1.8954, 2.8431],
+        [0.229, 0.521],
     ),
     "groups": (
         lambda p: nn.Momentum(
-            [{"params": [p[0]], "lr": 0.2, "weight_decay": 0.1}, {"params": [p[1]]}, {"order_params": p}],
-            0.1, 0.9,
+            [
+                {"params": [p[0]], "lr": 0.2, "weight_decay": 0.1},
+                {"params": [p[1]]},
+                {"order_params": p},
+            ],
+            0.1,
+            0.9,
         ),
-        [0.701824, -1.4036479, 2.1054721], [-0.061, 0.811],
+        [0.701824, -1.4036479, 2.1054721],
+        [-0.061, 0.811],
     ),
     "groups in order": (
-        lambda p: nn.SGD([{"params": [p[1]], "lr": 0.2}, {"params": [p[0]]}, {"order_params": p}], 0.1),
-        [0.94, -1.88, 2.82], [-0.1, 0.85],
+        lambda p: nn.SGD(
+            [{"params": [p[1]], "lr": 0.2}, {"params": [p[0]]}, {"order_params": p}], 0.1
+        ),
+        [0.94, -1.88, 2.82],
+        [-0.1, 0.85],
     ),
-}  # fmt: skip
+}
 
 
 def parameters() -> list[ms.Parameter]:
@@ -99,7 +128,9 @@ def run(make, steps=3):
 
 @pytest.mark.parametrize("name", STEPS)
 def test_three_steps(name):
-    """J06, J07: groups of parameters with their own rate, decay and order; rates as numbers, lists and schedules"""
+    """J06, J07: groups of parameters with their own rate, decay and order; rates as numbers, lists
+    and schedules
+    """
     make, weight, bias = STEPS[name]
     optimizer, params = run(make)
     assert optimizer.global_step.asnumpy().tolist() == [3]
@@ -144,12 +175,26 @@ def test_lars_changes_only_what_its_filter_lets_through():
 
 STATES = {
     "sgd": (nn.SGD, ["momentum", "accum.a.weight", "accum.a.bias", "stat.a.weight", "stat.a.bias"]),
-    "momentum": (lambda p: nn.Momentum(p, 0.1, 0.9), ["momentum", "moments.a.weight", "moments.a.bias"]),
-    "adam": (nn.Adam, ["beta1_power", "beta2_power", "moment1.a.weight", "moment1.a.bias",
-                       "moment2.a.weight", "moment2.a.bias"]),
-    "adam weight decay": (nn.AdamWeightDecay, ["adam_m.a.weight", "adam_m.a.bias", "adam_v.a.weight",
-                                               "adam_v.a.bias"]),
-}  # fmt: skip
+    "momentum": (
+        lambda p: nn.Momentum(p, 0.1, 0.9),
+        ["momentum", "moments.a.weight", "moments.a.bias"],
+    ),
+    "adam": (
+        nn.Adam,
+        [
+            "beta1_power",
+            "beta2_power",
+            "moment1.a.weight",
+            "moment1.a.bias",
+            "moment2.a.weight",
+            "moment2.a.bias",
+        ],
+    ),
+    "adam weight decay": (
+        nn.AdamWeightDecay,
+        ["adam_m.a.weight", "adam_m.a.bias", "adam_v.a.weight", "adam_v.a.bias"],
+    ),
+}
 
 
 @pytest.mark.parametrize("name", STATES)
@@ -160,7 +205,8 @@ def test_names_of_the_state(name):
     assert found == {"global_step", "learning_rate", "a.weight", "a.bias", *wanted}
 
 
-# values of bn.gamma and fc.weight after two steps with the gradient 0.1, from 1.0, as MindSpore 2.10 printed them
+# values of bn.gamma and fc.weight after two steps with the gradient 0.1, from 1.0, as MindSpore
+# 2.10 printed them
 DECAYS = {
     "sgd": (lambda p: nn.SGD(p, 0.1, weight_decay=1.0), 0.98, 0.791),
     "sgd, loss scale": (lambda p: nn.SGD(p, 0.1, weight_decay=1.0, loss_scale=4.0), 0.995, 0.80525),
@@ -261,22 +307,36 @@ ERRORS = {
     "nesterov": (lambda: nn.SGD(one(), 0.1, nesterov=True), ValueError, "nesterov=True"),
     "no parameters": (lambda: nn.SGD([], 0.1), ValueError, "no parameters"),
     "no Parameter": (lambda: nn.SGD([ms.Tensor([1.0])], 0.1), TypeError, "Tensor among"),
-    "decay below 0": (lambda: nn.SGD(one(), 0.1, weight_decay=-1.0), ValueError, "weight_decay=-1.0"),
+    "decay below 0": (
+        lambda: nn.SGD(one(), 0.1, weight_decay=-1.0),
+        ValueError,
+        "weight_decay=-1.0",
+    ),
     "scale below 0": (lambda: nn.SGD(one(), 0.1, loss_scale=-1.0), ValueError, "loss_scale=-1.0"),
     "beta of 1": (lambda: nn.Adam(one(), 0.1, beta1=1.0), ValueError, "beta1=1.0"),
     "one twice": (lambda: nn.SGD(one() + one(), 0.1), ValueError, "'x'"),
     "unknown key": (lambda: nn.SGD([{"parms": one()}], 0.1), KeyError, "parms"),
     "too many gradients": (
-        lambda: nn.SGD(one(), 0.1)((ms.Tensor([1.0]), ms.Tensor([1.0]))), ValueError, "2 gradients for 1",
+        lambda: nn.SGD(one(), 0.1)((ms.Tensor([1.0]), ms.Tensor([1.0]))),
+        ValueError,
+        "2 gradients for 1",
     ),
-    "gradient that is no Tensor": (lambda: nn.SGD(one(), 0.1)((1.0,)), TypeError, "float as the gradient of 'x'"),
+    "gradient that is no Tensor": (
+        lambda: nn.SGD(one(), 0.1)((1.0,)),
+        TypeError,
+        "float as the gradient of 'x'",
+    ),
     "gradient of another shape": (
-        lambda: nn.SGD(one(), 0.1)((ms.Tensor([1.0, 2.0]),)), ValueError, r"\(2,\) for 'x' of shape \(1,\)",
+        lambda: nn.SGD(one(), 0.1)((ms.Tensor([1.0, 2.0]),)),
+        ValueError,
+        r"\(2,\) for 'x' of shape \(1,\)",
     ),
     "order without all": (
-        lambda: nn.SGD([{"params": one()}, {"order_params": one()}], 0.1), ValueError, "order_params",
+        lambda: nn.SGD([{"params": one()}, {"order_params": one()}], 0.1),
+        ValueError,
+        "order_params",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", ERRORS)

@@ -1,4 +1,6 @@
-"""Brackets against NumPy on random indices, in graphs, on other devices, and the messages of wrong ones."""
+"""Brackets against NumPy on random indices, in graphs, on other devices, and the messages of wrong
+ones.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ class RandomIndex:
         return tuple(items)
 
     def spelled(self, index: tuple[Any, ...]) -> Any:
-        """Arrays as Tensors of either index dtype, as arrays or lists; some ints as NumPy ints or 0-d Tensors."""
+        """Arrays as Tensors of either index dtype, as arrays or lists; some ints as NumPy ints or
+        0-d Tensors.
+        """
 
         def one(item: Any) -> Any:
             if isinstance(item, np.ndarray):
@@ -78,7 +82,9 @@ class RandomIndex:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_random_indices(seed: int) -> None:
-    """B20: whatever NumPy takes gives what NumPy gives, read and written; what it refuses is refused"""
+    """B20: whatever NumPy takes gives what NumPy gives, read and written; what it refuses is
+    refused
+    """
     make = RandomIndex(seed)
     for _ in range(120):
         shape = make.shape()
@@ -129,7 +135,9 @@ def test_in_a_graph() -> None:
 
 
 def test_gradient_with_duplicates() -> None:
-    """C01: a gradient is summed over the places that read an element; of those that write it the last has one"""
+    """C01: a gradient is summed over the places that read an element; of those that write it the
+    last has one
+    """
     x = T(np.arange(4, dtype=np.float32))
     got = ms.grad(lambda x: (x[[1, 1, -3]] * T([1.0, 2.0, 4.0])).sum())(x)
     np.testing.assert_array_equal(got.asnumpy(), [0, 7, 0, 0])

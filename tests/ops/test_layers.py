@@ -202,12 +202,18 @@ def test_print(capsys: pytest.CaptureFixture[str]) -> None:
 # ---- random numbers -----------------------------------------------------------------------------
 
 DRAWS: dict[str, Callable[[], Any]] = {
-    "rand": lambda: ops.rand(5), "randn": lambda: ops.randn(5), "randint": lambda: ops.randint(0, 99, (5,)),
-    "randperm": lambda: ops.randperm(20), "normal": lambda: ops.normal((5,), 0.0, 1.0),
-    "dropout": lambda: ops.dropout(ops.ones((50,))), "bernoulli": lambda: ops.bernoulli(ops.ones((50,))),
-    "multinomial": lambda: ops.multinomial(ops.ones((50,)), 9), "gamma": lambda: ops.gamma((5,), T(2.0), T(1.0)),
-    "laplace": lambda: ops.standard_laplace((5,)), "poisson": lambda: ops.random_poisson((9,), T(5.0)),
-}  # fmt: skip
+    "rand": lambda: ops.rand(5),
+    "randn": lambda: ops.randn(5),
+    "randint": lambda: ops.randint(0, 99, (5,)),
+    "randperm": lambda: ops.randperm(20),
+    "normal": lambda: ops.normal((5,), 0.0, 1.0),
+    "dropout": lambda: ops.dropout(ops.ones((50,))),
+    "bernoulli": lambda: ops.bernoulli(ops.ones((50,))),
+    "multinomial": lambda: ops.multinomial(ops.ones((50,)), 9),
+    "gamma": lambda: ops.gamma((5,), T(2.0), T(1.0)),
+    "laplace": lambda: ops.standard_laplace((5,)),
+    "poisson": lambda: ops.random_poisson((9,), T(5.0)),
+}
 
 
 @pytest.mark.parametrize("name", DRAWS)
@@ -251,9 +257,14 @@ def test_one_stream_for_both_modes(level: str) -> None:
 
     def draws():
         return (
-            ops.rand(5), ops.rand(5, seed=3), ops.randn(5, generator=generator), ops.rand(5, generator=generator),
-            ops.dropout(ops.ones((40,), ms.float32), 0.5), ops.randint(0, 100, (7,)), ops.rand(2),
-        )  # fmt: skip
+            ops.rand(5),
+            ops.rand(5, seed=3),
+            ops.randn(5, generator=generator),
+            ops.rand(5, generator=generator),
+            ops.dropout(ops.ones((40,), ms.float32), 0.5),
+            ops.randint(0, 100, (7,)),
+            ops.rand(2),
+        )
 
     def run(draw):
         ms.set_seed(11)

@@ -71,23 +71,36 @@ STYLES: dict[str, tuple[Call, Any]] = {
     "ops.unique": (lambda: ops.unique(T(V))[0], np.array([3, 1, 2])),
     "tensor_split": (lambda: T(V).tensor_split((1, 3)), [V[:1], V[1:3], V[3:]]),
     "strided_slice masks": (
-        lambda: ops.strided_slice(T(X), (0, 9, 1, 0), (0, 0, 3, 4), (1, 1, 1, 2), end_mask=1,
-                                  new_axis_mask=2, shrink_axis_mask=4),
+        lambda: ops.strided_slice(
+            T(X),
+            (0, 9, 1, 0),
+            (0, 0, 3, 4),
+            (1, 1, 1, 2),
+            end_mask=1,
+            new_axis_mask=2,
+            shrink_axis_mask=4,
+        ),
         X[0:, None, 1, 0:4:2],
     ),
-    "one_hot of four": (lambda: ops.one_hot(T(V), 4, T(1.0), T(0.0)), np.eye(4, dtype=np.float32)[V]),
+    "one_hot of four": (
+        lambda: ops.one_hot(T(V), 4, T(1.0), T(0.0)),
+        np.eye(4, dtype=np.float32)[V],
+    ),
     "index_select": (lambda: T(M).index_select(dim=1, index=T([1])), M[:, [1]]),
     "scatter_add by dim": (
         lambda: T(M).scatter_add(1, T([[0, 0]]), T([[1.0, 2.0]])),
         M + np.eye(3, 4) * [[3], [0], [0]],
     ),
-    "scatter_add by rows": (lambda: T(M).scatter_add(T([[0, 0]]), T([3.0])), M + np.eye(3, 4) * [[3], [0], [0]]),
+    "scatter_add by rows": (
+        lambda: T(M).scatter_add(T([[0, 0]]), T([3.0])),
+        M + np.eye(3, 4) * [[3], [0], [0]],
+    ),
     "resize": (lambda: T(V).resize(2, 3), np.array([[3, 1, 2], [1, 0, 0]])),
     "choose": (lambda: T([0, 1]).choose([T([1, 2]), T([3, 4])]), np.array([1, 4])),
     "type": (lambda: T(V).type(ms.float16), V.astype(np.float16)),
     "to other": (lambda: T(V).to(T(M)), V.astype(np.float32)),
     "float": (lambda: T(V).float(), V.astype(np.float32)),
-}  # fmt: skip
+}
 
 
 def compare(got: Any, want: Any) -> None:
@@ -124,7 +137,10 @@ PRIMITIVES: dict[str, tuple[Call, Any]] = {
     "GatherNd": (lambda: ops.GatherNd()(T(M), T([[0, 1], [2, 3]])), M[[0, 2], [1, 3]]),
     "BroadcastTo": (lambda: ops.BroadcastTo((2, 4))(T(V)), np.broadcast_to(V, (2, 4))),
     "Slice": (lambda: ops.Slice()(T(M), (0, 1), (2, 2)), M[:2, 1:3]),
-    "StridedSlice": (lambda: ops.StridedSlice(end_mask=1)(T(M), (0, 0), (0, 3), (1, 2)), M[0:, 0:3:2]),
+    "StridedSlice": (
+        lambda: ops.StridedSlice(end_mask=1)(T(M), (0, 0), (0, 3), (1, 2)),
+        M[0:, 0:3:2],
+    ),
     "Pad": (lambda: ops.Pad(((1, 0), (0, 2)))(T(M)), np.pad(M, ((1, 0), (0, 2)))),
     "MirrorPad": (
         lambda: ops.MirrorPad("SYMMETRIC")(T(M), T([[1, 1], [2, 0]])),
@@ -137,21 +153,36 @@ PRIMITIVES: dict[str, tuple[Call, Any]] = {
     "Eye": (lambda: ops.Eye()(2, 3, ms.float32), np.eye(2, 3)),
     "LinSpace": (lambda: ops.LinSpace()(T(0.0), T(1.0), 5), np.linspace(0, 1, 5, dtype=np.float32)),
     "Range": (lambda: ops.Range()(T(1), T(7), T(2)), np.arange(1, 7, 2)),
-    "Meshgrid": (lambda: ops.Meshgrid("ij")((T(V), T(V[:2]))), np.meshgrid(V, V[:2], indexing="ij")),
+    "Meshgrid": (
+        lambda: ops.Meshgrid("ij")((T(V), T(V[:2]))),
+        np.meshgrid(V, V[:2], indexing="ij"),
+    ),
     "ScatterNd": (lambda: ops.ScatterNd()(T([[1], [1]]), T([2.0, 3.0]), (3,)), np.array([0, 5, 0])),
     "TensorScatterUpdate": (
         lambda: ops.TensorScatterUpdate()(T(V), T([[0]]), T([9], ms.int32)),
         np.array([9, 1, 2, 1]),
     ),
     "Unique": (lambda: ops.Unique()(T(V))[1], np.array([0, 1, 2, 1])),
-    "UnsortedSegmentSum": (lambda: ops.UnsortedSegmentSum()(T(M), T([0, 1, 0]), 2), np.stack([M[0] + M[2], M[1]])),
-    "DepthToSpace": (lambda: ops.DepthToSpace(2)(T(X.reshape(1, 4, 2, 3))).reshape(-1)[:3], np.array([0, 6, 1])),
+    "UnsortedSegmentSum": (
+        lambda: ops.UnsortedSegmentSum()(T(M), T([0, 1, 0]), 2),
+        np.stack([M[0] + M[2], M[1]]),
+    ),
+    "DepthToSpace": (
+        lambda: ops.DepthToSpace(2)(T(X.reshape(1, 4, 2, 3))).reshape(-1)[:3],
+        np.array([0, 6, 1]),
+    ),
     "Shape": (lambda: T(list(ops.Shape()(T(X)))), np.array([2, 3, 4])),
     "InvertPermutation": (lambda: T(list(ops.InvertPermutation()((2, 0, 1)))), np.array([1, 2, 0])),
     "UnravelIndex": (lambda: ops.UnravelIndex()(T([7]), T([3, 4])), np.array([[1], [3]])),
-    "IndexFill": (lambda: ops.IndexFill()(T(M), 1, T([0]), T(9.0)), np.where(np.arange(4) == 0, 9, M)),
-    "EmbeddingLookup": (lambda: ops.EmbeddingLookup()(T(M), T([0, 7]), 0), np.stack([M[0], 0 * M[0]])),
-}  # fmt: skip
+    "IndexFill": (
+        lambda: ops.IndexFill()(T(M), 1, T([0]), T(9.0)),
+        np.where(np.arange(4) == 0, 9, M),
+    ),
+    "EmbeddingLookup": (
+        lambda: ops.EmbeddingLookup()(T(M), T([0, 7]), 0),
+        np.stack([M[0], 0 * M[0]]),
+    ),
+}
 
 
 @pytest.mark.parametrize("name", PRIMITIVES)
@@ -168,7 +199,10 @@ def test_primitive_arguments() -> None:
 
 
 IN_PLACE: dict[str, tuple[Callable[[Any], Any], Any]] = {
-    "index_add_": (lambda x: x.index_add_(0, T([1, 1]), T(M[:2])), M + np.array([0, 1, 0])[:, None] * (M[0] + M[1])),
+    "index_add_": (
+        lambda x: x.index_add_(0, T([1, 1]), T(M[:2])),
+        M + np.array([0, 1, 0])[:, None] * (M[0] + M[1]),
+    ),
     "index_fill_": (lambda x: x.index_fill_(1, T([0]), 7.0), np.where(np.arange(4) == 0, 7, M)),
     "index_copy_": (lambda x: x.index_copy_(0, T([2]), T(M[:1])), M[[0, 1, 0]]),
     "scatter_": (lambda x: x.scatter_(0, T([[2, 2, 2, 2]]), T(M[:1])), M[[0, 1, 0]]),
@@ -177,7 +211,10 @@ IN_PLACE: dict[str, tuple[Callable[[Any], Any], Any]] = {
         M + np.array([1, 0, 0])[:, None] * M[1],
     ),
     "masked_fill_": (lambda x: x.masked_fill_(T(M > 4), 0.0), np.where(M > 4, 0, M)),
-    "masked_scatter_": (lambda x: x.masked_scatter_(T(M < 2), T([8.0, 9.0])), np.where(M < 2, M + 8, M)),
+    "masked_scatter_": (
+        lambda x: x.masked_scatter_(T(M < 2), T([8.0, 9.0])),
+        np.where(M < 2, M + 8, M),
+    ),
     "index_put_": (
         lambda x: x.index_put_((T([0, 0]), T([1, 1])), T([1.0, 2.0]), True),
         M + np.eye(3, 4, 1) * [[3], [0], [0]],
@@ -186,7 +223,10 @@ IN_PLACE: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "zero_": (lambda x: x.zero_(), 0 * M),
     "fill_": (lambda x: x.fill_(3), 0 * M + 3),
     "copy_": (lambda x: x.copy_(T(V)), np.broadcast_to(V, (3, 4))),
-    "ops.index_add": (lambda x: ops.index_add(x, T([2]), T(M[:1]), 0), M + np.array([0, 0, 1])[:, None] * M[0]),
+    "ops.index_add": (
+        lambda x: ops.index_add(x, T([2]), T(M[:1]), 0),
+        M + np.array([0, 0, 1])[:, None] * M[0],
+    ),
     "ops.scatter_update": (lambda x: ops.scatter_update(x, T([2]), T(M[:1])), M[[0, 1, 0]]),
     "ops.scatter_nd_add": (
         lambda x: ops.scatter_nd_add(x, T([[0, 1], [0, 1]]), T([1.0, 2.0])),
@@ -196,7 +236,7 @@ IN_PLACE: dict[str, tuple[Callable[[Any], Any], Any]] = {
         lambda x: ops.ScatterAdd()(x, T([0, 0]), T(M[:2])),
         M + np.array([1, 0, 0])[:, None] * (M[0] + M[1]),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", IN_PLACE)

@@ -42,17 +42,24 @@ STYLES: dict[str, tuple[Call, Any]] = {
     "any keepdim": (lambda: T(N > 5).any(dim=1, keepdim=True), (N > 5).any(1, keepdims=True)),
     "max": (lambda: T(X).max(), X.max()),
     "max dim": (lambda: T(X).max(1), (X.max(1), X.argmax(1))),
-    "max dim, keepdim": (lambda: T(M).max(1, True), (M.max(1, keepdims=True), M.argmax(1)[:, None])),
+    "max dim, keepdim": (
+        lambda: T(M).max(1, True),
+        (M.max(1, keepdims=True), M.argmax(1)[:, None]),
+    ),
     "max axis=": (lambda: T(X).max(axis=1), X.max(1)),
     "max dim=": (lambda: T(X).max(dim=1), (X.max(1), X.argmax(1))),
     "max return_indices": (
-        lambda: T(X).max(axis=1, return_indices=True), (X.max(1), X.argmax(1)),
+        lambda: T(X).max(axis=1, return_indices=True),
+        (X.max(1), X.argmax(1)),
     ),
     "max axes": (lambda: T(X).max(axis=(0, 2)), X.max((0, 2))),
     "max initial": (lambda: T(X).max(initial=9.0), np.float32(9)),
     "min dim": (lambda: T(X).min(1), (X.min(1), X.argmin(1))),
     "ops.max": (lambda: ops.max(T(X)), (X.max(), np.int64(0))),
-    "ops.max axis": (lambda: ops.max(T(X), 1, True), (X.max(1, keepdims=True), X.argmax(1)[:, None])),
+    "ops.max axis": (
+        lambda: ops.max(T(X), 1, True),
+        (X.max(1, keepdims=True), X.argmax(1)[:, None]),
+    ),
     "max where": (
         lambda: ops.amax(T(M), 1, initial=-9.0, where=T(M < 0)),
         M.max(1, initial=-9, where=M < 0),
@@ -66,7 +73,10 @@ STYLES: dict[str, tuple[Call, Any]] = {
     "std": (lambda: T(X).std(), X.std()),
     "std ddof": (lambda: T(X).std(1, 1), X.std(1, ddof=1)),
     "var dim": (lambda: T(X).var(dim=1), X.var(1, ddof=1)),
-    "var correction": (lambda: T(X).var(dim=1, correction=0, keepdim=True), X.var(1, keepdims=True)),
+    "var correction": (
+        lambda: T(X).var(dim=1, correction=0, keepdim=True),
+        X.var(1, keepdims=True),
+    ),
     "norm": (lambda: T(X).norm(), np.linalg.norm(X)),
     "norm matrix": (lambda: ops.norm(T(M), 1), np.linalg.norm(M, 1)),
     "norm nuclear": (lambda: ops.norm(T(M), "nuc"), np.linalg.norm(M, "nuc")),
@@ -75,29 +85,47 @@ STYLES: dict[str, tuple[Call, Any]] = {
     "cumsum dim": (lambda: T(X).cumsum(dim=-1), X.cumsum(-1)),
     "cumsum dtype": (lambda: ops.cumsum(T(N), 0, ms.float32), N.cumsum(0).astype(np.float32)),
     "cumprod": (lambda: ops.cumprod(T(X), 2), X.cumprod(2)),
-    "cummax later of equals": (lambda: ops.cummax(T(F), 0), (np.maximum.accumulate(F), np.array([0, 1, 2, 2, 4]))),
+    "cummax later of equals": (
+        lambda: ops.cummax(T(F), 0),
+        (np.maximum.accumulate(F), np.array([0, 1, 2, 2, 4])),
+    ),
     "cummax of NaN": (lambda: ops.cummax(T(NAN), 0)[1], np.array([0, 1, 1, 3])),
     "median": (lambda: ops.median(T(M), 1), (np.sort(M)[:, 1], np.argsort(M)[:, 1])),
-    "logsumexp": (lambda: T(X).logsumexp((0, 2), True), np.log(np.exp(X).sum((0, 2), keepdims=True))),
+    "logsumexp": (
+        lambda: T(X).logsumexp((0, 2), True),
+        np.log(np.exp(X).sum((0, 2), keepdims=True)),
+    ),
     "softmax": (lambda: T(X).softmax(dim=1), np.exp(X) / np.exp(X).sum(1, keepdims=True)),
     "softmax of two axes": (lambda: ops.softmax(T(M), (0, 1)), np.exp(M) / np.exp(M).sum()),
     "count_nonzero": (lambda: ops.count_nonzero(T(N - 3), 1), np.array([2, 3], np.int32)),
-    "ReduceSum": (lambda: ops.ReduceSum(keep_dims=True)(T(X), (0, 1)), X.sum((0, 1), keepdims=True)),
+    "ReduceSum": (
+        lambda: ops.ReduceSum(keep_dims=True)(T(X), (0, 1)),
+        X.sum((0, 1), keepdims=True),
+    ),
     "ReduceSum of ()": (lambda: ops.ReduceSum()(T(X), ()), X.sum()),
     "ReduceSum skip_mode": (lambda: ops.ReduceSum(skip_mode=True)(T(X), ()), X),
     "ReduceMean": (lambda: ops.ReduceMean()(T(X), -1), X.mean(-1)),
     "ArgMaxWithValue": (lambda: ops.ArgMaxWithValue(1)(T(M)), (M.argmax(1), M.max(1))),
     "Argmax": (lambda: ops.Argmax()(T(M)), M.argmax(-1).astype(np.int32)),
-    "CumSum": (lambda: ops.CumSum(exclusive=True, reverse=True)(T(F), 0), np.array([11, 8, 5, 3, 0], np.float32)),
+    "CumSum": (
+        lambda: ops.CumSum(exclusive=True, reverse=True)(T(F), 0),
+        np.array([11, 8, 5, 3, 0], np.float32),
+    ),
     "matmul": (lambda: T(X) @ T(X[0].T), X @ X[0].T),
     "matmul of a vector": (lambda: T(X) @ T(X[0, 0]), X @ X[0, 0]),
     "array @ tensor": (lambda: M.T @ T(M), M.T @ M),
     "MatMul": (lambda: ops.MatMul(transpose_b=True)(T(M), T(M)), M @ M.T),
-    "addmm": (lambda: ops.addmm(T(M[:, :3]), T(M), T(M.T), beta=2, alpha=3), 2 * M[:, :3] + 3 * (M @ M.T)),
+    "addmm": (
+        lambda: ops.addmm(T(M[:, :3]), T(M), T(M.T), beta=2, alpha=3),
+        2 * M[:, :3] + 3 * (M @ M.T),
+    ),
     "einsum": (lambda: ops.einsum("bij,bkj->bik", T(X), T(X)), np.einsum("bij,bkj->bik", X, X)),
     "einsum ellipsis": (lambda: ops.einsum("...ij->...j", T(X)), X.sum(1)),
-    "tensor_dot": (lambda: ops.tensor_dot(T(X), T(X), ((0, 1), (0, 1))), np.tensordot(X, X, ((0, 1), (0, 1)))),
-}  # fmt: skip
+    "tensor_dot": (
+        lambda: ops.tensor_dot(T(X), T(X), ((0, 1), (0, 1))),
+        np.tensordot(X, X, ((0, 1), (0, 1))),
+    ),
+}
 
 
 def same(got: Any, want: Any) -> None:

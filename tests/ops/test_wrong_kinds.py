@@ -1,4 +1,6 @@
-"""Every function of `ops`, one argument at a time of a kind that makes no sense: the error is ours, and comes soon."""
+"""Every function of `ops`, one argument at a time of a kind that makes no sense: the error is ours,
+and comes soon.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,14 @@ from duograph.errors import DuographError
 
 X = Tensor(np.arange(1, 7, dtype=np.float32).reshape(2, 3))
 WRONG = {
-    "None": None, "text": "a", "float": 1.5, "mixed": [1, "b"], "object": object(), "huge": -(10**12), "dict": {},
-}  # fmt: skip
+    "None": None,
+    "text": "a",
+    "float": 1.5,
+    "mixed": [1, "b"],
+    "object": object(),
+    "huge": -(10**12),
+    "dict": {},
+}
 # Functions whose arguments go to the user's function, or are those of a derivative rule.
 LEFT_OUT = {"vjp", "binop_grad_common"}
 NAMES = sorted(

@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 import pytest
 
-# A device in a few lines: kernels from the reference rules, so that tests can bend one thing at a time.
+# A device in a few lines: kernels from the reference rules, so that tests can bend one thing at a
+# time.
 DEVICE = """
 import numpy as np
 from duograph.backend.hookspecs import hookimpl

@@ -1,4 +1,6 @@
-"""One small device, both modes: what a plugin brings for line-by-line runs is all that compiled functions need."""
+"""One small device, both modes: what a plugin brings for line-by-line runs is all that compiled
+functions need.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Graph passes of plugins: they run after ours, are verified, and one that fails is told by name and left out."""
+"""Graph passes of plugins: they run after ours, are verified, and one that fails is told by name
+and left out.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The plugin seam: whatever goes wrong in one plugin is told in its own words and breaks nothing else."""
+"""The plugin seam: whatever goes wrong in one plugin is told in its own words and breaks nothing
+else.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ def devices(site):
     return {b["name"]: b for b in json.loads(done.stdout)["backends"]}
 
 
-# ---- what is wrong with the plugin, its source, and what must be said of it ------------------------
+# ---- what is wrong with the plugin, its source, and what must be said of it
+# ------------------------
 
 HEAD = """
 from duograph.backend.hookspecs import hookimpl
@@ -91,7 +94,9 @@ BROKEN = {
 
 @pytest.mark.parametrize("what", BROKEN)
 def test_a_broken_plugin_tells_why_and_breaks_nothing(with_good, what):
-    """H20, H21: an older or newer seam is refused readably; a broken or missing plugin never breaks `import`"""
+    """H20, H21: an older or newer seam is refused readably; a broken or missing plugin never breaks
+    `import`
+    """
     name, source, words = BROKEN[what]
     with_good.install("bad", source)
     # 1. the others work, and so does importing
@@ -193,7 +198,8 @@ def test_nothing_is_loaded_by_importing(site):
     assert site.run("import duograph as ms; ms.Tensor([1.0]).shape; ms.float32") == ""
 
 
-# ---- choosing a device ------------------------------------------------------------------------------
+# ---- choosing a device
+# ------------------------------------------------------------------------------
 
 
 def test_the_highest_priority_that_is_available_is_the_default(site, device):
@@ -277,7 +283,8 @@ def test_several_backends_in_one_process(site, device):
     assert said[5] == "device_id: got 3 for Two; it has 0 (Two 0)"
 
 
-# ---- missing kernels --------------------------------------------------------------------------------
+# ---- missing kernels
+# --------------------------------------------------------------------------------
 
 # sort has no decomposition into other ops, or a device lacks what it decomposes into
 USE_SORT = """
@@ -350,7 +357,8 @@ def test_a_dtype_that_a_device_does_not_have(site, device):
     assert said == "Toy:0: got a float64 tensor; this device has float32, int32\n"
 
 
-# ---- what else a plugin may bring --------------------------------------------------------------------
+# ---- what else a plugin may bring
+# --------------------------------------------------------------------
 
 
 def test_ops_rules_and_decompositions_of_a_plugin(site, device):

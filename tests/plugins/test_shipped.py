@@ -29,7 +29,9 @@ def test_the_template_is_what_new_backend_writes(tmp_path):
 
 
 def test_a_new_backend_works_at_once(site, tmp_path):
-    """H01, H02: a package of its own, found by its entry point through pluggy hooks, without editing the core"""
+    """H01, H02: a package of its own, found by its entry point through pluggy hooks, without
+    editing the core
+    """
     line = [sys.executable, "-m", "duograph.cli", "new-backend", "Frob", "made"]
     done = site.command(line)
     assert done.returncode == 0, done.stderr
@@ -99,7 +101,9 @@ print(ms.memory_stats()["in_use"] - used)
 
 @pytest.mark.parametrize("name", ["InnerRing", "Template"])
 def test_the_suite_with_the_inner_ring_alone(name):
-    """Thirty kernels are a complete device; `make test` runs the whole suite there, this what decomposes most."""
+    """Thirty kernels are a complete device; `make test` runs the whole suite there, this what
+    decomposes most.
+    """
     pytest.importorskip(INSTALLED[name])
     line = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider"]
     line += [

@@ -1,4 +1,6 @@
-"""The conformance suite on plugins of outsiders: it passes sound ones, catches lying ones, and its lists are strict."""
+"""The conformance suite on plugins of outsiders: it passes sound ones, catches lying ones, and its
+lists are strict.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,17 @@ WHOLE, OPS = "duograph.conformance", "duograph.conformance.test_ops"
 
 
 def suite(site, *options, of=OPS):
-    """Exit code and words of a run: of one module, where no more is asked for, since collecting all takes its time."""
+    """Exit code and words of a run: of one module, where no more is asked for, since collecting all
+    takes its time.
+    """
     done = site.command([*SUITE, of, "--device", "Toy", *options])
     return done.returncode, done.stdout + done.stderr
 
 
 def test_a_sound_plugin_passes(site, device):
-    """I01, I02, I15: the shipped suite runs by one command on an outsider's device, without any hardware"""
+    """I01, I02, I15: the shipped suite runs by one command on an outsider's device, without any
+    hardware
+    """
     site.install("toy", device("Toy").replace(" or op.name in self.lacks", "").replace(
         "if op.is_composite:", "if op.is_composite or len(op.infer_types(types, attributes)) > 1:"
     ))  # fmt: skip
@@ -41,10 +47,13 @@ def test_a_sound_plugin_passes(site, device):
 
 
 def test_a_wrong_kernel_is_caught_and_shown(site, device):
-    site.install("toy", device("Toy").replace(
-        "found = op.reference_rule(*op.arguments(arrays), **attributes)",
-        "found = op.reference_rule(*op.arguments(arrays), **attributes) + (op.name == 'exp') / 1000",
-    ))  # fmt: skip
+    site.install(
+        "toy",
+        device("Toy").replace(
+            "found = op.reference_rule(*op.arguments(arrays), **attributes)",
+            "found = op.reference_rule(*op.arguments(arrays), **attributes) + (op.name == 'exp') / 1000",
+        ),
+    )
     code, said = suite(site, "-k", "test_forward and [exp-float32]")
     assert code == 1
     assert "exp(float32[3, 4])  [normal]" in said
@@ -83,7 +92,8 @@ def test_the_reports(site, device):
     assert found["totals"]["on the host"] >= 2
 
 
-# ---- the two lists ----------------------------------------------------------------------------------
+# ---- the two lists
+# ----------------------------------------------------------------------------------
 
 
 def listed(source: str, **lists: dict[str, str]) -> str:
@@ -132,7 +142,9 @@ def test_an_entry_that_matches_no_test_is_told(site, device):
 
 
 def test_the_plugin_leaves_other_projects_alone(site):
-    """Loaded in every pytest run of the environment, it takes no option name and imports no backend."""
+    """Loaded in every pytest run of the environment, it takes no option name and imports no
+    backend.
+    """
     site.install("loud", "open('loaded', 'w').close()")
     (site.folder / "conftest.py").write_text(
         "def pytest_addoption(parser):\n"
@@ -162,8 +174,23 @@ def test_other_runs_of_pytest_do_not_import_duograph(tmp_path):
     )
     core = pathlib.Path(duograph.__file__).parents[1]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:duograph_conformance",
-         "-p", "duograph_pytest", str(tmp_path)],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(core)}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:duograph_conformance",
+            "-p",
+            "duograph_pytest",
+            str(tmp_path),
+        ],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(core)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr

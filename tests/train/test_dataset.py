@@ -29,35 +29,75 @@ def column(data, name="a"):
 
 
 STEPS = {
-    "batch": (lambda: numbers().batch(2), [{"a": [[0], [1]], "b": [0, 2]}, {"a": [[2], [3]], "b": [4, 6]},
-                                           {"a": [[4]], "b": [8]}]),
+    "batch": (
+        lambda: numbers().batch(2),
+        [{"a": [[0], [1]], "b": [0, 2]}, {"a": [[2], [3]], "b": [4, 6]}, {"a": [[4]], "b": [8]}],
+    ),
     "drop": (lambda: numbers(3).batch(2, drop_remainder=True), [{"a": [[0], [1]], "b": [0, 2]}]),
-    "map of the first column": (lambda: numbers(2).map(lambda a: a + 1), [{"a": [1], "b": 0}, {"a": [2], "b": 2}]),
-    "map, one to two": (lambda: numbers(1).map(lambda a: (a, a + 1), ["a"], ["c", "d"]),
-                        [{"c": [0], "d": [1], "b": 0}]),
-    "map, two to one": (lambda: numbers(2).map(lambda a, b: (a + b,), ["a", "b"], ["c"]), [{"c": [0]}, {"c": [3]}]),
-    "map of several": (lambda: numbers(1).map([lambda a: a + 1, lambda a: a * 10], "a"), [{"a": [10], "b": 0}]),
-    "zip": (lambda: ds.zip((numbers(2).rename(["a", "b"], ["x", "y"]), numbers(1))),
-            [{"x": [0], "y": 0, "a": [0], "b": 0}]),
+    "map of the first column": (
+        lambda: numbers(2).map(lambda a: a + 1),
+        [{"a": [1], "b": 0}, {"a": [2], "b": 2}],
+    ),
+    "map, one to two": (
+        lambda: numbers(1).map(lambda a: (a, a + 1), ["a"], ["c", "d"]),
+        [{"c": [0], "d": [1], "b": 0}],
+    ),
+    "map, two to one": (
+        lambda: numbers(2).map(lambda a, b: (a + b,), ["a", "b"], ["c"]),
+        [{"c": [0]}, {"c": [3]}],
+    ),
+    "map of several": (
+        lambda: numbers(1).map([lambda a: a + 1, lambda a: a * 10], "a"),
+        [{"a": [10], "b": 0}],
+    ),
+    "zip": (
+        lambda: ds.zip((numbers(2).rename(["a", "b"], ["x", "y"]), numbers(1))),
+        [{"x": [0], "y": 0, "a": [0], "b": 0}],
+    ),
     "filter": (lambda: numbers().filter(lambda a: a[0] > 3, ["a"]), [{"a": [4], "b": 8}]),
     "project, skip, take": (lambda: numbers().project(["b"]).skip(1).take(1), [{"b": 2}]),
-    "repeat before batch": (lambda: numbers(2).project("b").repeat(2).batch(3), [{"b": [0, 2, 0]}, {"b": [2]}]),
+    "repeat before batch": (
+        lambda: numbers(2).project("b").repeat(2).batch(3),
+        [{"b": [0, 2, 0]}, {"b": [2]}],
+    ),
     "concat": (lambda: numbers(1) + numbers(1), [{"a": [0], "b": 0}, {"a": [0], "b": 0}]),
     "per_batch_map": (
         lambda: numbers(2).batch(
-            2, per_batch_map=lambda b, info: ([x + info.get_batch_num() for x in b],), input_columns=["b"]),
-        [{"a": [[0], [1]], "b": [0, 2]}]),
-    "padded": (lambda: ds.GeneratorDataset([(np.zeros(i + 1),) for i in range(2)], ["a"], shuffle=False)
-               .padded_batch(2, pad_info={"a": ([3], -1)}), [{"a": [[0.0, -1.0, -1.0], [0.0, 0.0, -1.0]]}]),
-    "shard": (lambda: ds.GeneratorDataset([(i,) for i in range(5)], ["a"], shuffle=False, num_shards=2, shard_id=1),
-              [{"a": 1}, {"a": 3}, {"a": 0}]),
-    "sampler": (lambda: ds.GeneratorDataset([(i,) for i in range(5)], ["a"], sampler=[2, 0]), [{"a": 2}, {"a": 0}]),
-    "samples": (lambda: ds.GeneratorDataset([(i,) for i in range(5)], ["a"], num_samples=2, shuffle=False),
-                [{"a": 0}, {"a": 1}]),
-    "generator": (lambda: ds.GeneratorDataset(lambda: ((i,) for i in range(2)), "a"), [{"a": 0}, {"a": 1}]),
-    "slices": (lambda: ds.NumpySlicesDataset({"a": [1, 2], "b": [[1.0], [2.0]]}, shuffle=False),
-               [{"a": 1, "b": [1.0]}, {"a": 2, "b": [2.0]}]),
-}  # fmt: skip
+            2,
+            per_batch_map=lambda b, info: ([x + info.get_batch_num() for x in b],),
+            input_columns=["b"],
+        ),
+        [{"a": [[0], [1]], "b": [0, 2]}],
+    ),
+    "padded": (
+        lambda: ds.GeneratorDataset(
+            [(np.zeros(i + 1),) for i in range(2)], ["a"], shuffle=False
+        ).padded_batch(2, pad_info={"a": ([3], -1)}),
+        [{"a": [[0.0, -1.0, -1.0], [0.0, 0.0, -1.0]]}],
+    ),
+    "shard": (
+        lambda: ds.GeneratorDataset(
+            [(i,) for i in range(5)], ["a"], shuffle=False, num_shards=2, shard_id=1
+        ),
+        [{"a": 1}, {"a": 3}, {"a": 0}],
+    ),
+    "sampler": (
+        lambda: ds.GeneratorDataset([(i,) for i in range(5)], ["a"], sampler=[2, 0]),
+        [{"a": 2}, {"a": 0}],
+    ),
+    "samples": (
+        lambda: ds.GeneratorDataset([(i,) for i in range(5)], ["a"], num_samples=2, shuffle=False),
+        [{"a": 0}, {"a": 1}],
+    ),
+    "generator": (
+        lambda: ds.GeneratorDataset(lambda: ((i,) for i in range(2)), "a"),
+        [{"a": 0}, {"a": 1}],
+    ),
+    "slices": (
+        lambda: ds.NumpySlicesDataset({"a": [1, 2], "b": [[1.0], [2.0]]}, shuffle=False),
+        [{"a": 1, "b": [1.0]}, {"a": 2, "b": [2.0]}],
+    ),
+}
 
 
 @pytest.mark.parametrize("name", STEPS)
@@ -125,7 +165,8 @@ def test_samplers():
     assert both == [[0, 2, 4], [1, 3, 5]]
 
 
-# ---- files ------------------------------------------------------------------------------------------
+# ---- files
+# ------------------------------------------------------------------------------------------
 
 
 def idx(array):
@@ -192,18 +233,28 @@ def test_folders(tmp_path):
     assert bytes(column(data, "image")[1]) == b"dog"
 
 
-# ---- transforms -------------------------------------------------------------------------------------
+# ---- transforms
+# -------------------------------------------------------------------------------------
 
 IMAGE = np.arange(18, dtype=np.uint8).reshape(2, 3, 3)
 TRANSFORMS = {
-    "linear": (lambda: vision.Resize((4, 6))(IMAGE)[:, :, 0],
-               [[0, 1, 2, 4, 5, 6], [2, 3, 4, 6, 7, 8], [7, 7, 9, 10, 12, 13], [9, 10, 11, 13, 14, 15]]),
-    "linear of floats": (lambda: vision.Resize((4, 6))(np.arange(6, dtype=np.float32).reshape(2, 3, 1))[1, :, 0],
-                         [0.75, 1.0, 1.5, 2.0, 2.5, 2.75]),
-    "nearest": (lambda: vision.Resize((4, 6), vision.Inter.NEAREST)(IMAGE)[::2, :, 0],
-                [[0, 0, 3, 3, 6, 6], [9, 9, 12, 12, 15, 15]]),
+    "linear": (
+        lambda: vision.Resize((4, 6))(IMAGE)[:, :, 0],
+        [[0, 1, 2, 4, 5, 6], [2, 3, 4, 6, 7, 8], [7, 7, 9, 10, 12, 13], [9, 10, 11, 13, 14, 15]],
+    ),
+    "linear of floats": (
+        lambda: vision.Resize((4, 6))(np.arange(6, dtype=np.float32).reshape(2, 3, 1))[1, :, 0],
+        [0.75, 1.0, 1.5, 2.0, 2.5, 2.75],
+    ),
+    "nearest": (
+        lambda: vision.Resize((4, 6), vision.Inter.NEAREST)(IMAGE)[::2, :, 0],
+        [[0, 0, 3, 3, 6, 6], [9, 9, 12, 12, 15, 15]],
+    ),
     "shorter side": (lambda: np.shape(vision.Resize(4)(IMAGE)), (4, 6, 3)),
-    "normalize": (lambda: vision.Normalize([1.0, 2, 3], [2.0, 2, 2])(IMAGE)[0, 0], [-0.5, -0.5, -0.5]),
+    "normalize": (
+        lambda: vision.Normalize([1.0, 2, 3], [2.0, 2, 2])(IMAGE)[0, 0],
+        [-0.5, -0.5, -0.5],
+    ),
     "channels first": (lambda: np.shape(vision.HWC2CHW()(IMAGE)), (3, 2, 3)),
     "to tensor": (lambda: vision.ToTensor()(np.full((2, 2, 1), 255, np.uint8)), [[[1, 1], [1, 1]]]),
     "flip": (lambda: vision.RandomHorizontalFlip(1.0)(IMAGE)[0, :, 0], [6, 3, 0]),
@@ -212,10 +263,17 @@ TRANSFORMS = {
     "crop": (lambda: np.shape(vision.CenterCrop(2)(IMAGE)), (2, 2, 3)),
     "random crop": (lambda: np.shape(vision.RandomCrop(4, 2)(IMAGE)), (4, 4, 3)),
     "one hot": (lambda: transforms.OneHot(3)(np.array(1)), [0, 1, 0]),
-    "concatenate": (lambda: transforms.Concatenate(0, np.array([1]), np.array([3]))(np.array([2])), [1, 2, 3]),
-    "compose": (lambda: transforms.Compose([vision.Rescale(2, 1), transforms.TypeCast(ms.int32)])(np.array([[3]])),
-                [[7]]),
-}  # fmt: skip
+    "concatenate": (
+        lambda: transforms.Concatenate(0, np.array([1]), np.array([3]))(np.array([2])),
+        [1, 2, 3],
+    ),
+    "compose": (
+        lambda: transforms.Compose([vision.Rescale(2, 1), transforms.TypeCast(ms.int32)])(
+            np.array([[3]])
+        ),
+        [[7]],
+    ),
+}
 
 
 @pytest.mark.parametrize("name", TRANSFORMS)
@@ -227,14 +285,32 @@ def test_transforms(name):
 ERRORS = {
     "no names": (lambda: ds.GeneratorDataset([1]), ValueError, "column_names"),
     "no source": (lambda: ds.GeneratorDataset(3, "a"), TypeError, "int"),
-    "columns of a row": (lambda: rows(ds.GeneratorDataset([(1,)], ["a", "b"])), RuntimeError, "1 columns; wanted 2"),
-    "dtype of a column": (lambda: rows(ds.GeneratorDataset([(1,)], ["a"], [ms.float16])), RuntimeError,
-                          "int64; wanted float16"),
-    "unknown column": (lambda: numbers().map(lambda a: a, ["zz"]), ValueError, "'zz'; the dataset has a, b"),
+    "columns of a row": (
+        lambda: rows(ds.GeneratorDataset([(1,)], ["a", "b"])),
+        RuntimeError,
+        "1 columns; wanted 2",
+    ),
+    "dtype of a column": (
+        lambda: rows(ds.GeneratorDataset([(1,)], ["a"], [ms.float16])),
+        RuntimeError,
+        "int64; wanted float16",
+    ),
+    "unknown column": (
+        lambda: numbers().map(lambda a: a, ["zz"]),
+        ValueError,
+        "'zz'; the dataset has a, b",
+    ),
     "batch of nothing": (lambda: numbers().batch(0), ValueError, "batch_size=0"),
-    "shapes of a batch": (lambda: rows(ds.GeneratorDataset([(np.zeros(i),) for i in range(2)], "a").batch(2)),
-                          RuntimeError, "column 'a' has rows of the shapes"),
-    "results of a map": (lambda: rows(numbers().map(lambda a: (a, a), "a")), RuntimeError, "2 columns; wanted 1"),
+    "shapes of a batch": (
+        lambda: rows(ds.GeneratorDataset([(np.zeros(i),) for i in range(2)], "a").batch(2)),
+        RuntimeError,
+        "column 'a' has rows of the shapes",
+    ),
+    "results of a map": (
+        lambda: rows(numbers().map(lambda a: (a, a), "a")),
+        RuntimeError,
+        "2 columns; wanted 1",
+    ),
     "no function": (lambda: numbers().map(3), TypeError, "int among the operations"),
     "lengths": (lambda: ds.NumpySlicesDataset(([1], [1, 2])), ValueError, r"lengths \[1, 2\]"),
     "no folder": (lambda: ds.MnistDataset("/nonexistent"), ValueError, "no such folder"),
@@ -245,7 +321,7 @@ ERRORS = {
     "std of 0": (lambda: vision.Normalize([0.0], [0.0]), ValueError, "std above 0"),
     "label outside": (lambda: transforms.OneHot(2)(np.array(2)), ValueError, "2 classes"),
     "epochs": (lambda: numbers().create_tuple_iterator(num_epochs=0), ValueError, "num_epochs"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", ERRORS)

@@ -224,9 +224,10 @@ def test_files_that_are_wrong(tmp_path):
     ms.export(nn.Dense(3, 2), tensor(4, 3), file_name=path, file_format="MINDIR")
     found = _checkpoint_file.read(path, False)
     for change in (
-        {"%graph": "graph() { import os }"}, {"%graph": found["%graph"].replace("dense", "no_such_op")},
+        {"%graph": "graph() { import os }"},
+        {"%graph": found["%graph"].replace("dense", "no_such_op")},
         {"%graph": found["%graph"].replace("float32[4, 2]", "float32[4, 9]")},
-    ):  # fmt: skip
+    ):
         _checkpoint_file.write(path, {**found, **change}, False)
         with pytest.raises(GraphError):
             ms.load(path)

@@ -62,8 +62,11 @@ def test_loss_monitor_prints_as_mindspore(capsys):
     m.train(2, problem(), callbacks=[train.LossMonitor(2), train.TimeMonitor()])
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(" is ")[0] for line in lines if line.startswith("epoch")] == [
-        "epoch: 1 step: 2, loss", "epoch: 1 step: 4, loss", "epoch: 2 step: 2, loss", "epoch: 2 step: 4, loss",
-    ]  # fmt: skip
+        "epoch: 1 step: 2, loss",
+        "epoch: 1 step: 4, loss",
+        "epoch: 2 step: 2, loss",
+        "epoch: 2 step: 4, loss",
+    ]
     assert [line.split(":")[0] for line in lines if line.startswith("Train")] == [
         "Train epoch time"
     ] * 2
@@ -87,8 +90,18 @@ def test_checkpoints_of_a_run(tmp_path):
     m.train(2, problem(), callbacks=callback)
     assert sorted(os.listdir(tmp_path)) == ["net-1_4.ckpt", "net-2_2.ckpt", "net-2_4.ckpt"]
     found = ms.load_checkpoint(callback.latest_ckpt_file_name)
-    assert set(found) == {"weight", "bias", "epoch_num", "global_step", "learning_rate", "momentum", "accum.weight",
-                          "accum.bias", "stat.weight", "stat.bias"}  # fmt: skip
+    assert set(found) == {
+        "weight",
+        "bias",
+        "epoch_num",
+        "global_step",
+        "learning_rate",
+        "momentum",
+        "accum.weight",
+        "accum.bias",
+        "stat.weight",
+        "stat.bias",
+    }
     assert int(found["epoch_num"]) == 2 and int(found["global_step"].asnumpy()[0]) == 8
     again = model()
     assert ms.load_param_into_net(again.train_network, found) == ([], ["epoch_num"])
@@ -134,16 +147,28 @@ def test_iterables_as_datasets():
 
 ERRORS = {
     "no Cell": (lambda: ms.Model(3), TypeError, "int; wanted a Cell"),
-    "no optimizer": (lambda: ms.Model(nn.ReLU(), nn.MSELoss()).train(1, problem()), ValueError, "no optimizer"),
+    "no optimizer": (
+        lambda: ms.Model(nn.ReLU(), nn.MSELoss()).train(1, problem()),
+        ValueError,
+        "no optimizer",
+    ),
     "no epochs": (lambda: model().train(0, problem()), ValueError, "epoch=0"),
     "no batches": (lambda: model().train(1, []), ValueError, "without batches"),
     "no dataset": (lambda: model().train(1, 3), TypeError, "int as a dataset"),
-    "no metrics": (lambda: ms.Model(nn.ReLU(), nn.MSELoss()).eval(problem()), ValueError, "no metrics"),
+    "no metrics": (
+        lambda: ms.Model(nn.ReLU(), nn.MSELoss()).eval(problem()),
+        ValueError,
+        "no metrics",
+    ),
     "unknown metric": (lambda: ms.Model(nn.ReLU(), nn.MSELoss(), metrics={"foo"}), KeyError, "foo"),
     "unknown level": (lambda: model(amp_level="O9"), ValueError, "O9"),
-    "no callback": (lambda: model().train(1, problem(), callbacks=[3]), TypeError, "int; wanted Callbacks"),
+    "no callback": (
+        lambda: model().train(1, problem(), callbacks=[3]),
+        TypeError,
+        "int; wanted Callbacks",
+    ),
     "unknown argument": (lambda: model(foo=1), TypeError, "foo"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", ERRORS)
@@ -161,7 +186,8 @@ def test_an_evaluation_that_fails_leaves_the_network_training():
     assert m.predict_network.training
 
 
-# ---- wrappers ---------------------------------------------------------------------------------------
+# ---- wrappers
+# ---------------------------------------------------------------------------------------
 
 
 def test_the_three_ways_of_a_step_agree():
@@ -210,7 +236,8 @@ def test_loss_scale_skips_an_overflow():
     assert scale.asnumpy() == 1024
 
 
-# ---- mixed precision --------------------------------------------------------------------------------
+# ---- mixed precision
+# --------------------------------------------------------------------------------
 
 
 def test_scalers():
@@ -268,7 +295,8 @@ def test_fixed_manager():
     assert m.eval(problem())["loss"] < before / 3
 
 
-# ---- metrics ----------------------------------------------------------------------------------------
+# ---- metrics
+# ----------------------------------------------------------------------------------------
 
 PRED = np.array([[0.1, 0.9], [0.8, 0.2], [0.3, 0.7]])
 LABELS = np.array([1, 0, 0])

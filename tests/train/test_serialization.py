@@ -11,7 +11,8 @@ import safetensors
 from duograph import Parameter, Tensor, nn
 from duograph.dtype import ALL
 
-# What MindSpore 2.10 wrote for Dense(2, 3) with append_dict={"n": 3, "name": "foo"}: its own format, a protocol buffer.
+# What MindSpore 2.10 wrote for Dense(2, 3) with append_dict={"n": 3, "name": "foo"}: its own
+# format, a protocol buffer.
 MINDSPORE_FILE = (
     b"\n1\n\x06weight\x12'\x08\x03\x08\x02\x12\x07Float32\x1a\x18"
     + np.arange(6, dtype=np.float32).tobytes()
@@ -76,8 +77,14 @@ def test_lists_buffers_and_optimizers(tmp_path):
     optimizer = nn.Momentum(net.trainable_params(), 0.1, 0.9)
     ms.save_checkpoint(optimizer, path_in(tmp_path))
     assert set(ms.load_checkpoint(path_in(tmp_path))) == {
-        "global_step", "learning_rate", "weight", "bias", "momentum", "moments.weight", "moments.bias",
-    }  # fmt: skip
+        "global_step",
+        "learning_rate",
+        "weight",
+        "bias",
+        "momentum",
+        "moments.weight",
+        "moments.bias",
+    }
 
 
 def test_filters(tmp_path):
@@ -211,12 +218,24 @@ ERRORS = {
     "no such file": (lambda: ms.load_checkpoint("/nonexistent/x.ckpt"), ValueError, "no such file"),
     "a folder": (lambda: ms.load_checkpoint(os.getcwd()), ValueError, "a folder"),
     "no Cell": (lambda: ms.save_checkpoint(3, "x"), TypeError, "int; wanted a Cell"),
-    "unknown format": (lambda: ms.save_checkpoint(nn.ReLU(), "x", format="foo"), ValueError, "format='foo'"),
+    "unknown format": (
+        lambda: ms.save_checkpoint(nn.ReLU(), "x", format="foo"),
+        ValueError,
+        "format='foo'",
+    ),
     "a key": (lambda: ms.save_checkpoint(nn.ReLU(), "x", enc_key=b"k"), ValueError, "enc_key"),
-    "what cannot be saved": (lambda: ms.save_checkpoint({"x": object()}, "x"), TypeError, "object for 'x'"),
-    "Tensors": (lambda: ms.load_param_into_net(nn.Dense(2, 3), {"weight": Tensor([1.0])}), TypeError, "Tensor"),
+    "what cannot be saved": (
+        lambda: ms.save_checkpoint({"x": object()}, "x"),
+        TypeError,
+        "object for 'x'",
+    ),
+    "Tensors": (
+        lambda: ms.load_param_into_net(nn.Dense(2, 3), {"weight": Tensor([1.0])}),
+        TypeError,
+        "Tensor",
+    ),
     "no net": (lambda: ms.load_param_into_net(3, {}), TypeError, "int; wanted a Cell"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", ERRORS)

@@ -1,4 +1,6 @@
-"""Whole networks learn: every optimiser, a recurrent and an attention net, checkpoints in the middle, memory flat."""
+"""Whole networks learn: every optimiser, a recurrent and an attention net, checkpoints in the
+middle, memory flat.
+"""
 
 from __future__ import annotations
 
@@ -158,8 +160,14 @@ def test_what_a_step_recorded_dies_with_it():
 
 def test_gradients_of_a_network_at_rest_equal_finite_differences():
     ms.set_seed(6)
-    net = nn.SequentialCell(nn.Conv2d(1, 2, 3, pad_mode="valid"), nn.Tanh(), nn.Flatten(), nn.LayerNorm((8,)),
-                            nn.Dense(8, 3), nn.Softmax())  # fmt: skip
+    net = nn.SequentialCell(
+        nn.Conv2d(1, 2, 3, pad_mode="valid"),
+        nn.Tanh(),
+        nn.Flatten(),
+        nn.LayerNorm((8,)),
+        nn.Dense(8, 3),
+        nn.Softmax(),
+    )
     x = np.random.RandomState(0).randn(2, 1, 4, 4).astype(np.float32)
     weight = Tensor(np.random.RandomState(1).randn(2, 3).astype(np.float32))
 

@@ -1,4 +1,6 @@
-"""The device target `CUDA-emulated`: the CUDA backend over the emulated driver. For tests only: it is slow."""
+"""The device target `CUDA-emulated`: the CUDA backend over the emulated driver. For tests only: it
+is slow.
+"""
 
 from __future__ import annotations
 

@@ -16,9 +16,20 @@ __all__ = ["HostCompiler", "command"]
 
 HERE = pathlib.Path(__file__).parent
 FLAGS = (
-    "-std=c++17", "-O1", "-w", "-fPIC", "-shared", "-fno-exceptions", "-fno-rtti", "-fno-strict-aliasing", "-fwrapv",
-    "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fno-asynchronous-unwind-tables",
-)  # fmt: skip
+    "-std=c++17",
+    "-O1",
+    "-w",
+    "-fPIC",
+    "-shared",
+    "-fno-exceptions",
+    "-fno-rtti",
+    "-fno-strict-aliasing",
+    "-fwrapv",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fno-asynchronous-unwind-tables",
+)
 _KERNEL = re.compile(r"(?:\bDG_KERNEL|\b__global__) void(?: __launch_bounds__\([^)]*\))? (\w+)\(")
 
 
@@ -34,7 +45,9 @@ def command() -> list[str] | None:
 
 @functools.cache
 def _machine_flags() -> tuple[str, ...]:
-    """A fused multiply-add in one instruction, where there is one: the library's function takes a hundred."""
+    """A fused multiply-add in one instruction, where there is one: the library's function takes a
+    hundred.
+    """
     try:
         facts = pathlib.Path("/proc/cpuinfo").read_text()
     except OSError:

@@ -1,7 +1,9 @@
-"""The driver API over the emulated machine: functions, conventions and numbers of `cuda.bindings.driver`.
+"""The driver API over the emulated machine: functions, conventions and numbers of
+`cuda.bindings.driver`.
 
-So the backend's own code for contexts, memory, modules and launches runs as it does on a GPU. What a device would not
-notice is looked for: fresh memory holds NaN patterns, and every buffer of a launch is checked for writes beside it.
+So the backend's own code for contexts, memory, modules and launches runs as it does on a GPU. What
+a device would not notice is looked for: fresh memory holds NaN patterns, and every buffer of a
+launch is checked for writes beside it.
 """
 
 from __future__ import annotations
@@ -278,9 +280,19 @@ class EmulatedDriver:
         return _OK, (ctypes.addressof(kernel), kernel.arity, name.decode(), module)
 
     def cuLaunchKernel(
-        self, function: Any, gx: int, gy: int, gz: int, bx: int, by: int, bz: int, shared: int,
-        stream: int, parameters: int, extra: int,
-    ) -> Answer:  # fmt: skip
+        self,
+        function: Any,
+        gx: int,
+        gy: int,
+        gz: int,
+        bx: int,
+        by: int,
+        bz: int,
+        shared: int,
+        stream: int,
+        parameters: int,
+        extra: int,
+    ) -> Answer:
         address, arity, name, _ = function
         if self.capture is not None:
             given = [
@@ -320,10 +332,14 @@ class _Kernel(ctypes.Structure):
     """`dg_kernel` of machine.h."""
 
     _fields_ = [
-        ("run", ctypes.c_void_p), ("shared_begin", ctypes.c_void_p), ("shared_end", ctypes.c_void_p),
-        ("waits_begin", ctypes.c_void_p), ("waits_end", ctypes.c_void_p), ("machine", ctypes.c_void_p),
+        ("run", ctypes.c_void_p),
+        ("shared_begin", ctypes.c_void_p),
+        ("shared_end", ctypes.c_void_p),
+        ("waits_begin", ctypes.c_void_p),
+        ("waits_end", ctypes.c_void_p),
+        ("machine", ctypes.c_void_p),
         ("arity", ctypes.c_int),
-    ]  # fmt: skip
+    ]
 
 
 def _load(image: bytes) -> ctypes.CDLL:

@@ -31,8 +31,8 @@ class FixedLossScaleManager(LossScaleManager):
 
     Args:
         loss_scale: the scale, 1 or more.
-        drop_overflow_update: skip updates when a gradient overflowed; with False the optimiser must have the same
-            `loss_scale`.
+        drop_overflow_update: skip updates when a gradient overflowed; with False the optimiser must
+            have the same `loss_scale`.
 
     Raises:
         ValueError: a scale below 1.
@@ -65,7 +65,8 @@ class FixedLossScaleManager(LossScaleManager):
 
 
 class DynamicLossScaleManager(LossScaleManager):
-    """A scale that falls on overflow and grows after good steps (`mindspore.amp.DynamicLossScaleManager`).
+    """A scale that falls on overflow and grows after good steps
+    (`mindspore.amp.DynamicLossScaleManager`).
 
     Args:
         init_loss_scale: first scale, 1 or more.

@@ -20,7 +20,8 @@ def _mapped(value: Any, function: Any) -> Any:
 
 
 def all_finite(inputs: Any) -> Tensor:
-    """Whether every element of every Tensor is finite: a 0-d bool Tensor (`mindspore.amp.all_finite`).
+    """Whether every element of every Tensor is finite: a 0-d bool Tensor
+    (`mindspore.amp.all_finite`).
 
     Args:
         inputs: Tensor, or (nested) tuple or list of Tensors.
@@ -46,7 +47,9 @@ def all_finite(inputs: Any) -> Tensor:
 
 
 def init_status() -> Tensor:
-    """What older scripts pass to `all_finite`: nothing is needed here (`mindspore.amp.init_status`)."""
+    """What older scripts pass to `all_finite`: nothing is needed here
+    (`mindspore.amp.init_status`).
+    """
     return Tensor([0.0] * 8, float32)
 
 
@@ -92,7 +95,8 @@ class StaticLossScaler(LossScaler):
 
 
 class DynamicLossScaler(LossScaler):
-    """A scale that falls when gradients are not finite and grows after good steps (`mindspore.amp.DynamicLossScaler`).
+    """A scale that falls when gradients are not finite and grows after good steps
+    (`mindspore.amp.DynamicLossScaler`).
 
     Args:
         scale_value: first scale, above 0.

@@ -52,7 +52,8 @@ def _to_32(value: Any) -> Any:
 
 
 def get_white_list() -> list[type[Cell]]:
-    """The layers that level O1 runs in the short type, as a new list (`mindspore.amp.get_white_list`).
+    """The layers that level O1 runs in the short type, as a new list
+    (`mindspore.amp.get_white_list`).
 
     Examples:
         >>> import duograph as ms
@@ -91,9 +92,9 @@ def auto_mixed_precision(network: Cell, amp_level: str = "O0", dtype: Any = floa
 
     Args:
         network: Cell; it is changed.
-        amp_level: ``"O0"`` nothing; ``"O1"`` and ``"auto"`` the layers of the white list; ``"O2"`` all but those
-            of the black list; ``"O3"``
-            everything. Results come back in float32, except with ``"O0"``.
+        amp_level: ``"O0"`` nothing; ``"O1"`` and ``"auto"`` the layers of the white list; ``"O2"``
+            all but those of the black list; ``"O3"`` everything. Results come back in float32,
+            except with ``"O0"``.
         dtype: float16 or bfloat16.
 
     Raises:
@@ -131,7 +132,8 @@ def auto_mixed_precision(network: Cell, amp_level: str = "O0", dtype: Any = floa
 def custom_mixed_precision(
     network: Cell, *, white_list: Any = None, black_list: Any = None, dtype: Any = float16
 ) -> Cell:
-    """`auto_mixed_precision` with a list of one's own: one of the two (`mindspore.amp.custom_mixed_precision`).
+    """`auto_mixed_precision` with a list of one's own: one of the two
+    (`mindspore.amp.custom_mixed_precision`).
 
     Raises:
         ValueError: no list, or both.

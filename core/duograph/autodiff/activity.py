@@ -1,4 +1,6 @@
-"""Which results of a graph a derivative can flow through, given the parameters that it is asked for."""
+"""Which results of a graph a derivative can flow through, given the parameters that it is asked
+for.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def passes_on(op: Op) -> bool:
 
 
 class Activity:
-    """Answers for graphs within one linearization; loops and recursive calls are iterated to a fixed point."""
+    """Answers for graphs within one linearization; loops and recursive calls are iterated to a
+    fixed point.
+    """
 
     def __init__(self) -> None:
         self._graphs: dict[tuple[Graph, tuple[bool, ...]], tuple[bool, ...]] = {}

@@ -1,7 +1,8 @@
-"""The derivative of a call: of a recursive function a pair of functions, of a user's own backward that backward.
+"""The derivative of a call: of a recursive function a pair of functions, of a user's own backward
+that backward.
 
-Residuals of a recursive call travel as one stack with one frame: so the types of its results are known before its
-graph is complete.
+Residuals of a recursive call travel as one stack with one frame: so the types of its results are
+known before its graph is complete.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ __all__ = ["RecursivePair", "plan_call", "plan_custom"]
 
 
 class RecursivePair:
-    """A recursive function made differentiable: a forward that also returns one stack with a frame of residuals, and
-    a backward per choice of cotangents."""
+    """A recursive function made differentiable: a forward that also returns one stack with a frame
+    of residuals, and a backward per choice of cotangents."""
 
     def __init__(self, session: Session, target: NamedGraph, wanted: tuple[bool, ...]) -> None:
         assert target.graph is not None, target
@@ -59,7 +60,9 @@ class RecursivePair:
         self.forward.graph = Graph(builder.n_params, builder.types, builder.nodes, outputs, False)
 
     def backward(self, present: tuple[int, ...], seeded: tuple[int, ...]) -> NamedGraph:
-        """(stack, cotangents..., seeds..., their flags...) -> cotangents of the wanted parameters, flags of some."""
+        """(stack, cotangents..., seeds..., their flags...) -> cotangents of the wanted parameters,
+        flags of some.
+        """
         found = self._backwards.get((present, seeded))
         if found is None:
             graph = self.target.graph
@@ -76,7 +79,9 @@ class RecursivePair:
         return [i for i, w in enumerate(self.wanted) if w]
 
     def flagged(self, seeded: Sequence[int]) -> list[int]:
-        """Parameters whose cotangent comes with a flag: what a function that calls itself reaches differs by run."""
+        """Parameters whose cotangent comes with a flag: what a function that calls itself reaches
+        differs by run.
+        """
         return [i for i in self.places if seeded[i] != PRESENT]
 
     def _complete(
@@ -170,7 +175,9 @@ def _recursive(target: NamedGraph) -> bool:
 
 
 def plan_call(joint: Joint, node: GraphNode, operands: Ids, span: Any) -> Sequence[int] | None:
-    """Put the callee's nodes in the place of the call; a recursive callee becomes a pair of functions."""
+    """Put the callee's nodes in the place of the call; a recursive callee becomes a pair of
+    functions.
+    """
     session = joint.session
     target: NamedGraph = node.attributes["target"]
     wanted = tuple([i in joint.active for i in operands])

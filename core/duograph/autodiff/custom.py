@@ -109,7 +109,9 @@ class Hook:
 
 
 def add_hook(t: Tensor, function: Callable[..., Any]) -> Hook:
-    """Call `function(gradient)` when the gradient of `t` is complete; a Tensor it returns replaces it."""
+    """Call `function(gradient)` when the gradient of `t` is complete; a Tensor it returns replaces
+    it.
+    """
     if not callable(function):
         raise ArgumentError(
             f"register_hook: got {type(function).__name__}; wanted a function of the gradient"

@@ -1,7 +1,8 @@
-"""Gradient rules of values on the host: Python floats that a graph computes with, and residual stacks.
+"""Gradient rules of values on the host: Python floats that a graph computes with, and residual
+stacks.
 
-The cotangent of a float is a float. That of a stack is a stack of the cotangents of its frames: what a push put on,
-its rule pops from the cotangent; what a pop took, its rule pushes.
+The cotangent of a float is a float. That of a stack is a stack of the cotangents of its frames:
+what a push put on, its rule pops from the cotangent; what a pop took, its rule pushes.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ __all__ = ["RULES", "nothing", "full", "frame_types", "pop_or_nothing"]
 
 
 def nothing(type_: ValueType) -> Any:
-    """The cotangent to which any other one can be added without changing a bit of it: -0.0, an empty stack."""
+    """The cotangent to which any other one can be added without changing a bit of it: -0.0, an
+    empty stack.
+    """
     if isinstance(type_, HostType):
         builder: Any = thread_state.builder
         return builder.append(stack_new, (), {}) if type_ is STACK else builder.host(-0.0)
@@ -33,7 +36,8 @@ def nothing(type_: ValueType) -> Any:
 def full(type_: TensorType, number: Any) -> Any:
     """A tensor of one number, as a node of the current graph.
 
-    A call of the op would find what eager code prepared: without operands nothing tells the two apart.
+    A call of the op would find what eager code prepared: without operands nothing tells the two
+    apart.
     """
     builder: Any = thread_state.builder
     value = bool(number) if type_.dtype.kind == "b" else number
@@ -134,7 +138,9 @@ def _pop(attributes: Mapping[str, Any]) -> Callable[..., Any]:
 
 
 def pop_or_nothing(stack: Any, types: tuple[ValueType, ...]) -> tuple[Any, ...]:
-    """Pop a frame of cotangents, (rest, *values); nothing was pushed on a stack without one: no cotangents."""
+    """Pop a frame of cotangents, (rest, *values); nothing was pushed on a stack without one: no
+    cotangents.
+    """
     branches: list[Graph] = []
     for holds in (False, True):
         inner = GraphBuilder()

@@ -47,7 +47,8 @@ def _stack(rows: list[Tensor], shape: tuple[int, ...]) -> Tensor:
 def jacrev(
     fn: Callable[..., Any], grad_position: Any = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """A function that gives the Jacobian of `fn`, row by row with reverse mode (`mindspore.jacrev`).
+    """A function that gives the Jacobian of `fn`, row by row with reverse mode
+    (`mindspore.jacrev`).
 
     Args:
         fn: function or Cell returning a Tensor (or a tuple whose first item is differentiated, with
@@ -89,7 +90,8 @@ def jacrev(
 def jacfwd(
     fn: Callable[..., Any], grad_position: Any = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """A function that gives the Jacobian of `fn`, column by column with forward mode (`mindspore.jacfwd`).
+    """A function that gives the Jacobian of `fn`, column by column with forward mode
+    (`mindspore.jacfwd`).
 
     Arguments and results as `jacrev`; cheaper where there are fewer inputs than outputs.
 

@@ -1,11 +1,14 @@
-"""From a graph to its derivative: a forward graph that also returns residuals, and a backward graph.
+"""From a graph to its derivative: a forward graph that also returns residuals, and a backward
+graph.
 
-The nodes are copied first, structured ones (`structured.py`) with what their backward will need; then the bprop
-rules are traced behind them, in reverse order. What the live part of the backward uses of the forward are the
-residuals. So a shape that a rule asks for costs nothing, and a rule that uses only its output keeps only its output.
+The nodes are copied first, structured ones (`structured.py`) with what their backward will need;
+then the bprop rules are traced behind them, in reverse order. What the live part of the backward
+uses of the forward are the residuals. So a shape that a rule asks for costs nothing, and a rule
+that uses only its output keeps only its output.
 
-Sums of cotangents are formed in the order in which the eager tape forms them: nodes in reverse program order,
-operands of one call in order, and a composite op as one call, whose own sums are complete before they are added.
+Sums of cotangents are formed in the order in which the eager tape forms them: nodes in reverse
+program order, operands of one call in order, and a composite op as one call, whose own sums are
+complete before they are added.
 """
 
 from __future__ import annotations
@@ -52,7 +55,8 @@ def linearize(
 
 
 class Joint:
-    """A graph that is being differentiated: its nodes as they will run forward, and which values are active.
+    """A graph that is being differentiated: its nodes as they will run forward, and which values
+    are active.
 
     Attributes:
         builder: holds the forward nodes; every backward is traced onto a copy.
@@ -77,9 +81,14 @@ class Joint:
     # ---- forward --------------------------------------------------------------------------------
 
     def add(
-        self, op: Op, operands: tuple[int | None, ...], attributes: Mapping[str, Any],
-        types: Sequence[ValueType], single: bool, span: Any,
-    ) -> tuple[int, ...]:  # fmt: skip
+        self,
+        op: Op,
+        operands: tuple[int | None, ...],
+        attributes: Mapping[str, Any],
+        types: Sequence[ValueType],
+        single: bool,
+        span: Any,
+    ) -> tuple[int, ...]:
         """Append a node whose types are known."""
         builder = self.builder
         first = len(builder.types)
@@ -89,7 +98,9 @@ class Joint:
         return results
 
     def _copied(self, graph: Graph, params: Sequence[int], span: Any) -> list[int]:
-        """Append the nodes of `graph` on these values, composites on the way of a cotangent by their bodies."""
+        """Append the nodes of `graph` on these values, composites on the way of a cotangent by
+        their bodies.
+        """
         env: dict[Any, Any] = dict(enumerate(params))
         env[None] = None
         active, types = self.active, graph.types
@@ -120,7 +131,9 @@ class Joint:
         return [env[i] for i in graph.outputs]
 
     def _expanded(self, node: GraphNode, operands: tuple[int | None, ...], span: Any) -> list[int]:
-        """The body of a composite, fed so that its cotangents are summed apart and then added in operand order."""
+        """The body of a composite, fed so that its cotangents are summed apart and then added in
+        operand order.
+        """
         builder_types = self.builder.types
         types: tuple[Any, ...] = tuple(None if i is None else builder_types[i] for i in operands)
         inner = expand(node.op, types, node.attributes)

@@ -1,9 +1,10 @@
-"""The derivative of a loop: the forward pushes each turn's residuals on a stack, the backward loop pops them.
+"""The derivative of a loop: the forward pushes each turn's residuals on a stack, the backward loop
+pops them.
 
-Which carries have a cotangent may differ between the last turns and those before: after the last turn, those whose
-results are used; before it, those that the turn passes cotangents to. A carry without one gets nothing, as on the
-tape, rather than a zero that rules would turn into NaN. Each such choice has its own backward of the body, and the
-loop carries which one is next.
+Which carries have a cotangent may differ between the last turns and those before: after the last
+turn, those whose results are used; before it, those that the turn passes cotangents to. A carry
+without one gets nothing, as on the tape, rather than a zero that rules would turn into NaN. Each
+such choice has its own backward of the body, and the loop carries which one is next.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ Choice = tuple[int, ...]
 
 
 class WhilePlan:
-    """A loop whose body is differentiated. `operands` are (*carries, *invariants), the invariants all different."""
+    """A loop whose body is differentiated. `operands` are (*carries, *invariants), the invariants
+    all different.
+    """
 
     def __init__(self, joint: Joint, body: Graph, n_carry: int, operands: list[int]) -> None:
         session = joint.session
@@ -104,7 +107,8 @@ class _Backward:
         choices: the statuses of the carries' cotangents, turn by turn; `after[s]` follows choice s.
         carried: the carries that ever have one; `unsure` those among them that come with a flag.
         running: invariants that collect cotangents over the turns.
-        seeded: carries whose operand has a cotangent already: the first turn, the last one to be gone back
+        seeded: carries whose operand has a cotangent already: the first turn, the last one to be
+            gone back
         through, adds to it.
         seeds: statuses with which a turn takes up what running and seeded ones have by then.
     """
@@ -248,7 +252,9 @@ class _Backward:
             return builder.finish((left, rest, *found))
 
     def _step(self, s: int, kinds: list[ValueType]) -> Graph:
-        """One turn back for choice `s`: takes the values in the order of `_body`, returns the carries but the stack."""
+        """One turn back for choice `s`: takes the values in the order of `_body`, returns the
+        carries but the stack.
+        """
         plan, halves, choice = self.plan, self.halves[s], self.choices[s]
         place = {i: k for k, i in enumerate((*plan.kept, *self.outer))}
         order = [

@@ -1,8 +1,10 @@
-"""Cotangents that are there in some runs only: a value that one branch uses, or a loop that may not run.
+"""Cotangents that are there in some runs only: a value that one branch uses, or a loop that may not
+run.
 
-The tape has nothing where no path leads back to a value; a zero would not do in its place, since rules make other
-zeros of it, or NaN. So a cotangent has a status, and, where runs differ, a flag: a host bool. Rules run on what is not
-there all the same; what they make of it has the flag too, and is never added to anything.
+The tape has nothing where no path leads back to a value; a zero would not do in its place, since
+rules make other zeros of it, or NaN. So a cotangent has a status, and, where runs differ, a flag: a
+host bool. Rules run on what is not there all the same; what they make of it has the flag too, and
+is never added to anything.
 """
 
 from __future__ import annotations
@@ -19,10 +21,20 @@ from ..types import STACK
 from .host_rules import full, nothing
 
 __all__ = [
-    "ABSENT", "PRESENT", "NEUTRAL", "GARBAGE", "Cotangent", "added", "settled", "either", "flag_of", "chosen",
-]  # fmt: skip
+    "ABSENT",
+    "PRESENT",
+    "NEUTRAL",
+    "GARBAGE",
+    "Cotangent",
+    "added",
+    "settled",
+    "either",
+    "flag_of",
+    "chosen",
+]
 
-# There in no run; in every run; where the flag says so, else what changes nothing when it is added; else anything.
+# There in no run; in every run; where the flag says so, else what changes nothing when it is added;
+# else anything.
 ABSENT, PRESENT, NEUTRAL, GARBAGE = range(4)
 
 

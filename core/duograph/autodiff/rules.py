@@ -27,7 +27,8 @@ class BpropRegistry:
     """Registers gradient rules by primitive class, op or name."""
 
     def register(self, prim: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Decorator for a getter: called with the primitive instance, it returns `bprop(*inputs, out, dout)`.
+        """Decorator for a getter: called with the primitive instance, it returns `bprop(*inputs,
+        out, dout)`.
 
         Args:
             prim: a primitive class (`ops.Mul`), an op (`ops.mul`), or the name of either.
@@ -73,7 +74,9 @@ class BpropRegistry:
 
 
 def _takes_attributes(bprop: Callable[..., Any], op: Op) -> bool:
-    """Older rules of ops with attributes take these as inputs too; those may come after the operands."""
+    """Older rules of ops with attributes take these as inputs too; those may come after the
+    operands.
+    """
     parameters = inspect.signature(bprop).parameters.values()
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         return False

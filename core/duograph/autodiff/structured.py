@@ -1,9 +1,11 @@
-"""How switches, loops and calls are differentiated: a node that also returns residuals, and a backward node.
+"""How switches, loops and calls are differentiated: a node that also returns residuals, and a
+backward node.
 
-A plan is made where the forward is copied. Called on (joint, node, operands, span), it appends the forward node and
-returns the ids of the original results, or None to have the node copied as it is. Its `backward` is called when the
-walk back comes by. The backward of a sub-graph starts from the cotangents that its operands have by then, so that
-sums are formed as if the sub-graph's nodes stood in its place.
+A plan is made where the forward is copied. Called on (joint, node, operands, span), it appends the
+forward node and returns the ids of the original results, or None to have the node copied as it is.
+Its `backward` is called when the walk back comes by. The backward of a sub-graph starts from the
+cotangents that its operands have by then, so that sums are formed as if the sub-graph's nodes stood
+in its place.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ __all__ = ["PLANS", "Session"]
 
 
 class Session:
-    """What one linearization shares: the activity of graphs, and the derivatives of recursive functions."""
+    """What one linearization shares: the activity of graphs, and the derivatives of recursive
+    functions.
+    """
 
     def __init__(self, joint: Any) -> None:
         self.joint = joint

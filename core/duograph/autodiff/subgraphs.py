@@ -93,7 +93,9 @@ def answering(
     flagged: Sequence[int],
     types: Sequence[ValueType],
 ) -> Graph:
-    """The graph returning a cotangent for every parameter of `wrt`, then a flag for each of `flagged`."""
+    """The graph returning a cotangent for every parameter of `wrt`, then a flag for each of
+    `flagged`.
+    """
     known, flags = answers(halves, graph.outputs)
     if not flagged and len(known) == len(wrt):
         return graph
@@ -105,7 +107,9 @@ def answering(
 
 
 def answers(halves: Linearized, outputs: Sequence[Any]) -> tuple[dict[int, Any], dict[int, Any]]:
-    """What a backward graph returned: cotangents by parameter, and the flags of those that have one."""
+    """What a backward graph returned: cotangents by parameter, and the flags of those that have
+    one.
+    """
     known = dict(zip(halves.wrt, outputs))
     flagged = [i for i, s in zip(halves.wrt, halves.statuses) if s > PRESENT]
     return known, dict(zip(flagged, outputs[len(halves.wrt) :]))

@@ -1,4 +1,6 @@
-"""The walk back: bprop rules traced behind the nodes of a graph, in reverse order, and the cut between the halves."""
+"""The walk back: bprop rules traced behind the nodes of a graph, in reverse order, and the cut
+between the halves.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Linearized", "Sweep", "missing", "checked"]
 
-# Ops that make a value of constants at no cost: with their operands made again rather than kept for the backward.
+# Ops that make a value of constants at no cost: with their operands made again rather than kept for
+# the backward.
 _CHEAP = frozenset({"reshape", "broadcast_to", "cast", "to_tensor", "scalar"})
 
 
@@ -36,7 +39,8 @@ class Linearized:
         backward: (residuals..., cotangents present..., cotangents seeded...) -> cotangents.
         wrt: for each output of `backward`, the parameter it belongs to.
         keys: names of the residuals that two linearizations of one graph share.
-        statuses: inside of a derivative, for each of `wrt` whether it is there in every run; see `presence.py`.
+        statuses: inside of a derivative, for each of `wrt` whether it is there in every run; see
+            `presence.py`.
     """
 
     forward: Graph
@@ -284,7 +288,9 @@ def checked(op: Op, operands: Sequence[Any], found: Any) -> tuple[Any, ...]:
 
 
 def _fitted(builder: GraphBuilder, op: Op, operand: int, grad: Any) -> Any:
-    """The gradient as a value of the operand's type; another shape is an error, another dtype is cast."""
+    """The gradient as a value of the operand's type; another shape is an error, another dtype is
+    cast.
+    """
     want: ValueType = builder.types[operand]
     if isinstance(want, HostType):
         return builder.host(grad if want.name == "stack" else number_of(grad, want))

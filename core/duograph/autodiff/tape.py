@@ -1,4 +1,5 @@
-"""The eager tape: nodes that hang on their outputs and die with them, and the walk that pulls cotangents back.
+"""The eager tape: nodes that hang on their outputs and die with them, and the walk that pulls
+cotangents back.
 
 A node knows its parents' edges, its residuals and its plan. At level 1 residuals are bare handles
 and the plan runs prepared kernels; at level 2 (inside another derivative) they are tensors and the
@@ -28,10 +29,11 @@ __all__ = ["Node", "Leaf", "Output", "Plan", "GraphPlan", "backward", "depth", "
 _sequence = itertools.count(1)
 next_sequence = _sequence.__next__
 
-# Number of derivatives that are recording in this process. Zero: a tensor that still has a recorded type (its
-# derivative is over) counts as a plain one.
+# Number of derivatives that are recording in this process. Zero: a tensor that still has a recorded
+# type (its derivative is over) counts as a plain one.
 active = [0]
-# Sequence number at which the first of them began: an older edge belongs to a derivative that is over.
+# Sequence number at which the first of them began: an older edge belongs to a derivative that is
+# over.
 horizon = [0]
 _active_lock = new_lock()
 
@@ -77,7 +79,8 @@ def _settle() -> None:
 def edge_of(t: Tensor) -> Any:
     """The edge of a recorded tensor that an op is about to use.
 
-    A tensor left over from a derivative that is over is cut off here: what it came from is not kept alive.
+    A tensor left over from a derivative that is over is cut off here: what it came from is not kept
+    alive.
     """
     edge = t._edge
     if edge.seq < horizon[0]:
@@ -91,8 +94,9 @@ class Plan(Protocol):
     n_results: int
     result_types: tuple[TensorType, ...]
     device: Device
-    # for one result on bare handles: fast(*residuals, cotangent) gives one handle, for parent number
-    # fast_index, or a tuple of them, for the parents fast_wrt; None where there is no such call
+    # for one result on bare handles: fast(*residuals, cotangent) gives one handle, for parent
+    # number fast_index, or a tuple of them, for the parents fast_wrt; None where there is no such
+    # call
     fast: Callable[..., Any] | None
     fast_index: int | None
     fast_wrt: tuple[int, ...]
@@ -138,7 +142,9 @@ class Output:
 
 
 class GraphPlan:
-    """Plan of a graph: linearized once per which operands are wanted, lowered once per which cotangents come."""
+    """Plan of a graph: linearized once per which operands are wanted, lowered once per which
+    cotangents come.
+    """
 
     def __init__(
         self, graph: Graph, wanted: tuple[bool, ...], device: Device, name: str, level: str = "O0"
@@ -163,7 +169,9 @@ class GraphPlan:
             self.fast = self._first_fast
 
     def _first_fast(self, *handles: Any) -> Any:
-        """Lower the backward at its first use; most plans of a program that is not trained never run."""
+        """Lower the backward at its first use; most plans of a program that is not trained never
+        run.
+        """
         back = self.full.backward
         if len(self.full.wrt) == 1:
             back = dataclasses.replace(back, single=True)

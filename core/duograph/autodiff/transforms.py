@@ -425,7 +425,8 @@ def grad(
     return_ids: bool = False,
     sens_param: bool = False,
 ) -> Callable[..., Any]:
-    """A function that returns the gradient of `fn` (`mindspore.grad`); arguments as `value_and_grad`.
+    """A function that returns the gradient of `fn` (`mindspore.grad`); arguments as
+    `value_and_grad`.
 
     With `has_aux` it returns (gradients, aux...).
 

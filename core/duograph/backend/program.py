@@ -1,7 +1,8 @@
-"""A lowered graph as data: what a backend that links whole programs is given (`Backend.link`, tier 2).
+"""A lowered graph as data: what a backend that links whole programs is given (`Backend.link`, tier
+2).
 
-Values live in numbered *slots*. Some are given to each call, some hold constants; every other slot is written by one
-instruction, but for those that loops and choices write anew.
+Values live in numbered *slots*. Some are given to each call, some hold constants; every other slot
+is written by one instruction, but for those that loops and choices write anew.
 """
 
 from __future__ import annotations
@@ -14,14 +15,24 @@ from ..dtype import DType
 from ..types import HostType
 
 __all__ = [
-    "Alias", "Choice", "Copy", "HostStep", "Instruction", "Loop", "NeedsSteps", "Packing", "Program", "Step",
+    "Alias",
+    "Choice",
+    "Copy",
+    "HostStep",
+    "Instruction",
+    "Loop",
+    "NeedsSteps",
+    "Packing",
+    "Program",
+    "Step",
     "steps_in",
-]  # fmt: skip
+]
 
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """One prepared call: slots in (-1: absent operand), slots out, one handle or a tuple; `name` is the op's.
+    """One prepared call: slots in (-1: absent operand), slots out, one handle or a tuple; `name` is
+    the op's.
 
     `pure`: the results follow from the operands, and have memory of their own.
     """
@@ -34,22 +45,25 @@ class Step:
     pure: bool = False
 
 
-# A prepared call may have an attribute `joins`: a function of another prepared call and of which of its operands is the
-# result of the first, which nothing else reads. It gives one call of both, from the operands of the first and then the
-# other ones of the second to the results of the second, with the same bits; or None. That call may have it in turn.
+# A prepared call may have an attribute `joins`: a function of another prepared call and of which of
+# its operands is the result of the first, which nothing else reads. It gives one call of both, from
+# the operands of the first and then the other ones of the second to the results of the second, with
+# the same bits; or None. That call may have it in turn.
 
 
 @dataclasses.dataclass(frozen=True)
 class Packing:
-    """How a prepared call would have an operand laid out, where that is the same in many calls or several steps of one.
+    """How a prepared call would have an operand laid out, where that is the same in many calls or
+    several steps of one.
 
-    A prepared call may have an attribute `packs`: operand -> a function without arguments that gives one of these, or
-    None. Both calls must give the same bits.
+    A prepared call may have an attribute `packs`: operand -> a function without arguments that
+    gives one of these, or None. Both calls must give the same bits.
 
     Attributes:
         pack: a prepared call like any other, from the operand to what it is packed into.
         nbytes: of that.
-        call: the prepared call again, with the packed handle in place of the operand; it may have `packs` in turn.
+        call: the prepared call again, with the packed handle in place of the operand; it may have
+            `packs` in turn.
         layout: equal for packings that give the same bytes for the same operand; hashable.
     """
 
@@ -61,10 +75,12 @@ class Packing:
 
 @dataclasses.dataclass(frozen=True)
 class HostStep:
-    """What a host computes with numbers of Python and stacks of residuals: an op of `ir.control`, by its name.
+    """What a host computes with numbers of Python and stacks of residuals: an op of `ir.control`,
+    by its name.
 
     Attributes:
-        name: "scalar", "to_host", "to_tensor", "stack_new", "stack_push", "stack_pop" or "stack_holds".
+        name: "scalar", "to_host", "to_tensor", "stack_new", "stack_push", "stack_pop" or
+            "stack_holds".
         operands: slots.
         results: slots.
         types: of the operands, then of the results.
@@ -79,7 +95,8 @@ class HostStep:
 
 
 class NeedsSteps(Exception):
-    """Raised by a linked call that came to a number which only Python computes, such as one of more than 64 bits.
+    """Raised by a linked call that came to a number which only Python computes, such as one of more
+    than 64 bits.
 
     Nothing has been changed: the graph is then run step by step.
     """
@@ -107,9 +124,10 @@ class Loop:
 
     Attributes:
         predicate: aliased by the body to what it computes.
-        carries: (carry, next, spare): the body reads `carry` and writes `next`. After a turn the carry is what was
-            `next`, whose memory becomes that of `spare` after the first turn and that of the carry after later ones;
-            before the loop, the carry is an alias of its first value.
+        carries: (carry, next, spare): the body reads `carry` and writes `next`. After a turn the
+            carry is what was `next`, whose memory becomes that of `spare` after the first turn and
+            that of the carry after later ones; before the loop, the carry is an alias of its first
+            value.
         body: instructions.
     """
 
@@ -120,7 +138,9 @@ class Loop:
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """Run one of the branches: that of the index, one element of an integer dtype or bool, kept within range."""
+    """Run one of the branches: that of the index, one element of an integer dtype or bool, kept
+    within range.
+    """
 
     index: int
     dtype: DType
@@ -138,19 +158,21 @@ class Program:
         instructions: in order.
         params: slots of what each call is given, as handles.
         constants: handles by slot; numbers where `hosts` has the slot.
-        hosts: the type of every slot that holds a number of Python or a stack. Parameters and results of such a type
-            are Python's numbers.
+        hosts: the type of every slot that holds a number of Python or a stack. Parameters and
+            results of such a type are Python's numbers.
         sizes: bytes of every slot.
-        places: where in the arena a slot lies; -1 for what is given, constant, a result or an alias.
+        places: where in the arena a slot lies; -1 for what is given, constant, a result or an
+            alias.
         shares: slot -> the result in whose memory it lies until the result is written over it.
         arena: bytes of memory that a call needs for everything but its results.
         outputs: slots of the results.
         single: the call returns one handle rather than a tuple.
-        donations: position of an output -> position of the parameter whose memory it may take, if the caller gives
-            that away.
+        donations: position of an output -> position of the parameter whose memory it may take, if
+            the caller gives that away.
         level: "O1" or "O2": what was asked for; at O1 there is no control flow.
-        updates: position of an output -> position of the parameter of which it is the new value. A backend that can use
-            the memory of more of these than `donations` has says so by an attribute of that name of its call.
+        updates: position of an output -> position of the parameter of which it is the new value. A
+            backend that can use the memory of more of these than `donations` has says so by an
+            attribute of that name of its call.
     """
 
     instructions: tuple[Instruction, ...]

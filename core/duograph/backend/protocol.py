@@ -69,13 +69,15 @@ class Backend:
     name: str = ""
     # dtypes that tensors may have here
     dtypes: tuple[DType, ...] = ALL
-    # what an op without kernel and decomposition does: "off" raises, "warn" runs the reference on the host
-    # and warns once per op, "on" runs it and only counts
+    # what an op without kernel and decomposition does: "off" raises, "warn" runs the reference on
+    # the host and warns once per op, "on" runs it and only counts
     host_fallback: str = "off"
-    # tier 2: ops that `compile` takes as the first step of a region, which goes on from their result element by element
+    # tier 2: ops that `compile` takes as the first step of a region, which goes on from their
+    # result element by element
     epilogues: frozenset[str] = frozenset()
 
-    # ops with a kernel for single calls that compiled functions take apart all the same, to fuse what they are made of
+    # ops with a kernel for single calls that compiled functions take apart all the same, to fuse
+    # what they are made of
     taken_apart: frozenset[str] = frozenset()
 
     def available(self) -> str | None:
@@ -93,18 +95,23 @@ class Backend:
     def copy_out(
         self, handle: Handle, shape: tuple[int, ...], dtype: np.dtype[Any], device_id: int
     ) -> np.ndarray[Any, Any]:
-        """The values as a C-contiguous array; it may share memory with the handle and then keeps it alive."""
+        """The values as a C-contiguous array; it may share memory with the handle and then keeps it
+        alive.
+        """
         raise NotImplementedError(f"{type(self).__name__}: has no copy_out()")
 
     def from_host(self, array: np.ndarray[Any, Any], device_id: int) -> Handle | None:
-        """A handle that shares memory with the array and keeps it alive, or None when that cannot be."""
+        """A handle that shares memory with the array and keeps it alive, or None when that cannot
+        be.
+        """
         return None
 
     def exclusive(self, handle: Handle, device_id: int) -> bool:
-        """Whether only who holds the handle can change its memory; arrays that `copy_out` gave of it hold it.
+        """Whether only who holds the handle can change its memory; arrays that `copy_out` gave of
+        it hold it.
 
-        Compiled functions compute once what follows from such handles alone (`runtime.still`). False where that is not
-        known.
+        Compiled functions compute once what follows from such handles alone (`runtime.still`).
+        False where that is not known.
         """
         return False
 
@@ -134,22 +141,27 @@ class Backend:
     def compile(self, regions: Sequence[Graph], device_id: int) -> Sequence[Call | str]:
         """For each fused region (`passes.fusion`) a call from operand handles to result handles.
 
-        A region is a graph of elementwise ops, reductions over trailing axes and reshapes. It may read operands
-        through indices (gathers of operands), and end in reductions over other axes or in a scatter; the modules of
-        `backend.codegen` plan and print one. Where the backend names ops in `epilogues`, a region may have one of these
-        too (`passes.fusion.epilogue_of` takes it apart). A text instead of a call says why there is none: then the
-        nodes of the region run one by one. Called once for all regions of a program, to build them together.
+        A region is a graph of elementwise ops, reductions over trailing axes and reshapes. It may
+        read operands through indices (gathers of operands), and end in reductions over other axes
+        or in a scatter; the modules of `backend.codegen` plan and print one. Where the backend
+        names ops in `epilogues`, a region may have one of these too (`passes.fusion.epilogue_of`
+        takes it apart). A text instead of a call says why there is none: then the nodes of the
+        region run one by one. Called once for all regions of a program, to build them together.
         """
         return [self.compiles(device_id) or ""] * len(regions)
 
     def compiler(self, device_id: int) -> str | None:
-        """What compiles here, with version and flags, or why nothing can: a line for `duograph devices`."""
+        """What compiles here, with version and flags, or why nothing can: a line for `duograph
+        devices`.
+        """
         return None
 
     def tune(self, device_id: int) -> Iterator[str]:
-        """Measure what is best chosen by measuring, and keep it for this and later processes: `duograph tune`.
+        """Measure what is best chosen by measuring, and keep it for this and later processes:
+        `duograph tune`.
 
-        Yields a line for each thing that was measured, and for what was chosen; nothing where there is no choice.
+        Yields a line for each thing that was measured, and for what was chosen; nothing where there
+        is no choice.
         """
         return iter(())
 
@@ -158,15 +170,18 @@ class Backend:
         return "the backend links no programs"
 
     def link(self, program: Program, device_id: int) -> Call | str:
-        """One call for a whole lowered graph, crossed into once, or why there is none: then its steps run one by one.
+        """One call for a whole lowered graph, crossed into once, or why there is none: then its
+        steps run one by one.
 
-        The call is `run(handles, taken=())`, from handles of parameters to handles of results, which outlive it; all
-        other values lie in an arena that the core has planned. Prepared calls of the backend may have an attribute
-        `overwrites`: pairs (operand, result) of equal size that may share memory; `sure`: they cannot fail; and
-        `packs`: how they would have an operand laid out that stays the same (`backend.program.Packing`). `taken`
-        says for each of the program's `donations`, in order, whether the caller gives the memory of the parameter away;
-        the call may then use it for the result. The call may have an attribute `bound`: from handles of the last
-        parameters, which stay the same for many calls, to a call like it that is given the others alone.
+        The call is `run(handles, taken=())`, from handles of parameters to handles of results,
+        which outlive it; all other values lie in an arena that the core has planned. Prepared calls
+        of the backend may have an attribute `overwrites`: pairs (operand, result) of equal size
+        that may share memory; `sure`: they cannot fail; and `packs`: how they would have an operand
+        laid out that stays the same (`backend.program.Packing`). `taken` says for each of the
+        program's `donations`, in order, whether the caller gives the memory of the parameter away;
+        the call may then use it for the result. The call may have an attribute `bound`: from
+        handles of the last parameters, which stay the same for many calls, to a call like it that
+        is given the others alone.
         """
         return self.links(device_id) or ""
 

@@ -57,7 +57,9 @@ class Entry:
 
     @property
     def origin(self) -> str:
-        """Which package brought it; read from the package's files, which takes longer than all else here."""
+        """Which package brought it; read from the package's files, which takes longer than all else
+        here.
+        """
         if isinstance(self.source, str):
             return self.source
         dist = self.source.dist
@@ -68,7 +70,8 @@ class Entry:
         )
 
 
-# Take in what else a plugin module brings (ops, rules, decompositions); the op table installs the function.
+# Take in what else a plugin module brings (ops, rules, decompositions); the op table installs the
+# function.
 on_plugin: list[Callable[[Any], None]] = []
 
 _manager: pluggy.PluginManager | None = None
@@ -80,7 +83,9 @@ _default: Device | None = None
 
 
 def _load() -> pluggy.PluginManager:
-    """The plugin manager with every plugin module of the entry-point group loaded, each caught separately."""
+    """The plugin manager with every plugin module of the entry-point group loaded, each caught
+    separately.
+    """
     global _manager, _loading
     if _manager is not None:
         return _manager
@@ -223,7 +228,9 @@ def problem_of(entry: Entry) -> str | None:
 
 
 def canonical(name: str) -> str:
-    """The backend's own spelling of a device_target; unknown names raise with a list of what is installed."""
+    """The backend's own spelling of a device_target; unknown names raise with a list of what is
+    installed.
+    """
     _load()
     if name in _entries:
         return name
@@ -270,7 +277,9 @@ def backend(name: str) -> Backend:
 
 
 def current_device() -> Device:
-    """Where an op on host data runs now: device_target, else DUOGRAPH_DEVICE, else the best one available."""
+    """Where an op on host data runs now: device_target, else DUOGRAPH_DEVICE, else the best one
+    available.
+    """
     target = context.settings.device_target
     if target is None:
         return _default_device()

@@ -1,4 +1,6 @@
-"""`duograph new-backend NAME`: a package for a new device, complete and passing the conformance suite."""
+"""`duograph new-backend NAME`: a package for a new device, complete and passing the conformance
+suite.
+"""
 
 from __future__ import annotations
 

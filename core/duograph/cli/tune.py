@@ -12,7 +12,9 @@ __all__ = ["tune"]
 
 
 def tune(name: str | None) -> int:
-    """Tune a device, all devices of a backend, or all there are; prints what was measured, returns the exit status."""
+    """Tune a device, all devices of a backend, or all there are; prints what was measured, returns
+    the exit status.
+    """
     try:
         chosen = _chosen(name)
     except DuographError as error:

@@ -1,4 +1,6 @@
-"""The random numbers of one initial value: as many as it wants, from one position of the random state."""
+"""The random numbers of one initial value: as many as it wants, from one position of the random
+state.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Initial values of Parameters, made on the host so that they are the same on every device.
 
-Random ones come from the global random state. Each call of `initializer` takes its next position, at the time of
-the call: values do
-not depend on when they are made.
+Random ones come from the global random state. Each call of `initializer` takes its next position,
+at the time of the call: values do not depend on when they are made.
 """
 
 from __future__ import annotations
@@ -29,7 +28,8 @@ _by_name: dict[str, type[Initializer]] = {}
 
 
 class Initializer:
-    """Base class of initial values; a subclass writes `_initialize(arr)`, which fills a NumPy array.
+    """Base class of initial values; a subclass writes `_initialize(arr)`, which fills a NumPy
+    array.
 
     Examples:
         >>> import duograph as ms
@@ -94,7 +94,8 @@ def initializer(init: Any, shape: Any = None, dtype: Any = float32) -> Tensor:
     """A Tensor of initial values (`mindspore.common.initializer.initializer`).
 
     Args:
-        init: an `Initializer`, the name of one such as ``"he_uniform"``, a number, or a Tensor of that shape.
+        init: an `Initializer`, the name of one such as ``"he_uniform"``, a number, or a Tensor of
+            that shape.
         shape: int, tuple or list; lengths of at least 1.
         dtype: element type.
 
@@ -419,7 +420,8 @@ class VarianceScaling(Initializer):
 
 @_named("orthogonal")
 class Orthogonal(Initializer):
-    """A (semi-)orthogonal matrix times `gain` (Saxe et al., 2014); the axes after the first are taken as one.
+    """A (semi-)orthogonal matrix times `gain` (Saxe et al., 2014); the axes after the first are
+    taken as one.
 
     Raises:
         ValueError: when used: fewer than two axes.
@@ -499,7 +501,8 @@ class Dirac(Initializer):
     """A convolution weight that passes as many input channels through as it can.
 
     Raises:
-        ValueError: a group count below 1; when used: not 3 to 5 axes, or channels that do not divide.
+        ValueError: a group count below 1; when used: not 3 to 5 axes, or channels that do not
+            divide.
 
     Examples:
         >>> from duograph.common.initializer import initializer, Dirac

@@ -8,6 +8,16 @@ from .modes import compile_cell, graph_call
 from .options import JitConfig, jit_class, lazy_inline, ms_class, mutable, no_inline
 
 __all__ = [
-    "JitFunction", "jit", "ms_function", "jit_stats", "JitConfig", "jit_class", "ms_class", "mutable", "lazy_inline",
-    "no_inline", "compile_cell", "graph_call",
-]  # fmt: skip
+    "JitFunction",
+    "jit",
+    "ms_function",
+    "jit_stats",
+    "JitConfig",
+    "jit_class",
+    "ms_class",
+    "mutable",
+    "lazy_inline",
+    "no_inline",
+    "compile_cell",
+    "graph_call",
+]

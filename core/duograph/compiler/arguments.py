@@ -27,7 +27,9 @@ _HOST = {MutableInt: (INT, int), MutableFloat: (FLOAT, float), MutableBool: (BOO
 
 
 class Slots:
-    """What the arguments hold that is read at each call: tensors, numbers marked mutable, and containers."""
+    """What the arguments hold that is read at each call: tensors, numbers marked mutable, and
+    containers.
+    """
 
     __slots__ = ("leaves", "numbers", "containers")
 

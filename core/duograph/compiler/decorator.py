@@ -40,7 +40,8 @@ def jit(
     fn: Any = None,
     **options: Any,
 ) -> Any:
-    """Compile a function, a method or a Cell (`mindspore.jit`); bare, with options, or called on a function.
+    """Compile a function, a method or a Cell (`mindspore.jit`); bare, with options, or called on a
+    function.
 
     Args:
         function: what to compile. A method is compiled per receiver.

@@ -35,7 +35,8 @@ def compile_program(
     level: str = "O0",
     shared: dict[int, int | None] | None = None,
 ) -> Program:
-    """Evaluate a call of `target` into a graph, and make it runnable at this level (`runtime.lower`).
+    """Evaluate a call of `target` into a graph, and make it runnable at this level
+    (`runtime.lower`).
 
     Args:
         shared: see `Program.shared`.

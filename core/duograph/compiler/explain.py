@@ -72,9 +72,12 @@ class Explanation:
         if self.level:
             lines.append(f"  level {self.level}: " + ("; ".join(self.kernels) or "op by op"))
         for what, items in (
-            ("reads", self.reads), ("writes", self.writes), ("effects", self.effects),
-            ("captures", [f"{n} = {_short(v)}" for n, v in self.captures]), ("compilations", self.reasons),
-        ):  # fmt: skip
+            ("reads", self.reads),
+            ("writes", self.writes),
+            ("effects", self.effects),
+            ("captures", [f"{n} = {_short(v)}" for n, v in self.captures]),
+            ("compilations", self.reasons),
+        ):
             lines.append(f"  {what}: " + (", ".join(items) if items else "nothing"))
         return "\n".join(lines)
 
@@ -82,7 +85,9 @@ class Explanation:
 
 
 def _set_names(graph: Graph, seen: set[int]) -> Iterator[str]:
-    """Names of the attributes, variables and containers that a graph's host calls write, sub-graphs included."""
+    """Names of the attributes, variables and containers that a graph's host calls write, sub-graphs
+    included.
+    """
     if id(graph) in seen:
         return
     seen.add(id(graph))

@@ -1,4 +1,6 @@
-"""A function that compiles itself for each signature that it is called with, and keeps what it compiled."""
+"""A function that compiles itself for each signature that it is called with, and keeps what it
+compiled.
+"""
 
 from __future__ import annotations
 
@@ -157,7 +159,9 @@ class JitFunction:
         return self.long_call(args, kwargs)
 
     def long_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A call that looks at everything; an error that says where it arose does not show how duograph came there."""
+        """A call that looks at everything; an error that says where it arose does not show how
+        duograph came there.
+        """
         try:
             return self._call(args, kwargs)
         except Exception as error:
@@ -438,7 +442,9 @@ class JitFunction:
     # ---- questions ----------------------------------------------------------------------------
 
     def cache_info(self) -> CacheInfo:
-        """Hits, misses (compilations), the bound, programs kept, calls that run line by line, seconds of compiling."""
+        """Hits, misses (compilations), the bound, programs kept, calls that run line by line,
+        seconds of compiling.
+        """
         kept = sum(len(cache.entries) for cache in list(self._caches))
         return CacheInfo(self._hits, self._misses, LIMIT, kept, self._fallbacks, self._seconds)
 
@@ -450,7 +456,8 @@ class JitFunction:
             cache.fast.clear()
 
     def explain(self, *args: Any, **kwargs: Any) -> Any:
-        """What a call with these arguments reads, writes, captures and prints, and why it was compiled.
+        """What a call with these arguments reads, writes, captures and prints, and why it was
+        compiled.
 
         Compiles the function for these arguments if it was not; does not run it.
         """
@@ -499,7 +506,9 @@ class JitFunction:
 
 
 class _Caches(weakref.WeakKeyDictionary[Any, Any]):
-    """Per receiver: the caches of its compiled methods. Copies and pickles of the receiver start without."""
+    """Per receiver: the caches of its compiled methods. Copies and pickles of the receiver start
+    without.
+    """
 
     def __init__(self, owner: Any = None) -> None:
         super().__init__()
@@ -577,7 +586,8 @@ def _check_signature(name: str, wanted: Any, given: tuple[Any, ...]) -> None:
 
 
 def jit_stats() -> dict[str, Any]:
-    """Sums over all compiled functions: compilations, hits, functions that run line by line, seconds, and why.
+    """Sums over all compiled functions: compilations, hits, functions that run line by line,
+    seconds, and why.
 
     Examples:
         >>> import duograph as ms

@@ -1,4 +1,6 @@
-"""Whether what a program captured is still so, and what happens when it is not: the policy `stale_captures`."""
+"""Whether what a program captured is still so, and what happens when it is not: the policy
+`stale_captures`.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,8 @@ KEEP, RECOMPILE = True, False
 class Guard:
     """The check of one program's captures before each call.
 
-    Captures from Cells are looked at only when an attribute of some Cell was set since the last check; others are
-    compared by identity, and by value where identity fails.
+    Captures from Cells are looked at only when an attribute of some Cell was set since the last
+    check; others are compared by identity, and by value where identity fails.
     """
 
     def __init__(self, captures: Captures) -> None:

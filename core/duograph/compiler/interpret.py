@@ -1,4 +1,6 @@
-"""Runs a graph through the door on tensors, control flow included: every op is dispatched, and recorded where it is."""
+"""Runs a graph through the door on tensors, control flow included: every op is dispatched, and
+recorded where it is.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ def interpret(
     device: Device,
     watch: Callable[[GraphNode, tuple[Any, ...]], None] | None = None,
 ) -> tuple[Any, ...]:
-    """The results of a graph on tensors and host values. `watch` sees every node that ran, with its results.
+    """The results of a graph on tensors and host values. `watch` sees every node that ran, with its
+    results.
 
     An error knows the place in the source of the innermost node that raised it.
     """
@@ -123,7 +126,14 @@ def _random(node: GraphNode, operands: Any, again: Run, device: Device) -> Any:
 
 
 _RUN = {
-    "switch": _switch, "while_loop": _while, "call": _call, "custom_call": _custom, "host_call": _host_call,
-    "scalar": _scalar, "host_constant": _host_constant, "to_host": _to_host, "to_tensor": _to_tensor,
+    "switch": _switch,
+    "while_loop": _while,
+    "call": _call,
+    "custom_call": _custom,
+    "host_call": _host_call,
+    "scalar": _scalar,
+    "host_constant": _host_constant,
+    "to_host": _to_host,
+    "to_tensor": _to_tensor,
     "random_state": _random,
-}  # fmt: skip
+}

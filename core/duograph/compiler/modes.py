@@ -25,7 +25,9 @@ def _function(cell: Cell) -> JitFunction:
 
 
 def _own(cell: Cell, name: str) -> Any:
-    """What is kept on a Cell under this name, unless a shallow copy brought it here from another Cell."""
+    """What is kept on a Cell under this name, unless a shallow copy brought it here from another
+    Cell.
+    """
     found = cell.__dict__.get(name)
     if found is not None and found._target is not cell:
         found = cell.__dict__[name] = found._of_copy(cell)
@@ -46,7 +48,9 @@ class _CellFunction(JitFunction):
 
 
 def graph_call(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a Cell in GRAPH_MODE, or one that was compiled; NotImplemented when it is to run line by line."""
+    """Call a Cell in GRAPH_MODE, or one that was compiled; NotImplemented when it is to run line by
+    line.
+    """
     if settings.mode != GRAPH_MODE:
         compiled = _own(cell, "_compiled")
         if compiled is None:

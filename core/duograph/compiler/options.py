@@ -10,9 +10,20 @@ from ..nn.cell import Cell
 from ..tensor import Tensor
 
 __all__ = [
-    "JitConfig", "jit_class", "ms_class", "mutable", "lazy_inline", "no_inline", "MutableTuple", "MutableList",
-    "MutableDict", "MutableInt", "MutableFloat", "MutableBool", "is_mutable",
-]  # fmt: skip
+    "JitConfig",
+    "jit_class",
+    "ms_class",
+    "mutable",
+    "lazy_inline",
+    "no_inline",
+    "MutableTuple",
+    "MutableList",
+    "MutableDict",
+    "MutableInt",
+    "MutableFloat",
+    "MutableBool",
+    "is_mutable",
+]
 
 _LEVELS = ("", "O0", "O1", "O2")
 _EXEC = ("auto", "sink", "no_sink", "")
@@ -89,7 +100,8 @@ def _one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
 def jit_class(cls: Any) -> Any:
     """Mark a plain class as one whose objects compiled code uses (`mindspore.jit_class`).
 
-    Compiled code evaluates methods of any plain class from their source; the mark is kept for scripts that have it.
+    Compiled code evaluates methods of any plain class from their source; the mark is kept for
+    scripts that have it.
 
     Raises:
         TypeError: `cls` is no class, or is a Cell.

@@ -37,7 +37,9 @@ _SMALL = 1 << 20
 
 
 def _alone() -> int:
-    """What `getrefcount` says of a handle that a tensor and a list of handles hold, in an expression as in `_taken`."""
+    """What `getrefcount` says of a handle that a tensor and a list of handles hold, in an
+    expression as in `_taken`.
+    """
     t = Tensor._make(TensorType.of((), float32), object())
     handles = [t._buf]
     (count,) = [getrefcount((t if kind == "arg" else v)._buf) for kind, v in [("arg", t)]]
@@ -53,7 +55,8 @@ class _Way:
 
     Attributes:
         run: from handles to a tuple of handles.
-        taking: the same where new values of state may take the memory of the old ones, see `runtime.lower`; or None.
+        taking: the same where new values of state may take the memory of the old ones, see
+            `runtime.lower`; or None.
         donors: the inputs that give their memory.
     """
 
@@ -72,7 +75,9 @@ class _Way:
 
 
 def _taken(donors: list[tuple[str, Any]], leaves: list[Tensor]) -> list[bool]:
-    """For each donor, whether nobody but the tensor holds the memory; the list of handles does so too."""
+    """For each donor, whether nobody but the tensor holds the memory; the list of handles does so
+    too.
+    """
     return [getrefcount((leaves[v] if kind == "arg" else v)._buf) == _ALONE for kind, v in donors]
 
 
@@ -97,7 +102,8 @@ class Program:
         writes: per written tensor: ("arg", i) or ("state", tensor), and the output with its value.
         captures: what was taken as constant, with how to look it up.
         seconds: that compiling took.
-        knows_shared: whether it is for arguments of which some are one object, and not among the inputs: see `shared`.
+        knows_shared: whether it is for arguments of which some are one object, and not among the
+            inputs: see `shared`.
         simple: whether it is one Tensor of its arguments, in their order.
         run: from handles of the inputs to a tuple of handles.
         run_single: the same of a simple program, to the handle of its only result.
@@ -166,8 +172,8 @@ class Program:
             tensors = [inputs[p][1] for p in divided.reads]
             self._still = Still(tensors, device, divided.once, _all_held, self.notes)
             self._rest = functools.cache(lambda: _Way(divided.rest, inputs))
-        # handles of the state, right while `rebound` is the same; of much state, or with donors, they would keep memory
-        # last, once it is asked for: the way bound to them
+        # handles of the state, right while `rebound` is the same; of much state, or with donors,
+        # they would keep memory last, once it is asked for: the way bound to them
         self._held: tuple[Any, list[Any], _Way, Any] = (None, [], self._way, None)
         _programs.add(self)
         self._holds = not self._way.donors and sum(t.nbytes for t in self.state_types) <= _SMALL
@@ -181,7 +187,9 @@ class Program:
     # ---- running ------------------------------------------------------------------------------
 
     def ready(self) -> bool:
-        """Whether the state is as it was compiled for: on the device, unrecorded, of the same types."""
+        """Whether the state is as it was compiled for: on the device, unrecorded, of the same
+        types.
+        """
         now = rebound[0]
         if self._held[0] is now:
             return True
@@ -193,7 +201,9 @@ class Program:
         return True
 
     def fits(self) -> bool:
-        """Whether the state has the shapes and dtypes that it was compiled for; commits what is on no device."""
+        """Whether the state has the shapes and dtypes that it was compiled for; commits what is on
+        no device.
+        """
         for t, want in zip(self.state, self.state_types, strict=True):
             if t._type.device is None:
                 commit(t, self.device)
@@ -207,9 +217,11 @@ class Program:
         return True
 
     def shared(self, leaves: list[Tensor] | tuple[Tensor, ...]) -> dict[int, int | None]:
-        """Which of these arguments are one object with another, or with state, while the function writes in place.
+        """Which of these arguments are one object with another, or with state, while the function
+        writes in place.
 
-        What is written to one must then be seen in the other: there is a program of its own for that.
+        What is written to one must then be seen in the other: there is a program of its own for
+        that.
 
         Returns:
             place of an argument -> that of the first which is the same object; None: it is state.
@@ -277,10 +289,11 @@ class Program:
         return None
 
     def short(self, guard: Guard) -> Callable[..., Any] | None:
-        """What may be called with the handles of the arguments instead of `call`, while they keep their types.
+        """What may be called with the handles of the arguments instead of `call`, while they keep
+        their types.
 
-        It gives the handle of the result, and raises `Changed` where something else is not as it was. None for
-        programs of which more than that would have to be looked at.
+        It gives the handle of the result, and raises `Changed` where something else is not as it
+        was. None for programs of which more than that would have to be looked at.
         """
         if self.simple and guard.empty:
             return self.run_single

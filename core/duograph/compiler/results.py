@@ -1,4 +1,6 @@
-"""What a compiled function returns: a nest of Python values with places for what is known only when it runs."""
+"""What a compiled function returns: a nest of Python values with places for what is known only when
+it runs.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ __all__ = ["Argument", "ArgumentContainer", "Out", "rebuilt", "template_of"]
 
 
 class ArgumentContainer:
-    """A list or dict among the arguments, for writes to it: an input of the graph once one is needed."""
+    """A list or dict among the arguments, for writes to it: an input of the graph once one is
+    needed.
+    """
 
     def __init__(self, t: Trace, index: int) -> None:
         self.t = t
@@ -188,7 +192,9 @@ def template_of(t: Trace, value: Any, put: Any, leaves: Any, containers: Any, de
 
 
 def _own_data(t: Trace, value: Any) -> bool:
-    """Whether a value is data that can change, and that the function made: not one that is there outside of it."""
+    """Whether a value is data that can change, and that the function made: not one that is there
+    outside of it.
+    """
     base = value
     while isinstance(base, np.ndarray) and base.base is not None:
         base = base.base

@@ -1,4 +1,6 @@
-"""The format of a case: how one op, or public function, is exercised. `cases/__init__.py` explains it by example."""
+"""The format of a case: how one op, or public function, is exercised. `cases/__init__.py` explains
+it by example.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ KINDS = ("normal", "broadcast", "zero_d", "empty", "odd", "noncontiguous", "nan"
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """One call. NumPy arrays in `args` and `kwargs`, also inside lists and tuples, arrive as Tensors.
+    """One call. NumPy arrays in `args` and `kwargs`, also inside lists and tuples, arrive as
+    Tensors.
 
     Attributes:
         kind: which of KINDS; "edge" is anything else that deserves a sample.
@@ -47,7 +50,9 @@ class Sample:
 
 @dataclasses.dataclass(frozen=True)
 class Bad:
-    """A call that must raise `exception`, one or a tuple of them, with a message in which `pattern` is found."""
+    """A call that must raise `exception`, one or a tuple of them, with a message in which `pattern`
+    is found.
+    """
 
     args: tuple[Any, ...]
     exception: type[BaseException] | tuple[type[BaseException], ...]
@@ -58,8 +63,8 @@ class Bad:
 class Make:
     """Makes the arrays of samples for one dtype: `make(3, 4)` has shape (3, 4).
 
-    Values are uniform in [low, high] as far as the dtype reaches: by default -2 to 2, for integers -5 to 5, for
-    unsigned ones 0 to 5. Complex values are uniform in both parts.
+    Values are uniform in [low, high] as far as the dtype reaches: by default -2 to 2, for integers
+    -5 to 5, for unsigned ones 0 to 5. Complex values are uniform in both parts.
     """
 
     def __init__(self, dtype: DType, seed: str = "") -> None:
@@ -90,7 +95,9 @@ class Make:
         return np.asarray(self.rng.uniform(low, high, shape)).astype(dtype.np)
 
     def distinct(self, *shape: int, step: float = 0.25, dtype: DType | None = None) -> Array:
-        """All values different (as far as the dtype has that many): for maxima, sorting, and their gradients."""
+        """All values different (as far as the dtype has that many): for maxima, sorting, and their
+        gradients.
+        """
         dtype = dtype or self.dtype
         size = int(np.prod(shape))
         values = self.rng.permutation(size)
@@ -135,19 +142,24 @@ class OpCase:
 
     Attributes:
         function: an Op (`P.gather`, `ops.exp`) or a public function (`ops.clip_by_value`).
-        samples: `samples(make)` yields Samples for `make.dtype`; see `unary`, `binary`, `ternary`, `reduction`.
-        dtypes: dtypes to make samples for; default all that the op takes. Fewer than it takes needs `why`.
-        oracle: NumPy function with the same arguments. Default: the op's `reference`, or for a composite or a
-            function its body run on reference rules.
+        samples: `samples(make)` yields Samples for `make.dtype`; see `unary`, `binary`, `ternary`,
+            `reduction`.
+        dtypes: dtypes to make samples for; default all that the op takes. Fewer than it takes needs
+            `why`.
+        oracle: NumPy function with the same arguments. Default: the op's `reference`, or for a
+            composite or a function its body run on reference rules.
         errors: calls that must fail.
-        grad: whether gradients are tested; a tuple names the arrays (in order of appearance) that have one.
+        grad: whether gradients are tested; a tuple names the arrays (in order of appearance) that
+            have one.
         second: whether second derivatives are tested too.
-        tol: tolerance by dtype, relative and absolute, where the table of `tolerance.py` will not do; needs `why`.
+        tol: tolerance by dtype, relative and absolute, where the table of `tolerance.py` will not
+            do; needs `why`.
         grad_tol: the same for gradients.
         why: the reason for `tol`, `grad_tol` or narrower `dtypes`.
         without: kinds that make no sense here, each with the reason.
         name: shown in ids and reports; default the function's.
-        covers: further ops that this case exercises completely, such as the primitive behind a function.
+        covers: further ops that this case exercises completely, such as the primitive behind a
+            function.
     """
 
     function: Callable[..., Any]
@@ -218,7 +230,9 @@ def of_op(function: Any) -> Op | None:
 
 
 def unary(low: float | None = None, high: float | None = None, **kwargs: Any) -> Samples:
-    """Samples of an elementwise function of one tensor, values in [low, high]; `kwargs` go to every call."""
+    """Samples of an elementwise function of one tensor, values in [low, high]; `kwargs` go to every
+    call.
+    """
 
     def samples(make: Make) -> Iterator[Sample]:
         def x(*shape: int) -> Array:
@@ -244,9 +258,11 @@ def binary(
     scalar: float | int | None = 2,
     **kwargs: Any,
 ) -> Samples:
-    """Samples of a broadcasting function of two tensors; `second` is the range of the second, where it differs.
+    """Samples of a broadcasting function of two tensors; `second` is the range of the second, where
+    it differs.
 
-    `scalar` is tried as a Python number on either side; None leaves that out (for functions that take tensors only).
+    `scalar` is tried as a Python number on either side; None leaves that out (for functions that
+    take tensors only).
     """
     low2, high2 = second or (low, high)
 
@@ -309,7 +325,8 @@ def reduction(
     primitive: bool = False,
     **kwargs: Any,
 ) -> Samples:
-    """Samples of a reduction: no axis, one, a negative one, several, kept dimensions, an empty axis.
+    """Samples of a reduction: no axis, one, a negative one, several, kept dimensions, an empty
+    axis.
 
     Args:
         axis, keepdims: names of the arguments (keepdims None: there is no such argument).

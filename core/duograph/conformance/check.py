@@ -15,8 +15,16 @@ from .case import OpCase, Sample
 from .tolerance import Tolerance
 
 __all__ = [
-    "Late", "arrays_of", "call_text", "difference", "place", "read", "results_of", "run", "substitute",
-]  # fmt: skip
+    "Late",
+    "arrays_of",
+    "call_text",
+    "difference",
+    "place",
+    "read",
+    "results_of",
+    "run",
+    "substitute",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -48,7 +56,9 @@ def arrays_of(value: Any) -> Iterator[Array]:
 
 
 def place(array: Array, kind: str) -> Tensor:
-    """A Tensor of a copy of the array. For the kind noncontiguous it is made flat and reshaped on the device."""
+    """A Tensor of a copy of the array. For the kind noncontiguous it is made flat and reshaped on
+    the device.
+    """
     if kind == "noncontiguous" and array.ndim > 1 and array.size:
         return P.reshape(Tensor(array.reshape(-1)), array.shape)
     return Tensor(array)

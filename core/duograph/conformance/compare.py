@@ -41,7 +41,9 @@ def words(text: str) -> list[str]:
 
 
 def unplaced(arguments: Any) -> Any:
-    """The arguments of an exception without the place in the source that compiled code adds to a message."""
+    """The arguments of an exception without the place in the source that compiled code adds to a
+    message.
+    """
     if not arguments or not isinstance(arguments[0], str):
         return arguments
     return (_PLACE.split(arguments[0])[0], *arguments[1:])
@@ -65,12 +67,14 @@ def _same_word(a: str, b: str) -> bool:
 
 
 def difference_of(a: Any, b: Any, where: str = "", near: float | None = None) -> str | None:
-    """The first place where two `plain` values differ, with both values; bits are compared, NaN equals NaN.
+    """The first place where two `plain` values differ, with both values; bits are compared, NaN
+    equals NaN.
 
     Args:
         a, b: the values.
         where: what they are, for the text.
-        near: floating numbers may differ by this much, relative to them or to 1; 0 only takes -0.0 for 0.0.
+        near: floating numbers may differ by this much, relative to them or to 1; 0 only takes -0.0
+            for 0.0.
     """
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return _array_difference(a, b, where, near)

@@ -121,7 +121,8 @@ def _dot(a: Sequence[Array], b: Sequence[Array]) -> float:
 def against_differences(problem: Problem, gradients: Sequence[Array]) -> str | None:
     """None when the gradients agree with central differences, else where they do not.
 
-    Three random directions are tried; when one disagrees, every element is, so that the message can name the first.
+    Three random directions are tried; when one disagrees, every element is, so that the message can
+    name the first.
     """
     weights = problem.weights()
 

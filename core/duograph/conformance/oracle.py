@@ -1,7 +1,8 @@
-"""What results are compared with: every primitive by its `reference` rule in NumPy, composites by their bodies.
+"""What results are compared with: every primitive by its `reference` rule in NumPy, composites by
+their bodies.
 
-It is a backend of its own, so that any public function, gradient or training step runs on it as it does on a device. It
-comes with duograph and needs no plugin. Its handles are NumPy arrays.
+It is a backend of its own, so that any public function, gradient or training step runs on it as it
+does on a device. It comes with duograph and needs no plugin. Its handles are NumPy arrays.
 """
 
 from __future__ import annotations

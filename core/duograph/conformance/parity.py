@@ -1,7 +1,9 @@
-"""One program run line by line and compiled: everything that a user can tell apart, and the first thing that differs.
+"""One program run line by line and compiled: everything that a user can tell apart, and the first
+thing that differs.
 
-A program is source text. It decorates what is to be compiled with ``@jit`` and defines ``f``; ``WATCH`` names
-expressions whose values are looked at after every call. In the eager run ``jit`` returns the function itself.
+A program is source text. It decorates what is to be compiled with ``@jit`` and defines ``f``;
+``WATCH`` names expressions whose values are looked at after every call. In the eager run ``jit``
+returns the function itself.
 """
 
 from __future__ import annotations
@@ -37,14 +39,17 @@ class Program:
     """Source text and how it is called.
 
     Attributes:
-        source: defines `f`, and whatever it uses; `WATCH` is a tuple of expressions to look at after each call.
-        inputs: arrays, also inside lists, tuples and dicts, become Tensors; everything else is passed as it is.
+        source: defines `f`, and whatever it uses; `WATCH` is a tuple of expressions to look at
+            after each call.
+        inputs: arrays, also inside lists, tuples and dicts, become Tensors; everything else is
+            passed as it is.
         positions: inputs to differentiate the sum of the floating results by.
         weights: an expression for the parameters to differentiate by as well.
         name: how reports call it.
         calls: how often each of them is called; the later ones find a graph in the cache.
-        near: by how much gradients may differ. Where a branch leaves one of two tensors under a name, eager code adds
-            up the cotangents of that tensor alone, and the graph those of the name first.
+        near: by how much gradients may differ. Where a branch leaves one of two tensors under a
+            name, eager code adds up the cotangents of that tensor alone, and the graph those of the
+            name first.
         again: the inputs of the calls after the first, where they are others.
         rounded: whether results may differ by `near`, too, because they hold gradients.
         mode: how it is compiled, one of `MODES`.
@@ -167,10 +172,12 @@ def _collect(value: Any, found: list[Any]) -> None:
 
 
 def observe(program: Program, mode: str, level: str | None = "O0") -> list[Observation]:
-    """Call the program's `f` twice, then its gradient twice, in `mode`; each in a namespace of its own.
+    """Call the program's `f` twice, then its gradient twice, in `mode`; each in a namespace of its
+    own.
 
-    The second call is the one that finds its graph in the cache. The gradient is that of `f` from outside and, where
-    something is compiled, that of a compiled function which differentiates it inside.
+    The second call is the one that finds its graph in the cache. The gradient is that of `f` from
+    outside and, where something is compiled, that of a compiled function which differentiates it
+    inside.
     """
     found: list[Observation] = []
     with settings_for(mode, level):

@@ -1,7 +1,8 @@
-"""The pytest plugin of the suite: options, which tests there are for a device, its lists of gaps, and the report.
+"""The pytest plugin of the suite: options, which tests there are for a device, its lists of gaps,
+and the report.
 
-It is loaded in every pytest run of an environment that has duograph, so it imports nothing until a test of the suite
-is there.
+It is loaded in every pytest run of an environment that has duograph, so it imports nothing until a
+test of the suite is there.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ class ConformanceWarning(UserWarning):
 def pytest_load_initial_conftests(
     early_config: pytest.Config, parser: pytest.Parser, args: list[str]
 ) -> None:
-    """Add the options only where the suite is asked for: many projects have a --device of their own."""
+    """Add the options only where the suite is asked for: many projects have a --device of their
+    own.
+    """
     places = [str(a) for a in (*args, early_config.invocation_params.dir)]
     if not any(SUITE.search(p) for p in places):
         return
@@ -224,7 +227,9 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 class _Collector:
-    """Puts what tests found into the run's Session, also what the processes of a run in several found."""
+    """Puts what tests found into the run's Session, also what the processes of a run in several
+    found.
+    """
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config

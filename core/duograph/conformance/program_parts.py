@@ -1,4 +1,6 @@
-"""The texts of which `programs` makes random programs: what stands around them, expressions by kind, conditions."""
+"""The texts of which `programs` makes random programs: what stands around them, expressions by
+kind, conditions.
+"""
 
 from __future__ import annotations
 
@@ -82,8 +84,9 @@ class Main(nn.Cell):
 f = Main()
 """
 
-# Kinds: v is float32 (3,), s float32 (), m float32 (2, 3), u float32 (1,), z float32 (0,), h float16 (3,),
-# i int32 (3,), b bool (3,), n a Python number. A hole {v} takes an expression of that kind.
+# Kinds: v is float32 (3,), s float32 (), m float32 (2, 3), u float32 (1,), z float32 (0,), h
+# float16 (3,), i int32 (3,), b bool (3,), n a Python number. A hole {v} takes an expression of that
+# kind.
 FROM_VECTOR = {
     "s": ("{v}.sum()", "{v}.mean()", "{v}[1]", "{v}[-1]", "{v}.max()", "({v} * {v}).sum()"),
     "m": ("ops.stack(({v}, {v}))", "({v} * Tensor([[1.0], [0.5]]))", "{v}.broadcast_to((2, 3))"),
@@ -95,48 +98,144 @@ FROM_VECTOR = {
 }
 OPS = {
     "v": (
-        "Pair({v}, {v}).{p}", "ops.tanh({v})", "ops.sin({v})", "ops.sigmoid({v})", "ops.relu({v})", "(-{v})",
-        "({v} * 0.5)", "(1 - {v})", "{v}.abs()", "{v}[::-1]", "ops.softmax({v}, 0)", "({v} - {v}.mean())", "net({v})",
+        "Pair({v}, {v}).{p}",
+        "ops.tanh({v})",
+        "ops.sin({v})",
+        "ops.sigmoid({v})",
+        "ops.relu({v})",
+        "(-{v})",
+        "({v} * 0.5)",
+        "(1 - {v})",
+        "{v}.abs()",
+        "{v}[::-1]",
+        "ops.softmax({v}, 0)",
+        "({v} - {v}.mean())",
+        "net({v})",
         "ops.cos({v} * FACTOR)",
-        "(ops.tanh({v}) ** 2)", "({v} + {v})", "({v} * {v} * 0.5)", "({v} - {v})", "ops.maximum({v}, {v})",
-        "ops.where({b}, {v}, {v})", "({v} / ({v} * {v} + 1))", "ops.minimum({v}, {v} + 0.5)", "({v} * {s})",
-        "({v} + {n})", "(ops.tanh({v}) * {n})", "{m}[0]", "{m}.sum(0)", "({m} @ {v}).sum() * {v}", "({v} + {u})",
-        "({v} + {z}.sum())", "ops.concat(({v}[1:], {u}))", "ops.concat(({z}, {v}))", "{h}.astype(ms.float32)",
-        "({i} * {v})", "({b} * {v})", "{v}[{i}.abs() % 3]", "(net.w * {v})", "(net.b + {v})", "(net.last + {v})",
-        "net.items[{j}]", "(net.table['a'] * {v})", "box.value", "net.cells[{j}]({v})", "net.scale({v})",
-        "ops.stop_gradient({v})", "({v} if {c} else {v})", "[{v}, {v}][{j}]", "max({v}, {v}, key=lambda t: t.shape[0])",
-        "ops.cumsum({v}, 0)", "ops.clamp({v}, -1, 1)", "{v}.reshape((3, 1)).T[0]", "(lambda t: t * {v})({v})",
+        "(ops.tanh({v}) ** 2)",
+        "({v} + {v})",
+        "({v} * {v} * 0.5)",
+        "({v} - {v})",
+        "ops.maximum({v}, {v})",
+        "ops.where({b}, {v}, {v})",
+        "({v} / ({v} * {v} + 1))",
+        "ops.minimum({v}, {v} + 0.5)",
+        "({v} * {s})",
+        "({v} + {n})",
+        "(ops.tanh({v}) * {n})",
+        "{m}[0]",
+        "{m}.sum(0)",
+        "({m} @ {v}).sum() * {v}",
+        "({v} + {u})",
+        "({v} + {z}.sum())",
+        "ops.concat(({v}[1:], {u}))",
+        "ops.concat(({z}, {v}))",
+        "{h}.astype(ms.float32)",
+        "({i} * {v})",
+        "({b} * {v})",
+        "{v}[{i}.abs() % 3]",
+        "(net.w * {v})",
+        "(net.b + {v})",
+        "(net.last + {v})",
+        "net.items[{j}]",
+        "(net.table['a'] * {v})",
+        "box.value",
+        "net.cells[{j}]({v})",
+        "net.scale({v})",
+        "ops.stop_gradient({v})",
+        "({v} if {c} else {v})",
+        "[{v}, {v}][{j}]",
+        "max({v}, {v}, key=lambda t: t.shape[0])",
+        "ops.cumsum({v}, 0)",
+        "ops.clamp({v}, -1, 1)",
+        "{v}.reshape((3, 1)).T[0]",
+        "(lambda t: t * {v})({v})",
     ),
-    "s": ("({s} + {s})", "({s} * {s})", "ops.tanh({s})", "{m}.mean()", "{z}.sum()", "{u}.sum()", "({s} * {n})",
-          "{h}.astype(ms.float32).sum()", "{i}.sum().astype(ms.float32)", "({s} if {c} else {s})", "max({s}, {s})"),
-    "m": ("({m} * {v})", "({m} + {m})", "ops.tanh({m})", "{m}[::-1]", "({m} * {s})", "({m} if {c} else {m})"),
+    "s": (
+        "({s} + {s})",
+        "({s} * {s})",
+        "ops.tanh({s})",
+        "{m}.mean()",
+        "{z}.sum()",
+        "{u}.sum()",
+        "({s} * {n})",
+        "{h}.astype(ms.float32).sum()",
+        "{i}.sum().astype(ms.float32)",
+        "({s} if {c} else {s})",
+        "max({s}, {s})",
+    ),
+    "m": (
+        "({m} * {v})",
+        "({m} + {m})",
+        "ops.tanh({m})",
+        "{m}[::-1]",
+        "({m} * {s})",
+        "({m} if {c} else {m})",
+    ),
     "u": ("({u} * {u})", "({u} + {s})", "ops.sin({u})"),
     "z": ("({z} * 2)", "({z} + {s})", "({z} + {u})"),
     "h": ("({h} * 0.5)", "({h} + {h})", "ops.tanh({h})"),
     "i": ("({i} + {i})", "({i} % 3)", "({i} // 2)", "(-{i})", "({i} * {b})"),
     "b": ("({b} & {b})", "ops.logical_not({b})", "({b} | {b})"),
-}  # fmt: skip
+}
 GRADIENTS = (
-    "ms.grad({f})({v}, {v})", "ms.grad({f}, (0, 1))({v}, {v})[1]", "ms.grad({f}, 1)({v}, {v})",
-    "ms.value_and_grad({f})({v}, {v})[1]", "ms.grad(lambda t: (t * {v}).sum())({v})",
-    "ms.grad(lambda t: {f}(t, {v}).sum() * {s})({v})", "ms.grad({f}, None, [net.w])({v}, {v})[0]",
-    "ms.jvp(lambda t: {f}(t, t), {v}, {v})[1]", "ms.vjp(lambda t: {f}(t, t), {v})[1]({v})",
-    "ms.grad(lambda t: ops.tanh(t) * {v})({v})", "ops.GradOperation(get_all=True)({f})({v}, {v})[0]",
-)  # fmt: skip
+    "ms.grad({f})({v}, {v})",
+    "ms.grad({f}, (0, 1))({v}, {v})[1]",
+    "ms.grad({f}, 1)({v}, {v})",
+    "ms.value_and_grad({f})({v}, {v})[1]",
+    "ms.grad(lambda t: (t * {v}).sum())({v})",
+    "ms.grad(lambda t: {f}(t, {v}).sum() * {s})({v})",
+    "ms.grad({f}, None, [net.w])({v}, {v})[0]",
+    "ms.jvp(lambda t: {f}(t, t), {v}, {v})[1]",
+    "ms.vjp(lambda t: {f}(t, t), {v})[1]({v})",
+    "ms.grad(lambda t: ops.tanh(t) * {v})({v})",
+    "ops.GradOperation(get_all=True)({f})({v}, {v})[0]",
+)
 SECOND = (
     "ms.grad(lambda t: (ms.grad(lambda r: ops.tanh(r) * t * {v})(t)).sum())({v})",
     "ms.grad(ms.grad(lambda t: ops.sin(t) * t))({v})",
     "ms.grad(lambda t: ms.grad({f})(t, {v}).sum())({v})",
 )
 CONDITIONS = (
-    "{v}.sum() > {q}", "{v}[0] < {q}", "{v}.mean() > {v}.mean()", "({v} > {v}).any()", "{s} > {q}",
-    "{v}.max() > 0 and {v}.min() < 0.5", "not {v}.sum() > 0", "{v}.sum() > 0 or {s} > 0", "{b}.all()", "0 < {s} < 1",
-    "{v}.sum() > 0 and net.n > 1", "net.n > 1 or {s} > 0.5", "{i}.sum() > 1", "{i}[0]", "({s} > 0) == ({s} > {q})",
-)  # fmt: skip
-KNOWN = ("net.n > 1", "{v}.shape[0] == 3", "FACTOR > 1", "len(net.log) < 2", "net.last is None", "box.count % 2 == 0",
-         "isinstance(net.n, int)", "count > 1", "'a' in net.table", "net.table['k'] == 2")  # fmt: skip
-RETURNS = ("{v}", "{v}", "{v}", "({v}, {s})", "[{v}, {v}]", "{{'a': {v}, 'b': {s}}}", "({v}, net.n)",
-           "({v}, ({m}, {i}))", "Pair({v}, {s})")  # fmt: skip
+    "{v}.sum() > {q}",
+    "{v}[0] < {q}",
+    "{v}.mean() > {v}.mean()",
+    "({v} > {v}).any()",
+    "{s} > {q}",
+    "{v}.max() > 0 and {v}.min() < 0.5",
+    "not {v}.sum() > 0",
+    "{v}.sum() > 0 or {s} > 0",
+    "{b}.all()",
+    "0 < {s} < 1",
+    "{v}.sum() > 0 and net.n > 1",
+    "net.n > 1 or {s} > 0.5",
+    "{i}.sum() > 1",
+    "{i}[0]",
+    "({s} > 0) == ({s} > {q})",
+)
+KNOWN = (
+    "net.n > 1",
+    "{v}.shape[0] == 3",
+    "FACTOR > 1",
+    "len(net.log) < 2",
+    "net.last is None",
+    "box.count % 2 == 0",
+    "isinstance(net.n, int)",
+    "count > 1",
+    "'a' in net.table",
+    "net.table['k'] == 2",
+)
+RETURNS = (
+    "{v}",
+    "{v}",
+    "{v}",
+    "({v}, {s})",
+    "[{v}, {v}]",
+    "{{'a': {v}, 'b': {s}}}",
+    "({v}, net.n)",
+    "({v}, ({m}, {i}))",
+    "Pair({v}, {s})",
+)
 INDEX = ("0", "-1", "1:", ":2", "::2", "::-1", "...", "[2, 0]", "{b}")
 ITEMS = {
     "0": ("{v}[1]", "{s}", "0.5", "{n}"), "-1": ("0.5", "{s}"), "1:": ("{v}[:2]", "0.5", "{u}"),

@@ -1,9 +1,10 @@
 """Random programs as source text, for comparing compiled code with line-by-line execution.
 
-The programs differ in what compilers get wrong: control flow on tensors and on constants, nested; loops that carry
-tensors and end early; parameters, attributes, globals, elements and items that are written; prints, exceptions, random
-numbers; helper functions, closures, recursion, Cells; gradients taken inside. Every value has a kind, that is a dtype
-and a shape; a name keeps its kind, since branches and turns may not change it.
+The programs differ in what compilers get wrong: control flow on tensors and on constants, nested;
+loops that carry tensors and end early; parameters, attributes, globals, elements and items that are
+written; prints, exceptions, random numbers; helper functions, closures, recursion, Cells; gradients
+taken inside. Every value has a kind, that is a dtype and a shape; a name keeps its kind, since
+branches and turns may not change it.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ class Scope:
     """What a block sees: the names of each kind, its loop, what the function returns.
 
     Attributes:
-        lists, dicts: names of lists of vectors with their lengths, of dicts with the keys "a" and "b".
+        lists, dicts: names of lists of vectors with their lengths, of dicts with the keys "a" and
+            "b".
         objects: names of objects that are made here.
         numbers: names of Python numbers, known or not.
         staged: whether the block is under a condition on a tensor, or in a loop on one.
@@ -239,13 +241,16 @@ class Writer:
             self.put(scope, f"{name} {operator} ops.tanh({self.expr(kind, scope)})")
 
     def element(self, scope: Scope) -> None:
-        """An element or a part of a tensor is written: of a new one, or of one that has other names, too."""
+        """An element or a part of a tensor is written: of a new one, or of one that has other
+        names, too.
+        """
         name = self.pick(scope.names["v"])
         if self.maybe():
             name = self.bind(scope, "v", f"{name} * 1", "e")
         at = self.pick(INDEX)
         value = self.fill(self.pick(ITEMS[at]), scope)
-        # how many elements a mask picks is not known while compiling: no gradient goes through reading them
+        # how many elements a mask picks is not known while compiling: no gradient goes through
+        # reading them
         operator = "=" if at == "{b}" else self.pick(("=", "=", "+=", "*="))
         self.put(scope, f"{name}[{self.fill(at, scope, 0)}] {operator} {value}")
 
@@ -292,8 +297,17 @@ class Writer:
             if scope.lists and (self.maybe() or not scope.dicts):
                 old = self.pick(list(scope.lists))
                 alike = [o for o, length in scope.lists.items() if length == scope.lists[old]]
-                self.put(scope, self.pick((f"{name} = {old}", f"{name} = list({old})", f"{name} = {old}[:]",
-                    say(f"{name} = {old} if {{c}} else {self.pick(alike)}[:]", scope))))  # fmt: skip
+                self.put(
+                    scope,
+                    self.pick(
+                        (
+                            f"{name} = {old}",
+                            f"{name} = list({old})",
+                            f"{name} = {old}[:]",
+                            say(f"{name} = {old} if {{c}} else {self.pick(alike)}[:]", scope),
+                        )
+                    ),
+                )
                 scope.lists[name] = scope.lists[old]
             else:
                 old = self.pick(scope.dicts)
@@ -320,16 +334,28 @@ class Writer:
             return
         if scope.lists and (self.maybe() or not scope.dicts):
             name = self.pick(list(scope.lists))
-            options = [f"{name}[{{j}}] = {{v}}", f"{name}.reverse()", f"{name}[0], {name}[-1] = {name}[-1], {name}[0]",
-                       f"{name}[{{j}}][{{j}}] = {{s}}", f"{name}[0] += {{v}}", f"{name}.insert(1, {name}.pop())",
-                       f"{name}[:1] = [{{v}}]"]  # fmt: skip
+            options = [
+                f"{name}[{{j}}] = {{v}}",
+                f"{name}.reverse()",
+                f"{name}[0], {name}[-1] = {name}[-1], {name}[0]",
+                f"{name}[{{j}}][{{j}}] = {{s}}",
+                f"{name}[0] += {{v}}",
+                f"{name}.insert(1, {name}.pop())",
+                f"{name}[:1] = [{{v}}]",
+            ]
             if scope.lists[name] > 0:
                 self.put(scope, self.fill(self.pick(options), scope))
             return
         name = self.pick(scope.dicts)
-        options = [f"{name}['a'] = {{v}}", f"{name}['b'] += {{v}}", f"{name}.update(a={{v}}, b={{v}})",
-                   f"{name}['a'], {name}['b'] = {name}['b'], {name}['a']", f"{name}['a'][{{j}}] = {{s}}",
-                   f"{name}['b'] = {name}.pop('b') * 0.5", f"{name}.setdefault('a', {{v}})"]  # fmt: skip
+        options = [
+            f"{name}['a'] = {{v}}",
+            f"{name}['b'] += {{v}}",
+            f"{name}.update(a={{v}}, b={{v}})",
+            f"{name}['a'], {name}['b'] = {name}['b'], {name}['a']",
+            f"{name}['a'][{{j}}] = {{s}}",
+            f"{name}['b'] = {name}.pop('b') * 0.5",
+            f"{name}.setdefault('a', {{v}})",
+        ]
         self.put(scope, self.fill(self.pick(options), scope))
 
     def closure(self, scope: Scope) -> None:
@@ -367,10 +393,20 @@ class Writer:
         return [n for n in scope.names["v"] if scope.main and n not in ("a", "b", "t")]
 
     def write(self, scope: Scope) -> None:
-        options = ["ops.assign(net.w, {v})", "ops.assign_add(net.b, ops.tanh({v}))", "net.w[0] = {s}",
-                   "net.n = net.n + 1", "net.w.set_data(ops.tanh({v}))", "net.last = {v}", "net.n += 2",
-                   "net.last[{j}] = {s}",
-                   "net.last += {v}", "box.value = {v}", "box.add({v})", "box.count -= 1"]  # fmt: skip
+        options = [
+            "ops.assign(net.w, {v})",
+            "ops.assign_add(net.b, ops.tanh({v}))",
+            "net.w[0] = {s}",
+            "net.n = net.n + 1",
+            "net.w.set_data(ops.tanh({v}))",
+            "net.last = {v}",
+            "net.n += 2",
+            "net.last[{j}] = {s}",
+            "net.last += {v}",
+            "box.value = {v}",
+            "box.add({v})",
+            "box.count -= 1",
+        ]
         if not self.branched:  # a list's length may not depend on a tensor
             options += ["net.log.append(net.n)", "net.log.append({v})"]
         if scope.main:
@@ -379,9 +415,15 @@ class Writer:
 
     def place(self, scope: Scope) -> None:
         """Items of lists and dicts from outside."""
-        options = ["net.items[{j}] = {v}", "net.table['a'] = {v}", "net.table['k'] = net.table['k'] + 1",
-                   "net.items[0], net.items[1] = net.items[1], net.items[0]", "net.items[{j}][{j}] = {s}",
-                   "net.items[{j}] = net.items[{j}] * 0.5 + {v}", "box.value[{j}] = {s}"]  # fmt: skip
+        options = [
+            "net.items[{j}] = {v}",
+            "net.table['a'] = {v}",
+            "net.table['k'] = net.table['k'] + 1",
+            "net.items[0], net.items[1] = net.items[1], net.items[0]",
+            "net.items[{j}][{j}] = {s}",
+            "net.items[{j}] = net.items[{j}] * 0.5 + {v}",
+            "box.value[{j}] = {s}",
+        ]
         self.put(scope, self.fill(self.pick(options), scope))
 
     def say(self, scope: Scope) -> None:
@@ -408,8 +450,14 @@ class Writer:
         self.put(scope, self.pick(texts))
 
     def noise(self, scope: Scope) -> None:
-        made = self.pick(("ops.standard_normal((3,)) * 0.5", "ops.dropout({v}, 0.5)", "ops.randint(0, 4, (3,)) * {v}",
-                          "ops.uniform((3,), Tensor(0.0), Tensor(1.0))"))  # fmt: skip
+        made = self.pick(
+            (
+                "ops.standard_normal((3,)) * 0.5",
+                "ops.dropout({v}, 0.5)",
+                "ops.randint(0, 4, (3,)) * {v}",
+                "ops.uniform((3,), Tensor(0.0), Tensor(1.0))",
+            )
+        )
         self.bind(scope, "v", self.fill(made, scope), "r")
 
     def fail(self, scope: Scope) -> None:
@@ -422,8 +470,14 @@ class Writer:
             )
             return
         self.put(scope, self.fill(f"if {{v}}.sum() > {self.pick(('0.5', '2', '5'))}:", scope))
-        what = self.pick((f"ValueError('{label}')", f"KeyError('{label}', {{v}})", "RuntimeError(net.n)",
-                          "IndexError({s}, {n})"))  # fmt: skip
+        what = self.pick(
+            (
+                f"ValueError('{label}')",
+                f"KeyError('{label}', {{v}})",
+                "RuntimeError(net.n)",
+                "IndexError({s}, {n})",
+            )
+        )
         self.put(scope, f"raise {self.fill(what, scope)}", 1)
 
     def host(self, scope: Scope) -> None:
@@ -431,12 +485,33 @@ class Writer:
         ints = [n for n in scope.numbers if n.startswith("n")]
         if ints and self.maybe():
             name = self.pick(ints)
-            self.put(scope, self.pick((f"{name} += 1", f"{name} = {name} * 2 % 5", f"{name} = {name} - net.n",
-                f"{name} = max({name}, 2)", f"{name} = -{name} // 2")))  # fmt: skip
+            self.put(
+                scope,
+                self.pick(
+                    (
+                        f"{name} += 1",
+                        f"{name} = {name} * 2 % 5",
+                        f"{name} = {name} - net.n",
+                        f"{name} = max({name}, 2)",
+                        f"{name} = -{name} // 2",
+                    )
+                ),
+            )
             return
         name = self.fresh("n")
-        made = self.pick(("int(ops.tanh({s}) * 4)", "int({i}.sum())", "({i}.max()).item()", "int({s} > 0)", "3",
-                          "net.n + 1", "len({v})", "{i}[0].item()", "abs(int(ops.tanh({s}) * 3))"))  # fmt: skip
+        made = self.pick(
+            (
+                "int(ops.tanh({s}) * 4)",
+                "int({i}.sum())",
+                "({i}.max()).item()",
+                "int({s} > 0)",
+                "3",
+                "net.n + 1",
+                "len({v})",
+                "{i}[0].item()",
+                "abs(int(ops.tanh({s}) * 3))",
+            )
+        )
         self.put(scope, f"{name} = {self.fill(made, scope)}")
         scope.numbers.append(name)
 
@@ -496,8 +571,13 @@ class Writer:
             self.put(scope, f"{scope.objects[-1]} = Box()")
             return
         name = self.pick(scope.objects)
-        options = (f"{name}.value = {{v}}", f"{name}.count += 2", f"{name}.add({{v}})", f"{name}.value[{{j}}] = {{s}}",
-                   f"{name}.value = {name}.value * {name}.count + {{v}}")  # fmt: skip
+        options = (
+            f"{name}.value = {{v}}",
+            f"{name}.count += 2",
+            f"{name}.add({{v}})",
+            f"{name}.value[{{j}}] = {{s}}",
+            f"{name}.value = {name}.value * {name}.count + {{v}}",
+        )
         self.put(scope, self.fill(self.pick(options), scope))
 
     def leave(self, scope: Scope) -> bool:

@@ -1,4 +1,6 @@
-"""The report of a run: a matrix in the terminal, a web page, and JSON that two releases can be compared by."""
+"""The report of a run: a matrix in the terminal, a web page, and JSON that two releases can be
+compared by.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,8 @@ class Summary:
     Attributes:
         results: test address -> record, as the plugin wrote it.
         cells: (case, dtype) -> check -> state.
-        levels: name -> (tests passed, tests run); a level is reached when they are equal and not zero.
+        levels: name -> (tests passed, tests run); a level is reached when they are equal and not
+            zero.
     """
 
     device: str

@@ -27,8 +27,8 @@ class Session:
     """The device under test, what it says it has, and what was found.
 
     Attributes:
-        unsupported: pattern of test addresses -> why this device will never pass them. They must be refused with
-            UnsupportedOpError or DTypeError: a wrong result is never "unsupported".
+        unsupported: pattern of test addresses -> why this device will never pass them. They must be
+            refused with UnsupportedOpError or DTypeError: a wrong result is never "unsupported".
         expected: pattern -> why they fail for now; one that passes fails the run.
     """
 
@@ -46,7 +46,8 @@ class Session:
         self.expected = _gaps(self.backend, "conformance_expected_failures")
         self.refused: set[str] = set()
         self.results: dict[str, dict[str, Any]] = {}
-        # what was measured and not judged, by the present test and by all: name -> number with its unit
+        # what was measured and not judged, by the present test and by all: name -> number with its
+        # unit
         self.measured: dict[str, str] = {}
         self.figures: dict[str, str] = {}
         self._before = 0
@@ -91,7 +92,9 @@ class Session:
         return "case,dtype", [(c, d) for c in all_cases() for d in self.dtypes_of(c)]
 
     def compiled(self) -> tuple[str, Sequence[Any]]:
-        """What compiled code is tested on: it launches the kernels that `forward` tested in every dtype."""
+        """What compiled code is tested on: it launches the kernels that `forward` tested in every
+        dtype.
+        """
         if not self.quick:
             return self.forward()
         return "case,dtype", [(c, d) for c in all_cases() for d in _first(self.dtypes_of(c))]
@@ -113,7 +116,9 @@ class Session:
 
 
 def _first(takes: Sequence[DType]) -> list[DType]:
-    """The one dtype of a quick run: float32, whose kernels other tests have built, where a case takes it."""
+    """The one dtype of a quick run: float32, whose kernels other tests have built, where a case
+    takes it.
+    """
     return [float32] if float32 in takes else list(takes[:1])
 
 

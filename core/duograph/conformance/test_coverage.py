@@ -1,4 +1,6 @@
-"""The table of cases is complete: every op, every kind that makes sense, no dtype left out, every op documented."""
+"""The table of cases is complete: every op, every kind that makes sense, no dtype left out, every
+op documented.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Random programs: straight lines against the oracle, and whole functions compiled against line by line."""
+"""Random programs: straight lines against the oracle, and whole functions compiled against line by
+line.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +109,9 @@ def test_fuzz(program):
 
 @over(programs)
 def test_fuzz_compiled(program):
-    """The straight lines, compiled without code generation: the same bits as line by line, gradients too."""
+    """The straight lines, compiled without code generation: the same bits as line by line,
+    gradients too.
+    """
     ms.set_context(jit_level="O0")
     try:
         compiled = ms.jit(program.__call__)
@@ -122,9 +126,11 @@ def test_fuzz_compiled(program):
 
 
 def test_parity(session):
-    """Random source text, compiled and line by line: results, prints, exceptions, states, bit for bit; gradients.
+    """Random source text, compiled and line by line: results, prints, exceptions, states, bit for
+    bit; gradients.
 
-    I05: Compare eager with compiled on the same device. `--fuzz N` runs N programs, `--fuzz-seed` others. The smallest
+    I05: Compare eager with compiled on the same device. `--fuzz N` runs N programs, `--fuzz-seed`
+        others. The smallest
     program that fails is printed.
     """
     count = session.fuzz or (6 if session.quick else 120)

@@ -1,4 +1,6 @@
-"""Every case × dtype compiled without code generation: the same bits as line by line, gradients and errors too."""
+"""Every case × dtype compiled without code generation: the same bits as line by line, gradients and
+errors too.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,10 @@ from .gradient import Problem
 from .session import Session, over
 
 LINE_BY_LINE = ".*runs line by line"
-# Cases whose gradient runs line by line instead of being compiled, and why. Everything else must be compiled, and an
-# entry that is compiled after all fails a full run. The size of these results depends on values, so Python computes
-# them when the compiled function runs; no gradient is compiled through that.
+# Cases whose gradient runs line by line instead of being compiled, and why. Everything else must be
+# compiled, and an entry that is compiled after all fails a full run. The size of these results
+# depends on values, so Python computes them when the compiled function runs; no gradient is
+# compiled through that.
 GRADIENT_NOT_COMPILED = {
     "masked_select": "as many elements as the mask has",
     "getitem of Tensor": "by a mask: as many rows as it has",
@@ -95,7 +98,9 @@ def test_graph(case, dtype, session):
 
 @over(Session.gradient)
 def test_graph_gradient(case, dtype, session):
-    """The gradient of a compiled function, and a gradient that is compiled: both have the bits of the eager one."""
+    """The gradient of a compiled function, and a gradient that is compiled: both have the bits of
+    the eager one.
+    """
     found: list[str] = []
     excused: list[str] | None = [] if case.name in GRADIENT_NOT_COMPILED else None
     samples = [s for s in case.made(dtype) if s.grad and s.kind not in ("nan", "empty")]
@@ -176,7 +181,8 @@ def test_graph_errors(case, session):
             try:
                 results_of(_compiled(case)(args, kwargs))
             except bad.exception as error:
-                # what an index tensor holds is known when the graph runs: a kernel finds it, in its own words
+                # what an index tensor holds is known when the graph runs: a kernel finds it, in its
+                # own words
                 late = isinstance(error, IndexError)
                 if not late and not re.search(bad.pattern, str(error), re.DOTALL):
                     found.append(

@@ -70,7 +70,9 @@ def test_a_tensor_outlives_its_array():
 
 
 def test_an_array_that_is_written_to_later():
-    """Results are values: changing the array that `asnumpy` gave never changes a tensor computed before."""
+    """Results are values: changing the array that `asnumpy` gave never changes a tensor computed
+    before.
+    """
     x = ms.Tensor(np.ones(100, np.float32))
     y = x + 1
     z = y * 3

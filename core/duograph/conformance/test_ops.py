@@ -35,7 +35,8 @@ _WIDEST = (float64, complex128)
 def _attempt(found: list[str], case: OpCase, sample: Sample, session: Session, function):
     """`function()`, or None with the failure written down.
 
-    A refusal by the device ends the test, except where the call needs a dtype that the device does not have.
+    A refusal by the device ends the test, except where the call needs a dtype that the device does
+    not have.
     """
     try:
         return function()
@@ -109,7 +110,8 @@ def _gradients(found: list[str], case: OpCase, sample: Sample, order: int, sessi
 
 @over(Session.gradient)
 def test_gradient(case, dtype, session):
-    """The device's gradient is that of the rule on the oracle; in double precision also that of differences.
+    """The device's gradient is that of the rule on the oracle; in double precision also that of
+    differences.
 
     I04: per op by finite differences and against the shared rule.
     """
@@ -202,7 +204,9 @@ def _lacks(case: OpCase, bad: Bad, session: Session) -> bool:
 
 
 def test_composite_rules(session):
-    """Where a composite brings a gradient rule, it gives what its body gives (checked once, on the oracle)."""
+    """Where a composite brings a gradient rule, it gives what its body gives (checked once, on the
+    oracle).
+    """
     from .cases import all_cases
 
     if session.quick:

@@ -1,4 +1,6 @@
-"""Random numbers are those of Philox 4x32-10, the same on every device, and every random op takes one position."""
+"""Random numbers are those of Philox 4x32-10, the same on every device, and every random op takes
+one position.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from duograph import ops
 
 from .oracle import on_oracle
 
-# Known answers of Philox 4x32-10 from the authors' Random123 distribution (kat_vectors): counter, key -> words.
+# Known answers of Philox 4x32-10 from the authors' Random123 distribution (kat_vectors): counter,
+# key -> words.
 KNOWN = [
     ((0, 0, 0, 0), (0, 0), (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),
 ]
@@ -86,7 +89,9 @@ def test_the_same_numbers_everywhere(name):
 
 
 def test_every_draw_takes_one_position():
-    """A draw whose result is dropped counts, whatever its size: programs that differ in it stay comparable."""
+    """A draw whose result is dropped counts, whatever its size: programs that differ in it stay
+    comparable.
+    """
     ms.set_seed(9)
     ops.rand(2)
     third_after_small = [ops.rand(2).asnumpy() for _ in range(2)]

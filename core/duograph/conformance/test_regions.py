@@ -1,7 +1,8 @@
-"""Elementwise ops, row reductions and gathers as generated code, on backends that compile: the bits of their kernels.
+"""Elementwise ops, row reductions and gathers as generated code, on backends that compile: the bits
+of their kernels.
 
-All samples of a case are one program. Regions of a single op, which a program would not have since they save
-nothing, are compiled here too.
+All samples of a case are one program. Regions of a single op, which a program would not have since
+they save nothing, are compiled here too.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from .check import arrays_of, call_text, fail_with, indented, place, results_of,
 from .compare import difference_of
 from .session import Session, over
 
-# One dtype of each way to compute: promoted to int, wrapping, 64 bits, widened, in the polynomials, in the library.
+# One dtype of each way to compute: promoted to int, wrapping, 64 bits, widened, in the polynomials,
+# in the library.
 DTYPES = {"bool", "uint8", "int32", "int64", "float16", "float32", "float64"}
 # Sums may be taken in another order.
 NEAR = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 1e-5, "float64": 1e-13}

@@ -1,4 +1,6 @@
-"""The tape on the device: rules in force, orders of derivative, hooks, values overwritten after use, nodes that die."""
+"""The tape on the device: rules in force, orders of derivative, hooks, values overwritten after
+use, nodes that die.
+"""
 
 from __future__ import annotations
 

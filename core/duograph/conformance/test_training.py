@@ -109,7 +109,9 @@ def test_training(network, optimiser, session):
 
 
 def test_training_by_hand(session):
-    """The loop that users write: value_and_grad of the weights, an optimizer called on the gradients."""
+    """The loop that users write: value_and_grad of the weights, an optimizer called on the
+    gradients.
+    """
 
     def run() -> list[float]:
         ms.set_seed(5)

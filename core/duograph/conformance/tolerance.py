@@ -1,4 +1,6 @@
-"""What counts as equal: one table for all devices, by dtype. A case that needs other numbers says which, and why."""
+"""What counts as equal: one table for all devices, by dtype. A case that needs other numbers says
+which, and why.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,8 @@ class Tolerance:
 
 EXACT = Tolerance(0.0, 0.0)
 
-# Integers and bool are exact. The floating ones leave room for another order of summation over a few dozen elements
-# and for elementary functions that are good to 4 units in the last place.
+# Integers and bool are exact. The floating ones leave room for another order of summation over a
+# few dozen elements and for elementary functions that are good to 4 units in the last place.
 FORWARD: dict[DType, Tolerance] = {
     float16: Tolerance(4e-3, 1e-3),
     bfloat16: Tolerance(3e-2, 8e-3),
@@ -44,7 +46,8 @@ FORWARD: dict[DType, Tolerance] = {
 # A gradient rounds after each of the several ops that its rule is made of.
 GRADIENT_FACTOR = 10.0
 
-# Gradients against differences in float64: the step is 1e-6, so about ten digits of sixteen are lost.
+# Gradients against differences in float64: the step is 1e-6, so about ten digits of sixteen are
+# lost.
 DIFFERENCE = Tolerance(2e-5, 1e-6)
 STEP = 1e-6
 

@@ -10,9 +10,16 @@ from .. import random_state
 from ..errors import ArgumentError
 
 __all__ = [
-    "set_seed", "get_seed", "set_num_parallel_workers", "get_num_parallel_workers", "set_prefetch_size",
-    "get_prefetch_size", "set_auto_num_workers", "set_enable_shared_mem", "random_numbers",
-]  # fmt: skip
+    "set_seed",
+    "get_seed",
+    "set_num_parallel_workers",
+    "get_num_parallel_workers",
+    "set_prefetch_size",
+    "get_prefetch_size",
+    "set_auto_num_workers",
+    "set_enable_shared_mem",
+    "random_numbers",
+]
 
 _options: dict[str, Any] = {"seed": None, "workers": 1, "prefetch": 16, "drawn": 0}
 
@@ -51,7 +58,9 @@ random_state.on_seed.append(_start_over)
 
 
 def random_numbers() -> np.random.Generator:
-    """A generator for one pass: by the seed and the number of passes before; unseeded when no seed was set."""
+    """A generator for one pass: by the seed and the number of passes before; unseeded when no seed
+    was set.
+    """
     _options["drawn"] += 1
     if _options["seed"] is None and _global_seed() is None:
         return np.random.default_rng()

@@ -1,7 +1,7 @@
 """Dataset: a chain of steps over rows, each a generator over the one before it.
 
-A row is a tuple of NumPy arrays, one per column. A pass over the chain is an *epoch*; nothing is computed before a
-row is asked for.
+A row is a tuple of NumPy arrays, one per column. A pass over the chain is an *epoch*; nothing is
+computed before a row is asked for.
 """
 
 from __future__ import annotations
@@ -104,7 +104,8 @@ class _Iterator:
 
 
 class Dataset:
-    """Base class of datasets (`mindspore.dataset.Dataset`); made by its subclasses and by its own methods.
+    """Base class of datasets (`mindspore.dataset.Dataset`); made by its subclasses and by its own
+    methods.
 
     Examples:
         >>> from duograph import dataset
@@ -231,7 +232,9 @@ class Dataset:
         num_parallel_workers: int | None = None,
         pad_info: dict[str, Any] | None = None,
     ) -> Dataset:
-        """Pad and stack rows; `pad_info` maps columns to (shape, value), None in a shape is the longest there is."""
+        """Pad and stack rows; `pad_info` maps columns to (shape, value), None in a shape is the
+        longest there is.
+        """
         del num_parallel_workers
         return _Batch(self, batch_size, drop_remainder, None, None, None, pad_info or {})
 
@@ -268,13 +271,16 @@ class Dataset:
         """Apply functions to columns.
 
         Args:
-            operations: a function of one array per input column, or a list of them, each on what the last returned.
-            input_columns: name, or list of names; the first columns, as many as the function takes, by default.
+            operations: a function of one array per input column, or a list of them, each on what
+                the last returned.
+            input_columns: name, or list of names; the first columns, as many as the function takes,
+                by default.
             output_columns: names of what comes out, when they differ.
 
         Raises:
             TypeError: no functions.
-            ValueError: unknown columns; while reading: another number of results than `output_columns`.
+            ValueError: unknown columns; while reading: another number of results than
+                `output_columns`.
         """
         del num_parallel_workers, kwargs
         return _Map(self, operations, input_columns, output_columns)
@@ -365,9 +371,15 @@ def _names(dataset: Dataset, columns: Any) -> list[str]:
 
 class _Batch(Dataset):
     def __init__(
-        self, parent: Dataset, size: Any, drop: bool, function: Any, inputs: Any, outputs: Any,
+        self,
+        parent: Dataset,
+        size: Any,
+        drop: bool,
+        function: Any,
+        inputs: Any,
+        outputs: Any,
         pad: dict[str, Any] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if not callable(size) and (isinstance(size, bool) or not isinstance(size, int)):
             raise ArgumentError(f"batch: got batch_size={size!r}; wanted an int or a function")
         if not callable(size) and size < 1:

@@ -17,7 +17,9 @@ __all__ = [
 
 
 class Sampler:
-    """Base class (`mindspore.dataset.Sampler`): `__iter__` yields row numbers; `dataset_size` is set before."""
+    """Base class (`mindspore.dataset.Sampler`): `__iter__` yields row numbers; `dataset_size` is
+    set before.
+    """
 
     def __init__(self, num_samples: int | None = None) -> None:
         self.dataset_size = 0

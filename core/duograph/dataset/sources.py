@@ -18,8 +18,12 @@ from . import samplers
 from .pipeline import Dataset, DatasetError, Row, as_array
 
 __all__ = [
-    "GeneratorDataset", "NumpySlicesDataset", "MnistDataset", "Cifar10Dataset", "ImageFolderDataset",
-]  # fmt: skip
+    "GeneratorDataset",
+    "NumpySlicesDataset",
+    "MnistDataset",
+    "Cifar10Dataset",
+    "ImageFolderDataset",
+]
 
 
 class _Source(Dataset):
@@ -73,9 +77,8 @@ class GeneratorDataset(_Source):
     """Rows from any Python source (`mindspore.dataset.GeneratorDataset`).
 
     Args:
-        source: object with `__getitem__` and `__len__`, an iterable, or a function that returns an iterator; a row
-            is a tuple
-            of arrays or numbers.
+        source: object with `__getitem__` and `__len__`, an iterable, or a function that returns an
+            iterator; a row is a tuple of arrays or numbers.
         column_names: name, or list of names.
         column_types: list of dtypes that rows are checked against.
         num_samples: rows of a pass at most.
@@ -189,12 +192,14 @@ class GeneratorDataset(_Source):
 
 
 class NumpySlicesDataset(_Source):
-    """Rows that are slices of arrays along their first axis (`mindspore.dataset.NumpySlicesDataset`).
+    """Rows that are slices of arrays along their first axis
+    (`mindspore.dataset.NumpySlicesDataset`).
 
     Args:
         data: list or array (one column), tuple of them, or dictionary of columns.
         column_names: names; by default ``column_0``, ... or the keys.
-        num_samples, shuffle, sampler, num_shards, shard_id: as for `GeneratorDataset`; shuffled by default.
+        num_samples, shuffle, sampler, num_shards, shard_id: as for `GeneratorDataset`; shuffled by
+            default.
 
     Raises:
         ValueError: columns of different lengths, or another number of names.
@@ -288,9 +293,11 @@ class MnistDataset(_Source):
     Columns: image, uint8 (28, 28, 1); label, uint32 ().
 
     Args:
-        dataset_dir: folder with ``train-images-idx3-ubyte`` and its three companions, plain or ``.gz``.
+        dataset_dir: folder with ``train-images-idx3-ubyte`` and its three companions, plain or
+            ``.gz``.
         usage: ``"train"``, ``"test"`` or ``"all"`` (the default).
-        num_samples, shuffle, sampler, num_shards, shard_id: as for `GeneratorDataset`; shuffled by default.
+        num_samples, shuffle, sampler, num_shards, shard_id: as for `GeneratorDataset`; shuffled by
+            default.
 
     Raises:
         ValueError: no such folder, another usage.
@@ -365,14 +372,17 @@ class _NumbersOnly(pickle.Unpickler):
 
 
 class Cifar10Dataset(_Source):
-    """Small colour images from the binary or Python files of CIFAR-10 (`mindspore.dataset.Cifar10Dataset`).
+    """Small colour images from the binary or Python files of CIFAR-10
+    (`mindspore.dataset.Cifar10Dataset`).
 
     Columns: image, uint8 (32, 32, 3); label, uint32 ().
 
     Args:
-        dataset_dir: folder with ``data_batch_1.bin`` ... ``test_batch.bin``, or the same without ``.bin``.
+        dataset_dir: folder with ``data_batch_1.bin`` ... ``test_batch.bin``, or the same without
+            ``.bin``.
         usage: ``"train"``, ``"test"`` or ``"all"`` (the default).
-        num_samples, shuffle, sampler, num_shards, shard_id: as for `GeneratorDataset`; shuffled by default.
+        num_samples, shuffle, sampler, num_shards, shard_id: as for `GeneratorDataset`; shuffled by
+            default.
 
     Raises:
         ValueError: no such folder, another usage.
@@ -438,14 +448,16 @@ def _cifar(folder: pathlib.Path, stem: str) -> tuple[Any, Any] | None:
 class ImageFolderDataset(_Source):
     """Images in one folder per class (`mindspore.dataset.ImageFolderDataset`).
 
-    Columns: image, uint8: the bytes of the file, or (H, W, 3) with `decode`, which needs Pillow; label, int32 ().
+    Columns: image, uint8: the bytes of the file, or (H, W, 3) with `decode`, which needs Pillow;
+        label, int32 ().
 
     Args:
         dataset_dir: folder of folders.
         extensions: endings of the files, by default of common images.
         class_indexing: from folder names to labels, by default numbered in order.
         decode: decode the files.
-        num_samples, shuffle, sampler, num_shards, shard_id: as for `GeneratorDataset`; shuffled by default.
+        num_samples, shuffle, sampler, num_shards, shard_id: as for `GeneratorDataset`; shuffled by
+            default.
 
     Raises:
         ValueError: no such folder.

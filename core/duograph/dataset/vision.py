@@ -12,10 +12,24 @@ from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from . import config
 
 __all__ = [
-    "Inter", "Border", "Rescale", "Normalize", "HWC2CHW", "ToTensor", "ToType", "Resize", "Pad", "CenterCrop",
-    "RandomCrop", "RandomHorizontalFlip", "RandomVerticalFlip", "HorizontalFlip", "VerticalFlip", "Grayscale",
+    "Inter",
+    "Border",
+    "Rescale",
+    "Normalize",
+    "HWC2CHW",
+    "ToTensor",
+    "ToType",
+    "Resize",
+    "Pad",
+    "CenterCrop",
+    "RandomCrop",
+    "RandomHorizontalFlip",
+    "RandomVerticalFlip",
+    "HorizontalFlip",
+    "VerticalFlip",
+    "Grayscale",
     "Decode",
-]  # fmt: skip
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -232,7 +246,8 @@ def _sides(owner: str, padding: Any) -> tuple[int, int, int, int]:
 
 
 class Pad:
-    """Puts a border around (`mindspore.dataset.vision.Pad`); padding as int, (x, y) or (left, top, right, bottom).
+    """Puts a border around (`mindspore.dataset.vision.Pad`); padding as int, (x, y) or (left, top,
+    right, bottom).
 
     Examples:
         >>> import numpy as np
@@ -264,7 +279,8 @@ def _pair(owner: str, size: Any) -> tuple[int, int]:
 
 
 class CenterCrop:
-    """The middle of an image, padded with 0 where it is too small (`mindspore.dataset.vision.CenterCrop`).
+    """The middle of an image, padded with 0 where it is too small
+    (`mindspore.dataset.vision.CenterCrop`).
 
     Examples:
         >>> import numpy as np
@@ -421,7 +437,8 @@ class Grayscale:
 
 
 class Decode:
-    """The pixels of an encoded image, (H, W, 3) uint8 (`mindspore.dataset.vision.Decode`); needs Pillow.
+    """The pixels of an encoded image, (H, W, 3) uint8 (`mindspore.dataset.vision.Decode`); needs
+    Pillow.
 
     Raises:
         TypeError: no bytes.

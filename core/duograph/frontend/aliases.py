@@ -1,7 +1,8 @@
-"""Tensors of which a condition or a loop picks one: a write in place would have to reach the one that was picked.
+"""Tensors of which a condition or a loop picks one: a write in place would have to reach the one
+that was picked.
 
-`x = y if c else z; x[0] = 1` changes y or z in Python. In a graph x is a third value, so such a write is refused, as
-long as anybody can still see y or z.
+`x = y if c else z; x[0] = 1` changes y or z in Python. In a graph x is a third value, so such a
+write is refused, as long as anybody can still see y or z.
 """
 
 from __future__ import annotations

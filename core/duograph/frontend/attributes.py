@@ -1,4 +1,6 @@
-"""Attributes: reading them is a capture, writing them is an effect, unless the object was made while compiling."""
+"""Attributes: reading them is a capture, writing them is an effect, unless the object was made
+while compiling.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,8 @@ def get_attribute(t: Trace, owner: Any, name: str, node: Any = None) -> Any:
         or isinstance(owner, (list, dict, set, tuple, str))
     ):
         return value
-    # a class attribute, or a slot: the object is what is asked again, it may get an attribute of its own
+    # a class attribute, or a slot: the object is what is asked again, it may get an attribute of
+    # its own
     return _read(t, owner, name, value, node)
 
 

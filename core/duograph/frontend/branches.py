@@ -1,4 +1,6 @@
-"""An `if` on a tensor: both branches are evaluated apart, and what they leave behind is joined by a `switch`."""
+"""An `if` on a tensor: both branches are evaluated apart, and what they leave behind is joined by a
+`switch`.
+"""
 
 from __future__ import annotations
 
@@ -167,7 +169,9 @@ def side(value: Any) -> Any:
 
 
 def or_python(error: JoinError, *values: Any) -> Exception:
-    """The error of a join; where one side is known to Python alone, one that makes LAX run line by line."""
+    """The error of a join; where one side is known to Python alone, one that makes LAX run line by
+    line.
+    """
     if any(isinstance(v, HostValue) and v._type is OBJECT for v in values):
         return UnsupportedSyntaxError(str(error), construct="If", remedy="Compute it with Tensors")
     return error
@@ -250,7 +254,9 @@ class Join:
         return or_python(join_error(what, side(b), side(a), where=where), a, b)
 
     def _freeze(self, value: Any, k: int) -> bool:
-        """Whether a list or dict was there before the branch; which one a name means is then not known any more."""
+        """Whether a list or dict was there before the branch; which one a name means is then not
+        known any more.
+        """
         t = self.t
         if type(value) not in (list, dict) or not (id(value) in t.own or id(value) in t.shadow_of):
             return False
@@ -315,7 +321,9 @@ class Join:
         return [self.only(v, k) for v in value]
 
     def left(self, location: Any, value: Any, k: int) -> Any:
-        """What a location holds at the end of branch k, when the other one does not come to its end."""
+        """What a location holds at the end of branch k, when the other one does not come to its
+        end.
+        """
         return self.items(value, k) if location[0] in ("list", "dict") else self.only(value, k)
 
     def only(self, value: Any, k: int) -> Any:
@@ -378,7 +386,9 @@ def _hostable(value: Any) -> bool:
 
 
 class _OneOfTwo:
-    """Mixed into a template of a list or dict: the branches leave different ones, of which one lives on elsewhere."""
+    """Mixed into a template of a list or dict: the branches leave different ones, of which one
+    lives on elsewhere.
+    """
 
 
 class _ListOfTwo(_OneOfTwo, list[Any]):
@@ -401,7 +411,9 @@ def _made(template: Any, value: Any) -> Any:
 
 
 def fill_in(template: Any, results: Any) -> Any:
-    """A joined value with the results of the switch in it; a list or dict that holds none of them is itself."""
+    """A joined value with the results of the switch in it; a list or dict that holds none of them
+    is itself.
+    """
     if isinstance(template, Placeholder):
         return results[template.index]
     if isinstance(template, (list, tuple)):
@@ -447,8 +459,10 @@ def select(
         cond: 0-d bool tensor, or host bool.
         then, orelse: return a value, or both a `Flow`.
         what: names the result in messages.
-        own: the variables of the function that evaluates this; a branch that returns from it leaves them behind.
-        late: reading a name that one branch binds is checked when the graph runs (a walrus in an expression).
+        own: the variables of the function that evaluates this; a branch that returns from it leaves
+            them behind.
+        late: reading a name that one branch binds is checked when the graph runs (a walrus in an
+            expression).
     """
     branches = [t.apart(lambda: _reached(orelse)), t.apart(lambda: _reached(then))]
     builders = [b[0] for b in branches]

@@ -1,4 +1,6 @@
-"""The graph builder of evaluated source: a sub-graph takes what it uses of the graphs around it as parameters."""
+"""The graph builder of evaluated source: a sub-graph takes what it uses of the graphs around it as
+parameters.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ class StagedBuilder(GraphBuilder):
     Attributes:
         parent: builder of the graph around this one, None for the function's own.
         trace: the evaluation that it belongs to.
-        outer: ids of values of the graph around that are used here, with the ids that they have here.
+        outer: ids of values of the graph around that are used here, with the ids that they have
+            here.
     """
 
     staged = True
@@ -155,7 +158,8 @@ class StagedBuilder(GraphBuilder):
 
         Args:
             outputs: values of this graph.
-            outer: ids of the graph around; those that this one does not use become unused parameters.
+            outer: ids of the graph around; those that this one does not use become unused
+                parameters.
         """
         params = list(self.params)
         for i in outer:

@@ -462,7 +462,8 @@ def _converted(t: Trace, data: Any, dtype: Any) -> Any:
 # ---- what Python alone can do -------------------------------------------------------------------
 
 
-# Those that belong to the frame that calls them, or stop the program: they cannot wait until the graph runs.
+# Those that belong to the frame that calls them, or stop the program: they cannot wait until the
+# graph runs.
 _REFUSED = {
     "breakpoint", "locals", "vars", "exec", "eval", "globals", "dir", "__import__", "compile",
 }  # fmt: skip

@@ -1,4 +1,6 @@
-"""Calls: the user's functions are entered, ours run as they stand, other libraries' run now or when the graph runs."""
+"""Calls: the user's functions are entered, ours run as they stand, other libraries' run now or when
+the graph runs.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,8 @@ __all__ = [
 
 # Calls of the user's functions inside each other.
 CALL_DEPTH = 1000
-# Replacements for functions that mean something else while a graph is built; builtin_functions fills it.
+# Replacements for functions that mean something else while a graph is built; builtin_functions
+# fills it.
 REPLACED: dict[Any, Callable[..., Any]] = {}
 
 
@@ -80,9 +83,13 @@ def call(t: Trace, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
         return _construct(t, f, args, kwargs)
     if kind is Choice:
         return select(
-            t, f.cond, lambda: call(t, f.then, args, kwargs), lambda: call(t, f.orelse, args, kwargs),
-            "the result of the call", ("other choice", "choice"),
-        )  # fmt: skip
+            t,
+            f.cond,
+            lambda: call(t, f.then, args, kwargs),
+            lambda: call(t, f.orelse, args, kwargs),
+            "the result of the call",
+            ("other choice", "choice"),
+        )
     if isinstance(f, GraphObject):
         return run_on_host(t, _apply, (f, args, kwargs), {}, "call")
     if isinstance(f, (GraphScalar, Tensor)):
@@ -498,7 +505,9 @@ def call_cell(t: Trace, cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any
 
 
 def _run_cast(t: Trace, cell: Cell, run: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """As `Cell._run_cast`: floating inputs and own trainable Parameters in the type that `to_float` named."""
+    """As `Cell._run_cast`: floating inputs and own trainable Parameters in the type that `to_float`
+    named.
+    """
     from ..nn.cell import _cast
 
     target = cell._float_type
@@ -586,8 +595,8 @@ def _refused(f: Any, why: str) -> UnsupportedSyntaxError:
 def native(t: Trace, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run Python code as it stands on values of the evaluation.
 
-    When it looks at a value that is known only when the graph runs, the call is taken back and becomes a node that
-    Python runs then (LAX), or an error (STRICT).
+    When it looks at a value that is known only when the graph runs, the call is taken back and
+    becomes a node that Python runs then (LAX), or an error (STRICT).
     """
     for x in args:
         if type(x) in (list, dict, set):
@@ -637,7 +646,9 @@ UNKNOWN_NUMBER = "got a number that is known only when the compiled function run
 
 
 def _looked_at_a_value(error: Exception) -> bool:
-    """Whether a call failed because a number is known only when the graph runs: Python's errors show what they got."""
+    """Whether a call failed because a number is known only when the graph runs: Python's errors
+    show what they got.
+    """
     text = str(error)
     return isinstance(error, NeedsValue) or "GraphScalar" in text or "GraphObject" in text
 

@@ -1,4 +1,6 @@
-"""What a compiled function read from outside and took as constant, and the check that it is still so."""
+"""What a compiled function read from outside and took as constant, and the check that it is still
+so.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,10 @@ class Capture:
     """One thing that was read.
 
     Attributes:
-        kind: "item" of a dict (a global, a dictionary), "index" of a list, "attribute", "cell" (of a closure),
-            "defaults", "method" (of a class), "entries" (of a container of another class than list and dict),
-            "contents" (of a small array or a tensor), "members" (of a Cell), "exact": a change of it always
-            compiles again.
+        kind: "item" of a dict (a global, a dictionary), "index" of a list, "attribute", "cell" (of
+            a closure), "defaults", "method" (of a class), "entries" (of a container of another
+            class than list and dict), "contents" (of a small array or a tensor), "members" (of a
+            Cell), "exact": a change of it always compiles again.
         owner: the object that it was read from.
         name: key, index or attribute.
         value: what was read.
@@ -92,7 +94,9 @@ class Capture:
 
 
 def same(old: Any, new: Any) -> bool:
-    """Whether a captured value is what it was: the same object, or an equal plain value of one class."""
+    """Whether a captured value is what it was: the same object, or an equal plain value of one
+    class.
+    """
     if old is new:
         return True
     if type(old) is not type(new):
@@ -172,7 +176,9 @@ class Captures:
                 self.members(child)
 
     def method(self, owner: Any, name: str, value: Any) -> None:
-        """A method of the user's was looked up: another one in its place is a change of what was read."""
+        """A method of the user's was looked up: another one in its place is a change of what was
+        read.
+        """
         label = f"{type(owner).__name__}.{name}"
         for cls in type(owner).__mro__:
             if name in vars(cls):

@@ -1,8 +1,10 @@
-"""What Python is given when the graph runs, and may not change: things that were made while compiling.
+"""What Python is given when the graph runs, and may not change: things that were made while
+compiling.
 
-Such a thing is a constant of the graph. Changed by one call it would be changed for every later one, or, where the
-call got a copy, the change would be lost. Functions known to change what they are given are refused, so that LAX runs
-the program line by line; for all others a copy is handed out and looked at afterwards.
+Such a thing is a constant of the graph. Changed by one call it would be changed for every later
+one, or, where the call got a copy, the change would be lost. Functions known to change what they
+are given are refused, so that LAX runs the program line by line; for all others a copy is handed
+out and looked at afterwards.
 """
 
 from __future__ import annotations
@@ -29,23 +31,61 @@ __all__ = ["ARRAY_MUTATORS", "Snapshot", "refuse_changes", "snapshot", "changed"
 # Methods that change their array.
 ARRAY_MUTATORS = {"fill", "sort", "partition", "put", "itemset", "resize", "setfield", "setflags"}
 _OPERATORS = (
-    "add", "and", "concat", "floordiv", "lshift", "matmul", "mod", "mul", "or", "pow", "rshift", "sub",
-    "truediv", "xor",
-)  # fmt: skip
+    "add",
+    "and",
+    "concat",
+    "floordiv",
+    "lshift",
+    "matmul",
+    "mod",
+    "mul",
+    "or",
+    "pow",
+    "rshift",
+    "sub",
+    "truediv",
+    "xor",
+)
 
 
 @functools.cache
 def _fixed() -> tuple[type, ...]:
     """Owners of methods that change nothing, or whose methods that do are known."""
-    import decimal  # few functions call Python, and these modules take longer to load than this package
+    # few functions call Python, and these modules take longer to load than this package
+    import decimal
     import fractions
 
     return (
-        type(None), str, bytes, int, float, complex, tuple, frozenset, range, type, types.ModuleType,
-        types.FunctionType, np.ndarray, np.generic, np.dtype, re.Pattern, re.Match, datetime.date, datetime.time,
-        datetime.timedelta, datetime.tzinfo, fractions.Fraction, decimal.Decimal, pathlib.PurePath, list, dict, set,
-        Tensor, HostValue,
-    )  # fmt: skip
+        type(None),
+        str,
+        bytes,
+        int,
+        float,
+        complex,
+        tuple,
+        frozenset,
+        range,
+        type,
+        types.ModuleType,
+        types.FunctionType,
+        np.ndarray,
+        np.generic,
+        np.dtype,
+        re.Pattern,
+        re.Match,
+        datetime.date,
+        datetime.time,
+        datetime.timedelta,
+        datetime.tzinfo,
+        fractions.Fraction,
+        decimal.Decimal,
+        pathlib.PurePath,
+        list,
+        dict,
+        set,
+        Tensor,
+        HostValue,
+    )
 
 
 @functools.cache
@@ -55,10 +95,23 @@ def _changing_first() -> frozenset[Any]:
     import random
 
     named = {
-        heapq.heappush, heapq.heappop, heapq.heapify, heapq.heapreplace, heapq.heappushpop, bisect.insort,
-        bisect.insort_left, bisect.insort_right, random.shuffle, np.random.shuffle, np.copyto, np.put, np.place,
-        np.putmask, np.fill_diagonal, np.put_along_axis,
-    }  # fmt: skip
+        heapq.heappush,
+        heapq.heappop,
+        heapq.heapify,
+        heapq.heapreplace,
+        heapq.heappushpop,
+        bisect.insort,
+        bisect.insort_left,
+        bisect.insort_right,
+        random.shuffle,
+        np.random.shuffle,
+        np.copyto,
+        np.put,
+        np.place,
+        np.putmask,
+        np.fill_diagonal,
+        np.put_along_axis,
+    }
     return frozenset(named | {getattr(operator, f"i{name}") for name in _OPERATORS})
 
 

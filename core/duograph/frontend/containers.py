@@ -29,10 +29,26 @@ __all__ = [
 ]
 
 MUTATORS = {
-    "append", "extend", "insert", "pop", "remove", "clear", "reverse", "sort", "update", "setdefault", "popitem",
-    "add", "discard", "__setitem__", "__delitem__", "__iadd__", "difference_update", "intersection_update",
+    "append",
+    "extend",
+    "insert",
+    "pop",
+    "remove",
+    "clear",
+    "reverse",
+    "sort",
+    "update",
+    "setdefault",
+    "popitem",
+    "add",
+    "discard",
+    "__setitem__",
+    "__delitem__",
+    "__iadd__",
+    "difference_update",
+    "intersection_update",
     "symmetric_difference_update",
-}  # fmt: skip
+}
 # Those that do not look at what is there.
 BLIND = {"append", "extend", "add", "update", "clear", "__setitem__"}
 
@@ -212,11 +228,12 @@ ARRAY_MUTATORS = {"fill", "sort", "partition", "put", "itemset", "resize", "setf
 
 
 def changing_array(t: Trace, owner: Any, what: str) -> None:
-    """An array of NumPy is about to be changed while compiling: it must be ours, and changed in any case.
+    """An array of NumPy is about to be changed while compiling: it must be ours, and changed in any
+    case.
 
     Raises:
-        UnsupportedSyntaxError: it came from outside, or is changed under a condition on a tensor: what was
-            computed from it while compiling would not follow.
+        UnsupportedSyntaxError: it came from outside, or is changed under a condition on a tensor:
+            what was computed from it while compiling would not follow.
     """
     if t.strict:
         raise UnsupportedSyntaxError(

@@ -1,4 +1,5 @@
-"""Errors of compiled code in the user's terms: what failed, the user's own calls, the source line with a caret.
+"""Errors of compiled code in the user's terms: what failed, the user's own calls, the source line
+with a caret.
 
 ```
 ShapeError: matmul: x is (2, 3) and y is (4, 5); x.shape[-1] must equal y.shape[-2]
@@ -26,9 +27,19 @@ from ..errors import DuographError, GraphError, JoinError, UnsupportedSyntaxErro
 from ..types import TensorType
 
 __all__ = [
-    "Span", "located", "is_located", "place_text", "unsupported", "join_error", "add_lines", "code_end", "is_internal",
-    "forget_own_frames",     "IN_BRANCHES", "AROUND_A_TURN",
-]  # fmt: skip
+    "Span",
+    "located",
+    "is_located",
+    "place_text",
+    "unsupported",
+    "join_error",
+    "add_lines",
+    "code_end",
+    "is_internal",
+    "forget_own_frames",
+    "IN_BRANCHES",
+    "AROUND_A_TURN",
+]
 
 MAX_LINES = 15  # of a whole message
 MAX_PLACE = 10  # of them for the place
@@ -109,7 +120,9 @@ def located(error: E, spans: Sequence[Span]) -> E:
 
 
 def forget_own_frames(error: BaseException) -> None:
-    """Leave duograph's own frames out of the traceback of an error that explains itself; GLOG_v=0 keeps them."""
+    """Leave duograph's own frames out of the traceback of an error that explains itself; GLOG_v=0
+    keeps them.
+    """
     import logging
 
     from ..log import logger  # the public surface stands above the front end
@@ -154,7 +167,8 @@ def _note(error: BaseException, text: str) -> None:
     if sys.version_info >= (3, 11):
         error.add_note(text)
         return
-    # Python 3.10 prints no notes: there the traceback shows the place as the cause, if there is none.
+    # Python 3.10 prints no notes: there the traceback shows the place as the cause, if there is
+    # none.
     try:
         error.__notes__ = [*getattr(error, "__notes__", []), text]
     except Exception:  # noqa: BLE001  (as above)

@@ -172,11 +172,20 @@ _BINARY: dict[type, Callable[..., Any]] = {
     ast.BitXor: operator.xor, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
 }  # fmt: skip
 _IN_PLACE: dict[type, Callable[..., Any]] = {
-    ast.Add: operator.iadd, ast.Sub: operator.isub, ast.Mult: operator.imul, ast.Div: operator.itruediv,
-    ast.FloorDiv: operator.ifloordiv, ast.Mod: operator.imod, ast.Pow: operator.ipow,
-    ast.MatMult: operator.imatmul, ast.BitAnd: operator.iand, ast.BitOr: operator.ior,
-    ast.BitXor: operator.ixor, ast.LShift: operator.ilshift, ast.RShift: operator.irshift,
-}  # fmt: skip
+    ast.Add: operator.iadd,
+    ast.Sub: operator.isub,
+    ast.Mult: operator.imul,
+    ast.Div: operator.itruediv,
+    ast.FloorDiv: operator.ifloordiv,
+    ast.Mod: operator.imod,
+    ast.Pow: operator.ipow,
+    ast.MatMult: operator.imatmul,
+    ast.BitAnd: operator.iand,
+    ast.BitOr: operator.ior,
+    ast.BitXor: operator.ixor,
+    ast.LShift: operator.ilshift,
+    ast.RShift: operator.irshift,
+}
 _UNARY: dict[type, Callable[..., Any]] = {
     ast.UAdd: operator.pos, ast.USub: operator.neg, ast.Invert: operator.invert,
 }  # fmt: skip

@@ -1,4 +1,6 @@
-"""Objects from outside as the evaluation sees them: lists, dicts and sets are copied: compiling changes nothing."""
+"""Objects from outside as the evaluation sees them: lists, dicts and sets are copied: compiling
+changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ __all__ = ["taken", "original", "seen"]
 
 
 def taken(t: Trace, value: Any, label: str | None) -> Any:
-    """A value read from outside, for use in the evaluation; without a label what it holds is not captured."""
+    """A value read from outside, for use in the evaluation; without a label what it holds is not
+    captured.
+    """
     kind = type(value)
     if kind in (list, dict, set):
         return shadow(t, value, label)
@@ -39,7 +43,9 @@ def _part(label: str | None, key: Any) -> str | None:
 
 
 def shadow(t: Trace, value: Any, label: str | None) -> Any:
-    """The copy of a container from outside. Its items are captured when something looks at them: see `seen`."""
+    """The copy of a container from outside. Its items are captured when something looks at them:
+    see `seen`.
+    """
     found = t.shadows.get(id(value))
     if found is not None:
         return found[1]

@@ -1,4 +1,6 @@
-"""Frames of functions that are being evaluated, and their names: local, of a function around, global, built in."""
+"""Frames of functions that are being evaluated, and their names: local, of a function around,
+global, built in.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,11 @@ __all__ = ["Frame", "Function", "same_function", "load", "store", "remove"]
 
 
 class Function:
-    """A function that compiled code defines (or that Python made): source, defaults, and where its names live.
+    """A function that compiled code defines (or that Python made): source, defaults, and where its
+    names live.
 
-    It can be called by Python as well: while a graph is being built the call is evaluated like any other.
+    It can be called by Python as well: while a graph is being built the call is evaluated like any
+    other.
     """
 
     def __init__(

@@ -1,4 +1,6 @@
-"""Derivatives inside compiled code: the function becomes a closed graph, both halves of its derivative go in here."""
+"""Derivatives inside compiled code: the function becomes a closed graph, both halves of its
+derivative go in here.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,11 @@ __all__ = ["record", "call_with_bprop", "GraphRecorded"]
 def _apart(
     t: Trace, child: StagedBuilder, run: Callable[[], Any]
 ) -> tuple[Any, list[tuple[Any, Any]]]:
-    """Run in the graph of `child`, take back what was written: the result, and (location, value) pairs.
+    """Run in the graph of `child`, take back what was written: the result, and (location, value)
+    pairs.
 
-    The result is what its tensors hold at the end: those that the function writes are taken back with the rest.
+    The result is what its tensors hold at the end: those that the function writes are taken back
+    with the rest.
     """
     own = functools.partial(_own, child)
     result, changes = t.undone(child, lambda: mapped(run(), own))
@@ -41,7 +45,9 @@ def _own(child: StagedBuilder, x: Any) -> Any:
 
 
 class GraphRecorded:
-    """What a function left that was evaluated for its derivative; see `autodiff.transforms._Recorded`."""
+    """What a function left that was evaluated for its derivative; see
+    `autodiff.transforms._Recorded`.
+    """
 
     def __init__(
         self,
@@ -88,7 +94,9 @@ def record(
     weights: Sequence[Parameter],
     has_aux: bool,
 ) -> GraphRecorded:
-    """Evaluate `fn` into a closed graph whose first parameters are the chosen inputs and the weights."""
+    """Evaluate `fn` into a closed graph whose first parameters are the chosen inputs and the
+    weights.
+    """
     parent = t.builder
     child = StagedBuilder(t, parent)
     incoming: list[Any] = []

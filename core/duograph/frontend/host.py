@@ -49,7 +49,8 @@ def leaves(t: Trace, value: Any, found: list[Any], objects: bool = False) -> Any
     Eager tensors from outside are graph values here: the function may have written them.
 
     Args:
-        objects: Python will keep what it is given, so a tensor is the one object that stands for it.
+        objects: Python will keep what it is given, so a tensor is the one object that stands for
+            it.
     """
     if objects and isinstance(value, Tensor):
         made = object_of(t, value)
@@ -81,9 +82,11 @@ def leaves(t: Trace, value: Any, found: list[Any], objects: bool = False) -> Any
 
 
 def object_of(t: Trace, tensor: Any) -> Any:
-    """The Tensor object that stands for a tensor of the evaluation when the graph runs: what a place outside keeps.
+    """The Tensor object that stands for a tensor of the evaluation when the graph runs: what a
+    place outside keeps.
 
-    One that is written in place later has to be the same object, wherever it was put. None: `tensor` is that object.
+    One that is written in place later has to be the same object, wherever it was put. None:
+    `tensor` is that object.
     """
     known = t.objects.get(id(tensor))
     if known is not None:
@@ -211,7 +214,8 @@ def commit_writes(t: Trace, found: list[Any]) -> list[tuple[Tensor | int, int]]:
     """Let the host see what was written so far.
 
     Returns:
-        pairs of a tensor from outside, or of the operand that is one of the arguments, and the operand with its value.
+        pairs of a tensor from outside, or of the operand that is one of the arguments, and the
+        operand with its value.
     """
     commits: list[tuple[Tensor | int, int]] = []
     for slot in t.slots.values():

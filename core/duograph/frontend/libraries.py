@@ -1,4 +1,6 @@
-"""Whose code it is: ours runs while compiling, the user's is evaluated, other libraries' is Python's alone."""
+"""Whose code it is: ours runs while compiling, the user's is evaluated, other libraries' is
+Python's alone.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +11,63 @@ __all__ = ["is_framework", "is_host", "is_impure", "interpreted"]
 
 # Libraries whose functions work on host data.
 _HOST = {
-    "numpy", "scipy", "pandas", "PIL", "cv2", "sklearn", "matplotlib", "torch", "jax", "tensorflow", "tqdm",
-    "requests", "yaml", "h5py", "skimage", "transformers", "pytest", "_pytest", "hypothesis", "ml_dtypes", "cffi",
-    "pyopencl", "safetensors",
-} | set(sys.stdlib_module_names)  # fmt: skip
+    "numpy",
+    "scipy",
+    "pandas",
+    "PIL",
+    "cv2",
+    "sklearn",
+    "matplotlib",
+    "torch",
+    "jax",
+    "tensorflow",
+    "tqdm",
+    "requests",
+    "yaml",
+    "h5py",
+    "skimage",
+    "transformers",
+    "pytest",
+    "_pytest",
+    "hypothesis",
+    "ml_dtypes",
+    "cffi",
+    "pyopencl",
+    "safetensors",
+} | set(sys.stdlib_module_names)
 _NOT_HOST = {"__main__", "this"}
 # Modules and functions whose result is not a function of their arguments, or that do something.
 _IMPURE = (
-    "time", "random", "numpy.random", "secrets", "uuid", "os", "sys", "io", "logging", "warnings", "subprocess",
-    "datetime", "tempfile", "shutil", "socket", "threading", "queue", "gc", "tqdm", "requests", "pathlib", "pickle",
-    "_io", "posix", "_random", "_thread", "_warnings", "mtrand", "builtins.open",
-)  # fmt: skip
+    "time",
+    "random",
+    "numpy.random",
+    "secrets",
+    "uuid",
+    "os",
+    "sys",
+    "io",
+    "logging",
+    "warnings",
+    "subprocess",
+    "datetime",
+    "tempfile",
+    "shutil",
+    "socket",
+    "threading",
+    "queue",
+    "gc",
+    "tqdm",
+    "requests",
+    "pathlib",
+    "pickle",
+    "_io",
+    "posix",
+    "_random",
+    "_thread",
+    "_warnings",
+    "mtrand",
+    "builtins.open",
+)
 # Ours that call functions of the user's: they are evaluated like the user's.
 _INTERPRETED = {"duograph.ops.higher_order", "duograph.autodiff.vmap"}
 
@@ -40,7 +88,9 @@ def is_host(module: Any) -> bool:
 
 
 def is_impure(function: Any) -> bool:
-    """Whether calling it while compiling would be wrong: it does something, or answers differently each time."""
+    """Whether calling it while compiling would be wrong: it does something, or answers differently
+    each time.
+    """
     module = getattr(function, "__module__", None)
     if module is None:
         owner = getattr(function, "__self__", None)

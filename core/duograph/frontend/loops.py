@@ -204,8 +204,10 @@ def graph_loop(t: Trace, predicate: Any, step: Callable[[], Any], ran: Any) -> N
 
     Args:
         predicate: a bool of the graph: whether there is a first turn.
-        step: evaluates one turn, returns whether there is another: a bool of the graph, or a Python one.
-        ran: whether names that only the loop binds are bound after it: True, or a bool of the graph.
+        step: evaluates one turn, returns whether there is another: a bool of the graph, or a Python
+            one.
+        ran: whether names that only the loop binds are bound after it: True, or a bool of the
+            graph.
     """
     _, _, changes = t.apart(step)
     locations = {key: location for key, (location, _) in changes.items()}
@@ -288,7 +290,9 @@ def _named(location: Any) -> bool:
 def _note_origins(
     t: Trace, after: Any, before: Any, end: Any, child: StagedBuilder, first: dict[int, Any]
 ) -> None:
-    """What a name holds after a loop may be what it held before, or what a turn gave it of older tensors."""
+    """What a name holds after a loop may be what it held before, or what a turn gave it of older
+    tensors.
+    """
     for made, old in pairs(after, before):
         if isinstance(old, Tensor) and made is not old:
             note_one_of(t, made, [old])

@@ -1,4 +1,6 @@
-"""Operators that a class of the user's defines: their methods are evaluated like any other function of the user's."""
+"""Operators that a class of the user's defines: their methods are evaluated like any other function
+of the user's.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +17,32 @@ from .trace import Trace
 __all__ = ["overloaded", "user_method"]
 
 _BINARY = (
-    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift",
-)  # fmt: skip
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "matmul",
+    "and",
+    "or",
+    "xor",
+    "lshift",
+    "rshift",
+)
 # Per operator the methods of the left operand, then the one of the right.
 _METHODS: dict[Any, tuple[tuple[str, ...], str | None]] = {
-    operator.lt: (("__lt__",), "__gt__"), operator.gt: (("__gt__",), "__lt__"),
-    operator.le: (("__le__",), "__ge__"), operator.ge: (("__ge__",), "__le__"),
-    operator.eq: (("__eq__",), "__eq__"), operator.ne: (("__ne__",), "__ne__"),
-    operator.neg: (("__neg__",), None), operator.pos: (("__pos__",), None), operator.invert: (("__invert__",), None),
-}  # fmt: skip
+    operator.lt: (("__lt__",), "__gt__"),
+    operator.gt: (("__gt__",), "__lt__"),
+    operator.le: (("__le__",), "__ge__"),
+    operator.ge: (("__ge__",), "__le__"),
+    operator.eq: (("__eq__",), "__eq__"),
+    operator.ne: (("__ne__",), "__ne__"),
+    operator.neg: (("__neg__",), None),
+    operator.pos: (("__pos__",), None),
+    operator.invert: (("__invert__",), None),
+}
 for _name in _BINARY:
     _own, _reflected, _in_place = f"__{_name}__", f"__r{_name}__", f"__i{_name}__"
     _METHODS[getattr(operator, _own)] = ((_own,), _reflected)
@@ -31,7 +50,9 @@ for _name in _BINARY:
 
 
 def user_method(value: Any, name: str) -> Any:
-    """The method of this name that the class of a value defines in Python source of the user's, else None."""
+    """The method of this name that the class of a value defines in Python source of the user's,
+    else None.
+    """
     kind = type(value)
     if isinstance(value, Tensor) or is_framework(kind.__module__) or is_host(kind.__module__):
         return None

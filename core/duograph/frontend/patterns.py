@@ -15,7 +15,9 @@ __all__ = ["matches"]
 
 
 def matches(t: Trace, frame: Frame, subject: Any, pattern: Any) -> Any:
-    """Whether a pattern fits a value: a Python bool, or a bool of the graph for a value pattern on a tensor."""
+    """Whether a pattern fits a value: a Python bool, or a bool of the graph for a value pattern on
+    a tensor.
+    """
     from .calls import native
     from .expressions import evaluate
 

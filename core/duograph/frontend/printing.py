@@ -1,4 +1,6 @@
-"""What `print` in a compiled function writes: MindSpore's graph format, each value on a line of its own."""
+"""What `print` in a compiled function writes: MindSpore's graph format, each value on a line of its
+own.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,9 @@ def _has_tensor(value: Any) -> bool:
 def print_values(
     *values: Any, file: Any = None, flush: bool = False, end: Any = None, sep: Any = None
 ) -> None:
-    """Write values, one a line, as MindSpore's compiled `print` does; `sep` and `end` mean what they do in Python."""
+    """Write values, one a line, as MindSpore's compiled `print` does; `sep` and `end` mean what
+    they do in Python.
+    """
     texts = [graph_text(line) for v in values for line in _lines(v)]
     text = ("\n" if sep is None else sep).join(texts)
     print(text, file=file or sys.stdout, flush=flush, end="\n" if end is None else end)

@@ -1,10 +1,10 @@
 """Functions that call themselves under a condition on a tensor: a named graph that calls itself.
 
-A call is recursive in this sense when the same function is being evaluated already with arguments of the same
-types and equal constants: unrolling it would never end. (A number that differs from call to call, such as a depth,
-becomes one that is known when the graph runs, once the calls are SAME_BUT_NUMBERS deep.) The outer call starts over
-as a named graph. The type of its result comes from the branch that ends without a recursive call; a second
-evaluation knows it.
+A call is recursive in this sense when the same function is being evaluated already with arguments
+of the same types and equal constants: unrolling it would never end. (A number that differs from
+call to call, such as a depth, becomes one that is known when the graph runs, once the calls are
+SAME_BUT_NUMBERS deep.) The outer call starts over as a named graph. The type of its result comes
+from the branch that ends without a recursive call; a second evaluation knows it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ SAME_BUT_NUMBERS = 8
 
 
 class Recursive(Exception):
-    """The call of `record` turned out to be recursive; `numbers`: its numbers are to be values of the graph."""
+    """The call of `record` turned out to be recursive; `numbers`: its numbers are to be values of
+    the graph.
+    """
 
     def __init__(self, record: Record, numbers: bool = False) -> None:
         self.record = record

@@ -1,4 +1,6 @@
-"""The syntax tree of a function, found in its file, a notebook cell or whatever else `linecache` knows."""
+"""The syntax tree of a function, found in its file, a notebook cell or whatever else `linecache`
+knows.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,17 @@ class Source:
     """
 
     __slots__ = (
-        "node", "file", "lines", "class_name", "name", "locals", "globals", "nonlocals", "body", "internal",
-    )  # fmt: skip
+        "node",
+        "file",
+        "lines",
+        "class_name",
+        "name",
+        "locals",
+        "globals",
+        "nonlocals",
+        "body",
+        "internal",
+    )
 
     def __init__(self, node: Any, file: str, lines: list[str], class_name: str) -> None:
         self.node = node
@@ -108,10 +119,11 @@ def _missing(function: FunctionType, code: CodeType) -> UnsupportedSyntaxError:
 
 
 def _defined(lines: list[str], code: CodeType) -> list[Any]:
-    """The `def` that begins on the first line of the code, parsed alone, with the places that it has in the file.
+    """The `def` that begins on the first line of the code, parsed alone, with the places that it
+    has in the file.
 
-    Empty for what is no `def`, and for one that is not over before the first line that is indented no deeper: there a
-    string or brackets are open, which does not parse.
+    Empty for what is no `def`, and for one that is not over before the first line that is indented
+    no deeper: there a string or brackets are open, which does not parse.
     """
     first = code.co_firstlineno - 1
     if not 0 <= first < len(lines):
@@ -166,7 +178,9 @@ def _collect(tree: ast.AST, nodes: dict[tuple[int, str], list[Any]]) -> None:
 
 
 def _index_block(function: FunctionType, code: CodeType) -> dict[tuple[int, str], list[Any]]:
-    """A file that does not parse as a whole, such as a notebook cell with magics: the function's block alone."""
+    """A file that does not parse as a whole, such as a notebook cell with magics: the function's
+    block alone.
+    """
     try:
         block, first = inspect.getsourcelines(function)
         tree = ast.parse(textwrap.dedent("".join(block)))
@@ -179,7 +193,8 @@ def _index_block(function: FunctionType, code: CodeType) -> dict[tuple[int, str]
 
 
 def _closest(nodes: list[Any], code: CodeType) -> Any:
-    """Of several functions that begin on one line (lambdas), the one that holds the code's instructions.
+    """Of several functions that begin on one line (lambdas), the one that holds the code's
+    instructions.
 
     None where that cannot be told.
     """

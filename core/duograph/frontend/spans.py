@@ -1,4 +1,6 @@
-"""Places in the user's source: of a piece of syntax, of an error that passes through it, of the two sides of a join."""
+"""Places in the user's source: of a piece of syntax, of an error that passes through it, of the two
+sides of a join.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def place_of(t: Any) -> tuple[Span, ...]:
 
 
 def note_place(t: Any, error: BaseException, frame: Any, node: Any) -> None:
-    """Remember where in a call an error arose; the first mark, the innermost syntax, is kept for each call."""
+    """Remember where in a call an error arose; the first mark, the innermost syntax, is kept for
+    each call.
+    """
     try:
         depth = len(t.frames)
         chain = getattr(error, "_duograph_chain", None)

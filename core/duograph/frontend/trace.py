@@ -1,4 +1,6 @@
-"""One evaluation of a function's source: what it reads from outside, what it writes, and how a branch is undone."""
+"""One evaluation of a function's source: what it reads from outside, what it writes, and how a
+branch is undone.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ class _Missing:
 
 
 MISSING = _Missing()  # no such item
-# Arrays of at most this many bytes are captured by value; the contents of larger ones are read at every call.
+# Arrays of at most this many bytes are captured by value; the contents of larger ones are read at
+# every call.
 ARRAY_LIMIT = 4096
 
 
@@ -74,7 +77,8 @@ class Trace:
         self.captures = Captures()
         self.journals: list[dict[Any, tuple[Any, Any]]] = [{}]
         self.root = StagedBuilder(self, None)
-        # locations outside that the function writes, found by an earlier evaluation: (id of owner, name)
+        # locations outside that the function writes, found by an earlier evaluation: (id of owner,
+        # name)
         self.written = written
         self.read: dict[Any, Any] = {}
         self.overlay: dict[Any, Any] = {}  # what was written to them so far
@@ -97,13 +101,16 @@ class Trace:
         # lists and dicts of which a tensor picks one: a change would have to reach all their names
         self.frozen: dict[int, Any] = {}
         self.keep: list[Any] = []  # objects whose id is a key somewhere
-        # tensors that a condition or a loop chose, with those of which they may be one (see aliases)
+        # tensors that a condition or a loop chose, with those of which they may be one (see
+        # aliases)
         self.one_of: dict[int, tuple[Any, list[Any]]] = {}
         # what a tensor that a branch wrote in place became, and that tensor
         self.origins: dict[int, tuple[Any, Any]] = {}
-        # per tensor that a place outside was given: it, and the object that stands for it when the graph runs
+        # per tensor that a place outside was given: it, and the object that stands for it when the
+        # graph runs
         self.objects: dict[int, tuple[Any, Any]] = {}
-        # tensors read at each call from a place that the function writes, by that place and the other way round
+        # tensors read at each call from a place that the function writes, by that place and the
+        # other way round
         self.held: dict[Any, Any] = {}
         self.place_of: dict[int, tuple[Any, Any]] = {}
         # tensors among the arguments: (graph tensor, its first id, where it stands among them)
@@ -165,7 +172,9 @@ class Trace:
     # ---- locations ----------------------------------------------------------------------------
 
     def note_own(self, value: Any, sources: Iterable[Any] = ()) -> Any:
-        """An object was made while compiling: nobody outside has it, or it is a view of one of `sources`."""
+        """An object was made while compiling: nobody outside has it, or it is a view of one of
+        `sources`.
+        """
         depth = self.builder.depth
         if isinstance(value, np.ndarray):
             base = _base(value)
@@ -225,7 +234,8 @@ class Trace:
     def undone(
         self, child: StagedBuilder, run: Callable[[], Any]
     ) -> tuple[Any, dict[Any, tuple[Any, Any]]]:
-        """Run with `child` as the builder, then take back what was written to what was there before.
+        """Run with `child` as the builder, then take back what was written to what was there
+        before.
 
         Returns:
             the result, and per location (location, value at the end).
@@ -251,9 +261,11 @@ class Trace:
     def settled(
         self, changes: dict[Any, tuple[Any, Any]], value: Any, depth: int, deep: bool = False
     ) -> Any:
-        """What a value is where a branch with these changes ends: a tensor that it wrote in place is what it became.
+        """What a value is where a branch with these changes ends: a tensor that it wrote in place
+        is what it became.
 
-        Lists and dicts that were there before stay themselves, unless `deep`: what they hold is a change of its own.
+        Lists and dicts that were there before stay themselves, unless `deep`: what they hold is a
+        change of its own.
         """
         if isinstance(value, GraphTensor):
             found = changes.get(("tensor", id(value), None))
@@ -376,7 +388,9 @@ class Trace:
     # ---- host values --------------------------------------------------------------------------
 
     def tensor_input(self, kind: str, owner: Any, name: Any, value: Tensor) -> Any:
-        """A Tensor that is read from a place outside at each call, because the function puts others there."""
+        """A Tensor that is read from a place outside at each call, because the function puts others
+        there.
+        """
         key = (kind, id(owner), name)
         found = self.scalars.get(key)
         if found is None:

@@ -8,7 +8,8 @@ __all__ = ["Flow", "NORMAL", "NOTHING", "Undefined", "Unjoined", "Maybe", "Choic
 
 
 class Flow:
-    """How a block ended. Flags are Python bools where that is known, else bools of the graph; at most one holds.
+    """How a block ended. Flags are Python bools where that is known, else bools of the graph; at
+    most one holds.
 
     Attributes:
         ret, brk, cont: it returned, broke out of its loop, went on with the next turn.
@@ -66,7 +67,9 @@ class Undefined:
 
 
 class Unjoined(Undefined):
-    """A name that means another new object after each of two branches: reading it is an error, leaving it is none."""
+    """A name that means another new object after each of two branches: reading it is an error,
+    leaving it is none.
+    """
 
     def __init__(self, name: str, error: Exception) -> None:
         super().__init__(name, "")

@@ -1,4 +1,6 @@
-"""The graph builder: op calls on graph tensors append typed nodes. Rules and composite bodies are traced with it."""
+"""The graph builder: op calls on graph tensors append typed nodes. Rules and composite bodies are
+traced with it.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ class GraphTensor(Tensor):
     numpy = asnumpy
 
     def _rebind(self, other: Tensor) -> None:
-        """Stand for another value of the graph from now on: what `x[i] = v` and in-place methods do."""
+        """Stand for another value of the graph from now on: what `x[i] = v` and in-place methods
+        do.
+        """
         builder: Any = thread_state.builder or self._builder
         builder.rebind(self, builder.operand(other, None))
 
@@ -53,7 +57,8 @@ class GraphTensor(Tensor):
 class GraphBuilder:
     """Appends nodes to a graph. While it is the thread's current builder every op call reaches it."""
 
-    # whether Python source is being evaluated: then eager tensors are inputs, and their writes values
+    # whether Python source is being evaluated: then eager tensors are inputs, and their writes
+    # values
     staged = False
 
     def __init__(self) -> None:
@@ -110,7 +115,9 @@ class GraphBuilder:
         target._builder = value._builder
 
     def host(self, value: Any) -> Any:
-        """A host value as a value of this graph: a GraphScalar, a GraphObject, or a Python constant."""
+        """A host value as a value of this graph: a GraphScalar, a GraphObject, or a Python
+        constant.
+        """
         if isinstance(value, HostValue):
             if value._builder is not self:
                 raise ArgumentError(
@@ -120,7 +127,9 @@ class GraphBuilder:
         return self.append(host_constant, (), {"value": HostConstant(value)})
 
     def operand(self, value: Any, like: DType | None) -> GraphTensor | None:
-        """Whatever was given for an operand as a value of this graph; a number takes the dtype `like`, weakly."""
+        """Whatever was given for an operand as a value of this graph; a number takes the dtype
+        `like`, weakly.
+        """
         if value is None:
             return None
         if isinstance(value, GraphTensor):
@@ -171,7 +180,8 @@ class GraphBuilder:
         if target is not None:
             from ..ops.creation import cast_to
 
-            # the last operand first: walked backwards, the casts give up their cotangents in operand order
+            # the last operand first: walked backwards, the casts give up their cotangents in
+            # operand order
             for i in reversed(range(op.promote_from, len(values))):
                 v = values[i]
                 if v is not None and v._type.dtype is not target:

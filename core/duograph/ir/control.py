@@ -1,8 +1,9 @@
-"""Structured control flow, calls, residual stacks, and what runs on the host: the ops whose operands may be any value.
+"""Structured control flow, calls, residual stacks, and what runs on the host: the ops whose
+operands may be any value.
 
-Sub-graphs are attributes, and closed: what a branch or a loop body uses, its node passes. A graph value is a
-tensor, or lives on the host (`HostType`): a Python number that the program computes with, any other Python
-object, or a stack. Backends see none of these ops; the executor runs them.
+Sub-graphs are attributes, and closed: what a branch or a loop body uses, its node passes. A graph
+value is a tensor, or lives on the host (`HostType`): a Python number that the program computes
+with, any other Python object, or a stack. Backends see none of these ops; the executor runs them.
 """
 
 from __future__ import annotations
@@ -20,10 +21,26 @@ from ..types import BOOL, FLOAT, INT, OBJECT, STACK, HostType, TensorType, Value
 from .graph import Graph, NamedGraph
 
 __all__ = [
-    "switch", "while_loop", "call", "custom_call", "stack_new", "stack_push", "stack_pop", "stack_holds",
-    "scalar", "to_host", "to_tensor", "host_call", "HostCall", "random_state", "host_constant", "HostConstant",
-    "SCALAR_FUNCTIONS", "scalar_type", "region",
-]  # fmt: skip
+    "switch",
+    "while_loop",
+    "call",
+    "custom_call",
+    "stack_new",
+    "stack_push",
+    "stack_pop",
+    "stack_holds",
+    "scalar",
+    "to_host",
+    "to_tensor",
+    "host_call",
+    "HostCall",
+    "random_state",
+    "host_constant",
+    "HostConstant",
+    "SCALAR_FUNCTIONS",
+    "scalar_type",
+    "region",
+]
 
 
 def _results(graph: Graph) -> tuple[ValueType, ...]:
@@ -43,8 +60,8 @@ def _check_parameters(what: str, graph: Graph, types: Sequence[Any]) -> None:
 def switch(operands: Sequence[Tensor], branches: Sequence[Any]):
     """Run one of several graphs: operands are (index, *xs), every branch takes xs.
 
-    The index is a 0-d bool or integer tensor, or a host bool or int; False is branch 0. All branches return
-    values of the same types.
+    The index is a 0-d bool or integer tensor, or a host bool or int; False is branch 0. All
+    branches return values of the same types.
     """
 
 
@@ -69,7 +86,8 @@ def _(types, branches):
 def while_loop(operands: Sequence[Tensor], body: Any, n_carry: int):
     """While the predicate holds, run a graph: operands are (predicate, *carries, *invariants).
 
-    The body takes (*carries, *invariants) and returns (predicate, *carries); the results are the last carries.
+    The body takes (*carries, *invariants) and returns (predicate, *carries); the results are the
+    last carries.
     """
 
 
@@ -90,7 +108,9 @@ def _(types, body, n_carry):
 
 @op(composite=False, graph_only=True)
 def call(operands: Sequence[Tensor], target: Any):
-    """Run a named graph (`NamedGraph`); the only edge that can close a loop, as a recursive function does."""
+    """Run a named graph (`NamedGraph`); the only edge that can close a loop, as a recursive
+    function does.
+    """
 
 
 @call.infer
@@ -104,8 +124,9 @@ def _(types, target: NamedGraph):
 def custom_call(operands: Sequence[Tensor], graph: Any, backward: Any, n_args: int):
     """Run a graph whose gradient the user wrote.
 
-    `graph` takes the operands; `backward` takes (*operands, *results, *cotangents) and returns the cotangents of
-    the first `n_args` operands. The other operands are values that either of them uses from outside.
+    `graph` takes the operands; `backward` takes (*operands, *results, *cotangents) and returns the
+    cotangents of the first `n_args` operands. The other operands are values that either of them
+    uses from outside.
     """
 
 
@@ -126,7 +147,9 @@ def _(types, graph, backward, n_args):
 
 @op(composite=False, graph_only=True, differentiable=False)
 def region(operands: Sequence[Tensor], body: Any):
-    """Ops that one kernel computes, as a graph of them; made by `passes.fusion` for backends that compile."""
+    """Ops that one kernel computes, as a graph of them; made by `passes.fusion` for backends that
+    compile.
+    """
 
 
 @region.infer
@@ -162,7 +185,8 @@ def _(types):
 
 @op(composite=False, graph_only=True, differentiable=False)
 def stack_pop(operands: Sequence[Tensor], types: Any):
-    """Of (stack,): the stack without its last frame, whether a frame is left below, and the values of the frame.
+    """Of (stack,): the stack without its last frame, whether a frame is left below, and the values
+    of the frame.
 
     `types` are those of the values. Popping an empty stack is an error of the compiler.
     """
@@ -189,26 +213,58 @@ def _(operands):
 
 # ---- numbers on the host ------------------------------------------------------------------------
 
-# Python's own functions on numbers: what a compiled program computes with scalars is what Python computes.
+# Python's own functions on numbers: what a compiled program computes with scalars is what Python
+# computes.
 SCALAR_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv,
-    "floordiv": operator.floordiv, "mod": operator.mod, "pow": operator.pow, "neg": operator.neg,
-    "pos": operator.pos, "invert": operator.invert, "abs": abs, "and": operator.and_, "or": operator.or_,
-    "xor": operator.xor, "lshift": operator.lshift, "rshift": operator.rshift, "lt": operator.lt,
-    "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne,
-    "not": operator.not_, "int": int, "float": float, "bool": bool, "round": round,
-}  # fmt: skip
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "truediv": operator.truediv,
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "pow": operator.pow,
+    "neg": operator.neg,
+    "pos": operator.pos,
+    "invert": operator.invert,
+    "abs": abs,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "lshift": operator.lshift,
+    "rshift": operator.rshift,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "not": operator.not_,
+    "int": int,
+    "float": float,
+    "bool": bool,
+    "round": round,
+}
 _ALWAYS = {
-    "lt": BOOL, "le": BOOL, "gt": BOOL, "ge": BOOL, "eq": BOOL, "ne": BOOL, "not": BOOL, "bool": BOOL,
-    "int": INT, "float": FLOAT, "round": INT,
-}  # fmt: skip
+    "lt": BOOL,
+    "le": BOOL,
+    "gt": BOOL,
+    "ge": BOOL,
+    "eq": BOOL,
+    "ne": BOOL,
+    "not": BOOL,
+    "bool": BOOL,
+    "int": INT,
+    "float": FLOAT,
+    "round": INT,
+}
 _RANK = {BOOL: 0, INT: 1, FLOAT: 2}
 
 
 def scalar_type(function: str, types: Sequence[Any]) -> HostType:
     """The type of a Python function of numbers.
 
-    `int ** int` is an int here: Python gives a float for a negative exponent, the executor raises then.
+    `int ** int` is an int here: Python gives a float for a negative exponent, the executor raises
+    then.
     """
     found = _ALWAYS.get(function)
     if found is not None:
@@ -235,7 +291,9 @@ def _(types, function):
 
 
 class HostConstant:
-    """A Python object as an attribute; equal for equal numbers and strings of one class, else by identity."""
+    """A Python object as an attribute; equal for equal numbers and strings of one class, else by
+    identity.
+    """
 
     __slots__ = ("value",)
 
@@ -282,7 +340,9 @@ def _(types, kind):
 
 @op(composite=False, graph_only=True)
 def to_tensor(operands: Sequence[Tensor], dtype: DType):
-    """A host number as a 0-d tensor; an int wraps around as in a tensor operation with a Python number."""
+    """A host number as a 0-d tensor; an int wraps around as in a tensor operation with a Python
+    number.
+    """
 
 
 @to_tensor.infer
@@ -312,8 +372,9 @@ class HostCall:
 def host_call(operands: Sequence[Tensor], run: HostCall, types: Any):
     """Run Python at this place of the program order.
 
-    The function gets one argument per operand: an eager Tensor for a tensor, the value itself for a host value. It
-    returns a tuple, one item per entry of `types`: an eager Tensor of that type, or any object for a host type.
+    The function gets one argument per operand: an eager Tensor for a tensor, the value itself for a
+    host value. It returns a tuple, one item per entry of `types`: an eager Tensor of that type, or
+    any object for a host type.
     """
 
 

@@ -1,8 +1,9 @@
-"""Writes the graphs of compiled functions as files: `set_context(save_graphs=...)`, or `DUOGRAPH_DUMP`.
+"""Writes the graphs of compiled functions as files: `set_context(save_graphs=...)`, or
+`DUOGRAPH_DUMP`.
 
-One folder for each compilation, `<path>/<function>_<number>`. Its files are numbered in the order in which the graphs
-were made: the graph as it was read, then after each pass; those of a derivative after those of the function. Each can
-be read back with `duograph.ir.text.parse`.
+One folder for each compilation, `<path>/<function>_<number>`. Its files are numbered in the order
+in which the graphs were made: the graph as it was read, then after each pass; those of a derivative
+after those of the function. Each can be read back with `duograph.ir.text.parse`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ class Dump:
     """The folder of one compilation.
 
     Attributes:
-        level: 1 writes the graph as read and as run, 2 after every pass as well, 3 also drawings for Graphviz.
+        level: 1 writes the graph as read and as run, 2 after every pass as well, 3 also drawings
+            for Graphviz.
     """
 
     def __init__(self, folder: pathlib.Path, level: int) -> None:
@@ -32,7 +34,9 @@ class Dump:
         self.count = 0
 
     def watch(self, form: str = "") -> Callable[[str, Graph], None]:
-        """Writes what it is shown, the first as it was read; `form` says which form of the function it is."""
+        """Writes what it is shown, the first as it was read; `form` says which form of the function
+        it is.
+        """
         name = f"{form}_" if form else ""
 
         def write(what: str, graph: Graph) -> None:

@@ -1,4 +1,6 @@
-"""A graph is a flat list of typed nodes in program order. Values are numbered; everything used is defined before."""
+"""A graph is a flat list of typed nodes in program order. Values are numbered; everything used is
+defined before.
+"""
 
 from __future__ import annotations
 
@@ -128,7 +130,9 @@ class FrozenArray:
 
 
 def divides(node: GraphNode) -> bool:
-    """Whether the node may raise as Python's `/` does: it runs though nobody reads the result, as in Python."""
+    """Whether the node may raise as Python's `/` does: it runs though nobody reads the result, as
+    in Python.
+    """
     return node.op.name == "scalar" and node.attributes["function"] in _DIVIDE
 
 

@@ -223,7 +223,8 @@ class _Scope:
     def node(self, line: str) -> GraphNode:
         has_blocks = line.endswith("{")
         line = line.removesuffix("{").strip()
-        # the operands end with the first bracket that closes them all; effects may have brackets too
+        # the operands end with the first bracket that closes them all; effects may have brackets
+        # too
         end = next((i for i, c, depth in _outside(line) if c == ")" and depth == 1), 0)
         found = _NODE.fullmatch(line[: end + 1])
         if found is None:

@@ -20,11 +20,12 @@ graph(%0: float32[2, 3], %1: float32[3], %2: bool) {
 }
 ```
 
-A single result is returned bare, a tuple of one as ``return %3,``; a node with a tuple of one result is ``%3, = ...``.
-`none` stands for an absent optional operand, a dtype for itself, every other attribute for its Python literal. What a
-node does besides returning values comes after `!`, its place in the source after `#`; the graphs inside it are a block,
-named graphs follow the main one. Python objects are shown and cannot be read back: a host call that was read
-raises when it runs. A sub-graph is closed, so its values are numbered from %0.
+A single result is returned bare, a tuple of one as ``return %3,``; a node with a tuple of one
+result is ``%3, = ...``. `none` stands for an absent optional operand, a dtype for itself, every
+other attribute for its Python literal. What a node does besides returning values comes after `!`,
+its place in the source after `#`; the graphs inside it are a block, named graphs follow the main
+one. Python objects are shown and cannot be read back: a host call that was read raises when it
+runs. A sub-graph is closed, so its values are numbered from %0.
 """
 
 from __future__ import annotations
@@ -181,7 +182,8 @@ def to_text(graph: Graph, whole: bool = True, places: bool = True) -> str:
     """The graph as text that a person can read and `parse` can read back.
 
     Args:
-        whole: with all elements of all arrays; else long ones are shown as `...`, which `parse` refuses.
+        whole: with all elements of all arrays; else long ones are shown as `...`, which `parse`
+            refuses.
         places: with the places in source; without them graphs that do the same have the same text.
     """
     writer = _Writer(whole, places)

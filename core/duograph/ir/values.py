@@ -1,4 +1,6 @@
-"""Graph values that live on the host: Python numbers and other objects that are known only when the graph runs."""
+"""Graph values that live on the host: Python numbers and other objects that are known only when the
+graph runs.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ EXAMPLES: dict[HostType, Any] = {BOOL: True, INT: 1, FLOAT: 1.0}
 
 
 class NeedsValue(ArgumentError):
-    """Python code that is run while compiling looked at a value that is known only when the graph runs."""
+    """Python code that is run while compiling looked at a value that is known only when the graph
+    runs.
+    """
 
 
 def kind_of(value: Any) -> HostType | None:
@@ -80,7 +84,9 @@ def _unary(function: str) -> Any:
 
 
 class GraphScalar(HostValue):
-    """A Python bool, int or float that is known only when the graph runs; arithmetic on it is Python's."""
+    """A Python bool, int or float that is known only when the graph runs; arithmetic on it is
+    Python's.
+    """
 
     __slots__ = ()
 

@@ -1,4 +1,6 @@
-"""The verifier: re-derives every type and effect from the op's rules and compares them with what the graph says."""
+"""The verifier: re-derives every type and effect from the op's rules and compares them with what
+the graph says.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,11 @@ Place = tuple[tuple[Graph, int], ...]
 def verify(graph: Graph) -> Graph:
     """Return the graph if it is well formed.
 
-    Checked: values are defined once and before their use, in the graph that uses them; each node has the operands and
-    attributes of its op, already promoted; recorded result types are those that the op's `infer` gives; outputs
-    exist. The same for the graphs inside nodes and for named graphs, whose signature and effects are those
-    that they declare.
+    Checked: values are defined once and before their use, in the graph that uses them; each node
+        has the operands and
+    attributes of its op, already promoted; recorded result types are those that the op's `infer`
+    gives; outputs exist. The same for the graphs inside nodes and for named graphs, whose signature
+    and effects are those that they declare.
 
     Raises:
         GraphError: naming the node, with its neighbours.
@@ -87,7 +90,9 @@ class _Verifier:
 
 
 def _inside(place: Place) -> str:
-    """Where a graph stands. Put into words for a message alone: nearly every graph that is verified is sound."""
+    """Where a graph stands. Put into words for a message alone: nearly every graph that is verified
+    is sound.
+    """
     return "".join(f"\nin a graph of\n{_near(graph, k)}" for graph, k in place)
 
 

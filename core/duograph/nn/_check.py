@@ -1,4 +1,6 @@
-"""Checks of constructor arguments, so that messages say the same thing the same way: layer, got, wanted."""
+"""Checks of constructor arguments, so that messages say the same thing the same way: layer, got,
+wanted.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Hooks of Cells: their handles, and the call of a Cell that has some.
 
-A forward hook is plain Python around `construct`. A backward hook needs the cotangents, so the inputs and
-outputs of the Cell pass through identities whose gradient rule calls the hooks.
+A forward hook is plain Python around `construct`. A backward hook needs the cotangents, so the
+inputs and outputs of the Cell pass through identities whose gradient rule calls the hooks.
 """
 
 from __future__ import annotations

@@ -14,9 +14,15 @@ if TYPE_CHECKING:
     from .cell import Cell
 
 __all__ = [
-    "IncompatibleKeys", "StateMismatch", "check_names", "walk_cells", "walk_parameters", "state_dict",
-    "load_state_dict", "describe",
-]  # fmt: skip
+    "IncompatibleKeys",
+    "StateMismatch",
+    "check_names",
+    "walk_cells",
+    "walk_parameters",
+    "state_dict",
+    "load_state_dict",
+    "describe",
+]
 
 
 class StateMismatch(CheckpointError, RuntimeError):

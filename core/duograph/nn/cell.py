@@ -1,9 +1,11 @@
 """The Cell: a piece of a network, with Parameters and child Cells, that is called like a function.
 
-`Cell.__call__` is as short as it can be. Whatever a Cell may have besides `construct` (hooks, a cast, its own `bprop`,
-checkpointing) sends the call down `_call_slow`; the flag `_plain` says that there is none of it.
+`Cell.__call__` is as short as it can be. Whatever a Cell may have besides `construct` (hooks, a
+cast, its own `bprop`, checkpointing) sends the call down `_call_slow`; the flag `_plain` says that
+there is none of it.
 
-The module is as long as the public class is wide: walks over trees, hooks and printing stand in `_tree` and `_hooks`.
+The module is as long as the public class is wide: walks over trees, hooks and printing stand in
+`_tree` and `_hooks`.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ def _compiler() -> Any:
 
 
 def epoch() -> int:
-    """How often any attribute of any Cell was set: what was read from Cells is still right while this stands."""
+    """How often any attribute of any Cell was set: what was read from Cells is still right while
+    this stands.
+    """
     return _epoch.count[0]
 
 
@@ -45,7 +49,9 @@ parameter_module.flag_changed[0] = _epoch.moved
 
 
 class _Members(OrderedDict[str, Any]):
-    """The Parameters, Cells or buffers of a Cell; each is also a plain attribute, so that reading one is cheap."""
+    """The Parameters, Cells or buffers of a Cell; each is also a plain attribute, so that reading
+    one is cheap.
+    """
 
     __slots__ = ("_owner",)
     _owner: Cell
@@ -200,7 +206,9 @@ class Cell:
         return run(*args, **kwargs)
 
     def _run_cast(self, run: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """Run with floating inputs and own trainable Parameters cast to the type that `to_float` named."""
+        """Run with floating inputs and own trainable Parameters cast to the type that `to_float`
+        named.
+        """
         target = self._float_type
         kept: dict[str, Parameter] = {}
         for name, p in self._params.items():
@@ -410,7 +418,9 @@ class Cell:
                 own.__dict__["_plain"] = False
 
     def init_parameters_data(self, auto_parallel_mode: bool = False) -> dict[Parameter, Parameter]:
-        """Make the values of Parameters that wait for their first use; returns them, each to itself."""
+        """Make the values of Parameters that wait for their first use; returns them, each to
+        itself.
+        """
         del auto_parallel_mode
         return {p: p.init_data() for p in self.get_parameters()}
 
@@ -444,7 +454,8 @@ class Cell:
         """Put the values of `state_dict` in; returns `(missing_keys, unexpected_keys)`.
 
         Raises:
-            ValueError: with `strict`, keys are missing or too many; a shape differs. Nothing is changed then.
+            ValueError: with `strict`, keys are missing or too many; a shape differs. Nothing is
+                changed then.
         """
         return _tree.load_state_dict(self, state_dict, strict)
 
@@ -537,7 +548,8 @@ class Cell:
         return "train" if self.training else "predict"
 
     def to_float(self, dst_type: Any) -> Cell:
-        """Run the whole tree in another float type: inputs and weights are cast when used; returns this Cell.
+        """Run the whole tree in another float type: inputs and weights are cast when used; returns
+        this Cell.
 
         Raises:
             ValueError: `dst_type` is not float16, float32 or bfloat16.
@@ -552,7 +564,9 @@ class Cell:
         return self
 
     def recompute(self, **options: Any) -> None:
-        """Keep no intermediate values of this Cell for its gradient: compute them again in the backward pass."""
+        """Keep no intermediate values of this Cell for its gradient: compute them again in the
+        backward pass.
+        """
         if options.get("output_recompute") not in (None, False):
             raise ArgumentValueError("recompute: output_recompute is not offered; wanted False")
         self._recompute = True
@@ -571,7 +585,8 @@ class Cell:
         self._jit_config = jit_config
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Compile for these arguments without running; calls with matching arguments use that graph in either mode.
+        """Compile for these arguments without running; calls with matching arguments use that graph
+        in either mode.
 
         Examples:
             >>> import duograph as ms
@@ -593,7 +608,9 @@ class Cell:
         return self._inputs
 
     def shard(self, in_strategy: Any, out_strategy: Any = None, parameter_plan: Any = None) -> None:
-        """Accepted for scripts written for several devices; on one device there is nothing to split."""
+        """Accepted for scripts written for several devices; on one device there is nothing to
+        split.
+        """
 
     # ---- hooks ----------------------------------------------------------------------------------
 
@@ -613,7 +630,9 @@ class Cell:
         with_kwargs: bool = False,
         always_call: bool = False,
     ) -> HookHandle:
-        """Call `hook_fn(cell, args, output)` after `construct`; what it returns replaces the output."""
+        """Call `hook_fn(cell, args, output)` after `construct`; what it returns replaces the
+        output.
+        """
         _callable("register_forward_hook", hook_fn)
         self._plain = False
         handle = _hooks.add_hook(self._forward_hooks, (hook_fn, with_kwargs), prepend)
@@ -622,13 +641,17 @@ class Cell:
         return handle
 
     def register_backward_hook(self, hook_fn: Callable[..., Any]) -> HookHandle:
-        """Call `hook_fn(cell, grad_input, grad_output)` in the backward pass; it may return a new grad_input."""
+        """Call `hook_fn(cell, grad_input, grad_output)` in the backward pass; it may return a new
+        grad_input.
+        """
         _callable("register_backward_hook", hook_fn)
         self._plain = False
         return _hooks.add_hook(self._backward_hooks, hook_fn)
 
     def register_backward_pre_hook(self, hook_fn: Callable[..., Any]) -> HookHandle:
-        """Call `hook_fn(cell, grad_output)` before this Cell's backward; it may return a new grad_output."""
+        """Call `hook_fn(cell, grad_output)` before this Cell's backward; it may return a new
+        grad_output.
+        """
         _callable("register_backward_pre_hook", hook_fn)
         self._plain = False
         return _hooks.add_hook(self._backward_pre_hooks, hook_fn)

@@ -47,9 +47,14 @@ def piecewise_constant_lr(milestone: Sequence[int], learning_rates: Sequence[flo
 
 
 def _check_decay(
-    owner: str, learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int,
-    decay_epoch: int, is_stair: bool,
-) -> None:  # fmt: skip
+    owner: str,
+    learning_rate: float,
+    decay_rate: float,
+    total_step: int,
+    step_per_epoch: int,
+    decay_epoch: int,
+    is_stair: bool,
+) -> None:
     _check.in_range(owner, "learning_rate", learning_rate, 0, open_low=True)
     _check.in_range(owner, "decay_rate", decay_rate, 0, open_low=True)
     _check_steps(owner, total_step, step_per_epoch, decay_epoch)
@@ -63,9 +68,13 @@ def _check_steps(owner: str, total_step: int, step_per_epoch: int, epochs: int) 
 
 
 def exponential_decay_lr(
-    learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int, decay_epoch: int,
+    learning_rate: float,
+    decay_rate: float,
+    total_step: int,
+    step_per_epoch: int,
+    decay_epoch: int,
     is_stair: bool = False,
-) -> list[float]:  # fmt: skip
+) -> list[float]:
     """`learning_rate * decay_rate ** (epoch / decay_epoch)` (`mindspore.nn.exponential_decay_lr`).
 
     Examples:
@@ -93,9 +102,13 @@ def _epochs(epoch: int, decay_epoch: int, is_stair: bool) -> float:
 
 
 def natural_exp_decay_lr(
-    learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int, decay_epoch: int,
+    learning_rate: float,
+    decay_rate: float,
+    total_step: int,
+    step_per_epoch: int,
+    decay_epoch: int,
     is_stair: bool = False,
-) -> list[float]:  # fmt: skip
+) -> list[float]:
     """`learning_rate * exp(-decay_rate * epoch)` (`mindspore.nn.natural_exp_decay_lr`).
 
     Examples:
@@ -122,9 +135,13 @@ def natural_exp_decay_lr(
 
 
 def inverse_decay_lr(
-    learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int, decay_epoch: int,
+    learning_rate: float,
+    decay_rate: float,
+    total_step: int,
+    step_per_epoch: int,
+    decay_epoch: int,
     is_stair: bool = False,
-) -> list[float]:  # fmt: skip
+) -> list[float]:
     """`learning_rate / (1 + decay_rate * epoch / decay_epoch)` (`mindspore.nn.inverse_decay_lr`).
 
     Examples:
@@ -177,10 +194,16 @@ def cosine_decay_lr(
 
 
 def polynomial_decay_lr(
-    learning_rate: float, end_learning_rate: float, total_step: int, step_per_epoch: int,
-    decay_epoch: int, power: float, update_decay_epoch: bool = False,
-) -> list[float]:  # fmt: skip
-    """From learning_rate to end_learning_rate by a power of the epoch (`mindspore.nn.polynomial_decay_lr`).
+    learning_rate: float,
+    end_learning_rate: float,
+    total_step: int,
+    step_per_epoch: int,
+    decay_epoch: int,
+    power: float,
+    update_decay_epoch: bool = False,
+) -> list[float]:
+    """From learning_rate to end_learning_rate by a power of the epoch
+    (`mindspore.nn.polynomial_decay_lr`).
 
     Raises:
         ValueError: the end is not below the start, power of 0 or less.

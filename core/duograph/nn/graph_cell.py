@@ -14,7 +14,8 @@ __all__ = ["GraphCell"]
 
 
 class GraphCell(Cell):
-    """Runs what `duograph.load` has read (`mindspore.nn.GraphCell`); its weights are Parameters, and can be trained.
+    """Runs what `duograph.load` has read (`mindspore.nn.GraphCell`); its weights are Parameters,
+    and can be trained.
 
     Args:
         graph: what `load` returned.

@@ -12,13 +12,19 @@ from . import _check
 from .cell import Cell
 
 __all__ = [
-    "LearningRateSchedule", "ExponentialDecayLR", "NaturalExpDecayLR", "InverseDecayLR", "CosineDecayLR",
-    "PolynomialDecayLR", "WarmUpLR",
-]  # fmt: skip
+    "LearningRateSchedule",
+    "ExponentialDecayLR",
+    "NaturalExpDecayLR",
+    "InverseDecayLR",
+    "CosineDecayLR",
+    "PolynomialDecayLR",
+    "WarmUpLR",
+]
 
 
 class LearningRateSchedule(Cell):
-    """Base class: `construct(global_step)` returns the rate (`mindspore.nn.learning_rate_schedule`).
+    """Base class: `construct(global_step)` returns the rate
+    (`mindspore.nn.learning_rate_schedule`).
 
     Examples:
         >>> import duograph as ms
@@ -76,7 +82,8 @@ class ExponentialDecayLR(_Decay):
 
 
 class NaturalExpDecayLR(_Decay):
-    """`learning_rate * exp(-decay_rate * step)`, in stairs with `is_stair` (`mindspore.nn.NaturalExpDecayLR`).
+    """`learning_rate * exp(-decay_rate * step)`, in stairs with `is_stair`
+    (`mindspore.nn.NaturalExpDecayLR`).
 
     Examples:
         >>> import duograph as ms
@@ -133,7 +140,8 @@ class CosineDecayLR(LearningRateSchedule):
 
 
 class PolynomialDecayLR(LearningRateSchedule):
-    """From learning_rate to end_learning_rate by a power of the step (`mindspore.nn.PolynomialDecayLR`).
+    """From learning_rate to end_learning_rate by a power of the step
+    (`mindspore.nn.PolynomialDecayLR`).
 
     With `update_decay_steps` the length grows to the next multiple of decay_steps.
 

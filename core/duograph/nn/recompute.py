@@ -1,4 +1,6 @@
-"""Checkpointing (Chen et al., 2016): a block keeps only its inputs and runs again in the backward pass."""
+"""Checkpointing (Chen et al., 2016): a block keeps only its inputs and runs again in the backward
+pass.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ __all__ = ["recompute", "run_again"]
 def recompute(
     block: Callable[..., Any], *args: Any, use_reentrant: bool = True, **kwargs: Any
 ) -> Any:
-    """Call `block(*args)`, keeping none of its intermediate values for the gradient (`mindspore.recompute`).
+    """Call `block(*args)`, keeping none of its intermediate values for the gradient
+    (`mindspore.recompute`).
 
     Args:
         block: a Cell.

@@ -1,4 +1,6 @@
-"""All ops. The families are listed here, one by one; functions, primitive classes and Tensor methods come from them."""
+"""All ops. The families are listed here, one by one; functions, primitive classes and Tensor
+methods come from them.
+"""
 
 from __future__ import annotations
 

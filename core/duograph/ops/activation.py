@@ -1,4 +1,6 @@
-"""Activation functions. Each is one kernel, and so is the gradient of those that networks train with."""
+"""Activation functions. Each is one kernel, and so is the gradient of those that networks train
+with.
+"""
 
 from __future__ import annotations
 
@@ -282,7 +284,8 @@ def _(s, dout, x):
 
 @tensor_method("gelu")
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """Gaussian error linear unit: elements times the normal distribution function (`mindspore.ops.gelu`).
+    """Gaussian error linear unit: elements times the normal distribution function
+    (`mindspore.ops.gelu`).
 
     Args:
         input: Tensor of any shape; floating.
@@ -381,7 +384,8 @@ def _(s, dout, x):
 
 @op(method="softplus", dtypes=FLOATING)
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0):
-    """``log(1 + exp(beta * x)) / beta``, and x itself where ``beta * x > threshold`` (`mindspore.ops.softplus`).
+    """``log(1 + exp(beta * x)) / beta``, and x itself where ``beta * x > threshold``
+    (`mindspore.ops.softplus`).
 
     Args:
         input: Tensor of any shape; floating.

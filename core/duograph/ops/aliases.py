@@ -1,4 +1,6 @@
-"""Older and shorter names of elementwise functions, and primitive classes that take attributes when they are made."""
+"""Older and shorter names of elementwise functions, and primitive classes that take attributes when
+they are made.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,40 @@ from .primitive import Primitive
 from .table import P
 
 __all__ = [
-    "Addcdiv", "Addcmul", "Angle", "ApproximateEqual", "ComplexAbs", "FloatStatus", "Inv", "IsClose",
-    "LerpScalar", "Logit", "MaskedFill", "NanToNum", "bool_and", "bool_eq", "bool_not", "bool_or",
-    "floordiv", "floormod", "pows", "soft_shrink", "tensor_add", "tensor_div", "tensor_exp",
-    "tensor_expm1", "tensor_floordiv", "tensor_ge", "tensor_gt", "tensor_le", "tensor_lt", "tensor_mod",
-    "tensor_mul", "tensor_pow", "tensor_sub",
-]  # fmt: skip
+    "Addcdiv",
+    "Addcmul",
+    "Angle",
+    "ApproximateEqual",
+    "ComplexAbs",
+    "FloatStatus",
+    "Inv",
+    "IsClose",
+    "LerpScalar",
+    "Logit",
+    "MaskedFill",
+    "NanToNum",
+    "bool_and",
+    "bool_eq",
+    "bool_not",
+    "bool_or",
+    "floordiv",
+    "floormod",
+    "pows",
+    "soft_shrink",
+    "tensor_add",
+    "tensor_div",
+    "tensor_exp",
+    "tensor_expm1",
+    "tensor_floordiv",
+    "tensor_ge",
+    "tensor_gt",
+    "tensor_le",
+    "tensor_lt",
+    "tensor_mod",
+    "tensor_mul",
+    "tensor_pow",
+    "tensor_sub",
+]
 
 tensor_add, tensor_sub, tensor_mul = elementwise.add, elementwise.sub, elementwise.mul
 tensor_div, tensor_pow = elementwise.true_divide, powers.pow

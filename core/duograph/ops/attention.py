@@ -1,4 +1,6 @@
-"""Attention as one op, softmax(scale * query @ key.T + mask) @ value, which backends may compute without the matrix."""
+"""Attention as one op, softmax(scale * query @ key.T + mask) @ value, which backends may compute
+without the matrix.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ __all__ = ["flash_attention_score"]
 AXES = {"BNSD": (0, 1, 2, 3), "BSND": (0, 2, 1, 3), "SBND": (1, 2, 0, 3)}
 _BACK = {"BNSD": (0, 1, 2, 3), "BSND": (0, 2, 1, 3), "SBND": (2, 0, 1, 3)}
 
-# ---- what the ops are made of, all in the layout BNSD ---------------------------------------------
+# ---- what the ops are made of, all in the layout BNSD
+# ---------------------------------------------
 
 
 def _turned(x: Any, perm: tuple[int, ...]) -> Any:
@@ -71,7 +74,9 @@ def _scores(query: Any, key: Any, mask: Any, scale: float, low: int, high: int) 
 
 
 def _weights(scores: Any) -> tuple[Any, Any]:
-    """Softmax over the keys, and the logarithm of its denominator; both 0 for a query that sees no key."""
+    """Softmax over the keys, and the logarithm of its denominator; both 0 for a query that sees no
+    key.
+    """
     none = P.fill((), 0.0, scores.dtype)
     top = P.reduce_max(scores, (3,), True)
     top = P.stop_gradient(P.select(P.equal(top, P.fill((), float("-inf"), top.dtype)), none, top))
@@ -84,7 +89,9 @@ def _weights(scores: Any) -> tuple[Any, Any]:
 def _backward(
     query: Any, key: Any, value: Any, mask: Any, kept: Any, dout: Any, rows: Any
 ) -> tuple[Any, Any]:
-    """(weights, gradient of the scores) from log sums; `rows`: what is subtracted from the gradient of the weights."""
+    """(weights, gradient of the scores) from log sums; `rows`: what is subtracted from the gradient
+    of the weights.
+    """
     scale, low, high, log_sum = kept
     shape = (*log_sum.shape, 1)
     weights = P.exp(_scores(query, key, mask, scale, low, high) - P.reshape(log_sum, shape))
@@ -95,10 +102,22 @@ def _backward(
 
 
 def _gradients(
-    query: Any, key: Any, value: Any, mask: Any, out: Any, log_sum: Any, dout: Any, dlog_sum: Any,
-    scale: float, low: int, high: int, layout: str,
-) -> tuple[Any, Any, Any, Any]:  # fmt: skip
-    """Gradients of query, key, value and the scores; all but the last in the layout and dtype of their operand."""
+    query: Any,
+    key: Any,
+    value: Any,
+    mask: Any,
+    out: Any,
+    log_sum: Any,
+    dout: Any,
+    dlog_sum: Any,
+    scale: float,
+    low: int,
+    high: int,
+    layout: str,
+) -> tuple[Any, Any, Any, Any]:
+    """Gradients of query, key, value and the scores; all but the last in the layout and dtype of
+    their operand.
+    """
     q, k, v, o, do = (_turned(x, AXES[layout]) for x in (query, key, value, out, dout))
     rows = P.reduce_sum(widened(do) * widened(o), (3,), False)
     if dlog_sum is not None:
@@ -130,10 +149,11 @@ def attention_of(
 ):
     """softmax(scale * query @ key.T + mask) @ value, and the logarithms of the sums of the softmax.
 
-    Four axes in the order that `layout` names: B batch, N heads, S positions, D features. Heads of key and value may
-    be fewer: each serves as many heads of the queries, side by side. mask broadcasts to (B, N, queries, keys): True
-    where a key is not seen, or what is added. Query i sees keys i + low to i + high. The result of a query that sees no
-    key is 0. The second result, (B, N, queries), is float32 for 16-bit floats (Dao et al., 2022).
+    Four axes in the order that `layout` names: B batch, N heads, S positions, D features. Heads of
+    key and value may be fewer: each serves as many heads of the queries, side by side. mask
+    broadcasts to (B, N, queries, keys): True where a key is not seen, or what is added. Query i
+    sees keys i + low to i + high. The result of a query that sees no key is 0. The second result,
+    (B, N, queries), is float32 for 16-bit floats (Dao et al., 2022).
     """
     q, k, v = (_turned(x, AXES[layout]) for x in (query, key, value))
     shape = (*q.shape[:3], v.shape[3])
@@ -228,10 +248,21 @@ def _no_gradient(mask: Any) -> Any:
 
 @op()
 def attention_grad(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, out: Tensor, log_sum: Tensor, dout: Tensor,
-    scale: float, low: int, high: int, layout: str,
-):  # fmt: skip
-    """Gradients of `attention` with respect to query, key and value, from its results and the gradient of the first."""
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    out: Tensor,
+    log_sum: Tensor,
+    dout: Tensor,
+    scale: float,
+    low: int,
+    high: int,
+    layout: str,
+):
+    """Gradients of `attention` with respect to query, key and value, from its results and the
+    gradient of the first.
+    """
     if 0 in (*out.shape, *key.shape):
         return tuple([P.fill(x.shape, 0.0, x.dtype) for x in (query, key, value)])
     settings = (scale, low, high, layout)
@@ -250,7 +281,8 @@ def _(query, key, value, mask, out, log_sum, dout, scale, low, high, layout):
     return query, key, value
 
 
-# Query, key and value beside one another in one tensor, as one projection leaves them; made by passes/attention.
+# Query, key and value beside one another in one tensor, as one projection leaves them; made by
+# passes/attention.
 
 
 @op()
@@ -264,10 +296,11 @@ def self_attention(
     high: int,
     layout: str,
 ):
-    """`attention` of a query, key and value that lie beside one another in the last axis of one tensor.
+    """`attention` of a query, key and value that lie beside one another in the last axis of one
+    tensor.
 
-    `x` has the axes B and S in the order of `layout` (BSND or SBND) and (heads + 2 * own) * D features: those of the
-    query, of `own` heads of the key, and of as many of the value.
+    `x` has the axes B and S in the order of `layout` (BSND or SBND) and (heads + 2 * own) * D
+    features: those of the query, of `own` heads of the key, and of as many of the value.
     """
     query, key, value = _parts(x, heads, own)
     return attention_of(query, key, value, mask, scale, low, high, layout)
@@ -275,10 +308,21 @@ def self_attention(
 
 @op()
 def self_attention_grad(
-    x: Tensor, mask: Tensor | None, out: Tensor, log_sum: Tensor, dout: Tensor,
-    heads: int, own: int, scale: float, low: int, high: int, layout: str,
-):  # fmt: skip
-    """The gradient of `self_attention` with respect to `x`, from its results and the gradient of the first."""
+    x: Tensor,
+    mask: Tensor | None,
+    out: Tensor,
+    log_sum: Tensor,
+    dout: Tensor,
+    heads: int,
+    own: int,
+    scale: float,
+    low: int,
+    high: int,
+    layout: str,
+):
+    """The gradient of `self_attention` with respect to `x`, from its results and the gradient of
+    the first.
+    """
     query, key, value = _parts(x, heads, own)
     made = attention_grad(query, key, value, mask, out, log_sum, dout, scale, low, high, layout)
     return P.concat([P.reshape(d, (*x.shape[:2], d.shape[2] * d.shape[3])) for d in made], 2)
@@ -309,37 +353,55 @@ _UNLIMITED = 2147483647
 
 
 def flash_attention_score(
-    query: Tensor, key: Tensor, value: Tensor, head_num: int, real_shift: Tensor | None = None,
-    drop_mask: Tensor | None = None, padding_mask: Tensor | None = None, attn_mask: Tensor | None = None,
-    prefix: Any = None, actual_seq_qlen: Any = None, actual_seq_kvlen: Any = None, keep_prob: float = 1.0,
-    scalar_value: float = 1.0, pre_tokens: int = _UNLIMITED, next_tokens: int = _UNLIMITED, inner_precise: int = 0,
-    input_layout: str = "BSH", sparse_mode: int = 0,
-) -> Tensor:  # fmt: skip
-    """Attention of several heads without its matrix of weights (`mindspore.ops.flash_attention_score`).
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    head_num: int,
+    real_shift: Tensor | None = None,
+    drop_mask: Tensor | None = None,
+    padding_mask: Tensor | None = None,
+    attn_mask: Tensor | None = None,
+    prefix: Any = None,
+    actual_seq_qlen: Any = None,
+    actual_seq_kvlen: Any = None,
+    keep_prob: float = 1.0,
+    scalar_value: float = 1.0,
+    pre_tokens: int = _UNLIMITED,
+    next_tokens: int = _UNLIMITED,
+    inner_precise: int = 0,
+    input_layout: str = "BSH",
+    sparse_mode: int = 0,
+) -> Tensor:
+    """Attention of several heads without its matrix of weights
+    (`mindspore.ops.flash_attention_score`).
 
-    dropout(softmax(scalar_value * query @ key.T + real_shift, where seen)) @ value, by Dao et al. (2022). B batch, S
-    positions, N heads, D features of a head, H = N * D. A query that sees no key has the result 0.
+    dropout(softmax(scalar_value * query @ key.T + real_shift, where seen)) @ value, by Dao et al.
+    (2022). B batch, S positions, N heads, D features of a head, H = N * D. A query that sees no key
+    has the result 0.
 
     Args:
-        query: Tensor (B, S, H), (S, B, H), (B, S, N, D) or (B, N, S, D), as `input_layout` says; floating.
-        key, value: Tensors of that layout and dtype, of any number of positions; they may have fewer heads, of which
-            each serves as many heads of `query`.
+        query: Tensor (B, S, H), (S, B, H), (B, S, N, D) or (B, N, S, D), as `input_layout` says;
+            floating.
+        key, value: Tensors of that layout and dtype, of any number of positions; they may have
+            fewer heads, of which each serves as many heads of `query`.
         head_num: heads of `query`.
-        real_shift: None, or a Tensor (B, N, queries, keys), any of these 1, of the dtype of `query`: added to the
-            scores.
-        drop_mask: None, or a uint8 Tensor (B, N, queries, keys / 8) when keep_prob < 1: bit i % 8 of byte i // 8 is
-            1 where the weight of key i is kept. Without it weights are drawn.
-        attn_mask: None, or a bool or uint8 Tensor (B, N, queries, keys), any of these 1, or (queries, keys): not 0
-            where a key is not seen. In the modes 2 to 4 it is what the mode says, and its content is not read.
-        keep_prob: probability with which a weight is kept, in (0, 1]; those kept are divided by it. Below 1 the
-            matrix of weights is made.
+        real_shift: None, or a Tensor (B, N, queries, keys), any of these 1, of the dtype of
+            `query`: added to the scores.
+        drop_mask: None, or a uint8 Tensor (B, N, queries, keys / 8) when keep_prob < 1: bit i % 8
+            of byte i // 8 is 1 where the weight of key i is kept. Without it weights are drawn.
+        attn_mask: None, or a bool or uint8 Tensor (B, N, queries, keys), any of these 1, or
+            (queries, keys): not 0 where a key is not seen. In the modes 2 to 4 it is what the mode
+            says, and its content is not read.
+        keep_prob: probability with which a weight is kept, in (0, 1]; those kept are divided by it.
+            Below 1 the matrix of weights is made.
         scalar_value: factor of the scores, most often D ** -0.5.
-        pre_tokens, next_tokens: how many positions before and behind its own a query sees, in the modes 0 (with
-            attn_mask only; counted from the first query and key) and 4 (from the last).
+        pre_tokens, next_tokens: how many positions before and behind its own a query sees, in the
+            modes 0 (with attn_mask only; counted from the first query and key) and 4 (from the
+            last).
         inner_precise: has no effect.
         input_layout: ``"BSH"``, ``"SBH"``, ``"BSND"`` or ``"BNSD"``.
-        sparse_mode: 0, 1: `attn_mask`. 2: query i sees keys 0 to i. 3: the same, the last query seeing all
-            keys. 4: a band.
+        sparse_mode: 0, 1: `attn_mask`. 2: query i sees keys 0 to i. 3: the same, the last query
+            seeing all keys. 4: a band.
         padding_mask, prefix, actual_seq_qlen, actual_seq_kvlen: None; others are not offered.
 
     Returns:
@@ -347,7 +409,8 @@ def flash_attention_score(
 
     Raises:
         TypeError: dtypes that differ or are not floating, a mask of another dtype.
-        ValueError: shapes that do not fit, head_num not dividing H, a mode, layout or argument that is not offered.
+        ValueError: shapes that do not fit, head_num not dividing H, a mode, layout or argument that
+            is not offered.
 
     Examples:
         >>> import duograph as ms
@@ -437,7 +500,9 @@ def _with_heads(query: Any, key: Any, value: Any, heads: int) -> tuple[Any, Any,
 def _band(
     mode: Any, queries: int, keys: int, before: int, behind: int, mask: Any
 ) -> tuple[int, int, Tensor | None]:
-    """What a sparse mode means: the first and the last key that query 0 may see, counted from 0, and the mask."""
+    """What a sparse mode means: the first and the last key that query 0 may see, counted from 0,
+    and the mask.
+    """
     least, most, last = -queries, keys, keys - queries
     if mode == 2:
         return least, 0, None

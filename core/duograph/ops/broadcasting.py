@@ -1,4 +1,6 @@
-"""Broadcasting shared by the op families: the elementwise result type, and undoing a broadcast in a gradient."""
+"""Broadcasting shared by the op families: the elementwise result type, and undoing a broadcast in a
+gradient.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Convolution and pooling of (N, spatial..., C): primitives that `passes.channels_last` puts into compiled graphs.
+"""Convolution and pooling of (N, spatial..., C): primitives that `passes.channels_last` puts into
+compiled graphs.
 
 Attributes, and the weights of convolutions, are those of the ops that they stand for.
 """
@@ -44,7 +45,9 @@ def _reference(first: Op, x: Any, *others: Any, **attributes: Any) -> Any:
 def conv_channels_last(
     input: Tensor, weight: Tensor, stride: Ints, padding: Pairs, dilation: Ints, groups: int
 ):
-    """Primitive: `conv` of (N, spatial..., C) with (O, C / groups, kernel...), giving (N, spatial..., O)."""
+    """Primitive: `conv` of (N, spatial..., C) with (O, C / groups, kernel...), giving (N,
+    spatial..., O).
+    """
 
 
 @conv_channels_last.infer
@@ -110,17 +113,27 @@ def avg_pool_channels_last(
 @avg_pool_channels_last.infer
 def _(x, kernel, stride, padding, count_include_pad, divisor):
     return _infer(
-        avg_pool, (x,), kernel=kernel, stride=stride, padding=padding, count_include_pad=count_include_pad,
+        avg_pool,
+        (x,),
+        kernel=kernel,
+        stride=stride,
+        padding=padding,
+        count_include_pad=count_include_pad,
         divisor=divisor,
-    )  # fmt: skip
+    )
 
 
 @avg_pool_channels_last.reference
 def _(x, kernel, stride, padding, count_include_pad, divisor):
     return _reference(
-        avg_pool, x, kernel=kernel, stride=stride, padding=padding, count_include_pad=count_include_pad,
+        avg_pool,
+        x,
+        kernel=kernel,
+        stride=stride,
+        padding=padding,
+        count_include_pad=count_include_pad,
         divisor=divisor,
-    )  # fmt: skip
+    )
 
 
 @avg_pool_channels_last.bprop

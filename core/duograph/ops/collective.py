@@ -1,4 +1,6 @@
-"""Primitive classes of communication on one device, of summaries, and the bases of primitives that users write."""
+"""Primitive classes of communication on one device, of summaries, and the bases of primitives that
+users write.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,18 @@ from .primitive import Primitive
 from .table import P
 
 __all__ = [
-    "ReduceOp", "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "ScalarSummary", "TensorSummary",
-    "HistogramSummary", "ImageSummary", "PrimitiveWithInfer", "PrimitiveWithCheck",
-]  # fmt: skip
+    "ReduceOp",
+    "AllReduce",
+    "AllGather",
+    "ReduceScatter",
+    "Broadcast",
+    "ScalarSummary",
+    "TensorSummary",
+    "HistogramSummary",
+    "ImageSummary",
+    "PrimitiveWithInfer",
+    "PrimitiveWithCheck",
+]
 
 _WORLD = "hccl_world_group"
 
@@ -120,11 +131,14 @@ class ImageSummary(_Summary):
 
 
 class PrimitiveWithInfer(Primitive):
-    """Base of primitives that users write with `infer_shape` and `infer_dtype` (`mindspore.ops.PrimitiveWithInfer`).
+    """Base of primitives that users write with `infer_shape` and `infer_dtype`
+    (`mindspore.ops.PrimitiveWithInfer`).
 
     A subclass computes in `__call__`; shapes and dtypes are those of what it returns.
     """
 
 
 class PrimitiveWithCheck(Primitive):
-    """Base of primitives that users write with `check_shape` and `check_dtype` (`mindspore.ops.PrimitiveWithCheck`)."""
+    """Base of primitives that users write with `check_shape` and `check_dtype`
+    (`mindspore.ops.PrimitiveWithCheck`).
+    """

@@ -1,4 +1,6 @@
-"""Sums and products of several operands in one kernel, quotients and products that ignore NaN, and limits."""
+"""Sums and products of several operands in one kernel, quotients and products that ignore NaN, and
+limits.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +90,8 @@ def _(s, x, y):
 
 @op(primitive="MulNoNan", dtypes=INEXACT, promote="float")
 def mul_no_nan(x: Tensor, y: Tensor):
-    """Product of elements, 0 where `y` is 0 even if `x` is NaN or infinite (`mindspore.ops.MulNoNan`).
+    """Product of elements, 0 where `y` is 0 even if `x` is NaN or infinite
+    (`mindspore.ops.MulNoNan`).
 
     Args:
         x, y: Tensors or numbers; the shapes broadcast, integers and bool are taken as float32.
@@ -145,7 +148,8 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> 
     """``input + value * tensor1 * tensor2`` (`mindspore.ops.addcmul`).
 
     Args:
-        input, tensor1, tensor2: Tensors; the shapes broadcast and the dtypes are promoted to a common one.
+        input, tensor1, tensor2: Tensors; the shapes broadcast and the dtypes are promoted to a
+            common one.
         value: number or Tensor.
 
     Returns:
@@ -302,7 +306,8 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
             `min` is greater than `max` the result is `max`.
 
     Returns:
-        Tensor of the broadcast shape; the dtype of `input`, or the common one when a limit is of a higher kind.
+        Tensor of the broadcast shape; the dtype of `input`, or the common one when a limit is of a
+        higher kind.
 
     Raises:
         ValueError: both limits are None.
@@ -337,7 +342,8 @@ def _tensor_clamp(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
 
 
 def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None) -> Any:
-    """Elements limited to a range; of every tensor of a list or tuple (`mindspore.ops.clip_by_value`).
+    """Elements limited to a range; of every tensor of a list or tuple
+    (`mindspore.ops.clip_by_value`).
 
     Args:
         x: Tensor, or list or tuple of Tensors.

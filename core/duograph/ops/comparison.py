@@ -499,7 +499,8 @@ def _(x):
 def isclose(
     input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ):
-    """Whether elements are close: ``|input - other| <= atol + rtol * |other|`` (`mindspore.ops.isclose`).
+    """Whether elements are close: ``|input - other| <= atol + rtol * |other|``
+    (`mindspore.ops.isclose`).
 
     Args:
         input, other: Tensors of any shape, not complex.

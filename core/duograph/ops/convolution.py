@@ -132,10 +132,17 @@ def _(input, weight, stride, padding, dilation, groups):
 
 @op(dtypes=REAL, promote="common")
 def conv_input_grad(
-    dout: Tensor, weight: Tensor, input_shape: Sequence[int], stride: Sequence[int], padding: Pairs,
-    dilation: Sequence[int], groups: int,
-):  # fmt: skip
-    """Primitive: gradient of `conv` with respect to an input of `input_shape`; also the transposed convolution."""
+    dout: Tensor,
+    weight: Tensor,
+    input_shape: Sequence[int],
+    stride: Sequence[int],
+    padding: Pairs,
+    dilation: Sequence[int],
+    groups: int,
+):
+    """Primitive: gradient of `conv` with respect to an input of `input_shape`; also the transposed
+    convolution.
+    """
 
 
 @conv_input_grad.infer
@@ -177,7 +184,8 @@ def _(dout, w, out, dx, input_shape, stride, padding, dilation, groups):
 
 @conv_input_grad.decompose
 def _(dout, weight, input_shape, stride, padding, dilation, groups):
-    # a convolution of the dilated cotangent with the kernel turned around, inputs and outputs swapped
+    # a convolution of the dilated cotangent with the kernel turned around, inputs and outputs
+    # swapped
     o, i, *kernel = weight.shape
     far = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
     wide = dilated(dout, stride)
@@ -196,9 +204,14 @@ def _(dout, weight, input_shape, stride, padding, dilation, groups):
 
 @op(dtypes=REAL, promote="common")
 def conv_weight_grad(
-    input: Tensor, dout: Tensor, weight_shape: Sequence[int], stride: Sequence[int], padding: Pairs,
-    dilation: Sequence[int], groups: int,
-):  # fmt: skip
+    input: Tensor,
+    dout: Tensor,
+    weight_shape: Sequence[int],
+    stride: Sequence[int],
+    padding: Pairs,
+    dilation: Sequence[int],
+    groups: int,
+):
     """Primitive: gradient of `conv` with respect to a weight of `weight_shape`."""
 
 
@@ -250,9 +263,14 @@ def _(input, dout, weight_shape, stride, padding, dilation, groups):
 
 @op(name="conv_bias", promote="common")
 def conv_with_bias(
-    input: Tensor, weight: Tensor, bias: Tensor, stride: Sequence[int], padding: Pairs,
-    dilation: Sequence[int], groups: int,
-):  # fmt: skip
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    stride: Sequence[int],
+    padding: Pairs,
+    dilation: Sequence[int],
+    groups: int,
+):
     """`conv` plus a number per output channel."""
     out = conv(input, weight, stride, padding, dilation, groups)
     return out + P.reshape(bias, (bias.shape[0], *[1] * (input.ndim - 2)))
@@ -262,9 +280,17 @@ def conv_with_bias(
 
 
 def convolve(
-    name: str, input: Any, weight: Any, bias: Any, stride: Any, pad_mode: Any, padding: Any, dilation: Any,
-    groups: Any, n: int,
-) -> Any:  # fmt: skip
+    name: str,
+    input: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any,
+    pad_mode: Any,
+    padding: Any,
+    dilation: Any,
+    groups: Any,
+    n: int,
+) -> Any:
     """What conv1d, conv2d and conv3d share; an input without batch axis gives a result without one."""
     if weight.ndim != n + 2 or input.ndim not in (n + 1, n + 2):
         raise ShapeError(
@@ -319,30 +345,56 @@ _DOC = """{n}-D convolution (cross-correlation) (`mindspore.ops.conv{n}d`).
 
 
 def conv1d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, pad_mode: str = "valid",
-    padding: Any = 0, dilation: Any = 1, groups: int = 1,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    pad_mode: str = "valid",
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
     return convolve("conv1d", input, weight, bias, stride, pad_mode, padding, dilation, groups, 1)
 
 
 def conv2d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, pad_mode: str = "valid",
-    padding: Any = 0, dilation: Any = 1, groups: int = 1,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    pad_mode: str = "valid",
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
     return convolve("conv2d", input, weight, bias, stride, pad_mode, padding, dilation, groups, 2)
 
 
 def conv3d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, pad_mode: str = "valid",
-    padding: Any = 0, dilation: Any = 1, groups: int = 1,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    pad_mode: str = "valid",
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
     return convolve("conv3d", input, weight, bias, stride, pad_mode, padding, dilation, groups, 3)
 
 
 def transposed(
-    name: str, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, output_padding: Any, groups: Any,
-    dilation: Any, n: int,
-) -> Any:  # fmt: skip
+    name: str,
+    input: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    output_padding: Any,
+    groups: Any,
+    dilation: Any,
+    n: int,
+) -> Any:
     """What the transposed convolutions share."""
     if weight.ndim != n + 2 or input.ndim not in (n + 1, n + 2):
         raise ShapeError(
@@ -400,9 +452,15 @@ _TRANSPOSED = """{n}-D transposed convolution: the gradient of `conv{n}d` with r
 
 
 def conv_transpose1d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
-    output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
     return transposed(
         "conv_transpose1d",
         input,
@@ -418,9 +476,15 @@ def conv_transpose1d(
 
 
 def conv_transpose2d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
-    output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
     return transposed(
         "conv_transpose2d",
         input,
@@ -436,9 +500,15 @@ def conv_transpose2d(
 
 
 def conv_transpose3d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
-    output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
     return transposed(
         "conv_transpose3d",
         input,
@@ -488,9 +558,13 @@ def _(x, out, dout, kernel, stride, padding, dilation):
 
 @op(name="fold", dtypes=REAL)
 def fold_by(
-    input: Tensor, sizes: Sequence[int], kernel: Sequence[int], stride: Sequence[int], padding: Pairs,
+    input: Tensor,
+    sizes: Sequence[int],
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Pairs,
     dilation: Sequence[int],
-):  # fmt: skip
+):
     """Columns summed back where windows overlap: the adjoint of unfold."""
     out = window_sizes("fold", sizes, kernel, stride, padding, dilation)
     n = input.shape[0]

@@ -1,4 +1,6 @@
-"""Primitive classes of convolutions and of sliding windows: how MindSpore's arguments become those of an op."""
+"""Primitive classes of convolutions and of sliding windows: how MindSpore's arguments become those
+of an op.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,17 @@ class _Conv(Primitive):
     _formats: tuple[str, ...] = ("NCHW", "NHWC")
 
     def __init__(
-        self, out_channel: int, kernel_size: Any, mode: int = 1, pad_mode: str = "valid", pad: Any = 0,
-        stride: Any = 1, dilation: Any = 1, group: int = 1, data_format: str | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        out_channel: int,
+        kernel_size: Any,
+        mode: int = 1,
+        pad_mode: str = "valid",
+        pad: Any = 0,
+        stride: Any = 1,
+        dilation: Any = 1,
+        group: int = 1,
+        data_format: str | None = None,
+    ) -> None:
         super().__init__()
         name = type(self).__name__
         self.out_channel = out_channel
@@ -86,9 +96,16 @@ class DepthwiseConv2dNative(_Conv):
     """
 
     def __init__(
-        self, channel_multiplier: int, kernel_size: Any, mode: int = 3, pad_mode: str = "valid", pad: Any = 0,
-        stride: Any = 1, dilation: Any = 1, group: int = 1,
-    ) -> None:  # fmt: skip
+        self,
+        channel_multiplier: int,
+        kernel_size: Any,
+        mode: int = 3,
+        pad_mode: str = "valid",
+        pad: Any = 0,
+        stride: Any = 1,
+        dilation: Any = 1,
+        group: int = 1,
+    ) -> None:
         super().__init__(
             channel_multiplier, kernel_size, mode, pad_mode, pad, stride, dilation, group
         )
@@ -120,9 +137,18 @@ class Conv2DBackpropInput(Primitive):
     _n = 2
 
     def __init__(
-        self, out_channel: int, kernel_size: Any, pad_mode: str = "valid", pad: Any = 0, pad_list: Any = None,
-        mode: int = 1, stride: Any = 1, dilation: Any = 1, group: int = 1, data_format: str = "NCHW",
-    ) -> None:  # fmt: skip
+        self,
+        out_channel: int,
+        kernel_size: Any,
+        pad_mode: str = "valid",
+        pad: Any = 0,
+        pad_list: Any = None,
+        mode: int = 1,
+        stride: Any = 1,
+        dilation: Any = 1,
+        group: int = 1,
+        data_format: str = "NCHW",
+    ) -> None:
         super().__init__()
         name = type(self).__name__
         self.out_channel = out_channel
@@ -153,19 +179,31 @@ class Conv2DBackpropInput(Primitive):
 
 
 class Conv2DTranspose(Conv2DBackpropInput):
-    """Transposed 2-D convolution: `Conv2DTranspose(out_channel, kernel_size, ...)(dout, weight, input_size)`."""
+    """Transposed 2-D convolution: `Conv2DTranspose(out_channel, kernel_size, ...)(dout, weight,
+    input_size)`.
+    """
 
 
 class Conv2DBackpropFilter(Primitive):
-    """Gradient of `Conv2D` with respect to its weight: `Conv2DBackpropFilter(...)(dout, input, weight_size)`."""
+    """Gradient of `Conv2D` with respect to its weight: `Conv2DBackpropFilter(...)(dout, input,
+    weight_size)`.
+    """
 
     op = convolution.conv_weight_grad
 
     def __init__(
-        self, out_channel: int, kernel_size: Any, pad_mode: str = "valid", pad: Any = 0,
-        pad_list: Any = None, mode: int = 1, stride: Any = (1, 1), dilation: Any = (1, 1, 1, 1), group: int = 1,
+        self,
+        out_channel: int,
+        kernel_size: Any,
+        pad_mode: str = "valid",
+        pad: Any = 0,
+        pad_list: Any = None,
+        mode: int = 1,
+        stride: Any = (1, 1),
+        dilation: Any = (1, 1, 1, 1),
+        group: int = 1,
         data_format: str = "NCHW",
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         self.out_channel = out_channel
         self.kernel_size = tuple_of(self.name, "kernel_size", kernel_size, 2)
@@ -195,15 +233,26 @@ class Conv2DBackpropFilter(Primitive):
 
 
 class Conv3DTranspose(Primitive):
-    """Transposed 3-D convolution: `Conv3DTranspose(in_channel, out_channel, kernel_size, ...)(dout, weight)`."""
+    """Transposed 3-D convolution: `Conv3DTranspose(in_channel, out_channel, kernel_size, ...)(dout,
+    weight)`.
+    """
 
     op = convolution.conv_input_grad
 
     def __init__(
-        self, in_channel: int, out_channel: int, kernel_size: Any, mode: int = 1, pad_mode: str = "valid",
-        pad: Any = 0, stride: Any = 1, dilation: Any = 1, group: int = 1, output_padding: Any = 0,
+        self,
+        in_channel: int,
+        out_channel: int,
+        kernel_size: Any,
+        mode: int = 1,
+        pad_mode: str = "valid",
+        pad: Any = 0,
+        stride: Any = 1,
+        dilation: Any = 1,
+        group: int = 1,
+        output_padding: Any = 0,
         data_format: str = "NCDHW",
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         self.in_channel = in_channel
         self.out_channel = out_channel

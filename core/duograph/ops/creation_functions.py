@@ -1,4 +1,6 @@
-"""Functions that make tensors: zeros, ones, full, ranges, one-hot; and those that tell or change a tensor's type."""
+"""Functions that make tensors: zeros, ones, full, ranges, one-hot; and those that tell or change a
+tensor's type.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ def _sizes(name: str, shape: Any) -> tuple[int, ...]:
     return found
 
 
-# ---- constants ---------------------------------------------------------------------------------------
+# ---- constants
+# ---------------------------------------------------------------------------------------
 
 
 def ones(shape: Any, dtype: Any = None) -> Tensor:
@@ -312,7 +315,8 @@ def eye(n: int, m: int | None = None, dtype: Any = None) -> Tensor:
     return eye_by(rows, columns, 0, float32 if dtype is None else as_dtype(dtype))
 
 
-# ---- ranges ------------------------------------------------------------------------------------------
+# ---- ranges
+# ------------------------------------------------------------------------------------------
 
 
 def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None) -> Tensor:
@@ -350,7 +354,8 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None)
 
 
 def range(start: Any, end: Any = None, step: Any = 1, maxlen: int = 1000000) -> Tensor:
-    """Numbers from `start` up to and without `end`; the dtype is that of the arguments (`mindspore.ops.range`).
+    """Numbers from `start` up to and without `end`; the dtype is that of the arguments
+    (`mindspore.ops.range`).
 
     Raises:
         ValueError: `step` is 0, or more than `maxlen` numbers.
@@ -390,7 +395,8 @@ def linspace_by(start: Tensor, end: Tensor, steps: int):
 
 
 def linspace(start: Any, end: Any, steps: int) -> Tensor:
-    """`steps` evenly spaced numbers from `start` to `end`, both included (`mindspore.ops.linspace`).
+    """`steps` evenly spaced numbers from `start` to `end`, both included
+    (`mindspore.ops.linspace`).
 
     Args:
         start, end: numbers, or Tensors of one shape, which the result has before its last axis.
@@ -432,7 +438,8 @@ def logspace(start: Any, end: Any, steps: int, base: int = 10, *, dtype: Any = f
     return cast(P.pow(float(base), linspace(start, end, steps)), dtype)
 
 
-# ---- one-hot and masks -------------------------------------------------------------------------------
+# ---- one-hot and masks
+# -------------------------------------------------------------------------------
 
 
 @op(name="one_hot_mask", differentiable=False)
@@ -455,7 +462,8 @@ def one_hot_by(indices: Tensor, depth: int, axis: int, on: Any, off: Any, dtype:
 def one_hot(
     indices: Tensor, depth: int, on_value: Any = 1, off_value: Any = 0, axis: int = -1
 ) -> Tensor:
-    """`on_value` where the number along a new axis is the index, `off_value` elsewhere (`mindspore.ops.one_hot`).
+    """`on_value` where the number along a new axis is the index, `off_value` elsewhere
+    (`mindspore.ops.one_hot`).
 
     Args:
         indices: Tensor of any shape, integer; one outside [0, depth) gives `off_value` throughout.
@@ -494,7 +502,9 @@ def _zero_d(x: Tensor) -> Tensor:
 
 
 def beside(like: Tensor, value: Any) -> Tensor:
-    """A tensor of `value`, host data sent to the device of `like`, so that what is made of it lives there too."""
+    """A tensor of `value`, host data sent to the device of `like`, so that what is made of it lives
+    there too.
+    """
     if not isinstance(value, Tensor):
         value = Tensor(value)
     device = like._type.device
@@ -504,7 +514,8 @@ def beside(like: Tensor, value: Any) -> Tensor:
 
 
 def as_index(indices: Any, like: Tensor | None = None) -> Any:
-    """Indices as int32 or int64, the dtypes that gather and scatter take; other integers become int64.
+    """Indices as int32 or int64, the dtypes that gather and scatter take; other integers become
+    int64.
 
     Args:
         like: the tensor that will be indexed.
@@ -569,7 +580,8 @@ def _triangle_indices(
 
 
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = int64) -> Tensor:
-    """Row and column indices of the lower triangle of a matrix, as two rows (`mindspore.ops.tril_indices`).
+    """Row and column indices of the lower triangle of a matrix, as two rows
+    (`mindspore.ops.tril_indices`).
 
     Examples:
         >>> import duograph as ms
@@ -582,7 +594,8 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = int64) -> 
 
 
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = int64) -> Tensor:
-    """Row and column indices of the upper triangle of a matrix, as two rows (`mindspore.ops.triu_indices`).
+    """Row and column indices of the upper triangle of a matrix, as two rows
+    (`mindspore.ops.triu_indices`).
 
     Examples:
         >>> import duograph as ms

@@ -151,7 +151,9 @@ def _lengths(name: str, value: Any, batch: int) -> Any:
 def _tables(
     name: str, table: Any, in_len: Any, out_len: Any, size: Any, blank: int, single: bool
 ) -> tuple[Any, ...]:
-    """Labels with blanks between, where a step may skip one, where paths end, empty targets, divisors of the mean."""
+    """Labels with blanks between, where a step may skip one, where paths end, empty targets,
+    divisors of the mean.
+    """
     steps, batch, classes, longest = size
     if table.ndim == 1 and not (single and table.size == int(out_len.sum())):
         pieces = np.split(table, np.cumsum(out_len)[:-1]) if batch else []

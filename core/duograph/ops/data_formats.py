@@ -1,4 +1,6 @@
-"""Where the channels are: the data formats of MindSpore's primitives, and sizes that are written with all axes."""
+"""Where the channels are: the data formats of MindSpore's primitives, and sizes that are written
+with all axes.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def spatial(name: str, what: str, value: Any, n: int) -> tuple[int, ...]:
 
 
 class DataFormatDimMap(Primitive):
-    """Axis numbers of one data format in another: `DataFormatDimMap(src_format="NHWC", dst_format="NCHW")(x)`."""
+    """Axis numbers of one data format in another: `DataFormatDimMap(src_format="NHWC",
+    dst_format="NCHW")(x)`.
+    """
 
     def __init__(self, src_format: str = "NHWC", dst_format: str = "NCHW") -> None:
         super().__init__()

@@ -20,9 +20,21 @@ from .primitive import Primitive
 from .table import P
 
 __all__ = [
-    "iou", "bounding_box_encode", "bounding_box_decode", "check_valid", "roi_align", "crop_and_resize", "nms_with_mask",
-    "IOU", "BoundingBoxEncode", "BoundingBoxDecode", "CheckValid", "NMSWithMask", "ROIAlign", "CropAndResize",
-]  # fmt: skip
+    "iou",
+    "bounding_box_encode",
+    "bounding_box_decode",
+    "check_valid",
+    "roi_align",
+    "crop_and_resize",
+    "nms_with_mask",
+    "IOU",
+    "BoundingBoxEncode",
+    "BoundingBoxDecode",
+    "CheckValid",
+    "NMSWithMask",
+    "ROIAlign",
+    "CropAndResize",
+]
 
 
 def _sides(boxes: Any) -> list[Any]:
@@ -44,7 +56,9 @@ def _check_boxes(name: str, **boxes: Any) -> None:
 
 @op(name="iou", dtypes=FLOATING, promote="common")
 def iou_of(anchor_boxes: Tensor, gt_boxes: Tensor, of_ground: bool):
-    """Overlap of every ground-truth box with every anchor box; sides count pixels, so they are one longer."""
+    """Overlap of every ground-truth box with every anchor box; sides count pixels, so they are one
+    longer.
+    """
     a, g = _sides(widened(anchor_boxes)), _sides(widened(gt_boxes))
     n, m = a[0].shape[0], g[0].shape[0]
     ax1, ay1, ax2, ay2 = (P.reshape(v, (1, n)) for v in a)
@@ -104,9 +118,13 @@ def encode_boxes(
 
 @op(name="bounding_box_decode", dtypes=FLOATING, promote="common")
 def decode_boxes(
-    anchor_box: Tensor, deltas: Tensor, max_shape: Sequence[int], means: Sequence[float], stds: Sequence[float],
+    anchor_box: Tensor,
+    deltas: Tensor,
+    max_shape: Sequence[int],
+    means: Sequence[float],
+    stds: Sequence[float],
     wh_ratio_clip: float,
-):  # fmt: skip
+):
     """Boxes from anchor boxes and offsets, cut at the image."""
     ax, ay, aw, ah = _centres(widened(anchor_box))
     d = [v * s + m for v, m, s in zip(_sides(widened(deltas)), means, stds, strict=True)]
@@ -157,10 +175,15 @@ def bounding_box_encode(
 
 
 def bounding_box_decode(
-    anchor_box: Tensor, deltas: Tensor, max_shape: Any, means: Any = (0.0, 0.0, 0.0, 0.0),
-    stds: Any = (1.0, 1.0, 1.0, 1.0), wh_ratio_clip: float = 0.016,
-) -> Tensor:  # fmt: skip
-    """Boxes from anchor boxes and offsets, cut at `max_shape` (`mindspore.ops.bounding_box_decode`).
+    anchor_box: Tensor,
+    deltas: Tensor,
+    max_shape: Any,
+    means: Any = (0.0, 0.0, 0.0, 0.0),
+    stds: Any = (1.0, 1.0, 1.0, 1.0),
+    wh_ratio_clip: float = 0.016,
+) -> Tensor:
+    """Boxes from anchor boxes and offsets, cut at `max_shape`
+    (`mindspore.ops.bounding_box_decode`).
 
     Raises:
         ValueError: boxes that are not (n, 4), or means and stds of another length.
@@ -253,10 +276,17 @@ def _bilinear(rows: Any, start: Any, y: Any, x: Any, height: int, width: int) ->
 
 @op(name="roi_align", dtypes=FLOATING, promote="common")
 def roi_align_by(
-    features: Tensor, rois: Tensor, pooled_height: int, pooled_width: int, spatial_scale: float, sample_num: int,
+    features: Tensor,
+    rois: Tensor,
+    pooled_height: int,
+    pooled_width: int,
+    spatial_scale: float,
+    sample_num: int,
     roi_end_mode: int,
-):  # fmt: skip
-    """Regions of interest resampled to one size, each cell the mean of sample_num^2 positions (He et al., 2017)."""
+):
+    """Regions of interest resampled to one size, each cell the mean of sample_num^2 positions (He
+    et al., 2017).
+    """
     x = widened(features)
     r = rois if rois.dtype is x.dtype else cast_to(rois, x.dtype)
     n, c, height, width = x.shape
@@ -291,9 +321,14 @@ def roi_align_by(
 
 
 def roi_align(
-    features: Tensor, rois: Tensor, pooled_height: int, pooled_width: int, spatial_scale: float,
-    sample_num: int = 2, roi_end_mode: int = 1,
-) -> Tensor:  # fmt: skip
+    features: Tensor,
+    rois: Tensor,
+    pooled_height: int,
+    pooled_width: int,
+    spatial_scale: float,
+    sample_num: int = 2,
+    roi_end_mode: int = 1,
+) -> Tensor:
     """Regions of interest resampled to one size (He et al., 2017).
 
     Args:
@@ -375,9 +410,13 @@ def crop_by(
 
 
 def crop_and_resize(
-    image: Tensor, boxes: Tensor, box_indices: Tensor, crop_size: Any, method: str = "bilinear",
+    image: Tensor,
+    boxes: Tensor,
+    box_indices: Tensor,
+    crop_size: Any,
+    method: str = "bilinear",
     extrapolation_value: float = 0.0,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Crops of images resampled to one size (`mindspore.ops.crop_and_resize`).
 
     Args:
@@ -457,9 +496,12 @@ class BoundingBoxDecode(Primitive):
     op = decode_boxes
 
     def __init__(
-        self, max_shape: Any, means: Any = (0.0, 0.0, 0.0, 0.0), stds: Any = (1.0, 1.0, 1.0, 1.0),
+        self,
+        max_shape: Any,
+        means: Any = (0.0, 0.0, 0.0, 0.0),
+        stds: Any = (1.0, 1.0, 1.0, 1.0),
         wh_ratio_clip: float = 0.016,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         self.max_shape, self.means, self.stds, self.wh_ratio_clip = (
             max_shape,
@@ -484,7 +526,9 @@ class CheckValid(Primitive):
 
 
 class NMSWithMask(Primitive):
-    """`NMSWithMask(iou_threshold=0.5)(bboxes)` -> (boxes by score, numbers, which stay); on the host."""
+    """`NMSWithMask(iou_threshold=0.5)(bboxes)` -> (boxes by score, numbers, which stay); on the
+    host.
+    """
 
     op = nms_with_mask
 
@@ -504,7 +548,9 @@ class NMSWithMask(Primitive):
 
 
 class ROIAlign(Primitive):
-    """`ROIAlign(pooled_height, pooled_width, spatial_scale, sample_num=2, roi_end_mode=1)(features, rois)`."""
+    """`ROIAlign(pooled_height, pooled_width, spatial_scale, sample_num=2, roi_end_mode=1)(features,
+    rois)`.
+    """
 
     op = roi_align_by
 
@@ -527,13 +573,20 @@ class ROIAlign(Primitive):
     def __call__(self, features: Any, rois: Any) -> Any:
         """The regions."""
         return roi_align(
-            features, rois, self.pooled_height, self.pooled_width, self.spatial_scale, self.sample_num,
+            features,
+            rois,
+            self.pooled_height,
+            self.pooled_width,
+            self.spatial_scale,
+            self.sample_num,
             self.roi_end_mode,
-        )  # fmt: skip
+        )
 
 
 class CropAndResize(Primitive):
-    """`CropAndResize(method="bilinear", extrapolation_value=0.0)(x, boxes, box_indices, crop_size)`."""
+    """`CropAndResize(method="bilinear", extrapolation_value=0.0)(x, boxes, box_indices,
+    crop_size)`.
+    """
 
     op = crop_by
 

@@ -19,9 +19,20 @@ from .shaping import moveaxis
 from .table import P
 
 __all__ = [
-    "tril", "triu", "matrix_band_part", "diag", "diagonal", "diag_embed", "diagflat",
-    "diagonal_scatter", "trace", "matrix_diag", "matrix_diag_part", "matrix_set_diag", "fill_diagonal",
-]  # fmt: skip
+    "tril",
+    "triu",
+    "matrix_band_part",
+    "diag",
+    "diagonal",
+    "diag_embed",
+    "diagflat",
+    "diagonal_scatter",
+    "trace",
+    "matrix_diag",
+    "matrix_diag_part",
+    "matrix_set_diag",
+    "fill_diagonal",
+]
 
 
 def _distance(x: Any) -> Any:
@@ -97,7 +108,8 @@ def triu(input: Tensor, diagonal: int = 0):
 
 @op(name="matrix_band_part", primitive="MatrixBandPart")
 def matrix_band_part(x: Tensor, lower: int, upper: int):
-    """The main diagonal of matrices with some below and above it, zeros elsewhere (`mindspore.ops.matrix_band_part`).
+    """The main diagonal of matrices with some below and above it, zeros elsewhere
+    (`mindspore.ops.matrix_band_part`).
 
     Args:
         x: Tensor of at least two axes.
@@ -124,7 +136,8 @@ def matrix_band_part(x: Tensor, lower: int, upper: int):
     return select_by(keep, x, zeros_of(x._type.plain))
 
 
-# ---- read a diagonal -----------------------------------------------------------------------------------
+# ---- read a diagonal
+# -----------------------------------------------------------------------------------
 
 
 @op(name="diagonal")
@@ -188,7 +201,8 @@ def trace(input: Tensor):
     return P.reduce_sum(diagonal_by(input, 0), (0,), False)
 
 
-# ---- write a diagonal ----------------------------------------------------------------------------------
+# ---- write a diagonal
+# ----------------------------------------------------------------------------------
 
 
 @op(name="diag_embed")
@@ -235,7 +249,8 @@ tensor_method("diag_embed")(diag_embed)
 
 
 def diag(input: Tensor) -> Tensor:
-    """The elements on the diagonal of zeros; a tensor of n axes gives one of 2n (`mindspore.ops.diag`).
+    """The elements on the diagonal of zeros; a tensor of n axes gives one of 2n
+    (`mindspore.ops.diag`).
 
     Examples:
         >>> import duograph as ms
@@ -253,7 +268,9 @@ def diag(input: Tensor) -> Tensor:
 
 @tensor_method("diag")
 def _tensor_diag(self: Tensor, diagonal: int = 0) -> Tensor:
-    """The elements on a diagonal of zeros. See `ops.diag`; other diagonals than the main one for 1-d tensors only."""
+    """The elements on a diagonal of zeros. See `ops.diag`; other diagonals than the main one for
+    1-d tensors only.
+    """
     if diagonal == 0:
         return diag(self)
     if len(self.shape) != 1:
@@ -281,7 +298,9 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
 
 @op(name="set_diagonal", promote="common")
 def set_diagonal_by(input: Tensor, values: Tensor, offset: int):
-    """Composite: `input` with a diagonal of its last two axes replaced by the last axis of `values`."""
+    """Composite: `input` with a diagonal of its last two axes replaced by the last axis of
+    `values`.
+    """
     rows = input.shape[-2]
     n = values.shape[-1]
     lead = [0] * (values.ndim - 1)
@@ -329,10 +348,15 @@ def diagonal_length(shape: Any, offset: int) -> int:
 
 
 def matrix_diag(
-    x: Tensor, k: int = 0, num_rows: int = -1, num_cols: int = -1, padding_value: Any = 0,
+    x: Tensor,
+    k: int = 0,
+    num_rows: int = -1,
+    num_cols: int = -1,
+    padding_value: Any = 0,
     align: str = "RIGHT_LEFT",
-) -> Tensor:  # fmt: skip
-    """The last axis as diagonal `k` of matrices (`mindspore.ops.matrix_diag`), one diagonal at a time.
+) -> Tensor:
+    """The last axis as diagonal `k` of matrices (`mindspore.ops.matrix_diag`), one diagonal at a
+    time.
 
     Args:
         x: Tensor of at least one axis.
@@ -397,7 +421,8 @@ def matrix_diag_part(
 
 
 def matrix_set_diag(x: Tensor, diagonal: Tensor, k: int = 0, align: str = "RIGHT_LEFT") -> Tensor:
-    """Matrices with diagonal `k` replaced (`mindspore.ops.matrix_set_diag`), one diagonal at a time.
+    """Matrices with diagonal `k` replaced (`mindspore.ops.matrix_set_diag`), one diagonal at a
+    time.
 
     Raises:
         ValueError: fewer than two axes, or a diagonal of another length.

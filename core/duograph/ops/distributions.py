@@ -68,7 +68,8 @@ def laplace(shape: Any, mean: Any, lambda_param: Any, seed: Any = None) -> Tenso
     return unit * lambda_param + mean
 
 
-# How often rejection sampling tries before it takes the mean: each round fails with a probability below 0.05.
+# How often rejection sampling tries before it takes the mean: each round fails with a probability
+# below 0.05.
 _GAMMA_ROUNDS = 8
 
 
@@ -206,10 +207,15 @@ def poisson(shape: Any, mean: Any, seed: Any = None) -> Tensor:
 
 
 def log_uniform_candidate_sampler(
-    true_classes: Tensor, num_true: int = 1, num_sampled: int = 5, unique: bool = True,
-    range_max: int = 5, seed: int = 0,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Classes sampled with a log-uniform distribution, on the host (`mindspore.ops.log_uniform_candidate_sampler`).
+    true_classes: Tensor,
+    num_true: int = 1,
+    num_sampled: int = 5,
+    unique: bool = True,
+    range_max: int = 5,
+    seed: int = 0,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Classes sampled with a log-uniform distribution, on the host
+    (`mindspore.ops.log_uniform_candidate_sampler`).
 
     Returns:
         (sampled classes, expected counts of the true classes, expected counts of the sampled ones).

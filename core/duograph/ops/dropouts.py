@@ -18,7 +18,9 @@ __all__ = ["dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_drop
 
 @op(name="dropout")
 def dropout_by(input: Tensor, state: Tensor, p: float, shape: Sequence[int]):
-    """Zero with probability p, else input / (1 - p); one draw per element of `shape`, which broadcasts."""
+    """Zero with probability p, else input / (1 - p); one draw per element of `shape`, which
+    broadcasts.
+    """
     kept = P.logical_not(P.less(random_uniform(state, shape, float32), P.fill((), p, float32)))
     scaled = input * (1.0 / (1.0 - p)) if p < 1.0 else input
     return P.select(kept, scaled, P.fill((), 0, input.dtype))
@@ -114,7 +116,8 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
 
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
-    """Whole channels set to SELU's negative saturation, mean and variance kept (Klambauer et al., 2017).
+    """Whole channels set to SELU's negative saturation, mean and variance kept (Klambauer et al.,
+    2017).
 
     Examples:
         >>> import duograph as ms

@@ -1,4 +1,6 @@
-"""Sums of products by Einstein's convention: a contraction becomes transposes, reductions and matrix products."""
+"""Sums of products by Einstein's convention: a contraction becomes transposes, reductions and
+matrix products.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,9 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     """Sums of products in Einstein's notation (`mindspore.ops.einsum`).
 
     Args:
-        equation: such as ``"bij,bjk->bik"``: a letter per axis, ``...`` for leading axes that broadcast. Without
-            ``->`` the result has the letters that occur once, in order of the alphabet. A letter
-            twice in one operand takes the diagonal.
+        equation: such as ``"bij,bjk->bik"``: a letter per axis, ``...`` for leading axes that
+            broadcast. Without ``->`` the result has the letters that occur once, in order of the
+            alphabet. A letter twice in one operand takes the diagonal.
         operands: Tensors, or one tuple of them.
 
     Returns:
@@ -55,7 +57,9 @@ def einsum(equation: str, *operands: Any) -> Tensor:
 
 
 def _einsum_terms(equation: str, operands: Sequence[Any]) -> tuple[list[list[str]], list[str]]:
-    """Names of the axes of each operand and of the result; the axes of an ellipsis are numbered names."""
+    """Names of the axes of each operand and of the result; the axes of an ellipsis are numbered
+    names.
+    """
     text = equation.replace(" ", "")
     left, arrow, right = text.partition("->")
     parts = left.split(",")
@@ -132,7 +136,9 @@ def _summed(x: Any, term: list[str], keep: set[str]) -> tuple[Any, list[str]]:
 def _contract(
     x: Any, left: list[str], y: Any, right: list[str], later: set[str]
 ) -> tuple[Any, list[str]]:
-    """One pair of operands as a batched matrix product; `later` are the names still wanted after it."""
+    """One pair of operands as a batched matrix product; `later` are the names still wanted after
+    it.
+    """
     x, left = _summed(x, left, later | set(right))
     y, right = _summed(y, right, later | set(left))
     a = dict(zip(left, x.shape, strict=True))

@@ -152,7 +152,8 @@ def true_divide(input: Tensor, other: Tensor):
     """Quotient of elements; integers and bool are taken as float32 (`mindspore.ops.true_divide`).
 
     Args:
-        input: Tensor of any shape, or a number; floating or complex; integers and bool are taken as float32.
+        input: Tensor of any shape, or a number; floating or complex; integers and bool are taken as
+            float32.
         other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
 
     Returns:
@@ -191,9 +192,10 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     """Quotient of elements (`mindspore.ops.div`).
 
     Args:
-        input, other: Tensors or numbers; the shapes broadcast and the dtypes are promoted to a common one.
-        rounding_mode: None for the true quotient, where integers give float32; ``"floor"`` rounds it down,
-            ``"trunc"`` towards zero, and integers stay integers.
+        input, other: Tensors or numbers; the shapes broadcast and the dtypes are promoted to a
+            common one.
+        rounding_mode: None for the true quotient, where integers give float32; ``"floor"`` rounds
+            it down, ``"trunc"`` towards zero, and integers stay integers.
 
     Returns:
         Tensor of the broadcast shape.

@@ -17,11 +17,18 @@ from .pointwise import same_type
 
 __all__ = ["erf", "erfc"]
 
-# Fits to float32 accuracy, for decompositions: erf(x)/x - 1 in x^2 below 0.875, log(erfc(x)) above, and
-# exp(x^2) erfc(x) (1 + 2x) in (x-2)/(x+2). The kernels have the same (backend/codegen/floating.h).
+# Fits to float32 accuracy, for decompositions: erf(x)/x - 1 in x^2 below 0.875, log(erfc(x)) above,
+# and exp(x^2) erfc(x) (1 + 2x) in (x-2)/(x+2). The kernels have the same
+# (backend/codegen/floating.h).
 _ERF_NEAR = [
-    7.918161e-5, -8.035051e-4, 5.1914393e-3, -2.6855474e-2, 1.12836234e-1, -3.761263e-1, 1.2837917e-1,
-]  # fmt: skip
+    7.918161e-5,
+    -8.035051e-4,
+    5.1914393e-3,
+    -2.6855474e-2,
+    1.12836234e-1,
+    -3.761263e-1,
+    1.2837917e-1,
+]
 _LOG_ERFC = [
     -2.0564385e-5, 4.2832264e-4, -4.141335e-3, 2.5041314e-2, -1.0815972e-1, -6.3345575e-1,
     -1.1294614, 1.6363524e-4,

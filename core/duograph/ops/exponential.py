@@ -308,7 +308,8 @@ def xlogy(input: Tensor, other: Tensor):
     """``input * log(other)``, 0 where `input` is 0 (`mindspore.ops.xlogy`).
 
     Args:
-        input, other: Tensors or numbers; floating, the shapes broadcast; integers and bool are taken as float32.
+        input, other: Tensors or numbers; floating, the shapes broadcast; integers and bool are
+            taken as float32.
 
     Returns:
         Tensor of the broadcast shape.
@@ -338,7 +339,8 @@ def xdivy(x: Tensor, y: Tensor):
     """``x / y``, 0 where `x` is 0 (`mindspore.ops.xdivy`).
 
     Args:
-        x, y: Tensors or numbers; floating, the shapes broadcast; integers and bool are taken as float32.
+        x, y: Tensors or numbers; floating, the shapes broadcast; integers and bool are taken as
+            float32.
 
     Returns:
         Tensor of the broadcast shape.
@@ -368,7 +370,8 @@ def logaddexp(input: Tensor, other: Tensor):
     """``log(exp(input) + exp(other))`` without overflow (`mindspore.ops.logaddexp`).
 
     Args:
-        input, other: Tensors or numbers; floating, the shapes broadcast; integers and bool are taken as float32.
+        input, other: Tensors or numbers; floating, the shapes broadcast; integers and bool are
+            taken as float32.
 
     Returns:
         Tensor of the broadcast shape.
@@ -403,7 +406,8 @@ def logaddexp2(input: Tensor, other: Tensor):
     """``log2(2**input + 2**other)`` without overflow (`mindspore.ops.logaddexp2`).
 
     Args:
-        input, other: Tensors or numbers; floating, the shapes broadcast; integers and bool are taken as float32.
+        input, other: Tensors or numbers; floating, the shapes broadcast; integers and bool are
+            taken as float32.
 
     Returns:
         Tensor of the broadcast shape.

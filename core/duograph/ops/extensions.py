@@ -16,7 +16,8 @@ def take(module: ModuleType) -> None:
     """Take in what the hooks of a plugin module return; a rule for an op replaces the one it had.
 
     Raises:
-        TypeError: a hook returned something else than `backend.hookspecs` says, or names an op that there is not.
+        TypeError: a hook returned something else than `backend.hookspecs` says, or names an op that
+            there is not.
     """
     found: Iterable[Any] = _returned(module, "duograph_ops")
     for made in found:

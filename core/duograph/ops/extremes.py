@@ -160,7 +160,8 @@ def tensor_max(
     """Largest element (`mindspore.Tensor.max`).
 
     Three forms: `x.max()` over all elements; `x.max(dim, keepdim=False)` gives (values, indices);
-    `x.max(axis=..., keepdims=False, initial=None, where=True, return_indices=False)` gives the values, or the pair.
+    `x.max(axis=..., keepdims=False, initial=None, where=True, return_indices=False)` gives the
+    values, or the pair.
 
     Examples:
         >>> import duograph as ms

@@ -1,7 +1,7 @@
 """Primitives that read and write by index: gather, scatter, and their elementwise forms.
 
-Indices are int32 or int64; negative ones count from the end; one out of range raises IndexError, by the time a value
-is read. On duplicates `set` keeps the last, `add` adds all.
+Indices are int32 or int64; negative ones count from the end; one out of range raises IndexError, by
+the time a value is read. On duplicates `set` keeps the last, `add` adds all.
 """
 
 from __future__ import annotations
@@ -97,7 +97,9 @@ def _rows(name, x, indices, updates, axis):
 
 @op(name="scatter_set", composite=False)
 def scatter_set_by(input: Tensor, indices: Tensor, updates: Tensor, axis: int):
-    """Primitive: a copy of `input` with the rows that `indices` name replaced; the last of duplicates stays."""
+    """Primitive: a copy of `input` with the rows that `indices` name replaced; the last of
+    duplicates stays.
+    """
 
 
 @scatter_set_by.infer
@@ -150,7 +152,8 @@ def _(x, indices, updates, out, dout, axis):
     return dout, NO_GRAD, gather_by(dout, indices, axis)
 
 
-# ---- element by element along one axis -------------------------------------------------------------
+# ---- element by element along one axis
+# -------------------------------------------------------------
 
 
 def _check_elements(name: str, x: TensorType, indices: TensorType, axis: int) -> None:
@@ -172,7 +175,9 @@ def _grid(indices: Any, axis: int) -> tuple[Any, ...]:
 
 
 def element_positions(shape: Sequence[int], indices: Any, axis: int) -> Any:
-    """Flat positions, in a dense buffer of `shape`, of the elements that `indices` name along `axis`."""
+    """Flat positions, in a dense buffer of `shape`, of the elements that `indices` name along
+    `axis`.
+    """
     steps = list(dense_strides(shape))
     step, steps[axis] = steps[axis], 0
     size = TensorType.of(tuple(shape), int32).size
@@ -270,7 +275,9 @@ def _(x, indices, updates, out, dout, axis):
 
 @op(name="scatter_elements_add", composite=False)
 def scatter_elements_add_by(input: Tensor, indices: Tensor, updates: Tensor, axis: int):
-    """Primitive: a copy of `input` with updates[..i..] added to out[..indices[..i..]..] along `axis`."""
+    """Primitive: a copy of `input` with updates[..i..] added to out[..indices[..i..]..] along
+    `axis`.
+    """
 
 
 @scatter_elements_add_by.infer

@@ -25,14 +25,22 @@ from .repeating import broadcast_tensors
 from .table import P
 
 __all__ = [
-    "gather", "gather_d", "gather_elements", "gather_nd", "index_select", "take", "reverse_sequence",
-]  # fmt: skip
+    "gather",
+    "gather_d",
+    "gather_elements",
+    "gather_nd",
+    "index_select",
+    "take",
+    "reverse_sequence",
+]
 
 
 def linear_index(parts: Sequence[Any], sizes: tuple[int, ...]) -> Any:
-    """Positions on the axis that merging axes of `sizes` gives, from one index an axis; the indices broadcast.
+    """Positions on the axis that merging axes of `sizes` gives, from one index an axis; the indices
+    broadcast.
 
-    An index out of range gives a position out of range, which the gather or scatter on the merged axis sees.
+    An index out of range gives a position out of range, which the gather or scatter on the merged
+    axis sees.
     """
     if len(parts) == 1:
         return parts[0]
@@ -50,7 +58,9 @@ def linear_index(parts: Sequence[Any], sizes: tuple[int, ...]) -> Any:
 
 
 def nd_index(shape: tuple[int, ...], indices: Any) -> Any:
-    """Positions on the merged leading axes of `shape` that the rows in the last axis of `indices` name."""
+    """Positions on the merged leading axes of `shape` that the rows in the last axis of `indices`
+    name.
+    """
     count = indices.shape[-1]
     lead = indices.shape[:-1]
     last = len(lead)
@@ -79,7 +89,9 @@ def explain(name: str, n: int, indices: Tensor, axis: int) -> None:
 
 
 def explain_nd(name: str, shape: Sequence[int], indices: Tensor) -> None:
-    """Raise IndexRangeError with the index and axis that are wrong; called when a kernel said that one is."""
+    """Raise IndexRangeError with the index and axis that are wrong; called when a kernel said that
+    one is.
+    """
     if isinstance(indices, GraphTensor):
         return
     values = indices.asnumpy()
@@ -97,7 +109,8 @@ def gather(input_params: Tensor, input_indices: Any, axis: int, batch_dims: int 
         batch_dims: how many leading axes the two have in common: slice by slice along those.
 
     Returns:
-        Tensor of shape input_params.shape[:axis] + input_indices.shape[batch_dims:] + input_params.shape[axis + 1:].
+        Tensor of shape input_params.shape[:axis] + input_indices.shape[batch_dims:] +
+        input_params.shape[axis + 1:].
 
     Raises:
         IndexError: an index out of range.
@@ -146,7 +159,9 @@ def gather_batch(input: Tensor, indices: Tensor, axis: int, batch_dims: int):
 
 @tensor_method("gather")
 def _tensor_gather(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """``x.gather(dim, index)`` as `ops.gather_elements`, ``x.gather(indices, axis, batch_dims=0)`` as `ops.gather`."""
+    """``x.gather(dim, index)`` as `ops.gather_elements`, ``x.gather(indices, axis, batch_dims=0)``
+    as `ops.gather`.
+    """
     if "input_indices" in kwargs or (args and not _is_axis(args[0])):
         return gather(self, *args, **kwargs)
     return gather_elements(self, *args, **kwargs)
@@ -157,12 +172,14 @@ def _is_axis(value: Any) -> bool:
 
 
 def gather_elements(input: Tensor, dim: int, index: Any) -> Tensor:
-    """out[i][j] = input[i][index[i][j]] for dim 1, and so for any axis (`mindspore.ops.gather_elements`).
+    """out[i][j] = input[i][index[i][j]] for dim 1, and so for any axis
+    (`mindspore.ops.gather_elements`).
 
     Args:
         input: Tensor of at least one axis.
         dim: int.
-        index: integer Tensor with as many axes, none but `dim` longer; negative ones count from the end.
+        index: integer Tensor with as many axes, none but `dim` longer; negative ones count from the
+            end.
 
     Returns:
         Tensor of the shape of `index`.
@@ -225,8 +242,8 @@ def gather_nd(input_x: Tensor, indices: Any) -> Tensor:
 
     Args:
         input_x: Tensor.
-        indices: integer Tensor; its last axis holds an index for each of that many leading axes; negative ones
-            count from the end.
+        indices: integer Tensor; its last axis holds an index for each of that many leading axes;
+            negative ones count from the end.
 
     Returns:
         Tensor of shape indices.shape[:-1] + input_x.shape[indices.shape[-1]:].
@@ -329,7 +346,8 @@ def _tensor_take(
 
 
 def reverse_sequence(x: Tensor, seq_lengths: Tensor, seq_dim: int, batch_dim: int = 0) -> Tensor:
-    """The beginning of each sequence, as long as its length says, in reverse order (`mindspore.ops.reverse_sequence`).
+    """The beginning of each sequence, as long as its length says, in reverse order
+    (`mindspore.ops.reverse_sequence`).
 
     Args:
         x: Tensor.
@@ -358,7 +376,9 @@ def reverse_sequence(x: Tensor, seq_lengths: Tensor, seq_dim: int, batch_dim: in
 
 @op(name="reverse_sequence")
 def reverse_sequence_by(input: Tensor, lengths: Tensor, seq_axis: int, batch_axis: int):
-    """Composite: positions before the length counted from its end, then a gather along the sequence."""
+    """Composite: positions before the length counted from its end, then a gather along the
+    sequence.
+    """
     shape = [1] * len(input.shape)
     shape[batch_axis] = input.shape[batch_axis]
     ends = reshape_to(lengths, shape)
@@ -375,7 +395,8 @@ def _tensor_choose(self: Tensor, choices: Any, mode: str = "clip") -> Tensor:
     """For each element the one at its place in the choice that it names.
 
     Args:
-        choices: tuple or list of Tensors (or one Tensor, whose rows they are); they broadcast with this tensor.
+        choices: tuple or list of Tensors (or one Tensor, whose rows they are); they broadcast with
+            this tensor.
         mode: an index out of range: ``"clip"`` takes the first or last, ``"wrap"`` starts again,
             ``"raise"`` raises IndexError.
     """

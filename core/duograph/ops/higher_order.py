@@ -1,4 +1,5 @@
-"""Functions of functions in plain Python: HyperMap, Map, MultitypeFuncGraph, partial, and the gradient transforms.
+"""Functions of functions in plain Python: HyperMap, Map, MultitypeFuncGraph, partial, and the
+gradient transforms.
 
 They run line by line here; a compiled function unrolls them while it is built.
 """
@@ -231,7 +232,8 @@ class Map:
 
 
 class HyperMap(Map):
-    """Apply a function to the leaves of nested sequences (`mindspore.ops.HyperMap`); arguments as `Map`.
+    """Apply a function to the leaves of nested sequences (`mindspore.ops.HyperMap`); arguments as
+    `Map`.
 
     Examples:
         >>> import duograph as ms

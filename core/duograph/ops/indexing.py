@@ -1,8 +1,8 @@
 """`x[index]` and `x[index] = value` in all forms of NumPy's basic and advanced indexing.
 
-Ints, slices, None and Ellipsis are part of the op's attributes, so the common cases are one look-up in its table. Index
-arrays are operands. A bool mask becomes index arrays, which needs its values; one that is assigned a scalar becomes a
-select, which does not.
+Ints, slices, None and Ellipsis are part of the op's attributes, so the common cases are one look-up
+in its table. Index arrays are operands. A bool mask becomes index arrays, which needs its values;
+one that is assigned a scalar becomes a select, which does not.
 """
 
 from __future__ import annotations
@@ -46,14 +46,15 @@ from .value_sizes import nonzero_by
 
 __all__: list[str] = []
 
-# Items of the `index` attribute that stand for an operand: an index array for an axis, or (a bool scalar) for a new
-# axis of size 1.
+# Items of the `index` attribute that stand for an operand: an index array for an axis, or (a bool
+# scalar) for a new axis of size 1.
 ARRAY, NEW_ARRAY = "array", "new array"
 
 
 @dataclasses.dataclass(frozen=True)
 class _Plan:
-    """What an index does to a shape: a slice, a reshape to `middle`, then a gather on some axes of it.
+    """What an index does to a shape: a slice, a reshape to `middle`, then a gather on some axes of
+    it.
 
     Attributes:
         begin, end, strides: the slice, one an axis of the operand.
@@ -179,7 +180,9 @@ def _positions(arrays: Sequence[Any], plan: _Plan) -> Any:
 
 @op(name="getitem")
 def getitem_by(tensors: Sequence[Tensor], index: Any):
-    """Composite: tensors[0] indexed; the others are the index arrays, in the order of the items that stand for them."""
+    """Composite: tensors[0] indexed; the others are the index arrays, in the order of the items
+    that stand for them.
+    """
     x, *arrays = tensors
     plan = _plan(x.shape, index)
     out = _sliced(x, plan)
@@ -190,7 +193,8 @@ def getitem_by(tensors: Sequence[Tensor], index: Any):
 
 @op(name="setitem")
 def setitem_by(tensors: Sequence[Tensor], index: Any, add: bool):
-    """Composite: a copy of tensors[0] with the indexed part replaced by tensors[1]; the rest are the index arrays.
+    """Composite: a copy of tensors[0] with the indexed part replaced by tensors[1]; the rest are
+    the index arrays.
 
     With `add` the value is added instead, once for every time that an element is indexed.
     """
@@ -234,7 +238,8 @@ def _fitted(value: Any, shape: tuple[int, ...]) -> Any:
     return value if have == shape else broadcast_by(value, shape)
 
 
-# ---- from what stands between the brackets to index and arrays -----------------------------------------
+# ---- from what stands between the brackets to index and arrays
+# -----------------------------------------
 
 
 def _simple(item: Any) -> Any:
@@ -276,7 +281,8 @@ def _bound(value: Any) -> int | None:
 
 
 def _parse(index: Any) -> tuple[list[Any], list[Any]]:
-    """Items (simple ones, or the Tensors and arrays that index) of what stands between the brackets.
+    """Items (simple ones, or the Tensors and arrays that index) of what stands between the
+    brackets.
 
     Raises:
         IndexKindError: something that cannot be an index.
@@ -397,7 +403,9 @@ def _columns(rows: Any) -> list[Any]:
 
 
 def _explain(shape: Sequence[int], index: Sequence[Any], arrays: Sequence[Any]) -> None:
-    """Raise IndexRangeError with the index, axis and size that are wrong; called when a kernel said that one is."""
+    """Raise IndexRangeError with the index, axis and size that are wrong; called when a kernel said
+    that one is.
+    """
     axis, k = 0, 0
     used = sum(_consumed(i) for i in index)
     for item in index:
@@ -416,8 +424,8 @@ def _explain(shape: Sequence[int], index: Sequence[Any], arrays: Sequence[Any]) 
 _table = getitem_by.table
 _set_table = setitem_by.table
 _ONE_ARRAY = (ARRAY,)
-# Past this many prepared indices, another int goes through gather, which needs nothing prepared for it: a loop over
-# the rows of a long tensor, say.
+# Past this many prepared indices, another int goes through gather, which needs nothing prepared for
+# it: a loop over the rows of a long tensor, say.
 MANY = 256
 
 
@@ -516,7 +524,9 @@ def with_item(self: Tensor, index: Any, value: Any, add: bool = False) -> Tensor
 
 @op(name="setitem_masked")
 def masked_by(tensors: Sequence[Tensor]):
-    """Composite of (x, mask, value): x with `value`, broadcast along the axes behind the mask's, where that holds."""
+    """Composite of (x, mask, value): x with `value`, broadcast along the axes behind the mask's,
+    where that holds.
+    """
     x, mask, value = tensors
     rest = len(x.shape) - len(mask.shape)
     value = value if value.dtype is x.dtype else cast_to(value, x.dtype)
@@ -558,7 +568,8 @@ def _contains(self: Tensor, value: Any) -> bool:
 def _itemset(self: Tensor, *args: Any) -> Tensor:
     """A copy with one element replaced.
 
-    ``itemset(value)`` of a tensor of one element, ``itemset(index, value)`` with a flat or a full index.
+    ``itemset(value)`` of a tensor of one element, ``itemset(index, value)`` with a flat or a full
+    index.
     """
     if len(args) not in (1, 2):
         raise IndexKindError(
@@ -576,9 +587,17 @@ def _itemset(self: Tensor, *args: Any) -> Tensor:
 
 
 @tensor_method("select")
-def _tensor_select(self: Tensor, *args: Any, dim: Any = None, index: Any = None, condition: Any = None,
-                   y: Any = None) -> Tensor:  # fmt: skip
-    """``x.select(dim, index)``: one slice of an axis, without it; ``x.select(condition, y)``: see `ops.where`."""
+def _tensor_select(
+    self: Tensor,
+    *args: Any,
+    dim: Any = None,
+    index: Any = None,
+    condition: Any = None,
+    y: Any = None,
+) -> Tensor:
+    """``x.select(dim, index)``: one slice of an axis, without it; ``x.select(condition, y)``: see
+    `ops.where`.
+    """
     given = list(args)
     if condition is not None or (
         given and isinstance(given[0], Tensor) and given[0].dtype is bool_

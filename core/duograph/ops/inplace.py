@@ -1,4 +1,6 @@
-"""In-place methods: ``x.add_(y)``. They give the name `x` another buffer, so what a gradient kept stays right."""
+"""In-place methods: ``x.add_(y)``. They give the name `x` another buffer, so what a gradient kept
+stays right.
+"""
 
 from __future__ import annotations
 
@@ -115,7 +117,9 @@ def _tensor_fill_(self: Tensor, value: Any) -> Tensor:
 
 @tensor_method("copy_")
 def _tensor_copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
-    """The elements of `src`, broadcast and cast to this tensor's type, in place. Returns the tensor."""
+    """The elements of `src`, broadcast and cast to this tensor's type, in place. Returns the
+    tensor.
+    """
     del non_blocking
     value = cast(src, self.dtype)
     if value.shape != self.shape:

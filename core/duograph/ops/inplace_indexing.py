@@ -1,4 +1,5 @@
-"""In-place writes by index: Tensor methods that end in ``_``, and the functions that update a Parameter.
+"""In-place writes by index: Tensor methods that end in ``_``, and the functions that update a
+Parameter.
 
 They give the name another buffer, so what a gradient kept stays right.
 """
@@ -41,7 +42,8 @@ def _along(given: Any, dim: Any) -> Any:
     return given if dim is None else dim
 
 
-# ---- along an axis ---------------------------------------------------------------------------------------
+# ---- along an axis
+# ---------------------------------------------------------------------------------------
 
 
 def index_add(
@@ -92,7 +94,9 @@ def inplace_index_add(var: Tensor, indices: Any, updates: Tensor, axis: int) -> 
 
 @tensor_method("index_add")
 def _tensor_index_add(self: Tensor, *args: Any, alpha: Any = 1, **kwargs: Any) -> Tensor:
-    """A copy with slices added: ``x.index_add(dim, index, source, alpha=1)``, or ``x.index_add(indices, y, axis)``."""
+    """A copy with slices added: ``x.index_add(dim, index, source, alpha=1)``, or
+    ``x.index_add(indices, y, axis)``.
+    """
     axis, index, source = _three("index_add", args, kwargs)
     return index_write("index_add", self, axis, index, _scaled(source, alpha), add=True)
 
@@ -133,8 +137,9 @@ def _three(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[An
 
 
 @tensor_method("index_fill_")
-def _tensor_index_fill_(self: Tensor, axis: Any = None, index: Any = None, value: Any = None, *,
-                        dim: Any = None) -> Tensor:  # fmt: skip
+def _tensor_index_fill_(
+    self: Tensor, axis: Any = None, index: Any = None, value: Any = None, *, dim: Any = None
+) -> Tensor:
     """As `index_fill`, in place. Returns the tensor."""
     return write(self, index_fill(self, _along(axis, dim), index, value), "index_fill_")
 
@@ -147,9 +152,15 @@ def _tensor_index_copy_(self: Tensor, dim: int, index: Any, tensor: Tensor) -> T
 
 @tensor_method("scatter_")
 def _tensor_scatter_(
-    self: Tensor, axis: Any = None, index: Any = None, src: Any = None, *, dim: Any = None,
-    value: Any = None, reduce: str | None = None,
-) -> Tensor:  # fmt: skip
+    self: Tensor,
+    axis: Any = None,
+    index: Any = None,
+    src: Any = None,
+    *,
+    dim: Any = None,
+    value: Any = None,
+    reduce: str | None = None,
+) -> Tensor:
     """As `scatter`, in place. Returns the tensor."""
     if reduce not in (None, "none", "add"):
         raise ArgumentValueError(f"scatter_: got reduce={reduce!r}; wanted None, 'none' or 'add'")
@@ -232,12 +243,18 @@ def _tensor_transpose_(self: Tensor, dim0: int, dim1: int) -> Tensor:
     return self
 
 
-# ---- functions that update a Parameter ---------------------------------------------------------------------
+# ---- functions that update a Parameter
+# ---------------------------------------------------------------------
 
 _WORDS = {
-    "update": "replaced", "add": "increased", "sub": "decreased", "mul": "multiplied", "div": "divided",
-    "max": "raised where smaller", "min": "lowered where larger",
-}  # fmt: skip
+    "update": "replaced",
+    "add": "increased",
+    "sub": "decreased",
+    "mul": "multiplied",
+    "div": "divided",
+    "max": "raised where smaller",
+    "min": "lowered where larger",
+}
 _RESULTS = {
     "update": "[3. 6.]", "add": "[11.  6.]", "sub": "[1. 6.]", "mul": "[36.  6.]", "div": "[1. 6.]",
     "max": "[6. 6.]", "min": "[2. 6.]",

@@ -26,7 +26,8 @@ __all__ = [
 MOST_PIECES = 65536
 
 
-# ---- join --------------------------------------------------------------------------------------------
+# ---- join
+# --------------------------------------------------------------------------------------------
 
 
 def _several(name: str, tensors: Any) -> list[Any]:
@@ -51,7 +52,8 @@ def concat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """Tensors one behind the other along an axis (`mindspore.ops.concat`).
 
     Args:
-        tensors: tuple or list of Tensors, of equal sizes on every other axis; the dtypes are promoted to a common one.
+        tensors: tuple or list of Tensors, of equal sizes on every other axis; the dtypes are
+            promoted to a common one.
         axis: int.
 
     Raises:
@@ -231,7 +233,8 @@ def block_diag(*inputs: Tensor) -> Tensor:
     return concat(rows, 0)
 
 
-# ---- cut ---------------------------------------------------------------------------------------------
+# ---- cut
+# ---------------------------------------------------------------------------------------------
 
 
 def _pieces(input: Tensor, axis: int, sizes: Sequence[int]) -> tuple[Tensor, ...]:
@@ -244,9 +247,13 @@ def _pieces(input: Tensor, axis: int, sizes: Sequence[int]) -> tuple[Tensor, ...
 
 @tensor_method("split")
 def _tensor_split_method(
-    self: Tensor, split_size: Any = None, axis: int = 0, *, dim: Any = None,
+    self: Tensor,
+    split_size: Any = None,
+    axis: int = 0,
+    *,
+    dim: Any = None,
     split_size_or_sections: Any = None,
-) -> tuple[Tensor, ...]:  # fmt: skip
+) -> tuple[Tensor, ...]:
     """Pieces along an axis. See `ops.split`."""
     size = split_size if split_size is not None else split_size_or_sections
     return split(self, size, axis if dim is None else dim)
@@ -257,7 +264,8 @@ def split(tensor: Tensor, split_size_or_sections: Any, axis: int = 0) -> tuple[T
 
     Args:
         tensor: Tensor of at least one axis.
-        split_size_or_sections: int: the size of each piece, the last may be smaller; tuple or list: the sizes.
+        split_size_or_sections: int: the size of each piece, the last may be smaller; tuple or list:
+            the sizes.
         axis: int.
 
     Returns:
@@ -294,11 +302,13 @@ def _cut_axis(name: str, input: Tensor, axis: int) -> int:
 
 @tensor_method("tensor_split")
 def tensor_split(input: Tensor, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
-    """Pieces along an axis, of sizes as equal as can be or cut at indices (`mindspore.ops.tensor_split`).
+    """Pieces along an axis, of sizes as equal as can be or cut at indices
+    (`mindspore.ops.tensor_split`).
 
     Args:
         input: Tensor of at least one axis.
-        indices_or_sections: int: how many pieces, the first of them larger by one where needed; tuple: where to cut.
+        indices_or_sections: int: how many pieces, the first of them larger by one where needed;
+            tuple: where to cut.
         axis: int.
 
     Raises:
@@ -379,7 +389,8 @@ def _tensor_chunk(
 
 
 def chunk(input: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
-    """At most `chunks` pieces of equal size along an axis, the last maybe smaller (`mindspore.ops.chunk`).
+    """At most `chunks` pieces of equal size along an axis, the last maybe smaller
+    (`mindspore.ops.chunk`).
 
     Raises:
         ValueError: `chunks` is not positive, or the axis out of range.
@@ -456,7 +467,8 @@ def narrow(input: Tensor, axis: int, start: int, length: int) -> Tensor:
 
 
 @tensor_method("narrow")
-def _tensor_narrow(self: Tensor, dim: Any = None, start: Any = None, length: Any = None, *,
-                   axis: Any = None) -> Tensor:  # fmt: skip
+def _tensor_narrow(
+    self: Tensor, dim: Any = None, start: Any = None, length: Any = None, *, axis: Any = None
+) -> Tensor:
     """`length` slices of an axis from `start` on. See `ops.narrow`."""
     return narrow(self, axis if dim is None else dim, start, length)

@@ -28,7 +28,9 @@ __all__ = [
 
 @op(name="matmul", dtypes=NUMERIC, promote="common")
 def matmul_of(input: Tensor, other: Tensor, transpose_a: bool = False, transpose_b: bool = False):
-    """Primitive: product of matrices in the last two axes; leading axes broadcast. Both have at least two."""
+    """Primitive: product of matrices in the last two axes; leading axes broadcast. Both have at
+    least two.
+    """
 
 
 def _turned(shape: Sequence[int], turn: bool) -> tuple[int, int]:
@@ -113,8 +115,8 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
 
     Args:
         input: Tensor of at least one axis.
-        other: Tensor of at least one axis. One axis alone is a row on the left, a column on the right, and is
-            removed from the result; leading axes broadcast, dtypes are promoted.
+        other: Tensor of at least one axis. One axis alone is a row on the left, a column on the
+            right, and is removed from the result; leading axes broadcast, dtypes are promoted.
 
     Returns:
         Tensor of shape (batch..., m, n) for (..., m, k) and (..., k, n).
@@ -210,14 +212,16 @@ def bmm(input_x: Tensor, mat2: Tensor) -> Tensor:
 
 @tensor_method("dot")
 def dot(input: Tensor, other: Tensor) -> Tensor:
-    """Sum over the last axis of `input` and the second last of `other`, as `numpy.dot` (`mindspore.ops.dot`).
+    """Sum over the last axis of `input` and the second last of `other`, as `numpy.dot`
+    (`mindspore.ops.dot`).
 
     Args:
         input: Tensor of any shape.
         other: Tensor of any shape; of one axis: its only one.
 
     Returns:
-        Tensor of shape input.shape[:-1] + other.shape without its second last axis; of 0-d operands the product.
+        Tensor of shape input.shape[:-1] + other.shape without its second last axis; of 0-d operands
+        the product.
 
     Raises:
         ValueError: the sizes of the two axes differ.
@@ -419,7 +423,8 @@ def tensor_dot(x1: Tensor, x2: Tensor, axes: Any) -> Tensor:
 
     Args:
         x1, x2: Tensors.
-        axes: an int n: the last n axes of `x1` with the first n of `x2`; or two tuples (or ints) of axes.
+        axes: an int n: the last n axes of `x1` with the first n of `x2`; or two tuples (or ints) of
+            axes.
 
     Returns:
         Tensor of the axes of `x1` that are left, then those of `x2`.
@@ -479,11 +484,13 @@ def transposed(x: Any, perm: Sequence[int]) -> Any:
 
 
 def batch_dot(x1: Tensor, x2: Tensor, axes: Any = None) -> Tensor:
-    """Sum of products over one axis of each, batch by batch along axis 0 (`mindspore.ops.batch_dot`).
+    """Sum of products over one axis of each, batch by batch along axis 0
+    (`mindspore.ops.batch_dot`).
 
     Args:
         x1, x2: Tensors of at least two axes and the same axis 0.
-        axes: int or pair of ints; default the last of `x1` and the second last of `x2` (its last if it has two).
+        axes: int or pair of ints; default the last of `x1` and the second last of `x2` (its last if
+            it has two).
 
     Returns:
         Tensor (batch, rest of x1..., rest of x2...); of two matrices (batch, 1).

@@ -1,4 +1,6 @@
-"""Primitive classes of matrix products and of adding a bias: how MindSpore's arguments become those of an op."""
+"""Primitive classes of matrix products and of adding a bias: how MindSpore's arguments become those
+of an op.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ class MatMul(Primitive):
 
 
 class BatchMatMul(MatMul):
-    """Products of matrices in the last two axes: `BatchMatMul(transpose_a=False, transpose_b=False)(x, y)`."""
+    """Products of matrices in the last two axes: `BatchMatMul(transpose_a=False,
+    transpose_b=False)(x, y)`.
+    """
 
     _ndim = 0
 

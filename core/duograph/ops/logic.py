@@ -16,10 +16,23 @@ from .methods import tensor_method
 from .pointwise import bool_type, broadcast_type, same_type
 
 __all__ = [
-    "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift",
-    "bitwise_xor", "invert", "logical_and", "logical_not", "logical_or", "logical_xor", "masked_fill",
-    "select", "shift_left", "shift_right", "where",
-]  # fmt: skip
+    "bitwise_and",
+    "bitwise_left_shift",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bitwise_xor",
+    "invert",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "masked_fill",
+    "select",
+    "shift_left",
+    "shift_right",
+    "where",
+]
 
 
 def _bits(x: Any) -> int:
@@ -347,7 +360,8 @@ def _(x):
     primitive="LeftShift", dtypes=INTEGER, promote="common", differentiable=False,
 )  # fmt: skip
 def shift_left(input: Tensor, other: Tensor):
-    """Bits moved to higher places; a shift by the width or more gives 0 (`mindspore.ops.bitwise_left_shift`).
+    """Bits moved to higher places; a shift by the width or more gives 0
+    (`mindspore.ops.bitwise_left_shift`).
 
     Args:
         input: Tensor of any shape, or a number; integer.
@@ -446,7 +460,9 @@ def invert(x: Tensor) -> Tensor:
 
 @op(name="select", promote="common", promote_from=1, primitive="Select")
 def select_by(condition: Tensor, input: Tensor, other: Tensor):
-    """Primitive: elements of `input` where the bool `condition` holds, else of `other`; shapes broadcast."""
+    """Primitive: elements of `input` where the bool `condition` holds, else of `other`; shapes
+    broadcast.
+    """
 
 
 @select_by.infer
@@ -482,7 +498,8 @@ def select(condition: Tensor, input: Any, other: Any) -> Tensor:
 
     Args:
         condition: Tensor of bool (another dtype: whether not zero).
-        input, other: Tensors or numbers; all shapes broadcast, the dtypes are promoted to a common one.
+        input, other: Tensors or numbers; all shapes broadcast, the dtypes are promoted to a common
+            one.
 
     Returns:
         Tensor of the broadcast shape.

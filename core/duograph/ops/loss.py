@@ -1,6 +1,7 @@
 """Losses as functions: over classes, distances and probabilities.
 
-Every loss is a composite, so it has one gradient in both modes; `reduction` is ``"mean"``, ``"sum"`` or ``"none"``.
+Every loss is a composite, so it has one gradient in both modes; `reduction` is ``"mean"``,
+``"sum"`` or ``"none"``.
 """
 
 from __future__ import annotations
@@ -324,7 +325,8 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
 def binary_cross_entropy(
     logits: Tensor, labels: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
-    """Cross entropy of probabilities with targets, elementwise (`mindspore.ops.binary_cross_entropy`).
+    """Cross entropy of probabilities with targets, elementwise
+    (`mindspore.ops.binary_cross_entropy`).
 
     Args:
         logits: probabilities in [0, 1], float, any shape.
@@ -467,7 +469,8 @@ def kl_div(logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
     Args:
         logits: log probabilities, float.
         labels: probabilities of the same shape.
-        reduction: ``"mean"``, ``"batchmean"`` (sum over the first axis' length), ``"sum"`` or ``"none"``.
+        reduction: ``"mean"``, ``"batchmean"`` (sum over the first axis' length), ``"sum"`` or
+            ``"none"``.
 
     Raises:
         ValueError: other shapes, an unknown reduction.

@@ -134,8 +134,9 @@ class L2Loss(Primitive):
 class CTCLoss(Primitive):
     """Primitive: loss (N,) and gradient of CTC for raw scores and sparse labels.
 
-    Called as (x (T, N, C), labels_indices (M, 2), labels_values (M,), sequence_length (N,)). The blank is the last
-    class. `ctc_merge_repeated=True` and `preprocess_collapse_repeated=False` are what is offered.
+    Called as (x (T, N, C), labels_indices (M, 2), labels_values (M,), sequence_length (N,)). The
+    blank is the last class. `ctc_merge_repeated=True` and `preprocess_collapse_repeated=False` are
+    what is offered.
     """
 
     def __init__(

@@ -16,9 +16,11 @@ __all__ = ["LSTM"]
 class LSTM(Primitive):
     """`LSTM(input_size, hidden_size, num_layers, has_bias, bidirectional, dropout)(x, h, c, w)`.
 
-    x: (T, N, input_size). h, c: (layers * directions, N, hidden_size). w holds one after the other, for every layer
-    and direction, the input weights (4 * hidden, inputs), then the hidden weights (4 * hidden, hidden), then, with
-    `has_bias`, the sums of both biases (4 * hidden,); gates in the order i, f, g, o.
+    x: (T, N, input_size). h, c: (layers * directions, N, hidden_size). w holds one after the other,
+        for every layer
+    and direction, the input weights (4 * hidden, inputs), then the hidden weights (4 * hidden,
+    hidden), then, with `has_bias`, the sums of both biases (4 * hidden,); gates in the order i, f,
+    g, o.
 
     Returns (output (T, N, directions * hidden), h, c, reserve, state); the last two are empty here.
 
@@ -34,9 +36,15 @@ class LSTM(Primitive):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, num_layers: int, has_bias: bool, bidirectional: bool,
-        dropout: float, proj_size: int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int,
+        has_bias: bool,
+        bidirectional: bool,
+        dropout: float,
+        proj_size: int = 0,
+    ) -> None:
         super().__init__()
         for key, value in (
             ("input_size", input_size),

@@ -1,6 +1,7 @@
 """Linear algebra: solving, inverses, determinants, Cholesky factors, powers, singular values.
 
-The decompositions unroll over the rows, so preparing a call takes time in proportion to the size of the matrix.
+The decompositions unroll over the rows, so preparing a call takes time in proportion to the size of
+the matrix.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ def _eye(n: int, dtype: Any) -> Any:
 def _eliminated(a: Any, steps: int) -> tuple[Any, Any, Any]:
     """Gauss-Jordan elimination with partial pivoting of the first `steps` columns of (..., n, m).
 
-    Rows stay where they are. Returns the reduced matrix, the pivot row of each column and the pivots.
+    Rows stay where they are. Returns the reduced matrix, the pivot row of each column and the
+    pivots.
     """
     *batch, n, _ = a.shape
     used = P.fill((*batch, n), False, bool_)
@@ -360,7 +362,9 @@ def logdet(input: Tensor) -> Tensor:
 
 @op(name="cholesky", dtypes=FLOATING)
 def cholesky_by(input: Tensor):
-    """Primitive: lower triangular L with L L^T = input, of which the lower triangle is read; NaN without one."""
+    """Primitive: lower triangular L with L L^T = input, of which the lower triangle is read; NaN
+    without one.
+    """
 
 
 @cholesky_by.infer
@@ -464,7 +468,8 @@ def cholesky_inverse(input_x: Tensor, upper: bool = False) -> Tensor:
 
 @tensor_method("matrix_power")
 def matrix_power(input: Tensor, n: int) -> Tensor:
-    """Power of square matrices, by repeated squaring; negative ones of the inverse (`mindspore.ops.matrix_power`).
+    """Power of square matrices, by repeated squaring; negative ones of the inverse
+    (`mindspore.ops.matrix_power`).
 
     Raises:
         ValueError: not square.
@@ -559,7 +564,8 @@ def singular_values(x: Tensor) -> Tensor:
 
 
 def svd(input: Tensor, full_matrices: bool = False, compute_uv: bool = True) -> Any:
-    """Singular value decomposition (`mindspore.ops.svd`), on the host; gradients flow to the values alone.
+    """Singular value decomposition (`mindspore.ops.svd`), on the host; gradients flow to the values
+    alone.
 
     Returns:
         (s, u, v) with input = u diag(s) v^T, or s.

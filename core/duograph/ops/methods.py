@@ -39,7 +39,9 @@ def tensor_property(*names: str) -> Callable[[Callable[..., Any]], Callable[...,
 
 
 def install(cls: type, families: Iterable[ModuleType]) -> dict[str, Any]:
-    """Give `cls` every method and operator that an op, or a marked function, names; what was given, by name."""
+    """Give `cls` every method and operator that an op, or a marked function, names; what was given,
+    by name.
+    """
     given: dict[str, Any] = {}
     for known in OPS.values():
         given.update({name: known.function for name in known.methods})

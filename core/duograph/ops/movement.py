@@ -1,8 +1,9 @@
-"""Primitives that move elements: reshape, transpose, broadcast, slices, flips, concatenation, padding.
+"""Primitives that move elements: reshape, transpose, broadcast, slices, flips, concatenation,
+padding.
 
-All but reshape decompose into `strided_copy` (reading) or a scatter over flat positions (writing), so a backend of the
-inner ring has them. Axes, begins and ends arrive normalised; the functions that users call (shaping.py, joining.py,
-padding.py) do that.
+All but reshape decompose into `strided_copy` (reading) or a scatter over flat positions (writing),
+so a backend of the inner ring has them. Axes, begins and ends arrive normalised; the functions that
+users call (shaping.py, joining.py, padding.py) do that.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ def position_dtype(size: int) -> DType:
 
 
 def flat_positions(shape: Sequence[int], strides: Sequence[int], offset: int, size: int) -> Any:
-    """A tensor of `shape` holding offset + sum(i * strides): positions in a flat buffer of `size` elements."""
+    """A tensor of `shape` holding offset + sum(i * strides): positions in a flat buffer of `size`
+    elements.
+    """
     dtype = position_dtype(size)
     shape = tuple(shape)
     out = fill(shape, offset, dtype)
@@ -185,7 +188,9 @@ def _(x):
 
 @op(name="strided_copy", composite=False)
 def strided_copy(input: Tensor, shape: Sequence[int], strides: Sequence[int], offset: int):
-    """Primitive: out[i] = input.flat[offset + sum(i * strides)]; strides in elements, of any sign or 0."""
+    """Primitive: out[i] = input.flat[offset + sum(i * strides)]; strides in elements, of any sign
+    or 0.
+    """
 
 
 @strided_copy.infer
@@ -294,7 +299,9 @@ def slice_shape(
 
 @op(name="strided_slice", composite=False)
 def slice_by(input: Tensor, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]):
-    """Primitive: one normalised (begin, end, stride) an axis; an end of -1 is before the first element."""
+    """Primitive: one normalised (begin, end, stride) an axis; an end of -1 is before the first
+    element.
+    """
 
 
 @slice_by.infer
@@ -357,7 +364,9 @@ def slice_axis(input: Any, axis: int, begin: int, end: int) -> Any:
 def update_by(
     input: Tensor, value: Tensor, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]
 ):
-    """Primitive: a copy of `input` with that slice replaced by `value`, which has the slice's shape."""
+    """Primitive: a copy of `input` with that slice replaced by `value`, which has the slice's
+    shape.
+    """
 
 
 @update_by.infer

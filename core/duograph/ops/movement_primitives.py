@@ -1,7 +1,8 @@
-"""Primitive classes of the ops that move, select and make elements, such as `ops.Concat(axis)(tensors)`.
+"""Primitive classes of the ops that move, select and make elements, such as
+`ops.Concat(axis)(tensors)`.
 
-A class is a line of a table: the function that it calls, the op that its gradient rules belong to, and what its
-constructor takes.
+A class is a line of a table: the function that it calls, the op that its gradient rules belong to,
+and what its constructor takes.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ __all__: list[str] = []  # filled below
 
 
 class _Form(Primitive):
-    """Base of the classes below: keeps the constructor's arguments, and passes them on by name with each call."""
+    """Base of the classes below: keeps the constructor's arguments, and passes them on by name with
+    each call.
+    """
 
     function: Callable[..., Any]
     defaults: Mapping[str, Any] = {}
@@ -71,7 +74,9 @@ _REQUIRED = inspect.Parameter.empty
 
 
 def _form(name: str, function: Callable[..., Any], op: str | None = None, **defaults: Any) -> None:
-    """Define the class `name`; `defaults` are its constructor's arguments, _REQUIRED where there is no default."""
+    """Define the class `name`; `defaults` are its constructor's arguments, _REQUIRED where there is
+    no default.
+    """
     parameters = [
         inspect.Parameter(k, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=v)
         for k, v in defaults.items()
@@ -94,7 +99,8 @@ def _form(name: str, function: Callable[..., Any], op: str | None = None, **defa
     __all__.append(name)
 
 
-# ---- arguments in MindSpore's order ------------------------------------------------------------------------
+# ---- arguments in MindSpore's order
+# ------------------------------------------------------------------------
 
 
 def _tensors(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -301,8 +307,12 @@ _form(
     "channel_shuffle",
     group=_REQUIRED,
 )
-_form("SpaceToBatchND", lambda x, block_shape, paddings: padding.space_to_batch_nd(x, block_shape, paddings),
-      block_shape=_REQUIRED, paddings=_REQUIRED)  # fmt: skip
+_form(
+    "SpaceToBatchND",
+    lambda x, block_shape, paddings: padding.space_to_batch_nd(x, block_shape, paddings),
+    block_shape=_REQUIRED,
+    paddings=_REQUIRED,
+)
 _form("BatchToSpaceND", padding.batch_to_space_nd, block_shape=_REQUIRED, crops=_REQUIRED)
 _form("SpaceToBatch", padding.space_to_batch_nd, block_size=_REQUIRED, paddings=_REQUIRED)
 _form("BatchToSpace", lambda x, block_size, crops: padding.batch_to_space_nd(x, block_size, crops),

@@ -21,9 +21,18 @@ from .primitive import Primitive
 from .table import P
 
 __all__ = [
-    "interpolate", "upsample", "grid_sample", "affine_grid", "embedding", "ResizeBilinear",
-    "ResizeBilinearV2", "ResizeNearestNeighbor", "ResizeBicubic", "UpsampleNearest3D", "EmbeddingLookup",
-]  # fmt: skip
+    "interpolate",
+    "upsample",
+    "grid_sample",
+    "affine_grid",
+    "embedding",
+    "ResizeBilinear",
+    "ResizeBilinearV2",
+    "ResizeNearestNeighbor",
+    "ResizeBicubic",
+    "UpsampleNearest3D",
+    "EmbeddingLookup",
+]
 
 
 # ---- resizing -----------------------------------------------------------------------------------
@@ -59,8 +68,8 @@ def _taps(mode: str, n: int, out: int, rule: str, scale: float | None) -> list[t
         return [(low, 1.0 - part), (np.minimum(low + 1, n - 1), part)]
     low = np.floor(source).astype(np.int64)
     t = source - low
-    # Keys, 1981. As in MindSpore, cells that cover the same area take the other constant and leave out
-    # what lies outside, where the others repeat the edge.
+    # Keys, 1981. As in MindSpore, cells that cover the same area take the other constant and leave
+    # out what lies outside, where the others repeat the edge.
     a = -0.5 if rule == "half" else -0.75
 
     def near(x: Any) -> Any:
@@ -84,7 +93,8 @@ def resize_by(
 ):
     """Spatial axes of (N, C, spatial...) resampled one after the other.
 
-    mode: nearest, linear, cubic. rule: corners (the corner cells' centres meet), half (cells cover the same area),
+    mode: nearest, linear, cubic. rule: corners (the corner cells' centres meet), half (cells cover
+        the same area),
     plain (the first cells' centres meet).
     """
     x = widened(input)
@@ -104,14 +114,25 @@ def resize_by(
     return x if x.dtype is input.dtype else cast_to(x, input.dtype)
 
 
-_MODES = {"nearest": (3, 4, 5), "nearest-exact": (3, 4, 5), "linear": (3,), "bilinear": (4,), "bicubic": (4,),
-          "trilinear": (5,), "area": (3, 4, 5)}  # fmt: skip
+_MODES = {
+    "nearest": (3, 4, 5),
+    "nearest-exact": (3, 4, 5),
+    "linear": (3,),
+    "bilinear": (4,),
+    "bicubic": (4,),
+    "trilinear": (5,),
+    "area": (3, 4, 5),
+}
 
 
 def interpolate(
-    input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: Any = None,
+    input: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: Any = None,
     recompute_scale_factor: Any = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Resample the spatial axes of (N, C, spatial...) (`mindspore.ops.interpolate`).
 
     Args:
@@ -120,14 +141,17 @@ def interpolate(
         scale_factor: number or numbers to multiply the sizes with.
         mode: ``"nearest"``, ``"nearest-exact"``, ``"linear"``, ``"bilinear"``,
             ``"bicubic"``, ``"trilinear"``, ``"area"``.
-        align_corners: whether the centres of the corner cells meet; for linear, bilinear, bicubic and trilinear.
-        recompute_scale_factor: use the exact ratio of the sizes for coordinates, not `scale_factor`.
+        align_corners: whether the centres of the corner cells meet; for linear, bilinear, bicubic
+            and trilinear.
+        recompute_scale_factor: use the exact ratio of the sizes for coordinates, not
+            `scale_factor`.
 
     Returns:
         Tensor (N, C, size...).
 
     Raises:
-        ValueError: neither or both of size and scale_factor; a mode that the number of axes does not have.
+        ValueError: neither or both of size and scale_factor; a mode that the number of axes does
+            not have.
 
     Examples:
         >>> import duograph as ms
@@ -183,9 +207,13 @@ def interpolate(
 
 
 def upsample(
-    input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: Any = None,
+    input: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: Any = None,
     recompute_scale_factor: Any = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """`interpolate` under its older name (`mindspore.ops.upsample`).
 
     Examples:
@@ -247,7 +275,9 @@ class ResizeBicubic(_Resize):
 
 
 class ResizeBilinear(Primitive):
-    """`ResizeBilinear(size, align_corners=False, half_pixel_centers=False)(image)`, the form of MindSpore 1.x."""
+    """`ResizeBilinear(size, align_corners=False, half_pixel_centers=False)(image)`, the form of
+    MindSpore 1.x.
+    """
 
     op = resize_by
     _kind = "linear"
@@ -300,7 +330,9 @@ def _reflected(x: Any, low2: int, high2: int) -> Any:
 
 @op(name="grid_sample", dtypes=FLOATING)
 def grid_sample_by(input: Tensor, grid: Tensor, mode: str, padding_mode: str, align_corners: bool):
-    """`input` (N, C, spatial...) at the positions `grid` (N, out..., axes), -1 to 1 with the last axis first."""
+    """`input` (N, C, spatial...) at the positions `grid` (N, out..., axes), -1 to 1 with the last
+    axis first.
+    """
     x, g = widened(input), widened(grid)
     g = g if g.dtype is x.dtype else cast_to(g, x.dtype)
     n, c, *sizes = x.shape
@@ -458,7 +490,9 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool = False) -> Tensor
 
 @op(name="embedding")
 def embedding_by(input: Tensor, weight: Tensor, padding_idx: int, by_frequency: bool):
-    """Rows of weight; row `padding_idx` (-1: none) gets no gradient, others one over their count if asked for."""
+    """Rows of weight; row `padding_idx` (-1: none) gets no gradient, others one over their count if
+    asked for.
+    """
     out = P.gather(weight, input, 0)
     kept = (*input.shape, *[1] * (weight.ndim - 1))
     if padding_idx >= 0:
@@ -474,9 +508,13 @@ def embedding_by(input: Tensor, weight: Tensor, padding_idx: int, by_frequency: 
 
 
 def embedding(
-    input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
-    norm_type: float = 2.0, scale_grad_by_freq: bool = False,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+) -> Tensor:
     """Rows of a table (`mindspore.ops.embedding`).
 
     Args:
@@ -522,7 +560,9 @@ def embedding(
 
 
 class EmbeddingLookup(Primitive):
-    """Rows of a table, 0 where the index minus `offset` is outside: `EmbeddingLookup()(params, indices, offset)`."""
+    """Rows of a table, 0 where the index minus `offset` is outside: `EmbeddingLookup()(params,
+    indices, offset)`.
+    """
 
     def __call__(self, input_params: Any, input_indices: Any, offset: Any) -> Any:
         """The rows."""

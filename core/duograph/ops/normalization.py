@@ -1,4 +1,6 @@
-"""Normalisation: batch, layer, group and their gradients, as composites that a backend may claim whole."""
+"""Normalisation: batch, layer, group and their gradients, as composites that a backend may claim
+whole.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,8 @@ def _mean(x: Any, axis: Sequence[int]) -> Any:
 
 @op(dtypes=FLOATING)
 def layer_norm_core(input: Tensor, gamma: Tensor, beta: Tensor, axis: int, eps: float):
-    """Axes `axis`.. brought to mean 0 and variance 1, times gamma plus beta (Ba et al., 2016); mean and 1 / deviation.
+    """Axes `axis`.. brought to mean 0 and variance 1, times gamma plus beta (Ba et al., 2016); mean
+    and 1 / deviation.
 
     gamma and beta have the shape input.shape[axis:]; the statistics keep reduced axes as 1.
     """
@@ -120,10 +123,14 @@ def layer_norm_by(input: Tensor, weight: Tensor | None, bias: Tensor | None, axi
 
 
 def layer_norm(
-    input: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None,
+    input: Tensor,
+    normalized_shape: Any,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
     eps: float = 1e-5,
-) -> Tensor:  # fmt: skip
-    """Last axes brought to mean 0 and variance 1, times weight plus bias (`mindspore.ops.layer_norm`).
+) -> Tensor:
+    """Last axes brought to mean 0 and variance 1, times weight plus bias
+    (`mindspore.ops.layer_norm`).
 
     Args:
         input: Tensor, floating.
@@ -172,7 +179,8 @@ def _check_channels(name: str, x: TensorType, **given: TensorType) -> None:
 
 @op(dtypes=FLOATING)
 def batch_norm_train(input: Tensor, gamma: Tensor, beta: Tensor, eps: float):
-    """Channels (axis 1) brought to mean 0 and variance 1 over the batch (Ioffe, Szegedy 2015), times gamma plus beta.
+    """Channels (axis 1) brought to mean 0 and variance 1 over the batch (Ioffe, Szegedy 2015),
+    times gamma plus beta.
 
     Also the mean and the biased variance of the batch.
     """
@@ -249,15 +257,22 @@ def batch_norm_infer(
 
 
 def batch_norm(
-    input_x: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
-    bias: Tensor | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
-) -> Tensor:  # fmt: skip
-    """Channels brought to mean 0 and variance 1, times weight plus bias (`mindspore.ops.batch_norm`).
+    input_x: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Channels brought to mean 0 and variance 1, times weight plus bias
+    (`mindspore.ops.batch_norm`).
 
     Args:
         input_x: Tensor (N, C, ...), floating.
-        running_mean, running_var: Tensors (C,). Used when not training; moved towards the batch's statistics
-            (the unbiased variance) in place when training. None: not kept.
+        running_mean, running_var: Tensors (C,). Used when not training; moved towards the batch's
+            statistics (the unbiased variance) in place when training. None: not kept.
         weight, bias: Tensors (C,), or None for 1 and 0.
         training: use the statistics of the batch.
         momentum: weight of the batch in the running statistics.
@@ -315,7 +330,9 @@ def move_statistics(
 def group_norm_by(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, groups: int, eps: float
 ):
-    """Channels in groups, each brought to mean 0 and variance 1 (Wu and He, 2018), times weight plus bias."""
+    """Channels in groups, each brought to mean 0 and variance 1 (Wu and He, 2018), times weight
+    plus bias.
+    """
     n = input.shape[0]
     count = input.size // (n * groups) if n and groups else 0
     flat = P.reshape(input, (n, groups, count))
@@ -333,7 +350,8 @@ def group_norm(
     bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Channels in groups, each brought to mean 0 and variance 1, times weight plus bias (`mindspore.ops.group_norm`).
+    """Channels in groups, each brought to mean 0 and variance 1, times weight plus bias
+    (`mindspore.ops.group_norm`).
 
     Args:
         input: Tensor (N, C, ...), floating.
@@ -365,10 +383,15 @@ def group_norm(
 
 
 def instance_norm(
-    input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None,
-    weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: bool = True,
-    momentum: float = 0.1, eps: float = 1e-5,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
     """Every channel of every sample brought to mean 0 and variance 1 (Ulyanov et al., 2016).
 
     Args:
@@ -403,7 +426,8 @@ def rms_norm_by(x: Tensor, gamma: Tensor, eps: float):
 
 
 def rms_norm(x: Tensor, gamma: Tensor, epsilon: float = 1e-6) -> tuple[Tensor, Tensor]:
-    """x over its root mean square, times gamma (Zhang and Sennrich, 2019; `mindspore.ops.rms_norm`).
+    """x over its root mean square, times gamma (Zhang and Sennrich, 2019;
+    `mindspore.ops.rms_norm`).
 
     Args:
         x: Tensor, floating.
@@ -444,9 +468,13 @@ def lrn_by(x: Tensor, depth_radius: int, bias: float, alpha: float, beta: float)
 
 
 def lrn(
-    x: Tensor, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5,
+    x: Tensor,
+    depth_radius: int = 5,
+    bias: float = 1.0,
+    alpha: float = 1.0,
+    beta: float = 0.5,
     norm_region: str = "ACROSS_CHANNELS",
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Local response normalisation (Krizhevsky et al., 2012; `mindspore.ops.lrn`).
 
     Args:
@@ -482,7 +510,8 @@ def l2_normalize_by(input: Tensor, axis: Sequence[int], epsilon: float):
 
 
 def l2_normalize(input: Tensor, axis: Any = 0, epsilon: float = 1e-4) -> Tensor:
-    """input over its 2-norm along axes; the squared norm counts as at least epsilon (function form of L2Normalize).
+    """input over its 2-norm along axes; the squared norm counts as at least epsilon (function form
+    of L2Normalize).
 
     Examples:
         >>> import duograph as ms

@@ -1,4 +1,6 @@
-"""Primitive classes of softmax and of normalisation: how MindSpore's arguments become those of an op."""
+"""Primitive classes of softmax and of normalisation: how MindSpore's arguments become those of an
+op.
+"""
 
 from __future__ import annotations
 
@@ -43,10 +45,12 @@ class LogSoftmax(Primitive):
 
 
 class BatchNorm(Primitive):
-    """`BatchNorm(is_training=False, epsilon=1e-05, momentum=0.1, data_format="NCHW")(x, scale, bias, mean, variance)`.
+    """`BatchNorm(is_training=False, epsilon=1e-05, momentum=0.1, data_format="NCHW")(x, scale,
+    bias, mean, variance)`.
 
-    Returns (result, mean, variance, mean, variance) of the batch when training, of the running statistics else. When
-    training, running statistics that are Parameters are moved by `momentum`, the weight of the batch.
+    Returns (result, mean, variance, mean, variance) of the batch when training, of the running
+    statistics else. When training, running statistics that are Parameters are moved by `momentum`,
+    the weight of the batch.
 
     Examples:
         >>> import duograph as ms
@@ -80,13 +84,16 @@ class BatchNorm(Primitive):
                 normalization.move_statistics(x, mean, variance, m, v, 1.0 - self.momentum)
         else:
             out, m, v = (
-                normalization.batch_norm_infer(x, scale, bias, mean, variance, float(self.epsilon)), mean, variance,
-            )  # fmt: skip
+                normalization.batch_norm_infer(x, scale, bias, mean, variance, float(self.epsilon)),
+                mean,
+                variance,
+            )
         return first_to_last(out) if last else out, m, v, m, v
 
 
 class LayerNorm(Primitive):
-    """`LayerNorm(begin_norm_axis=1, begin_params_axis=1, epsilon=1e-07)(x, gamma, beta)` -> (result, mean, variance).
+    """`LayerNorm(begin_norm_axis=1, begin_params_axis=1, epsilon=1e-07)(x, gamma, beta)` ->
+    (result, mean, variance).
 
     Examples:
         >>> import duograph as ms
@@ -124,7 +131,9 @@ class LayerNorm(Primitive):
 
 
 class InstanceNorm(Primitive):
-    """`InstanceNorm(epsilon=1e-5, momentum=0.1)(x, gamma, beta, mean, variance)` -> (result, mean, variance)."""
+    """`InstanceNorm(epsilon=1e-5, momentum=0.1)(x, gamma, beta, mean, variance)` -> (result, mean,
+    variance).
+    """
 
     def __init__(self, epsilon: float = 1e-5, momentum: float = 0.1) -> None:
         super().__init__()
@@ -145,9 +154,13 @@ class LRN(Primitive):
     op = normalization.lrn_by
 
     def __init__(
-        self, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5,
+        self,
+        depth_radius: int = 5,
+        bias: float = 1.0,
+        alpha: float = 1.0,
+        beta: float = 0.5,
         norm_region: str = "ACROSS_CHANNELS",
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         self.depth_radius, self.bias, self.alpha, self.beta = depth_radius, bias, alpha, beta
         self.norm_region = norm_region

@@ -1,9 +1,10 @@
-"""Steps of training as single ops: the update of one parameter by each optimiser, and moving statistics.
+"""Steps of training as single ops: the update of one parameter by each optimiser, and moving
+statistics.
 
-Every one is a composite, so it runs wherever its parts run; a backend may claim it whole. Rates and powers are
-0-d operands, so that a step never compiles anything new; what an optimiser fixes once is an attribute. Arithmetic
-is done in
-float32 at least, results come back in the dtype of what they replace.
+Every one is a composite, so it runs wherever its parts run; a backend may claim it whole. Rates and
+powers are 0-d operands, so that a step never compiles anything new; what an optimiser fixes once is
+an attribute. Arithmetic is done in float32 at least, results come back in the dtype of what they
+replace.
 """
 
 from __future__ import annotations
@@ -20,10 +21,19 @@ from .powers import sqrt
 from .rounding import sign
 
 __all__ = [
-    "sgd_step", "momentum_step", "adam_step", "amsgrad_step", "adam_weight_decay_step", "rmsprop_step",
-    "centered_rmsprop_step", "adagrad_step", "adadelta_step", "ftrl_step", "adamax_step",
+    "sgd_step",
+    "momentum_step",
+    "adam_step",
+    "amsgrad_step",
+    "adam_weight_decay_step",
+    "rmsprop_step",
+    "centered_rmsprop_step",
+    "adagrad_step",
+    "adadelta_step",
+    "ftrl_step",
+    "adamax_step",
     "moving_statistics",
-]  # fmt: skip
+]
 
 
 def _wide(x: Any) -> Any:
@@ -44,9 +54,17 @@ def _gradient(param: Any, grad: Any, weight_decay: float, scale: float) -> Any:
 
 @op(composite=True, differentiable=False)
 def sgd_step(
-    param: Tensor, accum: Tensor, stat: Tensor, grad: Tensor, lr: Tensor, momentum: float = 0.0,
-    dampening: float = 0.0, nesterov: bool = False, weight_decay: float = 0.0, scale: float = 1.0,
-):  # fmt: skip
+    param: Tensor,
+    accum: Tensor,
+    stat: Tensor,
+    grad: Tensor,
+    lr: Tensor,
+    momentum: float = 0.0,
+    dampening: float = 0.0,
+    nesterov: bool = False,
+    weight_decay: float = 0.0,
+    scale: float = 1.0,
+):
     """One step of stochastic gradient descent with momentum.
 
     `stat` is 1 until the first step, which starts `accum` at the gradient, undamped.
@@ -62,9 +80,15 @@ def sgd_step(
 
 @op(composite=True, differentiable=False)
 def momentum_step(
-    param: Tensor, accum: Tensor, grad: Tensor, lr: Tensor, momentum: Tensor, nesterov: bool = False,
-    weight_decay: float = 0.0, scale: float = 1.0,
-):  # fmt: skip
+    param: Tensor,
+    accum: Tensor,
+    grad: Tensor,
+    lr: Tensor,
+    momentum: Tensor,
+    nesterov: bool = False,
+    weight_decay: float = 0.0,
+    scale: float = 1.0,
+):
     """One step of momentum: accum = momentum * accum + grad; param -= lr * accum.
 
     Returns: new param, accum.
@@ -81,10 +105,20 @@ def _moments(m: Any, v: Any, g: Any, beta1: float, beta2: float) -> tuple[Any, A
 
 @op(composite=True, differentiable=False)
 def adam_step(
-    param: Tensor, m: Tensor, v: Tensor, grad: Tensor, lr: Tensor, beta1_power: Tensor,
-    beta2_power: Tensor, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-8,
-    nesterov: bool = False, weight_decay: float = 0.0, scale: float = 1.0,
-):  # fmt: skip
+    param: Tensor,
+    m: Tensor,
+    v: Tensor,
+    grad: Tensor,
+    lr: Tensor,
+    beta1_power: Tensor,
+    beta2_power: Tensor,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    eps: float = 1e-8,
+    nesterov: bool = False,
+    weight_decay: float = 0.0,
+    scale: float = 1.0,
+):
     """One step of Adam (Kingma and Ba, 2015); the powers of the betas include this step.
 
     Returns: new param, m, v.
@@ -99,10 +133,20 @@ def adam_step(
 
 @op(composite=True, differentiable=False)
 def amsgrad_step(
-    param: Tensor, m: Tensor, v: Tensor, vhat: Tensor, grad: Tensor, lr: Tensor, beta1_power: Tensor,
-    beta2_power: Tensor, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-8,
-    weight_decay: float = 0.0, scale: float = 1.0,
-):  # fmt: skip
+    param: Tensor,
+    m: Tensor,
+    v: Tensor,
+    vhat: Tensor,
+    grad: Tensor,
+    lr: Tensor,
+    beta1_power: Tensor,
+    beta2_power: Tensor,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    eps: float = 1e-8,
+    weight_decay: float = 0.0,
+    scale: float = 1.0,
+):
     """One step of AMSGrad (Reddi et al., 2018): Adam with the largest second moment so far.
 
     Returns: new param, m, v, vhat.
@@ -117,10 +161,19 @@ def amsgrad_step(
 
 @op(composite=True, differentiable=False)
 def adam_weight_decay_step(
-    param: Tensor, m: Tensor, v: Tensor, grad: Tensor, lr: Tensor, beta1: float = 0.9,
-    beta2: float = 0.999, eps: float = 1e-6, weight_decay: float = 0.0, scale: float = 1.0,
-):  # fmt: skip
-    """One step of Adam without bias correction, the decay added to the update rather than the gradient.
+    param: Tensor,
+    m: Tensor,
+    v: Tensor,
+    grad: Tensor,
+    lr: Tensor,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    eps: float = 1e-6,
+    weight_decay: float = 0.0,
+    scale: float = 1.0,
+):
+    """One step of Adam without bias correction, the decay added to the update rather than the
+    gradient.
 
     Returns: new param, m, v.
     """
@@ -135,9 +188,17 @@ def adam_weight_decay_step(
 
 @op(composite=True, differentiable=False)
 def rmsprop_step(
-    param: Tensor, mean_square: Tensor, moment: Tensor, grad: Tensor, lr: Tensor, decay: float = 0.9,
-    momentum: float = 0.0, eps: float = 1e-10, weight_decay: float = 0.0, scale: float = 1.0,
-):  # fmt: skip
+    param: Tensor,
+    mean_square: Tensor,
+    moment: Tensor,
+    grad: Tensor,
+    lr: Tensor,
+    decay: float = 0.9,
+    momentum: float = 0.0,
+    eps: float = 1e-10,
+    weight_decay: float = 0.0,
+    scale: float = 1.0,
+):
     """One step of RMSProp.
 
     Returns: new param, mean_square, moment.
@@ -150,10 +211,18 @@ def rmsprop_step(
 
 @op(composite=True, differentiable=False)
 def centered_rmsprop_step(
-    param: Tensor, mean_grad: Tensor, mean_square: Tensor, moment: Tensor, grad: Tensor, lr: Tensor,
-    decay: float = 0.9, momentum: float = 0.0, eps: float = 1e-10, weight_decay: float = 0.0,
+    param: Tensor,
+    mean_grad: Tensor,
+    mean_square: Tensor,
+    moment: Tensor,
+    grad: Tensor,
+    lr: Tensor,
+    decay: float = 0.9,
+    momentum: float = 0.0,
+    eps: float = 1e-10,
+    weight_decay: float = 0.0,
     scale: float = 1.0,
-):  # fmt: skip
+):
     """One step of RMSProp with the variance in place of the mean square.
 
     Returns: new param, mean_grad, mean_square, moment.
@@ -170,9 +239,14 @@ def centered_rmsprop_step(
 
 @op(composite=True, differentiable=False)
 def adagrad_step(
-    param: Tensor, accum: Tensor, grad: Tensor, lr: Tensor, update_slots: bool = True,
-    weight_decay: float = 0.0, scale: float = 1.0,
-):  # fmt: skip
+    param: Tensor,
+    accum: Tensor,
+    grad: Tensor,
+    lr: Tensor,
+    update_slots: bool = True,
+    weight_decay: float = 0.0,
+    scale: float = 1.0,
+):
     """One step of Adagrad (Duchi et al., 2011).
 
     Returns: new param, accum.
@@ -184,9 +258,16 @@ def adagrad_step(
 
 @op(composite=True, differentiable=False)
 def adadelta_step(
-    param: Tensor, accum: Tensor, accum_update: Tensor, grad: Tensor, lr: Tensor, rho: float = 0.9,
-    eps: float = 1e-6, weight_decay: float = 0.0, scale: float = 1.0,
-):  # fmt: skip
+    param: Tensor,
+    accum: Tensor,
+    accum_update: Tensor,
+    grad: Tensor,
+    lr: Tensor,
+    rho: float = 0.9,
+    eps: float = 1e-6,
+    weight_decay: float = 0.0,
+    scale: float = 1.0,
+):
     """One step of Adadelta (Zeiler, 2012).
 
     Returns: new param, accum, accum_update.
@@ -201,9 +282,17 @@ def adadelta_step(
 
 @op(composite=True, differentiable=False)
 def ftrl_step(
-    param: Tensor, accum: Tensor, linear: Tensor, grad: Tensor, lr: Tensor, l1: float = 0.0,
-    l2: float = 0.0, lr_power: float = -0.5, weight_decay: float = 0.0, scale: float = 1.0,
-):  # fmt: skip
+    param: Tensor,
+    accum: Tensor,
+    linear: Tensor,
+    grad: Tensor,
+    lr: Tensor,
+    l1: float = 0.0,
+    l2: float = 0.0,
+    lr_power: float = -0.5,
+    weight_decay: float = 0.0,
+    scale: float = 1.0,
+):
     """One step of follow-the-regularised-leader (McMahan et al., 2013).
 
     Returns: new param, accum, linear.
@@ -224,10 +313,18 @@ def ftrl_step(
 
 @op(composite=True, differentiable=False)
 def adamax_step(
-    param: Tensor, m: Tensor, v: Tensor, grad: Tensor, lr: Tensor, beta1_power: Tensor,
-    beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-8, weight_decay: float = 0.0,
+    param: Tensor,
+    m: Tensor,
+    v: Tensor,
+    grad: Tensor,
+    lr: Tensor,
+    beta1_power: Tensor,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    eps: float = 1e-8,
+    weight_decay: float = 0.0,
     scale: float = 1.0,
-):  # fmt: skip
+):
     """One step of AdaMax (Kingma and Ba, 2015).
 
     Returns: new param, m, v.
@@ -241,12 +338,17 @@ def adamax_step(
 
 @op(composite=True, differentiable=False)
 def moving_statistics(
-    moving_mean: Tensor, moving_variance: Tensor, mean: Tensor, variance: Tensor, keep: float = 0.9,
+    moving_mean: Tensor,
+    moving_variance: Tensor,
+    mean: Tensor,
+    variance: Tensor,
+    keep: float = 0.9,
     count: int = 1,
-):  # fmt: skip
+):
     """Moving averages of batch statistics; `keep` weights the old ones.
 
-    The biased `variance` of `count` elements enters unbiased. Returns: new moving_mean, moving_variance.
+    The biased `variance` of `count` elements enters unbiased. Returns: new moving_mean,
+    moving_variance.
     """
     share = (1.0 - keep) * (count / (count - 1) if count > 1 else 1.0)
     new_mean = _wide(moving_mean) * keep + _wide(mean) * (1.0 - keep)

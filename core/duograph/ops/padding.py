@@ -52,13 +52,15 @@ def pad(input_x: Tensor, padding: Any, mode: str = "constant", value: Any = None
 
     Args:
         input_x: Tensor.
-        padding: (low, high) of the last axis, then of the one before it, and so on; negative numbers cut.
+        padding: (low, high) of the last axis, then of the one before it, and so on; negative
+            numbers cut.
         mode: ``"constant"``; ``"reflect"`` without repeating the edge; ``"replicate"`` the edge;
             ``"circular"`` from the other side.
         value: the constant; default 0.
 
     Raises:
-        ValueError: another mode, more numbers than axes, more than can be reflected, or a value with another mode.
+        ValueError: another mode, more numbers than axes, more than can be reflected, or a value
+            with another mode.
 
     Examples:
         >>> import duograph as ms
@@ -194,7 +196,8 @@ def padding(x: Tensor, pad_dim_size: int = 8) -> Tensor:
     return pad_with(x, (*lead, 0), (*lead, pad_dim_size - 1), 0)
 
 
-# ---- blocks ------------------------------------------------------------------------------------------
+# ---- blocks
+# ------------------------------------------------------------------------------------------
 
 
 def _positive(name: str, what: str, value: Any) -> int:
@@ -207,7 +210,8 @@ def _positive(name: str, what: str, value: Any) -> int:
 
 @op(name="pixel_shuffle")
 def pixel_shuffle(input: Tensor, upscale_factor: int):
-    """Channels spread over blocks of pixels: (*, C r², H, W) to (*, C, H r, W r) (`mindspore.ops.pixel_shuffle`).
+    """Channels spread over blocks of pixels: (*, C r², H, W) to (*, C, H r, W r)
+    (`mindspore.ops.pixel_shuffle`).
 
     Args:
         input: Tensor of at least three axes.
@@ -235,7 +239,8 @@ def pixel_shuffle(input: Tensor, upscale_factor: int):
 
 @op(name="pixel_unshuffle")
 def pixel_unshuffle(input: Tensor, downscale_factor: int):
-    """Blocks of pixels as channels: (*, C, H r, W r) to (*, C r², H, W) (`mindspore.ops.pixel_unshuffle`).
+    """Blocks of pixels as channels: (*, C, H r, W r) to (*, C r², H, W)
+    (`mindspore.ops.pixel_unshuffle`).
 
     Raises:
         ValueError: fewer than three axes, or sizes that r does not divide.
@@ -257,7 +262,8 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int):
 
 @op(name="channel_shuffle", primitive=None)
 def channel_shuffle(x: Tensor, groups: int):
-    """Channels of (N, C, ...) dealt out from `groups` groups in turn (`mindspore.ops.channel_shuffle`).
+    """Channels of (N, C, ...) dealt out from `groups` groups in turn
+    (`mindspore.ops.channel_shuffle`).
 
     Raises:
         ValueError: fewer than three axes, or channels that `groups` does not divide.
@@ -287,7 +293,8 @@ def _four(name: str, x: Any) -> None:
 
 @op(name="depth_to_space")
 def depth_to_space(x: Tensor, block_size: int):
-    """Groups of channels spread over blocks of pixels, the block's place being the slower part of the channel.
+    """Groups of channels spread over blocks of pixels, the block's place being the slower part of
+    the channel.
 
     Args:
         x: Tensor (N, C, H, W).
@@ -336,7 +343,8 @@ def space_to_depth(x: Tensor, block_size: int):
 
 
 def space_to_batch_nd(input_x: Tensor, block_size: Any, paddings: Any) -> Tensor:
-    """Blocks of the last axes moved into the batch axis, after zero padding (`mindspore.ops.space_to_batch_nd`).
+    """Blocks of the last axes moved into the batch axis, after zero padding
+    (`mindspore.ops.space_to_batch_nd`).
 
     Args:
         input_x: Tensor; axis 0 is the batch, the last len(block_size) axes are cut in blocks.
@@ -379,7 +387,8 @@ def _blocks(name: str, block: Any, count: int, ndim: int) -> tuple[int, ...]:
 
 
 def batch_to_space_nd(input_x: Tensor, block_shape: Any, crops: Any) -> Tensor:
-    """The inverse of `space_to_batch_nd`, with the edges cut off (`mindspore.ops.batch_to_space_nd`).
+    """The inverse of `space_to_batch_nd`, with the edges cut off
+    (`mindspore.ops.batch_to_space_nd`).
 
     Raises:
         ValueError: a batch that the blocks do not divide, or crops larger than the result.

@@ -1,4 +1,6 @@
-"""Pooling: the primitives and their gradients, adaptive forms, and the functions of MindSpore's names."""
+"""Pooling: the primitives and their gradients, adaptive forms, and the functions of MindSpore's
+names.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,8 @@ def _taps(kernel: Ints, out: Ints, stride: Ints, dilation: Ints) -> Any:
 
 @op(dtypes=REAL)
 def max_pool(input: Tensor, kernel: Ints, stride: Ints, padding: Pairs, dilation: Ints):
-    """Primitive: largest element of each window of (N, C, spatial...), and its index in the flattened spatial axes.
+    """Primitive: largest element of each window of (N, C, spatial...), and its index in the
+    flattened spatial axes.
 
     Padded cells never win, NaN does; of equals the first.
     """
@@ -168,7 +171,8 @@ def avg_pool(
 ):
     """Primitive: mean of each window of (N, C, spatial...).
 
-    The divisor is `divisor` if not 0, else the size of the window, without its padded cells unless `count_include_pad`.
+    The divisor is `divisor` if not 0, else the size of the window, without its padded cells unless
+    `count_include_pad`.
     """
 
 
@@ -238,9 +242,14 @@ def _(input, kernel, stride, padding, count_include_pad, divisor):
 
 @op(dtypes=REAL)
 def avg_pool_grad(
-    dout: Tensor, input_shape: Ints, kernel: Ints, stride: Ints, padding: Pairs, count_include_pad: bool,
+    dout: Tensor,
+    input_shape: Ints,
+    kernel: Ints,
+    stride: Ints,
+    padding: Pairs,
+    count_include_pad: bool,
     divisor: int,
-):  # fmt: skip
+):
     """Primitive: gradient of `avg_pool`: every cell of a window gets its share."""
 
 
@@ -292,7 +301,9 @@ def _bins(n: int, out: int) -> tuple[Any, Any, Any]:
 
 @op(name="adaptive_avg_pool", dtypes=FLOATING)
 def adaptive_avg(input: Tensor, output_size: Ints):
-    """Mean over windows that split each spatial axis in `output_size` cells as evenly as ints allow."""
+    """Mean over windows that split each spatial axis in `output_size` cells as evenly as ints
+    allow.
+    """
     x = input
     for i, out in enumerate(output_size):
         axis = 2 + i
@@ -313,7 +324,9 @@ def adaptive_avg(input: Tensor, output_size: Ints):
 
 @op(name="adaptive_max_pool", dtypes=FLOATING)
 def adaptive_max(input: Tensor, output_size: Ints):
-    """Largest element of the windows of adaptive_avg_pool, and its index in the flattened spatial axes."""
+    """Largest element of the windows of adaptive_avg_pool, and its index in the flattened spatial
+    axes.
+    """
     n, c, *sizes = input.shape
     k = len(sizes)
     x = input
@@ -411,10 +424,15 @@ def _max(name, x, kernel_size, stride, padding, dilation, return_indices, ceil_m
     values, indices = max_pool(
         x,
         *_max_arguments(
-            name, hashable(kernel_size), hashable(stride), hashable(padding), hashable(dilation), bool(ceil_mode),
+            name,
+            hashable(kernel_size),
+            hashable(stride),
+            hashable(padding),
+            hashable(dilation),
+            bool(ceil_mode),
             x.shape[2:],
         ),
-    )  # fmt: skip
+    )
     values = _unbatched(values, single)
     return (values, _unbatched(indices, single)) if return_indices else values
 
@@ -444,27 +462,42 @@ _MAX_DOC = """Largest element of sliding windows (`mindspore.ops.max_pool{n}d`).
 
 
 def max_pool1d(
-    x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-    return_indices: bool = False, ceil_mode: bool = False,
-) -> Any:  # fmt: skip
+    x: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    return_indices: bool = False,
+    ceil_mode: bool = False,
+) -> Any:
     return _max(
         "max_pool1d", x, kernel_size, stride, padding, dilation, return_indices, ceil_mode, 1
     )
 
 
 def max_pool2d(
-    x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-    return_indices: bool = False, ceil_mode: bool = False,
-) -> Any:  # fmt: skip
+    x: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    return_indices: bool = False,
+    ceil_mode: bool = False,
+) -> Any:
     return _max(
         "max_pool2d", x, kernel_size, stride, padding, dilation, return_indices, ceil_mode, 2
     )
 
 
 def max_pool3d(
-    x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-    return_indices: bool = False, ceil_mode: bool = False,
-) -> Any:  # fmt: skip
+    x: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    return_indices: bool = False,
+    ceil_mode: bool = False,
+) -> Any:
     return _max(
         "max_pool3d", x, kernel_size, stride, padding, dilation, return_indices, ceil_mode, 3
     )
@@ -514,18 +547,27 @@ _AVG_DOC = """Mean of sliding windows (`mindspore.ops.avg_pool{n}d`).
 
 
 def avg_pool1d(
-    input_x: Tensor, kernel_size: Any = 1, stride: Any = 1, padding: Any = 0, ceil_mode: bool = False,
+    input_x: Tensor,
+    kernel_size: Any = 1,
+    stride: Any = 1,
+    padding: Any = 0,
+    ceil_mode: bool = False,
     count_include_pad: bool = True,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     return _avg(
         "avg_pool1d", input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, 0, 1
     )
 
 
 def avg_pool2d(
-    input_x: Tensor, kernel_size: Any = 1, stride: Any = 1, padding: Any = 0, ceil_mode: bool = False,
-    count_include_pad: bool = True, divisor_override: int = 0,
-) -> Tensor:  # fmt: skip
+    input_x: Tensor,
+    kernel_size: Any = 1,
+    stride: Any = 1,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int = 0,
+) -> Tensor:
     return _avg(
         "avg_pool2d",
         input_x,
@@ -540,9 +582,14 @@ def avg_pool2d(
 
 
 def avg_pool3d(
-    input_x: Tensor, kernel_size: Any = 1, stride: Any = 1, padding: Any = 0, ceil_mode: bool = False,
-    count_include_pad: bool = True, divisor_override: int = 0,
-) -> Tensor:  # fmt: skip
+    input_x: Tensor,
+    kernel_size: Any = 1,
+    stride: Any = 1,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int = 0,
+) -> Tensor:
     return _avg(
         "avg_pool3d",
         input_x,
@@ -678,6 +725,8 @@ for _n in (1, 2, 3):
         what="Mean", kind="avg", extra="", **_words
     )
     globals()[f"adaptive_max_pool{_n}d"].__doc__ = _ADAPTIVE_DOC.format(
-        what="Largest element", kind="max",
-        extra="\n        return_indices: also give int64 indices in the flattened spatial axes.", **_words,
-    )  # fmt: skip
+        what="Largest element",
+        kind="max",
+        extra="\n        return_indices: also give int64 indices in the flattened spatial axes.",
+        **_words,
+    )

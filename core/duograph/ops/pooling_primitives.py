@@ -73,7 +73,9 @@ class MaxPool(_Pool):
 
 
 class AvgPool(_Pool):
-    """`AvgPool(kernel_size=1, strides=1, pad_mode="VALID", data_format="NCHW")(x)`; padded cells do not count."""
+    """`AvgPool(kernel_size=1, strides=1, pad_mode="VALID", data_format="NCHW")(x)`; padded cells do
+    not count.
+    """
 
     op = pooling.avg_pool
 
@@ -89,9 +91,14 @@ class MaxPool3D(_Pool):
     _formats = ("NCDHW",)
 
     def __init__(
-        self, kernel_size: Any = 1, strides: Any = 1, pad_mode: str = "VALID", pad_list: Any = 0,
-        ceil_mode: Any = None, data_format: str = "NCDHW",
-    ) -> None:  # fmt: skip
+        self,
+        kernel_size: Any = 1,
+        strides: Any = 1,
+        pad_mode: str = "VALID",
+        pad_list: Any = 0,
+        ceil_mode: Any = None,
+        data_format: str = "NCDHW",
+    ) -> None:
         padded = isinstance(pad_mode, str) and pad_mode.lower() == "pad"
         super().__init__(kernel_size, strides, "valid" if padded else pad_mode, data_format)
         self.pad_list = pad_pairs("MaxPool3D", pad_list, 3) if padded else None
@@ -114,10 +121,16 @@ class AvgPool3D(_Pool):
     _formats = ("NCDHW",)
 
     def __init__(
-        self, kernel_size: Any = 1, strides: Any = 1, pad_mode: str = "valid", pad: Any = 0,
-        ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int = 0,
+        self,
+        kernel_size: Any = 1,
+        strides: Any = 1,
+        pad_mode: str = "valid",
+        pad: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int = 0,
         data_format: str = "NCDHW",
-    ) -> None:  # fmt: skip
+    ) -> None:
         padded = isinstance(pad_mode, str) and pad_mode.lower() == "pad"
         super().__init__(kernel_size, strides, "valid" if padded else pad_mode, data_format)
         self.pad = pad_pairs("AvgPool3D", pad, 3) if padded else None
@@ -138,7 +151,9 @@ class AvgPool3D(_Pool):
 
 
 class MaxPoolWithArgmax(_Pool):
-    """`MaxPoolWithArgmax(kernel_size=1, strides=1, pad_mode="valid")(x)` -> (values, int32 indices in C * H * W)."""
+    """`MaxPoolWithArgmax(kernel_size=1, strides=1, pad_mode="valid")(x)` -> (values, int32 indices
+    in C * H * W).
+    """
 
     op = pooling.max_pool
 
@@ -158,9 +173,14 @@ class MaxPoolWithArgmaxV2(Primitive):
     op = pooling.max_pool
 
     def __init__(
-        self, kernel_size: Any, strides: Any = None, pads: Any = 0, dilation: Any = (1, 1),
-        ceil_mode: bool = False, argmax_type: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        kernel_size: Any,
+        strides: Any = None,
+        pads: Any = 0,
+        dilation: Any = (1, 1),
+        ceil_mode: bool = False,
+        argmax_type: Any = None,
+    ) -> None:
         super().__init__()
         self.kernel_size, self.strides, self.pads = kernel_size, strides, pads
         self.dilation, self.ceil_mode = dilation, ceil_mode

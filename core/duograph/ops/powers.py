@@ -106,10 +106,12 @@ def pow(input: Tensor, exponent: Tensor):
 
     Args:
         input: Tensor of any shape, or a number; integer, floating or complex.
-        exponent: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
+        exponent: Tensor or number; the shapes broadcast and the dtypes are promoted to a common
+            one.
 
     Returns:
-        Tensor of the broadcast shape and the common dtype. Integers to a negative power give 0, except 1 and -1.
+        Tensor of the broadcast shape and the common dtype. Integers to a negative power give 0,
+        except 1 and -1.
 
     Raises:
         ValueError: the shapes do not broadcast.

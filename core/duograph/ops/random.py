@@ -1,7 +1,7 @@
 """Random numbers: the primitive `random_bits`, and the functions of MindSpore's names made of it.
 
-Each call takes one position of the random state (duograph.random_state). A uniform number is made of the top
-24 bits of a word, so that float32 holds it exactly and all backends agree.
+Each call takes one position of the random state (duograph.random_state). A uniform number is made
+of the top 24 bits of a word, so that float32 holds it exactly and all backends agree.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ __all__ = [
 def random_bits(state: Tensor, shape: Sequence[int]):
     """Primitive: uint32 words of Philox 4x32-10.
 
-    `state` is uint32 (4,): key low, key high, offset low, offset high. Element i is word i % 4 of the block with
-    the counter (i // 4 low, i // 4 high, offset low, offset high).
+    `state` is uint32 (4,): key low, key high, offset low, offset high. Element i is word i % 4 of
+    the block with the counter (i // 4 low, i // 4 high, offset low, offset high).
     """
 
 
@@ -221,7 +221,8 @@ def rand(*size: Any, dtype: Any = None, seed: Any = None, generator: Any = None)
     Args:
         size: ints, or one tuple of them.
         dtype: floating dtype; default float32.
-        seed: a seed of this call's own: its numbers depend on it and on how many random ops ran before.
+        seed: a seed of this call's own: its numbers depend on it and on how many random ops ran
+            before.
 
     Returns:
         Tensor of that shape.
@@ -264,7 +265,8 @@ def randn(*size: Any, dtype: Any = None, seed: Any = None, generator: Any = None
 
 
 def rand_like(input: Tensor, seed: Any = None, *, dtype: Any = None) -> Tensor:
-    """Uniform numbers in [0, 1), in the shape and (unless given) dtype of `input` (`mindspore.ops.rand_like`).
+    """Uniform numbers in [0, 1), in the shape and (unless given) dtype of `input`
+    (`mindspore.ops.rand_like`).
 
     Examples:
         >>> import duograph as ms
@@ -275,7 +277,8 @@ def rand_like(input: Tensor, seed: Any = None, *, dtype: Any = None) -> Tensor:
 
 
 def randn_like(input: Tensor, seed: Any = None, *, dtype: Any = None) -> Tensor:
-    """Standard normal numbers, in the shape and (unless given) dtype of `input` (`mindspore.ops.randn_like`).
+    """Standard normal numbers, in the shape and (unless given) dtype of `input`
+    (`mindspore.ops.randn_like`).
 
     Examples:
         >>> import duograph as ms
@@ -333,7 +336,8 @@ def randint(low: Any, high: Any, size: Any, seed: Any = None, *, dtype: Any = No
 def randint_like(
     input: Tensor, low: Any, high: Any, seed: Any = None, *, dtype: Any = None
 ) -> Tensor:
-    """Integers in [low, high), in the shape and (unless given) dtype of `input` (`mindspore.ops.randint_like`).
+    """Integers in [low, high), in the shape and (unless given) dtype of `input`
+    (`mindspore.ops.randint_like`).
 
     Examples:
         >>> import duograph as ms
@@ -504,7 +508,8 @@ def multinomial_by(input: Tensor, state: Tensor, num_samples: int, replacement: 
         allowed = P.argmax(P.mul(P.iota((n, k), 1, float32), cast_to(P.less(0.0, x), float32)), 1)
         found = P.reduce_sum(cast_to(below, int64), (2,), False)
         return P.minimum(found, P.reshape(allowed, (n, 1)))
-    # the largest of log(p) + Gumbel noise are a sample without replacement (Efraimidis and Spirakis, 2006)
+    # the largest of log(p) + Gumbel noise are a sample without replacement (Efraimidis and
+    # Spirakis, 2006)
     unit = random_uniform(state, (n, k), float32)
     noise = P.log(x) - P.log(P.neg(P.log(1.0 - unit)))
     return P.topk(noise, num_samples, 1, True)[1]

@@ -174,7 +174,9 @@ class RandomShuffle(_Seeded):
 
 
 class Randperm(Primitive):
-    """The numbers 0 to n - 1 in random order, padded: `Randperm(max_length=1, pad=-1, dtype=int32)(n)`."""
+    """The numbers 0 to n - 1 in random order, padded: `Randperm(max_length=1, pad=-1,
+    dtype=int32)(n)`.
+    """
 
     def __init__(self, max_length: int = 1, pad: int = -1, dtype: Any = int32) -> None:
         super().__init__()
@@ -192,10 +194,11 @@ class Randperm(Primitive):
 
 
 class RandomChoiceWithMask(Primitive):
-    """Coordinates of true elements, drawn without replacement: `RandomChoiceWithMask(count=256, seed=0, seed2=0)(x)`.
+    """Coordinates of true elements, drawn without replacement: `RandomChoiceWithMask(count=256,
+    seed=0, seed2=0)(x)`.
 
-    Returns int32 coordinates (count, ndim) and a bool mask (count,); rows past the true elements are 0 and
-    False. Made on the host.
+    Returns int32 coordinates (count, ndim) and a bool mask (count,); rows past the true elements
+    are 0 and False. Made on the host.
     """
 
     def __init__(self, count: int = 256, seed: int = 0, seed2: int = 0) -> None:

@@ -1,4 +1,6 @@
-"""Activation functions made of straight pieces: relu and its relatives, hard forms, shrinking and thresholds."""
+"""Activation functions made of straight pieces: relu and its relatives, hard forms, shrinking and
+thresholds.
+"""
 
 from __future__ import annotations
 

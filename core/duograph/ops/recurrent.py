@@ -1,4 +1,6 @@
-"""One step of recurrent layers, each a composite: one node of the tape, and one thing that a backend may claim."""
+"""One step of recurrent layers, each a composite: one node of the tape, and one thing that a
+backend may claim.
+"""
 
 from __future__ import annotations
 

@@ -254,7 +254,9 @@ def argmax_along(input: Tensor, axis: int):
 
 @op(name="argmin", dtypes=BOOL + REAL, differentiable=False)
 def argmin_along(input: Tensor, axis: int):
-    """Primitive: int64 index of the first smallest element along `axis`, which is removed; NaN wins."""
+    """Primitive: int64 index of the first smallest element along `axis`, which is removed; NaN
+    wins.
+    """
 
 
 @argmax_along.infer
@@ -309,7 +311,9 @@ def _(input, axis):
 
 @op(dtypes=NUMERIC)
 def reduce_mean(input: Tensor, axis: Axes, keepdims: bool):
-    """Mean over `axis`, a tuple of non-negative ints. Integers are divided as such, rounding to zero."""
+    """Mean over `axis`, a tuple of non-negative ints. Integers are divided as such, rounding to
+    zero.
+    """
     n = _count(input.shape, axis)
     dtype = input.dtype
     if dtype.is_integer:
@@ -379,8 +383,8 @@ def sum(
         input: Tensor of any shape and dtype.
         axis: int or tuple of ints; None and () mean all. Also spelled `dim`.
         keepdims: whether the reduced axes stay, as 1. Also spelled `keepdim`, `keep_dims`.
-        dtype: dtype of the result, to which `input` is cast first; default its own, int64 for bool and integers.
-            The older order (axis, dtype, keepdims) is understood.
+        dtype: dtype of the result, to which `input` is cast first; default its own, int64 for bool
+            and integers. The older order (axis, dtype, keepdims) is understood.
         initial: number added to the sum.
 
     Returns:
@@ -418,8 +422,8 @@ def mean(
         input: Tensor of any shape; numbers, not bool.
         axis: int or tuple of ints; None and () mean all. Also spelled `dim`.
         keepdims: whether the reduced axes stay, as 1. Also spelled `keepdim`, `keep_dims`.
-        dtype: dtype of the result, to which `input` is cast first. Without it the mean of integers is
-            an integer, rounded to zero.
+        dtype: dtype of the result, to which `input` is cast first. Without it the mean of integers
+            is an integer, rounded to zero.
 
     Returns:
         Tensor with the axes removed; NaN where there is nothing to average.
@@ -451,7 +455,8 @@ def prod(
         input: Tensor of any shape and dtype.
         axis: int or tuple of ints; None and () mean all. Also spelled `dim`.
         keepdims: whether the reduced axes stay, as 1. Also spelled `keepdim`, `keep_dims`.
-        dtype: dtype of the result, to which `input` is cast first; default its own, int64 for bool and integers.
+        dtype: dtype of the result, to which `input` is cast first; default its own, int64 for bool
+            and integers.
 
     Returns:
         Tensor with the axes removed; 1 where there is nothing to multiply.

@@ -1,4 +1,6 @@
-"""Primitive classes of reductions and scans: how MindSpore's constructor and call arguments become those of an op."""
+"""Primitive classes of reductions and scans: how MindSpore's constructor and call arguments become
+those of an op.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,8 @@ class _Reduce(Primitive):
 
 
 class ReduceSum(_Reduce):
-    """Sum over axes: `ReduceSum(keep_dims=False, skip_mode=False)(x, axis=())`; with `skip_mode` () means none.
+    """Sum over axes: `ReduceSum(keep_dims=False, skip_mode=False)(x, axis=())`; with `skip_mode` ()
+    means none.
 
     Examples:
         >>> import duograph as ms
@@ -104,7 +107,8 @@ class ReduceAny(_Reduce):
 
 
 class ArgMaxWithValue(Primitive):
-    """Index and value of the largest element: `ArgMaxWithValue(axis=0, keep_dims=False)(x)` -> (index, value).
+    """Index and value of the largest element: `ArgMaxWithValue(axis=0, keep_dims=False)(x)` ->
+    (index, value).
 
     Examples:
         >>> import duograph as ms
@@ -126,7 +130,9 @@ class ArgMaxWithValue(Primitive):
 
 
 class ArgMinWithValue(Primitive):
-    """Index and value of the smallest element: `ArgMinWithValue(axis=0, keep_dims=False)(x)` -> (index, value)."""
+    """Index and value of the smallest element: `ArgMinWithValue(axis=0, keep_dims=False)(x)` ->
+    (index, value).
+    """
 
     op = reduction.min_with_index
 

@@ -1,8 +1,8 @@
 """The words with which a function of `ops` refuses an argument of the wrong kind.
 
-The functions say in their annotations what they take and do not check it themselves: a check on every call would cost
-more than many an op. When a call has failed, the arguments are held against the annotations, and the first
-that does not fit is named.
+The functions say in their annotations what they take and do not check it themselves: a check on
+every call would cost more than many an op. When a call has failed, the arguments are held against
+the annotations, and the first that does not fit is named.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ KINDS: dict[str, tuple[tuple[type, ...], str]] = {
 
 
 def refusing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, with an ArgumentError in place of what the first unfit argument made it stumble over."""
+    """The function, with an ArgumentError in place of what the first unfit argument made it stumble
+    over.
+    """
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

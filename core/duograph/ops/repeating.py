@@ -74,7 +74,9 @@ def tile_by(input: Tensor, shape: Sequence[int], counts: Sequence[int]):
 
 @tensor_method("repeat")
 def _tensor_repeat(self: Tensor, *repeats: Any, axis: Any = None, **other: Any) -> Tensor:
-    """Repeated as a whole along each axis, as `tile`; with `axis`, each slice of it, as `repeat_interleave`."""
+    """Repeated as a whole along each axis, as `tile`; with `axis`, each slice of it, as
+    `repeat_interleave`.
+    """
     if other:
         if set(other) != {"repeats"} or repeats:
             raise ArgumentError(f"repeat: got the unknown argument {next(iter(other))!r}")
@@ -153,7 +155,8 @@ def repeat_by(input: Tensor, repeats: int, axis: int):
     return reshape_to(out, shape[:axis] + [n * repeats] + shape[axis + 1 :])
 
 
-# ---- broadcast ---------------------------------------------------------------------------------------
+# ---- broadcast
+# ---------------------------------------------------------------------------------------
 
 
 @tensor_method("broadcast_to", "expand")
@@ -245,7 +248,8 @@ def meshgrid(*inputs: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
 
     Args:
         inputs: 0-d or 1-d Tensors, one by one or as one tuple.
-        indexing: ``"xy"``: the first two axes swapped, as in a picture; ``"ij"``: in the order of the inputs.
+        indexing: ``"xy"``: the first two axes swapped, as in a picture; ``"ij"``: in the order of
+            the inputs.
 
     Raises:
         ValueError: another `indexing`, or a tensor of more than one axis.

@@ -97,7 +97,8 @@ def reverse(x: Tensor, axis: Any) -> Tensor:
 
 @tensor_method("roll")
 def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
-    """Elements moved along axes, those that leave at one end come in at the other (`mindspore.ops.roll`).
+    """Elements moved along axes, those that leave at one end come in at the other
+    (`mindspore.ops.roll`).
 
     Args:
         input: Tensor of any shape.
@@ -139,7 +140,8 @@ def roll_by(input: Tensor, shifts: Sequence[int], axes: Sequence[int]):
 
 @tensor_method("rot90")
 def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
-    """Rotated `k` quarter turns in the plane of two axes, from the first towards the second (`mindspore.ops.rot90`).
+    """Rotated `k` quarter turns in the plane of two axes, from the first towards the second
+    (`mindspore.ops.rot90`).
 
     Raises:
         ValueError: not two different axes.

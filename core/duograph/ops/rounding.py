@@ -20,10 +20,28 @@ from .pointwise import broadcast_type, same_type
 from .primitive import Primitive
 
 __all__ = [
-    "Rint", "TruncateMod", "ceil", "copysign", "floor", "floor_div", "floor_divide",
-    "floor_mod", "fmod", "frac", "heaviside", "mod", "nan_to_num", "remainder", "rint", "round", "sgn",
-    "sign", "trunc", "truncate_div", "truncate_mod",
-]  # fmt: skip
+    "Rint",
+    "TruncateMod",
+    "ceil",
+    "copysign",
+    "floor",
+    "floor_div",
+    "floor_divide",
+    "floor_mod",
+    "fmod",
+    "frac",
+    "heaviside",
+    "mod",
+    "nan_to_num",
+    "remainder",
+    "rint",
+    "round",
+    "sgn",
+    "sign",
+    "trunc",
+    "truncate_div",
+    "truncate_mod",
+]
 
 
 @op(method="floor", primitive="Floor", dtypes=BOOL + REAL, differentiable=False)
@@ -294,7 +312,9 @@ def frac(input: Tensor) -> Tensor:
 
 
 def _whole_quotient(x: Any, y: Any) -> Any:
-    """Decomposition of integer division towards zero: quotients by float32, corrected until they are exact."""
+    """Decomposition of integer division towards zero: quotients by float32, corrected until they
+    are exact.
+    """
     if x.dtype is bool_:
         return logical_and(x, y)
     zero = y == 0
@@ -312,7 +332,8 @@ def _whole_quotient(x: Any, y: Any) -> Any:
         for _ in range(rounds):
             q = q + cast(true_divide(cast(rest, float32), cast(d, float32)), x.dtype)
             rest = x - q * d
-        # the remainder must have the sign of x and be smaller than d; minus magnitudes do not overflow
+        # the remainder must have the sign of x and be smaller than d; minus magnitudes do not
+        # overflow
         one = cast(select((x < 0) == (d < 0), 1, -1), x.dtype)
         wrong_side = logical_and(rest != 0, (rest < 0) != (x < 0))
         small = select(rest > 0, neg(rest), rest) > select(d > 0, neg(d), d)
@@ -642,7 +663,8 @@ def nan_to_num(
     Args:
         input: Tensor of any shape; floating (integers have nothing to replace).
         nan: for NaN; default 0.
-        posinf, neginf: for the infinities; default the greatest and least finite number of the dtype.
+        posinf, neginf: for the infinities; default the greatest and least finite number of the
+            dtype.
 
     Returns:
         Tensor of the type of `input`.

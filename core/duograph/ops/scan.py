@@ -28,7 +28,9 @@ __all__ = ["cumsum", "cumprod", "cummax", "cummin", "logcumsumexp", "trapz"]
 
 @op(name="cumsum", dtypes=NUMERIC)
 def scan_sum(input: Tensor, axis: int, exclusive: bool, reverse: bool):
-    """Primitive: running sum along one axis, from the end when `reverse`; `exclusive` leaves the element itself out."""
+    """Primitive: running sum along one axis, from the end when `reverse`; `exclusive` leaves the
+    element itself out.
+    """
 
 
 @op(name="cumprod", dtypes=NUMERIC)
@@ -91,7 +93,9 @@ def _doubling(
     reverse: bool,
     neutral: Any,
 ) -> Any:
-    """A scan in log2(n) rounds, each combining with what stands 1, 2, 4, ... places before (Hillis, Steele 1986)."""
+    """A scan in log2(n) rounds, each combining with what stands 1, 2, 4, ... places before (Hillis,
+    Steele 1986).
+    """
     n = x.shape[axis]
     if exclusive and n:
         x = _moved(x, axis, 1, reverse, neutral)
@@ -123,8 +127,8 @@ def _(x, out, dout, axis, exclusive, reverse):
 
 @scan_prod.bprop
 def _(x, out, dout, axis, exclusive, reverse):
-    # away from zeros: sum of dout * out from here on, over x. At the first zero: the same with that zero as 1,
-    # for behind a second zero every product that holds the first is 0 anyway.
+    # away from zeros: sum of dout * out from here on, over x. At the first zero: the same with that
+    # zero as 1, for behind a second zero every product that holds the first is 0 anyway.
     zero, one = P.fill((), 0, x.dtype), P.fill((), 1, x.dtype)
     is_zero = P.equal(x, zero)
     count = scan_sum(cast_to(is_zero, int32), axis, False, reverse)
@@ -142,12 +146,16 @@ def _(x, out, dout, axis, exclusive, reverse):
 
 @op(name="cummax", dtypes=BOOL + REAL)
 def scan_max(input: Tensor, axis: int):
-    """Primitive: largest element so far along one axis, and its int64 index; NaN wins, of equals the later."""
+    """Primitive: largest element so far along one axis, and its int64 index; NaN wins, of equals
+    the later.
+    """
 
 
 @op(name="cummin", dtypes=BOOL + REAL)
 def scan_min(input: Tensor, axis: int):
-    """Primitive: smallest element so far along one axis, and its int64 index; NaN wins, of equals the later."""
+    """Primitive: smallest element so far along one axis, and its int64 index; NaN wins, of equals
+    the later.
+    """
 
 
 def _with_index(x, axis):
@@ -181,7 +189,9 @@ def _(x, axis):
 
 
 def _pairwise(x: Any, axis: int, largest: bool) -> tuple[Any, Any]:
-    """The doubling scan on (value, index); a place before the beginning has index -1 and never wins."""
+    """The doubling scan on (value, index); a place before the beginning has index -1 and never
+    wins.
+    """
     n = x.shape[axis]
     index = P.iota(x.shape, axis, int64)
     by = 1
@@ -239,7 +249,9 @@ def _arguments(
 
 
 def _line(x: Any, axis: int | None, run: Callable[[Any, int], Any]) -> Any:
-    """Run along an axis; None means along the flattened tensor, and a 0-d one is one of one element."""
+    """Run along an axis; None means along the flattened tensor, and a 0-d one is one of one
+    element.
+    """
     if axis is None:
         return run(P.reshape(x, (x.size,)), 0)
     if x.ndim == 0:

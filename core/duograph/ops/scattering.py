@@ -1,4 +1,6 @@
-"""Functions that write by index, into a copy: scatter in its forms, tensor_scatter, index_add, segments."""
+"""Functions that write by index, into a copy: scatter in its forms, tensor_scatter, index_add,
+segments.
+"""
 
 from __future__ import annotations
 
@@ -39,19 +41,28 @@ __all__ = [
 ]  # fmt: skip
 
 
-# ---- element by element along an axis ------------------------------------------------------------------
+# ---- element by element along an axis
+# ------------------------------------------------------------------
 
 
 def scatter_along(
     name: str, input: Tensor, axis: int, index: Any, src: Any, add: bool = False
 ) -> Tensor:
-    """out[index[i][j]][j] = (or +=) src[i][j] for axis 0, and so for any; `src` may be larger, or a number."""
+    """out[index[i][j]][j] = (or +=) src[i][j] for axis 0, and so for any; `src` may be larger, or a
+    number.
+    """
     indices = as_index(index, input)
     src = beside(input, src) if isinstance(src, Tensor) else src
     shape = input.shape
     if not shape:
-        flat = scatter_along(name, reshape_to(input, (1,)), axis, reshape_to(indices, (indices.size,)),
-                             reshape_to(src, (src.size,)) if isinstance(src, Tensor) else src, add)  # fmt: skip
+        flat = scatter_along(
+            name,
+            reshape_to(input, (1,)),
+            axis,
+            reshape_to(indices, (indices.size,)),
+            reshape_to(src, (src.size,)) if isinstance(src, Tensor) else src,
+            add,
+        )
         return reshape_to(flat, ())
     at = axis_of(name, axis, len(shape))
     if not isinstance(src, Tensor):
@@ -74,13 +85,16 @@ def scatter_along(
 
 
 def scatter(input: Tensor, axis: int, index: Any, src: Any) -> Tensor:
-    """A copy with out[index[i][j]][j] = src[i][j] for axis 0, and so for any (`mindspore.ops.scatter`).
+    """A copy with out[index[i][j]][j] = src[i][j] for axis 0, and so for any
+    (`mindspore.ops.scatter`).
 
     Args:
         input: Tensor.
         axis: int.
-        index: integer Tensor with as many axes, none but `axis` longer; negative ones count from the end.
-        src: Tensor with as many axes, none shorter than the index's, or a number. On duplicates the last stays.
+        index: integer Tensor with as many axes, none but `axis` longer; negative ones count from
+            the end.
+        src: Tensor with as many axes, none shorter than the index's, or a number. On duplicates the
+            last stays.
 
     Raises:
         IndexError: an index out of range.
@@ -98,9 +112,15 @@ def scatter(input: Tensor, axis: int, index: Any, src: Any) -> Tensor:
 
 @tensor_method("scatter")
 def _tensor_scatter(
-    self: Tensor, axis: Any = None, index: Any = None, src: Any = None, *, dim: Any = None,
-    value: Any = None, reduce: str | None = None,
-) -> Tensor:  # fmt: skip
+    self: Tensor,
+    axis: Any = None,
+    index: Any = None,
+    src: Any = None,
+    *,
+    dim: Any = None,
+    value: Any = None,
+    reduce: str | None = None,
+) -> Tensor:
     """Element by element along an axis, into a copy. See `ops.scatter`; ``reduce="add"`` adds."""
     if reduce not in (None, "none", "add"):
         raise ArgumentValueError(f"scatter: got reduce={reduce!r}; wanted None, 'none' or 'add'")
@@ -131,7 +151,8 @@ def tensor_scatter_elements(
     )
 
 
-# ---- rows and slices by index ----------------------------------------------------------------------
+# ---- rows and slices by index
+# ----------------------------------------------------------------------
 
 
 def combine(mode: str) -> Any:
@@ -141,9 +162,11 @@ def combine(mode: str) -> Any:
 
 @op(name="scatter_reduce")
 def scatter_reduce_by(input: Tensor, indices: Tensor, updates: Tensor, mode: str):
-    """Composite: rows of axis 0 combined with the updates of their index, all of them; mode is mul, max or min.
+    """Composite: rows of axis 0 combined with the updates of their index, all of them; mode is mul,
+    max or min.
 
-    The updates are sorted by index and combined by a segmented scan in log2(n) steps (Hillis and Steele 1986).
+    The updates are sorted by index and combined by a segmented scan in log2(n) steps (Hillis and
+    Steele 1986).
     """
     m = indices.size
     flat = reshape_to(indices, (m,))
@@ -170,7 +193,9 @@ def scatter_reduce_by(input: Tensor, indices: Tensor, updates: Tensor, mode: str
 
 
 def scatter_rows(name: str, input: Tensor, indices: Any, updates: Any, mode: str) -> Tensor:
-    """A copy with rows of axis 0 replaced by, or combined with, updates; mode: update add sub mul div max min."""
+    """A copy with rows of axis 0 replaced by, or combined with, updates; mode: update add sub mul
+    div max min.
+    """
     at = as_index(indices, input)
     wanted = at.shape + input.shape[1:]
     rows = cast(beside(input, updates), input.dtype)
@@ -305,7 +330,8 @@ for _mode in ("add", "sub", "mul", "div", "max", "min"):
 
 
 def scatter_nd(indices: Any, updates: Any, shape: Sequence[int]) -> Tensor:
-    """Zeros with updates added to the slices that rows of indices name (`mindspore.ops.scatter_nd`).
+    """Zeros with updates added to the slices that rows of indices name
+    (`mindspore.ops.scatter_nd`).
 
     Args:
         indices: integer Tensor; its last axis holds an index for each of that many leading axes.
@@ -337,13 +363,16 @@ def scatter_nd_by(indices: Tensor, updates: Tensor, shape: Sequence[int]):
     return scatter_nd_write(fill(shape, 0, updates.dtype), indices, updates, "add")
 
 
-# ---- along an axis ---------------------------------------------------------------------------------------
+# ---- along an axis
+# ---------------------------------------------------------------------------------------
 
 
 def index_write(
     name: str, input: Tensor, axis: int, index: Any, source: Any, add: bool = False
 ) -> Tensor:
-    """A copy with the slices of an axis that a 1-d index names replaced by, or increased by, those of `source`."""
+    """A copy with the slices of an axis that a 1-d index names replaced by, or increased by, those
+    of `source`.
+    """
     shape = input.shape
     if not shape:
         raise ShapeError(f"{name}: got a 0-d tensor; wanted at least one axis")
@@ -363,14 +392,18 @@ def index_write(
 
 
 @tensor_method("index_fill")
-def _tensor_index_fill(self: Tensor, axis: Any = None, index: Any = None, value: Any = None, *,
-                       dim: Any = None) -> Tensor:  # fmt: skip
-    """A copy with the slices of an axis that indices name filled with a value. See `ops.index_fill`."""
+def _tensor_index_fill(
+    self: Tensor, axis: Any = None, index: Any = None, value: Any = None, *, dim: Any = None
+) -> Tensor:
+    """A copy with the slices of an axis that indices name filled with a value. See
+    `ops.index_fill`.
+    """
     return index_fill(self, dim if axis is None else axis, index, value)
 
 
 def index_fill(x: Tensor, axis: int, index: Any, value: Any) -> Tensor:
-    """A copy with the slices of an axis that indices name filled with a value (`mindspore.ops.index_fill`).
+    """A copy with the slices of an axis that indices name filled with a value
+    (`mindspore.ops.index_fill`).
 
     Args:
         x: Tensor of at least one axis.
@@ -513,9 +546,13 @@ def select_scatter(input: Tensor, src: Tensor, axis: int, index: int) -> Tensor:
 
 @tensor_method("slice_scatter")
 def slice_scatter(
-    input: Tensor, src: Tensor, axis: int = 0, start: int | None = None, end: int | None = None,
+    input: Tensor,
+    src: Tensor,
+    axis: int = 0,
+    start: int | None = None,
+    end: int | None = None,
     step: int = 1,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """A copy with a slice of an axis replaced (`mindspore.ops.slice_scatter`).
 
     Args:

@@ -39,7 +39,9 @@ def _segments(
 
 @op(name="unsorted_segment")
 def segments_by(input: Tensor, segment_ids: Tensor, count: int, mode: str, start: Any):
-    """Composite: rows combined by segment; a negative id belongs to none, an empty segment is `start`."""
+    """Composite: rows combined by segment; a negative id belongs to none, an empty segment is
+    `start`.
+    """
     ids = segment_ids
     rest = input.shape[len(ids.shape) :]
     m = ids.size
@@ -67,7 +69,8 @@ def unsorted_segment_sum(input_x: Tensor, segment_ids: Any, num_segments: int) -
 
     Args:
         input_x: Tensor.
-        segment_ids: integer Tensor of the leading axes of `input_x`; rows of a negative id belong to none.
+        segment_ids: integer Tensor of the leading axes of `input_x`; rows of a negative id belong
+            to none.
         num_segments: int.
 
     Returns:
@@ -86,7 +89,8 @@ def unsorted_segment_sum(input_x: Tensor, segment_ids: Any, num_segments: int) -
 
 
 def unsorted_segment_max(x: Tensor, segment_ids: Any, num_segments: int) -> Tensor:
-    """The largest of each segment; the lowest number where it is empty (`mindspore.ops.unsorted_segment_max`).
+    """The largest of each segment; the lowest number where it is empty
+    (`mindspore.ops.unsorted_segment_max`).
 
     Examples:
         >>> import duograph as ms
@@ -97,7 +101,8 @@ def unsorted_segment_max(x: Tensor, segment_ids: Any, num_segments: int) -> Tens
 
 
 def unsorted_segment_min(x: Tensor, segment_ids: Any, num_segments: int) -> Tensor:
-    """The smallest of each segment; the highest number where it is empty (`mindspore.ops.unsorted_segment_min`).
+    """The smallest of each segment; the highest number where it is empty
+    (`mindspore.ops.unsorted_segment_min`).
 
     Examples:
         >>> import duograph as ms

@@ -1,4 +1,6 @@
-"""Functions that arrange the same elements anew: reshape, permute, squeeze, flatten, flip, roll, rotate."""
+"""Functions that arrange the same elements anew: reshape, permute, squeeze, flatten, flip, roll,
+rotate.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ def spread(name: str, what: str, args: Sequence[Any]) -> tuple[int, ...]:
     return ints_of(name, what, tuple(args))
 
 
-# ---- reshape -----------------------------------------------------------------------------------------
+# ---- reshape
+# -----------------------------------------------------------------------------------------
 
 
 @tensor_method("reshape")
@@ -176,7 +179,9 @@ def squeeze(input: Tensor, axis: Any = None) -> Tensor:
 def _tensor_flatten(
     self: Tensor, start_dim: Any = 0, end_dim: int = -1, *, order: str = "C"
 ) -> Tensor:
-    """One axis in place of those from `start_dim` to `end_dim`, by default of all. See `ops.flatten`."""
+    """One axis in place of those from `start_dim` to `end_dim`, by default of all. See
+    `ops.flatten`.
+    """
     if isinstance(start_dim, str):
         start_dim, order = 0, start_dim
     return flatten(self, order, start_dim=start_dim, end_dim=end_dim)
@@ -279,7 +284,8 @@ def atleast_3d(inputs: Any) -> Any:
     return _atleast("atleast_3d", inputs, grow)
 
 
-# ---- permute -----------------------------------------------------------------------------------------
+# ---- permute
+# -----------------------------------------------------------------------------------------
 
 
 def transpose(input: Tensor, dims: Any = None, input_perm: Any = None) -> Tensor:
@@ -340,7 +346,8 @@ def _reversed(input: Tensor) -> Tensor:
 def _tensor_transpose(
     self: Tensor, *axes: Any, dim0: Any = None, dim1: Any = None, **other: Any
 ) -> Tensor:
-    """The axes in another order: all of them given (one by one or as a tuple), two to be swapped, or none: reversed.
+    """The axes in another order: all of them given (one by one or as a tuple), two to be swapped,
+    or none: reversed.
 
     Two ints swap those two axes, also of a 2-D tensor: ``x.transpose(0, 1)`` is ``x.T`` there.
     """

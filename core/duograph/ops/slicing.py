@@ -49,9 +49,16 @@ tensor_slice = slice
 
 
 def strided_slice(
-    input_x: Tensor, begin: Any, end: Any, strides: Any, begin_mask: int = 0, end_mask: int = 0,
-    ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0,
-) -> Tensor:  # fmt: skip
+    input_x: Tensor,
+    begin: Any,
+    end: Any,
+    strides: Any,
+    begin_mask: int = 0,
+    end_mask: int = 0,
+    ellipsis_mask: int = 0,
+    new_axis_mask: int = 0,
+    shrink_axis_mask: int = 0,
+) -> Tensor:
     """A slice begin:end:stride along each axis, as of Python (`mindspore.ops.strided_slice`).
 
     Args:

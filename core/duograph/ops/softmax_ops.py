@@ -115,7 +115,8 @@ def softmax(input: Tensor, axis: Any = -1, *, dtype: Any = None, **dim: Any) -> 
         dtype: floating dtype to which `input` is cast first.
 
     Returns:
-        Tensor of the shape of `input`. The largest element is subtracted first, so nothing overflows.
+        Tensor of the shape of `input`. The largest element is subtracted first, so nothing
+        overflows.
 
     Raises:
         TypeError: `input` is not floating.

@@ -27,12 +27,15 @@ __all__ = [
 ]  # fmt: skip
 
 
-# ---- sort --------------------------------------------------------------------------------------------
+# ---- sort
+# --------------------------------------------------------------------------------------------
 
 
 @op(name="sort", composite=False, dtypes=BOOL + REAL)
 def sort_by(input: Tensor, axis: int, descending: bool):
-    """Primitive: (values, int64 indices) in order along `axis`; equal elements keep their order, NaN comes last."""
+    """Primitive: (values, int64 indices) in order along `axis`; equal elements keep their order,
+    NaN comes last.
+    """
 
 
 @sort_by.infer
@@ -66,7 +69,9 @@ def _(x, out, dout, axis, descending):
 
 @sort_by.decompose
 def _(x, axis, descending):
-    """Batcher's bitonic sort, all comparisons in one direction, on (class, key, index): NaN and filling go last."""
+    """Batcher's bitonic sort, all comparisons in one direction, on (class, key, index): NaN and
+    filling go last.
+    """
     n = x.shape[axis]
     if n < 2 or not x.size:
         return identity(x), fill(x.shape, 0, int64)
@@ -104,7 +109,9 @@ def _exchange(
     mirrored: bool,
     descending: bool,
 ) -> tuple[Any, ...]:
-    """Compare each element of the first half of every block with one of the second, and put them in order."""
+    """Compare each element of the first half of every block with one of the second, and put them in
+    order.
+    """
     half = block // 2
     last = len(lead) + 1
     first, second = [], []
@@ -206,7 +213,8 @@ def msort(input: Tensor) -> Tensor:
     return sort(input, 0)[0]
 
 
-# ---- topk --------------------------------------------------------------------------------------------
+# ---- topk
+# --------------------------------------------------------------------------------------------
 
 
 @op(name="topk", composite=False, dtypes=BOOL + REAL)
@@ -242,7 +250,8 @@ def _(x, out, dout, k, axis, largest):
 def topk(
     input: Tensor, k: int, dim: int | None = None, largest: bool = True, sorted: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """The k largest, or smallest, elements along an axis and where they were (`mindspore.ops.topk`).
+    """The k largest, or smallest, elements along an axis and where they were
+    (`mindspore.ops.topk`).
 
     Args:
         input: Tensor of any real dtype, of at least one axis.
@@ -314,12 +323,15 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tup
     return found[0], found[1]
 
 
-# ---- search ------------------------------------------------------------------------------------------
+# ---- search
+# ------------------------------------------------------------------------------------------
 
 
 @op(name="searchsorted", differentiable=False, promote="common")
 def searchsorted_by(sequence: Tensor, values: Tensor, right: bool):
-    """Composite: binary search along the last axis of `sequence`, of one axis or with the leading ones of `values`."""
+    """Composite: binary search along the last axis of `sequence`, of one axis or with the leading
+    ones of `values`.
+    """
     n = sequence.shape[-1]
     at = fill(values.shape, 0, int32)
     step = 1 << (n.bit_length() - 1) if n else 0
@@ -346,13 +358,20 @@ def _less(a: Any, b: Any) -> Any:
 
 @tensor_method("searchsorted")
 def searchsorted(
-    sorted_sequence: Tensor, values: Any, *, out_int32: bool = False, right: bool = False,
-    side: str | None = None, sorter: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """Where values would go into a sorted sequence so that it stays sorted (`mindspore.ops.searchsorted`).
+    sorted_sequence: Tensor,
+    values: Any,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Tensor | None = None,
+) -> Tensor:
+    """Where values would go into a sorted sequence so that it stays sorted
+    (`mindspore.ops.searchsorted`).
 
     Args:
-        sorted_sequence: Tensor sorted along its last axis: of one axis, or with the leading axes of `values`.
+        sorted_sequence: Tensor sorted along its last axis: of one axis, or with the leading axes of
+            `values`.
         values: Tensor or number.
         out_int32: indices as int32, else int64.
         right: behind equal elements, else before them; ``side="right"`` says the same.

@@ -1,4 +1,6 @@
-"""Special functions: the gamma function's logarithm and its derivative, and the inverse of the error function."""
+"""Special functions: the gamma function's logarithm and its derivative, and the inverse of the
+error function.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ from .trigonometry import sin, tan
 
 __all__ = ["digamma", "erfinv", "lgamma"]
 
-# digamma and lgamma: their recurrence carries the argument to 6 and more, where few terms of Stirling's series do.
+# digamma and lgamma: their recurrence carries the argument to 6 and more, where few terms of
+# Stirling's series do.
 _SHIFT = 6
 _HALF_LOG_2PI = 0.9189385332046727
 

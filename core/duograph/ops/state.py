@@ -263,7 +263,8 @@ class HookBackward(Primitive):
     """Identity whose gradient is shown to a function (`mindspore.ops.HookBackward`).
 
     Args:
-        hook_fn: called with the tuple of gradients; None leaves them as they are, a Tensor or tuple replaces them.
+        hook_fn: called with the tuple of gradients; None leaves them as they are, a Tensor or tuple
+            replaces them.
         cell_id: accepted for MindSpore.
 
     Raises:
@@ -326,7 +327,8 @@ class InsertGradientOf(Primitive):
 
 @tensor_method("register_hook")
 def register_hook(self: Tensor, hook: Callable[..., Any]) -> Any:
-    """Call `hook(gradient)` when this tensor's gradient is complete (`mindspore.Tensor.register_hook`).
+    """Call `hook(gradient)` when this tensor's gradient is complete
+    (`mindspore.Tensor.register_hook`).
 
     Args:
         hook: function of the gradient; a Tensor that it returns replaces the gradient.
@@ -356,7 +358,8 @@ class Custom(Primitive):
     """A Python function of NumPy arrays as an op (`mindspore.ops.Custom`).
 
     Args:
-        func: the function; it gets the inputs as NumPy arrays and returns one array or a tuple of them.
+        func: the function; it gets the inputs as NumPy arrays and returns one array or a tuple of
+            them.
         out_shape: function of the input shapes, or the shape(s) itself; checked when given.
         out_dtype: function of the input dtypes, or the dtype(s) itself; results are cast to it.
         func_type: ``"pyfunc"``, or ``"hybrid"`` for a plain Python function written for that.
@@ -375,9 +378,14 @@ class Custom(Primitive):
     """
 
     def __init__(
-        self, func: Any, out_shape: Any = None, out_dtype: Any = None, func_type: str = "pyfunc",
-        bprop: Any = None, reg_info: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        func: Any,
+        out_shape: Any = None,
+        out_dtype: Any = None,
+        func_type: str = "pyfunc",
+        bprop: Any = None,
+        reg_info: Any = None,
+    ) -> None:
         super().__init__()
         if func_type not in ("pyfunc", "hybrid"):
             raise ArgumentValueError(

@@ -19,9 +19,23 @@ from .reduction import reduced_shape
 from .table import P
 
 __all__ = [
-    "var", "std", "var_mean", "std_mean", "norm", "vector_norm", "median", "nanmedian", "renorm",
-    "clip_by_norm", "clip_by_global_norm", "cosine_similarity", "cdist", "pairwise_distance", "cov", "corrcoef",
-]  # fmt: skip
+    "var",
+    "std",
+    "var_mean",
+    "std_mean",
+    "norm",
+    "vector_norm",
+    "median",
+    "nanmedian",
+    "renorm",
+    "clip_by_norm",
+    "clip_by_global_norm",
+    "cosine_similarity",
+    "cdist",
+    "pairwise_distance",
+    "cov",
+    "corrcoef",
+]
 
 
 def _as(x: Any, dtype: Any) -> Any:
@@ -175,7 +189,9 @@ def _(x, out, dout, axis, keepdims):
 
 @op(name="vector_norm", dtypes=FLOATING)
 def vector_norm_of(input: Tensor, p: float, axis: Sequence[int], keepdims: bool):
-    """p-norm of vectors along axes; 0 counts what is not 0, inf and -inf are the largest and smallest size."""
+    """p-norm of vectors along axes; 0 counts what is not 0, inf and -inf are the largest and
+    smallest size.
+    """
     x = widened(input)
     if p == 2.0:
         found = norm2(x, axis, keepdims)
@@ -253,8 +269,9 @@ def norm(
 
     Args:
         A: Tensor; integers are taken as float32.
-        ord: None: the 2-norm of all elements along `dim`. A number: that p-norm of vectors when `dim` is an int (or
-            A has one axis), the matrix norm when `dim` is a pair (or A has two). ``"fro"``, ``"nuc"``: of matrices.
+        ord: None: the 2-norm of all elements along `dim`. A number: that p-norm of vectors when
+            `dim` is an int (or A has one axis), the matrix norm when `dim` is a pair (or A has
+            two). ``"fro"``, ``"nuc"``: of matrices.
         dim: int or tuple of ints; None means all. Also spelled `axis`.
         keepdim: whether the reduced axes stay, as 1.
         dtype: dtype to which A is cast first.
@@ -390,7 +407,8 @@ def clip_by_norm_of(x: Tensor, clip_norm: Tensor, axis: Sequence[int]):
 def clip_by_norm(
     x: Any, max_norm: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False
 ) -> Any:
-    """Tensors scaled so that the norm of all of them together is at most `max_norm` (`mindspore.ops.clip_by_norm`).
+    """Tensors scaled so that the norm of all of them together is at most `max_norm`
+    (`mindspore.ops.clip_by_norm`).
 
     Args:
         x: Tensor, or tuple or list of them.
@@ -442,7 +460,8 @@ def clip_by_global_norm_of(x: Sequence[Tensor], clip_norm: float, use_norm: floa
 
 
 def clip_by_global_norm(x: Any, clip_norm: float = 1.0, use_norm: Any = None) -> Any:
-    """Tensors scaled so that their common 2-norm is at most `clip_norm` (`mindspore.ops.clip_by_global_norm`).
+    """Tensors scaled so that their common 2-norm is at most `clip_norm`
+    (`mindspore.ops.clip_by_global_norm`).
 
     Args:
         x: tuple or list of Tensors, or one.
@@ -478,7 +497,8 @@ def clip_by_global_norm(x: Any, clip_norm: float = 1.0, use_norm: Any = None) ->
 
 @tensor_method("renorm")
 def renorm(input: Tensor, p: float, axis: int, maxnorm: float) -> Tensor:
-    """Slices along an axis scaled so that their p-norm is at most `maxnorm` (`mindspore.ops.renorm`).
+    """Slices along an axis scaled so that their p-norm is at most `maxnorm`
+    (`mindspore.ops.renorm`).
 
     Examples:
         >>> import duograph as ms

@@ -1,4 +1,5 @@
-"""Writes `_tensor_methods.pyi`: what type checkers and editors know of the methods that are installed on Tensor.
+"""Writes `_tensor_methods.pyi`: what type checkers and editors know of the methods that are
+installed on Tensor.
 
 `python -m duograph.ops.stubs` rewrites the file; a test compares it with what this module gives.
 """
@@ -33,7 +34,9 @@ _OPERAND = {"Tensor": "Any", "Tensor | None": "Any"}
 
 
 def _builtin(text: str) -> str:
-    """Tensor has methods named `float`, `int` and `bool`: inside its class the types need their module."""
+    """Tensor has methods named `float`, `int` and `bool`: inside its class the types need their
+    module.
+    """
     return re.sub(r"\b(int|float|bool|str)\b", r"builtins.\1", text)
 
 

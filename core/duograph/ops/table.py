@@ -1,4 +1,6 @@
-"""Ops by the name that backends see, for families that use one another: `P.transpose` is looked up when it runs."""
+"""Ops by the name that backends see, for families that use one another: `P.transpose` is looked up
+when it runs.
+"""
 
 from __future__ import annotations
 

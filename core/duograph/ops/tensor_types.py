@@ -72,7 +72,8 @@ def scalar_cast(input_x: Any, input_y: Any) -> Any:
     return _fit(_number("scalar_cast", input_x)[0], as_dtype(input_y))
 
 
-# ---- the type of a tensor ----------------------------------------------------------------------------
+# ---- the type of a tensor
+# ----------------------------------------------------------------------------
 
 
 def _tensor(name: str, x: Any) -> Tensor:
@@ -210,10 +211,16 @@ def _tensor_type(self: Tensor, dtype: Any = None) -> Any:
 
 @tensor_method("to")
 def _tensor_to(
-    self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False,
+    self: Tensor,
+    *args: Any,
+    dtype: Any = None,
+    device: Any = None,
+    non_blocking: bool = False,
     copy: bool = False,
-) -> Tensor:  # fmt: skip
-    """Converted to a dtype, moved to a device, or both: ``x.to(ms.float16)``, ``x.to("CPU")``, ``x.to(other)``."""
+) -> Tensor:
+    """Converted to a dtype, moved to a device, or both: ``x.to(ms.float16)``, ``x.to("CPU")``,
+    ``x.to(other)``.
+    """
     del non_blocking, copy
     for value in args:
         if isinstance(value, Tensor):
@@ -249,9 +256,16 @@ def _converter(name: str, dtype_name: str) -> None:
 
 
 for _name, _dtype_name in {
-    "float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "int": "int32",
-    "long": "int64", "short": "int16", "byte": "uint8", "bool": "bool",
-}.items():  # fmt: skip
+    "float": "float32",
+    "double": "float64",
+    "half": "float16",
+    "bfloat16": "bfloat16",
+    "int": "int32",
+    "long": "int64",
+    "short": "int16",
+    "byte": "uint8",
+    "bool": "bool",
+}.items():
     _converter(_name, _dtype_name)
 
 

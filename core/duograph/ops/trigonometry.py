@@ -19,9 +19,22 @@ from .powers import rsqrt, sqrt
 from .primitive import Primitive
 
 __all__ = [
-    "ACos", "acos", "arccos", "arcsin", "arctan", "arctan2", "asin", "atan", "atan2", "cos", "deg2rad", "rad2deg",
-    "sin", "sinc", "tan",
-]  # fmt: skip
+    "ACos",
+    "acos",
+    "arccos",
+    "arcsin",
+    "arctan",
+    "arctan2",
+    "asin",
+    "atan",
+    "atan2",
+    "cos",
+    "deg2rad",
+    "rad2deg",
+    "sin",
+    "sinc",
+    "tan",
+]
 
 _HALF_PI = math.pi / 2
 

@@ -130,7 +130,9 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
 
 @op(name="unique", composite=False, differentiable=False, host=True)
 def unique_by(input: Tensor, sorted: bool, axis: int | None):
-    """Primitive, on the host: (distinct elements or slices, index of each in them, how often each is there)."""
+    """Primitive, on the host: (distinct elements or slices, index of each in them, how often each
+    is there).
+    """
 
 
 unique_by.infer(_needs_values("unique"))
@@ -177,10 +179,14 @@ def unique(input: Tensor) -> tuple[Tensor, Tensor]:
 
 @tensor_method("unique")
 def _tensor_unique(
-    self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
+    self: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
     dim: int | None = None,
-) -> Any:  # fmt: skip
-    """The distinct elements, in order; with which of them each element is, and how often each occurs.
+) -> Any:
+    """The distinct elements, in order; with which of them each element is, and how often each
+    occurs.
 
     Args:
         sorted: in ascending order, else in that of the first occurrence.
@@ -228,8 +234,8 @@ def unique_consecutive(
 
     Args:
         input: Tensor of any shape.
-        return_inverse, return_counts: return also which of the values each element is, and how often each
-            is there (int64).
+        return_inverse, return_counts: return also which of the values each element is, and how
+            often each is there (int64).
         dim: compare the slices of this axis; default the flattened elements.
 
     Examples:
@@ -247,7 +253,8 @@ def unique_consecutive(
 
 @tensor_method("unique_with_pad")
 def unique_with_pad(x: Tensor, pad_num: Any) -> tuple[Tensor, Tensor]:
-    """As `unique`, the values filled up with a number to the size of `x` (`mindspore.ops.unique_with_pad`).
+    """As `unique`, the values filled up with a number to the size of `x`
+    (`mindspore.ops.unique_with_pad`).
 
     Examples:
         >>> import duograph as ms

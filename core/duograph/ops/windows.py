@@ -110,7 +110,9 @@ def convolution_arguments(
     sizes: tuple[int, ...],
     kernel: tuple[int, ...],
 ) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...], tuple[int, ...]]:
-    """Stride, padding and dilation per axis, as the primitive takes them; kept, for a layer asks for the same again."""
+    """Stride, padding and dilation per axis, as the primitive takes them; kept, for a layer asks
+    for the same again.
+    """
     n = len(kernel)
     strides = tuple_of(name, "stride", stride, n)
     dilations = tuple_of(name, "dilation", dilation, n)
@@ -168,7 +170,9 @@ def windows(
 
 
 def coordinates(kernel: Ints, stride: Ints, padding: Pairs, dilation: Ints, out: Ints) -> list[Any]:
-    """Per spatial axis, the int64 input coordinate of every (kernel..., out...) element; padding is outside [0, n)."""
+    """Per spatial axis, the int64 input coordinate of every (kernel..., out...) element; padding is
+    outside [0, n).
+    """
     shape = (*kernel, *out)
     found = []
     for i, (s, (low, _), d) in enumerate(zip(stride, padding, dilation, strict=True)):
@@ -181,7 +185,9 @@ def coordinates(kernel: Ints, stride: Ints, padding: Pairs, dilation: Ints, out:
 def overlap_add(
     parts: Any, sizes: Ints, kernel: Ints, stride: Ints, padding: Pairs, dilation: Ints, out: Ints
 ) -> Any:
-    """The adjoint of `windows`: parts (N, C, kernel..., out...) summed where windows overlap, to (N, C, sizes...)."""
+    """The adjoint of `windows`: parts (N, C, kernel..., out...) summed where windows overlap, to
+    (N, C, sizes...).
+    """
     n, c = parts.shape[:2]
     large = [size + low + high for size, (low, high) in zip(sizes, padding, strict=True)]
     position = None

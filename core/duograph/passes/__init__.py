@@ -1,7 +1,7 @@
 """Graph passes: functions from graph to graph, one file each, and the order in which they run.
 
-A pass keeps the parameters, the number and order of the results, and every bit of their values. It takes the graphs
-inside of nodes with it, each once.
+A pass keeps the parameters, the number and order of the results, and every bit of their values. It
+takes the graphs inside of nodes with it, each once.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ PIPELINE: tuple[Callable[[Graph], Graph], ...] = (
 def run(graph: Graph, watch: Watch | None = None) -> Graph:
     """The graph after all passes, those of plugins last. A graph of one node is left as it is.
 
-    With `set_context(debug=True)` the verifier looks at the graph before the first and after each pass; it always looks
-    after those of plugins. `watch` sees the graph as it came, after each pass, and as it is done.
+    With `set_context(debug=True)` the verifier looks at the graph before the first and after each
+    pass; it always looks after those of plugins. `watch` sees the graph as it came, after each
+    pass, and as it is done.
     """
     checked = verify if context.settings.debug else _unchecked
     watch = watch or _unseen

@@ -1,4 +1,5 @@
-"""Attention reads query, key and value where one projection left them, and writes their gradients there.
+"""Attention reads query, key and value where one projection left them, and writes their gradients
+there.
 
     %1 = strided_slice(%0, begin=(0, 0, 0), ...)
     %2 = strided_slice(%0, begin=(0, 0, 256), ...)
@@ -10,8 +11,8 @@
     %12, %13, %14 = reshape(%9), reshape(%10), reshape(%11)
     %15 = concat(%12, %13, %14, axis=2)              ->    %15 = self_attention_grad(%0, ...)
 
-Where the backend has kernels for that; what nobody reads any more is dead. The kernels are those of `attention`, so
-bits stay.
+Where the backend has kernels for that; what nobody reads any more is dead. The kernels are those of
+`attention`, so bits stay.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ _LAYOUTS = ("BSND", "SBND")
 
 
 def join_attention(graph: Graph, claims: Claims) -> Graph:
-    """The graph with such attention on one operand, where the backend has a kernel of its own for it."""
+    """The graph with such attention on one operand, where the backend has a kernel of its own for
+    it.
+    """
     return everywhere(lambda inner: _joined(inner, claims))(graph)
 
 
@@ -103,7 +106,9 @@ def _backward(
 def _source(
     node: GraphNode, makers: Mapping[int | None, GraphNode], types: Any
 ) -> tuple[int, dict[str, Any]] | None:
-    """The value in whose last axis query, key and value of a node lie side by side, and how many heads these have."""
+    """The value in whose last axis query, key and value of a node lie side by side, and how many
+    heads these have.
+    """
     if node.attributes["layout"] not in _LAYOUTS:
         return None
     found: int | None = None

@@ -5,13 +5,15 @@
                                                 %6 = relu(%5)
                                                 %3 = transpose(%6, perm=(0, 3, 1, 2))
 
-A *cluster* is what hangs together by values of such a form: convolutions whose weights follow from state that stays,
-pooling, elementwise ops, reductions, and movement along axes. Types are explicit, so a value that is laid out is simply
-one of another shape. It is transposed where something outside of the cluster reads it, and what the cluster reads from
-outside is transposed on the way in, each once; what has one element for each channel is only given another shape. A
-cluster is rewritten as a whole, or left alone when its borders cost more than is won (`pays`).
+A *cluster* is what hangs together by values of such a form: convolutions whose weights follow from
+state that stays, pooling, elementwise ops, reductions, and movement along axes. Types are explicit,
+so a value that is laid out is simply one of another shape. It is transposed where something outside
+of the cluster reads it, and what the cluster reads from outside is transposed on the way in, each
+once; what has one element for each channel is only given another shape. A cluster is rewritten as a
+whole, or left alone when its borders cost more than is won (`pays`).
 
-Graphs keep their parameters and results, those inside of others too: a cluster ends at the border of its graph.
+Graphs keep their parameters and results, those inside of others too: a cluster ends at the border
+of its graph.
 """
 
 from __future__ import annotations
@@ -29,10 +31,12 @@ from .subgraphs import HOLDERS
 
 __all__ = ["Claims", "Cluster", "channels_last", "pays", "suits"]
 
-# Whether the backend has a kernel of its own for an op of `ops.channels_last` on operands of these types.
+# Whether the backend has a kernel of its own for an op of `ops.channels_last` on operands of these
+# types.
 Claims = Callable[[Op, tuple[TensorType, ...], Mapping[str, Any]], bool]
 
-# A cluster pays when its convolutions read and write so many times the bytes that are transposed at its borders.
+# A cluster pays when its convolutions read and write so many times the bytes that are transposed at
+# its borders.
 TIMES = 6
 # Channels of an output that make vectors of channels full enough.
 NARROW = 16
@@ -70,8 +74,9 @@ def pays(cluster: Cluster) -> bool:
 def suits(weight: TensorType, groups: int, follows: bool) -> bool:
     """Whether a convolution is as fast with channels last as with channels first, or nearly so.
 
-    Vectors of channels are what makes it fast, so all channels are together, or each is by itself, and they are enough.
-    One of kernels of one element that has its input laid out costs less than to transpose that.
+    Vectors of channels are what makes it fast, so all channels are together, or each is by itself,
+    and they are enough. One of kernels of one element that has its input laid out costs less than
+    to transpose that.
     """
     outputs, inputs, *kernel = weight.shape
     full = outputs >= NARROW and (groups == 1 or (inputs == 1 and outputs == groups))
@@ -162,7 +167,9 @@ def _back(rank: int) -> tuple[int, ...]:
 
 
 def _laid_out(shape: Sequence[int], rank: int) -> tuple[int, ...]:
-    """The shape of a value that is laid out; one of fewer axes is first given those that broadcasting adds."""
+    """The shape of a value that is laid out; one of fewer axes is first given those that
+    broadcasting adds.
+    """
     whole = (1,) * (rank - len(shape)) + tuple(shape)
     return tuple([whole[a] for a in _perm(rank)])
 
@@ -434,7 +441,9 @@ class _Layout:
                 self.add("reshape", laid, {"shape": type_.shape}, node, i)
 
     def inner(self, node: GraphNode) -> GraphNode:
-        """The node with the graphs that it runs laid out; which operands are their parameters depends on the op."""
+        """The node with the graphs that it runs laid out; which operands are their parameters
+        depends on the op.
+        """
         name, attributes = node.op.name, node.attributes
         if name == "switch":
             still = self.parameters(node.operands[1:])

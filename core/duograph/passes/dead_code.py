@@ -1,4 +1,5 @@
-"""Removes nodes that no result needs, and of control flow the results, carries and operands that nobody needs.
+"""Removes nodes that no result needs, and of control flow the results, carries and operands that
+nobody needs.
 
 Nodes with effects stay, and what may raise as a division of Python numbers does.
 """

@@ -49,7 +49,8 @@ def _listed(hook: Any) -> tuple[tuple[str, Pass], ...]:
 
 
 def apply(plugin: str, step: Pass, graph: Graph) -> Graph:
-    """The graph after a plugin's pass, verified; as it was when the pass fails, which is told once and not tried again.
+    """The graph after a plugin's pass, verified; as it was when the pass fails, which is told once
+    and not tried again.
 
     Raises:
         GraphError: the pass failed, with `set_context(debug=True)`.

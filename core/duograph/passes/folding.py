@@ -1,7 +1,9 @@
-"""Computes while compiling what depends on constants alone, where that gives the bits that a kernel gives.
+"""Computes while compiling what depends on constants alone, where that gives the bits that a kernel
+gives.
 
-That is integers, bools, comparisons, and ops that only move elements; of floats only these (and sums, differences and
-products of two numbers, in `simplify.py`). What the host computes with Python numbers is always the same.
+That is integers, bools, comparisons, and ops that only move elements; of floats only these (and
+sums, differences and products of two numbers, in `simplify.py`). What the host computes with Python
+numbers is always the same.
 """
 
 from __future__ import annotations
@@ -26,10 +28,30 @@ _BITS = 4096
 _MOVES = ("transpose", "broadcast_to", "concat", "strided_slice", "flip", "select", "reshape")
 _COMPARES = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 _INTEGERS = (
-    "add", "sub", "mul", "neg", "abs", "square", "maximum", "minimum", "sign", "bitwise_and", "bitwise_or",
-    "bitwise_xor", "bitwise_not", "logical_and", "logical_or", "logical_xor", "logical_not", "reduce_sum",
-    "reduce_max", "reduce_min", "reduce_prod", "reduce_all", "reduce_any",
-)  # fmt: skip
+    "add",
+    "sub",
+    "mul",
+    "neg",
+    "abs",
+    "square",
+    "maximum",
+    "minimum",
+    "sign",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "bitwise_not",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+    "logical_not",
+    "reduce_sum",
+    "reduce_max",
+    "reduce_min",
+    "reduce_prod",
+    "reduce_all",
+    "reduce_any",
+)
 _KINDS: dict[HostType, type] = {BOOL: bool, INT: int, FLOAT: float}
 
 
@@ -97,7 +119,9 @@ for _name in _INTEGERS:
 
 @rule("cast")
 def _cast(context: Context, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-    """cast(constant) -> constant, of integers, and of floats to wider ones or to integers that hold them"""
+    """cast(constant) -> constant, of integers, and of floats to wider ones or to integers that hold
+    them
+    """
     (x,) = operands
     array = _array(context, x)
     source, target = x._type.dtype, attributes["dtype"]

@@ -1,7 +1,7 @@
 """Groups nodes that one generated kernel can compute into `region` nodes.
 
-Elementwise ops join the regions of their operands, reductions over trailing axes close rows, and what is
-computed from a row joins it:
+Elementwise ops join the regions of their operands, reductions over trailing axes close rows, and
+what is computed from a row joins it:
 
     %3 = reduce_max(%0)                         %8 = region(%0, body=graph(%0) {
     %4 = sub(%0, %3)                                   %1 = reduce_max(%0)
@@ -9,27 +9,27 @@ computed from a row joins it:
     %6 = reduce_sum(%5)                                return %5 })
     %7 = div(%5, %6)
 
-Reductions over other axes can end a region, when all leave the same columns (the gradient of a bias, of a weight of
-layer_norm):
+Reductions over other axes can end a region, when all leave the same columns (the gradient of a
+bias, of a weight of layer_norm):
 
     %3 = mul(%0, %1)                            %5, %6 = region(%0, %1, body=graph(%0, %1) {
     %4 = reduce_sum(%3, axis=(0,))     ->              %2 = mul(%0, %1)
     %5 = reduce_sum(%0, axis=(0,))                     ...
 
-What an index takes (`gather`, `gather_elements`) is read where the region needs it, so a gather waits for the op that
-uses it and is no pass over memory of its own. What it takes from has to lie in memory: an element that several indices
-name would be computed for each.
+What an index takes (`gather`, `gather_elements`) is read where the region needs it, so a gather
+waits for the op that uses it and is no pass over memory of its own. What it takes from has to lie
+in memory: an element that several indices name would be computed for each.
 
-A region that goes on element by element from what a product computes, and is the only one to read it, takes the
-product in, if the backend says so (`Backend.epilogues`):
+A region that goes on element by element from what a product computes, and is the only one to read
+it, takes the product in, if the backend says so (`Backend.epilogues`):
 
     %3 = matmul(%0, %1)                         %5 = region(%0, %1, %2, body=graph(%0, %1, %2) {
     %4 = add(%3, %2)                ->                 %3 = matmul(%0, %1)
     %5 = relu(%4)                                      ...
 
-Every node has a level: that of its operands when it joins their region, else one more than theirs. Nodes of one
-region have one level, so two regions never wait for each other. A value that is needed outside its region becomes one
-of its results.
+Every node has a level: that of its operands when it joins their region, else one more than theirs.
+Nodes of one region have one level, so two regions never wait for each other. A value that is needed
+outside its region becomes one of its results.
 """
 
 from __future__ import annotations
@@ -253,7 +253,9 @@ class _Fusion:
         self.home[at] = first
 
     def is_load(self, home: _Region, at: int) -> bool:
-        """Whether all that the region does is to take by an index what the node at this position alone reads."""
+        """Whether all that the region does is to take by an index what the node at this position
+        alone reads.
+        """
         if len(home.nodes) != 1 or self.graph.nodes[home.nodes[0]].op.name not in GATHERS:
             return False
         (value,) = self.graph.nodes[home.nodes[0]].results
@@ -341,7 +343,9 @@ class _Fusion:
         return dataclasses.replace(node, attributes=attributes)
 
     def pays(self, g: _Region, least: int) -> bool:
-        """Whether a kernel of its own is better than those that are there: it saves at least one of them."""
+        """Whether a kernel of its own is better than those that are there: it saves at least one of
+        them.
+        """
         nodes = [self.graph.nodes[at] for at in g.nodes]
         filled = sum(
             node.op.name in SCATTERS and node.operands[0] in self.literals for node in nodes
@@ -349,9 +353,11 @@ class _Fusion:
         return sum(not is_view(node.op) for node in nodes) + filled >= least
 
     def end_in_columns(self) -> None:
-        """Let regions end in reductions over other axes than the last, which all leave the same columns of one region.
+        """Let regions end in reductions over other axes than the last, which all leave the same
+        columns of one region.
 
-        What is reduced is a value of the region, or an operand that it reads. Regions that read the same become one.
+        What is reduced is a value of the region, or an operand that it reads. Regions that read the
+        same become one.
         """
         ends: dict[Any, list[_Region]] = {}
         for g in self.regions:
@@ -379,7 +385,8 @@ class _Fusion:
     def end_in_scatters(self) -> None:
         """Let regions without other ends put what they compute where indices say.
 
-        A scatter into one number throughout is a region of its own if need be: that saves to fill and to copy it.
+        A scatter into one number throughout is a region of its own if need be: that saves to fill
+        and to copy it.
         """
         for at, node in enumerate(self.graph.nodes):
             if node.op.name not in SCATTERS or None in node.operands or not node.single:
@@ -404,7 +411,9 @@ class _Fusion:
                 self.home[at] = made
 
     def can_scatter(self, home: _Region, waits: int, at: int) -> bool:
-        """Whether a region can end in the scatter at this position, whose other operands wait for level `waits`."""
+        """Whether a region can end in the scatter at this position, whose other operands wait for
+        level `waits`.
+        """
         if home.row or waits >= home.level or self.product(home) is not None:
             return False
         names = {self.graph.nodes[k].op.name for k in home.nodes}
@@ -450,7 +459,9 @@ class _Fusion:
         return not read[0].isdisjoint(read[1])
 
     def product(self, g: _Region) -> int | None:
-        """The position of the last product whose result nothing else needs, read element by element."""
+        """The position of the last product whose result nothing else needs, read element by
+        element.
+        """
         if (
             g.row
             or not self.products
@@ -513,9 +524,11 @@ class _Fusion:
         )
 
     def order(self, owner: dict[int, _Region], member: dict[int, _Region]) -> list[int | _Region]:
-        """Nodes and regions so that operands come first, else in the order of the graph; effects keep theirs.
+        """Nodes and regions so that operands come first, else in the order of the graph; effects
+        keep theirs.
 
-        `member` says which region computes a value for itself, though a node of its own may compute it too.
+        `member` says which region computes a value for itself, though a node of its own may compute
+        it too.
         """
         nodes = self.graph.nodes
         unit: Callable[[int], Any] = lambda at: owner.get(at, at)  # noqa: E731

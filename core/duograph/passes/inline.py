@@ -1,4 +1,5 @@
-"""Puts the nodes of a graph in the place of the node that runs it, where that is known to happen just once.
+"""Puts the nodes of a graph in the place of the node that runs it, where that is known to happen
+just once.
 
 ```
   %1 = host_constant(value=host(True)) : bool
@@ -18,7 +19,8 @@ from .rewriting import Context, rule
 
 __all__ = ["recursive"]
 
-# A graph that has grown to so many nodes takes in no further calls: they would double it level by level.
+# A graph that has grown to so many nodes takes in no further calls: they would double it level by
+# level.
 _LIMIT = 100_000
 
 

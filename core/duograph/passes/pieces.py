@@ -1,4 +1,5 @@
-"""Sums of padded pieces are their concatenation: what the gradients of slices of one tensor add up to.
+"""Sums of padded pieces are their concatenation: what the gradients of slices of one tensor add up
+to.
 
     %3 = pad_constant(%0, low=(0,), high=(2,), value=0)
     %4 = pad_constant(%1, low=(2,), high=(0,), value=0)    ->    %5 = concat(%0, %1, axis=0)
@@ -20,7 +21,9 @@ __all__ = ["join_pieces"]
 
 
 class _Pieces(NamedTuple):
-    """Where along one axis of a tensor that is zero elsewhere a value lies: by its first index, (value, end)."""
+    """Where along one axis of a tensor that is zero elsewhere a value lies: by its first index,
+    (value, end).
+    """
 
     axis: int
     parts: dict[int, tuple[int, int]]
@@ -28,7 +31,9 @@ class _Pieces(NamedTuple):
 
 @everywhere
 def join_pieces(graph: Graph) -> Graph:
-    """The graph with complete sums of pieces as concatenations; the nodes that these replace are dead."""
+    """The graph with complete sums of pieces as concatenations; the nodes that these replace are
+    dead.
+    """
     types: list[Any] = list(graph.types)
     known: dict[int | None, _Pieces] = {}
     nodes: list[GraphNode] = []

@@ -54,7 +54,8 @@ def _swaps(perm: tuple[int, ...]) -> bool:
 
 @everywhere
 def join_products(graph: Graph) -> Graph:
-    """A sum of many products is one product of concatenations: what a weight used at every step of a loop gets.
+    """A sum of many products is one product of concatenations: what a weight used at every step of
+    a loop gets.
 
     %6 = add(matmul(%0, %1, transpose_a=True), matmul(%2, %3, transpose_a=True))
     ->  matmul(concat(%0, %2, axis=0), concat(%1, %3, axis=0), transpose_a=True)

@@ -1,11 +1,13 @@
-"""Reductions that take the last axes and others too, as two: the last ones can then join what computes the elements.
+"""Reductions that take the last axes and others too, as two: the last ones can then join what
+computes the elements.
 
     %1 = relu_grad(%0, ...)                              %1 = relu_grad(%0, ...)
-    %2 = reduce_sum(%1, axis=(0, 2, 3))      ->          %3 = reduce_sum(%1, axis=(2, 3), keepdims=True)
+    %2 = reduce_sum(%1, axis=(0, 2, 3))      ->          %3 = reduce_sum(%1, axis=(2, 3),
+    keepdims=True)
                                                          %2 = reduce_sum(%3, axis=(0, 2, 3))
 
-So it is with the gradient of a convolution's bias, and with statistics of channels. Only above O0: sums are taken in
-another order.
+So it is with the gradient of a convolution's bias, and with statistics of channels. Only above O0:
+sums are taken in another order.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The walk that rebuilds a graph call by call, each through the rules of its op; the rules are in other files.
+"""The walk that rebuilds a graph call by call, each through the rules of its op; the rules are in
+other files.
 
 Every rule keeps the value bit for bit.
 """
@@ -35,7 +36,9 @@ class Context:
         return None if node is None else node.attributes["value"]
 
     def known(self, x: Any) -> Any:
-        """The value of `x`, a host value or a tensor of one element, when it is known while compiling, else None."""
+        """The value of `x`, a host value or a tensor of one element, when it is known while
+        compiling, else None.
+        """
         node = self.maker.get(x._id)
         if node is None:
             return None
@@ -48,7 +51,9 @@ class Context:
         return None
 
     def replay(self, graph: Graph, ids: Sequence[int | None]) -> list[int]:
-        """Append the nodes of a graph on these values, each through the rules; the ids of its outputs."""
+        """Append the nodes of a graph on these values, each through the rules; the ids of its
+        outputs.
+        """
         builder, maker = self.builder, self.maker
         types, nodes = builder.types, builder.nodes
         known = graph.types
@@ -120,7 +125,9 @@ RULES: dict[str, list[Rule]] = {}
 
 
 def rule(*ops: str) -> Callable[[Rule], Rule]:
-    """Enter a rewrite under the ops it looks at. It returns the value that stands for the call, or None."""
+    """Enter a rewrite under the ops it looks at. It returns the value that stands for the call, or
+    None.
+    """
 
     def enter(function: Rule) -> Rule:
         for name in ops:

@@ -1,6 +1,7 @@
 """Rewrites calls that do nothing, or undo each other, or are known while compiling.
 
-Every rule keeps the value bit for bit: there is no x + 0.0 -> x here (-0.0 + 0.0 is 0.0), but there is x * 1.0 -> x.
+Every rule keeps the value bit for bit: there is no x + 0.0 -> x here (-0.0 + 0.0 is 0.0), but there
+is x * 1.0 -> x.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ __all__ = ["simplify", "RULES"]
 
 
 def simplify(graph: Graph) -> Graph:
-    """Rebuild the graph, each call through the rules of its op: those here, in `inline.py` and in `folding.py`."""
+    """Rebuild the graph, each call through the rules of its op: those here, in `inline.py` and in
+    `folding.py`.
+    """
     return rewrite(graph, {})
 
 
@@ -148,7 +151,9 @@ def _div(context: Context, operands: tuple[Any, ...], attributes: dict[str, Any]
 
 @rule("add")
 def _add(context: Context, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-    """x + -0.0 -> x, and -0.0 + x, where the shape stays; exact, unlike x + 0.0. Of integers also x + 0 -> x"""
+    """x + -0.0 -> x, and -0.0 + x, where the shape stays; exact, unlike x + 0.0. Of integers also x
+    + 0 -> x
+    """
     x, y = operands
     out = _shape(x, y)
     for a, b in ((x, y), (y, x)):

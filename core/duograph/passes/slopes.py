@@ -5,9 +5,9 @@
     %3 = gelu_tanh_grad(%2, %0)        ->       ...
                                                 %3 = mul(%2, %4)
 
-What both have in common, such as the tanh, is then computed once, in the region that ends in the activation; the
-derivative is kept in place of the operand. The gradients here are products of their first operand, so bits stay; those
-of 16-bit floats are rounded once and stay as they are.
+What both have in common, such as the tanh, is then computed once, in the region that ends in the
+activation; the derivative is kept in place of the operand. The gradients here are products of their
+first operand, so bits stay; those of 16-bit floats are rounded once and stay as they are.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from .subgraphs import everywhere
 
 __all__ = ["keep_slopes"]
 
-# Gradients f(dout, x) = dout * (something of x) that cost much more than a product -> the op whose gradient they are.
+# Gradients f(dout, x) = dout * (something of x) that cost much more than a product -> the op whose
+# gradient they are.
 GRADIENTS = {
     "gelu_tanh_grad": "gelu_tanh",
     "gelu_erf_grad": "gelu_erf",

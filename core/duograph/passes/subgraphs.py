@@ -19,7 +19,9 @@ Done = dict[Any, Any]
 
 
 def everywhere(step: Callable[[Graph], Graph]) -> Callable[[Graph], Graph]:
-    """The pass that applies `step` to every graph inside of a graph, innermost first, and last to the graph itself."""
+    """The pass that applies `step` to every graph inside of a graph, innermost first, and last to
+    the graph itself.
+    """
 
     @functools.wraps(step)
     def whole(graph: Graph) -> Graph:
@@ -44,7 +46,9 @@ def inside(node: GraphNode, step: Callable[[Graph], Graph], done: Done) -> Graph
 def mapped(
     attributes: Mapping[str, Any], step: Callable[[Graph], Graph], done: Done
 ) -> Mapping[str, Any]:
-    """The attributes with `step` applied to every graph in them. Named graphs are made anew: others may hold them."""
+    """The attributes with `step` applied to every graph in them. Named graphs are made anew: others
+    may hold them.
+    """
     return {k: _value(v, step, done) for k, v in attributes.items()}
 
 
@@ -71,7 +75,8 @@ def has_effects(
     known: dict[Graph, bool],
     more: Callable[[GraphNode], bool] = lambda node: False,
 ) -> bool:
-    """Whether running the node does anything besides returning values; `known` remembers it of graphs.
+    """Whether running the node does anything besides returning values; `known` remembers it of
+    graphs.
 
     `more` says of an op without effects whether it counts all the same.
     """

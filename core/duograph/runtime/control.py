@@ -1,7 +1,8 @@
-"""How the executor runs what no backend sees: control flow, calls, residual stacks, host values and host calls.
+"""How the executor runs what no backend sees: control flow, calls, residual stacks, host values and
+host calls.
 
-A host value is a Python object in its slot. A sub-graph is lowered like any graph; a switch or a loop is one step that
-calls it.
+A host value is a Python object in its slot. A sub-graph is lowered like any graph; a switch or a
+loop is one step that calls it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ Make = Callable[[Backend, tuple[Any, ...], Mapping[str, Any], Device, Lower], Ca
 
 # Calls of named graphs inside each other.
 CALL_DEPTH = 1000
-# Python frames that one of them may take: two for the call, two for each switch or loop around the next one.
+# Python frames that one of them may take: two for the call, two for each switch or loop around the
+# next one.
 FRAMES = 16
 # Python's limit before the first call, then an item for each call that runs; see _outermost.
 _limits: list[int] = []
@@ -55,7 +57,9 @@ def control_call(
 
 
 def may_raise(name: str, attributes: Mapping[str, Any]) -> bool:
-    """Whether what the op computes on the host may raise an error of Python, such as ZeroDivisionError."""
+    """Whether what the op computes on the host may raise an error of Python, such as
+    ZeroDivisionError.
+    """
     return name in ("to_host", "to_tensor") or attributes.get("function") in _PARTIAL
 
 
@@ -165,7 +169,9 @@ def _too_deep(name: str) -> RecursionDepthError:
 
 
 def _outermost(name: str, program: Callable[..., Any], xs: Any) -> Any:
-    """A call that is in no other: Python's own limit is raised meanwhile, since one call takes several frames."""
+    """A call that is in no other: Python's own limit is raised meanwhile, since one call takes
+    several frames.
+    """
     with _lock:
         if not _limits:
             _limits.append(sys.getrecursionlimit())

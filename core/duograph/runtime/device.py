@@ -47,7 +47,8 @@ def synchronize(device: str | None = None) -> None:
 
 
 def memory_stats(device: str | None = None) -> dict[str, Any]:
-    """What the device's allocator counts: bytes `in_use`, `cached`, `peak`, `limit`, and more where it knows.
+    """What the device's allocator counts: bytes `in_use`, `cached`, `peak`, `limit`, and more where
+    it knows.
 
     Examples:
         >>> import duograph as ms

@@ -1,12 +1,15 @@
-"""Compiled code on disk: a store addressed by the hash of what an entry was made from, shared by processes.
+"""Compiled code on disk: a store addressed by the hash of what an entry was made from, shared by
+processes.
 
     DUOGRAPH_CACHE_DIR      where it is (default: duograph/ under XDG_CACHE_HOME, or under ~/.cache)
-    DUOGRAPH_CACHE_LIMIT    bytes that are kept (default 1 GiB); 0 keeps nothing from one process to the next
+    DUOGRAPH_CACHE_LIMIT    bytes that are kept (default 1 GiB); 0 keeps nothing from one process to
+    the next
 
-An entry is one file, `<2 digits of the key>/<key>-<checksum><suffix>`: the name holds the checksum of the content, so
-that it is whole with one rename, and what a loader opens has nothing appended to it. Entries are code that will run,
-so a directory that others can write to is refused. Whatever is wrong with the directory costs one warning: files then
-go to a private temporary folder, which lasts as long as the process.
+An entry is one file, `<2 digits of the key>/<key>-<checksum><suffix>`: the name holds the checksum
+of the content, so that it is whole with one rename, and what a loader opens has nothing appended to
+it. Entries are code that will run, so a directory that others can write to is refused. Whatever is
+wrong with the directory costs one warning: files then go to a private temporary folder, which lasts
+as long as the process.
 """
 
 from __future__ import annotations
@@ -89,7 +92,9 @@ def _checksum(data: bytes) -> str:
 
 
 class _Store:
-    """One directory of entries. Its methods raise OSError; what that costs is for the callers below."""
+    """One directory of entries. Its methods raise OSError; what that costs is for the callers
+    below.
+    """
 
     def __init__(self, root: str, limit: int | None) -> None:
         self.root = root
@@ -171,9 +176,10 @@ class _Store:
     def account(self, kept: str, size: int) -> None:
         """Count what was stored, and evict when the sum passes the limit.
 
-        The sum over all processes is the length of a file, one byte for each block: adding is an append, looking is
-        a stat, and no process lists the whole store for its few entries. It overestimates where an entry is stored
-        twice or was removed; looking at the entries sets it right.
+        The sum over all processes is the length of a file, one byte for each block: adding is an
+        append, looking is a stat, and no process lists the whole store for its few entries. It
+        overestimates where an entry is stored twice or was removed; looking at the entries sets it
+        right.
         """
         if self.limit is None:
             return
@@ -188,7 +194,9 @@ class _Store:
             os.close(file)
 
     def evict(self, kept: str) -> int:
-        """Remove the entries used longest ago until a tenth of the limit is free; the blocks that are left."""
+        """Remove the entries used longest ago until a tenth of the limit is free; the blocks that
+        are left.
+        """
         assert self.limit is not None
         found = sorted((s.st_mtime_ns, path, _blocks(s.st_size)) for path, s in self.entries())
         left = sum(blocks for _, _, blocks in found)

@@ -83,7 +83,9 @@ context.on_device_change.append(_forget)
 
 
 def _on_one_device(op: Op, operands: tuple[Any, ...]) -> tuple[list[Tensor | None], Device]:
-    """Operands as tensors committed to one device: that of the committed ones, else the current one."""
+    """Operands as tensors committed to one device: that of the committed ones, else the current
+    one.
+    """
     device: Device | None = None
     like = None
     for i, x in enumerate(operands):
@@ -173,8 +175,8 @@ def _prepare(
 def _interpreted(graph: Graph, device: Device) -> Callable[..., Any]:
     """A composite op by op, each recorded in turn.
 
-    Operands go in under names of their own, so that their cotangents are summed inside before they are added, in
-    operand order, to what is there: as when the composite is one node.
+    Operands go in under names of their own, so that their cotangents are summed inside before they
+    are added, in operand order, to what is there: as when the composite is one node.
     """
 
     def call(*operands: Any) -> Any:
@@ -384,7 +386,9 @@ def _deep_call(
     device: Device,
     plain: Callable[..., Any],
 ) -> Callable[..., Any]:
-    """As `_recorded_call`, keeping tensors: the graph is the op alone, so residuals are operands and results."""
+    """As `_recorded_call`, keeping tensors: the graph is the op alone, so residuals are operands
+    and results.
+    """
     plan = GraphPlan(graph, wanted, device, op.name)
     lin = plan.full
     if not lin.wrt:
@@ -468,7 +472,9 @@ def _guarded(plain: Callable[..., Any], recorded: Callable[..., Any]) -> Callabl
 def _run_on_host(
     op: Op, tensors: Sequence[Tensor | None], attributes: dict[str, Any], device: Device
 ) -> Any:
-    """Ops whose result size depends on values: the reference on the host, results back on the device."""
+    """Ops whose result size depends on values: the reference on the host, results back on the
+    device.
+    """
     arrays = [None if t is None else t.asnumpy() for t in tensors]
     assert op.reference_rule is not None
     found = op.reference_rule(*op.arguments(arrays), **attributes)

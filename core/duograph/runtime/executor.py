@@ -19,7 +19,8 @@ def link(
     n_slots: int,
     further: Sequence[int] = (),
 ) -> Callable[..., Any]:
-    """One callable from parameter handles to result handle(s); slots `further` are given behind the parameters.
+    """One callable from parameter handles to result handle(s); slots `further` are given behind the
+    parameters.
 
     A graph that is a single call on its own parameters is that call itself: nothing is added.
     """

@@ -13,9 +13,11 @@ __all__ = ["join"]
 
 
 def join(instructions: Sequence[Instruction], outputs: Collection[int]) -> list[Instruction]:
-    """Instructions in which a step and the only one that reads its result are one where the call of the first `joins`.
+    """Instructions in which a step and the only one that reads its result are one where the call of
+    the first `joins`.
 
-    It then runs where the second did; between them there are steps alone, which write nothing that was there before.
+    It then runs where the second did; between them there are steps alone, which write nothing that
+    was there before.
 
     Args:
         instructions: in order; slots that steps read are written once, before.

@@ -1,4 +1,6 @@
-"""Makes a graph runnable on one backend: kernel, else composite body or decomposition, else declared host fallback."""
+"""Makes a graph runnable on one backend: kernel, else composite body or decomposition, else
+declared host fallback.
+"""
 
 from __future__ import annotations
 
@@ -47,11 +49,12 @@ CONSTANT_LIMIT = 1024
 fallback_counts: collections.Counter[tuple[str, str]] = collections.Counter()
 _warned: set[tuple[str, str]] = set()
 _lock = new_lock()
-# What stands in for ops, after the passes (None: they left it as it is), and what it depends on beside the graph: the
-# same few bodies stand in all graphs.
+# What stands in for ops, after the passes (None: they left it as it is), and what it depends on
+# beside the graph: the same few bodies stand in all graphs.
 _bodies: weakref.WeakKeyDictionary[Graph, tuple[Any, Graph | None]] = weakref.WeakKeyDictionary()
 
-# Bytes of what lives on the host, in a native program; and the ops on such values that programs have.
+# Bytes of what lives on the host, in a native program; and the ops on such values that programs
+# have.
 _HOST_BYTES: dict[Any, int] = {INT: 8, FLOAT: 8, BOOL: 1, STACK: 0}
 _HOST_OPS = {
     "scalar",
@@ -216,7 +219,9 @@ class Lowering:
         return carries
 
     def choice(self, node: GraphNode, operands: list[int], types: Any) -> list[int]:
-        """A switch as an instruction: the results are other names of what the branch that runs computes."""
+        """A switch as an instruction: the results are other names of what the branch that runs
+        computes.
+        """
         branches: Sequence[Graph] = node.attributes["branches"]
         kinds = [branches[0].types[i] for i in branches[0].outputs]
         results = [self.slot(t) for t in kinds]
@@ -243,7 +248,9 @@ class Lowering:
         further: Sequence[int],
         outputs: list[int],
     ) -> Callable[..., Any] | None:
-        """The graph as a call of one step after the other; None with loops and branches among the instructions."""
+        """The graph as a call of one step after the other; None with loops and branches among the
+        instructions.
+        """
         steps = [s for s in instructions if isinstance(s, Step)]
         if len(steps) < len(instructions):
             return None
@@ -279,14 +286,15 @@ def lower(
         graph: as it came; passes run here.
         device: where it is to run.
         watch: sees the graph after each pass.
-        level: "O0" runs op by op, "O1" compiles fused regions where the backend can and makes one native program of
-            what has no control flow, "O2" also of what has.
+        level: "O0" runs op by op, "O1" compiles fused regions where the backend can and makes one
+            native program of what has no control flow, "O2" also of what has.
         notes: gets a line about what was compiled, and one for each reason why something was not.
-        updates: position of an output -> parameter of which it is the new value. Where their memory can be shared, the
-            result has attributes `donations` (the same, of those) and `taking`, a call of (taken, handles) as described
-            at `Backend.link`.
-        state: parameters that are mostly the same from call to call. Where something that follows from them alone is
-            worth being computed once, the result has an attribute `divided`, which is a `Divided`.
+        updates: position of an output -> parameter of which it is the new value. Where their memory
+            can be shared, the result has attributes `donations` (the same, of those) and `taking`,
+            a call of (taken, handles) as described at `Backend.link`.
+        state: parameters that are mostly the same from call to call. Where something that follows
+            from them alone is worth being computed once, the result has an attribute `divided`,
+            which is a `Divided`.
     """
     graph = passes.run(graph, watch)
     regions: Mapping[Graph, Callable[..., Any]] = {}
@@ -303,7 +311,8 @@ class Divided:
     Attributes:
         reads: parameters that the first part reads.
         once: a call from their handles to the values that the rest takes behind all parameters.
-        rest: a call like that of the whole graph, with its attributes; made when it is first asked for.
+        rest: a call like that of the whole graph, with its attributes; made when it is first asked
+            for.
     """
 
     def __init__(

@@ -1,11 +1,14 @@
-"""Plans the memory of a lowered graph once: which values share memory, and where in one arena each of them lies.
+"""Plans the memory of a lowered graph once: which values share memory, and where in one arena each
+of them lies.
 
-A value lives from the instruction that writes it to the last that reads it. Three things save memory:
+A value lives from the instruction that writes it to the last that reads it. Three things save
+memory:
 
 - a step that may write over an operand does so when nobody reads the operand afterwards;
 - what lives at different times lies at the same place of the arena;
-- a result that is the new value of a parameter may take the old one's memory (a *donation*), once no step reads the
-  old value any more and no step that can fail follows: a call that raises has changed nothing.
+- a result that is the new value of a parameter may take the old one's memory (a *donation*), once
+  no step reads the old value any more and no step that can fail follows: a call that raises has
+  changed nothing.
 """
 
 from __future__ import annotations
@@ -119,7 +122,9 @@ class _Lives:
             self.last_failure = self.now
 
     def host(self, each: HostStep) -> None:
-        """It may fail, and never writes over an operand; what is popped from a stack lies in the stack's own memory."""
+        """It may fail, and never writes over an operand; what is popped from a stack lies in the
+        stack's own memory.
+        """
         for slot in each.operands:
             self.read(slot)
         for slot in each.results:
@@ -283,7 +288,9 @@ def _shared(
 
 
 def _offsets(spans: Sequence[tuple[int, int, int, int]]) -> tuple[dict[int, int], int]:
-    """Offsets for (first, last, bytes, name), and the size of the arena: in order of time, each in the least gap."""
+    """Offsets for (first, last, bytes, name), and the size of the arena: in order of time, each in
+    the least gap.
+    """
     offsets: dict[int, int] = {}
     free: list[tuple[int, int]] = []  # (offset, bytes), by offset
     dying: list[tuple[int, int, int]] = []  # (last, offset, bytes), by time

@@ -1,4 +1,6 @@
-"""Makes one native program of a lowered graph: what `Backend.link` is given, and what is made of its answer."""
+"""Makes one native program of a lowered graph: what `Backend.link` is given, and what is made of
+its answer.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ def native_program(
     notes: list[str],
     stepwise: Callable[[], Callable[..., Any]],
 ) -> Callable[..., Any] | None:
-    """A graph as one native program of these instructions, or None when the backend makes none of it.
+    """A graph as one native program of these instructions, or None when the backend makes none of
+    it.
 
     Args:
         work: what it was lowered to.
@@ -70,9 +73,20 @@ def native_program(
             steps.append(Copy(slot, outputs[position]))
     plan = plan_memory(steps, [*given, *work.constants], work.sizes, outputs, updates)
     program = Program(
-        tuple(steps), tuple(given), work.constants, work.hosts, work.sizes, plan.places, plan.shares, plan.arena,
-        tuple(outputs), graph.single, plan.donations, work.level, updates,
-    )  # fmt: skip
+        tuple(steps),
+        tuple(given),
+        work.constants,
+        work.hosts,
+        work.sizes,
+        plan.places,
+        plan.shares,
+        plan.arena,
+        tuple(outputs),
+        graph.single,
+        plan.donations,
+        work.level,
+        updates,
+    )
     run = work.backend.link(program, work.device.index)
     if isinstance(run, str):
         notes.append(f"runs step by step: {run}")
@@ -98,7 +112,8 @@ def _call_of(
         run: the linked call.
         draws: what gives its last parameters, the states of the random generator.
         donations: of the program, or those that the call has instead.
-        stepwise: gives the same graph step by step, for where `run` cannot go on; None where that cannot be.
+        stepwise: gives the same graph step by step, for where `run` cannot go on; None where that
+            cannot be.
         n_params: how many handles that takes.
     """
 

@@ -48,10 +48,12 @@ def compiled_regions(
     notes: list[str] | None = None,
     state: Collection[int] = (),
 ) -> tuple[Graph, Mapping[Graph, Call]]:
-    """The graph with its fusable nodes in regions, and a call for the body of each that the backend compiled.
+    """The graph with its fusable nodes in regions, and a call for the body of each that the backend
+    compiled.
 
-    A graph without regions, and any graph where the backend has no compiler, comes back as it is. `notes` gets a
-    line about the regions, and one for each reason why some have no call. `state` as in `lower`.
+    A graph without regions, and any graph where the backend has no compiler, comes back as it is.
+    `notes` gets a line about the regions, and one for each reason why some have no call. `state` as
+    in `lower`.
     """
     notes = [] if notes is None else notes
     backend = registry.backend(device.name)
@@ -146,7 +148,9 @@ def _collect(graph: Graph, bodies: dict[str, list[Graph]], seen: set[Graph]) -> 
 
 
 class _Expansion:
-    """Composites that the backend has no kernel for become their bodies, so that these can be fused."""
+    """Composites that the backend has no kernel for become their bodies, so that these can be
+    fused.
+    """
 
     def __init__(self, backend: Backend, device: Device) -> None:
         self.backend = backend
@@ -165,7 +169,9 @@ class _Expansion:
     def append(
         self, source: Any, types: list[Any], nodes: list[GraphNode], number: dict[Any, Any]
     ) -> None:
-        """Append nodes whose values have these numbers in the new graph; `number` learns what stands for results."""
+        """Append nodes whose values have these numbers in the new graph; `number` learns what
+        stands for results.
+        """
         number[None] = None
         for node in source:
             operands = tuple([number[i] for i in node.operands])
@@ -191,7 +197,9 @@ class _Expansion:
     def stays(
         self, node: GraphNode, operands: Any, number: Mapping[Any, Any], types: list[Any]
     ) -> bool:
-        """Whether the node is a primitive, or something that a region or a kernel computes as it is."""
+        """Whether the node is a primitive, or something that a region or a kernel computes as it
+        is.
+        """
         op = node.op
         if op.body is None and op.decompose_rule is None:
             return True

@@ -1,22 +1,26 @@
-"""What a compiled function computes once: values that follow from state alone, and operands packed for their kernels.
+"""What a compiled function computes once: values that follow from state alone, and operands packed
+for their kernels.
 
-State that the function does not write (Parameters, captured tensors) is mostly the same from one call to the next. A
-step that reads nothing else, and nothing that was computed from anything else, gives the same value each time. `divide`
-finds these steps in a lowered graph, and the products that would pack such an operand at every call; `Still` runs them
-once and keeps what they give for as long as that is right.
+State that the function does not write (Parameters, captured tensors) is mostly the same from one
+call to the next. A step that reads nothing else, and nothing that was computed from anything else,
+gives the same value each time. `divide` finds these steps in a lowered graph, and the products that
+would pack such an operand at every call; `Still` runs them once and keeps what they give for as
+long as that is right.
 
-When that is. Handles are immutable but for two ways: a compiled update may write the new value over the old one, in the
-very same handle, and an array that shares the memory (`asnumpy`, DLPack, `from_numpy`) can be written. So:
+When that is. Handles are immutable but for two ways: a compiled update may write the new value over
+the old one, in the very same handle, and an array that shares the memory (`asnumpy`, DLPack,
+`from_numpy`) can be written. So:
 
-- Before anything is read, each handle is *watched* (`tensor.watched`). A tensor that gets another buffer, or the same
-  one with a new value, says so, and so does a tensor whose memory is given out as an array. Either ends what was
-  computed from the handle, at once, and frees it.
-- A handle is taken only if nothing but its tensor holds it, and nothing else the host memory under it
-  (`Backend.exclusive`): an array made earlier and still alive is such a holder.
+- Before anything is read, each handle is *watched* (`tensor.watched`). A tensor that gets another
+  buffer, or the same one with a new value, says so, and so does a tensor whose memory is given out
+  as an array. Either ends what was computed from the handle, at once, and frees it.
+- A handle is taken only if nothing but its tensor holds it, and nothing else the host memory under
+  it (`Backend.exclusive`): an array made earlier and still alive is such a holder.
 - At a call, each tensor must have the very handle that was watched.
 
-Nothing here holds a handle of the state, or a compiled update could no longer write over it. Values are computed at
-the second call in a row that finds the same handles, so that training and evaluating in turns does not pay for it.
+Nothing here holds a handle of the state, or a compiled update could no longer write over it. Values
+are computed at the second call in a row that finds the same handles, so that training and
+evaluating in turns does not pay for it.
 """
 
 from __future__ import annotations
@@ -167,7 +171,8 @@ class _Packs:
 
 
 def share_packed(instructions: Sequence[Instruction], sizes: list[int]) -> list[Instruction]:
-    """Instructions in which what several products of a call would each pack is packed once, before the first.
+    """Instructions in which what several products of a call would each pack is packed once, before
+    the first.
 
     Such as the weights that a recurrent layer multiplies with at every step of time.
 
@@ -289,7 +294,8 @@ class Still:
         self._watch: _Watch | None = None
 
     def values(self) -> tuple[Any, ...] | None:
-        """What was computed, if it is right for the state as it is; None where a call is to compute everything.
+        """What was computed, if it is right for the state as it is; None where a call is to compute
+        everything.
 
         The caller may not hold handles of the state meanwhile.
         """
@@ -363,7 +369,9 @@ class Still:
         return watch.values
 
     def _alone(self) -> bool:
-        """Whether nobody who could write holds the handles of the tensors, or the memory under them."""
+        """Whether nobody who could write holds the handles of the tensors, or the memory under
+        them.
+        """
         exclusive, index = registry.backend(self._device.name).exclusive, self._device.index
         lists = self._held()  # kept here, so that what is counted stays held
         known = collections.Counter([id(h) for handles in lists for h in handles])

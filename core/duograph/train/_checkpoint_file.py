@@ -1,10 +1,11 @@
-"""Checkpoint files: safetensors bytes, whatever the file is called. Reading runs no code of the file.
+"""Checkpoint files: safetensors bytes, whatever the file is called. Reading runs no code of the
+file.
 
-The format: the length of a header (8 bytes, little-endian), the header (JSON: dtype, shape and place of each
-tensor), the data without
-gaps. It is read and written here, so that every length and place is checked and all dtypes come through. Text and
-the true names of dtypes that safetensors lacks stand in the file's metadata. Files in MindSpore's own format (a
-protocol buffer of named tensors) are read too; none are written.
+The format: the length of a header (8 bytes, little-endian), the header (JSON: dtype, shape and
+place of each tensor), the data without gaps. It is read and written here, so that every length and
+place is checked and all dtypes come through. Text and the true names of dtypes that safetensors
+lacks stand in the file's metadata. Files in MindSpore's own format (a protocol buffer of named
+tensors) are read too; none are written.
 """
 
 from __future__ import annotations

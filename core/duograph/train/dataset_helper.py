@@ -65,7 +65,8 @@ def data_sink(
     jit_config: Any = None,
     input_signature: Any = None,
 ) -> Callable[[], Any]:
-    """A function without arguments that runs `fn` on the next `sink_size` batches (`mindspore.data_sink`).
+    """A function without arguments that runs `fn` on the next `sink_size` batches
+    (`mindspore.data_sink`).
 
     It returns the result of the last one, and starts over at the end of the dataset.
 

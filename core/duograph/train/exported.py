@@ -1,7 +1,9 @@
-"""Compiled networks as files: `export` writes graph and weights, `load` and `nn.GraphCell` run them without source.
+"""Compiled networks as files: `export` writes graph and weights, `load` and `nn.GraphCell` run them
+without source.
 
-A file holds safetensors bytes: the weights by name, and in the metadata the graph as text and the form of its arguments
-and results as JSON. Reading one runs no code of the file: text that is no graph of known ops is refused.
+A file holds safetensors bytes: the weights by name, and in the metadata the graph as text and the
+form of its arguments and results as JSON. Reading one runs no code of the file: text that is no
+graph of known ops is refused.
 """
 
 from __future__ import annotations
@@ -101,8 +103,8 @@ def export(
 ) -> None:
     """Write a network as a graph with its weights (`mindspore.export`).
 
-    The format is duograph's own under MindSpore's name for it; MindSpore does not read it, and duograph does not read
-    MindSpore's.
+    The format is duograph's own under MindSpore's name for it; MindSpore does not read it, and
+    duograph does not read MindSpore's.
 
     Args:
         net: Cell, function, or what `jit` made of one.
@@ -114,7 +116,8 @@ def export(
     Raises:
         ValueError: another format, or weights without names of their own.
         TypeError: an input that is no Tensor.
-        RuntimeError: what the network does cannot be in a file: prints, Python objects, random numbers.
+        RuntimeError: what the network does cannot be in a file: prints, Python objects, random
+            numbers.
 
     Examples:
         >>> import duograph as ms

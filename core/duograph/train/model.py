@@ -136,14 +136,16 @@ class Model:
 
         Args:
             epoch: number of passes.
-            train_dataset: dataset, or any iterable of batches: tuples, lists or dictionaries of Tensors or arrays.
+            train_dataset: dataset, or any iterable of batches: tuples, lists or dictionaries of
+                Tensors or arrays.
             callbacks: Callback or list of them.
             dataset_sink_mode: accepted; batches are fed one by one.
             sink_size: with `dataset_sink_mode`: steps of an epoch, -1 for all of the dataset.
             initial_epoch: passes that count as done.
 
         Raises:
-            ValueError: `epoch` below 1, no optimizer, an `initial_epoch` not below `epoch`, no batches.
+            ValueError: `epoch` below 1, no optimizer, an `initial_epoch` not below `epoch`, no
+                batches.
         """
         self._run(
             epoch, train_dataset, callbacks, initial_epoch, sink_size if dataset_sink_mode else -1
@@ -202,13 +204,25 @@ class Model:
         if sink_size > 0:
             steps = sink_size
         p = RunParameters(
-            train_network=network, network=self._network, loss_fn=self._loss_fn,
-            optimizer=self._optimizer, epoch_num=epochs, batch_num=steps, mode="train",
-            parallel_mode=context.get_auto_parallel_context("parallel_mode"), device_number=1,
-            train_dataset=dataset, dataset_sink_mode=False, initial_step=0,
-            loss_scale_mananger=self._loss_scale_manager, last_save_ckpt_step=0, latest_ckpt_file="",
-            cur_epoch_num=initial_epoch + 1, cur_step_num=initial_epoch * steps, net_outputs=None,
-        )  # fmt: skip
+            train_network=network,
+            network=self._network,
+            loss_fn=self._loss_fn,
+            optimizer=self._optimizer,
+            epoch_num=epochs,
+            batch_num=steps,
+            mode="train",
+            parallel_mode=context.get_auto_parallel_context("parallel_mode"),
+            device_number=1,
+            train_dataset=dataset,
+            dataset_sink_mode=False,
+            initial_step=0,
+            loss_scale_mananger=self._loss_scale_manager,
+            last_save_ckpt_step=0,
+            latest_ckpt_file="",
+            cur_epoch_num=initial_epoch + 1,
+            cur_step_num=initial_epoch * steps,
+            net_outputs=None,
+        )
         cb = CallbackList(callbacks)
         p.list_callback = cb
         run = RunContext(p)

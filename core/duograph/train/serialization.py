@@ -42,11 +42,12 @@ def save_checkpoint(
 ) -> None:
     """Write Parameters to a file (`mindspore.save_checkpoint`).
 
-    The bytes are safetensors under either `format`; the file is replaced at once, when all of it is on disk.
+    The bytes are safetensors under either `format`; the file is replaced at once, when all of it is
+    on disk.
 
     Args:
-        save_obj: Cell (its Parameters by name, and its buffers), dictionary from names to Tensors, or list of
-            ``{"name": ..., "data": ...}``.
+        save_obj: Cell (its Parameters by name, and its buffers), dictionary from names to Tensors,
+            or list of ``{"name": ..., "data": ...}``.
         ckpt_file_name: where; the suffix of the format is added when it is missing.
         async_save: write in a thread.
         append_dict: more entries: numbers, texts, Tensors.
@@ -237,8 +238,8 @@ def load_param_into_net(
 ) -> tuple[list[str], list[str]]:
     """Copy values into the Parameters of a Cell, by name (`mindspore.load_param_into_net`).
 
-    When some Parameters find no value and the names in the dictionary all have one prefix more than theirs, that
-    prefix is dropped.
+    When some Parameters find no value and the names in the dictionary all have one prefix more than
+    theirs, that prefix is dropped.
 
     Args:
         net: the Cell.
@@ -250,8 +251,8 @@ def load_param_into_net(
 
     Raises:
         TypeError: `net` is no Cell, `parameter_dict` no dictionary from names to Parameters.
-        ValueError: a value of another shape, or of a dtype that cannot be cast (also a RuntimeError). Nothing is
-            changed then.
+        ValueError: a value of another shape, or of a dtype that cannot be cast (also a
+            RuntimeError). Nothing is changed then.
 
     Examples:
         >>> import duograph as ms
@@ -338,19 +339,29 @@ def _write(target: Tensor, value: Tensor) -> None:
 
 
 def ckpt_to_safetensors(
-    file_path: str, save_path: str | None = None, name_map: Mapping[str, str] | None = None,
-    file_name_regex: str | None = None, processes_num: int = 1,
-) -> None:  # fmt: skip
-    """Write a checkpoint again as ``.safetensors``, renamed by `name_map` (`mindspore.ckpt_to_safetensors`)."""
+    file_path: str,
+    save_path: str | None = None,
+    name_map: Mapping[str, str] | None = None,
+    file_name_regex: str | None = None,
+    processes_num: int = 1,
+) -> None:
+    """Write a checkpoint again as ``.safetensors``, renamed by `name_map`
+    (`mindspore.ckpt_to_safetensors`).
+    """
     del file_name_regex, processes_num
     _convert(file_path, save_path, name_map, "safetensors")
 
 
 def safetensors_to_ckpt(
-    file_path: str, save_path: str | None = None, name_map: Mapping[str, str] | None = None,
-    file_name_regex: str | None = None, processes_num: int = 1,
-) -> None:  # fmt: skip
-    """Write a checkpoint again as ``.ckpt``, renamed by `name_map` (`mindspore.safetensors_to_ckpt`)."""
+    file_path: str,
+    save_path: str | None = None,
+    name_map: Mapping[str, str] | None = None,
+    file_name_regex: str | None = None,
+    processes_num: int = 1,
+) -> None:
+    """Write a checkpoint again as ``.ckpt``, renamed by `name_map`
+    (`mindspore.safetensors_to_ckpt`).
+    """
     del file_name_regex, processes_num
     _convert(file_path, save_path, name_map, "ckpt")
 

@@ -1,4 +1,6 @@
-"""A handle is a NumPy array. It may have been made under another shape of the same size, so kernels reshape first."""
+"""A handle is a NumPy array. It may have been made under another shape of the same size, so kernels
+reshape first.
+"""
 
 from __future__ import annotations
 

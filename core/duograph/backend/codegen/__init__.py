@@ -1,7 +1,9 @@
-"""The kernel printer of the C family: symbolic scalars, dialects, and what prints the one in the other.
+"""The kernel printer of the C family: symbolic scalars, dialects, and what prints the one in the
+other.
 
-Backends use it and it knows none of them. `trace_scalar` runs an op's `scalar` slot on symbolic scalars,
-`print_function` prints the expression as a function of a dialect, whose `prelude()` holds the mathematics.
+Backends use it and it knows none of them. `trace_scalar` runs an op's `scalar` slot on symbolic
+scalars, `print_function` prints the expression as a function of a dialect, whose `prelude()` holds
+the mathematics.
 """
 
 from .dialect import C, Dialect

@@ -1,11 +1,13 @@
-"""Prints regions that end in reductions over other axes than the last: rows are added up one after the other.
+"""Prints regions that end in reductions over other axes than the last: rows are added up one after
+the other.
 
-So are regions that end in scatters: a unit of work is a tile of all rows then, which go where the indices say in their
-order. What the result begins as is written before.
+So are regions that end in scatters: a unit of work is a tile of all rows then, which go where the
+indices say in their order. What the result begins as is written before.
 
-The rows of a block of the columns (`regions.Columns`) are cut into pieces, and a row into tiles that stay in the
-nearest cache. A unit of work is a piece of a tile and has sums of its own, which a second function adds up in their
-order. How it is cut follows from sizes alone, so the bits are the same on any number of threads.
+The rows of a block of the columns (`regions.Columns`) are cut into pieces, and a row into tiles
+that stay in the nearest cache. A unit of work is a piece of a tile and has sums of its own, which a
+second function adds up in their order. How it is cut follows from sizes alone, so the bits are the
+same on any number of threads.
 """
 
 from __future__ import annotations
@@ -18,9 +20,11 @@ from .regions import Columns, Computed, Reduction, RegionPlan, Scatter
 
 __all__ = ["ColumnLoop", "Cut"]
 
-# Columns that are summed side by side, elements that go into one sum of each, and the least number of rows of a piece.
+# Columns that are summed side by side, elements that go into one sum of each, and the least number
+# of rows of a piece.
 TILE, PIECE, LEAST_ROWS = 512, 32768, 64
-# Columns of a tile whose rows go where indices say: narrow, since all rows of a tile are one unit of work.
+# Columns of a tile whose rows go where indices say: narrow, since all rows of a tile are one unit
+# of work.
 SCATTER_TILE = 128
 
 
@@ -61,7 +65,9 @@ class ColumnLoop(Writer):
         ]
 
     def parts(self) -> tuple[list[int], int]:
-        """Where in the memory between both stages the sums of each result begin, and the bytes of all of them."""
+        """Where in the memory between both stages the sums of each result begin, and the bytes of
+        all of them.
+        """
         if self.cut.pieces == 1:
             return [], 0
         count = self.columns.outer * self.cut.pieces * self.columns.width
@@ -174,7 +180,9 @@ class ColumnLoop(Writer):
         return "\n".join([*lines, "    return 0;", "}", ""])
 
     def aim(self, v: Scatter) -> None:
-        """Lines that name the row of a scatter's result which a row goes to; a wrong index has none."""
+        """Lines that name the row of a scatter's result which a row goes to; a wrong index has
+        none.
+        """
         self.count(v.name, v.at)
         self.line(f"if ((u64){v.name}_counted >= {v.at.n}) continue;")
         place = f"(piece * {v.at.n} + {v.name}_counted) * {self.columns.width} + first"
@@ -225,7 +233,9 @@ class ColumnLoop(Writer):
         )
 
     def second(self, name: str) -> str:
-        """The function that adds up the pieces of columns begin .. end; empty when there is one piece."""
+        """The function that adds up the pieces of columns begin .. end; empty when there is one
+        piece.
+        """
         places, _ = self.parts()
         if not places:
             return ""

@@ -98,7 +98,8 @@ class Dialect:
         return (_HERE / self.prelude_file).read_text()
 
     def reduction(self, plus: Sequence[str], greatest: Sequence[str], bits: Sequence[str]) -> str:
-        """The line before a loop that adds to some variables, keeps the greatest in others, and or-s into the rest.
+        """The line before a loop that adds to some variables, keeps the greatest in others, and
+        or-s into the rest.
 
         It lets a compiler take the elements in any order.
         """
@@ -121,10 +122,12 @@ class Dialect:
 
 @dataclasses.dataclass(eq=False, repr=False)  # the rest takes most of the time
 class GridDialect(Dialect):
-    """A language whose functions run once for each work item of a grid; `backend.grid` prints for these.
+    """A language whose functions run once for each work item of a grid; `backend.grid` prints for
+    these.
 
-    What such a language calls kernels, memories, places in the grid, barriers and atomic additions is said by macros
-    of its prelude: DG_KERNEL, DG_GLOBAL, DG_SHARED, DG_ITEM ... (`prelude_opencl.h`).
+    What such a language calls kernels, memories, places in the grid, barriers and atomic additions
+    is said by macros of its prelude: DG_KERNEL, DG_GLOBAL, DG_SHARED, DG_ITEM ...
+    (`prelude_opencl.h`).
     """
 
     stream: str = ""
@@ -132,7 +135,9 @@ class GridDialect(Dialect):
     memory: str = "DG_GLOBAL"
 
     def reduction(self, plus: Sequence[str], greatest: Sequence[str], bits: Sequence[str]) -> str:
-        """A macro of the prelude; the additions say themselves that their order is free (`accumulate`)."""
+        """A macro of the prelude; the additions say themselves that their order is free
+        (`accumulate`).
+        """
         return "DG_ANY_ORDER"
 
     def accumulate(self, name: str, text: str) -> str:

@@ -1,13 +1,15 @@
 """Symbolic scalars: typed expression trees, built by the `scalar` slots of the op table.
 
-A slot gets `s`, which has the functions, and its operands as `Expr`, which have Python's operators::
+A slot gets `s`, which has the functions, and its operands as `Expr`, which have Python's
+operators::
 
     @softsign.scalar
     def _(s, x):
         return x / (1 + s.abs(x))
 
-Both sides of an operator have one dtype; a Python number takes the dtype of the other side. float16 and
-bfloat16 operands arrive as float32 (`compute_dtype`) and the result is rounded once, when it is stored.
+Both sides of an operator have one dtype; a Python number takes the dtype of the other side. float16
+and bfloat16 operands arrive as float32 (`compute_dtype`) and the result is rounded once, when it is
+stored.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ class Expr:
     """One node: an input, a constant, or a function of other nodes. Never changed after it is made.
 
     Attributes:
-        op: ``"input"``, ``"const"``, ``"cast"``, an infix operator such as ``"+"``, or a function's name.
+        op: ``"input"``, ``"const"``, ``"cast"``, an infix operator such as ``"+"``, or a function's
+            name.
         dtype: dtype of the value.
         args: operand nodes.
         value: name of an input, value of a constant, stored dtype of a cast.
@@ -201,8 +204,9 @@ def _binary(name: str) -> Callable[[Scalars, Any, Any], Expr]:
 class Scalars:
     """The functions that a `scalar` slot may use; `s` is the one instance.
 
-    Floating and, as far as mathematics has them, complex: the functions below by name. `round` takes halves
-    to even. Integers: `floor_divide`, `remainder` (sign of the divisor), `fmod`, `trunc_divide`, `pow`, shifts.
+    Floating and, as far as mathematics has them, complex: the functions below by name. `round`
+    takes halves to even. Integers: `floor_divide`, `remainder` (sign of the divisor), `fmod`,
+    `trunc_divide`, `pow`, shifts.
     """
 
     inf = float("inf")

@@ -1,9 +1,10 @@
-"""Which elementwise kernels the op table asks for: one for each op with a `scalar` slot and each dtype it takes.
+"""Which elementwise kernels the op table asks for: one for each op with a `scalar` slot and each
+dtype it takes.
 
-A backend that compiles ahead of time prints all of them; one that compiles on demand asks `scalar_kernel` for one.
-Attributes annotated `float` are parameters of the kernel, in the dtype of its floating operands; a `DType`
-attribute is part of its name. How any elementwise kernel walks broadcast operands (`collapse`), and what is worth
-a thread (`grain_of`), stands here too.
+A backend that compiles ahead of time prints all of them; one that compiles on demand asks
+`scalar_kernel` for one. Attributes annotated `float` are parameters of the kernel, in the dtype of
+its floating operands; a `DType` attribute is part of its name. How any elementwise kernel walks
+broadcast operands (`collapse`), and what is worth a thread (`grain_of`), stands here too.
 """
 
 from __future__ import annotations
@@ -21,8 +22,14 @@ from .expression import Expr, compute_dtype
 from .printer import trace_scalar
 
 __all__ = [
-    "ScalarKernel", "collapse", "grain_of", "kernel_name", "parameter_names", "scalar_kernel", "scalar_kernels",
-]  # fmt: skip
+    "ScalarKernel",
+    "collapse",
+    "grain_of",
+    "kernel_name",
+    "parameter_names",
+    "scalar_kernel",
+    "scalar_kernels",
+]
 
 # Elements that are worth waking a thread for: plain arithmetic, and functions such as exp.
 GRAIN, HEAVY_GRAIN = 65536, 16384
@@ -38,7 +45,8 @@ def collapse(
 ) -> tuple[list[int], list[list[int]]]:
     """Merge axes along which every operand moves, or stays, in the same way.
 
-    Returns the sizes of the axes of `shape` that are left, outermost first, and for each operand its steps in
+    Returns the sizes of the axes of `shape` that are left, outermost first, and for each operand
+    its steps in
     elements: 0 where it is broadcast.
 
     Examples:
@@ -108,7 +116,9 @@ def parameter_names(op: Op) -> tuple[str, ...]:
 
 
 def kernel_name(op: Op, dtypes: Sequence[DType], attributes: Mapping[str, Any]) -> str | None:
-    """The name of the kernel for these operand dtypes, or None when an attribute keeps it from having one."""
+    """The name of the kernel for these operand dtypes, or None when an attribute keeps it from
+    having one.
+    """
     parts = [op.name]
     if len(set(dtypes)) == 1:
         parts.append(SUFFIX[dtypes[0]])

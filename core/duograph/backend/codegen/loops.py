@@ -1,9 +1,9 @@
 """Prints regions as C functions of one form: ``int name(void **args, i64 begin, i64 end)``.
 
-`args` are the operands of the region, then its results. Without reductions begin .. end are elements, with them rows;
-whoever calls splits the range as it likes. A function reads top to bottom like the program it comes from: one line
-for each op, with the op's name and the place in the user's source. `backend.grid.regions` prints the same loops as
-kernels of a grid.
+`args` are the operands of the region, then its results. Without reductions begin .. end are
+elements, with them rows; whoever calls splits the range as it likes. A function reads top to bottom
+like the program it comes from: one line for each op, with the op's name and the place in the user's
+source. `backend.grid.regions` prints the same loops as kernels of a grid.
 """
 
 from __future__ import annotations
@@ -21,15 +21,23 @@ from .printer import is_heavy, print_expression
 from .regions import Access, Computed, Gathered, Reduction, RegionPlan, Scatter, gathered_in
 
 __all__ = [
-    "FETCH_BYTES", "STREAM_BYTES", "ElementLoop", "PrintedRegion", "RowLoop", "Writer", "least_of", "place_of",
+    "FETCH_BYTES",
+    "STREAM_BYTES",
+    "ElementLoop",
+    "PrintedRegion",
+    "RowLoop",
+    "Writer",
+    "least_of",
+    "place_of",
     "print_region",
-]  # fmt: skip
+]
 
 # Bytes of a row that are kept between two passes, on the stack.
 ROW_BYTES = 32768
-# Loops over results of at least so many bytes go by blocks of so many elements, and ask for the operands of the next
-# block before they compute one; still larger results are written past the caches. Where elements cost much and are
-# written so, blocks are shorter: a processor computes the next one while it writes what it has just computed.
+# Loops over results of at least so many bytes go by blocks of so many elements, and ask for the
+# operands of the next block before they compute one; still larger results are written past the
+# caches. Where elements cost much and are written so, blocks are shorter: a processor computes the
+# next one while it writes what it has just computed.
 FETCH_BYTES, STREAM_BYTES, BLOCK, HEAVY_BLOCK = 1 << 20, 32 << 20, 512, 128
 
 
@@ -137,7 +145,9 @@ class Writer:
             self.line("int wrong = 0;")
 
     def offsets(self, axes: Sequence[int], row: str) -> None:
-        """A variable with the offset of each access that moves along the outer `axes`, at the place `row` in them."""
+        """A variable with the offset of each access that moves along the outer `axes`, at the place
+        `row` in them.
+        """
         moving = {
             label: a.steps for label, a in self.plan.accesses.items() if any(a.steps[: len(axes)])
         }
@@ -202,7 +212,9 @@ class Writer:
         )
 
     def locate(self, label: str, g: Gathered) -> None:
-        """A variable with the index of a gathered operand, counted from 0; that of a wrong one is 0."""
+        """A variable with the index of a gathered operand, counted from 0; that of a wrong one is
+        0.
+        """
         self.count(label, g)
         self.line(f"const i64 {label}_at = (u64){label}_counted < {g.n} ? {label}_counted : 0;")
 

@@ -7,7 +7,8 @@
                                              }
 ```
 
-A value that is used more than once gets a line of its own, and so does a branch of a selection that calls a function.
+A value that is used more than once gets a line of its own, and so does a branch of a selection that
+calls a function.
 """
 
 from __future__ import annotations
@@ -27,9 +28,23 @@ __all__ = ["is_heavy", "print_expression", "print_function", "trace_scalar"]
 _INFIX = {"+", "-", "*", "/", "<", "<=", ">", ">=", "==", "!=", "&", "|", "^"}
 
 _CHEAP = _INFIX | {
-    "input", "const", "cast", "where", "neg", "abs", "sqrt", "rsqrt", "copysign", "floor", "ceil", "trunc", "round",
-    "not", "~", "sign",
-}  # fmt: skip
+    "input",
+    "const",
+    "cast",
+    "where",
+    "neg",
+    "abs",
+    "sqrt",
+    "rsqrt",
+    "copysign",
+    "floor",
+    "ceil",
+    "trunc",
+    "round",
+    "not",
+    "~",
+    "sign",
+}
 
 
 def trace_scalar(
@@ -40,8 +55,8 @@ def trace_scalar(
 ) -> Expr:
     """The expression that a `scalar` slot gives for operands of these names and dtypes.
 
-    `attributes` are Python values, or `Expr` for those known only at run time. The result is cast to
-    the dtype in which `result` is computed.
+    `attributes` are Python values, or `Expr` for those known only at run time. The result is cast
+    to the dtype in which `result` is computed.
     """
     operands = [Expr("input", compute_dtype(d), (), name) for name, d in inputs]
     value = rule(s, *operands, **attributes)
@@ -99,8 +114,8 @@ class _Printer:
     def branch(self, e: Expr) -> str:
         """The expression as a branch of a selection: what calls a function gets a line before it.
 
-        Both branches are computed anyway, and written this way a compiler sees no jump around a long one, which
-        would keep it from vectorising the loop.
+        Both branches are computed anyway, and written this way a compiler sees no jump around a
+        long one, which would keep it from vectorising the loop.
         """
         if e.op not in ("input", "const") and self.key(e) not in self.names and _calls(e):
             return self.line(e, self.operation(e))
@@ -244,12 +259,16 @@ def _unsigned(dtype: DType) -> str:
 
 
 def is_heavy(e: Expr) -> bool:
-    """Whether the expression costs more than arithmetic: an element is worth a thread sooner, and keeping it pays."""
+    """Whether the expression costs more than arithmetic: an element is worth a thread sooner, and
+    keeping it pays.
+    """
     return e.op not in _CHEAP or any(is_heavy(a) for a in e.args)
 
 
 def print_expression(dialect: Dialect, e: Expr, prefix: str = "t") -> tuple[list[str], str]:
-    """Lines that name shared values, with names that begin with `prefix`, and the text of the expression."""
+    """Lines that name shared values, with names that begin with `prefix`, and the text of the
+    expression.
+    """
     printer = _Printer(dialect, prefix)
     printer.count(e)
     text = printer.text(e)

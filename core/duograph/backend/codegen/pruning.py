@@ -1,7 +1,8 @@
-"""Leaves of the shared headers only what a text uses: a compiler reads the rest in as long as it takes for the kernel.
+"""Leaves of the shared headers only what a text uses: a compiler reads the rest in as long as it
+takes for the kernel.
 
-The headers hold three things: functions (``DG_FN ... {``), macros, and lines that instantiate macros which define
-functions.
+The headers hold three things: functions (``DG_FN ... {``), macros, and lines that instantiate
+macros which define functions.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ Macros = dict[str, tuple[list[str], str]]
 
 
 class _Item(NamedTuple):
-    """A piece of a header: the names that it defines, its text, and whether that is a use of a macro."""
+    """A piece of a header: the names that it defines, its text, and whether that is a use of a
+    macro.
+    """
 
     names: set[str]
     text: str
@@ -65,7 +68,9 @@ def _items(headers: str) -> tuple[list[_Item], Macros]:
 
 
 def _pieces(headers: str) -> Iterator[str]:
-    """Functions, macros and other lines. Conditions (`#if`) are for what regions never use, and are dropped whole."""
+    """Functions, macros and other lines. Conditions (`#if`) are for what regions never use, and are
+    dropped whole.
+    """
     lines = iter(headers.splitlines())
     for first in lines:
         line = first.rstrip()
@@ -100,7 +105,9 @@ def _instantiated(name: str, arguments: str, macros: Macros) -> Iterator[str]:
 
 
 def _words(use: str, macros: Macros) -> set[str]:
-    """What the expansion of a use of a macro may name: words of its body, with parts pasted together."""
+    """What the expansion of a use of a macro may name: words of its body, with parts pasted
+    together.
+    """
     found = set(_WORD.findall(use))
     match = _USE.match(use)
     assert match is not None

@@ -1,22 +1,26 @@
-"""What a fused region computes, ready to be printed: the loop nest, how each operand is read, what each pass computes.
+"""What a fused region computes, ready to be printed: the loop nest, how each operand is read, what
+each pass computes.
 
-A region is a graph of elementwise ops, with perhaps reductions over trailing axes. All its *inner* values have one
-number of elements, n; results of reductions, and what is computed from them before they are spread again, are *row*
-values, of which there are n / row length. The elements lie in one order, so reshapes and axes of size one mean nothing
-here; an operand that is broadcast is read with steps of its own::
+A region is a graph of elementwise ops, with perhaps reductions over trailing axes. All its *inner*
+values have one number of elements, n; results of reductions, and what is computed from them before
+they are spread again, are *row* values, of which there are n / row length. The elements lie in one
+order, so reshapes and axes of size one mean nothing here; an operand that is broadcast is read with
+steps of its own::
 
     add(float32[8, 128, 256], float32[128, 256])      axes 8, 32768; steps (32768, 1) and (0, 1)
 
-What `gather` and `gather_elements` take is read where it lies, through the index: an operand whose place has a part
-that another operand says::
+What `gather` and `gather_elements` take is read where it lies, through the index: an operand whose
+place has a part that another operand says::
 
-    gather(float32[1000, 256], int32[8, 128], axis=0)    axes 1024, 256; steps (0, 1), and 256 times x1, of steps (1, 0)
+    gather(float32[1000, 256], int32[8, 128], axis=0)    axes 1024, 256; steps (0, 1), and 256 times
+    x1, of steps (1, 0)
 
-A region may end in reductions over other axes than the last, which all leave the same *columns*: rows of `width`
-neighbours are added up one after the other. Nothing in the region reads what they give. Or it ends in scatters, which
-put each of those rows where an index says.
+A region may end in reductions over other axes than the last, which all leave the same *columns*:
+rows of `width` neighbours are added up one after the other. Nothing in the region reads what they
+give. Or it ends in scatters, which put each of those rows where an index says.
 
-A row that is reduced is walked once per pass. Pass k computes what needs the reductions of the passes before it.
+A row that is reduced is walked once per pass. Pass k computes what needs the reductions of the
+passes before it.
 """
 
 from __future__ import annotations
@@ -37,10 +41,29 @@ if TYPE_CHECKING:
     from ...ir.graph import Graph, GraphNode
 
 __all__ = [
-    "GATHERS", "REDUCTIONS", "SCATTERS", "Access", "Columns", "Computed", "Gathered", "Reduction", "RegionPlan",
-    "Scatter", "columns_of", "expression_of", "gathered_in", "is_load", "is_view", "overwrites", "per_row",
-    "plan_region", "reduced_axes", "row_length", "scatter_columns", "steps_of",
-]  # fmt: skip
+    "GATHERS",
+    "REDUCTIONS",
+    "SCATTERS",
+    "Access",
+    "Columns",
+    "Computed",
+    "Gathered",
+    "Reduction",
+    "RegionPlan",
+    "Scatter",
+    "columns_of",
+    "expression_of",
+    "gathered_in",
+    "is_load",
+    "is_view",
+    "overwrites",
+    "per_row",
+    "plan_region",
+    "reduced_axes",
+    "row_length",
+    "scatter_columns",
+    "steps_of",
+]
 
 # The reductions that a row loop can hold.
 REDUCTIONS = {"reduce_sum": "+", "reduce_max": "max"}
@@ -48,8 +71,8 @@ REDUCTIONS = {"reduce_sum": "+", "reduce_max": "max"}
 GATHERS = {"gather", "gather_elements"}
 # Ops that put rows where an index says, and what they do with those that are there.
 SCATTERS = {"scatter_add": "+", "scatter_set": "="}
-# Elements that one index takes side by side, or that neighbouring indices take from one row: shorter runs are copied
-# faster than computed with.
+# Elements that one index takes side by side, or that neighbouring indices take from one row:
+# shorter runs are copied faster than computed with.
 MIN_RUN = 64
 
 
@@ -111,7 +134,8 @@ class Computed(NamedTuple):
         expression: rounded to `dtype`.
         dtype: as stored.
         row: whether it is a row value.
-        stage: an inner value: the first pass in which it can be computed; a row value: it is known before that pass.
+        stage: an inner value: the first pass in which it can be computed; a row value: it is known
+            before that pass.
         uses: names in the expression.
     """
 
@@ -140,7 +164,9 @@ class Reduction(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """The inner elements as `outer` blocks of `rows` rows, each of `width` neighbours; every block becomes one row."""
+    """The inner elements as `outer` blocks of `rows` rows, each of `width` neighbours; every block
+    becomes one row.
+    """
 
     outer: int
     rows: int
@@ -148,13 +174,15 @@ class Columns(NamedTuple):
 
 
 class Scatter(NamedTuple):
-    """A result that begins as another tensor, and whose rows the region changes, one after the other.
+    """A result that begins as another tensor, and whose rows the region changes, one after the
+    other.
 
     Attributes:
         source: the inner value that is added or put there.
         at: what the index says; `step` is the width of the columns.
         index: the operand with the indices.
-        begin: the operand that the result begins as; an expression where it is one number throughout.
+        begin: the operand that the result begins as; an expression where it is one number
+            throughout.
     """
 
     name: str
@@ -176,8 +204,10 @@ class RegionPlan(NamedTuple):
     Attributes:
         n: inner elements.
         row: elements of a row; 0 when nothing is reduced.
-        axes: sizes of the loop nest, outermost first; the product is n. With reductions the last axes make up the row.
-        accesses: by the name of the operand in expressions; one operand may be read in several ways.
+        axes: sizes of the loop nest, outermost first; the product is n. With reductions the last
+            axes make up the row.
+        accesses: by the name of the operand in expressions; one operand may be read in several
+            ways.
         values: in order.
         outputs: per result of the region, the name of the value and its stored dtype.
         n_operands: of the region.
@@ -204,7 +234,8 @@ class RegionPlan(NamedTuple):
 def gather_steps(
     node: GraphNode, source: TensorType, indices: TensorType
 ) -> tuple[list[int], list[int], int, int]:
-    """For each axis of the result the steps in source and indices; the step from index to index, and how many.
+    """For each axis of the result the steps in source and indices; the step from index to index,
+    and how many.
 
     Examples:
         A row of the source for each index:
@@ -223,7 +254,9 @@ def gather_steps(
 
 
 def is_load(node: GraphNode, operands: Sequence[TensorType], result: TensorType) -> bool:
-    """Whether what a gather takes is worth reading through the index: runs of elements with even steps are long."""
+    """Whether what a gather takes is worth reading through the index: runs of elements with even
+    steps are long.
+    """
     source, indices = operands
     if result.dtype.is_complex or not source.size or not result.size:
         return False
@@ -251,7 +284,9 @@ def merged_steps(sizes: Sequence[int], steps: Sequence[int]) -> list[tuple[int, 
 
 
 def row_length(node: GraphNode, type_: TensorType) -> int:
-    """The number of elements of a row when the node reduces the trailing axes of a tensor of this type, else 0."""
+    """The number of elements of a row when the node reduces the trailing axes of a tensor of this
+    type, else 0.
+    """
     found, ndim = reduced_axes(node, type_), len(type_.shape)
     if not found or found != list(range(ndim - len(found), ndim)):
         return 0
@@ -259,7 +294,9 @@ def row_length(node: GraphNode, type_: TensorType) -> int:
 
 
 def columns_of(node: GraphNode, type_: TensorType) -> Columns | None:
-    """The columns that the node leaves of a tensor of this type; None when its axes are not neighbours, or the last."""
+    """The columns that the node leaves of a tensor of this type; None when its axes are not
+    neighbours, or the last.
+    """
     found, shape = reduced_axes(node, type_), type_.shape
     found = [a for a in found if shape[a] != 1]
     if not found or any(shape[a] != 1 for a in range(found[0], found[-1]) if a not in found):
@@ -287,7 +324,8 @@ def reduced_axes(node: GraphNode, type_: TensorType) -> list[int]:
 
 
 def per_row(operand: Sequence[int], shape: Sequence[int], row: int) -> bool:
-    """Whether a value of the shape `operand`, broadcast to `shape`, has one element for each row of `row` elements.
+    """Whether a value of the shape `operand`, broadcast to `shape`, has one element for each row of
+    `row` elements.
 
     Examples:
         >>> from duograph.backend.codegen.regions import per_row
@@ -300,7 +338,8 @@ def per_row(operand: Sequence[int], shape: Sequence[int], row: int) -> bool:
 
 
 def steps_of(operand: Sequence[int], shape: Sequence[int]) -> list[tuple[int, int]]:
-    """Axes of `shape`, outermost first, as (size, step in elements of the operand), as few as possible.
+    """Axes of `shape`, outermost first, as (size, step in elements of the operand), as few as
+    possible.
 
     Examples:
         >>> from duograph.backend.codegen.regions import steps_of
@@ -561,7 +600,9 @@ class _Planner:
 
 
 def plan_region(graph: Graph) -> RegionPlan | None:
-    """The plan of a region, or None when its operands do not fit one loop nest or its ops have no scalar form."""
+    """The plan of a region, or None when its operands do not fit one loop nest or its ops have no
+    scalar form.
+    """
     try:
         return _Planner(graph).plan()
     except (NotPrintable, DuographError):
@@ -575,9 +616,11 @@ def gathered_in(plan: RegionPlan) -> list[Gathered]:
 
 
 def overwrites(plan: RegionPlan) -> list[tuple[int, int]]:
-    """Pairs (operand, result) that may share memory: element by element the one is read before the other is written.
+    """Pairs (operand, result) that may share memory: element by element the one is read before the
+    other is written.
 
-    Only of regions of one pass, where every way to read the operand is the order in which the result is written.
+    Only of regions of one pass, where every way to read the operand is the order in which the
+    result is written.
     """
     if plan.row:
         return []

@@ -43,8 +43,8 @@ _NEEDS = (("f64", "fp64", "64-bit floating point"),)
 class GridBackend(Backend):
     """Tier 1 for all devices of one driver.
 
-    A subclass sets `name` and writes `devices` and `device`. `kernels` may be given entries of its own, which go
-    before those of this package.
+    A subclass sets `name` and writes `devices` and `device`. `kernels` may be given entries of its
+    own, which go before those of this package.
     """
 
     # builders of this backend's own, by op name
@@ -132,7 +132,8 @@ class GridBackend(Backend):
     ) -> Call:
         """The call of a plan: allocates results and scratch, launches, returns the results.
 
-        `single`: whether it returns one handle rather than a tuple; by default when there is one result.
+        `single`: whether it returns one handle rather than a tuple; by default when there is one
+        result.
         """
         steps = []
         n_results = len(results)

@@ -1,8 +1,10 @@
-"""Convolutions as matrix products whose one operand is never written out: its elements are found where they are read.
+"""Convolutions as matrix products whose one operand is never written out: its elements are found
+where they are read.
 
-A result of ``conv`` is weights (O, C * taps) times columns (C * taps, places); the gradients are the same product with
-other roles. On a processor the columns are packed as they are for any product, some images at a time.
-Chellapilla, Puri, Simard, "High Performance Convolutional Neural Networks for Document Processing" (2006).
+A result of ``conv`` is weights (O, C * taps) times columns (C * taps, places); the gradients are
+the same product with other roles. On a processor the columns are packed as they are for any
+product, some images at a time. Chellapilla, Puri, Simard, "High Performance Convolutional Neural
+Networks for Document Processing" (2006).
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ MOST_PARTS = 64
 
 @dataclasses.dataclass(frozen=True)
 class _Geometry:
-    """Sizes: x is (images, groups * channels, *size), the result (images, groups * filters, *places)."""
+    """Sizes: x is (images, groups * channels, *size), the result (images, groups * filters,
+    *places).
+    """
 
     images: int
     groups: int
@@ -97,9 +101,9 @@ def _where(inside: Sequence[str], element: str, dtype: DType) -> str:
 class _Window(Operand):
     """Elements of images under the taps of a kernel, 0 in the padding.
 
-    A line is a place of the result and the depth runs over channels and taps, or, `turned`, the other way round: then
-    the depth runs over `parts` stretches of images and their places. `first` is the first image; `whole` says that
-    lines go on from one image to the next.
+    A line is a place of the result and the depth runs over channels and taps, or, `turned`, the
+    other way round: then the depth runs over `parts` stretches of images and their places. `first`
+    is the first image; `whole` says that lines go on from one image to the next.
     """
 
     geometry: _Geometry
@@ -120,9 +124,15 @@ class _Window(Operand):
         ):  # fmt: skip
             k.numbers(f"{label}_{name}", values)
         for name, value in (
-            ("inputs", g.n_inputs), ("taps", g.taps), ("places", g.n_places), ("groups", g.groups),
-            ("channels", g.channels), ("first", self.first), ("each", self.images_each), ("images", g.images),
-        ):  # fmt: skip
+            ("inputs", g.n_inputs),
+            ("taps", g.taps),
+            ("places", g.n_places),
+            ("groups", g.groups),
+            ("channels", g.channels),
+            ("first", self.first),
+            ("each", self.images_each),
+            ("images", g.images),
+        ):
             k.number(f"{label}_{name}", value)
 
     def _axes(self, label: str, name: str) -> list[str]:
@@ -192,7 +202,8 @@ class _Window(Operand):
 
 @dataclasses.dataclass(frozen=True)
 class _Spread(Operand):
-    """Gradients of results as an element of the image meets them: the depth runs over filters and taps.
+    """Gradients of results as an element of the image meets them: the depth runs over filters and
+    taps.
 
     `whole` says that lines go on from one image to the next.
     """
@@ -298,7 +309,9 @@ class _Turned(Operand):
 
 @dataclasses.dataclass(frozen=True)
 class _Results(Operand):
-    """Gradients of results with a filter for each line, and stretches of images and their places along the depth."""
+    """Gradients of results with a filter for each line, and stretches of images and their places
+    along the depth.
+    """
 
     geometry: _Geometry
     images_each: int
@@ -310,9 +323,12 @@ class _Results(Operand):
     def numbers(self, k: Kernel, label: str) -> None:
         g = self.geometry
         for name, value in (
-            ("places", g.n_places), ("groups", g.groups), ("filters", g.filters), ("images", g.images),
+            ("places", g.n_places),
+            ("groups", g.groups),
+            ("filters", g.filters),
+            ("images", g.images),
             ("each", self.images_each),
-        ):  # fmt: skip
+        ):
             k.number(f"{label}_{name}", value)
 
     def of_line(self, label: str, line: str) -> list[tuple[str, str]]:

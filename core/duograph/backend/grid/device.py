@@ -1,4 +1,6 @@
-"""What a device with a grid of work items must bring, and what it is asked to run: plans, made of launches."""
+"""What a device with a grid of work items must bring, and what it is asked to run: plans, made of
+launches.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,8 @@ class Launch:
     Attributes:
         source: the text of the kernel; the dialect's prelude comes before it.
         name: of the kernel in that text.
-        buffers: its first arguments, as places: operands are 0, 1, ..., then come results, then scratch; `RECORD` is
-            the device's record of wrong indices.
+        buffers: its first arguments, as places: operands are 0, 1, ..., then come results, then
+            scratch; `RECORD` is the device's record of wrong indices.
         scalars: its other arguments, in order.
         groups: how many groups of work items, along three axes.
         size: work items of a group, along three axes.
@@ -63,10 +65,11 @@ class GridDevice:
 
     Attributes:
         dialect: the language of its kernels.
-        serial: whether a work item is a thread of a processor, which does best with long loops over neighbouring
-            elements. Kernels then give each item a stretch of work, in groups of one item; otherwise each item
-            has one element, and a group shares a row.
-        group: work items in a group that shares a row or a tile; a power of two, at most what the device takes.
+        serial: whether a work item is a thread of a processor, which does best with long loops over
+            neighbouring elements. Kernels then give each item a stretch of work, in groups of one
+            item; otherwise each item has one element, and a group shares a row.
+        group: work items in a group that shares a row or a tile; a power of two, at most what the
+            device takes.
         units: compute units; work is cut into some times as many pieces.
         shared_bytes: memory that the items of a group share.
         capabilities: of "fp64", "int64".
@@ -87,7 +90,8 @@ class GridDevice:
         """The module of a whole source text, prelude included; equal texts are asked for once.
 
         Raises:
-            DeviceError: it does not build; the message names files with the source and the compiler's log.
+            DeviceError: it does not build; the message names files with the source and the
+                compiler's log.
         """
         raise NotImplementedError(f"{type(self).__name__}: has no build()")
 
@@ -100,7 +104,8 @@ class GridDevice:
         buffers: int,
         scalars: Sequence[Scalar],
     ) -> Callable[..., None]:
-        """A function of so many handles that launches the kernel; it returns before the kernel has run.
+        """A function of so many handles that launches the kernel; it returns before the kernel has
+        run.
 
         Launches run in order. A handle may be dropped as soon as the function has returned.
         """
@@ -136,7 +141,9 @@ class GridDevice:
         raise NotImplementedError(f"{type(self).__name__}: has no synchronize()")
 
     def memory_stats(self) -> dict[str, int]:
-        """As `Backend.memory_stats`; `copies_in` and `copies_out` count the copies from and to the host."""
+        """As `Backend.memory_stats`; `copies_in` and `copies_out` count the copies from and to the
+        host.
+        """
         return {}
 
     def empty_cache(self) -> None:

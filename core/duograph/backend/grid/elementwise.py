@@ -1,4 +1,6 @@
-"""Elementwise ops, printed from their `scalar` slots: one work item for an element, or for a stretch of them."""
+"""Elementwise ops, printed from their `scalar` slots: one work item for an element, or for a
+stretch of them.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,8 @@ def elementwise(
     for name, p in zip(given, found.parameters):
         kernel.number(name, attributes[p], real)
     kernel.number("n", result.size)
-    # what does not move along the inner axis has no place there; what moves one by one needs no step
+    # what does not move along the inner axis has no place there; what moves one by one needs no
+    # step
     walks = [_Walk(kernel, label, sizes, own) for label, own in zip(labels, steps)]
     names = [""] + kernel.numbers("size", sizes)[1:] if len(sizes) > 1 else [""]
     here = [device.dialect.load(d, f"{w.text}") for d, w in zip(dtypes, walks)]

@@ -1,9 +1,10 @@
-"""Gather and scatter along an axis. An index out of range reads some row and writes none, and the device's record says
-so (`record.py`).
+"""Gather and scatter along an axis. An index out of range reads some row and writes none, and the
+device's record says so (`record.py`).
 
-Scatter is the same in every run: on a processor an item owns some columns and takes the indices in order; on a grid
-`scatter_set` finds the last index for each row first, and `scatter_add` has an item for each column, or, where these
-are too few to fill the device, walks along the indices of each row. Only 32-bit integers are added by atomic additions.
+Scatter is the same in every run: on a processor an item owns some columns and takes the indices in
+order; on a grid `scatter_set` finds the last index for each row first, and `scatter_add` has an
+item for each column, or, where these are too few to fill the device, walks along the indices of
+each row. Only 32-bit integers are added by atomic additions.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ __all__: list[str] = []
 
 # Columns from which on an item for each column is enough to fill a grid.
 MANY_COLUMNS = 4096
-# Finding the next index of a row takes time with the square of how many there are: beyond this, an item for each column
-# goes through all of them, which is slow where columns are few.
+# Finding the next index of a row takes time with the square of how many there are: beyond this, an
+# item for each column goes through all of them, which is slow where columns are few.
 MANY_INDICES = 1 << 17
 
 
@@ -96,7 +97,9 @@ def _scatter(
 def _columns(
     device: GridDevice, name: str, types: Any, axis: int, dtype: DType, words: int, text: str
 ) -> Launch:
-    """Every item owns columns and takes the indices in order; `text` changes out[to] by updates[from]."""
+    """Every item owns columns and takes the indices in order; `text` changes out[to] by
+    updates[from].
+    """
     x, indices, _ = types
     outer, _, inner = split_at(x.shape, axis)
     inner *= words
@@ -165,8 +168,8 @@ def scatter_set(device: GridDevice, types: Any, results: Any, *, axis: int) -> P
 def scatter_add(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
     """A copy of x with rows added to, in the order of the indices.
 
-    Atomic additions of floats would add in any order; then two runs, or a compiled function and the same ops line by
-    line, would differ in their last bits.
+    Atomic additions of floats would add in any order; then two runs, or a compiled function and the
+    same ops line by line, would differ in their last bits.
     """
     x, indices, updates = types
     if x.dtype.is_complex:

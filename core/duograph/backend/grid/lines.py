@@ -1,4 +1,5 @@
-"""Ops along one axis, a work item for each line: running sums and extremes, arg-extremes, sorting, elements by index.
+"""Ops along one axis, a work item for each line: running sums and extremes, arg-extremes, sorting,
+elements by index.
 
 Few long lines are left to the op's decomposition on a grid, where one item would run alone.
 """
@@ -24,7 +25,9 @@ FEW_LINES, LONG_LINE = 256, 4096
 
 
 class Lines:
-    """A kernel whose items each walk one line or more: `line`, `from` (its first element) and `step` are in scope."""
+    """A kernel whose items each walk one line or more: `line`, `from` (its first element) and
+    `step` are in scope.
+    """
 
     def __init__(self, device: GridDevice, name: str, shape: Any, axis: int, extent: int) -> None:
         self.device = device

@@ -1,4 +1,6 @@
-"""A pool of device buffers: freed ones are kept for the next request of their size class, up to a limit."""
+"""A pool of device buffers: freed ones are kept for the next request of their size class, up to a
+limit.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,8 @@ class Pool:
         limit: bytes that may be in use and cached together.
         name: of the device, for messages.
 
-    Work on a device runs in order, so a buffer may be taken again while what used it has not run yet.
+    Work on a device runs in order, so a buffer may be taken again while what used it has not run
+    yet.
     """
 
     def __init__(

@@ -103,10 +103,11 @@ def _squares(
     source: tuple[tuple[int, Any, int, int], Sequence[int]],
     target: tuple[tuple[int, Any, int, int], Sequence[int]],
 ) -> Launch:
-    """A copy that turns rows into columns, square by square: each cache line is used up while it is there.
+    """A copy that turns rows into columns, square by square: each cache line is used up while it is
+    there.
 
-    The source is dense along `dense_axis`, the target along the last. An item has a band of the dense axis, as wide as
-    a square.
+    The source is dense along `dense_axis`, the target along the last. An item has a band of the
+    dense axis, as wide as a square.
     """
     (place, _, offset, size), in_steps = source
     (to_place, _, to_offset, to_size), out_steps = target
@@ -117,9 +118,14 @@ def _squares(
     bands = ceil_div(sizes[dense_axis], SQUARE)
     outer = [a for a in range(last) if a != dense_axis]
     for name, value in (
-        ("x_offset", offset), ("out_offset", to_offset), ("bands", bands), ("wide", sizes[dense_axis]),
-        ("length", sizes[last]), ("x_step", in_steps[last]), ("out_step", out_steps[dense_axis]),
-    ):  # fmt: skip
+        ("x_offset", offset),
+        ("out_offset", to_offset),
+        ("bands", bands),
+        ("wide", sizes[dense_axis]),
+        ("length", sizes[last]),
+        ("x_step", in_steps[last]),
+        ("out_step", out_steps[dense_axis]),
+    ):
         k.number(name, value)
     names = [k.number(f"size{a}", sizes[a]) for a in outer]
     k.line(

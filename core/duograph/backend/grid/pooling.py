@@ -34,7 +34,9 @@ class _Windows:
         self.sizes, self.out, self.total = sizes, out, total
 
     def numbers(self, **given: Sequence[int]) -> None:
-        """Sizes of the planes that are read (`size`) and written (`out`), and what else is given for each axis."""
+        """Sizes of the planes that are read (`size`) and written (`out`), and what else is given
+        for each axis.
+        """
         self.k.number("n", self.total)
         for name, values in (("size", self.sizes), ("to", self.out), *given.items()):
             self.k.numbers(name, values)

@@ -1,10 +1,10 @@
 """Matrix products.
 
-On a grid, a group computes a tile of 64 by 64 through group memory, each item 4 by 4 of it. On a processor both
-operands are first packed into panels, in the dtype of the sum and padded to whole tiles, so that the innermost loop is
-one run over two streams: some values of x times one or more vectors of y, kept in registers (`tiles.py`). Rows of x
-that are as the loop reads them stay where they are. Goto and van de Geijn, "Anatomy of High-Performance Matrix
-Multiplication" (2008).
+On a grid, a group computes a tile of 64 by 64 through group memory, each item 4 by 4 of it. On a
+processor both operands are first packed into panels, in the dtype of the sum and padded to whole
+tiles, so that the innermost loop is one run over two streams: some values of x times one or more
+vectors of y, kept in registers (`tiles.py`). Rows of x that are as the loop reads them stay where
+they are. Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008).
 """
 
 from __future__ import annotations
@@ -23,8 +23,16 @@ from .tiles import GROUP, PROCESSOR, GroupTiles, Tiles
 from .writing import Kernel, ceil_div
 
 __all__ = [
-    "Matrices", "Operand", "Product", "define", "few_lines", "matrix_numbers", "product_plan", "sum_dtype", "tiles",
-]  # fmt: skip
+    "Matrices",
+    "Operand",
+    "Product",
+    "define",
+    "few_lines",
+    "matrix_numbers",
+    "product_plan",
+    "sum_dtype",
+    "tiles",
+]
 
 # Elements of k between which sums stay in registers.
 DEPTH = 256
@@ -34,7 +42,8 @@ THIN = 4
 
 @dataclasses.dataclass(frozen=True)
 class Operand:
-    """A batch of matrices: what is multiplied, line by line (rows of x, columns of y), along the depth of the sums.
+    """A batch of matrices: what is multiplied, line by line (rows of x, columns of y), along the
+    depth of the sums.
 
     Attributes:
         place: of the buffer.
@@ -174,7 +183,8 @@ class Product:
         x, y: the operands.
         dtype: of the results.
         place: where the results go.
-        run: columns that lie together; results of all rows and matrices stand between them and the next ones.
+        run: columns that lie together; results of all rows and matrices stand between them and the
+            next ones.
     """
 
     sizes: tuple[int, int, int]
@@ -252,7 +262,9 @@ def product_plan(
 
 
 def _as_it_is(x: Operand, acc: DType) -> bool:
-    """Whether the rows of x need no packing: their elements follow each other, in the dtype of the sum."""
+    """Whether the rows of x need no packing: their elements follow each other, in the dtype of the
+    sum.
+    """
     return isinstance(x, Matrices) and x.step == 1 and x.dtype is acc
 
 
@@ -265,7 +277,9 @@ def _pack(
     acc: DType,
     place: int,
 ) -> Launch:
-    """Panels of `width` lines: panel[k][w] = source line (panel * width + w) at k, 0 past the last line."""
+    """Panels of `width` lines: panel[k][w] = source line (panel * width + w) at k, 0 past the last
+    line.
+    """
     panels = ceil_div(lines, width)
     k = Kernel(device, "pack", max(source.size, source.count * panels * width * depth))
     k.read("x", source.dtype, source.place)
@@ -370,8 +384,13 @@ def _packed(
     k.read("y", acc, scratch_place)
     k.write("out", dtype, place)
     for name, value in (
-        ("m", m), ("n", n), ("depth", depth), ("strips", strips), ("panels", panels), ("offset", offset),
-    ):  # fmt: skip
+        ("m", m),
+        ("n", n),
+        ("depth", depth),
+        ("strips", strips),
+        ("panels", panels),
+        ("offset", offset),
+    ):
         k.number(name, value)
     if whole:
         x.numbers(k, "x")
@@ -501,8 +520,9 @@ def _thin(
 def few_lines(device: GridDevice, product: Product) -> Launch | None:
     """A product on a grid with so few rows or columns that tiles would be all but empty, or None.
 
-    Where both operands lie along the depth, a group shares one result: each item adds up every so many products, and
-    the items' sums are added in a tree. Else an item has a result to itself, neighbours those of neighbouring lines.
+    Where both operands lie along the depth, a group shares one result: each item adds up every so
+    many products, and the items' sums are added in a tree. Else an item has a result to itself,
+    neighbours those of neighbouring lines.
     """
     (m, n, depth), x, y, count = product.sizes, product.x, product.y, product.count
     if min(m, n) >= THIN or 0 in product.sizes:

@@ -1,4 +1,5 @@
-"""Random bits: Philox 4x32-10, a block of four words for each work item. Salmon and others, "Parallel Random
+"""Random bits: Philox 4x32-10, a block of four words for each work item. Salmon and others,
+"Parallel Random
 Numbers: As Easy as 1, 2, 3" (2011).
 """
 

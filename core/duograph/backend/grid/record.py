@@ -1,9 +1,10 @@
-"""Wrong indices: a kernel cannot raise, so it says in a record of its device what it found, and the host looks later.
+"""Wrong indices: a kernel cannot raise, so it says in a record of its device what it found, and the
+host looks later.
 
-The record is 24 bytes of device memory: the number of an op and axis (0: nothing is wrong), the index, the size of the
-axis. The first kernel that finds a wrong index claims it. The host looks when it reads a value or waits for the device,
-and only if a kernel with indices ran since it last looked: no call waits for its indices to be checked, unless
-`pynative_synchronize` is set.
+The record is 24 bytes of device memory: the number of an op and axis (0: nothing is wrong), the
+index, the size of the axis. The first kernel that finds a wrong index claims it. The host looks
+when it reads a value or waits for the device, and only if a kernel with indices ran since it last
+looked: no call waits for its indices to be checked, unless `pynative_synchronize` is set.
 """
 
 from __future__ import annotations

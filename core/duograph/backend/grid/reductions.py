@@ -1,7 +1,9 @@
-"""Reductions over any axes: one pass for each run of neighbouring axes, two where a long run has few results.
+"""Reductions over any axes: one pass for each run of neighbouring axes, two where a long run has
+few results.
 
-A pass sees its source as (outer, n, inner) and leaves (outer, parts, inner): part p holds elements p * chunk ... of
-the run. Rows (inner is 1) are shared by a group of work items; columns have an item each.
+A pass sees its source as (outer, n, inner) and leaves (outer, parts, inner): part p holds elements
+p * chunk ... of the run. Rows (inner is 1) are shared by a group of work items; columns have an
+item each.
 """
 
 from __future__ import annotations
@@ -21,11 +23,19 @@ from .table import kernel
 from .writing import Kernel, ceil_div
 
 __all__ = [
-    "Combine", "combine_of", "combine_parts", "greatest", "lanes_for", "parts_of", "reduce_plan", "share_row",
+    "Combine",
+    "combine_of",
+    "combine_parts",
+    "greatest",
+    "lanes_for",
+    "parts_of",
+    "reduce_plan",
+    "share_row",
     "sum_parts",
-]  # fmt: skip
+]
 
-# Extremes that a serial device takes side by side: compilers do not reorder comparisons that know NaN.
+# Extremes that a serial device takes side by side: compilers do not reorder comparisons that know
+# NaN.
 LANES = 32
 # Neighbouring columns that one item of a serial device adds up side by side.
 BLOCK = 256
@@ -59,7 +69,9 @@ class Combine:
 
 
 def combine_of(device: GridDevice, name: str, dtype: DType) -> Combine:
-    """How elements of a dtype are reduced; small floats in float32, sums of integers where overflow wraps."""
+    """How elements of a dtype are reduced; small floats in float32, sums of integers where overflow
+    wraps.
+    """
     acc = float32 if dtype in (float16, bfloat16) else dtype
     if name in ("all", "any") or (dtype is bool_ and name in ("max", "min", "sum", "prod")):
         word = {"max": "any", "min": "all", "sum": "any", "prod": "all"}.get(name, name)
@@ -105,7 +117,9 @@ def greatest(k: Kernel, combine: Combine, name: str, value: str, first: str, las
 
 
 def share_row(k: Kernel, combine: Combine, acc: str) -> None:
-    """Lines after which every item of the group has the combination of all their `acc` (groups of `lanes` items)."""
+    """Lines after which every item of the group has the combination of all their `acc` (groups of
+    `lanes` items).
+    """
     k.line(f"shared[lane] = {acc};", "DG_BARRIER();")
     k.open("for (i32 far = lanes / 2; far > 0; far /= 2)")
     k.line(
@@ -186,8 +200,12 @@ def _launch(
     chunk = ceil_div(step.n, step.parts)
     # what is given to the rows of one item on a serial device
     for name, value in (
-        ("count", step.size), ("n", step.n), ("inner", step.inner), ("parts", step.parts), ("chunk", chunk),
-    ):  # fmt: skip
+        ("count", step.size),
+        ("n", step.n),
+        ("inner", step.inner),
+        ("parts", step.parts),
+        ("chunk", chunk),
+    ):
         k.number(name, value)
 
     def here(place: str) -> str:
@@ -337,6 +355,8 @@ def combine_parts(
     source: int,
     target: tuple[int, DType],
 ) -> Launch:
-    """The launch that reduces the middle axis of (outer, parts, n), kept between passes at place `source`."""
+    """The launch that reduces the middle axis of (outer, parts, n), kept between passes at place
+    `source`.
+    """
     combine = combine_of(device, name, target[1])
     return _launch(device, combine, _Pass(*shape, 1), (source, combine.dtype), target)

@@ -1,7 +1,8 @@
 """Prints fused regions (`codegen.regions`) as kernels of a grid.
 
-On a processor the loops of `codegen.loops` run over the stretch of one work item. On a grid an item has one element,
-and a group shares a row: its items take the elements in turn, and what a pass reduces is combined in group memory.
+On a processor the loops of `codegen.loops` run over the stretch of one work item. On a grid an item
+has one element, and a group shares a row: its items take the elements in turn, and what a pass
+reduces is combined in group memory.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ __all__ = ["compile_regions", "region_plans"]
 
 # Regions in one source: a build has a price of its own.
 PER_SOURCE = 8
-# Rows up to this long have a single item on a grid; elements of a longer row that an item keeps between passes.
+# Rows up to this long have a single item on a grid; elements of a longer row that an item keeps
+# between passes.
 SHORT_ROW, KEPT = 16, 16
 
 
@@ -387,7 +389,9 @@ def region_plans(
 
 
 def _begin(device: GridDevice, whole: TensorType, begin: int | Expr, place: int) -> Launch:
-    """The launch that gives the tensor at a place what it begins as: an operand, or one number throughout."""
+    """The launch that gives the tensor at a place what it begins as: an operand, or one number
+    throughout.
+    """
     if isinstance(begin, Expr):
         return fill_launch(device, whole, begin.value, place)
     steps = dense(whole.shape)
@@ -401,7 +405,8 @@ def _begin(device: GridDevice, whole: TensorType, begin: int | Expr, place: int)
 
 
 class _Apart(NamedTuple):
-    """A region that ends in a scatter, taken apart: on a grid the rows go where the op's own kernels put them.
+    """A region that ends in a scatter, taken apart: on a grid the rows go where the op's own
+    kernels put them.
 
     Attributes:
         graph: the rest of the region, which also gives the updates; None when those are an operand.
@@ -558,7 +563,9 @@ def compile_regions(
 
 
 def _say(name: str, reason: str) -> None:
-    """Warn once of a reason why something was not built; the program goes on with the kernels of its ops."""
+    """Warn once of a reason why something was not built; the program goes on with the kernels of
+    its ops.
+    """
     if reason not in _said:
         _said.add(reason)
         warnings.warn(

@@ -1,7 +1,7 @@
-"""Softmax and layer_norm line by line, on processors: a work item has rows that lie dense, and each is walked while it
-is in the caches. A backend may have compiled functions take these ops apart all the same (`Backend.taken_apart`): a
-fused region walks a row as often, and computes what stands around them too. On other devices there are no kernels of
-these here.
+"""Softmax and layer_norm line by line, on processors: a work item has rows that lie dense, and each
+is walked while it is in the caches. A backend may have compiled functions take these ops apart all
+the same (`Backend.taken_apart`): a fused region walks a row as often, and computes what stands
+around them too. On other devices there are no kernels of these here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ _SQRT = {"f32": "DG_SQRT_F32", "f64": "DG_SQRT_F64"}
 
 
 class _Rows(Kernel):
-    """A kernel whose items each have some rows of n elements; `from` is the first element of the present one."""
+    """A kernel whose items each have some rows of n elements; `from` is the first element of the
+    present one.
+    """
 
     def __init__(self, device: GridDevice, name: str, rows: int, n: int, real: str) -> None:
         super().__init__(device, name, rows * n)
@@ -149,7 +151,9 @@ def log_softmax_grad(device: GridDevice, types: Any, results: Any, *, axis: int)
 def layer_norm_core(
     device: GridDevice, types: Any, results: Any, *, axis: int, eps: float
 ) -> Plan | None:
-    """The axes axis.. brought to mean 0 and variance 1, times gamma plus beta; mean and 1 / deviation."""
+    """The axes axis.. brought to mean 0 and variance 1, times gamma plus beta; mean and 1 /
+    deviation.
+    """
     x = types[0]
     if not _dense(device, types, axis, x.dtype):
         return None

@@ -1,7 +1,7 @@
 """The kernel table: builders of plans by the name of the op.
 
-A builder takes the device, operand types, result types and the op's attributes by keyword, and returns a plan, or None
-when it has no kernel for this combination; the op is then taken apart:
+A builder takes the device, operand types, result types and the op's attributes by keyword, and
+returns a plan, or None when it has no kernel for this combination; the op is then taken apart:
 
     @kernel("gather")
     def gather(device, types, results, *, axis): ...

@@ -1,7 +1,7 @@
 """Tiles of matrix products: the part of a result that a work item keeps in registers.
 
-They change how fast a product is and not what it gives. A backend may measure which is best (`measure`, for `duograph
-tune`) and keep that.
+They change how fast a product is and not what it gives. A backend may measure which is best
+(`measure`, for `duograph tune`) and keep that.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ class GroupTiles:
 
     Attributes:
         each: rows, and columns, of results that an item keeps in registers.
-        deep: products between barriers; as many elements of each line are in group memory. Sums of 8 bytes, and
-            devices with little group memory, take fewer.
+        deep: products between barriers; as many elements of each line are in group memory. Sums of
+            8 bytes, and devices with little group memory, take fewer.
     """
 
     each: int
@@ -76,8 +76,8 @@ class GroupTiles:
         return f"{self.each}x{self.each} in registers, {self.deep} deep in group memory"
 
 
-# The choices; the first is the default. It suits 32 registers of 512 bits; of those that were measured it is also what
-# compilers do best with fewer or shorter ones.
+# The choices; the first is the default. It suits 32 registers of 512 bits; of those that were
+# measured it is also what compilers do best with fewer or shorter ones.
 PROCESSOR = tuple(Tiles(*t) for t in ((8, 2), (4, 1), (6, 1), (4, 2), (12, 2), (14, 2), (8, 3)))
 GROUP = tuple(GroupTiles(*t) for t in ((4, 16), (4, 8), (4, 32), (8, 8), (8, 16), (2, 16)))
 
@@ -93,7 +93,9 @@ def side_of(device: GridDevice) -> int:
 
 
 def measure(backend: GridBackend, device_id: int, side: int) -> dict[Tiles | GroupTiles, float]:
-    """Seconds of a float32 product of so many rows and columns with each choice, the shortest of several."""
+    """Seconds of a float32 product of so many rows and columns with each choice, the shortest of
+    several.
+    """
     device = backend.device(device_id)
     before = device.tiles
     ones = np.ones((side, side), np.float32)

@@ -1,7 +1,8 @@
 """Puts the text of a kernel together, with the arguments that belong to it.
 
-A text does not depend on sizes, so that one build serves all shapes: sizes and steps are arguments. Index arithmetic
-is done in `ix`, which is 32 bits wide where that is enough: divisions of 64 bits are slow on many devices.
+A text does not depend on sizes, so that one build serves all shapes: sizes and steps are arguments.
+Index arithmetic is done in `ix`, which is 32 bits wide where that is enough: divisions of 64 bits
+are slow on many devices.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ class Kernel:
         self.buffers.append(place)
 
     def number(self, name: str, value: Any, dtype: DType | None = None) -> str:
-        """An argument given at launch, an `ix` unless a dtype is named; buffers come before numbers."""
+        """An argument given at launch, an `ix` unless a dtype is named; buffers come before
+        numbers.
+        """
         self.parameters.append(f"{'ix' if dtype is None else SUFFIX[dtype]} {name}")
         self.scalars.append((self.index if dtype is None else dtype, value))
         return name
@@ -63,14 +66,18 @@ class Kernel:
         return [self.number(f"{prefix}{k}", v) for k, v in enumerate(values)]
 
     def watch(self, op: str, axis: int) -> None:
-        """The record of wrong indices, after the last buffer: `row` writes it. Op and axis are for the error."""
+        """The record of wrong indices, after the last buffer: `row` writes it. Op and axis are for
+        the error.
+        """
         self.parameters.append(f"{self.dialect.memory} i64 *wrong")
         self.buffers.append(RECORD)
         self.number("watched", number_of(op, axis), int32)
         self.watches = True
 
     def row(self, dtype: DType, text: str, n: str) -> None:
-        """Lines that name `row`: the index `text` counted from the front, -1 where it is out of the range of n rows."""
+        """Lines that name `row`: the index `text` counted from the front, -1 where it is out of the
+        range of n rows.
+        """
         self.line(f"const i64 given = (i64){text};")
         counted = f"given < 0 ? given + {n} : given" if dtype.kind == "i" else "given"
         self.line(
@@ -108,7 +115,9 @@ class Kernel:
         )
 
     def split(self, at: str, sizes: Sequence[str], prefix: str) -> list[str]:
-        """Places along axes of these sizes (the first is not needed) of the element `at`, outermost first."""
+        """Places along axes of these sizes (the first is not needed) of the element `at`, outermost
+        first.
+        """
         names = [f"{prefix}{k}" for k in range(len(sizes))]
         rest = at
         for k in range(len(sizes) - 1, 0, -1):
@@ -157,7 +166,9 @@ def ceil_div(n: int, by: int) -> int:
 
 
 def stretch(device: GridDevice, n: int, least: int = 2048, most: int = 1 << 16) -> int:
-    """Elements for one item of a serial device: some pieces for each unit, none too small to be worth its start."""
+    """Elements for one item of a serial device: some pieces for each unit, none too small to be
+    worth its start.
+    """
     return max(1, min(n, max(least, min(most, ceil_div(n, 4 * device.units)))))
 
 

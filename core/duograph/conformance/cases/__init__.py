@@ -1,4 +1,5 @@
-"""The table of cases, one module a family of ops. Every module here with a list `CASES` is found by itself.
+"""The table of cases, one module a family of ops. Every module here with a list `CASES` is found by
+itself.
 
 A case names a function and how to make its arguments for a dtype. The shortest ones are a line:
 
@@ -17,8 +18,8 @@ CASES = [
 ]
 ```
 
-`unary`, `binary`, `ternary` and `reduction` make the standard kinds. Anything else is a function of `make` (see
-`case.Make`), run once for each dtype:
+`unary`, `binary`, `ternary` and `reduction` make the standard kinds. Anything else is a function of
+`make` (see `case.Make`), run once for each dtype:
 
 ```python
 def gather_samples(make: Make) -> Iterator[Sample]:
@@ -32,23 +33,25 @@ def gather_samples(make: Make) -> Iterator[Sample]:
         yield Sample((make.special(9), make.index(3, below=9), 0), kind="nan")
 ```
 
-- Arguments are NumPy arrays and plain values; arrays become Tensors, also inside lists. `dtypes` defaults to what the
-  op declares (everything when it declares nothing, and integers too where they are taken as float32). A public
-  function that is no op must say its `dtypes`.
-- The oracle is the op's `reference`. For composites and functions it is their body run on reference rules, which shows
-  that the device agrees but not that the body is right: give them `oracle=`, a NumPy function of the same arguments,
-  wherever there is one.
-- Kinds wanted of every op: normal, odd, empty, noncontiguous, zero_d, error; nan where a dtype has one; broadcast where
-  two tensors meet. A kind that makes no sense is named in `without` with the reason. `test_coverage.py` checks it.
-- `grad` and `second` are tested for every floating and complex dtype of a differentiable op. Draw values where the
-  function is smooth (`low`, `high`, `make.distinct`); `grad=False` on a Sample leaves one out, `grad=(0, 2)` on the
-  case names the arrays.
-- Tolerances are those of `tolerance.py`; a case that needs others says them in `tol` (forward) or `grad_tol`, and why
-  in `why`.
-- An op that no user calls (`P.max_pool_grad`) gets a case of its own or is named in `covers` of the case that
-  reaches it.
+- Arguments are NumPy arrays and plain values; arrays become Tensors, also inside lists. `dtypes`
+  defaults to what the op declares (everything when it declares nothing, and integers too where they
+  are taken as float32). A public function that is no op must say its `dtypes`.
+- The oracle is the op's `reference`. For composites and functions it is their body run on reference
+  rules, which shows that the device agrees but not that the body is right: give them `oracle=`, a
+  NumPy function of the same arguments, wherever there is one.
+- Kinds wanted of every op: normal, odd, empty, noncontiguous, zero_d, error; nan where a dtype has
+  one; broadcast where two tensors meet. A kind that makes no sense is named in `without` with the
+  reason. `test_coverage.py` checks it.
+- `grad` and `second` are tested for every floating and complex dtype of a differentiable op. Draw
+  values where the function is smooth (`low`, `high`, `make.distinct`); `grad=False` on a Sample
+  leaves one out, `grad=(0, 2)` on the case names the arrays.
+- Tolerances are those of `tolerance.py`; a case that needs others says them in `tol` (forward) or
+  `grad_tol`, and why in `why`.
+- An op that no user calls (`P.max_pool_grad`) gets a case of its own or is named in `covers` of the
+  case that reaches it.
 
-Check a family alone: ``pytest --pyargs duograph.conformance --device Reference -k "gather or scatter"``.
+Check a family alone: ``pytest --pyargs duograph.conformance --device Reference -k "gather or
+scatter"``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Arithmetic, rounding and complex numbers: the elementwise ops behind the operators, and what is made of them."""
+"""Arithmetic, rounding and complex numbers: the elementwise ops behind the operators, and what is
+made of them.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +105,9 @@ def angle(x: Any) -> Any:
 
 
 def fused(function: Any) -> Any:
-    """An oracle computed in float64 where elements have 16 bits, which a fused kernel does not round in between."""
+    """An oracle computed in float64 where elements have 16 bits, which a fused kernel does not
+    round in between.
+    """
 
     def oracle(*args: Any, **kwargs: Any) -> Any:
         arrays = [a for a in args if isinstance(a, np.ndarray)]

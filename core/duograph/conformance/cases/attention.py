@@ -17,7 +17,8 @@ ALL = (-99, 99)
 CAUSAL = (-99, 0)
 AXES = {"BNSD": (0, 1, 2, 3), "BSND": (0, 2, 1, 3), "SBND": (1, 2, 0, 3)}
 
-# kind, (batch, heads, heads of keys, queries, keys, features, features of values), mask, band, layout
+# kind, (batch, heads, heads of keys, queries, keys, features, features of values), mask, band,
+# layout
 ROWS: list[tuple[str, tuple[int, ...], str, tuple[int, int], str]] = [
     ("normal", (2, 2, 2, 3, 4, 5, 5), "", ALL, "BNSD"),
     ("normal", (1, 2, 2, 4, 4, 3, 3), "", CAUSAL, "BSND"),
@@ -135,9 +136,18 @@ def attention(
 
 
 def attention_gradient(
-    query: Any, key: Any, value: Any, mask: Any, out: Any, log_sum: Any, dout: Any, scale: float, low: int, high: int,
+    query: Any,
+    key: Any,
+    value: Any,
+    mask: Any,
+    out: Any,
+    log_sum: Any,
+    dout: Any,
+    scale: float,
+    low: int,
+    high: int,
     layout: str,
-) -> tuple[Any, Any, Any]:  # fmt: skip
+) -> tuple[Any, Any, Any]:
     """The gradients that follow from the matrix of weights."""
     q, k, v = _sides(query, key, value, layout)
     do = _turned(wide(dout), layout)
@@ -154,7 +164,8 @@ def attention_gradient(
     return dq, dk, dv
 
 
-# ---- query, key and value in one tensor ------------------------------------------------------------
+# ---- query, key and value in one tensor
+# ------------------------------------------------------------
 
 # kind, (batch, heads, heads of keys, positions, features of a head), mask, band, layout
 PARTS: list[tuple[str, tuple[int, ...], str, tuple[int, int], str]] = [
@@ -216,9 +227,18 @@ def self_attention(
 
 
 def self_attention_gradient(
-    x: Any, mask: Any, out: Any, log_sum: Any, dout: Any, heads: int, own: int, scale: float, low: int, high: int,
+    x: Any,
+    mask: Any,
+    out: Any,
+    log_sum: Any,
+    dout: Any,
+    heads: int,
+    own: int,
+    scale: float,
+    low: int,
+    high: int,
     layout: str,
-) -> Any:  # fmt: skip
+) -> Any:
     """The gradients of the three parts side by side."""
     if not x.size:
         return np.zeros_like(x)
@@ -261,10 +281,20 @@ def scores(make: Make) -> Iterator[Sample]:
 
 
 def score_of(
-    query: Any, key: Any, value: Any, head_num: int, real_shift: Any = None, drop_mask: Any = None,
-    attn_mask: Any = None, keep_prob: float = 1.0, scalar_value: float = 1.0, pre_tokens: int = 99,
-    next_tokens: int = 99, input_layout: str = "BSH", sparse_mode: int = 0,
-) -> Any:  # fmt: skip
+    query: Any,
+    key: Any,
+    value: Any,
+    head_num: int,
+    real_shift: Any = None,
+    drop_mask: Any = None,
+    attn_mask: Any = None,
+    keep_prob: float = 1.0,
+    scalar_value: float = 1.0,
+    pre_tokens: int = 99,
+    next_tokens: int = 99,
+    input_layout: str = "BSH",
+    sparse_mode: int = 0,
+) -> Any:
     """`flash_attention_score` by its definition."""
     layout = {"BSH": "BSND", "SBH": "SBND"}.get(input_layout, input_layout)
     shape = query.shape
@@ -300,62 +330,156 @@ GRAD_TOL = {float16: 2e-1, bfloat16: 2.0, float32: 1e-3}
 
 CASES = [
     OpCase(
-        P.attention, attentions, FLOATING, attention, tol=TOL, grad_tol=GRAD_TOL, why=WHY, without=WITHOUT,
+        P.attention,
+        attentions,
+        FLOATING,
+        attention,
+        tol=TOL,
+        grad_tol=GRAD_TOL,
+        why=WHY,
+        without=WITHOUT,
         errors=[
-            Bad((X[0], X, X, None, *SETTINGS), ValueError, r"query of shape \(2, 3, 4\); wanted the four axes"),
-            Bad((X, X, X, None, 1.0, 0, 0, "NBSD"), ValueError, "layout='NBSD'; wanted one of BNSD"),
+            Bad(
+                (X[0], X, X, None, *SETTINGS),
+                ValueError,
+                r"query of shape \(2, 3, 4\); wanted the four axes",
+            ),
+            Bad(
+                (X, X, X, None, 1.0, 0, 0, "NBSD"), ValueError, "layout='NBSD'; wanted one of BNSD"
+            ),
             Bad((X, X[..., :2], X, None, *SETTINGS), ValueError, "keys as wide as queries"),
             Bad((X, X, X[:, :, :2], None, *SETTINGS), ValueError, "as many values as keys"),
-            Bad((X, X[:, [0, 1, 0]], X[:, [0, 1, 0]], None, *SETTINGS), ValueError, "2 heads of query and 3 of key"),
-            Bad((X, X, X, np.ones((1, 2, 3, 2), bool), *SETTINGS), ValueError, r"mask of shape \(1, 2, 3, 2\)"),
-            Bad((X, X, X, np.ones((1, 1, 3, 3), int), *SETTINGS), TypeError, "mask of int64; wanted bool or float32"),
-            Bad((X, X.astype(np.float16), X, None, *SETTINGS), TypeError, "float32, float16 and float32"),
+            Bad(
+                (X, X[:, [0, 1, 0]], X[:, [0, 1, 0]], None, *SETTINGS),
+                ValueError,
+                "2 heads of query and 3 of key",
+            ),
+            Bad(
+                (X, X, X, np.ones((1, 2, 3, 2), bool), *SETTINGS),
+                ValueError,
+                r"mask of shape \(1, 2, 3, 2\)",
+            ),
+            Bad(
+                (X, X, X, np.ones((1, 1, 3, 3), int), *SETTINGS),
+                TypeError,
+                "mask of int64; wanted bool or float32",
+            ),
+            Bad(
+                (X, X.astype(np.float16), X, None, *SETTINGS),
+                TypeError,
+                "float32, float16 and float32",
+            ),
             Bad((X.astype(int),) * 3 + (None, *SETTINGS), TypeError, "int64"),
         ],
     ),
     OpCase(
-        P.attention_grad, gradients, FLOATING, attention_gradient, tol=GRAD_TOL,
-        grad_tol={float16: 1.0, bfloat16: 9.0, float32: 5e-3}, why=WHY, without=WITHOUT,
+        P.attention_grad,
+        gradients,
+        FLOATING,
+        attention_gradient,
+        tol=GRAD_TOL,
+        grad_tol={float16: 1.0, bfloat16: 9.0, float32: 5e-3},
+        why=WHY,
+        without=WITHOUT,
         errors=[
             Bad((X, X, X, None, X, SUMS, X[:, :, :2], *SETTINGS), ValueError, "wanted float32"),
             Bad((X[0], X, X, None, X, SUMS, X, *SETTINGS), ValueError, "wanted the four axes"),
         ],
     ),
     OpCase(
-        P.self_attention, projected, FLOATING, self_attention, tol=TOL, grad_tol=GRAD_TOL, why=WHY,
+        P.self_attention,
+        projected,
+        FLOATING,
+        self_attention,
+        tol=TOL,
+        grad_tol=GRAD_TOL,
+        why=WHY,
         without={"zero_d": "the operand has three axes"},
         errors=[
-            Bad((FLAT[..., :3], None, 2, 1, *BAND, "BSND"), ValueError, r"shape \(2, 3, 3\) .* a multiple of 4"),
+            Bad(
+                (FLAT[..., :3], None, 2, 1, *BAND, "BSND"),
+                ValueError,
+                r"shape \(2, 3, 3\) .* a multiple of 4",
+            ),
             Bad((X, None, 1, 1, *BAND, "BSND"), ValueError, "wanted three axes"),
         ],
     ),
     OpCase(
-        P.self_attention_grad, projected_gradients, FLOATING, self_attention_gradient, tol=GRAD_TOL,
-        grad_tol={float16: 1.0, bfloat16: 9.0, float32: 5e-3}, why=WHY,
+        P.self_attention_grad,
+        projected_gradients,
+        FLOATING,
+        self_attention_gradient,
+        tol=GRAD_TOL,
+        grad_tol={float16: 1.0, bfloat16: 9.0, float32: 5e-3},
+        why=WHY,
         without={"zero_d": "the operand has three axes"},
-        errors=[Bad((FLAT[..., :3], None, X, SUMS, X, 2, 1, *BAND, "BSND"), ValueError, "a multiple of 4")],
+        errors=[
+            Bad(
+                (FLAT[..., :3], None, X, SUMS, X, 2, 1, *BAND, "BSND"),
+                ValueError,
+                "a multiple of 4",
+            )
+        ],
     ),
     OpCase(
-        flash_attention_score, scores, FLOATING, score_of, tol=TOL, grad_tol=GRAD_TOL, why=WHY,
+        flash_attention_score,
+        scores,
+        FLOATING,
+        score_of,
+        tol=TOL,
+        grad_tol=GRAD_TOL,
+        why=WHY,
         without={"zero_d": "operands have three or four axes"},
         errors=[
-            Bad((FLAT, FLAT, FLAT, 3), ValueError, r"head_num=3 for query of shape \(2, 3, 4\); wanted a divisor of 4"),
+            Bad(
+                (FLAT, FLAT, FLAT, 3),
+                ValueError,
+                r"head_num=3 for query of shape \(2, 3, 4\); wanted a divisor of 4",
+            ),
             Bad((FLAT, FLAT, FLAT, 0), ValueError, "head_num=0; wanted a positive int"),
             Bad((FLAT, FLAT, X, 2), ValueError, "value of shape .* wanted the axes of BSH"),
             Bad((FLAT, [1.0], FLAT, 2), TypeError, "list for key; wanted a Tensor"),
             Bad((FLAT, FLAT[..., :3], FLAT, 2), ValueError, "key of shape .* heads of 2 features"),
             Bad((X, X, X, 3), ValueError, "head_num=3 .* wanted 2", {"input_layout": "BNSD"}),
-            Bad((FLAT, FLAT, FLAT, 2), ValueError, "input_layout='TND'; wanted one of BSH", {"input_layout": "TND"}),
-            Bad((FLAT, FLAT, FLAT, 2), ValueError, r"sparse_mode=5; wanted 0, 1", {"sparse_mode": 5}),
-            Bad((FLAT, FLAT, FLAT, 2), ValueError, "got prefix, which is not offered", {"prefix": (1, 2)}),
+            Bad(
+                (FLAT, FLAT, FLAT, 2),
+                ValueError,
+                "input_layout='TND'; wanted one of BSH",
+                {"input_layout": "TND"},
+            ),
+            Bad(
+                (FLAT, FLAT, FLAT, 2), ValueError, r"sparse_mode=5; wanted 0, 1", {"sparse_mode": 5}
+            ),
+            Bad(
+                (FLAT, FLAT, FLAT, 2),
+                ValueError,
+                "got prefix, which is not offered",
+                {"prefix": (1, 2)},
+            ),
             Bad((FLAT, FLAT, FLAT, 2), ValueError, "keep_prob=0; wanted", {"keep_prob": 0}),
-            Bad((FLAT, FLAT, FLAT, 2), ValueError, "drop_mask with keep_prob=1", {"drop_mask": FLAT}),
-            Bad((FLAT, FLAT, FLAT, 2), ValueError, "drop_mask of shape", {"drop_mask": FLAT, "keep_prob": 0.5}),
+            Bad(
+                (FLAT, FLAT, FLAT, 2), ValueError, "drop_mask with keep_prob=1", {"drop_mask": FLAT}
+            ),
+            Bad(
+                (FLAT, FLAT, FLAT, 2),
+                ValueError,
+                "drop_mask of shape",
+                {"drop_mask": FLAT, "keep_prob": 0.5},
+            ),
             Bad((FLAT, FLAT, FLAT, 2), TypeError, "attn_mask of float32", {"attn_mask": FLAT}),
             Bad((FLAT, FLAT, FLAT, 2), ValueError, "attn_mask of shape", {"attn_mask": FLAT > 0}),
-            Bad((FLAT, FLAT, FLAT, 2), TypeError, "real_shift of float64", {"real_shift": np.ones((1, 1, 3, 3))}),
-            Bad((FLAT, FLAT, FLAT, 2), ValueError, "an empty band",
-                {"sparse_mode": 4, "pre_tokens": -2, "next_tokens": 1}),
+            Bad(
+                (FLAT, FLAT, FLAT, 2),
+                TypeError,
+                "real_shift of float64",
+                {"real_shift": np.ones((1, 1, 3, 3))},
+            ),
+            Bad(
+                (FLAT, FLAT, FLAT, 2),
+                ValueError,
+                "an empty band",
+                {"sparse_mode": 4, "pre_tokens": -2, "next_tokens": 1},
+            ),
         ],
     ),
-]  # fmt: skip
+]

@@ -49,8 +49,11 @@ def grids(make: Make) -> Iterator[Sample]:
     yield Sample((make(1, 2, 3, 4, 3), places(1, 2, 2, 3, 3), "bilinear", "zeros", True))
     yield Sample((make(0, 2, 3, 3), places(0, 2, 2, 2), "bilinear", "zeros", False), kind="empty")
     yield Sample((make(3, 5, 7, 11), places(3, 5, 3, 2), "bilinear", "zeros", False), kind="odd")
-    yield Sample((make.strided(1, 2, 4, 5), places(1, 3, 2, 2), "bilinear", "border", False), kind="noncontiguous",
-                 grad=False)  # fmt: skip
+    yield Sample(
+        (make.strided(1, 2, 4, 5), places(1, 3, 2, 2), "bilinear", "border", False),
+        kind="noncontiguous",
+        grad=False,
+    )
     x = make(1, 2, 4, 4)
     x[0, 1, 1, 1] = np.nan
     yield Sample((x, places(1, 2, 2, 2), "bilinear", "zeros", False), kind="nan")
@@ -178,8 +181,11 @@ def crops(make: Make) -> Iterator[Sample]:
     )
     odd = (make(3, 7, 11, 5), squares(7), make.index(7, below=3), (1, 5), "bilinear", 0.0)
     yield Sample(odd, kind="odd", grad=False)
-    yield Sample((make.strided(1, 4, 5, 2), squares(2), make.index(2, below=1), (2, 2), "bilinear", 0.0),
-                 kind="noncontiguous", grad=False)  # fmt: skip
+    yield Sample(
+        (make.strided(1, 4, 5, 2), squares(2), make.index(2, below=1), (2, 2), "bilinear", 0.0),
+        kind="noncontiguous",
+        grad=False,
+    )
     x = make(1, 4, 5, 2)
     x[0, 1, 1, 1] = np.nan
     yield Sample((x, squares(2), make.index(2, below=1), (2, 2), "bilinear", 0.0), kind="nan")

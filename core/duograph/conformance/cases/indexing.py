@@ -23,11 +23,14 @@ SELECTS = {"broadcast": "indices select, they do not broadcast"}
 
 
 def distinct(make: Make, count: int, below: int, dtype: Any = int64) -> Any:
-    """Different indices: what stays of duplicates has no derivative in the others, which differences cannot see."""
+    """Different indices: what stays of duplicates has no derivative in the others, which
+    differences cannot see.
+    """
     return make.rng.permutation(below)[:count].astype(dtype.np)
 
 
-# ---- whole slices of an axis ---------------------------------------------------------------------------
+# ---- whole slices of an axis
+# ---------------------------------------------------------------------------
 
 
 def rows(once: bool) -> Samples:
@@ -72,7 +75,8 @@ ROW_ERRORS = [
 ]
 
 
-# ---- element by element ---------------------------------------------------------------------------------
+# ---- element by element
+# ---------------------------------------------------------------------------------
 
 
 def elements(make: Make) -> Iterator[Sample]:
@@ -145,7 +149,8 @@ def primitive_elements(name: str) -> list[Bad]:
     ]
 
 
-# ---- rows of indices ------------------------------------------------------------------------------------
+# ---- rows of indices
+# ------------------------------------------------------------------------------------
 
 
 def nd(make: Make) -> Iterator[Sample]:
@@ -191,9 +196,14 @@ def nd_updates(low: float | None = None, high: float | None = None) -> Samples:
 
 def put_nd(mode: str) -> Callable[..., Any]:
     table: dict[str, Callable[..., Any]] = {
-        "update": lambda a, b: b, "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide,
-        "max": np.maximum, "min": np.minimum,
-    }  # fmt: skip
+        "update": lambda a, b: b,
+        "add": np.add,
+        "sub": np.subtract,
+        "mul": np.multiply,
+        "div": np.divide,
+        "max": np.maximum,
+        "min": np.minimum,
+    }
     function = table[mode]
 
     def oracle(x: Any, indices: Any, updates: Any) -> Any:
@@ -268,7 +278,8 @@ def segmented(mode: str) -> Callable[..., Any]:
     return oracle
 
 
-# ---- brackets -------------------------------------------------------------------------------------------
+# ---- brackets
+# -------------------------------------------------------------------------------------------
 
 
 class Index:
@@ -342,7 +353,8 @@ def assigned(x: Any, index: Any, value: Any) -> Any:
     return out
 
 
-# ---- order ----------------------------------------------------------------------------------------------
+# ---- order
+# ----------------------------------------------------------------------------------------------
 
 
 def ordered(*calls: tuple[Any, ...], **kwargs: Any) -> Samples:
@@ -522,19 +534,38 @@ def turned(x: Any, lengths: Any, seq_dim: int, batch_dim: int = 0) -> Any:
 NO_ZERO_D = {"zero_d": "it has an axis to index"}
 CASES = [
     OpCase(
-        P.scatter_set, rows(True), oracle=put(False), without=SELECTS, errors=ROW_ERRORS, grad=(0, 2),
+        P.scatter_set,
+        rows(True),
+        oracle=put(False),
+        without=SELECTS,
+        errors=ROW_ERRORS,
+        grad=(0, 2),
         dtypes=ALL,
     ),
     OpCase(
-        P.scatter_add, rows(False), oracle=put(True), without=SELECTS, grad=(0, 2), dtypes=ALL,
+        P.scatter_add,
+        rows(False),
+        oracle=put(True),
+        without=SELECTS,
+        grad=(0, 2),
+        dtypes=ALL,
         errors=ROW_ERRORS,
     ),
     OpCase(
-        ops.gather_elements, elements, dtypes=ALL, oracle=taken, grad=(0,), covers=[P.gather_elements],
+        ops.gather_elements,
+        elements,
+        dtypes=ALL,
+        oracle=taken,
+        grad=(0,),
+        covers=[P.gather_elements],
         errors=primitive_elements("gather_elements"),
     ),
     OpCase(
-        ops.scatter, element_updates, dtypes=ALL, oracle=put_elements(False), grad=(0, 2),
+        ops.scatter,
+        element_updates,
+        dtypes=ALL,
+        oracle=put_elements(False),
+        grad=(0, 2),
         covers=[P.scatter_elements_set],
         errors=[
             Bad((ROWS, 0, np.array([[0, 1]]), HALF), ValueError, "scatter: got src of shape"),
@@ -542,24 +573,45 @@ CASES = [
         ],
     ),
     OpCase(
-        scattered_add, element_updates, dtypes=NOT_BOOL, oracle=put_elements(True), grad=(0, 2),
-        covers=[P.scatter_elements_add], name="Tensor.scatter_add",
-        errors=[Bad((ROWS, 0, np.array([[0, 1]]), HALF), ValueError, "scatter_add: got src of shape")],
+        scattered_add,
+        element_updates,
+        dtypes=NOT_BOOL,
+        oracle=put_elements(True),
+        grad=(0, 2),
+        covers=[P.scatter_elements_add],
+        name="Tensor.scatter_add",
+        errors=[
+            Bad((ROWS, 0, np.array([[0, 1]]), HALF), ValueError, "scatter_add: got src of shape")
+        ],
     ),
     OpCase(
-        ops.gather_nd, nd, dtypes=ALL, oracle=lambda x, i: x[tuple(np.moveaxis(i, -1, 0))], grad=(0,),
+        ops.gather_nd,
+        nd,
+        dtypes=ALL,
+        oracle=lambda x, i: x[tuple(np.moveaxis(i, -1, 0))],
+        grad=(0,),
         covers=[P.gather_nd],
         errors=[
             Bad((ROWS, np.array([[0, 0, 0]])), ValueError, "gather_nd: got indices of shape"),
-            Bad((ROWS, np.array([[0, 3]])), IndexError, "gather_nd: got index 3 for axis 1 of size 3"),
+            Bad(
+                (ROWS, np.array([[0, 3]])),
+                IndexError,
+                "gather_nd: got index 3 for axis 1 of size 3",
+            ),
         ],
     ),
     *[
         OpCase(
             getattr(ops, f"tensor_scatter_{mode}"),
             nd_updates(0.5, 2.0) if mode in ("mul", "div") else nd_updates(),
-            dtypes=NOT_BOOL if mode in ("update", "add", "sub") else FLOATING if mode == "div" else REAL,
-            oracle=put_nd(mode), grad=(0, 2), name=f"tensor_scatter_{mode}",
+            dtypes=NOT_BOOL
+            if mode in ("update", "add", "sub")
+            else FLOATING
+            if mode == "div"
+            else REAL,
+            oracle=put_nd(mode),
+            grad=(0, 2),
+            name=f"tensor_scatter_{mode}",
             covers={"update": [P.scatter_nd_write], "mul": [P.scatter_reduce]}.get(mode, []),
             errors=nd_errors(f"tensor_scatter_{mode}"),
             tol={float32: 1e-5} if mode in ("mul", "div") else {},
@@ -568,29 +620,64 @@ CASES = [
         for mode in ("update", "add", "sub", "mul", "div", "max", "min")
     ],
     OpCase(
-        ops.scatter_nd, of_zeros, dtypes=NOT_BOOL, grad=(1,), covers=[P.scatter_nd],
+        ops.scatter_nd,
+        of_zeros,
+        dtypes=NOT_BOOL,
+        grad=(1,),
+        covers=[P.scatter_nd],
         oracle=lambda i, u, shape: put_nd("add")(np.zeros(shape, u.dtype), i, u),
-        errors=[Bad((np.array([[0]]), FOUR, (3,)), ValueError, r"scatter_nd: got updates of shape \(4,\)")],
+        errors=[
+            Bad(
+                (np.array([[0]]), FOUR, (3,)),
+                ValueError,
+                r"scatter_nd: got updates of shape \(4,\)",
+            )
+        ],
     ),
     *[
         OpCase(
             getattr(ops, f"unsorted_segment_{mode}"),
             segments(0.5, 2.0) if mode == "prod" else segments(),
-            dtypes=REAL, oracle=segmented(mode), grad=(0,), covers=[P.unsorted_segment] if mode == "sum" else [],
-            errors=[Bad((ROWS, np.array([0, 1, 1]), 2), ValueError, f"unsorted_segment_{mode}: got shape")],
+            dtypes=REAL,
+            oracle=segmented(mode),
+            grad=(0,),
+            covers=[P.unsorted_segment] if mode == "sum" else [],
+            errors=[
+                Bad(
+                    (ROWS, np.array([0, 1, 1]), 2),
+                    ValueError,
+                    f"unsorted_segment_{mode}: got shape",
+                )
+            ],
         )
         for mode in ("sum", "max", "min", "prod")
     ],
     OpCase(
-        ops.gather, batches, dtypes=ALL, oracle=batched, grad=(0,), covers=[P.gather_batch], name="gather batched",
+        ops.gather,
+        batches,
+        dtypes=ALL,
+        oracle=batched,
+        grad=(0,),
+        covers=[P.gather_batch],
+        name="gather batched",
         errors=[Bad((ROWS, np.array([0]), 1, 1), ValueError, "gather: got batch_dims=1")],
     ),
     OpCase(
-        ops.reverse_sequence, sequences, dtypes=ALL, oracle=turned, grad=(0,), covers=[P.reverse_sequence],
+        ops.reverse_sequence,
+        sequences,
+        dtypes=ALL,
+        oracle=turned,
+        grad=(0,),
+        covers=[P.reverse_sequence],
         errors=[Bad((ROWS, np.array([1]), 1), ValueError, r"reverse_sequence: got \(1,\) lengths")],
     ),
     OpCase(
-        read, brackets, dtypes=ALL, oracle=lambda x, index: x[index], grad=(0,), covers=[P.getitem],
+        read,
+        brackets,
+        dtypes=ALL,
+        oracle=lambda x, index: x[index],
+        grad=(0,),
+        covers=[P.getitem],
         name="getitem of Tensor",
         errors=[
             Bad((ROWS, 2), IndexError, "index: got 2 for axis 0 of size 2"),
@@ -605,17 +692,28 @@ CASES = [
         ],
     ),
     OpCase(
-        write, assignments, dtypes=ALL, oracle=assigned, covers=[P.setitem, P.setitem_masked],
+        write,
+        assignments,
+        dtypes=ALL,
+        oracle=assigned,
+        covers=[P.setitem, P.setitem_masked],
         name="setitem of Tensor",
         errors=[
             Bad((ROWS, 2, 0), IndexError, "index: got 2 for axis 0 of size 2"),
-            Bad((ROWS, 0, FOUR), ValueError, r"setitem: got a value of shape \(4,\) for a part of shape \(3,\)"),
+            Bad(
+                (ROWS, 0, FOUR),
+                ValueError,
+                r"setitem: got a value of shape \(4,\) for a part of shape \(3,\)",
+            ),
             Bad((ROWS, 0, None), TypeError, "setitem: got None"),
             Bad((ROWS, 0, 1j), TypeError, "setitem: got a complex"),
         ],
     ),
     OpCase(
-        ops.masked_select, masks, dtypes=ALL, grad=(0,),
+        ops.masked_select,
+        masks,
+        dtypes=ALL,
+        grad=(0,),
         oracle=picked,
         errors=[
             Bad((ROWS, FOUR), TypeError, "masked_select: mask has dtype float32"),
@@ -623,37 +721,66 @@ CASES = [
         ],
     ),
     OpCase(
-        P.nonzero, any_kind, oracle=np.argwhere,
+        P.nonzero,
+        any_kind,
+        oracle=np.argwhere,
         errors=[Bad(("text",), TypeError, "nonzero: got str")],
     ),
     OpCase(
-        ops.unique, repeated, dtypes=ALL, grad=False, oracle=first_seen, covers=[P.unique],
+        ops.unique,
+        repeated,
+        dtypes=ALL,
+        grad=False,
+        oracle=first_seen,
+        covers=[P.unique],
         errors=[Bad(("text",), TypeError, "unique: got str")],
     ),
     OpCase(
-        lambda x: ops.unique_consecutive(x, True, True), repeated, dtypes=ALL, grad=False, oracle=runs,
-        covers=[P.unique_consecutive], name="unique_consecutive",
+        lambda x: ops.unique_consecutive(x, True, True),
+        repeated,
+        dtypes=ALL,
+        grad=False,
+        oracle=runs,
+        covers=[P.unique_consecutive],
+        name="unique_consecutive",
         errors=[Bad(("text",), TypeError, "unique_consecutive: got str")],
     ),
     OpCase(
-        ops.sort, ordered((), (0,), (1, True)), dtypes=(*BOOL, *REAL), oracle=sorted_pair, covers=[P.sort],
+        ops.sort,
+        ordered((), (0,), (1, True)),
+        dtypes=(*BOOL, *REAL),
+        oracle=sorted_pair,
+        covers=[P.sort],
         errors=[
             Bad((ROWS, 2), ValueError, "sort: got axis 2"),
             Bad((np.ones(2, np.complex64),), TypeError, "sort: .*complex64"),
         ],
     ),
     OpCase(
-        ops.topk, ordered((2,), (3, 0), (2, 1, False)), dtypes=(*BOOL, *REAL), oracle=top, covers=[P.topk],
+        ops.topk,
+        ordered((2,), (3, 0), (2, 1, False)),
+        dtypes=(*BOOL, *REAL),
+        oracle=top,
+        covers=[P.topk],
         errors=[
             Bad((ROWS, 4), ValueError, "topk: got k=4 for axis 1 of size 3"),
             Bad((NUMBER, 1), ValueError, "topk: got a 0-d"),
         ],
     ),
     OpCase(
-        ops.searchsorted, bounds, dtypes=REAL, grad=False, oracle=found, covers=[P.searchsorted],
+        ops.searchsorted,
+        bounds,
+        dtypes=REAL,
+        grad=False,
+        oracle=found,
+        covers=[P.searchsorted],
         errors=[
-            Bad((ROWS, np.ones((3, 3), np.float32)), ValueError, "searchsorted: got a sequence of shape"),
+            Bad(
+                (ROWS, np.ones((3, 3), np.float32)),
+                ValueError,
+                "searchsorted: got a sequence of shape",
+            ),
             Bad((FOUR, FOUR), ValueError, "searchsorted: got side=", {"side": "middle"}),
         ],
     ),
-]  # fmt: skip
+]

@@ -29,9 +29,12 @@ def reduced(loss: Any, reduction: str) -> Any:
 
 
 def pairs(
-    low: float = -2.0, high: float = 2.0, second: tuple[float, float] | None = None, broadcast: bool = True,
+    low: float = -2.0,
+    high: float = 2.0,
+    second: tuple[float, float] | None = None,
+    broadcast: bool = True,
     **kwargs: Any,
-) -> Callable[[Make], Iterator[Sample]]:  # fmt: skip
+) -> Callable[[Make], Iterator[Sample]]:
     """Two tensors and a reduction; values apart enough that kinks are met in no sample."""
 
     def samples(make: Make) -> Iterator[Sample]:

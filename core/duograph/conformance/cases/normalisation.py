@@ -15,10 +15,16 @@ from .windows import GRAD_TOL, NO_POINT, ROWS, TOL, WHY, wide
 
 def layer_norms(make: Make) -> Iterator[Sample]:
     rows: list[tuple[str, Any, int]] = [
-        ("normal", (3, 5), 1), ("normal", (2, 3, 4), 1), ("normal", (2, 3, 4), 2), ("normal", (6,), 0),
-        ("empty", (0, 4), 1), ("odd", (7, 13, 3), 2), ("odd", (3, 131), 1), ("noncontiguous", (4, 5), 1),
+        ("normal", (3, 5), 1),
+        ("normal", (2, 3, 4), 1),
+        ("normal", (2, 3, 4), 2),
+        ("normal", (6,), 0),
+        ("empty", (0, 4), 1),
+        ("odd", (7, 13, 3), 2),
+        ("odd", (3, 131), 1),
+        ("noncontiguous", (4, 5), 1),
         ("nan", (3, 4), 1),
-    ]  # fmt: skip
+    ]
     for kind, shape, axis in rows:
         x = make.strided(*shape) if kind == "noncontiguous" else make(*shape)
         if kind == "nan":
@@ -113,9 +119,13 @@ def batch_norm_infer_of(x: Any, gamma: Any, beta: Any, mean: Any, variance: Any,
 
 def group_norms(make: Make) -> Iterator[Sample]:
     for kind, shape, groups in (
-        ("normal", (2, 4, 3), 2), ("normal", (2, 3, 2, 2), 1), ("empty", (0, 4, 3), 2), ("odd", (3, 6, 7), 3),
-        ("noncontiguous", (3, 4), 2), ("nan", (2, 4, 2), 2),
-    ):  # fmt: skip
+        ("normal", (2, 4, 3), 2),
+        ("normal", (2, 3, 2, 2), 1),
+        ("empty", (0, 4, 3), 2),
+        ("odd", (3, 6, 7), 3),
+        ("noncontiguous", (3, 4), 2),
+        ("nan", (2, 4, 2), 2),
+    ):
         x = make.strided(*shape) if kind == "noncontiguous" else make(*shape)
         if kind == "nan":
             x[1, 2] = np.nan

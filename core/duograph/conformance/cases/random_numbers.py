@@ -1,4 +1,6 @@
-"""Cases of the random primitives and composites: functions of a state, so their results are known to the bit."""
+"""Cases of the random primitives and composites: functions of a state, so their results are known
+to the bit.
+"""
 
 from __future__ import annotations
 
@@ -96,47 +98,76 @@ def gammas(make: Make) -> Iterator[Sample]:
 
 CASES = [
     OpCase(
-        P.random_bits, drawn, dtypes=[uint32], why="the state is uint32", without=WITHOUT_NAN,
+        P.random_bits,
+        drawn,
+        dtypes=[uint32],
+        why="the state is uint32",
+        without=WITHOUT_NAN,
         errors=[Bad((SHORT, (2,)), ValueError, STATE_ERRORS)],
     ),
     *[
         OpCase(
-            op, floating, dtypes=FLOATING, without=WITHOUT_NAN, tol={float64: 2e-6},
+            op,
+            floating,
+            dtypes=FLOATING,
+            without=WITHOUT_NAN,
+            tol={float64: 2e-6},
             why=f"{OF_THE_RESULT}; numbers are made in float32",
             errors=[Bad((SHORT, (2,), float32), ValueError, STATE_ERRORS)],
         )
         for op in (P.random_uniform, P.random_normal, P.random_laplace)
     ],
     OpCase(
-        P.random_integers, integers, dtypes=INTEGER, why=OF_THE_RESULT, without=WITHOUT_NAN,
+        P.random_integers,
+        integers,
+        dtypes=INTEGER,
+        why=OF_THE_RESULT,
+        without=WITHOUT_NAN,
         errors=[Bad((SHORT, (2,), 0, 9, int64), ValueError, STATE_ERRORS)],
     ),
     OpCase(
-        P.permutation, permutations, dtypes=[int32, int64], why=OF_THE_RESULT,
+        P.permutation,
+        permutations,
+        dtypes=[int32, int64],
+        why=OF_THE_RESULT,
         without={**WITHOUT_NAN, "zero_d": "a permutation is a row"},
         errors=[Bad((SHORT, 5, int64), ValueError, STATE_ERRORS)],
     ),
     OpCase(
-        P.dropout, partial(dropped, shaped=True), dtypes=FLOATING, grad=(0,),
+        P.dropout,
+        partial(dropped, shaped=True),
+        dtypes=FLOATING,
+        grad=(0,),
         why="only floating values are scaled",
         errors=[Bad((np.ones(3, np.float32), SHORT, 0.5, (3,)), ValueError, STATE_ERRORS)],
     ),
     OpCase(
-        P.dropout_with_mask, partial(dropped, shaped=False), dtypes=FLOATING, grad=(0,),
+        P.dropout_with_mask,
+        partial(dropped, shaped=False),
+        dtypes=FLOATING,
+        grad=(0,),
         why="only floating values are scaled",
         errors=[Bad((np.ones(3, np.float32), SHORT, 0.5), ValueError, STATE_ERRORS)],
     ),
     OpCase(
-        P.multinomial, weighted, dtypes=[float32], why="probabilities are taken as float32",
+        P.multinomial,
+        weighted,
+        dtypes=[float32],
+        why="probabilities are taken as float32",
         without={
-            "zero_d": "rows of probabilities have two axes", "empty": "nothing can be drawn of nothing",
+            "zero_d": "rows of probabilities have two axes",
+            "empty": "nothing can be drawn of nothing",
             "nan": "no probability",
         },
         errors=[Bad((np.ones((2, 3), np.float32), SHORT, 2, True), ValueError, STATE_ERRORS)],
     ),
     OpCase(
-        P.random_gamma_by, gammas, dtypes=[float32], why="shape parameters are taken as float32",
-        tol={float32: 1e-3}, without={"nan": "no parameter of the distribution"},
+        P.random_gamma_by,
+        gammas,
+        dtypes=[float32],
+        why="shape parameters are taken as float32",
+        tol={float32: 1e-3},
+        without={"nan": "no parameter of the distribution"},
         errors=[Bad((SHORT, np.ones(2, np.float32), (2,)), ValueError, STATE_ERRORS)],
     ),
-]  # fmt: skip
+]

@@ -76,15 +76,44 @@ def _bad(gates: int, cell: bool = False) -> list[Bad]:
 
 CASES = [
     OpCase(
-        P.rnn_step, partial(samples, gates=1), FLOATING, rnn, _bad(1), why=WHY, tol=TOL, without=WITHOUT
-    ),
-    OpCase(
-        P.rnn_step, partial(samples, gates=1, relu_gate=True), FLOATING, rnn, _bad(1), why=WHY, tol=TOL,
-        without=WITHOUT, name="rnn_step relu",
-    ),
-    OpCase(
-        P.lstm_step, partial(samples, gates=4, cell=True), FLOATING, lstm, _bad(4, True), why=WHY, tol=TOL,
+        P.rnn_step,
+        partial(samples, gates=1),
+        FLOATING,
+        rnn,
+        _bad(1),
+        why=WHY,
+        tol=TOL,
         without=WITHOUT,
     ),
-    OpCase(P.gru_step, partial(samples, gates=3), FLOATING, gru, _bad(3), why=WHY, tol=TOL, without=WITHOUT),
-]  # fmt: skip
+    OpCase(
+        P.rnn_step,
+        partial(samples, gates=1, relu_gate=True),
+        FLOATING,
+        rnn,
+        _bad(1),
+        why=WHY,
+        tol=TOL,
+        without=WITHOUT,
+        name="rnn_step relu",
+    ),
+    OpCase(
+        P.lstm_step,
+        partial(samples, gates=4, cell=True),
+        FLOATING,
+        lstm,
+        _bad(4, True),
+        why=WHY,
+        tol=TOL,
+        without=WITHOUT,
+    ),
+    OpCase(
+        P.gru_step,
+        partial(samples, gates=3),
+        FLOATING,
+        gru,
+        _bad(3),
+        why=WHY,
+        tol=TOL,
+        without=WITHOUT,
+    ),
+]

@@ -79,7 +79,9 @@ def scans(make: Make) -> Iterator[Sample]:
 
 
 def products(make: Make) -> Iterator[Sample]:
-    """Values near 1, so that products stay finite; a few zeros, at which gradients must be right too."""
+    """Values near 1, so that products stay finite; a few zeros, at which gradients must be right
+    too.
+    """
     for sample in scans(make):
         x = sample.args[0]
         if sample.kind == "nan" or x.dtype.kind in "biu":

@@ -298,10 +298,14 @@ def avg_pool_grad_of(
 def adaptive(distinct: bool) -> Any:
     def samples(make: Make) -> Iterator[Sample]:
         rows: list[tuple[str, Any, Any]] = [
-            ("normal", (2, 3, 9), (4,)), ("normal", (1, 2, 6, 5), (3, 2)), ("normal", (1, 1, 4, 3, 5), (2, 3, 2)),
-            ("empty", (0, 2, 4, 4), (2, 3)), ("odd", (3, 5, 11, 7), (4, 3)),
-            ("noncontiguous", (2, 3, 4, 5), (3, 2)), ("nan", (1, 2, 5, 5), (2, 3)),
-        ]  # fmt: skip
+            ("normal", (2, 3, 9), (4,)),
+            ("normal", (1, 2, 6, 5), (3, 2)),
+            ("normal", (1, 1, 4, 3, 5), (2, 3, 2)),
+            ("empty", (0, 2, 4, 4), (2, 3)),
+            ("odd", (3, 5, 11, 7), (4, 3)),
+            ("noncontiguous", (2, 3, 4, 5), (3, 2)),
+            ("nan", (1, 2, 5, 5), (2, 3)),
+        ]
         for kind, x, out in rows:
             array = array_of(make, kind, x, 0)
             if distinct and kind in ("normal", "odd"):

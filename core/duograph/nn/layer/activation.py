@@ -14,11 +14,37 @@ from .. import _check
 from ..cell import Cell
 
 __all__ = [
-    "ReLU", "ReLU6", "LeakyReLU", "PReLU", "RReLU", "ELU", "CELU", "SeLU", "GELU", "FastGelu", "SiLU",
-    "Sigmoid", "LogSigmoid", "Tanh", "Tanhshrink", "Hardtanh", "Softmax", "Softmin", "LogSoftmax", "Softmax2d",
-    "Softplus", "Softsign", "SoftShrink", "HShrink", "HSwish", "HSigmoid", "Mish", "Threshold", "GLU",
+    "ReLU",
+    "ReLU6",
+    "LeakyReLU",
+    "PReLU",
+    "RReLU",
+    "ELU",
+    "CELU",
+    "SeLU",
+    "GELU",
+    "FastGelu",
+    "SiLU",
+    "Sigmoid",
+    "LogSigmoid",
+    "Tanh",
+    "Tanhshrink",
+    "Hardtanh",
+    "Softmax",
+    "Softmin",
+    "LogSoftmax",
+    "Softmax2d",
+    "Softplus",
+    "Softsign",
+    "SoftShrink",
+    "HShrink",
+    "HSwish",
+    "HSigmoid",
+    "Mish",
+    "Threshold",
+    "GLU",
     "get_activation",
-]  # fmt: skip
+]
 
 
 class ReLU(Cell):
@@ -487,13 +513,32 @@ class GLU(Cell):
 
 
 _ACTIVATIONS: dict[str, type[Cell]] = {
-    "softmin": Softmin, "softmax": Softmax, "softmax2d": Softmax2d, "logsoftmax": LogSoftmax,
-    "relu": ReLU, "relu6": ReLU6, "rrelu": RReLU, "silu": SiLU, "tanh": Tanh, "tanhshrink": Tanhshrink,
-    "hardtanh": Hardtanh, "gelu": GELU, "fast_gelu": FastGelu, "elu": ELU, "sigmoid": Sigmoid,
-    "softsign": Softsign, "prelu": PReLU, "leakyrelu": LeakyReLU, "hswish": HSwish, "hsigmoid": HSigmoid,
-    "logsigmoid": LogSigmoid, "softshrink": SoftShrink, "hshrink": HShrink, "threshold": Threshold,
+    "softmin": Softmin,
+    "softmax": Softmax,
+    "softmax2d": Softmax2d,
+    "logsoftmax": LogSoftmax,
+    "relu": ReLU,
+    "relu6": ReLU6,
+    "rrelu": RReLU,
+    "silu": SiLU,
+    "tanh": Tanh,
+    "tanhshrink": Tanhshrink,
+    "hardtanh": Hardtanh,
+    "gelu": GELU,
+    "fast_gelu": FastGelu,
+    "elu": ELU,
+    "sigmoid": Sigmoid,
+    "softsign": Softsign,
+    "prelu": PReLU,
+    "leakyrelu": LeakyReLU,
+    "hswish": HSwish,
+    "hsigmoid": HSigmoid,
+    "logsigmoid": LogSigmoid,
+    "softshrink": SoftShrink,
+    "hshrink": HShrink,
+    "threshold": Threshold,
     "mish": Mish,
-}  # fmt: skip
+}
 
 
 def get_activation(name: str | None, prim_name: str | None = None) -> Cell | None:

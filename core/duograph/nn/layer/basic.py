@@ -27,8 +27,10 @@ class Dense(Cell):
     Args:
         in_channels: length of the last axis of the input.
         out_channels: length of the last axis of the output.
-        weight_init: Tensor of (out_channels, in_channels), name or Initializer; default HeUniform(sqrt(5)).
-        bias_init: the same for the bias of (out_channels,); default uniform within 1/sqrt(in_channels).
+        weight_init: Tensor of (out_channels, in_channels), name or Initializer; default
+            HeUniform(sqrt(5)).
+        bias_init: the same for the bias of (out_channels,); default uniform within
+            1/sqrt(in_channels).
         has_bias: whether there is a bias.
         activation: name, Cell or function applied to the result; None for none.
         dtype: of the Parameters.
@@ -37,7 +39,8 @@ class Dense(Cell):
 
     Raises:
         TypeError: an argument of the wrong kind.
-        ValueError: a channel count below 1, an initial Tensor of another shape, an input of another length.
+        ValueError: a channel count below 1, an initial Tensor of another shape, an input of another
+            length.
 
     Examples:
         >>> import duograph as ms

@@ -1,4 +1,6 @@
-"""Layers made of several: convolution or Dense with normalisation and activation, one layer over every time step."""
+"""Layers made of several: convolution or Dense with normalisation and activation, one layer over
+every time step.
+"""
 
 from __future__ import annotations
 
@@ -63,9 +65,18 @@ class Conv2dBnAct(Cell):
         super().__init__()
         self.after_fake = after_fake
         self.conv = Conv2d(
-            in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias,
-            weight_init, bias_init,
-        )  # fmt: skip
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            pad_mode,
+            padding,
+            dilation,
+            group,
+            has_bias,
+            weight_init,
+            bias_init,
+        )
         self.has_bn = _check.boolean("Conv2dBnAct", "has_bn", has_bn)
         if has_bn:
             self.batchnorm = BatchNorm2d(out_channels, eps, momentum)

@@ -177,11 +177,13 @@ class Conv2d(_Forward):
     Args:
         in_channels, out_channels: lengths of axis 1 of input and output.
         kernel_size, stride, dilation: int, or two ints (height, width).
-        pad_mode: ``"same"`` (the default: output length ceil(input / stride)), ``"valid"`` or ``"pad"``.
+        pad_mode: ``"same"`` (the default: output length ceil(input / stride)), ``"valid"`` or
+            ``"pad"``.
         padding: with ``"pad"``: int, or four ints (top, bottom, left, right).
         group: splits channels; in_channels and out_channels are multiples of it.
         has_bias: no bias by default.
-        weight_init: Tensor of (out_channels, in_channels / group, height, width), name or Initializer.
+        weight_init: Tensor of (out_channels, in_channels / group, height, width), name or
+            Initializer.
         bias_init: the same for the bias.
         data_format: ``"NCHW"`` or ``"NHWC"``.
         dtype: of the Parameters.
@@ -190,7 +192,8 @@ class Conv2d(_Forward):
 
     Raises:
         TypeError: an argument of the wrong kind.
-        ValueError: an argument out of range, padding without ``"pad"``, an input of other rank or channels.
+        ValueError: an argument out of range, padding without ``"pad"``, an input of other rank or
+            channels.
 
     Examples:
         >>> import duograph as ms
@@ -339,8 +342,8 @@ class _Transposed(_Conv):
 class Conv2dTranspose(_Transposed):
     """Transposed 2-D convolution (`mindspore.nn.Conv2dTranspose`); arguments as for `Conv2d`.
 
-    The weight is (in_channels, out_channels / group, height, width). With ``"same"`` the output length is
-    input * stride; `output_padding` adds zeros below and to the right with ``"pad"``.
+    The weight is (in_channels, out_channels / group, height, width). With ``"same"`` the output
+    length is input * stride; `output_padding` adds zeros below and to the right with ``"pad"``.
 
     Examples:
         >>> import duograph as ms
@@ -379,7 +382,8 @@ class Conv2dTranspose(_Transposed):
 
 
 class Conv1dTranspose(_Transposed):
-    """Transposed 1-D convolution over (N, C, L) (`mindspore.nn.Conv1dTranspose`); see `Conv2dTranspose`.
+    """Transposed 1-D convolution over (N, C, L) (`mindspore.nn.Conv1dTranspose`); see
+    `Conv2dTranspose`.
 
     Examples:
         >>> import duograph as ms
@@ -414,7 +418,8 @@ class Conv1dTranspose(_Transposed):
 
 
 class Conv3dTranspose(_Transposed):
-    """Transposed 3-D convolution over (N, C, D, H, W) (`mindspore.nn.Conv3dTranspose`); see `Conv2dTranspose`.
+    """Transposed 3-D convolution over (N, C, D, H, W) (`mindspore.nn.Conv3dTranspose`); see
+    `Conv2dTranspose`.
 
     Examples:
         >>> import duograph as ms

@@ -14,8 +14,15 @@ from .. import _check
 from ..cell import Cell
 
 __all__ = [
-    "Upsample", "ResizeBilinear", "PixelShuffle", "PixelUnshuffle", "ChannelShuffle", "Unfold", "SSIM", "PSNR",
-]  # fmt: skip
+    "Upsample",
+    "ResizeBilinear",
+    "PixelShuffle",
+    "PixelUnshuffle",
+    "ChannelShuffle",
+    "Unfold",
+    "SSIM",
+    "PSNR",
+]
 
 
 class Upsample(Cell):
@@ -24,7 +31,8 @@ class Upsample(Cell):
     Args:
         size: output lengths, or
         scale_factor: factors of the lengths.
-        mode: ``"nearest"``, ``"linear"``, ``"bilinear"``, ``"trilinear"`` and what else `ops.interpolate` has.
+        mode: ``"nearest"``, ``"linear"``, ``"bilinear"``, ``"trilinear"`` and what else
+            `ops.interpolate` has.
         align_corners: corner pixels stay where they are.
         recompute_scale_factor: work with the factor of the rounded lengths.
 
@@ -243,7 +251,8 @@ class Unfold(Cell):
 
 
 class SSIM(Cell):
-    """Structural similarity of two batches of images (Wang et al., 2004; `mindspore.nn.SSIM`): (N,).
+    """Structural similarity of two batches of images (Wang et al., 2004; `mindspore.nn.SSIM`):
+    (N,).
 
     Args:
         max_val: largest possible value.

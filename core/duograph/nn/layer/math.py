@@ -169,7 +169,8 @@ class CentralCrop(Cell):
 
 
 class ImageGradients(Cell):
-    """Differences to the next pixel below and to the right, 0 at the border (`mindspore.nn.ImageGradients`).
+    """Differences to the next pixel below and to the right, 0 at the border
+    (`mindspore.nn.ImageGradients`).
 
     Examples:
         >>> import duograph as ms
@@ -191,7 +192,8 @@ class ImageGradients(Cell):
 
 
 class Jvp(Cell):
-    """`ops.jvp` as a Cell: inputs, then a direction for each (`mindspore.nn.Jvp`, of older versions).
+    """`ops.jvp` as a Cell: inputs, then a direction for each (`mindspore.nn.Jvp`, of older
+    versions).
 
     Examples:
         >>> import duograph as ms

@@ -108,14 +108,16 @@ class BatchNorm2d(_BatchNorm):
         momentum: weight of the *old* moving average, 0.9 by default.
         affine: whether gamma and beta are trained.
         gamma_init, beta_init, moving_mean_init, moving_var_init: initial values.
-        use_batch_statistics: None: batch statistics in training, moving ones else; True or False: always or never.
+        use_batch_statistics: None: batch statistics in training, moving ones else; True or False:
+            always or never.
         data_format: ``"NCHW"`` or ``"NHWC"``.
         dtype: of the Parameters.
 
     In training the moving mean and the moving (unbiased) variance are updated.
 
     Raises:
-        ValueError: `num_features` below 1, `momentum` outside [0, 1], an input of other rank or channels.
+        ValueError: `num_features` below 1, `momentum` outside [0, 1], an input of other rank or
+            channels.
 
     Examples:
         >>> import duograph as ms
@@ -126,7 +128,8 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Normalises every channel of (N, C) or (N, C, L) (`mindspore.nn.BatchNorm1d`); see `BatchNorm2d`.
+    """Normalises every channel of (N, C) or (N, C, L) (`mindspore.nn.BatchNorm1d`); see
+    `BatchNorm2d`.
 
     Examples:
         >>> import duograph as ms
@@ -168,7 +171,8 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation over all devices; on one device the same as BatchNorm (`mindspore.nn.SyncBatchNorm`).
+    """Batch normalisation over all devices; on one device the same as BatchNorm
+    (`mindspore.nn.SyncBatchNorm`).
 
     Examples:
         >>> import duograph as ms

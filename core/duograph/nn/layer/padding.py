@@ -24,7 +24,9 @@ def _picked(x: Tensor, axis: int, rows: Any) -> Tensor:
 
 
 def pad_axis(owner: str, x: Tensor, axis: int, low: int, high: int, mode: str) -> Tensor:
-    """One axis longer by `low` and `high`; negative numbers cut. `mode` is reflect, symmetric or edge."""
+    """One axis longer by `low` and `high`; negative numbers cut. `mode` is reflect, symmetric or
+    edge.
+    """
     n = x.shape[axis]
     if low < 0 or high < 0:
         x = _picked(x, axis, np.arange(max(-low, 0), n - max(-high, 0)))
@@ -177,7 +179,8 @@ class ConstantPad3d(ConstantPad2d):
 
 
 class ZeroPad2d(_SpatialPad):
-    """Pads height and width with zeros (`mindspore.nn.ZeroPad2d`); padding as (left, right, top, bottom) or one int.
+    """Pads height and width with zeros (`mindspore.nn.ZeroPad2d`); padding as (left, right, top,
+    bottom) or one int.
 
     Examples:
         >>> import duograph as ms

@@ -22,9 +22,12 @@ __all__ = [
 
 
 def _ceil_padding(
-    size: tuple[int, ...], kernel: tuple[int, ...], stride: tuple[int, ...],
-    dilation: tuple[int, ...], pairs: Pairs,
-) -> Pairs:  # fmt: skip
+    size: tuple[int, ...],
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    dilation: tuple[int, ...],
+    pairs: Pairs,
+) -> Pairs:
     """Padding that lets a last, partial window in, as long as it starts inside the padded input."""
     found = []
     for n, k, s, d, (low, high) in zip(size, kernel, stride, dilation, pairs, strict=True):
@@ -184,7 +187,8 @@ class MaxPool1d(_MaxPool):
 
 
 class MaxPool3d(_MaxPool):
-    """Maximum over windows of (N, C, D, H, W) or (C, D, H, W) (`mindspore.nn.MaxPool3d`); see `MaxPool2d`.
+    """Maximum over windows of (N, C, D, H, W) or (C, D, H, W) (`mindspore.nn.MaxPool3d`); see
+    `MaxPool2d`.
 
     Examples:
         >>> import duograph as ms
@@ -326,7 +330,8 @@ class AvgPool1d(_AvgPool):
 
 
 class AvgPool3d(_AvgPool):
-    """Mean over windows of (N, C, D, H, W) or (C, D, H, W) (`mindspore.nn.AvgPool3d`); see `AvgPool2d`.
+    """Mean over windows of (N, C, D, H, W) or (C, D, H, W) (`mindspore.nn.AvgPool3d`); see
+    `AvgPool2d`.
 
     Examples:
         >>> import duograph as ms

@@ -1,7 +1,7 @@
 """Recurrent layers over sequences: RNN, LSTM, GRU.
 
-The input's part of all gates is one product over the whole sequence; a step of the loop is one op (`ops.lstm_step`
-and its like).
+The input's part of all gates is one product over the whole sequence; a step of the loop is one op
+(`ops.lstm_step` and its like).
 """
 
 from __future__ import annotations
@@ -57,9 +57,11 @@ class _Recurrent(Cell):
             width = input_size if layer == 0 else hidden_size * len(directions)
             for suffix in directions:
                 for key, name, shape in (
-                    ("w_ih", "weight_ih", (rows, width)), ("w_hh", "weight_hh", (rows, hidden_size)),
-                    ("b_ih", "bias_ih", (rows,)), ("b_hh", "bias_hh", (rows,)),
-                ):  # fmt: skip
+                    ("w_ih", "weight_ih", (rows, width)),
+                    ("w_hh", "weight_hh", (rows, hidden_size)),
+                    ("b_ih", "bias_ih", (rows,)),
+                    ("b_hh", "bias_hh", (rows,)),
+                ):
                     if key[0] == "w" or has_bias:
                         value = initializer(init, shape, dtype)
                         tables[key].append(Parameter(value, name=f"{name}_l{layer}{suffix}"))
@@ -139,7 +141,9 @@ class _Recurrent(Cell):
         return given
 
     def _lengths(self, seq_length: Any, steps: int, batch: int, dtype: Any) -> tuple[Any, Any]:
-        """Row numbers that reverse each sequence, and a mask (N, 1) per step; both None for full lengths."""
+        """Row numbers that reverse each sequence, and a mask (N, 1) per step; both None for full
+        lengths.
+        """
         del dtype
         if seq_length is None:
             return None, None
@@ -183,8 +187,8 @@ class RNN(_Recurrent):
         bidirectional: also from the end; outputs are joined on the last axis.
         dtype: of the Parameters.
 
-    Inputs: x; hx, the first state (layers * directions, N, hidden_size), zeros when None; seq_length (N,): steps
-        that count, others give
+    Inputs: x; hx, the first state (layers * directions, N, hidden_size), zeros when None;
+        seq_length (N,): steps that count, others give
     zeros. Outputs: output for every step, and the last state.
 
     Raises:
@@ -226,7 +230,8 @@ class RNN(_Recurrent):
 
 
 class GRU(_Recurrent):
-    """GRU layers (`mindspore.nn.GRU`); arguments, inputs and outputs as for `RNN`, without nonlinearity.
+    """GRU layers (`mindspore.nn.GRU`); arguments, inputs and outputs as for `RNN`, without
+    nonlinearity.
 
     Examples:
         >>> import duograph as ms
@@ -242,7 +247,8 @@ class GRU(_Recurrent):
 
 
 class LSTM(_Recurrent):
-    """LSTM layers (`mindspore.nn.LSTM`); as `RNN`, without nonlinearity; hx and the last state are pairs (h, c).
+    """LSTM layers (`mindspore.nn.LSTM`); as `RNN`, without nonlinearity; hx and the last state are
+    pairs (h, c).
 
     Examples:
         >>> import duograph as ms

@@ -20,9 +20,13 @@ from .container import CellList
 from .normalization import LayerNorm
 
 __all__ = [
-    "MultiheadAttention", "TransformerEncoderLayer", "TransformerDecoderLayer", "TransformerEncoder",
-    "TransformerDecoder", "Transformer",
-]  # fmt: skip
+    "MultiheadAttention",
+    "TransformerEncoderLayer",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerDecoder",
+    "Transformer",
+]
 
 
 class MultiheadAttention(Cell):
@@ -39,11 +43,14 @@ class MultiheadAttention(Cell):
         batch_first: inputs are (N, L, E) rather than (L, N, E).
         dtype: of the Parameters.
 
-    Inputs: query (L, N, E), key (S, N, kdim), value (S, N, vdim) (or without N); key_padding_mask (N, S) and
-        attn_mask (L, S) or
-    (N * num_heads, L, S): True, or what is added, where a key is not seen; need_weights; average_attn_weights.
-    Outputs: (output like query, weights (N, L, S), (N, num_heads, L, S) when not averaged, None when not needed).
-    Without need_weights the matrix of weights is not made (`ops.flash_attention_score`), except for its dropout.
+    Inputs: query (L, N, E), key (S, N, kdim), value (S, N, vdim) (or without N); key_padding_mask
+        (N, S) and attn_mask (L, S) or
+    (N * num_heads, L, S): True, or what is added, where a key is not seen; need_weights;
+    average_attn_weights.
+    Outputs: (output like query, weights (N, L, S), (N, num_heads, L, S) when not averaged, None
+        when not needed).
+    Without need_weights the matrix of weights is not made (`ops.flash_attention_score`), except for
+    its dropout.
 
     Raises:
         ValueError: `embed_dim` is no multiple of `num_heads`, inputs or masks of other shapes.
@@ -252,7 +259,8 @@ def _activation(value: Any) -> Any:
 
 
 class TransformerEncoderLayer(Cell):
-    """Self-attention and a feed-forward net, each with its residual and norm (`mindspore.nn.TransformerEncoderLayer`).
+    """Self-attention and a feed-forward net, each with its residual and norm
+    (`mindspore.nn.TransformerEncoderLayer`).
 
     Args:
         d_model: length of the last axis.
@@ -323,7 +331,8 @@ class TransformerEncoderLayer(Cell):
 
 
 class TransformerDecoderLayer(Cell):
-    """An encoder layer with attention to a memory in between (`mindspore.nn.TransformerDecoderLayer`).
+    """An encoder layer with attention to a memory in between
+    (`mindspore.nn.TransformerDecoderLayer`).
 
     Examples:
         >>> import duograph as ms
@@ -407,7 +416,8 @@ def _copies(layer: Cell, n: int) -> CellList:
 
 
 class TransformerEncoder(Cell):
-    """Encoder layers on top of each other (`mindspore.nn.TransformerEncoder`); each starts as a copy of the first.
+    """Encoder layers on top of each other (`mindspore.nn.TransformerEncoder`); each starts as a
+    copy of the first.
 
     Examples:
         >>> import duograph as ms

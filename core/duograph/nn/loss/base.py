@@ -33,7 +33,8 @@ def same_shape(owner: str, x: Tensor, y: Tensor) -> None:
 
 
 class LossBase(Cell):
-    """Base class of losses (`mindspore.nn.LossBase`): subclass it and call `get_loss` in `construct`.
+    """Base class of losses (`mindspore.nn.LossBase`): subclass it and call `get_loss` in
+    `construct`.
 
     Args:
         reduction: ``"mean"`` (the default), ``"sum"`` or ``"none"``.

@@ -12,9 +12,18 @@ from .. import _check
 from .base import LossBase, reduce, same_shape
 
 __all__ = [
-    "CrossEntropyLoss", "NLLLoss", "SoftmaxCrossEntropyWithLogits", "BCELoss", "BCEWithLogitsLoss",
-    "KLDivLoss", "CTCLoss", "DiceLoss", "MultiClassDiceLoss", "FocalLoss", "MultiLabelSoftMarginLoss",
-]  # fmt: skip
+    "CrossEntropyLoss",
+    "NLLLoss",
+    "SoftmaxCrossEntropyWithLogits",
+    "BCELoss",
+    "BCEWithLogitsLoss",
+    "KLDivLoss",
+    "CTCLoss",
+    "DiceLoss",
+    "MultiClassDiceLoss",
+    "FocalLoss",
+    "MultiLabelSoftMarginLoss",
+]
 
 
 def _weight(owner: str, weight: Any) -> Tensor | None:
@@ -34,7 +43,8 @@ class CrossEntropyLoss(LossBase):
         reduction: ``"mean"`` (weighted), ``"sum"`` or ``"none"``.
         label_smoothing: share of the target spread over all classes.
 
-    Inputs: logits of (N, C, ...) or (C,), float; target: int32 classes of (N, ...), or probabilities like logits.
+    Inputs: logits of (N, C, ...) or (C,), float; target: int32 classes of (N, ...), or
+        probabilities like logits.
 
     Raises:
         TypeError: `weight` is no Tensor.
@@ -220,7 +230,8 @@ class KLDivLoss(LossBase):
 class CTCLoss(LossBase):
     """Connectionist temporal classification (Graves et al., 2006; `mindspore.nn.CTCLoss`).
 
-    Inputs: log_probs of (T, N, C), targets of (N, S) or flat, input_lengths and target_lengths of (N,).
+    Inputs: log_probs of (T, N, C), targets of (N, S) or flat, input_lengths and target_lengths of
+        (N,).
 
     Examples:
         >>> import duograph as ms
@@ -308,14 +319,16 @@ class MultiClassDiceLoss(LossBase):
 
 
 class FocalLoss(LossBase):
-    """Cross entropy times `(1 - p) ** gamma`: sure answers count less (Lin et al., 2017; `mindspore.nn.FocalLoss`).
+    """Cross entropy times `(1 - p) ** gamma`: sure answers count less (Lin et al., 2017;
+    `mindspore.nn.FocalLoss`).
 
     Args:
         weight: Tensor (C,), one factor per class.
         gamma: the exponent.
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
 
-    Inputs: logits of (N, C), (N, C, H) or (N, C, H, W); labels like them, or with 1 on axis 1 (classes).
+    Inputs: logits of (N, C), (N, C, H) or (N, C, H, W); labels like them, or with 1 on axis 1
+        (classes).
 
     Raises:
         ValueError: another rank, or `gamma` below 0.
@@ -358,7 +371,8 @@ class FocalLoss(LossBase):
 
 
 class MultiLabelSoftMarginLoss(LossBase):
-    """Mean binary cross entropy of logits over the classes (`mindspore.nn.MultiLabelSoftMarginLoss`).
+    """Mean binary cross entropy of logits over the classes
+    (`mindspore.nn.MultiLabelSoftMarginLoss`).
 
     Examples:
         >>> import duograph as ms

@@ -72,7 +72,8 @@ class RMSELoss(LossBase):
 
 
 class SmoothL1Loss(LossBase):
-    """Quadratic below `beta`, linear above (`mindspore.nn.SmoothL1Loss`); reduction ``"none"`` by default.
+    """Quadratic below `beta`, linear above (`mindspore.nn.SmoothL1Loss`); reduction ``"none"`` by
+    default.
 
     Raises:
         ValueError: `beta` is 0 or less, or shapes differ.
@@ -114,7 +115,8 @@ class HuberLoss(LossBase):
 
 
 class CosineEmbeddingLoss(LossBase):
-    """1 - cos for labels 1, max(0, cos - margin) for labels -1 (`mindspore.nn.CosineEmbeddingLoss`).
+    """1 - cos for labels 1, max(0, cos - margin) for labels -1
+    (`mindspore.nn.CosineEmbeddingLoss`).
 
     Inputs: logits_x1 and logits_x2 of (N, D) or (D,); labels of (N,) or () with values 1 and -1.
 
@@ -151,7 +153,8 @@ def _distance(x: Tensor, y: Tensor, p: float, eps: float) -> Tensor:
 
 
 class TripletMarginLoss(LossBase):
-    """max(d(anchor, positive) - d(anchor, negative) + margin, 0) (`mindspore.nn.TripletMarginLoss`).
+    """max(d(anchor, positive) - d(anchor, negative) + margin, 0)
+    (`mindspore.nn.TripletMarginLoss`).
 
     Args:
         p: degree of the norm.
@@ -193,7 +196,8 @@ class TripletMarginLoss(LossBase):
 
 
 class TripletMarginWithDistanceLoss(LossBase):
-    """`TripletMarginLoss` with a distance of one's own (`mindspore.nn.TripletMarginWithDistanceLoss`).
+    """`TripletMarginLoss` with a distance of one's own
+    (`mindspore.nn.TripletMarginWithDistanceLoss`).
 
     Examples:
         >>> import duograph as ms
@@ -326,7 +330,8 @@ class GaussianNLLLoss(LossBase):
 
 
 class MultiMarginLoss(LossBase):
-    """Hinge loss over classes: mean of max(0, margin - x[y] + x[i]) ** p (`mindspore.nn.MultiMarginLoss`).
+    """Hinge loss over classes: mean of max(0, margin - x[y] + x[i]) ** p
+    (`mindspore.nn.MultiMarginLoss`).
 
     Examples:
         >>> import duograph as ms

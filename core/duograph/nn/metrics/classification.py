@@ -11,9 +11,20 @@ from .. import _check
 from .base import EvaluationBase, Metric, MetricError
 
 __all__ = [
-    "Accuracy", "Precision", "Recall", "F1", "Fbeta", "TopKCategoricalAccuracy",
-    "Top1CategoricalAccuracy", "Top5CategoricalAccuracy", "ConfusionMatrix", "Perplexity", "ROC", "auc", "Dice",
-]  # fmt: skip
+    "Accuracy",
+    "Precision",
+    "Recall",
+    "F1",
+    "Fbeta",
+    "TopKCategoricalAccuracy",
+    "Top1CategoricalAccuracy",
+    "Top5CategoricalAccuracy",
+    "ConfusionMatrix",
+    "Perplexity",
+    "ROC",
+    "auc",
+    "Dice",
+]
 
 
 def _not_yet(owner: str) -> MetricError:
@@ -24,9 +35,8 @@ class Accuracy(EvaluationBase):
     """Share of right answers (`mindspore.train.Accuracy`).
 
     Args:
-        eval_type: ``"classification"``: predictions (N, C, ...), labels (N, ...) or one-hot; ``"multilabel"``:
-            zeros and ones of
-            one shape, right where all of a row agree.
+        eval_type: ``"classification"``: predictions (N, C, ...), labels (N, ...) or one-hot;
+            ``"multilabel"``: zeros and ones of one shape, right where all of a row agree.
 
     Raises:
         RuntimeError: `eval` before any `update`.
@@ -360,7 +370,8 @@ class Perplexity(Metric):
 
 
 class ROC(Metric):
-    """False and true positive rates over thresholds (`mindspore.train.ROC`): eval gives (fpr, tpr, thresholds).
+    """False and true positive rates over thresholds (`mindspore.train.ROC`): eval gives (fpr, tpr,
+    thresholds).
 
     Examples:
         >>> import duograph as ms

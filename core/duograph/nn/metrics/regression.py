@@ -104,7 +104,8 @@ class MSE(_Distance):
 
 
 class CosineSimilarity(Metric):
-    """Matrix of cosine (or dot) similarities of the rows seen last (`mindspore.train.CosineSimilarity`).
+    """Matrix of cosine (or dot) similarities of the rows seen last
+    (`mindspore.train.CosineSimilarity`).
 
     Examples:
         >>> import duograph as ms

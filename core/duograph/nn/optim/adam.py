@@ -42,7 +42,8 @@ class Adam(_PowersOfBeta):
     `rate = lr * sqrt(1 - beta2 ** t) / (1 - beta1 ** t); p = p - rate * m / (sqrt(v) + eps)`.
 
     Args:
-        params, learning_rate, weight_decay, loss_scale: see `Optimizer`; the rate is 0.001 by default.
+        params, learning_rate, weight_decay, loss_scale: see `Optimizer`; the rate is 0.001 by
+            default.
         beta1, beta2: decay of the moments, inside (0, 1).
         eps: above 0.
         use_locking: accepted; updates never race.
@@ -79,8 +80,10 @@ class Adam(_PowersOfBeta):
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         _betas("Adam", beta1, beta2, eps)
         for name, value in (
-            ("use_locking", use_locking), ("use_nesterov", use_nesterov), ("use_amsgrad", use_amsgrad),
-        ):  # fmt: skip
+            ("use_locking", use_locking),
+            ("use_nesterov", use_nesterov),
+            ("use_amsgrad", use_amsgrad),
+        ):
             _check.boolean("Adam", name, value)
         for name in kwargs:
             if name not in ("use_lazy", "use_offload"):

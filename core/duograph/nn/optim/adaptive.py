@@ -1,4 +1,6 @@
-"""RMSProp, Adagrad, Adadelta, FTRL, Lamb, LARS and other optimisers that adapt a rate to each element or layer."""
+"""RMSProp, Adagrad, Adadelta, FTRL, Lamb, LARS and other optimisers that adapt a rate to each
+element or layer.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ __all__ = ["RMSProp", "Adagrad", "Adadelta", "FTRL", "Lamb", "LARS", "Rprop", "A
 class RMSProp(Optimizer):
     """RMSProp (Tieleman and Hinton, 2012; `mindspore.nn.RMSProp`).
 
-    `s = decay * s + (1 - decay) * g ** 2; m = momentum * m + lr * g / sqrt(s + epsilon); p = p - m`;
-    `centered` takes the squared mean gradient off s.
+    `s = decay * s + (1 - decay) * g ** 2; m = momentum * m + lr * g / sqrt(s + epsilon); p = p -
+    m`; `centered` takes the squared mean gradient off s.
 
     Raises:
         ValueError: an argument out of range.
@@ -69,7 +71,8 @@ class RMSProp(Optimizer):
 
 
 class Adagrad(Optimizer):
-    """Adagrad (Duchi et al., 2011; `mindspore.nn.Adagrad`): `a = a + g ** 2; p = p - lr * g / sqrt(a)`.
+    """Adagrad (Duchi et al., 2011; `mindspore.nn.Adagrad`): `a = a + g ** 2; p = p - lr * g /
+    sqrt(a)`.
 
     Args:
         params, learning_rate, loss_scale, weight_decay: see `Optimizer`.
@@ -157,7 +160,8 @@ class FTRL(Optimizer):
     """Follow the regularised leader (McMahan et al., 2013; `mindspore.nn.FTRL`).
 
     Args:
-        params, learning_rate, loss_scale, weight_decay: see `Optimizer`; the rate is a constant above 0.
+        params, learning_rate, loss_scale, weight_decay: see `Optimizer`; the rate is a constant
+            above 0.
         initial_accum: what the accumulator starts as.
         lr_power: 0 or less.
         l1, l2: strengths of the regularisation.
@@ -198,9 +202,17 @@ class FTRL(Optimizer):
 
     def update(self, i: int, param: Any, grad: Any, lr: Any, decay: float, scale: float) -> None:
         new, accum, linear = ops.ftrl_step(
-            param, self.moments[i], self.linear[i], grad, lr, self.l1, self.l2, self.lr_power, decay,
+            param,
+            self.moments[i],
+            self.linear[i],
+            grad,
+            lr,
+            self.l1,
+            self.l2,
+            self.lr_power,
+            decay,
             scale,
-        )  # fmt: skip
+        )
         param.set_data(new)
         self.moments[i].set_data(accum)
         self.linear[i].set_data(linear)
@@ -211,7 +223,8 @@ def _norm(x: Any) -> Any:
 
 
 class Lamb(Optimizer):
-    """Lamb (You et al., 2020; `mindspore.nn.Lamb`): Adam whose step has the length of the weights, layer by layer.
+    """Lamb (You et al., 2020; `mindspore.nn.Lamb`): Adam whose step has the length of the weights,
+    layer by layer.
 
     Args:
         params, learning_rate, weight_decay: see `Optimizer`.
@@ -269,14 +282,16 @@ class LARS(Optimizer):
     """Layer-wise adaptive rates around another optimiser (You et al., 2017; `mindspore.nn.LARS`).
 
     Every gradient that `lars_filter` lets through becomes
-    `(g + wd * p) * coefficient * |p| / (|g| + wd * |p| + epsilon)`; then the optimiser steps without decay.
+    `(g + wd * p) * coefficient * |p| / (|g| + wd * |p| + epsilon)`; then the optimiser steps
+    without decay.
 
     Args:
         optimizer: the optimiser that steps.
         epsilon: against division by 0.
         coefficient: trust.
         use_clip: never raise a rate above the optimiser's own.
-        lars_filter: function of a Parameter; by default not those with ``LayerNorm`` or ``bias`` in their names.
+        lars_filter: function of a Parameter; by default not those with ``LayerNorm`` or ``bias`` in
+            their names.
 
     Raises:
         TypeError: `optimizer` is no Optimizer.
@@ -346,7 +361,8 @@ class Rprop(Optimizer):
     """Resilient backpropagation (Riedmiller and Braun, 1993; `mindspore.nn.Rprop`).
 
     Args:
-        params, learning_rate, weight_decay: see `Optimizer`; the rate is what every step size starts as.
+        params, learning_rate, weight_decay: see `Optimizer`; the rate is what every step size
+            starts as.
         etas: factors of the step size when the sign of the gradient turned, and when it stayed.
         step_sizes: smallest and largest step size.
 

@@ -36,15 +36,15 @@ class Optimizer(Cell):
     """Base class of optimisers (`mindspore.nn.Optimizer`).
 
     Args:
-        learning_rate: number, 0-d Tensor, 1-d Tensor, list or iterable (one rate per step), or LearningRateSchedule.
-        parameters: list, tuple or iterable of Parameters, or of groups: dictionaries with ``params`` and, if they
-            differ
-            from the common ones, ``lr``, ``weight_decay`` and ``grad_centralization``; one may be
-            ``{"order_params": ...}``,
-            the order in which gradients come.
-        weight_decay: number, or a Cell from global_step to a number: added to the gradient, times the weights.
-            Without groups,
-            Parameters with ``beta`` or ``gamma`` in their names are spared.
+        learning_rate: number, 0-d Tensor, 1-d Tensor, list or iterable (one rate per step), or
+            LearningRateSchedule.
+        parameters: list, tuple or iterable of Parameters, or of groups: dictionaries with
+            ``params`` and, if they differ from the common ones, ``lr``, ``weight_decay`` and
+            ``grad_centralization``; one may be ``{"order_params": ...}``, the order in which
+            gradients come.
+        weight_decay: number, or a Cell from global_step to a number: added to the gradient, times
+            the weights. Without groups, Parameters with ``beta`` or ``gamma`` in their names are
+            spared.
         loss_scale: gradients are divided by it.
 
     Attributes:
@@ -243,7 +243,9 @@ class Optimizer(Cell):
         return rate(self.global_step).reshape(()) if isinstance(rate, Cell) else rate
 
     def get_lr_parameter(self, param: Any) -> Any:
-        """Where the rate of a Parameter, or of a list of them, is kept: a Parameter or schedule each."""
+        """Where the rate of a Parameter, or of a list of them, is kept: a Parameter or schedule
+        each.
+        """
         if isinstance(param, (list, tuple)):
             return [self.get_lr_parameter(p) for p in param]
         if not isinstance(param, Parameter):
@@ -336,7 +338,9 @@ class Optimizer(Cell):
     def update(
         self, i: int, param: Parameter, grad: Tensor, lr: Any, decay: float, scale: float
     ) -> None:
-        """Write the new value of Parameter number `i`; every subclass that keeps `construct` writes it."""
+        """Write the new value of Parameter number `i`; every subclass that keeps `construct` writes
+        it.
+        """
         raise NotImplementedError(f"{type(self).__name__}: has no update and no construct")
 
     def _check_gradients(self, gradients: Any) -> None:

@@ -21,7 +21,8 @@ class SGD(Optimizer):
     `p = p - lr * v`, or `p = p - lr * (g + momentum * v)` with `nesterov`.
 
     Args:
-        params, learning_rate, weight_decay, loss_scale: see `Optimizer`; the rate is 0.1 by default.
+        params, learning_rate, weight_decay, loss_scale: see `Optimizer`; the rate is 0.1 by
+            default.
         momentum: 0 or more.
         dampening: 0 to 1.
         nesterov: needs momentum above 0 and no dampening.
@@ -71,7 +72,8 @@ class SGD(Optimizer):
 
 
 class Momentum(Optimizer):
-    """Gradient descent with momentum: `v = momentum * v + g; p = p - lr * v` (`mindspore.nn.Momentum`).
+    """Gradient descent with momentum: `v = momentum * v + g; p = p - lr * v`
+    (`mindspore.nn.Momentum`).
 
     Args:
         params, learning_rate, weight_decay, loss_scale: see `Optimizer`.

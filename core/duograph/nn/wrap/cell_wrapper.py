@@ -51,7 +51,8 @@ class WithLossCell(Cell):
 
 
 class WithEvalCell(Cell):
-    """A network for evaluation: (data, label) to (loss, output, label) (`mindspore.nn.WithEvalCell`).
+    """A network for evaluation: (data, label) to (loss, output, label)
+    (`mindspore.nn.WithEvalCell`).
 
     Examples:
         >>> import duograph as ms
@@ -152,7 +153,8 @@ class WithGradCell(Cell):
 
 
 class TrainOneStepCell(Cell):
-    """One training step: forward, backward, update; returns the loss (`mindspore.nn.TrainOneStepCell`).
+    """One training step: forward, backward, update; returns the loss
+    (`mindspore.nn.TrainOneStepCell`).
 
     Args:
         network: Cell from data to a loss.
@@ -161,7 +163,8 @@ class TrainOneStepCell(Cell):
         return_grad: return (loss, gradients by name).
 
     Attributes:
-        network, optimizer, weights, grad, sens, grad_reducer: for subclasses that write their own `construct`.
+        network, optimizer, weights, grad, sens, grad_reducer: for subclasses that write their own
+            `construct`.
 
     Raises:
         TypeError: `sens` is no number.
@@ -233,7 +236,8 @@ class ParameterUpdate(Cell):
 
 
 class DistributedGradReducer(Cell):
-    """Mean of gradients over devices; on one device they stay (`mindspore.nn.DistributedGradReducer`).
+    """Mean of gradients over devices; on one device they stay
+    (`mindspore.nn.DistributedGradReducer`).
 
     Examples:
         >>> import duograph as ms

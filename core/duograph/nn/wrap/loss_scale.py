@@ -21,7 +21,8 @@ __all__ = [
 
 
 class DynamicLossScaleUpdateCell(Cell):
-    """A scale that falls after an overflow and grows after good steps (`mindspore.nn.DynamicLossScaleUpdateCell`).
+    """A scale that falls after an overflow and grows after good steps
+    (`mindspore.nn.DynamicLossScaleUpdateCell`).
 
     Args:
         loss_scale_value: first scale, above 0.
@@ -101,7 +102,8 @@ class FixedLossScaleUpdateCell(Cell):
 class TrainOneStepWithLossScaleCell(TrainOneStepCell):
     """One training step on a scaled loss (`mindspore.nn.TrainOneStepWithLossScaleCell`).
 
-    Gradients are taken of loss * scale and divided by it; when one of them is not finite the update is skipped.
+    Gradients are taken of loss * scale and divided by it; when one of them is not finite the update
+    is skipped.
 
     Args:
         network: Cell from data to a loss.

@@ -26,9 +26,10 @@ class RunParameters(dict[str, Any]):
 class RunContext:
     """What a callback gets (`mindspore.train.RunContext`).
 
-    `original_args()` has, in training: train_network, network, loss_fn, optimizer, epoch_num, batch_num, cur_epoch_num,
-    cur_step_num, net_outputs (the last loss), train_dataset, train_dataset_element, parallel_mode, mode, list_callback;
-    in evaluation: eval_network, valid_dataset, metrics, eval_results.
+    `original_args()` has, in training: train_network, network, loss_fn, optimizer, epoch_num,
+    batch_num, cur_epoch_num, cur_step_num, net_outputs (the last loss), train_dataset,
+    train_dataset_element, parallel_mode, mode, list_callback; in evaluation: eval_network,
+    valid_dataset, metrics, eval_results.
 
     Examples:
         >>> from duograph.train import RunContext
@@ -67,8 +68,9 @@ class RunContext:
 class Callback:
     """Base class (`mindspore.train.Callback`); override what is needed.
 
-    `on_train_*` and `on_eval_*` are called where they are overridden; otherwise the older `begin`, `epoch_begin`,
-    `step_begin`, `step_end`, `epoch_end` and `end`, in training and in evaluation alike.
+    `on_train_*` and `on_eval_*` are called where they are overridden; otherwise the older `begin`,
+    `epoch_begin`, `step_begin`, `step_end`, `epoch_end` and `end`, in training and in evaluation
+    alike.
 
     Examples:
         >>> from duograph.train import Callback

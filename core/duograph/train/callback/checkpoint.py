@@ -93,7 +93,8 @@ class CheckpointConfig:
 
 
 class ModelCheckpoint(Callback):
-    """Saves the network while it trains, as ``prefix-epoch_step.ckpt`` (`mindspore.train.ModelCheckpoint`).
+    """Saves the network while it trains, as ``prefix-epoch_step.ckpt``
+    (`mindspore.train.ModelCheckpoint`).
 
     The file also has the state of the optimiser, so that training can go on from it.
 

@@ -227,7 +227,8 @@ class EarlyStopping(_Watcher):
 
 
 class ReduceLROnPlateau(_Watcher):
-    """Lowers the learning rate when a value no longer gets better (`mindspore.train.ReduceLROnPlateau`).
+    """Lowers the learning rate when a value no longer gets better
+    (`mindspore.train.ReduceLROnPlateau`).
 
     Args:
         monitor, min_delta, patience, verbose, mode: as for `EarlyStopping`.
@@ -333,7 +334,8 @@ class LearningRateScheduler(Callback):
 
 
 class History(Callback):
-    """Keeps the loss of every epoch, and the metrics, in `history` and `epoch` (`mindspore.train.History`).
+    """Keeps the loss of every epoch, and the metrics, in `history` and `epoch`
+    (`mindspore.train.History`).
 
     Examples:
         >>> import duograph as ms
@@ -403,7 +405,9 @@ class LambdaCallback(Callback):
 
 
 class SummaryCollector(Callback):
-    """Accepted for scripts that write summaries; nothing is written here (`mindspore.train.SummaryCollector`)."""
+    """Accepted for scripts that write summaries; nothing is written here
+    (`mindspore.train.SummaryCollector`).
+    """
 
     def __init__(self, summary_dir: str, *args: Any, **kwargs: Any) -> None:
         del args, kwargs
