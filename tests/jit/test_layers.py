@@ -5,7 +5,6 @@ C21: One rule serves eager tape and graph AD alike
 D48, D49: moving averages updated in compiled code persist; captured parameters are live
 """
 
-
 from __future__ import annotations
 
 import numpy as np
