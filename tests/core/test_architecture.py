@@ -30,7 +30,7 @@ LAYERS = [
     ("nn", "dataset", "amp", "communication"),
     ("frontend", "compiler"),
     ("train",),
-    ("compat", "cli", "conformance", "numpy", "log", "utils", "installation", "parity"),
+    ("compat", "cli", "conformance", "numpy", "log", "utils", "installation"),
 ]
 RANK = {name: i for i, row in enumerate(LAYERS) for name in row}
 VENDORS = {"cffi", "pyopencl", "cuda", "torch", "jax", "mindspore", "cupy", "duograph_cpu",
