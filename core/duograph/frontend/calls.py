@@ -508,9 +508,10 @@ def _run_cast(t: Trace, cell: Cell, run: Callable[..., Any], args: Any, kwargs: 
     """As `Cell._run_cast`: floating inputs and own trainable Parameters in the type that `to_float`
     named.
     """
-    from ..nn.cell import _cast
+    from ..nn._calls import cast_floating
 
     target = cell._float_type
+    assert target is not None
     places = []
     for name, p in cell._params.items():
         if p is not None and p.requires_grad and p.dtype.is_floating and p.dtype is not target:
@@ -519,14 +520,14 @@ def _run_cast(t: Trace, cell: Cell, run: Callable[..., Any], args: Any, kwargs: 
         for _, name, p in places:
             cell.__dict__[name] = p.astype(target)
         try:
-            return run(*_cast(args, target), **_cast(kwargs, target))
+            return run(*cast_floating(args, target), **cast_floating(kwargs, target))
         finally:
             for _, name, p in places:
                 cell.__dict__[name] = p
     for place, _, p in places:
         t.set_item(t.overlay, place, p.astype(target))
     try:
-        return run(*_cast(args, target), **_cast(kwargs, target))
+        return run(*cast_floating(args, target), **cast_floating(kwargs, target))
     finally:
         for place, _, _ in places:
             t.touch("item", t.overlay, place)
