@@ -226,7 +226,10 @@ def _columns(text: str) -> int:
 
 
 def unsupported(
-    construct: Any, span: Span | None, remedy: str, why: str = "is not supported inside jit"
+    construct: ast.AST | str,
+    remedy: str,
+    span: Span | None = None,
+    why: str = "is not supported inside jit",
 ) -> UnsupportedSyntaxError:
     """A construct that compiled code cannot have.
 
