@@ -37,7 +37,7 @@ LAYERS = [
     ("nn", "dataset", "amp", "communication"),
     ("frontend", "compiler"),
     ("train",),
-    ("compat", "cli", "conformance", "numpy", "log", "utils", "installation", "parity"),
+    ("compat", "cli", "conformance", "numpy", "log", "utils", "installation"),
 ]
 ROW = {name: i for i, row in enumerate(LAYERS) for name in row}
 
