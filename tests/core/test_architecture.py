@@ -14,7 +14,7 @@ CORE = pathlib.Path(__file__).resolve().parents[2] / "core" / "duograph"
 # Import order of docs/architecture.md: a module may import at load only from its own row or a row
 # above.
 LAYERS = [
-    ("_locks", "dtype", "errors", "context"),
+    ("_locks", "dtype", "errors", "runtime_state", "context"),
     ("types", "effects", "_text"),
     ("backend",),
     ("op",),
