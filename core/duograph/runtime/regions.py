@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import passes
 from ..backend import registry
-from ..backend.codegen.regions import (
+from ..backend.codegen.region_plan import (
     GATHERS,
     REDUCTIONS,
     SCATTERS,
