@@ -16,6 +16,7 @@ from ..ops.comparison import not_equal
 from ..ops.creation import fill
 from ..ops.logic import logical_not, logical_or
 from ..ops.shape_primitives import reshape_to
+from ..runtime_state import thread_state
 from ..tensor import Tensor
 from ..types import BOOL, FLOAT, INT, OBJECT, HostType
 from .aliases import note_one_of, older
@@ -100,8 +101,6 @@ def either(a: Any, b: Any) -> Any:
 
 def as_flag(flag: Any) -> Any:
     """A flag as a 0-d bool tensor of the current graph."""
-    from ..op import thread_state
-
     builder: Any = thread_state.builder
     if isinstance(flag, bool):
         return builder.constant(flag, bool_)
@@ -404,8 +403,6 @@ class _DictOfTwo(_OneOfTwo, dict[Any, Any]):
 
 def _made(template: Any, value: Any) -> Any:
     """A list or dict that a join makes."""
-    from ..op import thread_state
-
     builder: Any = thread_state.builder
     builder.trace.note_own(value)
     if isinstance(template, _OneOfTwo):
