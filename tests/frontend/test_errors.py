@@ -19,8 +19,8 @@ import duograph as ms
 import numpy as np
 import pytest
 from duograph.errors import CaptureError, DuographError, JoinError, UnsupportedSyntaxError
-from duograph.frontend.evaluation import loop_statements
 from duograph.frontend.diagnostics import Span, add_lines, join_error, located, unsupported
+from duograph.frontend.evaluation import loop_statements
 from duograph.types import TensorType
 from frontend.wrong_programs import RIGHT, WRONG, Right, Wrong, load
 

@@ -12,7 +12,7 @@ from ..frontend.evaluation.evaluator import Evaluator
 from ..frontend.evaluation.spans import error_spans
 from ..frontend.state.outside import Restart
 from ..nn.cell import Cell
-from ..op import staging, thread_state
+from ..runtime_state import runtime_state, thread_state
 from ..tensor import Tensor, commit
 from ..types import Device, HostType
 from .arguments import entering
@@ -50,7 +50,7 @@ def compile_program(
     for _ in range(_RESTARTS):
         ev = Evaluator(strict, written)
         ev.keep.append(keep)
-        staging.append(1)
+        runtime_state.enter_staging()
         before = thread_state.builder
         thread_state.builder = ev.root
         try:
@@ -67,7 +67,7 @@ def compile_program(
             raise
         finally:
             thread_state.builder = before
-            staging.pop()
+            runtime_state.leave_staging()
     raise UnsupportedSyntaxError(
         f"{name}: the evaluation started over {_RESTARTS} times because of what it writes",
         construct="setattr",
@@ -165,10 +165,10 @@ def _evaluate(
         if tensor_._type.device is None:
             commit(tensor_, device, own=id(tensor_) in written)
     thread_state.builder = None
-    staging.pop()
+    runtime_state.leave_staging()
     try:
         return Program(
             graph, ev.inputs.entries, template, writes, ev, device, name, level, bool(shared)
         )
     finally:
-        staging.append(1)
+        runtime_state.enter_staging()

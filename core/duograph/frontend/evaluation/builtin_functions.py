@@ -16,7 +16,8 @@ from ...ir.builder import GraphTensor
 from ...ir.control import to_tensor
 from ...ir.values import EXAMPLES, GraphObject, GraphScalar, HostValue, NeedsValue, number_of
 from ...ops import print_ as _ops_print
-from ...ops.table import P
+from ...ops.joining import stack_by
+from ...ops.rounding import round_half_even
 from ...tensor import Tensor
 from ...tensor import tensor as _tensor_function
 from ...types import BOOL, FLOAT, INT
@@ -98,7 +99,7 @@ def _range(ev: Evaluation, *args: Any) -> Any:
 @replaces(round)
 def _round(ev: Evaluation, x: Any, ndigits: Any = None) -> Any:
     if isinstance(x, Tensor):
-        return P.round(x) if ndigits is None else P.round(x, decimals=ndigits)
+        return round_half_even(x) if ndigits is None else round_half_even(x, decimals=ndigits)
     return native(ev, round, (x,) if ndigits is None else (x, ndigits), {})
 
 
@@ -202,6 +203,7 @@ def _class_of(x: Any) -> Any:
 
 @replaces(isinstance)
 def is_instance(ev: Evaluation, x: Any, kinds: Any) -> Any:
+    """`isinstance(x, kinds)`."""
     if isinstance(x, GraphObject):
         return run_on_host(ev, isinstance, (x, kinds), {}, "isinstance", (BOOL,))
     if isinstance(x, GraphScalar):
@@ -415,7 +417,7 @@ def _converted(ev: Evaluation, data: Any, dtype: Any) -> Any:
             wanted = functools.reduce(promote, [p.dtype for p in parts])
             if wanted is float32 and not parts:
                 wanted = float32
-        return P.stack([p.astype(wanted) for p in parts], 0)
+        return stack_by([p.astype(wanted) for p in parts], 0)
     if isinstance(data, GraphObject):
         raise NeedsValue(
             "Tensor: got a Python object that is known only when the compiled function runs"

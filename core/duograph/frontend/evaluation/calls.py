@@ -102,6 +102,7 @@ def _apply(f: Any, args: Any, kwargs: Any) -> Any:
 
 @calls(types.FunctionType)
 def call_function(ev: Evaluation, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a Python function: the framework's, another library's, or the user's."""
     module = f.__module__
     if is_framework(module) and not interpreted(module):
         return native(ev, f, args, kwargs)

@@ -8,8 +8,9 @@ from typing import Any
 from ...errors import RefusedError, UnsupportedSyntaxError
 from ...nn import _tree
 from ...nn.cell import Cell, _cast
-from ...op import Op, thread_state
+from ...op import Op
 from ...parameter import Parameter
+from ...runtime_state import thread_state
 from ..libraries import is_framework
 from ..state.captures import has_hooks
 from ..state.evaluation import Evaluation
@@ -19,6 +20,7 @@ from .gradients import call_with_bprop
 
 
 def no_hooks(construct: str) -> RefusedError:
+    """The error for a hook inside compiled code."""
     return RefusedError(
         f"{construct}: hooks inside jit are not supported: a compiled function has no place where one could run",
         construct=construct,
@@ -27,6 +29,7 @@ def no_hooks(construct: str) -> RefusedError:
 
 
 def make_cell(ev: Evaluation, cls: Any, args: Any, kwargs: Any) -> Any:
+    """Construct a Cell without Parameters at compile time."""
     if depends_on_graph(args) or depends_on_graph(kwargs):
         raise UnsupportedSyntaxError(
             f"{cls.__name__}: got an argument that is known only when the compiled function runs",

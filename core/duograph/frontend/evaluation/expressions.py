@@ -65,6 +65,7 @@ def _slice(ev: Evaluation, frame: Frame, node: ast.Slice) -> Any:
 
 
 def evaluate_items(ev: Evaluation, frame: Frame, nodes: Any) -> list[Any]:
+    """The values of the items of a display or of positional arguments; `*x` is expanded."""
     found: list[Any] = []
     for node in nodes:
         if isinstance(node, ast.Starred):

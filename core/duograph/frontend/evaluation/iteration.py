@@ -33,4 +33,5 @@ def _staged_iterator(ev: Evaluation, items: Any) -> Any:
 
 
 def is_iterable(value: Any) -> bool:
+    """Return whether Python can iterate over a value."""
     return hasattr(type(value), "__iter__") or hasattr(type(value), "__getitem__")

@@ -14,8 +14,8 @@ from ...errors import JoinError, UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.control import HostCall, host_call
 from ...ir.values import GraphScalar, HostValue, kind_of
-from ...op import thread_state
-from ...ops.table import P
+from ...ops.creation import fill
+from ...runtime_state import thread_state
 from ...tensor import Tensor
 from ...types import BOOL, FLOAT, INT, OBJECT, HostType
 from ..diagnostics import join_error
@@ -65,7 +65,7 @@ def placeholder_value(builder: Any, type_: Any) -> Any:
     with builder.current():
         if isinstance(type_, HostType):
             return builder.host(_FILL.get(type_))
-        return P.fill(type_.shape, False if type_.dtype is bool_ else 0, type_.dtype)
+        return fill(type_.shape, False if type_.dtype is bool_ else 0, type_.dtype)
 
 
 def describe(value: Any) -> str:

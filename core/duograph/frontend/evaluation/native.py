@@ -91,4 +91,5 @@ def _unknown_argument(f: Any, error: Exception) -> UnsupportedSyntaxError:
 
 
 def callable_name(f: Any) -> str:
+    """The name of a callable for messages."""
     return str(getattr(f, "__qualname__", None) or getattr(f, "__name__", type(f).__name__))

@@ -9,8 +9,10 @@ from ...errors import ArgumentValueError
 from ...ir.builder import GraphTensor
 from ...ir.control import HostCall, host_call, to_tensor
 from ...ir.values import GraphObject, GraphScalar, number_of
-from ...op import thread_state
-from ...ops.table import P
+from ...ops.comparison import not_equal
+from ...ops.logic import logical_not, logical_or
+from ...ops.shape_primitives import reshape_to
+from ...runtime_state import thread_state
 from ...tensor import Tensor
 from ...types import BOOL
 from ..libraries import user_method
@@ -51,8 +53,8 @@ def single_bool(x: Any) -> Any:
             f"wanted one element (use .any(), .all() or an index)"
         )
     if x.shape:
-        x = P.reshape(x, ())
-    return x if x.dtype is bool_ else P.not_equal(x, 0)
+        x = reshape_to(x, ())
+    return x if x.dtype is bool_ else not_equal(x, 0)
 
 
 def negated(flag: Any) -> Any:
@@ -61,7 +63,7 @@ def negated(flag: Any) -> Any:
         return not flag
     if isinstance(flag, GraphScalar):
         return flag.apply("not", flag)
-    return P.logical_not(flag)
+    return logical_not(flag)
 
 
 def either(a: Any, b: Any) -> Any:
@@ -74,7 +76,7 @@ def either(a: Any, b: Any) -> Any:
         return a
     if isinstance(a, GraphScalar) and isinstance(b, GraphScalar):
         return a.apply("or", a, b)
-    return P.logical_or(as_flag(a), as_flag(b))
+    return logical_or(as_flag(a), as_flag(b))
 
 
 def as_flag(flag: Any) -> Any:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from ...ir.builder import GraphTensor
 from ...ir.values import NeedsValue
-from ...op import thread_state
 from ...parameter import Parameter
+from ...runtime_state import thread_state
 from ...tensor import Tensor
 from ..types import Args, GraphValue, Kwargs, Value
 from .builder import StagedBuilder

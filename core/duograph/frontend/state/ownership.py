@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ...op import thread_state
+from ...runtime_state import thread_state
 from ...tensor import Tensor
 from ..types import Value
 

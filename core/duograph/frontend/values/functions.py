@@ -6,7 +6,7 @@ from types import CellType, FunctionType
 from typing import TYPE_CHECKING
 
 from ...errors import UnsupportedSyntaxError
-from ...op import thread_state
+from ...runtime_state import thread_state
 from ..source import Source
 from ..types import Flag, Value
 from .nested import depends_on_graph
