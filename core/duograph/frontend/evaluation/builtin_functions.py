@@ -52,9 +52,9 @@ def _number(kind: Any) -> Callable[..., Any]:
                 return number_of(x, kind)
             if isinstance(x, Tensor):
                 if not isinstance(x, GraphTensor):
-                    if id(x) in ev.owned.tensors and id(x) not in ev.inputs.slots:
+                    if ev.is_constant(x):
                         return python(x)
-                    x = ev.builder.bring(ev.inputs.slot(ev).current)
+                    x = ev.builder.present_value(x)
                 if x.size != 1:
                     raise ArgumentValueError(
                         f"{python.__name__}: got a tensor of shape {x.shape}; the truth or value of several elements "
@@ -85,7 +85,7 @@ def _range(ev: Evaluation, *args: Any) -> Any:
             a = int(a)
         if isinstance(a, Tensor):
             a = number_of(
-                a if isinstance(a, GraphTensor) else ev.builder.bring(ev.inputs.slot(ev).current),
+                a if isinstance(a, GraphTensor) else ev.builder.present_value(a),
                 INT,
             )
         values.append(a)

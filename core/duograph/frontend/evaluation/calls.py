@@ -165,9 +165,9 @@ def _tensor_to_host(ev: Evaluation, x: Any, name: str, args: Any, kwargs: Any) -
     """`x.asnumpy()` and its like, when the graph runs; the number of one element stays a number."""
 
     if not isinstance(x, GraphTensor):
-        if id(x) in ev.owned.tensors and id(x) not in ev.inputs.slots:
+        if ev.is_constant(x):
             return getattr(x, name)(*args, **kwargs)
-        value = ev.builder.bring(ev.inputs.slot(ev).current)
+        value = ev.builder.present_value(x)
     else:
         value = x
     if ev.strict:

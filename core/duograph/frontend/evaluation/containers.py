@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import Any
 
@@ -13,6 +14,7 @@ from ...ir.values import GraphObject, GraphScalar, NeedsValue, number_of
 from ...tensor import Tensor
 from ...types import INT
 from ..state.evaluation import Evaluation
+from ..types import Value
 from ..values.nested import depends_on_graph
 from .branches import select
 from .dispatch import call
@@ -83,7 +85,7 @@ def _select_item(ev: Evaluation, items: Any, index: Any) -> Any:
     if isinstance(index, Tensor) and not isinstance(index, GraphTensor):
         if id(index) in ev.owned.tensors:
             return items[int(index)]
-        index = ev.builder.bring(ev.inputs.slot(ev).current)
+        index = ev.builder.present_value(index)
     n = len(items)
     i = number_of(index, INT)
 
@@ -154,11 +156,15 @@ def _set_selected_item(ev: Evaluation, items: list[Any], index: Any, value: Any)
             ev,
             here,
             lambda: value,
-            lambda old=old: old,
+            functools.partial(_constantly, old),
             f"item {k}",
             ("other item", "item"),
         )
         container_method(ev, items, "__setitem__", (k, new), {})
+
+
+def _constantly(value: Value) -> Value:
+    return value
 
 
 def delete_item(ev: Evaluation, owner: Any, index: Any) -> None:

@@ -26,9 +26,9 @@ def truth(ev: Evaluation, value: Any) -> Any:
         return value
     if isinstance(value, Tensor):
         if not isinstance(value, GraphTensor):
-            if id(value) in ev.owned.tensors and id(value) not in ev.inputs.slots:
+            if ev.is_constant(value):
                 return bool(value)
-            value = ev.builder.bring(ev.inputs.slot(ev).current)
+            value = ev.builder.present_value(value)
         return single_bool(value)
     if isinstance(value, GraphScalar):
         return value if value._type is BOOL else value.apply("bool", value)

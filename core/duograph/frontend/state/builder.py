@@ -102,10 +102,14 @@ class StagedBuilder(GraphBuilder):
             inputs = evaluation.inputs
             if id(value) in evaluation.owned.tensors and id(value) not in inputs.slots:
                 return self.made_constant(value)
-            return self.bring(inputs.slot(value).current)
+            return self.present_value(value)
         if isinstance(value, np.ndarray) and id(value) in evaluation.inputs.large_arrays:
             return self.bring(evaluation.inputs.array(value))
         return super().operand(value, like)
+
+    def present_value(self, tensor: Tensor) -> Value:
+        """The present value of an eager tensor as a value of this graph."""
+        return self.bring(self.evaluation.inputs.slot(tensor).current)
 
     def copy_of(self, value: Tensor) -> Value:
         """A new graph tensor object for the present value of a tensor: later writes miss it."""

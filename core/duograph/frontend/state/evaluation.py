@@ -79,6 +79,10 @@ class Evaluation:
             or any(s.written for s in self.inputs.slots.values())
         )
 
+    def is_constant(self, tensor: Tensor) -> bool:
+        """Return whether an eager tensor was made while compiling and is unused by the graph."""
+        return id(tensor) in self.owned.tensors and id(tensor) not in self.inputs.slots
+
     def require_data(self, tensor: Tensor) -> None:
         """Capture the data of an eager tensor that some code reads at compile time.
 

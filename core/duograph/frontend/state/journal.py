@@ -7,7 +7,7 @@ branch starts from the same state. The journal never decides what a value means 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from ...errors import ArgumentError
 from ...ir.builder import GraphTensor
@@ -124,10 +124,10 @@ class Journal:
         self.touch(*location)
         location.write(value)
 
-    def set_item(self, owner: dict[Hashable, Value] | Scope, name: Hashable, value: Value) -> None:
+    def set_item(self, owner: dict[Any, Value], name: Hashable, value: Value) -> None:
         """Bind a name of a scope, or set a key of a dict, remembering what it held."""
         self.touch("item", owner, name)
-        owner[name] = value  # type: ignore[index]
+        owner[name] = value
 
     def open_branch(self) -> None:
         """Begin to record writes separately."""
