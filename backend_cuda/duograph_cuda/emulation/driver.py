@@ -134,7 +134,7 @@ class EmulatedDriver:
     def cuDeviceTotalMem(self, device: int) -> Answer:
         return _OK, self.limit
 
-    def cuDeviceGetAttribute(self, attribute: CUdevice_attribute, device: int) -> Answer:
+    def cuDeviceGetAttribute(self, attribute: int, device: int) -> Answer:
         return _OK, {16: 4, 75: 9, 76: 0, 115: 1}[int(attribute)]
 
     def cuDevicePrimaryCtxRetain(self, device: int) -> Answer:
