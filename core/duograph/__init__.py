@@ -83,7 +83,7 @@ _NAMES = {
     "lazy_inline": "compiler",
     "no_inline": "compiler",
     "jit_stats": "compiler",
-    "check_parity": "parity",
+    "check_parity": "conformance.parity",
 }
 
 

@@ -11,7 +11,7 @@ import duograph as ms
 import numpy as np
 import pytest
 from duograph import nn, ops
-from duograph.conformance.parity import Program, disagreement, observe
+from duograph.conformance.program_runs import Program, disagreement, observe
 
 _numbers = itertools.count()
 
@@ -55,7 +55,7 @@ def agree():
     """Run a program line by line and compiled; fail where they differ, return what the eager run
     did.
 
-    The program defines `f`; see `duograph.conformance.parity`. A Cell `f` is run in GRAPH_MODE as
+    The program defines `f`; see `duograph.conformance.program_runs`. A Cell `f` is run in GRAPH_MODE as
     well.
     """
 

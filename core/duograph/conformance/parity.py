@@ -1,9 +1,5 @@
-"""One program run line by line and compiled: everything that a user can tell apart, and the first
-thing that differs.
-
-A program is source text. It decorates what is to be compiled with ``@jit`` and defines ``f``;
-``WATCH`` names expressions whose values are looked at after every call. In the eager run ``jit``
-returns the function itself.
+"""`check_parity`: whether a function does the same compiled and line by line, and where it first
+does not.
 """
 
 from __future__ import annotations
@@ -11,281 +7,454 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import io
-import itertools
 import linecache
-import re
-import textwrap
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+import os
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-import duograph as ms
-from duograph import nn, ops
-
-from ..tensor import Tensor
+from .. import context
+from ..backend import registry
+from ..compiler.arguments import Slots, signature
+from ..compiler.evaluate import compile_program
+from ..compiler.function import JitFunction
+from ..compiler.interpret import interpret
+from ..compiler.program import Program
+from ..dtype import as_dtype
+from ..frontend.diagnostics import Span, place_text
+from ..ir.graph import Graph, GraphNode
+from ..nn.cell import Cell
+from ..op import Op
+from ..parameter import Parameter
+from ..random_state import get_rng_state, set_rng_state
+from ..runtime_state import runtime_state, thread_state
+from ..tensor import Tensor, commit
+from ..types import TensorType
 from .compare import difference_of, plain, same_words, unplaced, words
+from .tolerance import forward_tolerance
 
-__all__ = ["Observation", "Program", "MODES", "observe", "disagreement", "is_refused", "eager_jit"]
+__all__ = ["check_parity", "Parity"]
 
-# How a program is run: nothing compiled; what `@jit` marks; outermost Cells (GRAPH_MODE).
-MODES = ("eager", "jit", "graph mode")
-_numbers = itertools.count()
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 @dataclasses.dataclass(frozen=True)
-class Program:
-    """Source text and how it is called.
+class Parity:
+    """What `check_parity` found; true where the two runs agree.
 
     Attributes:
-        source: defines `f`, and whatever it uses; `WATCH` is a tuple of expressions to look at
-            after each call.
-        inputs: arrays, also inside lists, tuples and dicts, become Tensors; everything else is
-            passed as it is.
-        positions: inputs to differentiate the sum of the floating results by.
-        weights: an expression for the parameters to differentiate by as well.
-        name: how reports call it.
-        calls: how often each of them is called; the later ones find a graph in the cache.
-        near: by how much gradients may differ. Where a branch leaves one of two tensors under a
-            name, eager code adds up the cotangents of that tensor alone, and the graph those of the
-            name first.
-        again: the inputs of the calls after the first, where they are others.
-        rounded: whether results may differ by `near`, too, because they hold gradients.
-        mode: how it is compiled, one of `MODES`.
-        refused: a pattern of the errors with which compiled code may refuse the program.
+        agrees: results, written tensors, prints and exceptions are the same; generated code may
+            round otherwise.
+        identical: they are the same to the bit.
+        difference: the first that is not, as text, or "".
+        op: name of the first op whose value differs, where one was found.
+        place: the user's source line of that op, such as `model.py:12`.
+        details: everything that is known about it, for people.
     """
 
-    source: str
-    inputs: tuple[Any, ...] = ()
-    positions: tuple[int, ...] = ()
-    weights: str = ""
-    name: str = "program"
-    calls: int = 2
-    near: float = 0.0
-    again: tuple[Any, ...] = ()
-    rounded: bool = False
-    mode: str = "jit"
-    refused: str = ""
+    agrees: bool
+    identical: bool
+    difference: str = ""
+    op: str = ""
+    place: str = ""
+    details: str = ""
 
-    def given(self, call: int) -> tuple[Any, ...]:
-        """The inputs of a call."""
-        return self.again if call and self.again else self.inputs
+    def __bool__(self) -> bool:
+        return self.agrees
 
     def __str__(self) -> str:
-        return self.source
+        if self.agrees:
+            how = "bit for bit" if self.identical else f"within rounding: {self.difference}"
+            return f"compiled and line by line agree, {how}"
+        return f"compiled and line by line differ: {self.difference}\n{self.details}".rstrip()
+
+
+def check_parity(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Parity:
+    """Run a function line by line and compiled on the same arguments, and compare everything that
+    it does.
+
+    Tensors among the arguments and tensors that the function writes are put back before each run,
+    so are random numbers and numbers that it counts. What it writes to other objects it writes
+    twice.
+
+    Args:
+        fn: a function, a method, a Cell, or something that `jit` returned. For gradients, pass
+            ``ms.grad(fn)``.
+        args, kwargs: what to call it with.
+
+    Returns:
+        A `Parity`; true where both runs agree, `print` of it says where they first do not.
+
+    Raises:
+        UnsupportedSyntaxError: the function cannot be compiled.
+
+    Examples:
+        >>> import duograph as ms
+        >>> def f(x):
+        ...     if x.sum() > 0:
+        ...         return x * 2
+        ...     return x
+        >>> print(ms.check_parity(f, ms.Tensor([1.0, 2.0])))
+        compiled and line by line agree, bit for bit
+    """
+    run = _Runs(fn, args, kwargs)
+    want, got = run.eager(), run.compiled()
+    text = _difference(want, got)
+    if text is None:
+        return Parity(True, True)
+    if context.settings.jit_level != "O0" and _near(want, got):
+        return Parity(True, False, text)
+    return run.located(text)
 
 
 @dataclasses.dataclass
-class Observation:
-    """What one call did.
+class _Outcome:
+    """What one run did, as plain values."""
 
-    Attributes:
-        what: which call.
-        result: what it returned, as `plain` values.
-        error: class and arguments of what it raised, or None.
-        printed: words and numbers in order.
-        state: values of the watched expressions afterwards.
-    """
-
-    what: str
-    result: Any = None
-    error: Any = None
-    printed: list[str] = dataclasses.field(default_factory=list)
-    state: dict[str, Any] = dataclasses.field(default_factory=dict)
+    result: Any
+    error: BaseException | None
+    printed: list[str]
+    arguments: Any
+    state: Any
 
 
-def eager_jit(function: Any = None, **_: Any) -> Any:
-    """`jit` that compiles nothing, whichever way it is written."""
-    return (lambda f: f) if function is None else function
+@dataclasses.dataclass
+class _Value:
+    """A value that an op computed, and the line of the user's code that it belongs to."""
+
+    op: str
+    file: str
+    line: int
+    tensors: list[Tensor]
+    span: Span
 
 
-def load(program: Program, mode: str) -> dict[str, Any]:
-    """The program's namespace, freshly executed; its source can be read as that of a file."""
-    text = textwrap.dedent(program.source)
-    file = f"<{program.name} {next(_numbers)}>"
-    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    space: dict[str, Any] = {
-        "__name__": "__program__", "ms": ms, "nn": nn, "ops": ops, "np": np, "Tensor": ms.Tensor,
-        "Parameter": ms.Parameter, "jit": ms.jit if mode == "jit" else eager_jit,
-    }  # fmt: skip
-    exec(compile(text, file, "exec"), space)
-    return space
+class _Runs:
+    """One function on one set of arguments, to be run in either way."""
+
+    def __init__(
+        self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        self.fn = fn
+        self.args = args
+        self.kwargs = kwargs
+        slots = self._slots(args, kwargs)
+        device = next(
+            (d for x in slots.leaves if (d := x._type.device) is not None),
+            registry.current_device(),
+        )
+        for x in slots.leaves:
+            if x._type.device is None:
+                commit(x, device)
+        self.device = device
+        target: Any = fn
+        if isinstance(fn, JitFunction):
+            target = fn.function if fn._target is None else fn._target
+        self.name = getattr(fn, "__name__", type(fn).__name__)
+        self.program: Program = compile_program(target, args, kwargs, False, device, self.name)
+        self.random = get_rng_state()
+        tensors = {id(t): t for t in (*self.program.state, *_tensors_of((args, kwargs)))}
+        self.tensors = [(t, t._type, t._buf) for t in tensors.values()]
+        self.objects = [
+            (kind, *v, _read(kind, *v))
+            for kind, v in self.program.inputs
+            if kind in ("item", "attribute", "cell")
+        ]
+
+    @staticmethod
+    def _slots(args: Any, kwargs: Any) -> Slots:
+        slots = Slots()
+        for value in (*args, *kwargs.values()):
+            signature(value, slots)
+        return slots
+
+    def _put_back(self) -> None:
+        for tensor, type_, buffer in self.tensors:
+            tensor._type, tensor._buf = type_, buffer
+        runtime_state.bindings_version = object()
+        for kind, owner, name, value in self.objects:
+            if kind == "item":
+                owner[name] = value
+            elif kind == "cell":
+                owner.cell_contents = value
+            else:
+                setattr(owner, name, value)
+        set_rng_state(self.random)
+
+    def _outcome(self, call: Callable[[Any, Any], Any]) -> _Outcome:
+        self._put_back()
+        args, kwargs = _copied(self.args), _copied(self.kwargs)
+        out = io.StringIO()
+        result, raised = None, None
+        with contextlib.redirect_stdout(out), np.printoptions(precision=9, floatmode="maxprec"):
+            try:
+                result = plain(call(args, kwargs))
+            except Exception as error:  # noqa: BLE001 (what it raises is part of what it does)
+                raised = error
+        state = {
+            getattr(t, "name", None) or f"tensor {i}": plain(t)
+            for i, t in enumerate(self.program.state)
+        }
+        counted = [plain(_read(kind, owner, name)) for kind, owner, name, _ in self.objects]
+        found = _Outcome(
+            result, raised, words(out.getvalue()), plain((args, kwargs)), (state, counted)
+        )
+        self._put_back()
+        return found
+
+    def eager(self) -> _Outcome:
+        """Line by line."""
+        with _line_by_line():
+            return self._outcome(lambda args, kwargs: self.fn(*args, **kwargs))
+
+    def compiled(self) -> _Outcome:
+        """The compiled program, as `jit` runs it."""
+
+        def call(args: Any, kwargs: Any) -> Any:
+            slots = self._slots(args, kwargs)
+            return self.program.call(slots.leaves, slots.numbers, slots.containers)
+
+        return self._outcome(call)
+
+    # ---- where ----------------------------------------------------------------------------------
+
+    def located(self, text: str) -> Parity:
+        """Run both once more, op by op, and find the first op whose value differs."""
+        eager: list[_Value] = []
+        with _line_by_line(), _recording(eager):
+            self._outcome(lambda args, kwargs: self.fn(*args, **kwargs))
+        nodes: list[_Value] = []
+        self._outcome(lambda args, kwargs: self._interpreted(args, kwargs, nodes))
+        found = _first_difference(eager, nodes, _lines_of(self.program.graph))
+        if found is None:
+            return Parity(
+                False,
+                False,
+                text,
+                details="  Every op gives the same value in both when it is run alone: what differs is which value is "
+                "returned or written, or what the optimised program makes of several ops",
+            )
+        value, other = found
+        lines = [f"first op that differs: {value.op}", *place_text([value.span])]
+        lines.append(f"  line by line  {_short(value.tensors)}")
+        if other is None:
+            lines.append("  compiled      this line does not run, or gives another value")
+        else:
+            lines.append(f"  compiled      {_short(other.tensors)}")
+        return Parity(False, False, text, value.op, f"{value.file}:{value.line}", "\n".join(lines))
+
+    def _interpreted(self, args: Any, kwargs: Any, log: list[_Value]) -> Any:
+        """The graph node by node."""
+        slots = self._slots(args, kwargs)
+        program = self.program
+        given: list[Any] = []
+        for i, (kind, v) in enumerate(program.inputs):
+            handle = program._read(kind, v, slots.leaves, slots.numbers, slots.containers)
+            t = program.graph.types[i]
+            given.append(
+                Tensor._make(t.on(self.device), handle) if isinstance(t, TensorType) else handle
+            )
+
+        def watch(node: GraphNode, results: tuple[Any, ...]) -> None:
+            tensors = [_frozen(r) for r in results if isinstance(r, Tensor)]
+            if tensors and node.span is not None and not node.graphs:
+                log.append(_Value(node.op.name, node.span.file, node.span.line, tensors, node.span))
+
+        interpret(program.graph, given, self.device, watch)
+
+
+def _read(kind: str, owner: Any, name: Any) -> Any:
+    if kind == "item":
+        return owner[name]
+    return owner.cell_contents if kind == "cell" else getattr(owner, name)
 
 
 @contextlib.contextmanager
-def settings_for(mode: str, level: str | None) -> Iterator[None]:
-    """The settings of a run: O0 unless told otherwise, and captures as Python sees them."""
-    before = {k: ms.get_context(k) for k in ("mode", "jit_level", "stale_captures")}
-    if mode == "eager":
-        ms.set_context(mode=ms.PYNATIVE_MODE)
-    else:
-        ms.set_context(
-            mode=ms.GRAPH_MODE if mode == "graph mode" else ms.PYNATIVE_MODE,
-            stale_captures="recompile",
-            **({} if level is None else {"jit_level": level}),
-        )
-    with warnings.catch_warnings():
-        # a function that falls back to Python would agree with itself
-        warnings.filterwarnings("error", ".*runs line by line")
+def _line_by_line() -> Iterator[None]:
+    """Nothing is compiled meanwhile."""
+    before = {k: context.get_context(k) for k in ("mode", "jit")}
+    context.set_context(mode=context.PYNATIVE_MODE, jit=False)
+    try:
+        yield
+    finally:
+        context.set_context(**before)
+
+
+class _Recorder:
+    """The eager builder, with every value that it computes written down."""
+
+    staged = False
+
+    def __init__(self, log: list[_Value]) -> None:
+        self.log = log
+
+    def apply(self, op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
+        """Run an op."""
+        thread_state.builder = None
         try:
-            yield
+            out = runtime_state.eager_builder.apply(op, operands, attributes)
         finally:
-            ms.set_context(**before)
+            thread_state.builder = self
+        tensors = [
+            _frozen(t) for t in (out if isinstance(out, tuple) else (out,)) if isinstance(t, Tensor)
+        ]
+        span = _users_line()
+        if span is not None and tensors:
+            self.log.append(_Value(op.name, span.file, span.line, tensors, span))
+        return out
 
 
-def _tensors(inputs: Sequence[Any]) -> list[Any]:
-    return [_rebuilt(a) for a in inputs]
+@contextlib.contextmanager
+def _recording(log: list[_Value]) -> Iterator[None]:
+    before = thread_state.builder
+    thread_state.builder = _Recorder(log)
+    runtime_state.enter_staging()  # every op goes through the door
+    try:
+        yield
+    finally:
+        runtime_state.leave_staging()
+        thread_state.builder = before
 
 
-def _rebuilt(value: Any) -> Any:
-    """A fresh copy of a nest of inputs."""
-    if isinstance(value, np.ndarray):
-        return Tensor(value.copy())
-    if isinstance(value, (list, tuple)):
-        return type(value)(_rebuilt(v) for v in value)
-    if isinstance(value, dict):
-        return {k: _rebuilt(v) for k, v in value.items()}
-    return value
+def _users_line() -> Span | None:
+    """The innermost line that is running outside this package."""
+    frame: Any = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    if frame is None:
+        return None
+    file, line = frame.f_code.co_filename, frame.f_lineno
+    text = linecache.getline(file, line).rstrip("\n")
+    start = len(text) - len(text.lstrip())
+    return Span(file, line, start, len(text.encode()), text, frame.f_code.co_name)
 
 
-def total(value: Any) -> Any:
-    """The sum of every floating number of a nest, as a 0-d Tensor."""
-    found: list[Any] = []
-    _collect(value, found)
-    out: Any = found[0].sum() if found else Tensor(0.0, ms.float32)
-    for t in found[1:]:
-        out = out + t.sum()
-    return out
+def _frozen(tensor: Tensor) -> Tensor:
+    """A name of its own for a tensor's present value."""
+    return Tensor._make(tensor._type, tensor._buf)
 
 
-def _collect(value: Any, found: list[Any]) -> None:
-    if isinstance(value, Tensor):
-        if value.dtype in (ms.float32, ms.float64, ms.float16):
-            found.append(value)
-    elif isinstance(value, (list, tuple)):
-        for v in value:
-            _collect(v, found)
-    elif isinstance(value, dict):
-        for v in value.values():
-            _collect(v, found)
-
-
-def observe(program: Program, mode: str, level: str | None = "O0") -> list[Observation]:
-    """Call the program's `f` twice, then its gradient twice, in `mode`; each in a namespace of its
-    own.
-
-    The second call is the one that finds its graph in the cache. The gradient is that of `f` from
-    outside and, where something is compiled, that of a compiled function which differentiates it
-    inside.
-    """
-    found: list[Observation] = []
-    with settings_for(mode, level):
-        ms.set_seed(11)
-        space = load(program, mode)
-        inputs = [_tensors(program.given(i)) for i in range(program.calls)]
-        for i, arguments in enumerate(inputs):
-            found.append(_called(f"call {i + 1}", space, space["f"], arguments))
-        if not program.positions and not program.weights:
-            return found
-        for where in ("outside", "inside"):
-            ms.set_seed(12)
-            space = load(program, mode)
-            gradient = _gradient(program, space, mode, where)
-            for i in range(program.calls):
-                arguments = _tensors(program.given(i))
-                what = f"gradient from {where}, call {i + 1}"
-                found.append(_called(what, space, gradient, arguments))
+def _lines_of(graph: Graph) -> set[tuple[str, int]]:
+    """The source lines that have nodes."""
+    found: set[tuple[str, int]] = set()
+    for node in graph.nodes:
+        if node.span is not None:
+            found.add((node.span.file, node.span.line))
+        for inner in node.graphs:
+            found |= _lines_of(inner)
     return found
 
 
-def _gradient(program: Program, space: dict[str, Any], mode: str, where: str) -> Callable[..., Any]:
-    weights = eval(program.weights, space) if program.weights else None
-    positions = program.positions or None
-    compiled = mode != "eager" and where == "inside"
-    space.update(
-        total=total, POSITIONS=positions, WEIGHTS=weights, value_and_grad=ms.value_and_grad
-    )
-    text = """
-    def of_sum(*xs):
-        return total(f(*xs))
+def _first_difference(
+    eager: list[_Value], nodes: list[_Value], lines: set[tuple[str, int]]
+) -> tuple[_Value, _Value | None] | None:
+    """The first eager value that no node of its line gives in turn, and the node that should have.
 
-    @transform
-    def gradient(*xs):
-        return value_and_grad(of_sum, POSITIONS, WEIGHTS)(*xs)
+    A line's values are taken in order; a node that has no counterpart (a cast, a part of a
+    composite) is passed over.
     """
-    space["transform"] = ms.jit if compiled else eager_jit
-    text = textwrap.dedent(text)
-    file = f"<gradient of {program.name} {next(_numbers)}>"
-    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    exec(compile(text, file, "exec"), space)
-    found: Callable[..., Any] = space["gradient"]
-    return found
-
-
-def _called(
-    what: str, space: dict[str, Any], function: Callable[..., Any], arguments: list[Any]
-) -> Observation:
-    seen = Observation(what)
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out), np.printoptions(precision=9, floatmode="maxprec"):
-        try:
-            seen.result = plain(function(*arguments))
-            ms.synchronize()
-        except Exception as error:  # noqa: BLE001 (what a program raises is part of what it does)
-            seen.error = (type(error), plain(error.args), error)
-    seen.printed = words(out.getvalue())
-    for name in space.get("WATCH", ()):
-        seen.state[name] = plain(eval(name, space))
-    seen.state["the arguments"] = plain(arguments)
-    return seen
-
-
-def is_refused(program: Program, got: Sequence[Observation]) -> bool:
-    """Whether a call was refused in the way that the program admits."""
-    return bool(program.refused) and any(
-        o.error is not None and re.search(program.refused, str(o.error[2])) for o in got
-    )
-
-
-def disagreement(
-    want: Sequence[Observation],
-    got: Sequence[Observation],
-    near: float = 0.0,
-    rounded: bool = False,
-) -> str | None:
-    """The first thing in which two runs differ, eager first, or None.
-
-    Args:
-        want, got: the runs.
-        near, rounded: see `Program`.
-    """
-    for a, b in zip(want, got, strict=True):
-        text = _observation_difference(a, b, near, rounded)
-        if text is not None:
-            return f"{a.what}: {text}"
+    waiting: dict[tuple[str, int], list[_Value]] = {}
+    for node in nodes:
+        waiting.setdefault((node.file, node.line), []).append(node)
+    for value in eager:
+        at = (value.file, value.line)
+        if at not in lines:
+            continue  # computed while compiling, or of no use to the result
+        left = waiting.get(at, [])
+        for k, node in enumerate(left):
+            if _same_tensors(value.tensors, node.tensors):
+                del left[: k + 1]
+                break
+        else:
+            return value, next((n for n in left if n.op == value.op), left[0] if left else None)
     return None
 
 
-def _observation_difference(
-    a: Observation, b: Observation, near: float, rounded: bool
-) -> str | None:
+def _same_tensors(a: list[Tensor], b: list[Tensor]) -> bool:
+    """Whether one has the values of the other; a composite's last op may give fewer."""
+    return all(any(difference_of(x.asnumpy(), y.asnumpy()) is None for y in b) for x in a[: len(b)])
+
+
+def _copied(value: Any) -> Any:
+    """Arguments with containers and plain Tensors of their own; Parameters are what they are."""
+    if isinstance(value, Parameter):
+        return value
+    if isinstance(value, Tensor):
+        return _frozen(value)
+    if type(value) is dict:
+        return {k: _copied(v) for k, v in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_copied(v) for v in value)
+    return value
+
+
+def _tensors_of(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for v in value:
+            yield from _tensors_of(v)
+    elif isinstance(value, dict):
+        yield from _tensors_of(list(value.values()))
+    elif isinstance(value, Cell):
+        yield from value.get_parameters()
+
+
+def _short(tensors: list[Tensor]) -> str:
+    text = ", ".join(np.array2string(t.asnumpy(), threshold=12, precision=9) for t in tensors)
+    return text.replace("\n", "\n" + " " * 16)
+
+
+# ---- comparison
+# -------------------------------------------------------------------------------------
+
+
+def _difference(a: _Outcome, b: _Outcome) -> str | None:
     if (a.error is None) != (b.error is None):
         error = a.error or b.error
         side = "line by line" if a.error else "compiled"
-        return f"{side} it raises {error[0].__name__}{error[1]!r}, otherwise not\n{error[2]}"
-    if a.error is not None:
-        if a.error[0].__qualname__ != b.error[0].__qualname__:  # each run has classes of its own
-            return f"raises {a.error[0].__name__}: {a.error[2]}\n  and {b.error[0].__name__}: {b.error[2]}"
+        return f"{side} it raises {type(error).__name__}: {error}"
+    if a.error is not None and b.error is not None:
+        if type(a.error) is not type(b.error):
+            return f"raises {type(a.error).__name__} and {type(b.error).__name__}: {b.error}"
         text = difference_of(
-            a.error[1], unplaced(b.error[1]), "the exception's arguments", near if rounded else None
+            plain(a.error.args), unplaced(plain(b.error.args)), "the exception's arguments"
         )
         if text is not None:
             return text
-    loose = near if rounded or a.what.startswith("gradient") else None
-    text = difference_of(a.result, b.result, "the result", loose)
-    if text is not None:
-        return text
     if not same_words(a.printed, b.printed):
-        return f"prints {' '.join(a.printed)!r}\n  and    {' '.join(b.printed)!r}"
-    return difference_of(a.state, b.state, "afterwards ", near if rounded else None)
+        return f"prints {' '.join(a.printed)!r} and {' '.join(b.printed)!r}"
+    return (
+        difference_of(a.result, b.result, "the result")
+        or difference_of(a.arguments, b.arguments, "the arguments afterwards")
+        or difference_of(a.state, b.state, "what is written")
+    )
+
+
+def _near(a: _Outcome, b: _Outcome) -> bool:
+    """Whether only floating numbers differ, and by no more than rounding does."""
+    if a.error is not None or b.error is not None or not same_words(a.printed, b.printed):
+        return False
+    return _close((a.result, a.arguments, a.state), (b.result, b.arguments, b.state))
+
+
+def _close(a: Any, b: Any) -> bool:
+    if (
+        isinstance(a, np.ndarray)
+        and isinstance(b, np.ndarray)
+        and a.dtype == b.dtype
+        and a.shape == b.shape
+    ):
+        if a.dtype.kind not in "fcV":
+            return bool((a == b).all())
+        near = forward_tolerance(as_dtype(a.dtype))
+        wide = np.complex128 if a.dtype.kind == "c" else np.float64
+        x, y = a.astype(wide), b.astype(wide)
+        return bool(np.allclose(x, y, near.relative, near.absolute, equal_nan=True))
+    if type(a) is type(b) and isinstance(a, (list, tuple)) and len(a) == len(b):
+        return all(map(_close, a, b))
+    if isinstance(a, dict) and isinstance(b, dict) and list(a) == list(b):
+        return all(_close(a[k], b[k]) for k in a)
+    return difference_of(a, b) is None

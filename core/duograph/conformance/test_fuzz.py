@@ -19,9 +19,9 @@ from duograph.ops.table import P
 from ..dtype import ALL
 from .check import difference
 from .oracle import on_oracle
-from .parity import Program as Source
-from .parity import disagreement, is_refused, observe
-from .programs import programs as sources
+from .program_runs import Program as Source
+from .program_runs import disagreement, is_refused, observe
+from .random_programs import programs as sources
 from .session import Session, over
 from .tolerance import Tolerance
 

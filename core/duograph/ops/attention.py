@@ -282,7 +282,7 @@ def _(query, key, value, mask, out, log_sum, dout, scale, low, high, layout):
 
 
 # Query, key and value beside one another in one tensor, as one projection leaves them; made by
-# passes/attention.
+# passes/self_attention.
 
 
 @op()

@@ -16,8 +16,8 @@ from duograph.ir.text import parse
 from duograph.ir.verify import verify
 from duograph.ops.table import P
 from duograph.passes import run
-from duograph.passes.attention import join_attention
-from duograph.passes.slopes import GRADIENTS, keep_slopes
+from duograph.passes.activation_gradients import GRADIENTS, save_activation_derivatives
+from duograph.passes.self_attention import use_self_attention
 from duograph.types import TensorType
 
 LEVELS = ("O0", "O1", "O2")
@@ -90,8 +90,8 @@ def test_attention_reads_the_projection(row: Any, dtype: Any) -> None:
     whole = (*shape, (heads + 2 * own) * D)
     graph = run(trace(lambda x: attend(x, heads, own, layout), (TensorType.of(whole, dtype),)))
     assert names(graph) == ["strided_slice"] * 3 + ["attention"]
-    assert names(run(join_attention(graph, lambda *_: True))) == ["self_attention"]
-    assert names(run(join_attention(graph, lambda *_: False))) == names(graph)
+    assert names(run(use_self_attention(graph, lambda *_: True))) == ["self_attention"]
+    assert names(run(use_self_attention(graph, lambda *_: False))) == names(graph)
     x = np.random.default_rng(0).normal(0, 1, whole).astype(dtype.np)
     levels_agree(lambda x: attend(x, heads, own, layout) * 3, [x])
 
@@ -100,9 +100,9 @@ def test_gradients_go_where_the_projection_lies() -> None:
     result = TensorType.of((2, 3, 2, D), float32)
     types = [TensorType.of((2, 3, 24), float32), result, TensorType.of((2, 2, 3), float32), result]
     graph = run(trace(gradients, types))
-    assert names(run(join_attention(graph, lambda *_: True))) == ["self_attention_grad"]
+    assert names(run(use_self_attention(graph, lambda *_: True))) == ["self_attention_grad"]
     turned = run(trace(lambda *given: gradients(*given, order=(1, 0, 2)), types))
-    assert names(run(join_attention(turned, lambda *_: True))) == names(turned)
+    assert names(run(use_self_attention(turned, lambda *_: True))) == names(turned)
 
 
 APART = {
@@ -118,7 +118,7 @@ APART = {
 def test_other_attention_is_left_alone(function: Any) -> None:
     graph = run(trace(function, (TensorType.of((2, 3, 24), float32),)))
     assert "attention" in names(graph)
-    assert names(run(join_attention(graph, lambda *_: True))) == names(graph)
+    assert names(run(use_self_attention(graph, lambda *_: True))) == names(graph)
 
 
 # ---- derivatives ---------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ def test_derivatives_beside_activations(row: Any) -> None:
       {last}
     }}"""
     graph = run(verify(parse(text)))
-    assert names(run(verify(keep_slopes(graph)))) == want
+    assert names(run(verify(save_activation_derivatives(graph)))) == want
 
 
 def test_every_activation_has_a_row() -> None:

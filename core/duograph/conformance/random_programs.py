@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from .parity import Program
-from .program_parts import (
+from .program_runs import Program
+from .program_templates import (
     CELL,
     CONDITIONS,
     FROM_VECTOR,
