@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from duograph.backend.protocol import Call
     from duograph.ir.graph import Graph
     from duograph.op import Op
+    from duograph.types import Shape
 
     from ._native import CData
     from .kernels import Types

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-
 from duograph.backend.hookspecs import hookimpl
 
 if TYPE_CHECKING:

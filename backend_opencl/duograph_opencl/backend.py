@@ -4,10 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-
 import os
+from collections.abc import Iterator
 
 import pyopencl as cl
 from duograph.backend.grid import GridBackend, rows

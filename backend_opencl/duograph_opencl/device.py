@@ -4,13 +4,11 @@ is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
-
-
 import os
 import platform
 import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import pyopencl as cl
@@ -85,7 +83,15 @@ class Device(GridDevice):
         self.alive()
         return build_program(self, source)
 
-    def launcher(self, module: cl.Program, name: str, groups: tuple[int, int, int], size: tuple[int, int, int], buffers: int, scalars: Sequence[Scalar]) -> Callable[..., None]:
+    def launcher(
+        self,
+        module: cl.Program,
+        name: str,
+        groups: tuple[int, int, int],
+        size: tuple[int, int, int],
+        buffers: int,
+        scalars: Sequence[Scalar],
+    ) -> Callable[..., None]:
         """A function of handles; the numbers stay set on a kernel object of its own."""
         kernel = cl.Kernel(module, name)
         for k, (dtype, value) in enumerate(scalars):

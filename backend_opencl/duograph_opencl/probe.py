@@ -4,8 +4,6 @@ result looked at.
 
 from __future__ import annotations
 
-
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -4,9 +4,6 @@ were measured.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-
 import contextlib
 import dataclasses
 import functools
@@ -14,6 +11,7 @@ import json
 import os
 import pathlib
 import tempfile
+from typing import TYPE_CHECKING
 
 import pyopencl as cl
 from duograph.backend.grid.tiles import choices_of
@@ -53,7 +51,7 @@ def build_program(device: Device, source: str) -> cl.Program:
         raise DeviceError(_report(device, source, error)) from None
     if disk_cache.keeps():  # asking for binaries makes some drivers compile every kernel once more
         made: bytes
-        (made,) = program.get_info(cl.program_info.BINARIES)  # type: ignore[misc]  (typed `object`)
+        (made,) = program.get_info(cl.program_info.BINARIES)  # type: ignore[misc]  # typed `object`
         if made:
             disk_cache.store(key, ".clbin", made)
     return program
