@@ -19,6 +19,7 @@ import numpy as np
 from .context import settings_version
 from .dtype import DType, promote
 from .errors import ArgumentError, DTypeError, UnsupportedOpError
+from .traits import NO_TRAITS, Traits
 from .types import TensorType
 
 if TYPE_CHECKING:
@@ -201,6 +202,7 @@ class Op:
             asked.
         graph_only: True for what only graphs have (control flow, host values): no name in `ops`, no
             backend.
+        traits: facts that graph passes and code generators rely on.
     """
 
     def __init__(
@@ -222,6 +224,7 @@ class Op:
         elementwise: bool = False,
         alias: bool = False,
         graph_only: bool = False,
+        traits: Traits = NO_TRAITS,
     ) -> None:
         self.name = name
         self.__name__ = name
@@ -244,6 +247,7 @@ class Op:
         self.elementwise = elementwise
         self.alias = alias
         self.graph_only = graph_only
+        self.traits = traits
         self.is_composite = composite
         self.body: Callable[..., Any] | None = function if composite else None
         self.table: dict[Any, Callable[..., Any]] = {}
@@ -618,10 +622,14 @@ def op(
         integers float32.
         promote_from: index of the first operand that takes part (1 for select).
         effects, differentiable, host, elementwise, graph_only: see `Op`.
+        folds, reduction, gather, scatter, per_axis, broadcasts: see `traits.Traits`.
 
     Raises:
         ValueError: an op of that name exists.
     """
+
+    declared = {key: options.pop(key) for key in Traits._fields if key in options}
+    traits = Traits(**declared) if declared else NO_TRAITS
 
     def define(function: Callable[..., Any]) -> Op:
         own = name or function.__name__.rstrip("_")
@@ -633,6 +641,7 @@ def op(
             function,
             name=own,
             composite=_has_body(function) if composite is None else composite,
+            traits=traits,
             **options,
         )
         OPS[own] = made

@@ -54,7 +54,7 @@ def flat_positions(shape: Sequence[int], strides: Sequence[int], offset: int, si
     return out
 
 
-@op(name="reshape", composite=False, alias=True)
+@op(name="reshape", composite=False, alias=True, folds="biufc")
 def reshape_to(input: Tensor, shape: Sequence[int]):
     """Primitive: the same elements under another shape of the same size. Shares the buffer."""
 
@@ -230,7 +230,7 @@ def _(x, out, dout, shape, strides, offset):
     return (reshape_to(flat, x.shape),)
 
 
-@op(name="transpose", composite=False)
+@op(name="transpose", composite=False, folds="biufc")
 def transpose_by(input: Tensor, perm: Sequence[int]):
     """Primitive: axis i of the result is axis perm[i] of `input`."""
 
@@ -257,7 +257,7 @@ def _(x, out, dout, perm):
     return (transpose_by(dout, tuple(inverse)),)
 
 
-@op(name="broadcast_to", composite=False)
+@op(name="broadcast_to", composite=False, folds="biufc", per_axis=("shape",), broadcasts=True)
 def broadcast_by(input: Tensor, shape: Sequence[int]):
     """Primitive: `input` repeated to `shape` by NumPy's broadcasting."""
 
@@ -297,7 +297,7 @@ def slice_shape(
     return tuple(len(range(b, e, s)) for b, e, s in zip(begin, end, strides, strict=True))
 
 
-@op(name="strided_slice", composite=False)
+@op(name="strided_slice", composite=False, folds="biufc", per_axis=("begin", "end", "strides"))
 def slice_by(input: Tensor, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]):
     """Primitive: one normalised (begin, end, stride) an axis; an end of -1 is before the first
     element.
@@ -407,7 +407,7 @@ def _(x, v, out, dout, begin, end, strides):
     return dx, slice_by(dout, begin, end, strides)
 
 
-@op(name="flip", composite=False)
+@op(name="flip", composite=False, folds="biufc")
 def flip_by(input: Tensor, axes: Sequence[int]):
     """Primitive: the order of the elements reversed along `axes`."""
 
@@ -438,7 +438,7 @@ def _(x, out, dout, axes):
     return (flip_by(dout, axes),)
 
 
-@op(name="concat", composite=False, promote="common")
+@op(name="concat", composite=False, promote="common", folds="biufc")
 def concat_by(tensors: Sequence[Tensor], axis: int):
     """Primitive: `tensors` one behind the other along `axis`."""
 
@@ -477,7 +477,7 @@ def _(tensors, out, dout, axis):
     return tuple(grads)
 
 
-@op(name="pad_constant", composite=False)
+@op(name="pad_constant", composite=False, per_axis=("low", "high"))
 def pad_by(input: Tensor, low: Sequence[int], high: Sequence[int], value: Any):
     """Primitive: `value` added before and after each axis; low and high are not negative."""
 

@@ -249,7 +249,7 @@ class Rint(Primitive):
     op = round_half_even
 
 
-@op(method=["sign", "sgn"], primitive="Sign", dtypes=NUMERIC, differentiable=False)
+@op(method=["sign", "sgn"], primitive="Sign", dtypes=NUMERIC, differentiable=False, folds="biu")
 def sign(input: Tensor):
     """-1, 0 or 1; NaN stays; complex numbers divided by their magnitude (`mindspore.ops.sign`).
 
