@@ -21,14 +21,14 @@ CORE = pathlib.Path(__file__).resolve().parents[2] / "core" / "duograph"
 # The import order of docs/architecture.md. A module may import from its own row and from the rows
 # above it. The longest dotted prefix of a module's name that has an entry decides its row.
 LAYERS = [
-    ("_locks", "dtype", "errors", "context"),
-    ("types", "effects", "_text"),
+    ("_locks", "dtype", "errors", "runtime_state", "context"),
+    ("types", "effects", "traits", "_text"),
     ("backend",),
     ("op",),
-    ("backend.codegen",),
-    ("backend.grid",),
     ("tensor", "parameter"),
     ("ir",),
+    ("backend.codegen",),
+    ("backend.grid",),
     ("random_state",),
     ("passes",),
     ("autodiff", "runtime"),

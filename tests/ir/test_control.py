@@ -28,10 +28,11 @@ from duograph.ir.control import (
 from duograph.ir.graph import Graph, GraphNode, NamedGraph
 from duograph.ir.text import parse, to_text
 from duograph.ir.verify import verify
-from duograph.op import OPS, thread_state
+from duograph.op import OPS
 from duograph.ops.table import P
 from duograph.runtime.control import CALL_DEPTH
 from duograph.runtime.lower import lower
+from duograph.runtime_state import thread_state
 from duograph.tensor import Tensor
 from duograph.types import BOOL, FLOAT, INT, OBJECT, STACK, Device, TensorType
 from ir.graphs import branch, here, host, invoke, loop, number, write

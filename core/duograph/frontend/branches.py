@@ -13,6 +13,7 @@ from ..ir.builder import GraphTensor
 from ..ir.control import host_call, switch, to_tensor
 from ..ir.values import GraphObject, GraphScalar, HostValue, kind_of
 from ..ops.table import P
+from ..runtime_state import thread_state
 from ..tensor import Tensor
 from ..types import BOOL, FLOAT, INT, OBJECT, HostType
 from .aliases import note_one_of, older
@@ -97,8 +98,6 @@ def either(a: Any, b: Any) -> Any:
 
 def as_flag(flag: Any) -> Any:
     """A flag as a 0-d bool tensor of the current graph."""
-    from ..op import thread_state
-
     builder: Any = thread_state.builder
     if isinstance(flag, bool):
         return builder.constant(flag, bool_)
@@ -401,8 +400,6 @@ class _DictOfTwo(_OneOfTwo, dict[Any, Any]):
 
 def _made(template: Any, value: Any) -> Any:
     """A list or dict that a join makes."""
-    from ..op import thread_state
-
     builder: Any = thread_state.builder
     builder.trace.note_own(value)
     if isinstance(template, _OneOfTwo):

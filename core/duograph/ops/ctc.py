@@ -12,7 +12,8 @@ import numpy as np
 from ..dtype import bool_, float32, int32, int64
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..ir.values import NeedsValue
-from ..op import op, staged_builder
+from ..op import op
+from ..runtime_state import staged_builder
 from ..tensor import Tensor
 from ..types import TensorType
 from .loss import check_reduction

@@ -17,7 +17,8 @@ import numpy as np
 from ..dtype import bool_
 from ..errors import ArgumentError, DTypeError, IndexKindError, IndexRangeError, ShapeError
 from ..ir.builder import GraphTensor
-from ..op import numbers, op, staging, thread_state
+from ..op import numbers, op
+from ..runtime_state import runtime_state, thread_state
 from ..tensor import Tensor
 from ..types import broadcast_shapes, size_of
 from .creation import cast_to
@@ -438,7 +439,7 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
     """The indexed part, by NumPy's rules."""
     type_ = self._type
     key = _key(index)
-    if staging:
+    if runtime_state.staging:
         return _read(self, index, key)
     if key is not None:
         call = _table.get((type_, key))
@@ -477,7 +478,7 @@ def _read(self: Tensor, index: Any, key: Any) -> Tensor:
 def _setitem(self: Tensor, index: Any, value: Any) -> None:
     """Replace the indexed part, by NumPy's rules: the tensor gets a new buffer."""
     key = _key(index)
-    if key is not None and not staging:
+    if key is not None and not runtime_state.staging:
         known: Any
         kind = value.__class__
         known = None

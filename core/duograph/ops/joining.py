@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
-from ..op import op, staging
+from ..op import op
+from ..runtime_state import runtime_state
 from ..tensor import Tensor
 from .arguments import ints_of
 from .axes import axis_of
@@ -68,7 +69,7 @@ def concat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """
     if (
         axis.__class__ is int
-        and not staging
+        and not runtime_state.staging
         and (tensors.__class__ is tuple or tensors.__class__ is list)
     ):
         try:  # only normal axes are in the table
@@ -120,7 +121,7 @@ def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """
     if (
         axis.__class__ is int
-        and not staging
+        and not runtime_state.staging
         and (tensors.__class__ is tuple or tensors.__class__ is list)
     ):
         try:

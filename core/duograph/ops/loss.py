@@ -11,7 +11,8 @@ from typing import Any
 from ..dtype import FLOATING, int32
 from ..errors import ArgumentValueError, DTypeError, ProbabilityError, ShapeError
 from ..ir.builder import GraphTensor
-from ..op import op, staged_builder
+from ..op import op
+from ..runtime_state import staged_builder
 from ..tensor import Tensor
 from .linalg import widened
 from .movement import stop_gradient

@@ -15,7 +15,8 @@ import numpy as np
 
 from ..dtype import DType, int32, int64
 from ..errors import ShapeError
-from ..op import op, staging
+from ..op import op
+from ..runtime_state import runtime_state
 from ..tensor import Tensor
 from ..types import TensorType, broadcast_shapes, size_of
 from .arguments import ints_of
@@ -98,7 +99,7 @@ def reshape(input: Tensor, shape: Sequence[int] | int) -> Tensor:
         [[1, 2],
          [3, 4]])
     """
-    if shape.__class__ is tuple and not staging:
+    if shape.__class__ is tuple and not runtime_state.staging:
         call = _reshaped.get((input._type, shape))  # only resolved shapes are in there
         if call is not None:
             return call(input)

@@ -18,7 +18,8 @@ from ..dtype import as_dtype, float32, int32, int64, uint32
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
 from ..ir.control import HostCall
 from ..ir.control import random_state as state_op
-from ..op import op, staged_builder, thread_state
+from ..op import op
+from ..runtime_state import staged_builder, thread_state
 from ..tensor import Tensor, commit
 from ..types import TensorType, broadcast_shapes, size_of
 from .creation import cast_to

@@ -18,7 +18,7 @@ from ..errors import (
     RefusedError,
     ShapeError,
 )
-from ..op import staged_builder
+from ..runtime_state import staged_builder
 from ..tensor import Tensor, commit
 from ..types import broadcast_shapes
 from .creation import cast

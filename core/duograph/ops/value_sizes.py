@@ -9,7 +9,8 @@ import numpy as np
 from ..dtype import bool_, int32
 from ..errors import ArgumentError, DTypeError, ShapeError, UnsupportedOpError
 from ..ir.values import NeedsValue
-from ..op import op, staged_builder
+from ..op import op
+from ..runtime_state import staged_builder
 from ..tensor import Tensor
 from ..types import TensorType, broadcast_shapes
 from .axes import axis_of
