@@ -39,7 +39,7 @@ import heapq
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
-from ..backend.codegen.regions import plan_region
+from ..backend.codegen.region_plan import plan_region
 from ..ir.control import region
 from ..ir.graph import Graph, GraphNode, live_nodes
 from ..ir.loops import (

@@ -47,7 +47,7 @@ from ...ir.loops import (
 from ...op import Op
 from ...types import TensorType
 from .expression import Expr, compute_dtype, constant, s
-from .kernels import parameter_names
+from .scalar_kernels import parameter_names
 
 if TYPE_CHECKING:
     from ...ir.graph import Graph, GraphNode
