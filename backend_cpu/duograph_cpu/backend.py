@@ -26,7 +26,7 @@ from . import (  # noqa: F401  (each module enters its kernels into the table)
 from ._native import ffi, lib
 from .elementwise import prepare_elementwise
 from .kernels import KERNELS, PRODUCTS
-from .program import link
+from .native_program import link
 
 if TYPE_CHECKING:
     from duograph.backend.program import Program
@@ -105,7 +105,7 @@ class CPU(Backend):
 
     def compile(self, regions: Sequence[Graph], device_id: int) -> Sequence[Call | str]:
         """C for all regions of a program, built at once."""
-        from .compiled import compile_regions
+        from .fused_regions import compile_regions
 
         return compile_regions(regions)
 

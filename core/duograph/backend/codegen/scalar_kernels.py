@@ -50,7 +50,7 @@ def collapse(
     elements: 0 where it is broadcast.
 
     Examples:
-        >>> from duograph.backend.codegen.kernels import collapse
+        >>> from duograph.backend.codegen.scalar_kernels import collapse
         >>> collapse((2, 3, 4), [(2, 3, 4), (3, 1)])
         ([2, 3, 4], [[12, 4, 1], [0, 1, 0]])
         >>> collapse((2, 3, 4), [(2, 3, 4), (4,)])
@@ -111,8 +111,7 @@ def _annotations(op: Op) -> dict[str, str]:
 
 def parameter_names(op: Op) -> tuple[str, ...]:
     """The attributes that are parameters of the op's kernels."""
-    annotations = _annotations(op)
-    return tuple(a for a in op.attribute_names if annotations[a] == "float")
+    return op.real_attributes
 
 
 def kernel_name(op: Op, dtypes: Sequence[DType], attributes: Mapping[str, Any]) -> str | None:
