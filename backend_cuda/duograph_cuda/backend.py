@@ -14,10 +14,10 @@ from duograph.dtype import ALL
 from duograph.errors import DeviceError
 
 from . import attention, cublaslt, rows
+from .captured_graph import Captured, off, refusal
 from .compiler import Compiler, Nvrtc
 from .device import CudaDevice
 from .driver import Driver, problem
-from .program import Captured, off, refusal
 
 __all__ = ["Cuda"]
 
@@ -80,6 +80,7 @@ class Cuda(GridBackend):
     def launcher(self, device: GridDevice, name: str, launch: Launch) -> Callable[..., None]:
         own = functools.partial(super().launcher, device, name, launch)
         if isinstance(launch, cublaslt.Called):
+            assert isinstance(device, CudaDevice)
             return launch.chosen.launcher(device, name, own)
         return own()
 

@@ -10,21 +10,21 @@ from __future__ import annotations
 
 import dis
 import inspect
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from .context import settings_version
 from .dtype import DType, promote
 from .errors import ArgumentError, DTypeError, UnsupportedOpError
+from .runtime_state import runtime_state, thread_state
+from .traits import NO_TRAITS, Traits
 from .types import TensorType
 
 if TYPE_CHECKING:
     from .effects import Effect
 
-__all__ = ["Op", "op", "OPS", "NO_GRAD", "freeze", "generation"]
+__all__ = ["Op", "op", "OPS", "NO_GRAD", "freeze"]
 
 # Every op by name; filled by the modules that ops/__init__.py lists, and by plugins.
 OPS: dict[str, Op] = {}
@@ -47,39 +47,9 @@ class Builder(Protocol):
     def apply(self, op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any: ...
 
 
-class _ThreadState(threading.local):
-    builder: Builder | None = None
-    call_depth: int = 0  # of named graphs that call each other
-
-
-thread_state = _ThreadState()
-# Not empty while some thread evaluates Python source into a graph: then every call goes through the
-# door, because tensors that a compiled function takes from outside are inputs of its graph,
-# whatever their type.
-staging: list[int] = []
-
-
-def staged_builder() -> Any:
-    """The builder of the Python source that this thread evaluates, or None."""
-    if not staging:
-        return None
-    builder: Any = thread_state.builder
-    return builder if builder is not None and builder.staged else None
-
-
-_eager: list[Builder] = []  # installed by runtime.eager
-
 # 0-d tensors made of the Python numbers that met a tensor of some type: (type, class, value) -> tensor.
 # Zeros of floats are not kept here: 0.0 and -0.0 are equal keys.
 numbers: dict[tuple[TensorType, type, Any], Any] = {}
-
-# Bumped when a rule is registered; part of the key of everything that was made from rules.
-_generation = [0]
-
-
-def generation() -> int:
-    """How many times rules were registered after definition."""
-    return _generation[0]
 
 
 def drop_tables() -> None:
@@ -90,8 +60,8 @@ def drop_tables() -> None:
 
 def rules_changed() -> None:
     """Rules of some op were replaced: everything made from rules is made anew."""
-    _generation[0] += 1
-    settings_version[0] = object()
+    runtime_state.rules_version += 1
+    runtime_state.settings_version = object()
     for known in OPS.values():
         known.table.clear()
         known.expanded.clear()
@@ -201,6 +171,8 @@ class Op:
             asked.
         graph_only: True for what only graphs have (control flow, host values): no name in `ops`, no
             backend.
+        traits: facts that graph passes and code generators rely on.
+        real_attributes: names of the attributes annotated `float`; kernels take them as numbers.
     """
 
     def __init__(
@@ -222,6 +194,7 @@ class Op:
         elementwise: bool = False,
         alias: bool = False,
         graph_only: bool = False,
+        traits: Traits = NO_TRAITS,
     ) -> None:
         self.name = name
         self.__name__ = name
@@ -244,6 +217,7 @@ class Op:
         self.elementwise = elementwise
         self.alias = alias
         self.graph_only = graph_only
+        self.traits = traits
         self.is_composite = composite
         self.body: Callable[..., Any] | None = function if composite else None
         self.table: dict[Any, Callable[..., Any]] = {}
@@ -261,6 +235,9 @@ class Op:
         if self.variadic and self.n_operands != 1:
             raise ValueError(f"{name}: a variadic operand must be the only operand")
         self.attribute_names = tuple(p.name for p in self.parameters if p.kind == "attribute")
+        self.real_attributes = tuple(
+            p.name for p in self.parameters if p.wanted is _WANTED["float"]
+        )
         self._index = {p.name: i for i, p in enumerate(self.parameters)}
         self.function = self._make_function(kinds)
 
@@ -338,7 +315,7 @@ class Op:
         if kinds == ["tensor", "tensor"]:
 
             def binary(x: Any, y: Any) -> Any:
-                if staging:
+                if runtime_state.staging:
                     return door(self, (x, y), {})
                 try:
                     call = table[x._type, y._type]
@@ -371,7 +348,7 @@ class Op:
         if kinds == ["tensor"]:
 
             def unary(x: Any) -> Any:
-                if staging:
+                if runtime_state.staging:
                     return door(self, (x,), {})
                 try:
                     call = table[x._type]
@@ -399,7 +376,12 @@ class Op:
         def general(*args: Any, **kwargs: Any) -> Any:
             # all arguments by position, attributes hashable and no floats: they are the key already
             # (a float would find the entry of the int that it equals)
-            if len(args) == n and not kwargs and not staging and float not in map(type, args[k:]):
+            if (
+                len(args) == n
+                and not kwargs
+                and not runtime_state.staging
+                and float not in map(type, args[k:])
+            ):
                 try:
                     if k == 1:
                         call = table.get((args[0]._type, *args[1:]))
@@ -418,7 +400,7 @@ class Op:
 
     def _call_bound(self, *args: Any, **kwargs: Any) -> Any:
         operands, attributes = self.bind(args, kwargs)
-        if staging:
+        if runtime_state.staging:
             return door(self, operands, attributes)
         try:
             call = self.table.get(
@@ -592,7 +574,7 @@ def door(op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
             if builder is not None:
                 break
         else:
-            builder = _eager[0]
+            builder = runtime_state.eager_builder
     return builder.apply(op, operands, attributes)
 
 
@@ -618,10 +600,14 @@ def op(
         integers float32.
         promote_from: index of the first operand that takes part (1 for select).
         effects, differentiable, host, elementwise, graph_only: see `Op`.
+        folds, reduction, gather, scatter, per_axis, broadcasts: see `traits.Traits`.
 
     Raises:
         ValueError: an op of that name exists.
     """
+
+    declared = {key: options.pop(key) for key in Traits._fields if key in options}
+    traits = Traits(**declared) if declared else NO_TRAITS
 
     def define(function: Callable[..., Any]) -> Op:
         own = name or function.__name__.rstrip("_")
@@ -633,6 +619,7 @@ def op(
             function,
             name=own,
             composite=_has_body(function) if composite is None else composite,
+            traits=traits,
             **options,
         )
         OPS[own] = made

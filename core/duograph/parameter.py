@@ -8,14 +8,10 @@ from typing import Any
 import numpy as np
 
 from .errors import ArgumentError, ArgumentValueError, ShapeError
-from .op import staged_builder
+from .runtime_state import runtime_state, staged_builder
 from .tensor import Tensor, host_array, materialise
 
 __all__ = ["Parameter", "ParameterTuple"]
-
-# Called when a flag of a Parameter is set; nn installs the count of changes that compiled code
-# looks at.
-flag_changed: list[Any] = [lambda: None]
 
 
 class Parameter(Tensor):
@@ -89,7 +85,7 @@ class Parameter(Tensor):
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
         self._requires_grad = _flag("requires_grad", value)
-        flag_changed[0]()
+        runtime_state.cells_version += 1
 
     def requires_grad_(self, requires_grad: bool = True) -> Parameter:
         """Set `requires_grad`; returns the Parameter."""
@@ -144,9 +140,9 @@ class Parameter(Tensor):
     def value(self) -> Tensor:
         """The present value, as a Tensor that later writes do not change."""
         if staged_builder() is not None:  # known when the compiled function runs
-            from .ops.table import P  # built on Tensor
+            from .ops.movement import stop_gradient
 
-            return P.stop_gradient(self)
+            return stop_gradient(self)
         return Tensor._make(self._type.on(self._type.device), self._host_or_handle())
 
     def _host_or_handle(self) -> Any:

@@ -1,27 +1,34 @@
-"""The house rules that a machine can check: import direction, no vendor in the core, cheap import."""
+"""Rules of the source tree that a machine can check.
+
+Imports run one way, the core names no vendor, importing it starts nothing, and every file parses
+with the oldest supported Python. Imports inside functions count like those at the top of a module.
+"""
 
 from __future__ import annotations
 
 import ast
+import collections
+import dataclasses
 import pathlib
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 
 CORE = pathlib.Path(__file__).resolve().parents[2] / "core" / "duograph"
 
-# Import order of docs/architecture.md: a module may import at load only from its own row or a row
-# above.
+# The import order of docs/architecture.md. A module may import from its own row and from the rows
+# above it. The longest dotted prefix of a module's name that has an entry decides its row.
 LAYERS = [
-    ("_locks", "dtype", "errors", "context"),
-    ("types", "effects", "_text"),
+    ("_locks", "dtype", "errors", "runtime_state", "context"),
+    ("types", "effects", "traits", "_text"),
     ("backend",),
     ("op",),
-    ("backend.codegen",),
-    ("backend.grid",),
     ("tensor", "parameter"),
     ("ir",),
+    ("backend.codegen",),
+    ("backend.grid",),
     ("random_state",),
     ("passes",),
     ("autodiff", "runtime"),
@@ -32,7 +39,13 @@ LAYERS = [
     ("train",),
     ("compat", "cli", "conformance", "numpy", "log", "utils", "installation"),
 ]
-RANK = {name: i for i, row in enumerate(LAYERS) for name in row}
+ROW = {name: i for i, row in enumerate(LAYERS) for name in row}
+
+# What is left to repair; these numbers may only fall.
+UPWARD_IMPORTS = 29
+MODULES_IN_CYCLES = 67
+LOCAL_IMPORTS = 155  # import statements of our own package inside functions
+
 VENDORS = {"cffi", "pyopencl", "cuda", "torch", "jax", "mindspore", "cupy", "duograph_cpu",
            "duograph_opencl", "duograph_cuda", "duograph_reference"}  # fmt: skip
 
@@ -41,53 +54,156 @@ def sources() -> list[pathlib.Path]:
     return sorted(p for p in CORE.rglob("*.py"))
 
 
-def imports_at_load(tree: ast.Module) -> list[ast.stmt]:
-    """Import statements that run when the module is imported; those in functions and TYPE_CHECKING
-    blocks do not.
+@dataclasses.dataclass(frozen=True)
+class Import:
+    """One import of a module of our own package.
+
+    Attributes:
+        importer, imported: dotted names below the package; "" is the package itself.
+        where: file and line.
+        local: the import is inside a function.
+        reason: a comment on its line or on the line before says why.
     """
-    found: list[ast.stmt] = []
 
-    def walk(body: list[ast.stmt]) -> None:
-        for node in body:
-            if isinstance(node, (ast.Import, ast.ImportFrom)):
-                found.append(node)
-            elif isinstance(node, ast.If):
-                if "TYPE_CHECKING" not in ast.dump(node.test):
-                    walk(node.body)
-                walk(node.orelse)
-            elif isinstance(node, (ast.Try, ast.With, ast.ClassDef)):
-                walk(node.body)
+    importer: str
+    imported: str
+    where: str
+    local: bool
+    reason: bool
 
-    walk(tree.body)
+
+def module_name(path: pathlib.Path) -> str:
+    parts = path.relative_to(CORE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(p): p for p in sources() if "template" not in p.parts}
+
+
+def statements(body: ast.AST, local: bool = False) -> Iterator[tuple[ast.AST, bool]]:
+    """Nodes of a module except those of TYPE_CHECKING blocks; True for those in a function."""
+    for node in ast.iter_child_nodes(body):
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
+            for other in node.orelse:
+                yield from statements(other, local)
+            continue
+        function = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        yield node, local or function
+        yield from statements(node, local or function)
+
+
+def imported_names(node: ast.AST, path: pathlib.Path) -> list[str]:
+    """Dotted names, below the package, of what an import statement or `import_module` loads."""
+    names: list[str] = []
+    if isinstance(node, ast.Import):
+        names = [a.name for a in node.names]
+    elif isinstance(node, ast.ImportFrom):
+        prefix = node.module or ""
+        if node.level:
+            parts = ["duograph", *path.relative_to(CORE).parts[:-1]]
+            parts = parts[: len(parts) - node.level + 1]
+            prefix = ".".join([*parts, node.module] if node.module else parts)
+        names = [f"{prefix}.{a.name}" for a in node.names]
+    elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "import_module":
+        names = [a.value for a in node.args if isinstance(a, ast.Constant)]
+    own = [n.partition(".")[2] for n in names if n.partition(".")[0] == "duograph"]
+    found = []
+    for name in own:
+        while name not in MODULES:
+            name = name.rpartition(".")[0]
+        found.append(name)
+    return sorted(set(found))
+
+
+def imports() -> list[Import]:
+    found = []
+    for importer, path in MODULES.items():
+        text = path.read_text()
+        lines = text.split("\n")
+        for node, local in statements(ast.parse(text)):
+            for imported in imported_names(node, path):
+                if imported != importer:
+                    first, last = node.lineno, node.end_lineno or node.lineno
+                    near = lines[max(first - 2, 0) : last]
+                    reason = near[0].lstrip().startswith("#") or any(" # " in x for x in near[1:])
+                    where = f"{path.relative_to(CORE)}:{first}"
+                    found.append(Import(importer, imported, where, local, reason))
     return found
 
 
-def targets(node: ast.stmt, path: pathlib.Path) -> list[str]:
-    """First name below the package of what a relative import imports."""
-    if not isinstance(node, ast.ImportFrom) or not node.level:
-        return []
-    package = list(path.relative_to(CORE).parts[:-1])
-    base = package[: len(package) - (node.level - 1)]
-    if node.module:
-        return [(base + node.module.split("."))[0]]
-    return [base[0]] if base else [a.name for a in node.names]
+IMPORTS = imports()
+
+
+def row(name: str) -> int:
+    while name not in ROW:
+        assert name, "every module below the package has an entry in LAYERS"
+        name = name.rpartition(".")[0]
+    return ROW[name]
+
+
+def test_every_module_has_a_layer() -> None:
+    missing = {n.split(".")[0] for n in MODULES if n} - set(ROW)
+    assert not missing, f"add {missing} to LAYERS"
 
 
 def test_imports_run_one_way() -> None:
     """A44: Clear layering: Python API, framework layer, device; same call path in both modes"""
-    wrong = []
-    for path in sources():
-        own = path.relative_to(CORE).parts[0].removesuffix(".py")
-        if path.relative_to(CORE).parts[:2] in (("backend", "codegen"), ("backend", "grid")):
-            own = ".".join(path.relative_to(CORE).parts[:2])
-        if own == "__init__":
-            continue
-        assert own in RANK, f"{path}: {own} has no place in the import order"
-        for node in imports_at_load(ast.parse(path.read_text())):
-            for name in targets(node, path):
-                if name in RANK and RANK[name] > RANK[own]:
-                    wrong.append(f"{path.relative_to(CORE)}:{node.lineno} imports {name}")
-    assert not wrong, "\n".join(wrong)
+    wrong = [
+        f"{i.where} imports {i.imported}"
+        for i in IMPORTS
+        if i.importer and i.imported and row(i.imported) > row(i.importer)
+    ]
+    assert len(wrong) <= UPWARD_IMPORTS, "\n".join(wrong)
+
+
+def cycles(edges: dict[str, set[str]]) -> list[list[str]]:
+    """Strongly connected components of more than one module (Tarjan 1972)."""
+    number: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(module: str) -> None:
+        number[module] = low[module] = len(number)
+        stack.append(module)
+        for other in edges.get(module, ()):
+            if other not in number:
+                visit(other)
+                low[module] = min(low[module], low[other])
+            elif other in stack:
+                low[module] = min(low[module], number[other])
+        if low[module] == number[module]:
+            at = stack.index(module)
+            if len(stack) - at > 1:
+                found.append(sorted(stack[at:]))
+            del stack[at:]
+
+    for module in edges:
+        if module not in number:
+            visit(module)
+    return found
+
+
+def test_cycles_finds_strongly_connected_components() -> None:
+    edges = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": {"e"}, "e": {"d"}, "f": {"a"}}
+    assert sorted(cycles(edges)) == [["a", "b", "c"], ["d", "e"]]
+
+
+def test_no_import_cycle() -> None:
+    """No two modules reach each other by imports, those inside functions included."""
+    edges: dict[str, set[str]] = collections.defaultdict(set)
+    for i in IMPORTS:
+        if i.importer and i.imported:
+            edges[i.importer].add(i.imported)
+    knots = cycles(dict(edges))
+    assert sum(map(len, knots)) <= MODULES_IN_CYCLES, "\n".join(map(str, knots))
+
+
+def test_few_imports_inside_functions() -> None:
+    local = [i for i in IMPORTS if i.local]
+    statements = {i.where: i for i in local}
+    wrong = "\n".join(f"{i.where} imports {i.imported}" for i in local)
+    assert len(statements) <= LOCAL_IMPORTS, wrong
 
 
 def test_core_imports_no_vendor_and_names_no_backend() -> None:

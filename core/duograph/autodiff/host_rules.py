@@ -15,7 +15,8 @@ from ..ir.builder import GraphBuilder
 from ..ir.control import stack_holds, stack_new, stack_pop, stack_push, switch, to_host
 from ..ir.graph import Graph
 from ..ir.values import number_of
-from ..op import NO_GRAD, OPS, thread_state
+from ..op import NO_GRAD, OPS
+from ..runtime_state import thread_state
 from ..types import FLOAT, STACK, HostType, TensorType, ValueType
 from .activity import has_cotangent
 
@@ -57,9 +58,11 @@ def _power(x: Any, y: Any, out: Any, d: Any) -> tuple[Any, Any]:
     if getattr(y, "_type", None) is FLOAT:
         builder: Any = thread_state.builder
         from ..dtype import float64
-        from ..ops.table import P
+        from ..ops import exponential
 
-        log = builder.append(to_host, (P.log(builder.operand(x, float64)),), {"kind": FLOAT})
+        log = builder.append(
+            to_host, (exponential.log(builder.operand(x, float64)),), {"kind": FLOAT}
+        )
         by_y = d * out * log
     return d * y * x ** (y - 1), by_y
 

@@ -15,9 +15,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from ..autodiff.tape import active
 from ..backend import registry
-from ..context import STRICT, settings, settings_version
+from ..context import STRICT, settings
 from ..errors import (
     ArgumentValueError,
     IndexRangeError,
@@ -25,9 +24,10 @@ from ..errors import (
     UnsupportedSyntaxError,
 )
 from ..frontend.diagnostics import forget_own_frames, is_located
+from ..frontend.state.evaluation import Evaluation
 from ..ir.values import NeedsValue
 from ..nn.cell import Cell
-from ..op import generation, staged_builder, staging
+from ..runtime_state import runtime_state, staged_builder
 from ..tensor import Placeholder, Tensor, check_index, commit
 from ..types import Device
 from .arguments import Slots, signature
@@ -125,13 +125,16 @@ class JitFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         # the short way: tensors alone, a program without state, and nothing that could have changed
-        if not kwargs and not staging:
+        if not kwargs and not runtime_state.staging:
             try:
                 if len(args) == 2:
                     x, y = args
                     run, type_, now = self._fast.get((x._type, y._type), _NOTHING)
                     # a Parameter of that type has a program of its own
-                    if now is settings_version[0] and x.__class__ is y.__class__ is Tensor:
+                    if (
+                        now is runtime_state.settings_version
+                        and x.__class__ is y.__class__ is Tensor
+                    ):
                         self._hits += 1
                         made = _new(Tensor)
                         made._buf = run(x._buf, y._buf)
@@ -140,7 +143,7 @@ class JitFunction:
                 elif len(args) == 1:
                     (x,) = args
                     run, type_, now = self._fast.get((x._type,), _NOTHING)
-                    if now is settings_version[0] and x.__class__ is Tensor:
+                    if now is runtime_state.settings_version and x.__class__ is Tensor:
                         self._hits += 1
                         made = _new(Tensor)
                         made._buf = run(x._buf)
@@ -148,7 +151,7 @@ class JitFunction:
                         return made
                 else:
                     run, type_, now = self._fast.get(tuple([x._type for x in args]), _NOTHING)
-                    if now is settings_version[0] and _plain_tensors(args):
+                    if now is runtime_state.settings_version and _plain_tensors(args):
                         self._hits += 1
                         made = _new(Tensor)
                         made._buf = run(*[x._buf for x in args])
@@ -171,18 +174,14 @@ class JitFunction:
                     raise error
             raise
 
-    def _staged_call(self, t: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _staged_call(self, ev: Evaluation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Called while another function is compiled: this one becomes part of that graph."""
-        from ..frontend.calls import call
-
-        if self._target is not None:
-            return call(t, self._target, args, kwargs)
-        return call(t, self.function, args, kwargs)
+        return ev.call(self.function if self._target is None else self._target, args, kwargs)
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         builder = staged_builder()
         if builder is not None:
-            return self._staged_call(builder.trace, args, kwargs)
+            return self._staged_call(builder.evaluation, args, kwargs)
         cache, given = self._cache_of(args)
         if not kwargs:
             try:
@@ -191,8 +190,8 @@ class JitFunction:
                 quick = None
             if (
                 quick is not None
-                and quick[1] is settings_version[0]
-                and not active[0]
+                and quick[1] is runtime_state.settings_version
+                and not runtime_state.derivatives
                 and _plain_tensors(given)
             ):
                 program, guard = quick[0].program, quick[0].guard
@@ -220,7 +219,7 @@ class JitFunction:
             for x in slots.leaves:
                 commit(x, device)
             return self._call(args, kwargs)
-        key: Any = (key_args, key_kwargs, device, _context_key(), generation())
+        key: Any = (key_args, key_kwargs, device, _context_key(), runtime_state.rules_version)
         entry = self._entry(cache, key, args, given, kwargs, device)
         program = entry.program
         if program is not None and program.writes:
@@ -233,7 +232,9 @@ class JitFunction:
         if program is None:
             return self._line_by_line(args, kwargs)
         program.hits += 1
-        if active[0] and program.recorded(slots.leaves, slots.numbers, slots.containers):
+        if runtime_state.derivatives and program.recorded(
+            slots.leaves, slots.numbers, slots.containers
+        ):
             try:
                 return program.call_recorded(slots.leaves, slots.numbers, slots.containers)
             except NeedsValue as error:  # raised before anything runs
@@ -247,7 +248,7 @@ class JitFunction:
         if plain and all(type(x) is Tensor for x in given):
             if len(cache.quick) >= LIMIT:
                 cache.quick.clear()
-            cache.quick[tuple([x._type for x in given])] = (entry, settings_version[0])
+            cache.quick[tuple([x._type for x in given])] = (entry, runtime_state.settings_version)
         if entry.guard is not None and not kwargs and not program.knows_shared:
             run = program.short(entry.guard)
             if run is not None:
@@ -261,7 +262,7 @@ class JitFunction:
             self._fast[tuple([x._type for x in args])] = (
                 run,
                 program.tensor_types[0],
-                settings_version[0],
+                runtime_state.settings_version,
             )
 
     def _entry(
@@ -422,7 +423,7 @@ class JitFunction:
                 commit(x, device)
             self.compile(*args, **kwargs)
             return
-        key = (key_args, key_kwargs, device, _context_key(), generation())
+        key = (key_args, key_kwargs, device, _context_key(), runtime_state.rules_version)
         if self._found(cache, key) is None:
             self._compile(cache, key, args, given, kwargs, device)
 
@@ -437,7 +438,13 @@ class JitFunction:
             if x._type.device is None:
                 commit(x, device)
                 return self.has(args, kwargs)
-        return (key_args, key_kwargs, device, _context_key(), generation()) in cache.entries
+        return (
+            key_args,
+            key_kwargs,
+            device,
+            _context_key(),
+            runtime_state.rules_version,
+        ) in cache.entries
 
     # ---- questions ----------------------------------------------------------------------------
 
@@ -469,7 +476,7 @@ class JitFunction:
         key_args = tuple(signature(a, slots) for a in given)
         key_kwargs = tuple((k, signature(v, slots)) for k, v in kwargs.items())
         device = self._place(slots.leaves) or registry.current_device()
-        key = (key_args, key_kwargs, device, _context_key(), generation())
+        key = (key_args, key_kwargs, device, _context_key(), runtime_state.rules_version)
         entry = cache.entries[key][-1]
         return Explanation(self._name, key, entry.program, entry.reason, list(self._reasons))
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from ..dtype import DType, promote_scalar, scalar_dtype
 from ..errors import ArgumentError
-from ..op import Op, thread_state
+from ..op import Op
+from ..runtime_state import thread_state
 from ..tensor import Tensor
 from ..types import HostType, TensorType, ValueType
 from .control import HostConstant, host_constant, to_tensor

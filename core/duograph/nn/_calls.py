@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..context import GRAPH_MODE, settings
 from ..dtype import DType
-from ..op import staged_builder, staging
 from ..parameter import Parameter
+from ..runtime_state import runtime_state, staged_builder
 from ..tensor import Tensor
 from . import _hooks, _tree
 from .recompute import run_again
@@ -39,10 +39,10 @@ def call(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """
     if "_params" not in cell.__dict__:
         raise AttributeError(f"{type(cell).__name__}: call super().__init__() first")
-    if staging:
+    if runtime_state.staging:
         builder = staged_builder()
         if builder is not None:
-            return builder.trace.call_cell(cell, args, kwargs)
+            return builder.evaluation.call_cell(cell, args, kwargs)
     if settings.mode == GRAPH_MODE or cell._compiled is not None:
         found = compiler().graph_call(cell, args, kwargs)
         if found is not NotImplemented:

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..autodiff.custom import custom_gradient
+from ..runtime_state import runtime_state
 from ..tensor import Tensor
-from ._changes import record_change
 
 if TYPE_CHECKING:
     from .cell import Cell
@@ -45,7 +45,7 @@ class HookHandle:
 
     def remove(self) -> None:
         """Unregister the hook; a second call does nothing."""
-        record_change()
+        runtime_state.cells_version += 1
         self._hooks.pop(self.handle_id, None)
 
     def __enter__(self) -> HookHandle:
@@ -58,7 +58,7 @@ class HookHandle:
 def add_hook(hooks: Hooks, entry: Any, prepend: bool = False) -> HookHandle:
     """Add `entry` to `hooks`, at the end or, with `prepend`, at the front."""
     handle = HookHandle(hooks)
-    record_change()
+    runtime_state.cells_version += 1
     if prepend:
         rest = dict(hooks)
         hooks.clear()

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ._changes import record_change
+from ..runtime_state import runtime_state
 
 if TYPE_CHECKING:
     from .cell import Cell
@@ -39,12 +39,12 @@ class Members(OrderedDict[str, Any], Generic[Item]):
         super().__setitem__(name, value)
         self._owner.__dict__[name] = value
         self._owner.__dict__["_plain"] = False
-        record_change()
+        runtime_state.cells_version += 1
 
     def __delitem__(self, name: str) -> None:
         super().__delitem__(name)
         self._owner.__dict__.pop(name, None)
-        record_change()
+        runtime_state.cells_version += 1
 
     def add_unnamed(self, name: str, value: Item) -> None:
         """Add an entry without mirroring it as an attribute (an item of a ParameterTuple)."""

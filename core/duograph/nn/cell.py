@@ -11,21 +11,17 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, ValuesView
 from typing import Any
 
-from .. import parameter as parameter_module
 from ..context import PYNATIVE_MODE, settings
 from ..dtype import DType, bfloat16, float16, float32
 from ..errors import ArgumentError, ArgumentValueError
-from ..op import staging
 from ..parameter import Parameter, ParameterTuple
+from ..runtime_state import runtime_state
 from ..tensor import Tensor
 from . import _calls, _hooks, _tree
-from ._changes import record_change
 from ._hooks import HookHandle
 from ._members import Members
 
 __all__ = ["Cell"]
-
-parameter_module.flag_changed[0] = record_change
 
 
 class Cell:
@@ -114,14 +110,14 @@ class Cell:
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._plain and not staging and settings.mode == PYNATIVE_MODE:
+        if self._plain and not runtime_state.staging and settings.mode == PYNATIVE_MODE:
             return self.construct(*args, **kwargs)
         return _calls.call(self, args, kwargs)
 
     # ---- attributes -----------------------------------------------------------------------------
 
     def __setattr__(self, name: str, value: object) -> None:
-        record_change()
+        runtime_state.cells_version += 1
         own = self.__dict__
         if isinstance(value, Parameter):
             self._members("_params")
@@ -189,7 +185,7 @@ class Cell:
             )
 
     def __delattr__(self, name: str) -> None:
-        record_change()
+        runtime_state.cells_version += 1
         for kind in ("_params", "_cells", "_buffers"):
             members = self.__dict__.get(kind)
             if members is not None and name in members:
