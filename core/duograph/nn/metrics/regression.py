@@ -128,7 +128,7 @@ class CosineSimilarity(Metric):
     def clear(self) -> None:
         self._matrix: Array | None = None
 
-    def update(self, inputs: object) -> None:  # type: ignore[override]  # MindSpore's signature
+    def update(self, inputs: object) -> None:
         rows = self._convert_data(inputs)
         if self.similarity == "cosine":
             rows = rows / np.linalg.norm(rows, ord=2, axis=-1, keepdims=True)
