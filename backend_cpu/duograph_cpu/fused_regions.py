@@ -10,7 +10,7 @@ import math
 import warnings
 
 from duograph.backend.codegen import C
-from duograph.backend.codegen.loops import print_region
+from duograph.backend.codegen.c_regions import print_region
 from duograph.backend.codegen.region_plan import gathered_in, overwrites, plan_region
 from duograph.dtype import float32
 from duograph.ir.text import to_text

@@ -66,7 +66,7 @@ __all__ = [
 ]
 
 # The reductions that a row loop can hold.
-REDUCTIONS = {"reduce_sum": "+", "reduce_max": "max"}
+REDUCTIONS = {"reduce_sum": "sum", "reduce_max": "max"}
 # Ops whose results are read where they are needed.
 GATHERS = {"gather", "gather_elements"}
 # Ops that put rows where an index says, and what they do with those that are there.
@@ -159,7 +159,7 @@ class Reduction(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """ "+" or "max"."""
+        """ "sum" or "max"."""
         return REDUCTIONS[self.node.op.name]
 
 
@@ -181,8 +181,7 @@ class Scatter(NamedTuple):
         source: the inner value that is added or put there.
         at: what the index says; `step` is the width of the columns.
         index: the operand with the indices.
-        begin: the operand that the result begins as; an expression where it is one number
-            throughout.
+        start: the operand with the start values; a constant where all of them are equal.
     """
 
     name: str
@@ -190,7 +189,7 @@ class Scatter(NamedTuple):
     source: str
     dtype: DType
     at: Gathered
-    begin: int | Expr
+    start: int | Expr
 
     @property
     def kind(self) -> str:
@@ -527,8 +526,8 @@ class _Planner:
         label = self.access(indices, False, merged_steps(columns, (0, 1, 0)))
         axis = node.attributes["axis"]
         at = Gathered(label, type_.shape[axis], columns.width, node.op.name, axis)
-        begin = self.literals.get(target, target)
-        self.values.append(Scatter(name, node, used, type_.dtype, at, begin))
+        start = self.literals.get(target, target)
+        self.values.append(Scatter(name, node, used, type_.dtype, at, start))
         self.names[node.results[0]] = name
 
     def enter(self, made: Computed | Reduction) -> None:
@@ -626,7 +625,7 @@ def overwrites(plan: RegionPlan) -> list[tuple[int, int]]:
         return []
     random = {a.index for a in plan.accesses.values() if a.gathered is not None}
     random |= {plan.accesses[g.label].index for g in gathered_in(plan)}
-    random |= {v.begin for v in plan.values if isinstance(v, Scatter) and isinstance(v.begin, int)}
+    random |= {v.start for v in plan.values if isinstance(v, Scatter) and isinstance(v.start, int)}
     steps = tuple(math.prod(plan.axes[k + 1 :]) for k in range(len(plan.axes)))
     sums = {v.name for v in plan.values if not isinstance(v, Computed)}
     read: dict[int, list[Access]] = {}
