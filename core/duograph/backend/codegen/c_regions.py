@@ -52,11 +52,11 @@ class _InOrder:
 
     @property
     def start(self) -> str:
-        first = constant(0, self.dtype) if self.kind == "sum" else least_value(self.dtype)
+        first = constant(0, self.dtype) if self.kind == "+" else least_value(self.dtype)
         return print_expression(self.dialect, first)[1]
 
     def text(self, acc: str, x: str) -> str:
-        if self.kind == "sum":
+        if self.kind == "+":
             return f"{acc} += {x};"
         nan = f" | ({x} != {x})" if self.dtype.is_floating else ""
         return f"{acc} = ({x} > {acc}){nan} ? {x} : {acc};"

@@ -40,7 +40,7 @@ from .loop_program import (
     name,
     number,
 )
-from .region_plan import Columns, Reduction, RegionPlan, Scatter
+from .region_plan import Reduction, RegionPlan, Scatter
 from .scheduling import FETCH_BYTES, STREAM_BYTES, Scheduler, Target, array_of
 
 __all__ = ["column_program", "scatters_of"]
@@ -226,7 +226,7 @@ class _Columns(Scheduler):
         for x in self.moving:
             found += self.point(x, "first")
             a = self.plan.accesses[x]
-            if fetches and a.steps[-1] == 1 and a.steps[-2:-1] == (width,) and not a.gathered:
+            if fetches and a.strides[-1] == 1 and a.strides[-2:-1] == (width,) and not a.gathered:
                 found.append(Prefetch(Address(f"{x}_row", (number(width),)), a.dtype.itemsize))
         for v in self.scatters:
             target = f"out{self.results[v.name]}"

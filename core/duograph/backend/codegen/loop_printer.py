@@ -158,7 +158,7 @@ class LoopPrinter:
     def start(self, x: ir.Start) -> None:
         v = x.reduction
         acc = compute_dtype(v.dtype)
-        first = constant(0, acc) if v.kind == "sum" else least_value(acc)
+        first = constant(0, acc) if v.kind == "+" else least_value(acc)
         self.line(f"{SUFFIX[acc]} {v.name} = {print_expression(self.dialect, first)[1]};")
         if _has_flag(v):
             self.line(f"int {v.name}_nan = 0;")
@@ -166,7 +166,7 @@ class LoopPrinter:
     def accumulate(self, x: ir.Accumulate) -> None:
         v, comment = x.reduction, source_comment(x.reduction.node)
         text = self.cast(v.source, x.source, compute_dtype(v.dtype))
-        if v.kind == "sum":
+        if v.kind == "+":
             self.line(self.dialect.accumulate(v.name, text) + comment)
             return
         self.line(f"{v.name} = {text} > {v.name} ? {text} : {v.name};{comment}")
@@ -203,7 +203,7 @@ class LoopPrinter:
         if x.order is Order.INDEPENDENT:
             self.line(self.dialect.independent)
         elif x.order is Order.ANY_ORDER:
-            sums = [v.name for v in x.sums if v.kind == "sum"]
+            sums = [v.name for v in x.sums if v.kind == "+"]
             maxima = [v.name for v in x.sums if v.kind == "max"]
             flags = [f"{v.name}_nan" for v in x.sums if _has_flag(v)]
             self.line(self.dialect.reduction(sums, maxima, flags + ["wrong"] * x.checks))

@@ -1,23 +1,24 @@
-"""What a fused region computes, ready to be printed: the loop nest, how each operand is read, what
-each pass computes.
+"""The plan of a fused region: its loop nest, the strides of its operands, its values as expressions.
 
-A region is a graph of elementwise ops, with perhaps reductions over trailing axes. All its *inner*
-values have one number of elements, n; results of reductions, and what is computed from them before
-they are spread again, are *row* values, of which there are n / row length. The elements lie in one
-order, so reshapes and axes of size one mean nothing here; an operand that is broadcast is read with
-steps of its own::
+`plan_region` is called on the graph of a region, by fusion as a check and by backends before
+`scheduling` turns the plan into a loop program. A plan names no device and no dialect.
 
-    add(float32[8, 128, 256], float32[128, 256])      axes 8, 32768; steps (32768, 1) and (0, 1)
+A region is a graph of elementwise ops, optionally with reductions over trailing axes. All its
+*inner* values have n elements. Results of reductions, and values computed from them before they are
+broadcast again, are *row* values; there are n / row length of them. Elements are visited in one
+order, so reshapes and axes of size one do not matter; a broadcast operand has strides of its own::
 
-What `gather` and `gather_elements` take is read where it lies, through the index: an operand whose
-place has a part that another operand says::
+    add(float32[8, 128, 256], float32[128, 256])      axes 8, 32768; strides (32768, 1) and (0, 1)
 
-    gather(float32[1000, 256], int32[8, 128], axis=0)    axes 1024, 256; steps (0, 1), and 256 times
-    x1, of steps (1, 0)
+The source of a `gather` or `gather_elements` is read in memory through the index: the other operand
+supplies a part of its offset::
 
-A region may end in reductions over other axes than the last, which all leave the same *columns*:
-rows of `width` neighbours are added up one after the other. Nothing in the region reads what they
-give. Or it ends in scatters, which put each of those rows where an index says.
+    gather(float32[1000, 256], int32[8, 128], axis=0)    axes 1024, 256; strides (0, 1), plus 256
+    times x1, which has strides (1, 0)
+
+A region may end in reductions over other axes than the last, all with the same *columns*: rows of
+`width` neighbours are added up one after the other. Nothing in the region reads their results. Or it
+ends in scatters, which write each of those rows to the row that an index names.
 
 A row that is reduced is walked once per pass. Pass k computes what needs the reductions of the
 passes before it.
@@ -28,115 +29,93 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ...dtype import DType
 from ...errors import DuographError
+from ...ir.loops import (
+    Columns,
+    columns_of,
+    gather_strides,
+    is_reduction,
+    is_row_value,
+    is_view,
+    merged_strides,
+    row_length,
+    scatter_columns,
+    strides_of,
+)
 from ...op import Op
 from ...types import TensorType
 from .expression import Expr, compute_dtype, constant, s
-from .scalar_kernels import collapse, kernel_name, parameter_names
+from .scalar_kernels import parameter_names
 
 if TYPE_CHECKING:
     from ...ir.graph import Graph, GraphNode
 
 __all__ = [
-    "GATHERS",
-    "REDUCTIONS",
-    "SCATTERS",
     "Access",
-    "Columns",
     "Computed",
     "Gathered",
     "Reduction",
     "RegionPlan",
     "Scatter",
-    "columns_of",
     "expression_of",
     "gathered_in",
-    "is_load",
-    "is_view",
     "overwrites",
-    "per_row",
     "plan_region",
-    "reduced_axes",
-    "row_length",
-    "scatter_columns",
-    "steps_of",
 ]
 
-# The reductions that a row loop can hold.
-REDUCTIONS = {"reduce_sum": "sum", "reduce_max": "max"}
-# Ops whose results are read where they are needed.
-GATHERS = {"gather", "gather_elements"}
-# Ops that put rows where an index says, and what they do with those that are there.
-SCATTERS = {"scatter_add": "+", "scatter_set": "="}
-# Elements that one index takes side by side, or that neighbouring indices take from one row:
-# shorter runs are copied faster than computed with.
-MIN_RUN = 64
 
-
-class NotPrintable(Exception):
-    """A region whose operands do not fit one loop nest; the caller runs its ops one by one."""
+class NoLoopNest(Exception):
+    """The operands of a region do not fit one loop nest; the caller runs its ops one by one."""
 
 
 class Gathered(NamedTuple):
-    """The part of a place that an index says.
+    """The part of an offset that an index operand supplies.
 
     Attributes:
-        label: of the access that reads the index.
-        n: the index counts so many.
-        step: in elements, from one to the next.
+        label: the access that reads the index.
+        n: the size of the indexed axis.
+        stride: of that axis, in elements.
         op, axis: for messages.
     """
 
     label: str
     n: int
-    step: int
+    stride: int
     op: str
     axis: int
 
 
-class Access:
+class Access(NamedTuple):
     """How an operand is read.
 
     Attributes:
         index: which operand of the region.
         dtype: as stored.
-        steps: in elements, per axis of the loop nest, outermost first.
-        per_row: whether it has at most one element for each row.
-        gathered: what an index adds to the place.
+        strides: in elements, per axis of the loop nest, outermost first.
+        gathered: what an index adds to the offset.
     """
 
-    __slots__ = ("index", "dtype", "steps", "per_row", "gathered")
-
-    def __init__(
-        self,
-        index: int,
-        dtype: DType,
-        steps: tuple[int, ...],
-        per_row: bool,
-        gathered: Gathered | None = None,
-    ) -> None:
-        self.index = index
-        self.dtype = dtype
-        self.steps = steps
-        self.per_row = per_row
-        self.gathered = gathered
+    index: int
+    dtype: DType
+    strides: tuple[int, ...]
+    gathered: Gathered | None = None
 
 
 class Computed(NamedTuple):
-    """A value of the region, as an expression over operands and other values, which it names.
+    """A value of the region, as an expression over names of operands and of other values.
 
     Attributes:
         name: such as ``exp_3``.
-        node: what it comes from; for comments.
+        node: the node that computes it; for comments.
         expression: rounded to `dtype`.
         dtype: as stored.
         row: whether it is a row value.
-        stage: an inner value: the first pass in which it can be computed; a row value: it is known
-            before that pass.
-        uses: names in the expression.
+        stage: of an inner value, the first pass that can compute it; of a row value, the pass
+            before which it is known.
+        uses: names of values in the expression.
     """
 
     name: str
@@ -159,28 +138,16 @@ class Reduction(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """ "sum" or "max"."""
-        return REDUCTIONS[self.node.op.name]
-
-
-class Columns(NamedTuple):
-    """The inner elements as `outer` blocks of `rows` rows, each of `width` neighbours; every block
-    becomes one row.
-    """
-
-    outer: int
-    rows: int
-    width: int
+        """How elements are combined: "+" or "max"."""
+        return self.node.op.traits.reduction or ""
 
 
 class Scatter(NamedTuple):
-    """A result that begins as another tensor, and whose rows the region changes, one after the
-    other.
+    """A result that starts as a copy of a tensor and whose rows the region updates in order.
 
     Attributes:
-        source: the inner value that is added or put there.
-        at: what the index says; `step` is the width of the columns.
-        index: the operand with the indices.
+        source: the inner value with the updates.
+        at: the index of the row; its stride is the width of the columns.
         start: the operand with the start values; a constant where all of them are equal.
     """
 
@@ -193,24 +160,23 @@ class Scatter(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """ "+" or "="."""
-        return SCATTERS[self.node.op.name]
+        """Whether updates are added ("+") or written ("=")."""
+        return self.node.op.traits.scatter or ""
 
 
 class RegionPlan(NamedTuple):
-    """Everything that a printer needs.
+    """All that the scheduler needs to know of a region.
 
     Attributes:
-        n: inner elements.
-        row: elements of a row; 0 when nothing is reduced.
-        axes: sizes of the loop nest, outermost first; the product is n. With reductions the last
-            axes make up the row.
-        accesses: by the name of the operand in expressions; one operand may be read in several
-            ways.
-        values: in order.
-        outputs: per result of the region, the name of the value and its stored dtype.
-        n_operands: of the region.
-        columns: what the reductions at the end of the region leave, when it has such.
+        n: number of inner elements.
+        row: elements of a row; 0 when nothing is reduced along rows.
+        axes: sizes of the loop nest, outermost first; their product is n. With reductions the last
+            axis is the row.
+        accesses: by the label of the operand in expressions; one operand may have several.
+        values: in the order of computation.
+        outputs: for each result of the region the name of the value and its stored dtype.
+        n_operands: number of operands of the region.
+        columns: the columns that the reductions or scatters at the end of the region work on.
     """
 
     n: int
@@ -224,135 +190,16 @@ class RegionPlan(NamedTuple):
 
     @property
     def stages(self) -> int:
-        """Passes over a row."""
+        """Number of passes over a row."""
         return 1 + max(
             (v.stage for v in self.values if isinstance(v, Computed) and not v.row), default=0
         )
 
 
-def gather_steps(
-    node: GraphNode, source: TensorType, indices: TensorType
-) -> tuple[list[int], list[int], int, int]:
-    """For each axis of the result the steps in source and indices; the step from index to index,
-    and how many.
-
-    Examples:
-        A row of the source for each index:
-
-            gather(float32[1000, 256], int32[8, 128], axis=0)    (0, 0, 1), (128, 1, 0), 256, 1000
-    """
-    axis = node.attributes["axis"]
-    own, at = dense_steps(source.shape), dense_steps(indices.shape)
-    if node.op.name == "gather":
-        steps = [*own[:axis], *[0] * len(at), *own[axis + 1 :]]
-        index_steps = [*[0] * axis, *at, *[0] * (len(own) - axis - 1)]
-    else:
-        steps = [0 if k == axis else step for k, step in enumerate(own)]
-        index_steps = at
-    return steps, index_steps, own[axis], source.shape[axis]
-
-
-def is_load(node: GraphNode, operands: Sequence[TensorType], result: TensorType) -> bool:
-    """Whether what a gather takes is worth reading through the index: runs of elements with even
-    steps are long.
-    """
-    source, indices = operands
-    if result.dtype.is_complex or not source.size or not result.size:
-        return False
-    *steps, _, _ = gather_steps(node, source, indices)
-    run = min(merged_steps(result.shape, each)[-1][0] for each in steps)
-    return run >= MIN_RUN or run == result.size
-
-
-def dense_steps(shape: Sequence[int]) -> list[int]:
-    """Distances between neighbours along each axis, in elements."""
-    return [math.prod(shape[k + 1 :]) for k in range(len(shape))]
-
-
-def merged_steps(sizes: Sequence[int], steps: Sequence[int]) -> list[tuple[int, int]]:
-    """(size, step) of axes, those joined along which places go on evenly."""
-    found: list[tuple[int, int]] = []
-    for size, step in zip(sizes, steps, strict=True):
-        if size == 1:
-            continue
-        if found and found[-1][1] == step * size:
-            found[-1] = (found[-1][0] * size, step)
-        else:
-            found.append((size, step))
-    return found or [(1, 0)]
-
-
-def row_length(node: GraphNode, type_: TensorType) -> int:
-    """The number of elements of a row when the node reduces the trailing axes of a tensor of this
-    type, else 0.
-    """
-    found, ndim = reduced_axes(node, type_), len(type_.shape)
-    if not found or found != list(range(ndim - len(found), ndim)):
-        return 0
-    return math.prod(type_.shape[found[0] :])
-
-
-def columns_of(node: GraphNode, type_: TensorType) -> Columns | None:
-    """The columns that the node leaves of a tensor of this type; None when its axes are not
-    neighbours, or the last.
-    """
-    found, shape = reduced_axes(node, type_), type_.shape
-    found = [a for a in found if shape[a] != 1]
-    if not found or any(shape[a] != 1 for a in range(found[0], found[-1]) if a not in found):
-        return None
-    outer, width = math.prod(shape[: found[0]]), math.prod(shape[found[-1] + 1 :])
-    return Columns(outer, type_.size // (outer * width), width) if width > 1 else None
-
-
-def scatter_columns(node: GraphNode, target: TensorType, indices: TensorType) -> Columns:
-    """The rows that a scatter puts somewhere."""
-    axis = node.attributes["axis"]
-    return Columns(
-        math.prod(target.shape[:axis]), indices.size, math.prod(target.shape[axis + 1 :])
-    )
-
-
-def reduced_axes(node: GraphNode, type_: TensorType) -> list[int]:
-    """The axes that a reduction takes, in order."""
-    axes = node.attributes["axis"]
-    ndim = len(type_.shape)
-    if axes is None or axes == ():
-        axes = tuple(range(ndim))
-    axes = (axes,) if isinstance(axes, int) else axes
-    return sorted(a % ndim for a in axes) if ndim else []
-
-
-def per_row(operand: Sequence[int], shape: Sequence[int], row: int) -> bool:
-    """Whether a value of the shape `operand`, broadcast to `shape`, has one element for each row of
-    `row` elements.
-
-    Examples:
-        >>> from duograph.backend.codegen.region_plan import per_row
-        >>> per_row((8, 1), (8, 4), 4), per_row((4,), (8, 4), 4), per_row((8, 1, 1), (8, 2, 2), 4)
-        (True, False, True)
-    """
-    if math.prod(operand) * row != math.prod(shape):
-        return False
-    return steps_of(operand, shape) == [(math.prod(operand), 1), (row, 0)]
-
-
-def steps_of(operand: Sequence[int], shape: Sequence[int]) -> list[tuple[int, int]]:
-    """Axes of `shape`, outermost first, as (size, step in elements of the operand), as few as
-    possible.
-
-    Examples:
-        >>> from duograph.backend.codegen.region_plan import steps_of
-        >>> steps_of((3, 4), (2, 3, 4)), steps_of((2, 3, 4), (2, 3, 4)), steps_of((2, 1), (2, 3))
-        ([(2, 0), (12, 1)], [(24, 1)], [(2, 1), (3, 0)])
-    """
-    sizes, (steps,) = collapse(shape, [operand])
-    return list(zip(sizes, steps)) or [(1, 0)]
-
-
 def expression_of(
     op: Op, operands: Sequence[Expr], attributes: Mapping[str, Any], result: DType
 ) -> Expr:
-    """The value of an elementwise op, rounded to `result`, as the op's own kernel computes it."""
+    """The value of an elementwise op, rounded to `result` as in the op's own kernel."""
     assert op.scalar_rule is not None
     real = operands[-1].dtype
     parameters = parameter_names(op)
@@ -363,28 +210,24 @@ def expression_of(
     return s.cast(op.scalar_rule(s, *operands, **values), result)
 
 
-def is_view(op: Op) -> bool:
-    """Whether the op changes no element of its operand."""
-    return op.alias or op.name == "broadcast_to"
-
-
-def is_elementwise(node: GraphNode, types: Sequence[Any]) -> bool:
-    """Whether the op's `scalar` slot says all of what the node computes."""
-    op = node.op
-    if op.scalar_rule is None or op.variadic or None in node.operands or not node.single:
-        return False
-    dtypes = [types[i].dtype for i in node.operands if i is not None]
-    dtypes.append(types[node.results[0]].dtype)
-    if any(d.is_complex for d in dtypes) or kernel_name(op, dtypes[:-1], node.attributes) is None:
-        return False
-    return not parameter_names(op) or all(d.is_floating for d in dtypes[op.promote_from : -1])
+_AccessKey: TypeAlias = tuple[int, bool, tuple[tuple[int, int], ...], Gathered | None]
 
 
 class _Planner:
+    """Builds the plan of one region, node by node.
+
+    Attributes:
+        accesses: (operand, row, strides, gathered) -> (label, operand, row, strides).
+        names: value id -> the name of the planned value.
+        literals: value id -> the constant it is filled with.
+        gathers: value id -> a gather that is read where its result is used.
+        known: planned values by name.
+    """
+
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.types: list[Any] = list(graph.types)
-        self.accesses: dict[Any, tuple[str, int, bool, list[tuple[int, int]]]] = {}
+        self.accesses: dict[_AccessKey, tuple[str, int, bool, list[tuple[int, int]]]] = {}
         self.values: list[Computed | Reduction | Scatter] = []
         self.names: dict[int, str] = {}
         self.literals: dict[int, Expr] = {}
@@ -395,13 +238,13 @@ class _Planner:
         self.row = 0
         self.columns: Columns | None = None
         for node in graph.nodes:
-            if node.op.name in SCATTERS:
+            if node.op.traits.scatter:
                 target, indices, updates = (self.types[i or 0] for i in node.operands)
                 self.columns = scatter_columns(node, target, indices)
                 sizes.append(updates.size)
                 continue
             sizes += [self.types[r].size for r in node.results]
-            if node.op.name in REDUCTIONS:
+            if is_reduction(node.op):
                 type_ = self.types[node.operands[0] or 0]
                 self.row = row_length(node, type_) or self.row
                 if not row_length(node, type_):
@@ -410,10 +253,11 @@ class _Planner:
         self.n = max(sizes)
 
     def is_row(self, type_: TensorType) -> bool:
+        """Return whether a value of this type is a row value."""
         return self.row != 0 and type_.size != self.n
 
     def read(self, i: int, shape: tuple[int, ...], row: bool) -> tuple[Expr, str | None]:
-        """Operand i of the region where a value of this shape is computed."""
+        """Value i as an operand of a value of this shape, and its name if the region computes it."""
         literal = self.literals.get(i)
         if literal is not None:
             return literal, None
@@ -423,16 +267,16 @@ class _Planner:
             return self.read_gathered(self.gathers[i], shape, row), None
         if name is not None:
             made = self.known[name]
-            if self.is_row(type_) and not row and not per_row(type_.shape, shape, self.row):
-                raise NotPrintable("a row value that is spread along other axes")
+            if self.is_row(type_) and not row and not is_row_value(type_.shape, shape, self.row):
+                raise NoLoopNest("a row value that is broadcast along other axes")
             return Expr("input", compute_dtype(made.dtype), (), name), name
-        label = self.access(i, row, steps_of(type_.shape, shape))
+        label = self.access(i, row, strides_of(type_.shape, shape))
         return Expr("input", compute_dtype(type_.dtype), (), label), None
 
     def access(
         self, i: int, row: bool, steps: list[tuple[int, int]], gathered: Gathered | None = None
     ) -> str:
-        """The label of operand i, read with these steps."""
+        """The label of operand i, read with these strides."""
         key = (i, row, tuple(steps), gathered)
         found = self.accesses.get(key)
         if found is None:
@@ -444,23 +288,26 @@ class _Planner:
         return found[0]
 
     def read_gathered(self, node: GraphNode, shape: tuple[int, ...], row: bool) -> Expr:
-        """What a gather takes, spread to `shape`."""
+        """The result of a gather, broadcast to `shape`, as a read through its index."""
         source, indices = node.operands[0] or 0, node.operands[1] or 0
         if any(i >= self.graph.n_params for i in (source, indices)):
-            raise NotPrintable("a gather of what the region itself computes")
-        *steps, step, n = gather_steps(node, self.types[source], self.types[indices])
+            raise NoLoopNest("a gather of what the region itself computes")
+        *strides, stride, n = gather_strides(node, self.types[source], self.types[indices])
         own = self.types[node.results[0]].shape
         lead = len(shape) - len(own)
         along = [
-            merged_steps(shape, [0] * lead + [0 if size == 1 else s for size, s in zip(own, each)])
-            for each in steps
+            merged_strides(
+                shape, [0] * lead + [0 if size == 1 else s for size, s in zip(own, each)]
+            )
+            for each in strides
         ]
         label = self.access(indices, row, along[1])
-        gathered = Gathered(label, n, step, node.op.name, node.attributes["axis"])
+        gathered = Gathered(label, n, stride, node.op.name, node.attributes["axis"])
         label = self.access(source, row, along[0], gathered)
         return Expr("input", compute_dtype(self.types[source].dtype), (), label)
 
     def add(self, node: GraphNode) -> None:
+        """Plan the value of a node."""
         op, attributes = node.op, node.attributes
         (result,) = node.results
         type_ = self.types[result]
@@ -473,10 +320,10 @@ class _Planner:
         name = f"{op.name}_{result}"
         operands = [i for i in node.operands if i is not None]
         made: Computed | Reduction
-        if op.name in SCATTERS:
+        if op.traits.scatter:
             self.scatter(node, name)
             return
-        if op.name in GATHERS:
+        if op.traits.gather:
             self.gathers[result] = node
             if result not in self.graph.outputs:
                 return
@@ -484,7 +331,7 @@ class _Planner:
             self.enter(Computed(name, node, expression, type_.dtype, self.is_row(type_), 0, ()))
             self.names[result] = name
             return
-        if op.name in REDUCTIONS:
+        if is_reduction(op):
             source = self.types[operands[0]]
             expr, used = self.read(operands[0], source.shape, False)
             if used is None:  # an operand of the region: it gets a name
@@ -492,7 +339,7 @@ class _Planner:
                 self.enter(Computed(used, node, expr, source.dtype, False, 0, ()))
             made = Reduction(name, node, used, type_.dtype, self.known[used].stage + 1)
             if not self.row and columns_of(node, source) != self.columns:
-                raise NotPrintable("reductions that leave different columns")
+                raise NoLoopNest("reductions that leave different columns")
         else:
             row = self.is_row(type_)
             shape = type_.shape if op.name != "reshape" else self.types[operands[0]].shape
@@ -509,21 +356,21 @@ class _Planner:
         self.enter(made)
 
     def scatter(self, node: GraphNode, name: str) -> None:
-        """Enter a scatter of what the region computes."""
+        """Plan a scatter of a value that the region computes."""
         target, indices, updates = (i or 0 for i in node.operands)
         if indices >= self.graph.n_params or (
             target >= self.graph.n_params and target not in self.literals
         ):
-            raise NotPrintable("a scatter into what the region itself computes")
+            raise NoLoopNest("a scatter into what the region itself computes")
         type_ = self.types[target]
         columns = scatter_columns(node, type_, self.types[indices])
         if columns != self.columns:
-            raise NotPrintable("scatters of different rows")
+            raise NoLoopNest("scatters of different rows")
         expression, used = self.read(updates, self.types[updates].shape, False)
         if used is None:
             used = f"{name}_of"
             self.enter(Computed(used, node, expression, type_.dtype, False, 0, ()))
-        label = self.access(indices, False, merged_steps(columns, (0, 1, 0)))
+        label = self.access(indices, False, merged_strides(columns, (0, 1, 0)))
         axis = node.attributes["axis"]
         at = Gathered(label, type_.shape[axis], columns.width, node.op.name, axis)
         start = self.literals.get(target, target)
@@ -531,11 +378,12 @@ class _Planner:
         self.names[node.results[0]] = name
 
     def enter(self, made: Computed | Reduction) -> None:
+        """Append a planned value."""
         self.values.append(made)
         self.known[made.name] = made
 
     def axes(self) -> tuple[int, ...]:
-        """The loop nest into which every access fits: cut where any of them is cut."""
+        """The axes of the loop nest: split wherever the strides of any access change."""
         cuts = {self.n, 1}
         if self.row:
             cuts.add(self.row)
@@ -545,25 +393,26 @@ class _Planner:
                 unit *= size
                 cuts.add(unit)
         if any(1 < cut < self.row for cut in cuts):
-            raise NotPrintable("operands that are spread inside of a row that is reduced")
+            raise NoLoopNest("operands that are broadcast inside of a reduced row")
         if self.columns is not None:
             cuts.add(self.columns.width)
             if self.row or any(1 < cut < self.columns.width for cut in cuts):
-                raise NotPrintable("operands that are spread inside of the columns that are left")
+                raise NoLoopNest("operands that are broadcast inside of reduced columns")
         ordered = sorted(cuts, reverse=True)
         for big, small in itertools.pairwise(ordered):
             if small == 0 or big % small:
-                raise NotPrintable("operands that are spread along axes which do not fit together")
+                raise NoLoopNest("operands that are broadcast along axes which do not fit together")
         return tuple(big // small for big, small in itertools.pairwise(ordered)) or (1,)
 
     def plan(self) -> RegionPlan:
+        """Plan all nodes."""
         for node in self.graph.nodes:
             self.add(node)
         axes = self.axes()
         accesses = {}
         for label, i, row, steps in self.accesses.values():
-            places = self.spread(axes, steps, row)
-            accesses[label] = Access(i, self.types[i].dtype, places, row, self.gathered.get(label))
+            strides = self.nest_strides(axes, steps, row)
+            accesses[label] = Access(i, self.types[i].dtype, strides, self.gathered.get(label))
         outputs = tuple([(self.names[i], self.types[i].dtype) for i in self.graph.outputs])
         return RegionPlan(
             self.n,
@@ -576,10 +425,10 @@ class _Planner:
             self.columns,
         )
 
-    def spread(
+    def nest_strides(
         self, axes: tuple[int, ...], steps: list[tuple[int, int]], row: bool
     ) -> tuple[int, ...]:
-        """Steps on the axes of the nest of what has these steps on its own."""
+        """Strides along the axes of the nest for an access with (size, stride) axes of its own."""
         found = []
         unit = self.n
         for size in axes:
@@ -599,34 +448,34 @@ class _Planner:
 
 
 def plan_region(graph: Graph) -> RegionPlan | None:
-    """The plan of a region, or None when its operands do not fit one loop nest or its ops have no
-    scalar form.
+    """Plan a region.
+
+    Returns None when its operands do not fit one loop nest or an op has no scalar form.
     """
     try:
         return _Planner(graph).plan()
-    except (NotPrintable, DuographError):
+    except (NoLoopNest, DuographError):
         return None
 
 
 def gathered_in(plan: RegionPlan) -> list[Gathered]:
-    """All that indices say in a region."""
+    """Every index that a region reads or writes through."""
     found = [a.gathered for a in plan.accesses.values() if a.gathered is not None]
     return found + [v.at for v in plan.values if isinstance(v, Scatter)]
 
 
 def overwrites(plan: RegionPlan) -> list[tuple[int, int]]:
-    """Pairs (operand, result) that may share memory: element by element the one is read before the
-    other is written.
+    """Pairs (operand, result) that may share memory.
 
-    Only of regions of one pass, where every way to read the operand is the order in which the
-    result is written.
+    Such an operand is read element by element in the order in which the result is written, by a
+    region of one pass.
     """
     if plan.row:
         return []
     random = {a.index for a in plan.accesses.values() if a.gathered is not None}
     random |= {plan.accesses[g.label].index for g in gathered_in(plan)}
     random |= {v.start for v in plan.values if isinstance(v, Scatter) and isinstance(v.start, int)}
-    steps = tuple(math.prod(plan.axes[k + 1 :]) for k in range(len(plan.axes)))
+    in_order = tuple(math.prod(plan.axes[k + 1 :]) for k in range(len(plan.axes)))
     sums = {v.name for v in plan.values if not isinstance(v, Computed)}
     read: dict[int, list[Access]] = {}
     for access in plan.accesses.values():
@@ -637,5 +486,5 @@ def overwrites(plan: RegionPlan) -> list[tuple[int, int]]:
         if index not in random
         for k, (name, dtype) in enumerate(plan.outputs)
         if name not in sums
-        if all(a.steps == steps and a.dtype.itemsize == dtype.itemsize for a in accesses)
+        if all(a.strides == in_order and a.dtype.itemsize == dtype.itemsize for a in accesses)
     ]

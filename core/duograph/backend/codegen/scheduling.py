@@ -61,7 +61,7 @@ class Target:
         prefetches: whether the dialect has a prefetch.
         streams: whether the dialect has stores past the caches.
         narrow: whether index arithmetic is done in 32 bits where these suffice.
-        combine: how a reduction combines elements in order: ("sum" or "max", dtype).
+        combine: how a reduction combines elements in order: ("+" or "max", dtype).
         lanes: work items that share a row of so many elements.
         row_bytes: bytes of a row that are kept between two passes over it.
         split: into how many parts columns are cut: (outer, rows, width); None: as for a processor.
@@ -105,17 +105,17 @@ class Scheduler:
     def is_indexed(self, label: str) -> bool:
         """Return whether the inner loop reads an operand through another index each iteration."""
         g = self.plan.accesses[label].gathered
-        return g is not None and self.plan.accesses[g.label].steps[-1] != 0
+        return g is not None and self.plan.accesses[g.label].strides[-1] != 0
 
     def moves(self, label: str) -> bool:
         """Return whether the inner loop reads another element of the operand each iteration."""
-        return self.plan.accesses[label].steps[-1] != 0 or self.is_indexed(label)
+        return self.plan.accesses[label].strides[-1] != 0 or self.is_indexed(label)
 
     def is_invariant(self, label: str) -> bool:
         """Return whether the whole loop nest reads one element of the operand."""
         a = self.plan.accesses[label]
-        return not any(a.steps) and not (
-            a.gathered and any(self.plan.accesses[a.gathered.label].steps)
+        return not any(a.strides) and not (
+            a.gathered and any(self.plan.accesses[a.gathered.label].strides)
         )
 
     # ---- statements -----------------------------------------------------------------------------
@@ -124,7 +124,7 @@ class Scheduler:
         """Name ``LABEL_from``, the offset of each operand in row `row` of the outer axes."""
         axes = self.plan.axes[:-1]
         moving = {
-            label: a.steps for label, a in self.plan.accesses.items() if any(a.steps[: len(axes)])
+            label: a.strides for label, a in self.plan.accesses.items() if any(a.strides[: len(axes)])
         }
         found: list[Statement] = []
         for label, steps in list(moving.items()):
@@ -155,10 +155,10 @@ class Scheduler:
     def row_start(self, label: str, access: Access) -> Address:
         """The address where the current row of an operand begins."""
         offsets = []
-        if any(access.steps[: len(self.plan.axes) - 1]):
+        if any(access.strides[: len(self.plan.axes) - 1]):
             offsets.append(name(f"{label}_from"))
         if access.gathered and not self.is_indexed(label):
-            offsets.append(name(f"{label}_at") * access.gathered.step)
+            offsets.append(name(f"{label}_at") * access.gathered.stride)
         return Address(f"{label}_data", tuple(offsets))
 
     def point(self, label: str, first: str = "") -> list[Statement]:
@@ -168,8 +168,8 @@ class Scheduler:
         if a.gathered and not self.is_indexed(label):
             found.append(Locate(label, a.gathered))
         address = self.row_start(label, a)
-        if first and a.steps[-1]:
-            offset = _scaled(name(first), a.steps[-1])
+        if first and a.strides[-1]:
+            offset = _scaled(name(first), a.strides[-1])
             address = address._replace(offsets=(*address.offsets, offset))
         return [*found, Pointer(f"{label}_row", a.dtype, address)]
 
@@ -186,11 +186,11 @@ class Scheduler:
     def load(self, label: str, at: Index) -> list[Statement]:
         """Load a moving operand at position `at` of the inner loop."""
         a = self.plan.accesses[label]
-        step, row = a.steps[-1], Address(f"{label}_row")
+        step, row = a.strides[-1], Address(f"{label}_row")
         index = _scaled(at, step)
         if not (a.gathered and self.is_indexed(label)):
             return [Load(label, a.dtype, row, index)]
-        place = _scaled(name(f"{label}_at"), a.gathered.step)
+        place = _scaled(name(f"{label}_at"), a.gathered.stride)
         return [
             Locate(label, a.gathered),
             Load(label, a.dtype, row, index + place if step else place),
@@ -305,7 +305,7 @@ class _Elements(Scheduler):
         for x in self.moving:
             a = self.plan.accesses[x]
             block += self.point(x, "first")
-            in_order = a.steps[-1] == 1 and a.steps[-2:-1] in ((), (self.inner,))
+            in_order = a.strides[-1] == 1 and a.strides[-2:-1] in ((), (self.inner,))
             if fetches and in_order and not a.gathered:
                 block.append(Prefetch(Address(f"{x}_row", (number(size),)), a.dtype.itemsize))
         block.append(self.loop("j", number(0), name("count"), targets))
@@ -336,6 +336,6 @@ def _reach(plan: RegionPlan) -> int:
     """The largest offset in any buffer, or the number of elements."""
     found = [plan.n]
     for a in plan.accesses.values():
-        far = sum((size - 1) * step for size, step in zip(plan.axes, a.steps, strict=True))
-        found.append(far + (a.gathered.n * a.gathered.step if a.gathered is not None else 0))
+        far = sum((size - 1) * step for size, step in zip(plan.axes, a.strides, strict=True))
+        found.append(far + (a.gathered.n * a.gathered.stride if a.gathered is not None else 0))
     return max(found)
