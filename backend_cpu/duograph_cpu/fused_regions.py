@@ -153,7 +153,7 @@ def _indices(graph, plan):
     """What `make_staged_call` must know of the operands with indices."""
     found = {}
     for g in gathered_in(plan):
-        place = plan.accesses[g.label].index
+        place = plan.accesses[g.label].operand
         found[place, g.op, g.axis, g.n] = (place, graph.types[place], g.op, g.axis, g.n)
     return list(found.values())
 

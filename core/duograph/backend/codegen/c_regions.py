@@ -90,7 +90,7 @@ def print_region(dialect: Dialect, name: str, plan: RegionPlan) -> PrintedRegion
         return PrintedRegion(text, program.size, grain)
     assert plan.columns is not None
     outer, _, width = plan.columns
-    pieces = program.partials[0].count // (outer * width)
+    pieces = program.partials[0].size // (outer * width)
     second = f"{name}_second"
     text += _second(dialect, second, plan, program, pieces)
     memory = partial_offsets(program)[-1]

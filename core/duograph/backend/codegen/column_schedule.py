@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from ...ir.loops import Columns
 from .dialect import SUFFIX
 from .loop_program import (
     Address,

@@ -282,7 +282,7 @@ class CPrinter(LoopPrinter):
     def begin(self) -> None:
         p = self.program
         for x in p.operands:
-            self.line(f"const {SUFFIX[x.dtype]} *const {x.label}_data = args[{x.index}];")
+            self.line(f"const {SUFFIX[x.dtype]} *const {x.label}_data = args[{x.operand}];")
         for k, dtype in enumerate(p.results):
             self.line(f"{SUFFIX[dtype]} *const out{k} = args[{p.n_operands + k}];")
         if p.checks:
@@ -314,7 +314,7 @@ class GridPrinter(LoopPrinter):
 
     def head(self, name: str) -> str:
         p, memory = self.program, self.memory
-        dtypes = {x.index: SUFFIX[x.dtype] for x in p.operands}
+        dtypes = {x.operand: SUFFIX[x.dtype] for x in p.operands}
         parameters = [f"{memory}const {dtypes.get(k, 'u8')} *arg{k}" for k in range(p.n_operands)]
         parameters += [
             f"{memory}{SUFFIX[dtype]} *DG_RESTRICT out{k}" for k, dtype in enumerate(p.results)
@@ -331,7 +331,7 @@ class GridPrinter(LoopPrinter):
         p = self.program
         for x in p.operands:
             pointer = f"{self.memory}const {SUFFIX[x.dtype]} *const {x.label}_data"
-            self.line(f"{pointer} = arg{x.index};")
+            self.line(f"{pointer} = arg{x.operand};")
         if p.work is Work.SPAN:
             self.line("const i64 begin = DG_ITEM(0) * grain;")
             self.line("const i64 end = total - begin < grain ? total : begin + grain;")

@@ -393,7 +393,7 @@ class Operand(NamedTuple):
     """A pointer ``LABEL_data`` to an operand of the region."""
 
     label: str
-    index: int
+    operand: int
     dtype: DType
 
 
@@ -402,12 +402,12 @@ class Partial(NamedTuple):
 
     name: str
     dtype: DType
-    count: int
+    size: int
 
     @property
     def nbytes(self) -> int:
         """Of all partial results."""
-        return self.count * self.dtype.itemsize
+        return self.size * self.dtype.itemsize
 
 
 @dataclasses.dataclass(frozen=True)

@@ -92,13 +92,13 @@ class Access(NamedTuple):
     """How an operand is read.
 
     Attributes:
-        index: which operand of the region.
+        operand: which operand of the region.
         dtype: as stored.
         strides: in elements, per axis of the loop nest, outermost first.
         gathered: what an index adds to the offset.
     """
 
-    index: int
+    operand: int
     dtype: DType
     strides: tuple[int, ...]
     gathered: Gathered | None = None
@@ -472,14 +472,14 @@ def overwrites(plan: RegionPlan) -> list[tuple[int, int]]:
     """
     if plan.row:
         return []
-    random = {a.index for a in plan.accesses.values() if a.gathered is not None}
-    random |= {plan.accesses[g.label].index for g in gathered_in(plan)}
+    random = {a.operand for a in plan.accesses.values() if a.gathered is not None}
+    random |= {plan.accesses[g.label].operand for g in gathered_in(plan)}
     random |= {v.start for v in plan.values if isinstance(v, Scatter) and isinstance(v.start, int)}
     in_order = tuple(math.prod(plan.axes[k + 1 :]) for k in range(len(plan.axes)))
     sums = {v.name for v in plan.values if not isinstance(v, Computed)}
     read: dict[int, list[Access]] = {}
     for access in plan.accesses.values():
-        read.setdefault(access.index, []).append(access)
+        read.setdefault(access.operand, []).append(access)
     return [
         (index, k)
         for index, accesses in read.items()

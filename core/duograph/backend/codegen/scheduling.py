@@ -94,7 +94,7 @@ class Scheduler:
             size,
             unit,
             self.plan.n_operands,
-            tuple([Operand(label, a.index, a.dtype) for label, a in accesses]),
+            tuple([Operand(label, a.operand, a.dtype) for label, a in accesses]),
             tuple([dtype for _, dtype in self.plan.outputs]),
             tuple(gathered_in(self.plan)),
             tuple(body),
@@ -124,7 +124,9 @@ class Scheduler:
         """Name ``LABEL_from``, the offset of each operand in row `row` of the outer axes."""
         axes = self.plan.axes[:-1]
         moving = {
-            label: a.strides for label, a in self.plan.accesses.items() if any(a.strides[: len(axes)])
+            label: a.strides
+            for label, a in self.plan.accesses.items()
+            if any(a.strides[: len(axes)])
         }
         found: list[Statement] = []
         for label, steps in list(moving.items()):

@@ -75,7 +75,8 @@ def _division(
     device: GridDevice, program: LoopProgram
 ) -> tuple[tuple[int, int, int], tuple[int, int, int], tuple[Scalar, ...]]:
     """Groups, work items of a group, and the numbers of the launch of a program."""
-    items, numbers, groups = 1, (), program.size
+    numbers: tuple[Scalar, ...] = ()
+    items, groups = 1, program.size
     if program.work is Work.ITEM:
         items = min(device.group, ITEMS)
         groups = ceil_div(program.size, items)
@@ -137,7 +138,7 @@ def _combined(device: GridDevice, plan: RegionPlan, program: LoopProgram) -> lis
         return []
     assert plan.columns is not None
     outer, _, width = plan.columns
-    pieces = program.partials[0].count // (outer * width)
+    pieces = program.partials[0].size // (outer * width)
     results = {name: (k, dtype) for k, (name, dtype) in enumerate(plan.outputs)}
     kinds = {v.name: v.node.op.traits.reduction or "" for v in plan.values}
     found = []
