@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from duograph._locks import new_lock
 from duograph.backend.grid import GridDevice, Launch, Scalar
-from duograph.backend.grid.matmul import Matmul, few_lines, tiles
+from duograph.backend.grid.matmul_operands import Matmul
+from duograph.backend.grid.matmul_tiled import few_lines, tiles
 from duograph.errors import DeviceError, DeviceMemoryError
 
 from .compiler import Compiler
