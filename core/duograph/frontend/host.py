@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +9,7 @@ from ..errors import UnsupportedSyntaxError
 from ..ir.builder import GraphTensor
 from ..ir.control import HostCall, host_call
 from ..ir.values import HostValue
+from ..runtime.source_spans import mark_source
 from ..tensor import Tensor
 from ..types import OBJECT
 from .changes import Snapshot, changed, refuse_changes, snapshot
@@ -196,7 +196,7 @@ def run_on_host(
                     f"use a function that returns a new one, or call it outside of compiled code"
                 )
         except Exception as error:
-            _place(error, place)
+            mark_source(error, place)
             raise
         if not types:
             return ()
@@ -249,15 +249,8 @@ def note_effect(
         try:
             function(*rebuilt(nest, values))
         except Exception as error:
-            _place(error, place)
+            mark_source(error, place)
             raise
         return ()
 
     t.builder.append(host_call, tuple(found), {"run": HostCall(run, name), "types": ()})
-
-
-def _place(error: Exception, place: Any) -> None:
-    """Remember where in the user's source an error arose, unless it says so already."""
-    if not hasattr(error, "_duograph_place"):
-        with contextlib.suppress(AttributeError):  # an exception class with slots
-            error._duograph_place = place  # type: ignore[attr-defined]

@@ -33,7 +33,7 @@ from ..passes.self_attention import use_self_attention
 from ..passes.split_reductions import split_reductions
 from ..passes.subgraphs import HOLDERS, Done, mapped
 from ..types import Device, TensorType
-from .lower import body_of, kernel
+from .kernel_choice import body_of, kernel
 
 __all__ = ["compiled_regions"]
 
