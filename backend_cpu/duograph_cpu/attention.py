@@ -2,11 +2,11 @@
 keys.
 """
 
-from duograph.ops.attention import AXES
+from duograph.backend.attention_layouts import AXES
 
 from ._native import lib
 from .kernels import call, kernel, plan
-from .program import NativeCall
+from .native_program import NativeCall
 
 
 def _strides(shape, axes):

@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from duograph._locks import new_lock
 from duograph.backend.grid import GridBackend, GridDevice, Launch
+from duograph.backend.locks import new_lock
 from duograph.backend.prepared import LinkedProgram
 from duograph.backend.program import Program
 from duograph.backend.protocol import DeviceInfo
@@ -15,10 +15,10 @@ from duograph.dtype import ALL
 from duograph.errors import DeviceError
 
 from . import attention, cublaslt, rows
+from .captured_graph import Captured, off, refusal
 from .compiler import Compiler, Nvrtc
 from .device import CudaDevice
 from .driver import Driver, problem
-from .program import Captured, off, refusal
 
 __all__ = ["Cuda"]
 
@@ -81,6 +81,7 @@ class Cuda(GridBackend):
     def launcher(self, device: GridDevice, name: str, launch: Launch) -> Callable[..., None]:
         own = functools.partial(super().launcher, device, name, launch)
         if isinstance(launch, cublaslt.Called):
+            assert isinstance(device, CudaDevice)
             return launch.chosen.launcher(device, name, own)
         return own()
 

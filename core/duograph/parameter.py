@@ -140,9 +140,9 @@ class Parameter(Tensor):
     def value(self) -> Tensor:
         """The present value, as a Tensor that later writes do not change."""
         if staged_builder() is not None:  # known when the compiled function runs
-            from .ops.table import P  # built on Tensor
+            from .ops.movement import stop_gradient
 
-            return P.stop_gradient(self)
+            return stop_gradient(self)
         return Tensor._make(self._type.on(self._type.device), self._host_or_handle())
 
     def _host_or_handle(self) -> Any:

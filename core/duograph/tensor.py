@@ -424,7 +424,7 @@ class Tensor(TensorMethods):
 
     def copy(self) -> Tensor:
         """A tensor of the same value in a buffer of its own; gradients flow through it."""
-        from .ops.movement import transpose_by  # an op family: imported at first use
+        from .ops.shape_primitives import transpose_by  # an op family: imported at first use
 
         return transpose_by(self, tuple(range(len(self._type.shape))))
 

@@ -14,7 +14,9 @@ from duograph.dtype import float16, float32, float64
 from duograph.ir.builder import trace
 from duograph.ir.text import parse
 from duograph.ir.verify import verify
-from duograph.ops.table import P
+from duograph.ops.attention import attention_grad
+from duograph.ops.movement import concat_by, slice_by
+from duograph.ops.shape_primitives import reshape_to
 from duograph.passes import run
 from duograph.passes.activation_gradients import GRADIENTS, save_activation_derivatives
 from duograph.passes.self_attention import use_self_attention
@@ -52,7 +54,7 @@ D = 4
 
 
 def part(x: Any, begin: int, end: int, step: int = 1) -> Any:
-    return P.strided_slice(x, (0, 0, begin), (*x.shape[:2], end), (1, step, 1))
+    return slice_by(x, (0, 0, begin), (*x.shape[:2], end), (1, step, 1))
 
 
 def attend(x: Any, heads: int, own: int, layout: str) -> Any:
@@ -78,9 +80,9 @@ JOINED = {
 
 def gradients(x: Any, out: Any, log_sum: Any, dout: Any, order: tuple[int, ...] = (0, 1, 2)) -> Any:
     """The gradients of the parts of x, put together again."""
-    query, key, value = (P.reshape(part(x, i, i + 8), (2, 3, 2, D)) for i in (0, 8, 16))
-    made = P.attention_grad(query, key, value, None, out, log_sum, dout, 0.5, -3, 0, "BSND")
-    return P.concat([P.reshape(made[i], (2, 3, 8)) for i in order], 2)
+    query, key, value = (reshape_to(part(x, i, i + 8), (2, 3, 2, D)) for i in (0, 8, 16))
+    made = attention_grad(query, key, value, None, out, log_sum, dout, 0.5, -3, 0, "BSND")
+    return concat_by([reshape_to(made[i], (2, 3, 8)) for i in order], 2)
 
 
 @pytest.mark.parametrize("row", JOINED.values(), ids=list(JOINED))

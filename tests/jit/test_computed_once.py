@@ -617,16 +617,16 @@ def test_products_of_one_call_share_what_is_packed(monkeypatch, level, written):
         return [*found, net.w.asnumpy().copy()]
 
     seen = []
-    real = lower.share_packed
+    real = lower.share_packed_operands
 
     def counted(instructions, sizes):
         made = real(instructions, sizes)
         seen.append(sum(isinstance(s, Step) and s.name == "pack" for s in made))
         return made
 
-    monkeypatch.setattr(lower, "share_packed", counted)
+    monkeypatch.setattr(lower, "share_packed_operands", counted)
     shared = run()
     assert max(seen) == (2 if written else 1)
-    monkeypatch.setattr(lower, "share_packed", lambda instructions, sizes: instructions)
+    monkeypatch.setattr(lower, "share_packed_operands", lambda instructions, sizes: instructions)
     for a, b in zip(shared, run(), strict=True):
         np.testing.assert_array_equal(a, b)

@@ -132,6 +132,6 @@ def _reshaped(x: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def _transposed(x: Tensor, order: tuple[int, ...]) -> Tensor:
-    from ..ops.movement import transpose_by
+    from ..ops.shape_primitives import transpose_by
 
     return transpose_by(x, order)

@@ -128,6 +128,6 @@ def binop_grad_common(x: Any, y: Any, dx: Any, dy: Any) -> tuple[Any, Any]:
     Returns:
         (dx, dy) in the shapes of x and y.
     """
-    from ..ops.broadcasting import unbroadcast
+    from ..ops.shape_primitives import unbroadcast
 
     return unbroadcast(dx, x), unbroadcast(dy, y)

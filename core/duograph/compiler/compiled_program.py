@@ -16,9 +16,8 @@ from typing import Any
 
 from ..backend.prepared import HandleFunction
 from ..errors import DeviceError, IndexRangeError
-from ..frontend import builtin_functions, statements  # noqa: F401  (they fill the front end's tables)
 from ..frontend.diagnostics import located
-from ..frontend.trace import Trace
+from ..frontend.state.evaluation import Evaluation
 from ..ir.dump import dump_of
 from ..ir.graph import Graph
 from ..runtime.cached_values import CachedValues
@@ -106,7 +105,7 @@ class CompiledProgram:
         inputs: what the graph's parameters are read from.
         template: the result, with `Out` and `Argument` for what is known only when it runs.
         writes: per written tensor: ("arg", i) or ("state", tensor), and the output with its value.
-        trace: the evaluation that made the graph.
+        evaluation: the evaluation that made the graph.
         device: where it runs.
         name: of the function, for messages.
         level: "O0", "O1" or "O2".
@@ -126,7 +125,7 @@ class CompiledProgram:
         inputs: list[Input],
         template: Any,
         writes: list[tuple[str, Any, int]],
-        trace: Trace,
+        evaluation: Evaluation,
         device: Device,
         name: str,
         level: str,
@@ -137,9 +136,9 @@ class CompiledProgram:
         self.inputs = inputs
         self.template = template
         self.writes = writes
-        self.captures = trace.captures
+        self.captures = evaluation.captures
         self.effects = graph.effects
-        self.keep = trace.keep  # objects whose ids the program knows
+        self.keep = evaluation.keep  # objects whose ids the program knows
         self.for_shared_tensors = for_shared_tensors
         self.device = device
         self.name = name

@@ -25,7 +25,6 @@ from ..errors import (
     RefusedError,
     UnsupportedSyntaxError,
 )
-from ..frontend.calls import call as staged_call
 from ..frontend.diagnostics import forget_own_frames, is_located
 from ..ir.values import NeedsValue
 from ..nn.cell import Cell
@@ -155,7 +154,7 @@ class JitFunction:
         builder = staged_builder()
         if builder is not None:  # another function is being compiled: become part of its graph
             target = self.function if self._target is None else self._target
-            return staged_call(builder.trace, target, args, kwargs)
+            return builder.evaluation.call(target, args, kwargs)
         cache, given = self._cache_of(args)
         if not kwargs:
             program = self._quick(cache, given)

@@ -7,24 +7,22 @@ from typing import Any
 import numpy as np
 
 from ..dtype import BOOL, INEXACT, NUMERIC, REAL, bool_
-from ..errors import ArgumentValueError
 from ..op import op
 from ..tensor import Tensor
-from .broadcasting import unbroadcast
 from .creation import cast
 from .logic import logical_or, select
 from .methods import tensor_method
 from .pointwise import broadcast_type, conjugate, real_type, same_type
-from .primitive import Primitive
+from .shape_primitives import unbroadcast
 
 __all__ = [
-    "Div", "abs", "absolute", "add", "div", "divide", "fmax", "fmin", "inv",
-    "maximum", "minimum", "mul", "multiply", "neg", "negative", "positive", "reciprocal",
+    "abs", "absolute", "add", "fmax", "fmin", "inv",
+    "maximum", "minimum", "mul", "multiply", "neg", "negative", "positive", "reciprocal", "sgn", "sign",
     "square", "sub", "subtract", "true_divide",
 ]  # fmt: skip
 
 
-@op(operators=["__add__"], reflected=["__radd__"], primitive="Add", promote="common")
+@op(operators=["__add__"], reflected=["__radd__"], primitive="Add", promote="common", folds="biu")
 def add(input: Tensor, other: Tensor):
     """Sum of elements; of bool: whether either is True (`mindspore.ops.add`).
 
@@ -63,7 +61,7 @@ def _(x, y, out, dout):
     return unbroadcast(dout, x), unbroadcast(dout, y)
 
 
-@op(operators=["__sub__"], reflected=["__rsub__"], primitive="Sub", promote="common")
+@op(operators=["__sub__"], reflected=["__rsub__"], primitive="Sub", promote="common", folds="biu")
 def sub(input: Tensor, other: Tensor):
     """Difference of elements; of bool: whether they differ (`mindspore.ops.sub`).
 
@@ -104,7 +102,7 @@ def _(x, y, out, dout):
 
 @op(
     method=["mul", "multiply"], operators=["__mul__"], reflected=["__rmul__"], primitive="Mul",
-    promote="common",
+    promote="common", folds="biu",
 )  # fmt: skip
 def mul(input: Tensor, other: Tensor):
     """Product of elements; of bool: whether both are True (`mindspore.ops.mul`).
@@ -188,45 +186,6 @@ def _(x, y, out, dout):
     return unbroadcast(dx, x), unbroadcast(-mul(dx, conjugate(out)), y)
 
 
-def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """Quotient of elements (`mindspore.ops.div`).
-
-    Args:
-        input, other: Tensors or numbers; the shapes broadcast and the dtypes are promoted to a
-            common one.
-        rounding_mode: None for the true quotient, where integers give float32; ``"floor"`` rounds
-            it down, ``"trunc"`` towards zero, and integers stay integers.
-
-    Returns:
-        Tensor of the broadcast shape.
-
-    Raises:
-        ValueError: another rounding_mode, or the shapes do not broadcast.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.div(ms.Tensor([7.0, -7.0]), 2, rounding_mode="trunc")
-        Tensor(shape=[2], dtype=Float32, value= [ 3.00000000e+00, -3.00000000e+00])
-    """
-    if rounding_mode is None:
-        return true_divide(input, other)
-    from .rounding import floor_divide, truncate_div  # this module's ops round nothing
-
-    if rounding_mode == "floor":
-        return floor_divide(input, other)
-    if rounding_mode == "trunc":
-        return truncate_div(input, other)
-    raise ArgumentValueError(
-        f"div: got rounding_mode={rounding_mode!r}; wanted None, 'floor' or 'trunc'"
-    )
-
-
-@tensor_method("div", "divide")
-def _tensor_div(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """Quotient of elements; see `ops.div`."""
-    return div(self, other, rounding_mode=rounding_mode)
-
-
 @tensor_method("add")
 def _tensor_add(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """``self + alpha * other``."""
@@ -239,7 +198,7 @@ def _tensor_sub(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     return sub(self, other if alpha == 1 else mul(other, alpha))
 
 
-@op(method=["neg", "negative"], operators=["__neg__"], primitive="Neg", dtypes=NUMERIC)
+@op(method=["neg", "negative"], operators=["__neg__"], primitive="Neg", dtypes=NUMERIC, folds="biu")
 def neg(input: Tensor):
     """Elements with the opposite sign; unsigned integers wrap (`mindspore.ops.neg`).
 
@@ -282,7 +241,57 @@ def _(x):
     return mul(x, -1 if x.dtype.kind != "u" else 2 ** (8 * x.dtype.itemsize) - 1)
 
 
-@op(method=["abs", "absolute"], operators=["__abs__"], primitive="Abs", dtypes=BOOL + NUMERIC)
+@op(method=["sign", "sgn"], primitive="Sign", dtypes=NUMERIC, differentiable=False, folds="biu")
+def sign(input: Tensor):
+    """-1, 0 or 1; NaN stays; complex numbers divided by their magnitude (`mindspore.ops.sign`).
+
+    Args:
+        input: Tensor of any shape; integer, floating or complex.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Raises:
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.sign(ms.Tensor([-2.0, 0.0, 3.0]))
+        Tensor(shape=[3], dtype=Float32, value= [-1.00000000e+00,  0.00000000e+00,  1.00000000e+00])
+    """
+
+
+sign.infer(same_type)
+
+
+@sign.reference
+def _(x):
+    if x.dtype.kind == "c":
+        size = np.abs(x)
+        return np.where(size == 0, 0, x / np.where(size == 0, 1, size)).astype(x.dtype)
+    return np.sign(x)
+
+
+@sign.scalar
+def _(s, x):
+    if x.dtype.is_complex:
+        size = s.abs(x)
+        return s.where(size == 0, 0, x / s.complex(size, s.const(0, size.dtype)))
+    return s.sign(x)
+
+
+@sign.decompose
+def _(x):
+    return select(x > 0, 1, select(x < 0, -1, x)) if x.dtype.kind != "u" else select(x > 0, 1, x)
+
+
+@op(
+    method=["abs", "absolute"],
+    operators=["__abs__"],
+    primitive="Abs",
+    dtypes=BOOL + NUMERIC,
+    folds="biu",
+)
 def abs(input: Tensor):
     """Absolute value; of complex numbers the magnitude, which is real (`mindspore.ops.abs`).
 
@@ -314,8 +323,6 @@ def _(s, x):
 
 @abs.bprop
 def _(x, out, dout):
-    from .rounding import sign  # made of this module's ops
-
     if x.dtype.is_complex:
         unit = select(out == 0, 0, true_divide(x, cast(select(out == 0, 1, out), x.dtype)))
         return (mul(cast(dout, x.dtype), unit),)
@@ -329,7 +336,7 @@ def _(x):
     return select(x < 0, neg(x), select(x == 0, 0, x))
 
 
-@op(method="square", primitive="Square", dtypes=NUMERIC)
+@op(method="square", primitive="Square", dtypes=NUMERIC, folds="biu")
 def square(input: Tensor):
     """Elements times themselves (`mindspore.ops.square`).
 
@@ -412,7 +419,7 @@ def _(x):
     return true_divide(1, x)
 
 
-@op(method="maximum", primitive="Maximum", dtypes=BOOL + REAL, promote="common")
+@op(method="maximum", primitive="Maximum", dtypes=BOOL + REAL, promote="common", folds="biu")
 def maximum(input: Tensor, other: Tensor):
     """The greater of two elements; NaN when either is (`mindspore.ops.maximum`).
 
@@ -453,7 +460,7 @@ def _(x, y, out, dout):
     return unbroadcast(select(first, dout, 0), x), unbroadcast(select(first, 0, dout), y)
 
 
-@op(method="minimum", primitive="Minimum", dtypes=BOOL + REAL, promote="common")
+@op(method="minimum", primitive="Minimum", dtypes=BOOL + REAL, promote="common", folds="biu")
 def minimum(input: Tensor, other: Tensor):
     """The smaller of two elements; NaN when either is (`mindspore.ops.minimum`).
 
@@ -593,12 +600,6 @@ def _(x, y):
     return select(logical_or(x <= y, y != y), x, y)
 
 
-class Div(Primitive):
-    """Primitive form of `ops.div`."""
-
-    op = true_divide
-
-
 def positive(input: Tensor) -> Tensor:
     """The tensor itself (`mindspore.ops.positive`).
 
@@ -616,5 +617,5 @@ def _tensor_positive(self: Tensor) -> Tensor:
     return self
 
 
-absolute, inv, negative = abs, reciprocal, neg
-multiply, divide, subtract = mul, div, sub
+absolute, inv, negative, sgn = abs, reciprocal, neg, sign
+multiply, subtract = mul, sub

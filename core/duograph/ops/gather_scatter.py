@@ -18,7 +18,13 @@ from ..tensor import Tensor
 from ..types import TensorType
 from .creation import cast_to, fill, iota, zeros_of
 from .logic import logical_or, select_by
-from .movement import dense_strides, flat_positions, position_dtype, reshape_to
+from .shape_primitives import (
+    dense_strides,
+    flat_positions,
+    position_dtype,
+    reshape_to,
+    strided_copy,
+)
 
 __all__: list[str] = []
 
@@ -55,7 +61,7 @@ def gathered_shape(shape: Sequence[int], indices: Sequence[int], axis: int) -> t
     return (*shape[:axis], *indices, *shape[axis + 1 :])
 
 
-@op(name="gather", composite=False)
+@op(name="gather", composite=False, gather="rows")
 def gather_by(input: Tensor, indices: Tensor, axis: int):
     """Primitive: `input` with `axis` replaced by the rows that `indices` name (NumPy's take)."""
 
@@ -95,7 +101,7 @@ def _rows(name, x, indices, updates, axis):
     return out, at, np.moveaxis(rows, axis, 0)
 
 
-@op(name="scatter_set", composite=False)
+@op(name="scatter_set", composite=False, scatter="=")
 def scatter_set_by(input: Tensor, indices: Tensor, updates: Tensor, axis: int):
     """Primitive: a copy of `input` with the rows that `indices` name replaced; the last of
     duplicates stays.
@@ -129,7 +135,7 @@ def _(x, indices, updates, out, dout, axis):
     return dx, NO_GRAD, select_by(reshape_to(stayed, lead), taken, zeros_of(taken._type.plain))
 
 
-@op(name="scatter_add", composite=False)
+@op(name="scatter_add", composite=False, scatter="+")
 def scatter_add_by(input: Tensor, indices: Tensor, updates: Tensor, axis: int):
     """Primitive: a copy of `input` with `updates` added to the rows that `indices` name."""
 
@@ -150,6 +156,15 @@ def _(x, indices, updates, axis):
 @scatter_add_by.bprop
 def _(x, indices, updates, out, dout, axis):
     return dout, NO_GRAD, gather_by(dout, indices, axis)
+
+
+# The gradient of a strided copy is attached here because it needs scatter_add.
+@strided_copy.bprop
+def _(x, out, dout, shape, strides, offset):
+    at = flat_positions(shape, strides, offset, x.size)
+    zeros = zeros_of(TensorType.of((x.size,), x.dtype))
+    flat = scatter_add_by(zeros, reshape_to(at, (at.size,)), reshape_to(dout, (at.size,)), 0)
+    return (reshape_to(flat, x.shape),)
 
 
 # ---- element by element along one axis
@@ -195,7 +210,7 @@ def _flat(x: Any) -> Any:
     return reshape_to(x, (x.size,))
 
 
-@op(name="gather_elements", composite=False)
+@op(name="gather_elements", composite=False, gather="elements")
 def gather_elements_by(input: Tensor, indices: Tensor, axis: int):
     """Primitive: out[..i..] = input[..indices[..i..]..] along `axis` (NumPy's take_along_axis)."""
 

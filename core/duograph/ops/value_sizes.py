@@ -18,8 +18,9 @@ from .creation import cast_to
 from .creation_functions import beside
 from .gather_scatter import gather_by
 from .methods import tensor_method
-from .movement import pad_by, reshape_to, slice_axis
+from .movement import pad_by, slice_axis
 from .repeating import broadcast_to
+from .shape_primitives import reshape_to
 
 __all__ = [
     "unique", "unique_consecutive", "unique_with_pad", "nonzero", "argwhere", "masked_select",

@@ -1,0 +1,269 @@
+"""Level O2: a whole program captured as a CUDA graph, which one call launches.
+
+The first call runs the steps one by one on buffers that belong to the program, and keeps what each
+of them allocated; then the same steps run again while the stream captures, on the same buffers, and
+the capture becomes a graph. Calls copy their operands into the program's buffers, launch the graph,
+and copy the results out, since these outlive the call and the graph's own memory is written again
+by the next one.
+
+What a program updates stays in its buffers: a new value of a parameter is written over the old one
+by the graph, and what the caller gets is a handle to that memory, which comes back with the next
+call. Should somebody else still hold that handle then, or another one come instead, what it stands
+for moves to memory of its own first (`_State.leave`).
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from duograph.backend.program import Alias, Copy, Program, Step
+from duograph.errors import DeviceError, DeviceMemoryError
+
+from .device import CudaDevice, Memory
+
+__all__ = ["Captured", "off", "refusal"]
+
+
+def off() -> str | None:
+    """Why no program is captured, or None."""
+    if os.environ.get("DUOGRAPH_CUDA_GRAPHS", "1") == "0":
+        return "DUOGRAPH_CUDA_GRAPHS=0 keeps programs from becoming CUDA graphs"
+    return None
+
+
+def refusal(program: Program) -> str | None:
+    """Why a program is not captured, or None."""
+    if program.level != "O2":
+        return "programs become CUDA graphs at level O2"
+    if program.hosts:
+        return "a CUDA graph computes no numbers of Python"
+    if not all(isinstance(step, (Step, Copy, Alias)) for step in program.instructions):
+        return "a CUDA graph has no loops or branches whose way depends on data"
+    return None
+
+
+class Blocks:
+    """The memory of one program: the same blocks in the same order, whenever its steps run.
+
+    A block that was freed serves a later request of the same size: work runs in order.
+    """
+
+    def __init__(self, device: CudaDevice) -> None:
+        self.device = device
+        self.start(False)
+
+    def start(self, replaying: bool) -> None:
+        """Begin a run of the steps."""
+        self.at, self.replaying = 0, replaying
+        if not replaying:
+            self.kept: dict[int, Memory] = {}
+            self.free: dict[int, list[int]] = {}
+            self.order: list[int] = []
+
+    def allocate(self, nbytes: int, what: str) -> Memory:
+        """The next block."""
+        if not self.replaying:
+            free = self.free.get(nbytes)
+            block = self.kept[free.pop()] if free else self.device.allocate(nbytes, what)
+            self.kept[block.pointer] = block
+            self.order.append(block.pointer)
+        self.at += 1
+        return Memory(self.order[self.at - 1], nbytes, self)  # type: ignore[arg-type]  # only `release` is called
+
+    def release(self, pointer: int) -> None:
+        """A block is free again."""
+        if not self.replaying and pointer in self.kept:
+            self.free.setdefault(self.kept[pointer].nbytes, []).append(pointer)
+
+
+class _State(Memory):
+    """A handle to a buffer of a program, until the program needs it for itself."""
+
+    __slots__ = ("__weakref__", "block")
+
+    def __init__(self, block: Memory) -> None:
+        super().__init__(block.pointer, block.nbytes, block.device)
+        self.block = block
+
+    def leave(self, name: str) -> None:
+        """Take the value elsewhere. The caller holds the device's lock."""
+        fresh = self.device.allocate(self.nbytes, name)
+        _copy(self.device, name, fresh, self.block)
+        self.pointer, self.block = fresh.pointer, fresh
+
+    def __del__(self) -> None:
+        """The block frees itself."""
+
+
+class Captured:
+    """The call of a program.
+
+    Args:
+        program: without loops, branches and host numbers (`refusal`).
+        device: where it runs.
+        name: for messages.
+    """
+
+    def __init__(self, program: Program, device: CudaDevice, name: str) -> None:
+        self.program = program
+        self.device = device
+        self.name = name
+        self.blocks = Blocks(device)
+        self.inputs: list[Memory] = []
+        self.results: list[Memory] = []
+        self.graph: Any = None
+        self.refused = False
+        self.single = program.single
+        # output -> parameter, as the core asks for it; those that stay; the handle that was given
+        # for a parameter
+        self.donations = program.updates
+        self.states: dict[int, int] = {}
+        self.given: dict[int, weakref.ref[_State]] = {}
+        last: dict[int, int] = {}
+        for at, step in enumerate(program.instructions):
+            for slot in _read(step):
+                last[slot] = at
+        kept = {*program.params, *program.constants, *program.outputs}
+        self.done = [
+            [s for s in dict.fromkeys(_read(step)) if last[s] == at and s not in kept]
+            for at, step in enumerate(program.instructions)
+        ]
+
+    def __call__(self, handles: Sequence[Memory], taken: Sequence[bool] = ()) -> Any:
+        """`taken`: of which parameters that are updated nobody but the caller holds the handle."""
+        device = self.device
+        with device.lock:
+            if self.graph is None and not self.refused:
+                self._first(handles)
+            if not self.refused:
+                made = self._launch(
+                    handles, {p for p, t in zip(self.donations.values(), taken) if t}
+                )
+        if self.refused:
+            made = self._run(list(handles))
+        return made[0] if self.single else tuple(made)
+
+    def _launch(self, handles: Sequence[Memory], taken: set[int]) -> list[Memory]:
+        device, copied = self.device, [o for o in range(len(self.results)) if o not in self.states]
+        made: dict[int, Memory] = {
+            o: device.allocate(self.results[o].nbytes, self.name) for o in copied
+        }
+        self._fill(
+            handles, taken
+        )  # no failure but the device's comes after this: nothing has been written over
+        device.checked(self.name, "cuGraphLaunch", self.graph, device.stream)
+        device.counts["launches"] += 1
+        if device.record is not None:
+            device.record.unread = True
+        for o in copied:
+            _copy(device, self.name, made[o], self.results[o])
+        for o, p in self.states.items():
+            made[o] = state = _State(self.inputs[p])
+            self.given[p] = weakref.ref(state)
+        return [made[o] for o in range(len(self.results))]
+
+    def _fill(self, handles: Sequence[Memory], taken: set[int]) -> None:
+        known = {p: state for p, ref in self.given.items() if (state := ref()) is not None}
+        for p, state in known.items():  # all that may raise comes first
+            if state is not handles[p] or p not in taken:
+                state.leave(self.name)
+                del self.given[p]
+        for p, (own, handle) in enumerate(zip(self.inputs, handles)):
+            if known.get(p) is not handle:
+                _copy(self.device, self.name, own, handle)
+
+    def _first(self, handles: Sequence[Memory]) -> None:
+        """Make the graph, or find out that there is none; then the steps run one by one."""
+        device = self.device
+        try:
+            self.inputs = [device.allocate(h.nbytes, self.name) for h in handles]
+            self._fill(handles, set())
+            self.graph = self._captured()
+        except (DeviceError, DeviceMemoryError) as error:
+            if device.problem is not None:
+                raise
+            text = f"{self.name}: {error}; this compiled function runs step by step from now on"
+            warnings.warn(text, RuntimeWarning, stacklevel=4)
+        finally:
+            if self.graph is None:
+                self.refused, self.inputs, self.results = True, [], []
+                self.blocks.start(False)
+
+    def _captured(self) -> Any:
+        """The graph, or None where a step reads or writes values on the host."""
+        device = self.device
+        module = device.driver.module
+        copies = [device.counts[name] for name in ("copies_in", "copies_out")]
+        self.blocks.start(False)
+        self.results = self._lent()
+        if copies != [device.counts[name] for name in ("copies_in", "copies_out")]:
+            return None
+        # what is no more than another name for an operand would be written over while it is still
+        # to be copied
+        operands = {m.pointer for m in self.inputs}
+        if not any(r.nbytes and r.pointer in operands for r in self.results):
+            self.states = {o: p for o, p in self.donations.items() if self.results[o].nbytes}
+        self.blocks.start(True)
+        mode = module.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+        device.checked(self.name, "cuStreamBeginCapture", device.stream, mode)
+        try:
+            captured = self._lent()
+        except BaseException:
+            module.cuStreamEndCapture(device.stream)  # which fails too, and ends it
+            raise
+        graph = device.checked(self.name, "cuStreamEndCapture", device.stream)
+        assert [m.pointer for m in captured] == [m.pointer for m in self.results]
+        try:
+            return device.checked(self.name, "cuGraphInstantiate", graph, 0)
+        finally:
+            device.checked(self.name, "cuGraphDestroy", graph)
+
+    def _lent(self) -> list[Memory]:
+        """A run of the steps on the program's own memory."""
+        self.device.lend(self.blocks)
+        try:
+            made = self._run(self.inputs)
+            for o, p in self.states.items():
+                _copy(self.device, self.name, self.inputs[p], made[o])
+            return made
+        finally:
+            self.device.lend(None)
+
+    def _run(self, given: list[Memory]) -> list[Memory]:
+        """The steps, one by one; the results."""
+        program = self.program
+        slots: dict[int, Any] = dict(program.constants)
+        slots.update(zip(program.params, given))
+        for step, done in zip(program.instructions, self.done):
+            if isinstance(step, Step):
+                got = step.call.run(*[None if k < 0 else slots[k] for k in step.operands])
+                slots.update(zip(step.results, (got,) if step.single else got))
+            elif isinstance(step, Copy):
+                source = slots[step.source]
+                target = self.device.allocate(program.sizes[step.target], self.name)
+                _copy(self.device, self.name, target, source)
+                slots[step.target] = target
+            elif isinstance(step, Alias):
+                slots[step.target] = slots[step.source]
+            for slot in done:
+                del slots[slot]
+        return [slots[k] for k in program.outputs]
+
+    def __del__(self) -> None:
+        if self.graph is not None and self.device.problem is None:
+            self.device.checked(self.name, "cuGraphExecDestroy", self.graph)
+
+
+def _copy(device: CudaDevice, name: str, target: Memory, source: Memory) -> None:
+    if target.nbytes:
+        places = (target.pointer, source.pointer)
+        device.checked(name, "cuMemcpyDtoDAsync", *places, target.nbytes, device.stream)
+
+
+def _read(step: Any) -> tuple[int, ...]:
+    """The slots that an instruction reads."""
+    return tuple(k for k in step.operands if k >= 0) if isinstance(step, Step) else (step.source,)

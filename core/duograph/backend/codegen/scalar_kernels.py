@@ -1,0 +1,179 @@
+"""Which elementwise kernels the op table asks for: one for each op with a `scalar` slot and each
+dtype it takes.
+
+A backend that compiles ahead of time prints all of them; one that compiles on demand asks
+`scalar_kernel` for one. Attributes annotated `float` are parameters of the kernel, in the dtype of
+its floating operands; a `DType` attribute is part of its name. How any elementwise kernel walks
+broadcast operands (`collapse`), and what is worth a thread (`grain_of`), stands here too.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ...dtype import ALL, DType, bool_
+from ...errors import DuographError
+from ...op import OPS, Op
+from ...types import TensorType
+from .dialect import SUFFIX
+from .expression import Expr, compute_dtype
+from .printer import trace_scalar
+
+__all__ = [
+    "ScalarKernel",
+    "collapse",
+    "grain_of",
+    "kernel_name",
+    "parameter_names",
+    "scalar_kernel",
+    "scalar_kernels",
+]
+
+# Elements that are worth waking a thread for: plain arithmetic, and functions such as exp.
+GRAIN, HEAVY_GRAIN = 65536, 16384
+
+
+def grain_of(heavy: bool) -> int:
+    """Elements that are worth waking a thread for, by what `printer.is_heavy` says of a kernel."""
+    return HEAVY_GRAIN if heavy else GRAIN
+
+
+def collapse(
+    shape: Sequence[int], operands: Sequence[Sequence[int]]
+) -> tuple[list[int], list[list[int]]]:
+    """Merge axes along which every operand moves, or stays, in the same way.
+
+    Returns the sizes of the axes of `shape` that are left, outermost first, and for each operand
+    its steps in
+    elements: 0 where it is broadcast.
+
+    Examples:
+        >>> from duograph.backend.codegen.scalar_kernels import collapse
+        >>> collapse((2, 3, 4), [(2, 3, 4), (3, 1)])
+        ([2, 3, 4], [[12, 4, 1], [0, 1, 0]])
+        >>> collapse((2, 3, 4), [(2, 3, 4), (4,)])
+        ([6, 4], [[4, 1], [0, 1]])
+    """
+    ndim = len(shape)
+    strides: list[list[int]] = []
+    for own in operands:
+        padded = (1,) * (ndim - len(own)) + tuple(own)
+        step, row = 1, [0] * ndim
+        for axis in range(ndim - 1, -1, -1):
+            if padded[axis] != 1:
+                row[axis] = step
+            step *= padded[axis]
+        strides.append(row)
+    sizes: list[int] = []
+    steps: list[list[int]] = [[] for _ in operands]
+    for axis in range(ndim - 1, -1, -1):
+        n = shape[axis]
+        if n == 1:
+            continue
+        if sizes and all(row[axis] == s[-1] * sizes[-1] for row, s in zip(strides, steps)):
+            sizes[-1] *= n
+        else:
+            sizes.append(n)
+            for row, s in zip(strides, steps):
+                s.append(row[axis])
+    return sizes[::-1], [s[::-1] for s in steps]
+
+
+class ScalarKernel(NamedTuple):
+    """One elementwise kernel: ``result = expression(operands, parameters)``.
+
+    Attributes:
+        name: such as ``add_f32`` or ``select_b8_f32_f32``; a C identifier.
+        operands: name and dtype of each operand, as stored.
+        parameters: names of attributes given at run time as float64.
+        result: dtype of the result, as stored.
+        expression: the value, in `compute_dtype(result)`.
+    """
+
+    name: str
+    op: Op
+    operands: tuple[tuple[str, DType], ...]
+    parameters: tuple[str, ...]
+    result: DType
+    expression: Expr
+
+
+@functools.cache
+def _annotations(op: Op) -> dict[str, str]:
+    found = {}
+    for p in op.__signature__.parameters.values():
+        a = p.annotation
+        found[p.name] = a if isinstance(a, str) else getattr(a, "__name__", "")
+    return found
+
+
+def parameter_names(op: Op) -> tuple[str, ...]:
+    """The attributes that are parameters of the op's kernels."""
+    return op.real_attributes
+
+
+def kernel_name(op: Op, dtypes: Sequence[DType], attributes: Mapping[str, Any]) -> str | None:
+    """The name of the kernel for these operand dtypes, or None when an attribute keeps it from
+    having one.
+    """
+    parts = [op.name]
+    if len(set(dtypes)) == 1:
+        parts.append(SUFFIX[dtypes[0]])
+    else:
+        parts += [SUFFIX[d] for d in dtypes]
+    parameters = parameter_names(op)
+    for name, value in attributes.items():
+        if isinstance(value, DType):
+            parts.append("to_" + SUFFIX[value])
+        elif name not in parameters or not isinstance(value, (int, float)):
+            return None
+    return "_".join(parts)
+
+
+def scalar_kernel(
+    op: Op, dtypes: Sequence[DType], attributes: Mapping[str, Any]
+) -> ScalarKernel | None:
+    """The kernel of an op for operands of these dtypes, or None when the op does not take them."""
+    if parameter_names(op) and not all(d.is_floating for d in dtypes[op.promote_from :]):
+        return None  # parameters are floating: for other dtypes the op's body runs
+    types = [TensorType.of((2,), d) for d in dtypes]
+    try:
+        op.check_dtypes(types)
+        (result,) = op.infer_types(tuple(types), attributes)
+    except DuographError:
+        return None
+    name = kernel_name(op, dtypes, attributes)
+    assert name is not None and op.scalar_rule is not None
+    tensors = [p.name for p in op.parameters if p.kind != "attribute"]
+    operands = tuple(zip(tensors, dtypes, strict=True))
+    parameters = parameter_names(op)
+    real = compute_dtype(dtypes[-1])
+    values = {
+        k: Expr("input", real, (), k) if k in parameters else v for k, v in attributes.items()
+    }
+    expression = trace_scalar(op.scalar_rule, operands, values, result.dtype)
+    return ScalarKernel(name, op, operands, parameters, result.dtype, expression)
+
+
+def scalar_kernels(ops: Mapping[str, Op] = OPS) -> Iterator[ScalarKernel]:
+    """All elementwise kernels of an op table, ops in order of their names."""
+    for _, op in sorted(ops.items()):
+        if op.scalar_rule is None or op.variadic:
+            continue
+        others = [a for a in op.attribute_names if a not in parameter_names(op)]
+        annotations = _annotations(op)
+        if [annotations[a] for a in others] not in ([], ["DType"]):
+            continue  # kernels depend on more than numbers and one dtype: left to the body
+        base = dict.fromkeys(parameter_names(op), 1.0)
+        for dtype in ALL:
+            first = [bool_] * op.promote_from
+            dtypes = first + [dtype] * (op.n_operands - len(first))
+            for target in ALL if others else (None,):
+                attributes: dict[str, Any] = dict(base)
+                if target is not None:
+                    attributes[others[0]] = target
+                found = scalar_kernel(op, dtypes, attributes)
+                if found is not None:
+                    yield found

@@ -1,0 +1,328 @@
+"""Ops along one axis, a work item for each line: running sums and extremes, arg-extremes, sorting,
+elements by index.
+
+Few long lines are left to the op's decomposition on a grid, where one item would run alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...dtype import DType, bfloat16, bool_, float16, int64
+from ...types import TensorType
+from ..codegen.dialect import SUFFIX
+from .device import GridDevice, Launch, Plan
+from .kernel_writer import Kernel, ceil_div, element, stretch
+from .movement import WORDS, copy_launch, fill_launch
+from .reductions import combine_of, greatest
+from .strides import dense, split_at
+from .table import kernel
+
+__all__ = ["Lines"]
+
+# On a grid: fewer lines than this, longer than that, are better taken apart.
+FEW_LINES, LONG_LINE = 256, 4096
+
+
+class Lines:
+    """A kernel whose items each walk one line or more: `line`, `from` (its first element) and
+    `step` are in scope.
+    """
+
+    def __init__(self, device: GridDevice, name: str, shape: Any, axis: int, extent: int) -> None:
+        self.device = device
+        outer, self.n, inner = split_at(shape, axis)
+        self.count = outer * inner
+        self.inner = inner
+        self.k = Kernel(device, name, extent)
+
+    @property
+    def suits(self) -> bool:
+        """Whether there are lines enough for this device."""
+        return self.device.serial or self.count >= FEW_LINES or self.n <= LONG_LINE
+
+    def begin(self) -> None:
+        """The loop over lines, after the buffers are named."""
+        k = self.k
+        for name, value in (("count", self.count), ("n", self.n), ("step", self.inner)):
+            k.number(name, value)
+        self.grain = stretch(self.device, self.count, ceil_div(2048, max(self.n, 1)), 1 << 16)
+        if self.device.serial:
+            k.stretch("count", self.grain)
+            k.open("for (ix line = begin; line < end; line++)")
+        else:
+            k.open("for (ix line = (ix)DG_ITEM(0); line < count; line += (ix)DG_ITEMS(0))")
+        k.line("const ix from = line / step * n * step + line % step;")
+
+    def end(self) -> Launch:
+        """The launch."""
+        self.k.close()
+        if self.device.serial:
+            return self.k.launch(ceil_div(self.count, self.grain))
+        return self.k.launch_items(self.count)
+
+
+def _scan(
+    device: GridDevice, name: str, types: Any, axis: int, exclusive: bool, reverse: bool
+) -> Plan | None:
+    (x,) = types
+    if x.dtype.is_complex:
+        return None
+    lines = Lines(device, f"cum{name}", x.shape, axis, x.size)
+    if not lines.suits:
+        return None
+    k, combine = lines.k, combine_of(device, name, x.dtype)
+    k.read("x", x.dtype, 0)
+    k.write("out", x.dtype, 1)
+    lines.begin()
+    acc = SUFFIX[combine.dtype]
+    k.line(f"{acc} acc = {combine.start};")
+    k.open("for (ix j = 0; j < n; j++)")
+    k.line(f"const ix at = from + {'(n - 1 - j)' if reverse else 'j'} * step;")
+    k.line(f"const {acc} v = ({acc}){device.dialect.load(x.dtype, 'x[at]')};")
+    kept = device.dialect.store(x.dtype, "acc")
+    if x.dtype is bool_:
+        kept = "acc != 0"
+    elif x.dtype not in (float16, bfloat16):
+        kept = f"({SUFFIX[x.dtype]})acc"
+    taken = f"acc = acc {'+' if name == 'sum' else '*'} v;"
+    if x.dtype is bool_:
+        taken = combine.text("acc", "(v != 0)")
+    k.line(*([f"out[at] = {kept};", taken] if exclusive else [taken, f"out[at] = {kept};"]))
+    k.close()
+    return Plan((lines.end(),))
+
+
+@kernel("cumsum")
+def cumsum(
+    device: GridDevice, types: Any, results: Any, *, axis: int, exclusive: bool, reverse: bool
+) -> Plan | None:
+    """Running sums."""
+    return _scan(device, "sum", types, axis, exclusive, reverse)
+
+
+@kernel("cumprod")
+def cumprod(
+    device: GridDevice, types: Any, results: Any, *, axis: int, exclusive: bool, reverse: bool
+) -> Plan | None:
+    """Running products."""
+    return _scan(device, "prod", types, axis, exclusive, reverse)
+
+
+def _extreme(device: GridDevice, types: Any, axis: int, sign: str, running: bool) -> Plan | None:
+    """cummax and cummin (of equals the later), argmax and argmin (of equals the first); NaN wins."""
+    (x,) = types
+    if not x.size:
+        return Plan(())  # a line without elements has no first one
+    lines = Lines(device, "extreme", x.shape, axis, x.size)
+    if not lines.suits:
+        return None
+    k, type_ = lines.k, element(x.dtype)
+    k.read("x", x.dtype, 0)
+    if running:
+        k.write("values", x.dtype, 1)
+    k.write("indices", int64, 2 if running else 1)
+    lines.begin()
+
+    def load(at: str) -> str:
+        return f"({type_}){device.dialect.load(x.dtype, f'x[{at}]')}"
+
+    if device.serial and not running and lines.inner == 1 and x.dtype is not bool_:
+        # the extreme first, which compilers vectorise, then where it is
+        combine = combine_of(device, "max" if sign == ">" else "min", x.dtype)
+        v = f"({SUFFIX[combine.dtype]}){device.dialect.load(x.dtype, 'x[from + j]')}"
+        greatest(k, combine, "best", v, "0", "n")
+        k.line(
+            "ix j = 0;",
+            f"if (best != best) while ({v} == {v}) j++;",
+            f"else while ({v} != best) j++;",
+            "indices[line] = j;",
+        )
+        return Plan((lines.end(),))
+    k.line(f"{type_} best = {load('from')};", "ix found = 0;")
+    if running:
+        k.line("values[from] = x[from];", "indices[from] = 0;")
+    k.open("for (ix j = 1; j < n; j++)")
+    k.line(f"const {type_} v = {load('from + j * step')};")
+    if running:
+        k.line(f"const int better = v != v || (v {sign}= best && best == best);")
+    else:
+        k.line(f"const int better = best == best && (v {sign} best || v != v);")
+    k.line("best = better ? v : best;", "found = better ? j : found;")
+    if running:
+        k.line(
+            "values[from + j * step] = x[from + found * step];", "indices[from + j * step] = found;"
+        )
+    k.close()
+    if not running:
+        k.line("indices[line] = found;")
+    return Plan((lines.end(),))
+
+
+def _enter(name: str, sign: str, running: bool) -> None:
+    @kernel(name)
+    def builder(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
+        return _extreme(device, types, axis, sign, running)
+
+
+for _name, _sign, _running in (
+    ("argmax", ">", False), ("argmin", "<", False), ("cummax", ">", True), ("cummin", "<", True),
+):  # fmt: skip
+    _enter(_name, _sign, _running)
+
+
+@kernel("sort")
+def sort(
+    device: GridDevice, types: Any, results: Any, *, axis: int, descending: bool
+) -> Plan | None:
+    """A stable merge sort of the indices of each line, then the values by them; NaN last."""
+    (x,) = types
+    lines = Lines(device, "sort", x.shape, axis, x.size)
+    if not lines.suits:
+        return None
+    k, type_ = lines.k, element(x.dtype)
+    k.read("x", x.dtype, 0)
+    k.write("values", x.dtype, 1)
+    k.write("indices", int64, 2)
+    k.write("other", int64, 3)
+    lines.begin()
+
+    def key(at: str) -> str:
+        return f"({type_}){device.dialect.load(x.dtype, f'x[from + (ix){at} * step]')}"
+
+    memory = device.dialect.memory
+    k.line(
+        f"{memory} i64 *in = indices + from, *out = other + from;",
+        "for (ix j = 0; j < n; j++) in[j * step] = j;",
+    )
+    k.open("for (ix width = 1; width < n; width *= 2)")
+    k.open("for (ix low = 0; low < n; low += 2 * width)")
+    k.line(
+        "const ix middle = low + width < n ? low + width : n;",
+        "const ix high = middle + width < n ? middle + width : n;",
+        "ix a = low, b = middle;",
+    )
+    k.open("for (ix j = low; j < high; j++)")
+    k.line("int later = a >= middle;")
+    k.open("if (a < middle && b < high)")
+    sign = ">" if descending else "<"
+    k.line(
+        f"const {type_} left = {key('in[a * step]')}, right = {key('in[b * step]')};",
+        f"later = right {sign} left || (left != left && right == right);",
+    )
+    k.close()
+    k.line("out[j * step] = in[(later ? b : a) * step];", "a += !later;", "b += later;")
+    k.close()
+    k.close()
+    k.line(f"{memory} i64 *const now = out;", "out = in;", "in = now;")
+    k.close()
+    k.open("for (ix j = 0; j < n; j++)")
+    k.line(
+        "const i64 at = in[j * step];", "indices[from + j * step] = at;",
+        "values[from + j * step] = x[from + (ix)at * step];",
+    )  # fmt: skip
+    k.close()
+    return Plan((lines.end(),), (max(8, x.size * 8),))
+
+
+def _lined_up(x: TensorType, indices: TensorType, axis: int) -> bool:
+    """Whether lines of the indices are those of x."""
+    return x.shape[:axis] + x.shape[axis + 1 :] == indices.shape[:axis] + indices.shape[axis + 1 :]
+
+
+@kernel("gather_elements")
+def gather_elements(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
+    """out[line, i] = x[line, indices[line, i]]."""
+    x, indices = types
+    if not _lined_up(x, indices, axis):
+        return None
+    word, words = WORDS[x.dtype.itemsize]
+    lines = Lines(device, "gather_elements", x.shape, axis, max(x.size, indices.size) * words)
+    k = lines.k
+    k.read("x", word, 0)
+    k.read("indices", indices.dtype, 1)
+    k.write("out", word, 2)
+    k.watch("gather_elements", axis)
+    k.number("chosen", indices.shape[axis])
+    lines.begin()
+    k.line("const ix to = line / step * chosen * step + line % step;")
+    k.open("for (ix j = 0; j < chosen; j++)")
+    k.row(indices.dtype, "indices[to + j * step]", "n")
+    for part in range(words):
+        at = "from + (row < 0 ? 0 : row) * step"
+        read = f"x[({at}) * {words} + {part}]" if x.size else "0"
+        k.line(f"out[(to + j * step) * {words} + {part}] = {read};")
+    k.close()
+    return Plan((lines.end(),))
+
+
+def _scatter_elements(device: GridDevice, types: Any, axis: int, add: bool) -> Plan | None:
+    x, indices = types[:2]
+    if not _lined_up(x, indices, axis) or x.dtype.is_complex:
+        return None
+    lines = Lines(device, "scatter_elements", x.shape, axis, max(x.size, indices.size))
+    if not lines.suits:
+        return None
+    k = lines.k
+    k.read("indices", indices.dtype, 1)
+    k.read("updates", x.dtype, 2)
+    k.write("out", x.dtype, 3)
+    k.watch("scatter_elements_add" if add else "scatter_elements_set", axis)
+    k.number("chosen", indices.shape[axis])
+    lines.begin()
+    k.line("const ix taken = line / step * chosen * step + line % step;")
+    k.open("for (ix j = 0; j < chosen; j++)")
+    k.row(indices.dtype, "indices[taken + j * step]", "n")
+    value = "updates[taken + j * step]"
+    if add:
+        value = added(device, x.dtype, "out[from + row * step]", value)
+    k.line(f"if (row >= 0) out[from + row * step] = {value};")
+    k.close()
+    steps = dense(x.shape)
+    whole = copy_launch(device, x.dtype, x.shape, (0, steps, 0, x.size), (3, steps, 0, x.size))
+    return Plan((whole, lines.end()))
+
+
+def added(device: GridDevice, dtype: DType, x: str, y: str) -> str:
+    """The text of the sum of two stored elements, as stored."""
+    if dtype is bool_:
+        return f"{x} | {y}"
+    if dtype.is_integer:
+        wide = "u64" if dtype.itemsize == 8 else "u32"
+        return f"({SUFFIX[dtype]})(({wide}){x} + ({wide}){y})"
+    load = device.dialect.load
+    return device.dialect.store(dtype, f"{load(dtype, x)} + {load(dtype, y)}")
+
+
+@kernel("scatter_elements_set")
+def scatter_elements_set(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
+    """A copy of x with elements replaced, in the order of the indices."""
+    return _scatter_elements(device, types, axis, False)
+
+
+@kernel("scatter_elements_add")
+def scatter_elements_add(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
+    """A copy of x with elements added to, in the order of the indices."""
+    return _scatter_elements(device, types, axis, True)
+
+
+@kernel("max_pool_grad")
+def max_pool_grad(device: GridDevice, types: Any, results: Any, *, input_shape: Any) -> Plan | None:
+    """Zeros, then each plane's cotangents added where they came from."""
+    dout, indices = types
+    (out,) = results
+    planes = dout.shape[0] * dout.shape[1]
+    flat = TensorType.of((planes, out.size // max(planes, 1)), dout.dtype)
+    lines = Lines(device, "max_pool_grad", flat.shape, 1, max(out.size, dout.size))
+    k = lines.k
+    k.read("dout", dout.dtype, 0)
+    k.read("indices", indices.dtype, 1)
+    k.write("out", dout.dtype, 2)
+    k.number("chosen", dout.size // max(planes, 1))
+    lines.begin()
+    k.open("for (ix j = 0; j < chosen; j++)")
+    k.line("const ix at = (ix)indices[line * chosen + j];")
+    value = added(device, dout.dtype, "out[from + at]", "dout[line * chosen + j]")
+    k.line(f"if (at >= 0 && at < n) out[from + at] = {value};")
+    k.close()
+    return Plan((fill_launch(device, out, 0, 2), lines.end()))

@@ -1,0 +1,177 @@
+"""Puts the text of a kernel together, with the arguments that belong to it.
+
+A text does not depend on sizes, so that one build serves all shapes: sizes and steps are arguments.
+Index arithmetic is done in `ix`, which is 32 bits wide where that is enough: divisions of 64 bits
+are slow on many devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...dtype import DType, bfloat16, float16, int32, int64
+from ..codegen.dialect import SUFFIX, GridDialect
+from .device import GridDevice, Launch, Scalar
+from .index_errors import RECORD, number_of
+
+__all__ = ["Kernel", "ceil_div", "element", "stretch"]
+
+# Elements that an `ix` of 32 bits may count; the rest of its range is for places past the end.
+NARROW = 1 << 30
+
+
+class Kernel:
+    """The text of one kernel and the arguments of one launch.
+
+    Args:
+        device: for which it is.
+        name: a C identifier.
+        extent: the largest number of elements of any buffer or of any range it counts.
+    """
+
+    def __init__(self, device: GridDevice, name: str, extent: int) -> None:
+        self.device = device
+        self.dialect: GridDialect = device.dialect
+        self.name = name
+        self.index = int32 if extent < NARROW else int64
+        self.functions: list[str] = []
+        self.parameters: list[str] = []
+        self.buffers: list[int] = []
+        self.scalars: list[Scalar] = []
+        self.lines: list[str] = []
+        self.depth = 1
+        self.watches = False
+
+    def read(self, name: str, dtype: DType | str, place: int) -> None:
+        """A buffer that the kernel reads; places are those of `Launch.buffers`."""
+        self.parameters.append(f"{self.dialect.memory} const {_type(dtype)} *{name}")
+        self.buffers.append(place)
+
+    def write(self, name: str, dtype: DType | str, place: int) -> None:
+        """A buffer that the kernel writes, and may read."""
+        self.parameters.append(f"{self.dialect.memory} {_type(dtype)} *DG_RESTRICT {name}")
+        self.buffers.append(place)
+
+    def number(self, name: str, value: Any, dtype: DType | None = None) -> str:
+        """An argument given at launch, an `ix` unless a dtype is named; buffers come before
+        numbers.
+        """
+        self.parameters.append(f"{'ix' if dtype is None else SUFFIX[dtype]} {name}")
+        self.scalars.append((self.index if dtype is None else dtype, value))
+        return name
+
+    def numbers(self, prefix: str, values: Sequence[int]) -> list[str]:
+        """An argument for each value: ``prefix0``, ``prefix1`` ..."""
+        return [self.number(f"{prefix}{k}", v) for k, v in enumerate(values)]
+
+    def watch(self, op: str, axis: int) -> None:
+        """The record of wrong indices, after the last buffer: `row` writes it. Op and axis are for
+        the error.
+        """
+        self.parameters.append(f"{self.dialect.memory} i64 *wrong")
+        self.buffers.append(RECORD)
+        self.number("watched", number_of(op, axis), int32)
+        self.watches = True
+
+    def row(self, dtype: DType, text: str, n: str) -> None:
+        """Lines that name `row`: the index `text` counted from the front, -1 where it is out of the
+        range of n rows.
+        """
+        self.line(f"const i64 given = (i64){text};")
+        counted = f"given < 0 ? given + {n} : given" if dtype.kind == "i" else "given"
+        self.line(
+            f"const i64 counted = {counted};",
+            f"const ix row = counted < 0 || counted >= {n} ? -1 : (ix)counted;",
+        )
+        if self.watches:
+            self.line(
+                f"if (row < 0 && dg_atomic_claim_i32(({self.dialect.memory} i32 *)wrong, watched)) {{",
+                f"    wrong[1] = given, wrong[2] = {n};",
+                "}",
+            )
+
+    def line(self, *texts: str) -> None:
+        """Lines at the present depth."""
+        for text in texts:
+            self.lines.append("    " * self.depth + text)
+
+    def open(self, text: str) -> None:
+        """A line that begins a block."""
+        self.line(text + " {")
+        self.depth += 1
+
+    def close(self) -> None:
+        """The end of a block."""
+        self.depth -= 1
+        self.line("}")
+
+    def stretch(self, n: str, grain: int) -> None:
+        """Names `begin` and `end` of the stretch of 0 .. n that is this item's (serial devices)."""
+        self.number("grain", grain)
+        self.line(
+            "const ix begin = (ix)DG_ITEM(0) * grain;",
+            f"const ix end = {n} - begin < grain ? {n} : begin + grain;",
+        )
+
+    def split(self, at: str, sizes: Sequence[str], prefix: str) -> list[str]:
+        """Places along axes of these sizes (the first is not needed) of the element `at`, outermost
+        first.
+        """
+        names = [f"{prefix}{k}" for k in range(len(sizes))]
+        rest = at
+        for k in range(len(sizes) - 1, 0, -1):
+            self.line(f"const ix {prefix}_rest{k} = {rest} / {sizes[k]};")
+            self.line(f"const ix {names[k]} = {rest} - {prefix}_rest{k} * {sizes[k]};")
+            rest = f"{prefix}_rest{k}"
+        if sizes:
+            self.line(f"const ix {names[0]} = {rest};")
+        return names
+
+    def text(self) -> str:
+        """The source, without the prelude."""
+        head = f"typedef {SUFFIX[self.index]} ix;\n" + "".join(self.functions)
+        signature = f"{self.dialect.kernel} void {self.name}({', '.join(self.parameters)}) {{"
+        return "\n".join([head + signature, *self.lines, "}", ""])
+
+    def launch(self, *groups: int, size: Sequence[int] = (1,)) -> Launch:
+        """The launch of so many groups of work items, each of `size` items."""
+        return Launch(
+            self.text(),
+            self.name,
+            tuple(self.buffers),
+            tuple(self.scalars),
+            _three(groups),
+            _three(size),
+        )
+
+    def launch_items(self, n: int) -> Launch:
+        """The launch of at least n work items along one axis, for kernels that look at `i < n`."""
+        size = 1 if self.device.serial else min(self.device.group, 256)
+        return self.launch(ceil_div(n, size), size=(size,))
+
+
+def _three(sizes: Sequence[int]) -> tuple[int, int, int]:
+    x, y, z = (*sizes, 1, 1)[:3]
+    return x, y, z
+
+
+def _type(dtype: DType | str) -> str:
+    return dtype if isinstance(dtype, str) else SUFFIX[dtype]
+
+
+def ceil_div(n: int, by: int) -> int:
+    """n / by, rounded up."""
+    return -(-n // by)
+
+
+def stretch(device: GridDevice, n: int, least: int = 2048, most: int = 1 << 16) -> int:
+    """Elements for one item of a serial device: some pieces for each unit, none too small to be
+    worth its start.
+    """
+    return max(1, min(n, max(least, min(most, ceil_div(n, 4 * device.units)))))
+
+
+def element(dtype: DType) -> str:
+    """The type in which an element is computed."""
+    return "f32" if dtype in (float16, bfloat16) else SUFFIX[dtype]

@@ -1,0 +1,179 @@
+"""Softmax and layer_norm line by line, on processors: a work item has rows that lie dense, and each
+is walked while it is in the caches. A backend may have compiled functions take these ops apart all
+the same (`Backend.taken_apart`): a fused region walks a row as often, and computes what stands
+around them too. On other devices there are no kernels of these here.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...dtype import DType, float32, float64
+from ..codegen.dialect import SUFFIX
+from .device import GridDevice, Plan
+from .kernel_writer import Kernel, ceil_div, element, stretch
+from .reductions import combine_of, greatest
+from .table import kernel
+
+__all__ = ["OPS"]
+
+# The ops that this module has kernels of.
+OPS = frozenset(("softmax", "log_softmax", "softmax_grad", "log_softmax_grad", "layer_norm_core"))
+
+
+_REAL = {"f32": float32, "f64": float64}
+_SQRT = {"f32": "DG_SQRT_F32", "f64": "DG_SQRT_F64"}
+
+
+class _Rows(Kernel):
+    """A kernel whose items each have some rows of n elements; `from` is the first element of the
+    present one.
+    """
+
+    def __init__(self, device: GridDevice, name: str, rows: int, n: int, real: str) -> None:
+        super().__init__(device, name, rows * n)
+        self.rows, self.n, self.real = rows, n, real
+
+    def begin(self) -> None:
+        """The loop over rows, after the buffers are named."""
+        self.number("rows", self.rows)
+        self.number("n", self.n)
+        self.grain = stretch(
+            self.device, self.rows, ceil_div(2048, self.n), ceil_div(1 << 16, self.n)
+        )
+        super().stretch("rows", self.grain)
+        self.open("for (ix row = begin; row < end; row++)")
+        self.line("const ix from = row * n;")
+
+    def sum(self, name: str, *texts: str) -> None:
+        """The sum over the row of `value`, which the lines define."""
+        self.line(f"{self.real} {name} = 0;", "DG_ANY_ORDER")
+        self.open("for (ix j = 0; j < n; j++)")
+        self.line(*texts, f"DG_ADD_TO({name}, value)")
+        self.close()
+
+    def each(self, *texts: str) -> None:
+        """Lines for each element of the row."""
+        self.line("DG_INDEPENDENT")
+        self.open("for (ix j = 0; j < n; j++)")
+        self.line(*texts)
+        self.close()
+
+    def end(self) -> Plan:
+        """The plan."""
+        self.close()
+        return Plan((self.launch(ceil_div(self.rows, self.grain)),))
+
+
+def _dense(device: GridDevice, types: Any, first: int, real: DType) -> bool:
+    """Whether rows of the axes from `first` on are for this module."""
+    x = types[0]
+    return (
+        device.serial
+        and x.size > 0
+        and first < len(x.shape)
+        and all(t.dtype is real for t in types)
+    )
+
+
+def _softmax(device: GridDevice, types: Any, axis: int, log: bool) -> Plan | None:
+    (x,) = types
+    if not _dense(device, types, axis, x.dtype) or axis != len(x.shape) - 1:
+        return None
+    real = element(x.dtype)
+    n = x.shape[-1]
+    k = _Rows(device, "log_softmax" if log else "softmax", x.size // n, n, real)
+    k.read("x", x.dtype, 0)
+    k.write("out", x.dtype, 1)
+    load, store = device.dialect.load, device.dialect.store
+    v = load(x.dtype, "x[from + j]")
+    wide = SUFFIX[x.dtype] == real
+    k.begin()
+    greatest(k, combine_of(device, "max", x.dtype), "most", v, "0", "n")
+    value = f"const {real} value = dg_exp_{real}({v} - most);"
+    if log:
+        k.sum("sum", value)
+        k.line(f"const {real} whole = dg_log_{real}(sum);")
+        k.each(f"out[from + j] = {store(x.dtype, f'{v} - most - whole')};")
+    elif wide:
+        k.sum("sum", value, "out[from + j] = value;")
+        k.each("out[from + j] = out[from + j] / sum;")
+    else:
+        k.sum("sum", value)
+        k.each(f"out[from + j] = {store(x.dtype, f'dg_exp_{real}({v} - most) / sum')};")
+    return k.end()
+
+
+@kernel("softmax")
+def softmax(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
+    """exp(x - max) / sum(exp(x - max)) along the last axis."""
+    return _softmax(device, types, axis, False)
+
+
+@kernel("log_softmax")
+def log_softmax(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
+    """x - max - log(sum(exp(x - max))) along the last axis."""
+    return _softmax(device, types, axis, True)
+
+
+def _softmax_grad(device: GridDevice, types: Any, axis: int, log: bool) -> Plan | None:
+    y, dy = types
+    if not _dense(device, types, axis, y.dtype) or axis != len(y.shape) - 1 or y.shape != dy.shape:
+        return None
+    real = element(y.dtype)
+    n = y.shape[-1]
+    k = _Rows(device, "log_softmax_grad" if log else "softmax_grad", y.size // n, n, real)
+    k.read("y", y.dtype, 0)
+    k.read("dy", y.dtype, 1)
+    k.write("out", y.dtype, 2)
+    a, b = (device.dialect.load(y.dtype, f"{name}[from + j]") for name in ("y", "dy"))
+    k.begin()
+    k.sum("sum", f"const {real} value = {b if log else f'{a} * {b}'};")
+    value = f"{b} - dg_exp_{real}({a}) * sum" if log else f"{a} * ({b} - sum)"
+    k.each(f"out[from + j] = {device.dialect.store(y.dtype, value)};")
+    return k.end()
+
+
+@kernel("softmax_grad")
+def softmax_grad(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
+    """out * (dout - sum(out * dout)) along the last axis."""
+    return _softmax_grad(device, types, axis, False)
+
+
+@kernel("log_softmax_grad")
+def log_softmax_grad(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
+    """dout - exp(out) * sum(dout) along the last axis."""
+    return _softmax_grad(device, types, axis, True)
+
+
+@kernel("layer_norm_core")
+def layer_norm_core(
+    device: GridDevice, types: Any, results: Any, *, axis: int, eps: float
+) -> Plan | None:
+    """The axes axis.. brought to mean 0 and variance 1, times gamma plus beta; mean and 1 /
+    deviation.
+    """
+    x = types[0]
+    if not _dense(device, types, axis, x.dtype):
+        return None
+    real = element(x.dtype)
+    n = math.prod(x.shape[axis:])
+    k = _Rows(device, "layer_norm", x.size // n, n, real)
+    for place, name in enumerate(("x", "gamma", "beta")):
+        k.read(name, x.dtype, place)
+    for place, (name, t) in enumerate(zip(("out", "means", "rstds"), results, strict=True), 3):
+        k.write(name, t.dtype, place)
+    load, store = device.dialect.load, device.dialect.store
+    v = load(x.dtype, "x[from + j]")
+    statistic = results[1].dtype
+    k.begin()
+    k.number("eps", eps, _REAL[real])
+    k.sum("sum", f"const {real} value = {v};")
+    k.line(f"const {real} mean = sum / ({real})n;")
+    k.sum("squares", f"const {real} centred = {v} - mean, value = centred * centred;")
+    k.line(f"const {real} rstd = ({real})1 / {_SQRT[real]}(squares / ({real})n + eps);")
+    scaled = f"({v} - mean) * rstd * {load(x.dtype, 'gamma[j]')} + {load(x.dtype, 'beta[j]')}"
+    k.each(f"out[from + j] = {store(x.dtype, scaled)};")
+    k.line(f"means[row] = {store(statistic, 'mean')};", f"rstds[row] = {store(statistic, 'rstd')};")
+    return k.end()
