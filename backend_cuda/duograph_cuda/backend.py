@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from duograph._locks import new_lock
 from duograph.backend.grid import GridBackend, GridDevice, Launch
+from duograph.backend.locks import new_lock
 from duograph.backend.program import Program
 from duograph.backend.protocol import Call, DeviceInfo
 from duograph.dtype import ALL
@@ -80,6 +80,7 @@ class Cuda(GridBackend):
     def launcher(self, device: GridDevice, name: str, launch: Launch) -> Callable[..., None]:
         own = functools.partial(super().launcher, device, name, launch)
         if isinstance(launch, cublaslt.Called):
+            assert isinstance(device, CudaDevice)
             return launch.chosen.launcher(device, name, own)
         return own()
 

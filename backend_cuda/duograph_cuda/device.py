@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from duograph._locks import new_lock
 from duograph.backend.grid import GridDevice, Launch, Scalar
 from duograph.backend.grid.matmul import Matmul, few_lines, tiles
+from duograph.backend.locks import new_lock
 from duograph.errors import DeviceError, DeviceMemoryError
 
 from .compiler import Compiler
@@ -313,8 +313,10 @@ class CudaDevice(GridDevice):
 
     def compiler(self) -> str:
         library = self.library()
-        ours = isinstance(library, str)
-        by = f"our own kernels (cuBLASLt: {library})" if ours else f"cuBLASLt {library.version}"
+        if isinstance(library, str):
+            by = f"our own kernels (cuBLASLt: {library})"
+        else:
+            by = f"cuBLASLt {library.version}"
         return f"{self.compile.describe()}; matrix products by {by}"
 
     def build(self, source: str) -> Any:
