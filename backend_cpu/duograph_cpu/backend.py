@@ -5,6 +5,7 @@ import os
 import platform
 
 import numpy as np
+from duograph.backend.costs import Costs, FusionLimits, LayoutCosts
 from duograph.backend.protocol import Backend, DeviceInfo
 
 from . import (  # noqa: F401  (each module enters its kernels into the table)
@@ -23,6 +24,15 @@ from ._native import ffi, lib
 from .elementwise import prepare_elementwise
 from .kernels import KERNELS, PRODUCTS
 from .native_program import link
+
+# Measured on x86-64 with AVX2 and AVX-512.
+COSTS = Costs(
+    fusion=FusionLimits(
+        min_row=8, max_row=65536, min_rows=64, max_few_rows=32768, min_width=16, min_run=64
+    ),
+    layout=LayoutCosts(traffic_per_transpose=6, min_channels=16),
+    min_matmul_sum=4,
+)
 
 
 class CPU(Backend):
@@ -90,6 +100,10 @@ class CPU(Backend):
         from .fused_regions import compile_regions
 
         return compile_regions(regions)
+
+    def costs(self, device_id):
+        """Costs of this backend's kernels and of transposes between them."""
+        return COSTS
 
     def compiler(self, device_id):
         """The machine's C compiler; looked for, and perhaps run, here and where something is

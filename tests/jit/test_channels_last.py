@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from duograph import Parameter, Tensor, nn, ops, passes
 from duograph.backend import registry
+from duograph.backend.costs import DEFAULT_COSTS
 from duograph.ir.graph import Graph
 from duograph.ir.verify import verify
 from duograph.passes import channels_last
@@ -339,7 +340,8 @@ def explained(run, *args):
     return "; ".join(run.explain(*args).kernels)
 
 
-BEFORE = channels_last.Cluster(6, 200 * channels_last.TIMES, 200, 2)
+LAYOUT = DEFAULT_COSTS.layout
+BEFORE = channels_last.Cluster(6, 200 * LAYOUT.traffic_per_transpose, 200, 2)
 RULE = {
     "one between two transposes": (BEFORE._replace(convolutions=1, traffic=200), False),
     "two": (BEFORE._replace(convolutions=2, traffic=400), False),
@@ -352,7 +354,7 @@ RULE = {
 @pytest.mark.parametrize("name", RULE)
 def test_what_pays(name):
     cluster, wanted = RULE[name]
-    assert channels_last.pays(cluster) is wanted
+    assert channels_last.pays(cluster, LAYOUT) is wanted
 
 
 @needs_compiler
@@ -362,7 +364,7 @@ def test_a_chain_pays_from_a_length_on(length, graphs):
     run = ms.jit(lambda x: net(x))
     said = explained(run, image(c=16))
     check(net(image(c=16)), run(image(c=16)))
-    if length < channels_last.TIMES:
+    if length < LAYOUT.traffic_per_transpose:
         assert (
             f"{length} convolution{'s' * (length > 1)} with channels first: transposes around them"
             in said
@@ -390,7 +392,7 @@ WEIGHTS = {
 @pytest.mark.parametrize("name", WEIGHTS)
 def test_what_suits(name):
     shape, groups, follows, wanted = WEIGHTS[name]
-    assert channels_last.suits(TensorType.of(shape, ms.float32), groups, follows) is wanted
+    assert channels_last.suits(TensorType.of(shape, ms.float32), groups, follows, LAYOUT) is wanted
 
 
 def narrow():

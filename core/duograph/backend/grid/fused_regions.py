@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...dtype import DType, int32, int64
 from ...errors import DeviceError, UnsupportedOpError
+from ...ir.loops import Columns
 from ...types import TensorType
 from ..codegen.columns import ColumnLoop
 from ..codegen.dialect import SUFFIX
@@ -21,8 +22,6 @@ from ..codegen.expression import Expr, compute_dtype, s
 from ..codegen.loops import ElementLoop, RowLoop, Writer
 from ..codegen.printer import print_expression
 from ..codegen.region_plan import (
-    SCATTERS,
-    Columns,
     Gathered,
     Reduction,
     RegionPlan,
@@ -423,7 +422,7 @@ class _Apart(NamedTuple):
 
 def _apart(backend: GridBackend, device: GridDevice, graph: Graph) -> _Apart | str | None:
     """The region taken apart where it has to be, or the reason why it cannot be."""
-    node = next((n for n in graph.nodes if n.op.name in SCATTERS), None)
+    node = next((n for n in graph.nodes if n.op.traits.scatter), None)
     if node is None or device.serial:
         return None
     target, indices, updates = (i or 0 for i in node.operands)
