@@ -4,6 +4,8 @@ time it takes.
 
 from __future__ import annotations
 
+import dataclasses
+
 import duograph as ms
 import numpy as np
 import pytest
@@ -14,7 +16,6 @@ from duograph.ir.graph import Graph
 from duograph.ir.verify import verify
 from duograph.passes import channels_last
 from duograph.passes.subgraphs import HOLDERS
-from duograph.runtime import regions
 from duograph.types import TensorType
 
 CPU = pytest.importorskip("duograph_cpu")
@@ -24,25 +25,49 @@ needs_compiler = pytest.mark.skipif(
 LEVELS = ["O1", "O2"]
 
 
+def replace_pass(monkeypatch, make):
+    """Let the pipeline run `make(function)` in place of the function of the channels-last pass."""
+    pipeline = [
+        dataclasses.replace(step, function=make(step.function))
+        if step.name == "channels_last"
+        else step
+        for step in passes.PIPELINE
+    ]
+    monkeypatch.setattr(passes, "PIPELINE", pipeline)
+
+
+def claiming(wanted):
+    """The pass with a backend that has kernels for all, or no, ops of channels last."""
+
+    def make(function):
+        return lambda graph, context: function(
+            graph, dataclasses.replace(context, claims=lambda *_: wanted)
+        )
+
+    return make
+
+
 @pytest.fixture
 def always(monkeypatch):
-    """Whatever can be laid out is."""
-    monkeypatch.setattr(channels_last, "pays", lambda cluster: True)
+    """Whatever can be converted to channels last is."""
+    monkeypatch.setattr(channels_last, "pays", lambda *_: True)
     monkeypatch.setattr(channels_last, "suits", lambda *_: True)
-    monkeypatch.setattr(regions, "_claims", lambda *_: True)
+    replace_pass(monkeypatch, claiming(True))
 
 
 @pytest.fixture
 def graphs(monkeypatch):
-    """The graphs that were laid out, verified."""
+    """The graphs after the channels-last pass, verified."""
     found: list[Graph] = []
-    plain = regions.channels_last
 
-    def seen(*args):
-        found.append(verify(plain(*args)))
-        return found[-1]
+    def make(function):
+        def seen(graph, context):
+            found.append(verify(function(graph, context)))
+            return found[-1]
 
-    monkeypatch.setattr(regions, "channels_last", seen)
+        return seen
+
+    replace_pass(monkeypatch, make)
     return found
 
 
@@ -430,7 +455,7 @@ def unclaimed():
 @needs_compiler
 @pytest.mark.parametrize("make", [narrow, trained, given, unclaimed])
 def test_left_alone(make, monkeypatch, graphs):
-    monkeypatch.setattr(regions, "_claims", lambda *_: make is not unclaimed)
+    replace_pass(monkeypatch, claiming(make is not unclaimed))
     function, args, why = make()
     said = explained(ms.jit(lambda *xs: function(*xs)), *args)
     assert f"4 convolutions with channels first: {why}" in said, said
