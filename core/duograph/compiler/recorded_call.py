@@ -105,7 +105,8 @@ class RecordedProgram:
             if program.dump is not None:
                 watch = program.dump.watch("forward")
                 # for the dump alone: the tape lowers the backward at its first use
-                passes.run(linearized.backward, program.dump.watch("backward"))
+                context = passes.PassContext(watch=program.dump.watch("backward"))
+                passes.run(linearized.backward, context)
             run = lower(linearized.forward, program.device, watch, level)
             n = graph.n_params
             outputs = linearized.forward.outputs

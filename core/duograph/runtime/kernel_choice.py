@@ -1,6 +1,6 @@
-"""Chooses how one op runs on a backend: its kernel, its composite body, or the host.
+"""Chooses how one op runs on a backend: its own kernel, or the reference on the host.
 
-`runtime.lower` and `runtime.regions` ask here for every node of a graph. Nothing here looks at more
+`runtime.lowering` and the passes ask here for nodes of a graph. Nothing here looks at more
 than one node.
 """
 
@@ -8,44 +8,25 @@ from __future__ import annotations
 
 import collections
 import warnings
-import weakref
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from .. import context, passes
+from .. import context
 from .._locks import new_lock
 from ..backend.prepared import HandleFunction, PreparedCall, as_prepared
 from ..backend.protocol import Backend
 from ..errors import UnsupportedOpError
-from ..ir.builder import expand
-from ..ir.graph import Graph
 from ..op import Op
-from ..passes.plugin_passes import plugin_passes
 from ..types import Device, TensorType
 
-__all__ = ["body_of", "fallback", "fallback_counts", "host_call", "kernel"]
+__all__ = ["fallback", "fallback_counts", "host_call", "kernel"]
 
 # (backend, op) -> how often the host ran it
 fallback_counts: collections.Counter[tuple[str, str]] = collections.Counter()
 _warned: set[tuple[str, str]] = set()
 _lock = new_lock()  # of `fallback_counts`
-# Expanded body -> (settings that the passes depend on, body after the passes; None: unchanged). The
-# same few bodies occur in all graphs.
-_bodies: weakref.WeakKeyDictionary[Graph, tuple[object, Graph | None]] = weakref.WeakKeyDictionary()
-
-
-def body_of(op: Op, types: tuple[TensorType | None, ...], attributes: Mapping[str, Any]) -> Graph:
-    """Return the body or decomposition of a composite op, after the passes."""
-    graph = expand(op, types, attributes)
-    # with debug=True the verifier has checked the graph
-    depends = (context.settings.debug, plugin_passes())
-    known = _bodies.get(graph)
-    if known is None or known[0] != depends:
-        made = passes.run(graph)
-        known = _bodies[graph] = (depends, None if made is graph else made)
-    return known[1] or graph
 
 
 def kernel(

@@ -10,19 +10,19 @@ import dataclasses
 import functools
 from collections.abc import Collection, Mapping, Sequence
 
-from .. import passes
 from ..backend.prepared import HandleFunction
 from ..backend.program import Instruction
 from ..backend.protocol import Backend
 from ..effects import Random
 from ..ir.graph import Graph
+from ..ir.optimizer import Watch, optimizer
 from ..types import Device
 from .executable import Executable, InvariantPart, link_steps
 from .invariant_steps import Partition, partition, share_packed_operands
 from .lowering import Lowering, RegionCalls
 from .native_program import native_program
 from .producer_consumer import fuse_producer_consumer
-from .regions import compiled_regions
+from .regions import cannot_compile, compile_regions
 
 __all__ = ["lower", "lower_closed", "lower_program"]
 
@@ -30,7 +30,7 @@ __all__ = ["lower", "lower_closed", "lower_program"]
 def lower(
     graph: Graph,
     device: Device,
-    watch: passes.Watch | None = None,
+    watch: Watch | None = None,
     level: str = "O0",
     notes: list[str] | None = None,
 ) -> HandleFunction:
@@ -41,13 +41,13 @@ def lower(
 def lower_program(
     graph: Graph,
     device: Device,
-    watch: passes.Watch | None = None,
+    watch: Watch | None = None,
     level: str = "O0",
     notes: list[str] | None = None,
     updates: Mapping[int, int] | None = None,
     state: Collection[int] = (),
 ) -> Executable:
-    """Lower a graph on which no passes have run.
+    """Run the passes of a level on a graph, and lower it.
 
     Args:
         graph: the graph; the passes run here.
@@ -62,10 +62,17 @@ def lower_program(
         state: parameters that rarely change between calls. Where it pays to compute once what
             depends on them alone, the executable has an `invariant` part.
     """
-    graph = passes.run(graph, watch)
+    notes = [] if notes is None else notes
+    problem = None if level == "O0" else cannot_compile(device)
+    if problem is not None:
+        notes.append(f"runs op by op: {problem}")
+    fuses = level != "O0" and problem is None
+    from_passes: list[str] = []
+    graph = optimizer().optimize(graph, device, level if fuses else "O0", watch, from_passes, state)
     regions: RegionCalls = {}
-    if level != "O0":
-        graph, regions = compiled_regions(graph, device, watch, notes, state)
+    if fuses:
+        regions, (line, *missing) = compile_regions(graph, device)
+        notes += [line, *from_passes, *missing]
     return _GraphLowering(graph, device, regions, level, notes).executable(updates or {}, state)
 
 

@@ -18,10 +18,11 @@ from ..backend.program import Alias, Choice, Copy, HostStep, Instruction, Loop, 
 from ..backend.protocol import Backend
 from ..dtype import bool_, int64
 from ..ir.graph import FrozenArray, Graph, GraphNode, live_nodes
+from ..ir.optimizer import optimizer
 from ..types import BOOL, FLOAT, INT, STACK, Device, HostType, TensorType, ValueType
 from .control import control_call, may_raise, with_source_span
 from .executable import link_steps
-from .kernel_choice import body_of, fallback, kernel
+from .kernel_choice import fallback, kernel
 
 __all__ = ["Lowering", "RegionCalls"]
 
@@ -164,7 +165,7 @@ class Lowering:
         call = kernel(self.backend, op, types, node.attributes, self.device)
         pure = call is not None and not op.effects
         if call is None and (op.body is not None or op.decompose_rule is not None):
-            inner = body_of(op, types, node.attributes)
+            inner = optimizer().body_of(op, types, node.attributes)
             found = tuple(inner.types[i] for i in inner.outputs)
             # a handle of another size than its type says would be read past its end
             assert found == results, f"{op.name}: its body gives {found}, its infer rule {results}"
