@@ -12,17 +12,18 @@ import dis
 import inspect
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
 from .context import settings_version
-from .dtype import DType, promote
+from .dtype import DType, float32, promote
 from .errors import ArgumentError, DTypeError, UnsupportedOpError
 from .types import TensorType
 
 if TYPE_CHECKING:
     from .effects import Effect
+    from .ir.graph import Graph
 
 __all__ = ["Op", "op", "OPS", "NO_GRAD", "freeze", "generation"]
 
@@ -68,6 +69,16 @@ def staged_builder() -> Any:
 
 
 _eager: list[Builder] = []  # installed by runtime.eager
+
+Tracer: TypeAlias = "Callable[[Op, tuple[TensorType | None, ...], Mapping[str, Any]], Graph]"
+_tracer: Tracer | None = None
+
+
+def install_tracer(tracer: Tracer) -> None:
+    """Set the function that traces the body of a composite into a graph (`ir.builder.expand`)."""
+    global _tracer
+    _tracer = tracer
+
 
 # 0-d tensors made of the Python numbers that met a tensor of some type: (type, class, value) -> tensor.
 # Zeros of floats are not kept here: 0.0 and -0.0 are equal keys.
@@ -519,9 +530,8 @@ class Op:
             return self.infer_rule(*self.arguments(types), **attributes)
         if self.body is None:
             raise UnsupportedOpError(f"{self.name}: has no infer rule and no body")
-        from .ir.builder import expand  # a composite's types come from tracing it
-
-        graph = expand(self, types, attributes)
+        assert _tracer is not None
+        graph = _tracer(self, types, attributes)
         found = tuple(graph.types[i] for i in graph.outputs)
         return found[0] if graph.single else found
 
@@ -541,8 +551,6 @@ class Op:
             if t is not None:
                 target = t.dtype if target is None else promote(target, t.dtype)
         if target is not None and self.promote == "float" and target.kind in "biu":
-            from .dtype import float32
-
             target = float32
         return target
 

@@ -17,10 +17,13 @@ from typing import Any, Protocol
 
 from .._locks import new_lock
 from ..errors import GradientError
+from ..ir.basic_ops import cast_to, zeros_of
+from ..ir.builder import trace
 from ..ir.graph import Graph, GraphNode
-from ..op import Op, staging
+from ..op import Op, door, staging
+from ..ops.elementwise import add
 from ..runtime.lower import lower
-from ..tensor import Tensor, rebound, written
+from ..tensor import Tensor, commit, rebound, written
 from ..types import Device, TensorType
 from .linearize import Linearized, linearize
 
@@ -292,8 +295,6 @@ def call_op(op: Op, operands: tuple[Any, ...], attributes: Any) -> Any:
     types = [None if x is None else x._type for x in operands]
     call = None if staging else op.table.get(op.key(types, attributes))
     if call is None:
-        from ..op import door
-
         return door(op, operands, dict(attributes))
     return call(*operands)
 
@@ -323,7 +324,7 @@ def backward(
     cotangents: dict[Any, Any] = {}
     heap: list[tuple[int, Any]] = []
     push, pop = heapq.heappush, heapq.heappop
-    add = _add_tensors if create_graph else _add_handles
+    accumulate = _add_tensors if create_graph else _add_handles
     take = cotangents.pop
     get = cotangents.get
     stop = set(leaves)
@@ -335,7 +336,7 @@ def backward(
             if edge.seq >= start and edge not in stop:
                 push(heap, (-edge.seq, edge))
         else:
-            cotangents[edge] = add(edge, have, value)
+            cotangents[edge] = accumulate(edge, have, value)
 
     for edge, value in outputs:
         if edge is not None and value is not None:
@@ -360,7 +361,7 @@ def backward(
                         if parent.seq >= start and parent not in stop:
                             push(heap, (-parent.seq, parent))
                     else:
-                        cotangents[parent] = add(parent, have, found)
+                        cotangents[parent] = accumulate(parent, have, found)
                 else:
                     for i, grad in zip(plan.fast_wrt, found):
                         give(parents[i], grad)
@@ -379,7 +380,7 @@ def backward(
                 if node.seq >= start:
                     push(heap, (-node.seq, node))
             have = slots[edge.index]
-            slots[edge.index] = value if have is None else add(edge, have, value)
+            slots[edge.index] = value if have is None else accumulate(edge, have, value)
     result = []
     for leaf in leaves:
         value = get(leaf)
@@ -407,9 +408,6 @@ def _add_handles(edge: Any, a: Any, b: Any) -> Any:
     type_ = type_.on(type_.device)
     call = _adders.get(type_)
     if call is None:
-        from ..ir.builder import trace
-        from ..ops.elementwise import add
-
         assert type_.device is not None
         call = lower(trace(add, [type_, type_]), type_.device)
         if len(_adders) > 4096:
@@ -442,14 +440,10 @@ def _run_hooks(edge: Any, value: Any, create_graph: bool) -> Any:
 
 def handle_of(t: Tensor, like: TensorType) -> Any:
     """The handle of `t` on the device of `like`, cast to its dtype."""
-    from ..tensor import commit
-
     if t._type.device is None:
         assert like.device is not None
         commit(t, like.device)
     if t._type.dtype is not like.dtype:
-        from ..ops.creation import cast_to
-
         t = cast_to(t, like.dtype)
     return t._buf
 
@@ -483,8 +477,6 @@ class PythonPlan:
         given = []
         for c, t in zip(cotangents, self.result_types, strict=True):
             if c is None:
-                from ..ops.creation import zeros_of
-
                 given.append(zeros_of(t))
             else:
                 given.append(c if create_graph else Tensor._make(t.on(self.device), c))

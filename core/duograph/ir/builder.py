@@ -12,9 +12,10 @@ import numpy as np
 
 from ..dtype import DType, promote_scalar, scalar_dtype
 from ..errors import ArgumentError
-from ..op import Op, thread_state
+from ..op import Op, install_tracer, thread_state
 from ..tensor import Tensor
 from ..types import HostType, TensorType, ValueType
+from .basic_ops import cast_to, constant, fill
 from .control import HostConstant, host_constant, to_tensor
 from .graph import FrozenArray, Graph, GraphNode
 from .values import EXAMPLES, GraphObject, GraphScalar, HostValue, NeedsValue
@@ -94,8 +95,6 @@ class GraphBuilder:
 
     def constant(self, value: Any, dtype: DType | None = None) -> GraphTensor:
         """A number, array or eager tensor as a value of the graph."""
-        from ..ops.creation import constant, fill  # the two ops that make constants
-
         if isinstance(value, (bool, int, float, complex, np.generic)):
             number = value.item() if isinstance(value, np.generic) else value
             target = dtype or scalar_dtype(number)
@@ -178,8 +177,6 @@ class GraphBuilder:
             )
         target = op.promoted_dtype([None if v is None else v._type for v in values])
         if target is not None:
-            from ..ops.creation import cast_to
-
             # the last operand first: walked backwards, the casts give up their cotangents in
             # operand order
             for i in reversed(range(op.promote_from, len(values))):
@@ -280,3 +277,6 @@ def expand(op: Op, types: tuple[TensorType | None, ...], attributes: Mapping[str
             op.expanded.clear()
         found = op.expanded[key] = trace(body, types, op.variadic, attributes)
     return found
+
+
+install_tracer(expand)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError
+from ..op import thread_state
 from ..types import BOOL, FLOAT, INT, HostType, TensorType
 from .control import scalar, to_host
 
@@ -92,8 +93,6 @@ class GraphScalar(HostValue):
 
     def apply(self, function: str, *operands: Any) -> GraphScalar:
         """A Python function of numbers on host values, as a node of the current graph."""
-        from ..op import thread_state
-
         builder: Any = thread_state.builder or self._builder
         return builder.append(
             scalar, tuple(builder.host(v) for v in operands), {"function": function}
@@ -132,8 +131,6 @@ def number_of(x: Any, kind: HostType) -> Any:
     if isinstance(x, GraphScalar):
         return x if x._type is kind else x.apply(kind.name, x)
     if isinstance(getattr(x, "_type", None), TensorType):
-        from ..op import thread_state
-
         builder: Any = thread_state.builder or x._builder
         return builder.append(to_host, (builder.operand(x, None),), {"kind": kind})
     return {BOOL: bool, INT: int, FLOAT: float}[kind](x)
