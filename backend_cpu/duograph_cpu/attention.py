@@ -6,7 +6,7 @@ from duograph.ops.attention import AXES
 
 from ._native import lib
 from .kernels import call, kernel, plan
-from .program import describe
+from .native_program import describe
 
 
 def _strides(shape, axes):

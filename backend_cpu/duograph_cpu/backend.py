@@ -22,7 +22,7 @@ from . import (  # noqa: F401  (each module enters its kernels into the table)
 from ._native import ffi, lib
 from .elementwise import prepare_elementwise
 from .kernels import KERNELS, PRODUCTS
-from .program import link
+from .native_program import link
 
 
 class CPU(Backend):
@@ -87,7 +87,7 @@ class CPU(Backend):
 
     def compile(self, regions, device_id):
         """C for all regions of a program, built at once."""
-        from .compiled import compile_regions
+        from .fused_regions import compile_regions
 
         return compile_regions(regions)
 

@@ -4,11 +4,11 @@ time.
 Prepared once per operand types: what is left for a call is to make the result and to cross into C.
 """
 
-from duograph.backend.codegen.kernels import collapse, grain_of, kernel_name, parameter_names
+from duograph.backend.codegen.scalar_kernels import collapse, grain_of, kernel_name, parameter_names
 
 from . import memory
 from ._native import ffi, lib
-from .program import Native, describe
+from .native_program import Native, describe
 
 MAX_OPERANDS = 5
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import duograph.ops  # noqa: F401  (fills the op table)
 from duograph.backend.codegen import C, compute_dtype, print_function
 from duograph.backend.codegen.dialect import SUFFIX
-from duograph.backend.codegen.kernels import scalar_kernels
 from duograph.backend.codegen.printer import is_heavy
+from duograph.backend.codegen.scalar_kernels import scalar_kernels
 from duograph.dtype import COMPLEX, float64
 
 HERE = Path(__file__).resolve().parent

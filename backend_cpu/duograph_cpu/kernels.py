@@ -15,7 +15,7 @@ from duograph.errors import IndexRangeError
 
 from . import memory
 from ._native import ffi, lib
-from .program import CALL, Native, describe
+from .native_program import CALL, Native, describe
 
 KERNELS = {}
 # Ops whose kernels give what they have computed to an epilogue, piece by piece.

@@ -7,7 +7,7 @@ import numpy as np
 from . import memory
 from ._native import ffi, lib
 from .kernels import call, fail, kernel, plan, product, split
-from .program import JOIN, Native, describe
+from .native_program import JOIN, Native, describe
 
 
 def _value(value, dtype):

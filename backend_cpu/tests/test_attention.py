@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from duograph import Tensor, jit, ops
 from duograph.conformance.cases.attention import attention, attention_gradient
-from duograph.ops.attention import AXES
-from duograph.ops.table import P
+from duograph.ops.attention import AXES, attention_grad, attention_of
 from duograph_cpu import memory
 from duograph_cpu._native import lib
 from harness import CPU_BACKEND, KERNELS, type_of
@@ -139,8 +138,8 @@ def test_no_matrix_of_weights_is_made():
     settings = (0.25, -n, 0, "BNSD")
     memory.lib.dg_memory_trim()
     before = memory.stats()["peak"]
-    out, sums = P.attention(x, x, x, None, *settings)
-    P.attention_grad(x, x, x, None, out, sums, out, *settings)
+    out, sums = attention_of(x, x, x, None, *settings)
+    attention_grad(x, x, x, None, out, sums, out, *settings)
     assert memory.stats()["peak"] - before < n * n
 
 

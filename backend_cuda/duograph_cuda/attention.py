@@ -9,7 +9,7 @@ from typing import Any
 
 from duograph.backend.codegen.dialect import SUFFIX
 from duograph.backend.grid import Launch, Plan
-from duograph.backend.grid.writing import ceil_div
+from duograph.backend.grid.kernel_writer import ceil_div
 from duograph.dtype import bfloat16, bool_, float16, float32, int64
 from duograph.ops.attention import AXES
 

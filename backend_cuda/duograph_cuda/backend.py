@@ -14,10 +14,10 @@ from duograph.dtype import ALL
 from duograph.errors import DeviceError
 
 from . import attention, cublaslt, rows
+from .captured_graph import Captured, off, refusal
 from .compiler import Compiler, Nvrtc
 from .device import CudaDevice
 from .driver import Driver, problem
-from .program import Captured, off, refusal
 
 __all__ = ["Cuda"]
 

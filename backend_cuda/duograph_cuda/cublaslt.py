@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from duograph.backend.grid import Launch
-from duograph.backend.grid.products import Matrices, Product
+from duograph.backend.grid.matmul import Matmul, Matrices
 from duograph.backend.grid.strides import merged
 from duograph.dtype import DType, bfloat16, float16, float32, float64
 
@@ -138,7 +138,7 @@ class Library:
             )
         return made
 
-    def choose(self, product: Product) -> _Chosen | None:
+    def choose(self, product: Matmul) -> _Chosen | None:
         """How the library computes a product, or None where it does not."""
         x, y, dtype, count = product.x, product.y, product.dtype, product.count
         if (

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from duograph._locks import new_lock
 from duograph.backend.grid import GridDevice, Launch, Scalar
-from duograph.backend.grid.products import Product, few_lines, tiles
+from duograph.backend.grid.matmul import Matmul, few_lines, tiles
 from duograph.errors import DeviceError, DeviceMemoryError
 
 from .compiler import Compiler
@@ -301,14 +301,14 @@ class CudaDevice(GridDevice):
                 self._library = self._find_library()
             return self._library
 
-    def product(self, product: Product) -> Launch:
+    def matmul(self, problem: Matmul) -> Launch:
         own = (
-            few_lines(self, product)
-            or launch_of(self, self.capability, product)
-            or tiles(self, product)
+            few_lines(self, problem)
+            or launch_of(self, self.capability, problem)
+            or tiles(self, problem)
         )
         library = self.library()
-        chosen = None if isinstance(library, str) else library.choose(product)
+        chosen = None if isinstance(library, str) else library.choose(problem)
         return own if chosen is None else Called(**vars(own), chosen=chosen)
 
     def compiler(self) -> str:

@@ -11,8 +11,8 @@ import os
 from duograph.backend.codegen.dialect import SUFFIX
 from duograph.backend.grid import Kernel, Launch
 from duograph.backend.grid.device import GridDevice
-from duograph.backend.grid.products import Matrices, Operand, Product, matrix_numbers
-from duograph.backend.grid.writing import ceil_div
+from duograph.backend.grid.kernel_writer import ceil_div
+from duograph.backend.grid.matmul import Matmul, Matrices, Operand, matrix_numbers
 from duograph.dtype import DType, bfloat16, float16, float32
 
 from .sources import text
@@ -38,7 +38,7 @@ def _kind(capability: tuple[int, int], dtype: DType) -> str | None:
     return "mma_tf32" if dtype is float32 and uses_tf32() else None
 
 
-def launch_of(device: GridDevice, capability: tuple[int, int], product: Product) -> Launch | None:
+def launch_of(device: GridDevice, capability: tuple[int, int], product: Matmul) -> Launch | None:
     """The launch of a product, or None for dtypes that the toolkit's own kernel is for."""
     (m, n, depth), x, y, count = product.sizes, product.x, product.y, product.count
     kind = _kind(capability, x.dtype)

@@ -10,7 +10,7 @@ from typing import Any
 
 from duograph.backend.codegen.dialect import SUFFIX
 from duograph.backend.grid import GridDevice, Launch, Plan, Scalar
-from duograph.backend.grid.writing import ceil_div
+from duograph.backend.grid.kernel_writer import ceil_div
 from duograph.dtype import DType, bfloat16, float16, float32, int64
 
 from .sources import text

@@ -35,7 +35,7 @@ x = device.copy_in(np.arange(5, dtype=np.float32))
 device.launcher(module, "k", (3, 1, 1), (32, 2, 1), 1, [(int32, 5)])(x)
 assert device.copy_out(x, (5,), np.dtype(np.float32)).tolist() == [1, 2, 3, 4, 5]
 from duograph.backend.program import Copy, Program
-from duograph_cuda.program import Captured
+from duograph_cuda.captured_graph import Captured
 program = Program((Copy(0, 1),), (0,), {}, {}, [20, 20], [-1, -1], {}, 0, (1,), True, {}, "O2")
 run = Captured(program, device, "a graph")
 for _ in range(2):

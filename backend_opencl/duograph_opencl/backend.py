@@ -5,7 +5,7 @@
 import os
 
 import pyopencl as cl
-from duograph.backend.grid import GridBackend, rows
+from duograph.backend.grid import GridBackend, normalisation
 from duograph.backend.grid.tiles import best_of, measure, side_of
 from duograph.backend.protocol import DeviceInfo
 from duograph.dtype import ALL
@@ -24,7 +24,7 @@ class OpenCL(GridBackend):
 
     name = "OpenCL"
     dtypes = tuple(d for d in ALL if not d.is_complex)
-    taken_apart = rows.OPS
+    taken_apart = normalisation.OPS
 
     def __init__(self):
         super().__init__()

@@ -209,7 +209,7 @@ def test_regions(form, shape, monkeypatch):
     """Row reductions in two passes, broadcast operands, two results: the same in both ways of
     cutting the work.
     """
-    from duograph.backend.codegen.regions import plan_region
+    from duograph.backend.codegen.region_plan import plan_region
     from duograph.ir.text import parse
 
     n, row = shape

@@ -15,6 +15,7 @@ from typing import Any
 
 from ._locks import new_lock
 from .errors import ArgumentValueError
+from .runtime_state import runtime_state
 
 __all__ = [
     "GRAPH_MODE", "PYNATIVE_MODE", "STRICT", "COMPATIBLE", "LAX", "ParallelMode", "set_context",
@@ -110,9 +111,6 @@ _RECORDED: dict[str, Any] = {
 }
 
 settings = Settings()
-# A new object whenever a setting is written: what was found out under the old settings is to be
-# looked at again.
-settings_version: list[object] = [object()]
 _recorded = dict(_RECORDED)
 _lock = new_lock()
 _FIELDS = {f.name: f for f in dataclasses.fields(Settings)}
@@ -121,8 +119,6 @@ _MODES = {GRAPH_MODE: "GRAPH_MODE (0)", PYNATIVE_MODE: "PYNATIVE_MODE (1)"}
 # Called after device_target or device_id changed; runtime installs the function that drops the op
 # tables.
 on_device_change: list[Callable[[], None]] = []
-# Checks a device_target; the backend registry installs it (a leaf may not import it).
-check_device: list[Callable[[str], str]] = []
 
 
 def _read_environment() -> None:
@@ -187,7 +183,7 @@ def set_context(**kwargs: Any) -> None:
         )
         for key, value in checked.items():
             setattr(settings, key, value)
-        settings_version[0] = object()
+        runtime_state.settings_version = object()
         _recorded.update({k: v for k, v in kwargs.items() if k in _RECORDED})
     if moved:
         for call in on_device_change:
@@ -218,7 +214,8 @@ def _check(key: str, value: Any) -> Any:
             raise ArgumentValueError(
                 f"set_context: got device_target={value!r}; wanted the name of a backend as a string"
             )
-        return check_device[0](value) if check_device else value
+        check = runtime_state.check_device
+        return value if check is None else check(value)
     if key == "device_id":
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise ArgumentValueError(
@@ -254,8 +251,9 @@ def get_context(attr_key: str) -> Any:
         >>> ms.get_context("mode")
         1
     """
+    default_device = runtime_state.default_device
     if attr_key == "device_target" and settings.device_target is None and default_device:
-        return default_device[0]()
+        return default_device()
     if attr_key in _FIELDS:
         return getattr(settings, attr_key)
     if attr_key in _recorded:
@@ -265,9 +263,6 @@ def get_context(attr_key: str) -> Any:
         f"{', '.join(_FIELDS)}, {', '.join(_RECORDED)}"
     )
 
-
-# Names the device that an op would run on now; the backend registry installs it.
-default_device: list[Callable[[], str]] = []
 
 _PARALLEL_DEFAULTS: dict[str, Any] = {
     "device_num": 1,

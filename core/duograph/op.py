@@ -10,22 +10,21 @@ from __future__ import annotations
 
 import dis
 import inspect
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
-from .context import settings_version
 from .dtype import DType, float32, promote
 from .errors import ArgumentError, DTypeError, UnsupportedOpError
+from .runtime_state import runtime_state, thread_state
 from .types import TensorType
 
 if TYPE_CHECKING:
     from .effects import Effect
     from .ir.graph import Graph
 
-__all__ = ["Op", "op", "OPS", "NO_GRAD", "freeze", "generation"]
+__all__ = ["Op", "op", "OPS", "NO_GRAD", "freeze"]
 
 # Every op by name; filled by the modules that ops/__init__.py lists, and by plugins.
 OPS: dict[str, Op] = {}
@@ -48,28 +47,6 @@ class Builder(Protocol):
     def apply(self, op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any: ...
 
 
-class _ThreadState(threading.local):
-    builder: Builder | None = None
-    call_depth: int = 0  # of named graphs that call each other
-
-
-thread_state = _ThreadState()
-# Not empty while some thread evaluates Python source into a graph: then every call goes through the
-# door, because tensors that a compiled function takes from outside are inputs of its graph,
-# whatever their type.
-staging: list[int] = []
-
-
-def staged_builder() -> Any:
-    """The builder of the Python source that this thread evaluates, or None."""
-    if not staging:
-        return None
-    builder: Any = thread_state.builder
-    return builder if builder is not None and builder.staged else None
-
-
-_eager: list[Builder] = []  # installed by runtime.eager
-
 Tracer: TypeAlias = "Callable[[Op, tuple[TensorType | None, ...], Mapping[str, Any]], Graph]"
 _tracer: Tracer | None = None
 
@@ -84,14 +61,6 @@ def install_tracer(tracer: Tracer) -> None:
 # Zeros of floats are not kept here: 0.0 and -0.0 are equal keys.
 numbers: dict[tuple[TensorType, type, Any], Any] = {}
 
-# Bumped when a rule is registered; part of the key of everything that was made from rules.
-_generation = [0]
-
-
-def generation() -> int:
-    """How many times rules were registered after definition."""
-    return _generation[0]
-
 
 def drop_tables() -> None:
     """Forget every prepared call: a rule, a plugin or the device_target changed."""
@@ -101,8 +70,8 @@ def drop_tables() -> None:
 
 def rules_changed() -> None:
     """Rules of some op were replaced: everything made from rules is made anew."""
-    _generation[0] += 1
-    settings_version[0] = object()
+    runtime_state.rules_version += 1
+    runtime_state.settings_version = object()
     for known in OPS.values():
         known.table.clear()
         known.expanded.clear()
@@ -349,7 +318,7 @@ class Op:
         if kinds == ["tensor", "tensor"]:
 
             def binary(x: Any, y: Any) -> Any:
-                if staging:
+                if runtime_state.staging:
                     return door(self, (x, y), {})
                 try:
                     call = table[x._type, y._type]
@@ -382,7 +351,7 @@ class Op:
         if kinds == ["tensor"]:
 
             def unary(x: Any) -> Any:
-                if staging:
+                if runtime_state.staging:
                     return door(self, (x,), {})
                 try:
                     call = table[x._type]
@@ -410,7 +379,12 @@ class Op:
         def general(*args: Any, **kwargs: Any) -> Any:
             # all arguments by position, attributes hashable and no floats: they are the key already
             # (a float would find the entry of the int that it equals)
-            if len(args) == n and not kwargs and not staging and float not in map(type, args[k:]):
+            if (
+                len(args) == n
+                and not kwargs
+                and not runtime_state.staging
+                and float not in map(type, args[k:])
+            ):
                 try:
                     if k == 1:
                         call = table.get((args[0]._type, *args[1:]))
@@ -429,7 +403,7 @@ class Op:
 
     def _call_bound(self, *args: Any, **kwargs: Any) -> Any:
         operands, attributes = self.bind(args, kwargs)
-        if staging:
+        if runtime_state.staging:
             return door(self, operands, attributes)
         try:
             call = self.table.get(
@@ -600,7 +574,7 @@ def door(op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
             if builder is not None:
                 break
         else:
-            builder = _eager[0]
+            builder = runtime_state.eager_builder
     return builder.apply(op, operands, attributes)
 
 

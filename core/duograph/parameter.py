@@ -10,15 +10,11 @@ import numpy as np
 from .common.initializer import initializer
 from .errors import ArgumentError, ArgumentValueError, ShapeError
 from .ir.basic_ops import cast_to
-from .op import staged_builder
 from .ops.movement import stop_gradient
+from .runtime_state import runtime_state, staged_builder
 from .tensor import Tensor, host_array, materialise
 
 __all__ = ["Parameter", "ParameterTuple"]
-
-# Called when a flag of a Parameter is set; nn installs the count of changes that compiled code
-# looks at.
-flag_changed: list[Any] = [lambda: None]
 
 
 class Parameter(Tensor):
@@ -92,7 +88,7 @@ class Parameter(Tensor):
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
         self._requires_grad = _flag("requires_grad", value)
-        flag_changed[0]()
+        runtime_state.cells_version += 1
 
     def requires_grad_(self, requires_grad: bool = True) -> Parameter:
         """Set `requires_grad`; returns the Parameter."""

@@ -18,7 +18,7 @@ from ._locks import new_lock
 from .dtype import uint8
 from .errors import ArgumentError, ArgumentValueError
 from .ir.values import NeedsValue
-from .op import staged_builder
+from .runtime_state import runtime_state, staged_builder
 from .tensor import Tensor
 
 __all__ = [
@@ -159,7 +159,6 @@ class Generator:
 
 
 default_generator = Generator()
-_given: list[int | None] = [None]
 
 
 def next_state(seed: Any = None, generator: Generator | None = None) -> np.ndarray[Any, Any]:
@@ -177,7 +176,7 @@ def next_state(seed: Any = None, generator: Generator | None = None) -> np.ndarr
     key, position = (generator or default_generator).take()
     if seed is not None:
         own = _checked_seed("seed", seed)
-        base = key if generator is not None else _given[0] or 0
+        base = key if generator is not None else runtime_state.seed or 0
         # odd multiplier (splitmix64): different pairs give different keys
         key = (base ^ ((own + 1) * 0x9E3779B97F4A7C15)) & (2**64 - 1)
     return np.array([key & _MASK, key >> 32, position & _MASK, (position >> 32) & _MASK], np.uint32)
@@ -207,7 +206,7 @@ def set_seed(seed: Any) -> None:
         raise ArgumentValueError(f"set_seed: got {seed}; wanted 0 or more")
     value = _checked_seed("set_seed", seed)
     default_generator.manual_seed(value)
-    _given[0] = value
+    runtime_state.seed = value
     np.random.seed(value & _MASK)
     for changed in on_seed:
         changed(value)
@@ -215,14 +214,14 @@ def set_seed(seed: Any) -> None:
 
 def get_seed() -> int | None:
     """The seed given to `set_seed`, or None (`mindspore.get_seed`)."""
-    return _given[0]
+    return runtime_state.seed
 
 
 def manual_seed(seed: Any) -> Generator:
     """Start the global generator over from this seed; returns it (`mindspore.manual_seed`)."""
     value = _checked_seed("manual_seed", seed)
     default_generator.manual_seed(value)
-    _given[0] = value
+    runtime_state.seed = value
     for changed in on_seed:
         changed(value)
     return default_generator
@@ -231,7 +230,7 @@ def manual_seed(seed: Any) -> Generator:
 def seed() -> int:
     """Start the global generator over from a seed of the operating system, which is returned."""
     value = default_generator.seed()
-    _given[0] = None
+    runtime_state.seed = None
     for changed in on_seed:
         changed(value)
     return value

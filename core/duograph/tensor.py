@@ -8,7 +8,6 @@ both modes the same.
 from __future__ import annotations
 
 import operator
-import threading
 import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -20,7 +19,7 @@ from ._text import tensor_text
 from .backend import registry
 from .dtype import DType, as_dtype, bool_, complex128, float32, int64, uint64
 from .errors import ArgumentError, ArgumentValueError, DeviceError, DTypeError, ShapeError
-from .op import staged_builder
+from .runtime_state import runtime_state, staged_builder, thread_state
 from .types import Device, TensorType
 
 if TYPE_CHECKING:
@@ -31,9 +30,6 @@ else:
 __all__ = ["Tensor", "tensor", "from_numpy", "is_tensor"]
 
 _commit_lock = new_lock()
-
-# Another object whenever a Tensor that is there already gets another buffer or type.
-rebound: list[object] = [object()]
 
 # By id, handles that something was computed from which is kept (`runtime.still`), and weak
 # references to what is kept.
@@ -48,18 +44,6 @@ def release(handle: Any) -> None:
         kept = ref()
         if kept is not None:
             kept.drop()
-
-
-class _Written(threading.local):
-    """Tensors of this thread that took a recorded value in place, by id; the derivative's end
-    settles them.
-    """
-
-    def __init__(self) -> None:
-        self.by_id: dict[int, weakref.ref[Tensor]] = {}
-
-
-written = _Written()
 
 
 Initializer: TypeAlias = Callable[[np.ndarray[Any, Any]], object]
@@ -187,10 +171,10 @@ class Tensor(TensorMethods):
             release(self._buf)
         self._buf = other._buf
         self._type = other._type
-        rebound[0] = object()
+        runtime_state.bindings_version = object()
         if other._type.level:
             self._edge = other._edge
-            written.by_id[id(self)] = weakref.ref(self)
+            thread_state.recorded_writes[id(self)] = weakref.ref(self)
         elif hasattr(self, "_edge"):
             del self._edge
         if hasattr(self, "_init"):
@@ -630,7 +614,7 @@ def commit(t: Tensor, device: Device, own: bool = False) -> None:
             handle = where.copy_in(array, device.index)
         t._buf = handle  # before the type: who sees the new type sees the new buffer
         t._type = t._type.on(device, t._type.level)
-        rebound[0] = object()
+        runtime_state.bindings_version = object()
 
 
 def device_of(text: str) -> Device:

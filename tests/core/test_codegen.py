@@ -11,7 +11,7 @@ import subprocess
 import numpy as np
 import pytest
 from duograph.backend.codegen import C, Expr, print_function, s, trace_scalar
-from duograph.backend.codegen.kernels import scalar_kernels
+from duograph.backend.codegen.scalar_kernels import scalar_kernels
 from duograph.dtype import complex64, float16, float32, float64, int8, int32
 from duograph.errors import DTypeError
 

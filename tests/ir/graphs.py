@@ -17,7 +17,7 @@ from duograph.ir.control import (
     while_loop,
 )
 from duograph.ir.graph import Graph, NamedGraph
-from duograph.op import thread_state
+from duograph.runtime_state import thread_state
 from duograph.tensor import Tensor
 from duograph.types import BOOL, FLOAT, INT
 

@@ -28,10 +28,14 @@ from duograph.ir.control import (
 from duograph.ir.graph import Graph, GraphNode, NamedGraph
 from duograph.ir.text import parse, to_text
 from duograph.ir.verify import verify
-from duograph.op import OPS, thread_state
-from duograph.ops.table import P
+from duograph.op import OPS
+from duograph.ops import elementwise
+from duograph.ops.comparison import less
+from duograph.ops.elementwise import add, mul, neg, sub
+from duograph.ops.exponential import exp
 from duograph.runtime.control import CALL_DEPTH
 from duograph.runtime.lower import lower
+from duograph.runtime_state import thread_state
 from duograph.tensor import Tensor
 from duograph.types import BOOL, FLOAT, INT, OBJECT, STACK, Device, TensorType
 from ir.graphs import branch, here, host, invoke, loop, number, write
@@ -92,17 +96,17 @@ def append(op: Any, values: Sequence[Any] = (), **attributes: Any) -> Any:
 
 
 def pick(c: Any, x: Any) -> Any:
-    return branch(c, [x], lambda x: P.add(x, x), lambda x: P.mul(x, x), lambda x: x)
+    return branch(c, [x], lambda x: add(x, x), lambda x: mul(x, x), lambda x: x)
 
 
 def powers(n: Any) -> Any:
     """2 ** n by doubling, on tensors."""
     start = [number(0, int32), number(1, int32)]
     return loop(
-        P.less(start[0], n),
+        less(start[0], n),
         start,
         [n],
-        lambda i, x, n: (P.less(P.add(i, 1), n), P.add(i, 1), P.add(x, x)),
+        lambda i, x, n: (less(add(i, 1), n), add(i, 1), add(x, x)),
     )[1]
 
 
@@ -118,7 +122,7 @@ def host_powers(n: Any) -> Any:
 def reverse(x: Any) -> Any:
     """Push two frames and read the last; then the first, from the stack that was left."""
     one = append(stack_push, [append(stack_new), x])
-    two = append(stack_push, [one, P.add(x, 1.0)])
+    two = append(stack_push, [one, add(x, 1.0)])
     rest, more, last = append(stack_pop, [two], types=(V,))
     empty, none, first = append(stack_pop, [rest], types=(V,))
     _, _, same = append(stack_pop, [one], types=(V,))  # the push did not change it
@@ -127,16 +131,16 @@ def reverse(x: Any) -> Any:
 
 
 PROGRAMS: dict[str, tuple[Sequence[Any], Callable[..., Any], Sequence[Any], Sequence[Any]]] = {
-    "switch on a tensor": ([FLAG, V], lambda c, x: branch(c, [x], P.exp, P.neg), [True, X], [-X]),
+    "switch on a tensor": ([FLAG, V], lambda c, x: branch(c, [x], exp, neg), [True, X], [-X]),
     "switch on a false tensor": (
         [FLAG, V],
-        lambda c, x: branch(c, [x], P.abs, P.neg),
+        lambda c, x: branch(c, [x], elementwise.abs, neg),
         [False, X],
         [X],
     ),
     "switch on a host bool": (
         [BOOL, V],
-        lambda c, x: branch(c, [x], P.abs, P.neg),
+        lambda c, x: branch(c, [x], elementwise.abs, neg),
         [True, X],
         [-X],
     ),
@@ -186,7 +190,7 @@ PROGRAMS: dict[str, tuple[Sequence[Any], Callable[..., Any], Sequence[Any], Sequ
         lambda x: append(
             custom_call,
             [x],
-            graph=write([V], lambda x: P.mul(x, x)),
+            graph=write([V], lambda x: mul(x, x)),
             backward=write([V, V, V], lambda x, y, g: g),
             n_args=1,
         ),
@@ -286,7 +290,7 @@ def countdown() -> NamedGraph:
     made = NamedGraph("countdown", (N,))
     made.graph = write(
         [N],
-        lambda n: branch(P.less(n, 1), [n], lambda n: invoke(made, P.sub(n, 1))[0], lambda n: n),
+        lambda n: branch(less(n, 1), [n], lambda n: invoke(made, sub(n, 1))[0], lambda n: n),
     )
     return made
 
@@ -420,7 +424,7 @@ def test_text_for_people() -> None:
 
     def program(c: Any, x: Any) -> Any:
         here().span = Span
-        y = P.add(x, x)
+        y = add(x, x)
         here().span = None
         return branch(
             c,

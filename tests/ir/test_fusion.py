@@ -15,9 +15,9 @@ from duograph.ir.text import parse, to_text
 from duograph.ir.verify import verify
 from duograph.passes import run
 from duograph.passes.fusion import MAX_NODES, epilogue_of, fuse
-from duograph.passes.pieces import join_pieces
-from duograph.passes.products import LEAST, fold_transposes, join_products
-from duograph.passes.reductions import split_reductions
+from duograph.passes.matmul import LEAST, fold_transposes, merge_matmul_sums
+from duograph.passes.padded_sums import concatenate_padded_sums
+from duograph.passes.split_reductions import split_reductions
 from duograph.runtime.lower import lower_closed
 from duograph.types import TensorType
 
@@ -281,7 +281,7 @@ def test_join_products(flags: tuple[bool, bool]) -> None:
         lines.append(f"%{here} = add(%{total}, %{at + k}) : float32[3, 7]")
         total = here
     graph = graph_of(head, "\n".join([*lines, f"return %{total}"]))
-    joined = run(verify(join_products(graph)))
+    joined = run(verify(merge_matmul_sums(graph)))
     assert [n.op.name for n in joined.nodes] == ["concat", "concat", "matmul"]
     device = ms.runtime.device.get_current_device()
     rng = np.random.default_rng(0)
@@ -306,7 +306,7 @@ def test_join_products_leaves_other_sums() -> None:
         "%0: float32[4, 4], %1: float32[4, 4]",
         few + "%3 = add(%2, %2) : float32[4, 4]\n%4 = add(%3, %2) : float32[4, 4]\nreturn %4",
     )
-    assert [n.op.name for n in join_products(graph).nodes] == ["matmul", "add", "add"]
+    assert [n.op.name for n in merge_matmul_sums(graph).nodes] == ["matmul", "add", "add"]
 
 
 PIECES = """
@@ -326,7 +326,7 @@ return %4
 def test_join_pieces(rows: int, low: int, want: list[str]) -> None:
     body = PIECES.format(low=low, high=5 - rows - low).strip()
     graph = graph_of(f"%0: float32[2, 4], %1: float32[{rows}, 4]", body)
-    assert [n.op.name for n in run(verify(join_pieces(graph))).nodes] == want
+    assert [n.op.name for n in run(verify(concatenate_padded_sums(graph))).nodes] == want
 
 
 D = "float32[4, 8, 6, 6]"

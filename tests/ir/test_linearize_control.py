@@ -19,7 +19,16 @@ from duograph.dtype import bool_, float16, float32, float64, int32
 from duograph.ir.control import HostCall, custom_call, host_call, to_host, to_tensor
 from duograph.ir.graph import Graph, NamedGraph
 from duograph.ir.verify import verify
-from duograph.ops.table import P
+from duograph.ops.activation import sigmoid, tanhshrink
+from duograph.ops.combinations import addcmul_scaled, lerp
+from duograph.ops.comparison import equal, greater, less
+from duograph.ops.elementwise import add, sub
+from duograph.ops.exponential import exp, logaddexp
+from duograph.ops.hyperbolic import tanh
+from duograph.ops.powers import sqrt
+from duograph.ops.rounding import remainder
+from duograph.ops.shape_primitives import broadcast_by
+from duograph.ops.trigonometry import cos, sin
 from duograph.types import BOOL, FLOAT, INT, TensorType
 from ir.graphs import branch, here, host, invoke, loop, number, run, write
 
@@ -112,23 +121,23 @@ def same_bits(got: np.ndarray, want: np.ndarray) -> None:
 def if_else(x: Any, w: Any, n: Any) -> Any:
     h = x * w + x
     (y,) = branch(
-        P.greater(n, 2), [h, w], lambda h, w: P.tanh(h * w) * h, lambda h, w: (P.exp(h) / w) * h + h
+        greater(n, 2), [h, w], lambda h, w: tanh(h * w) * h, lambda h, w: (exp(h) / w) * h + h
     )
     return y * h + x * w
 
 
 def if_without_else(x: Any, w: Any, n: Any) -> Any:
     h = x * w
-    (y,) = branch(P.greater(n, 2), [h, w], lambda h, w: h, lambda h, w: P.sin(h) * w * w)
+    (y,) = branch(greater(n, 2), [h, w], lambda h, w: h, lambda h, w: sin(h) * w * w)
     return y * y
 
 
 def nested_if(x: Any, w: Any, n: Any) -> Any:
     def inner(x: Any, w: Any, n: Any) -> Any:
-        (y,) = branch(P.equal(n, 3), [x, w], lambda x, w: x + w, lambda x, w: P.sigmoid(x) * w * x)
+        (y,) = branch(equal(n, 3), [x, w], lambda x, w: x + w, lambda x, w: sigmoid(x) * w * x)
         return (y * x,)
 
-    (y,) = branch(P.greater(n, 1), [x, w, n], lambda x, w, n: w * 2, inner)
+    (y,) = branch(greater(n, 1), [x, w, n], lambda x, w, n: w * 2, inner)
     return y + x
 
 
@@ -141,11 +150,11 @@ def while_count(x: Any, w: Any, n: Any) -> Any:
     i = number(0, int32)
 
     def body(h: Any, i: Any, w: Any, n: Any) -> Any:
-        h = P.tanh(h * w) + h * w
-        i = P.add(i, 1)
-        return P.less(i, n), h, i
+        h = tanh(h * w) + h * w
+        i = add(i, 1)
+        return less(i, n), h, i
 
-    h, _ = loop(P.less(i, n), [x * w, i], [w, n], body)
+    h, _ = loop(less(i, n), [x * w, i], [w, n], body)
     return h * w + x
 
 
@@ -154,12 +163,12 @@ def while_from_operand(x: Any, w: Any, n: Any) -> Any:
     i = number(0, int32)
 
     def body(h: Any, i: Any, w: Any, n: Any) -> Any:
-        h = P.sin(h) * w + h * h
-        i = P.add(i, 1)
-        return P.less(i, n), h, i
+        h = sin(h) * w + h * h
+        i = add(i, 1)
+        return less(i, n), h, i
 
-    y = P.exp(x) * x
-    h, _ = loop(P.less(i, n), [x, i], [w, n], body)
+    y = exp(x) * x
+    h, _ = loop(less(i, n), [x, i], [w, n], body)
     return h * x + y + x * w
 
 
@@ -168,9 +177,9 @@ def while_late_result(x: Any, w: Any, n: Any) -> Any:
     i = number(0, int32)
 
     def body(h: Any, out: Any, i: Any, w: Any, n: Any) -> Any:
-        return P.less(P.add(i, 1), n), P.tanh(h * w), h * w + h, P.add(i, 1)
+        return less(add(i, 1), n), tanh(h * w), h * w + h, add(i, 1)
 
-    _, out, _ = loop(P.less(i, n), [x, x * 0, i], [w, n], body)
+    _, out, _ = loop(less(i, n), [x, x * 0, i], [w, n], body)
     return out * w
 
 
@@ -178,9 +187,9 @@ def fibonacci(x: Any, w: Any, n: Any) -> Any:
     i = number(0, int32)
 
     def body(a: Any, b: Any, i: Any, n: Any) -> Any:
-        return P.less(P.add(i, 1), n), b, a * b + a, P.add(i, 1)
+        return less(add(i, 1), n), b, a * b + a, add(i, 1)
 
-    a, b, _ = loop(P.less(i, n), [x, w, i], [n], body)
+    a, b, _ = loop(less(i, n), [x, w, i], [n], body)
     return a * b
 
 
@@ -189,9 +198,9 @@ def rotated(x: Any, w: Any, n: Any) -> Any:
     i = number(0, int32)
 
     def body(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, i: Any, w: Any, n: Any) -> Any:
-        return P.less(P.add(i, 1), n), b, c, d, e, f, a * w, P.add(i, 1)
+        return less(add(i, 1), n), b, c, d, e, f, a * w, add(i, 1)
 
-    found = loop(P.less(i, n), [x, x + w, x * w, w, x - w, P.exp(x), i], [w, n], body)
+    found = loop(less(i, n), [x, x + w, x * w, w, x - w, exp(x), i], [w, n], body)
     return found[0] * w
 
 
@@ -202,12 +211,12 @@ def nested_loops(x: Any, w: Any, n: Any) -> Any:
         j = number(0, int32)
 
         def inner(g: Any, j: Any, w: Any, i: Any) -> Any:
-            return P.less(P.add(j, 1), i), P.sin(g * w) + g, P.add(j, 1)
+            return less(add(j, 1), i), sin(g * w) + g, add(j, 1)
 
-        g, _ = loop(P.less(j, i), [h, j], [w, i], inner)
-        return P.less(P.add(i, 1), n), g * w + h, P.add(i, 1)
+        g, _ = loop(less(j, i), [h, j], [w, i], inner)
+        return less(add(i, 1), n), g * w + h, add(i, 1)
 
-    h, _ = loop(P.less(i, n), [x, i], [w, n], outer)
+    h, _ = loop(less(i, n), [x, i], [w, n], outer)
     return h * h
 
 
@@ -216,25 +225,25 @@ def branch_in_loop(x: Any, w: Any, n: Any) -> Any:
 
     def body(h: Any, i: Any, w: Any, n: Any) -> Any:
         (h,) = branch(
-            P.equal(P.remainder(i, 2), 0), [h, w],
-            lambda h, w: P.exp(-h) * w, lambda h, w: h * w * w + h,
+            equal(remainder(i, 2), 0), [h, w],
+            lambda h, w: exp(-h) * w, lambda h, w: h * w * w + h,
         )  # fmt: skip
-        return P.less(P.add(i, 1), n), h, P.add(i, 1)
+        return less(add(i, 1), n), h, add(i, 1)
 
-    h, _ = loop(P.less(i, n), [x, i], [w, n], body)
+    h, _ = loop(less(i, n), [x, i], [w, n], body)
     return h + w * x
 
 
 def loop_in_branch(x: Any, w: Any, n: Any) -> Any:
     (y,) = branch(
-        P.greater(n, 1), [x, w, n], lambda x, w, n: x * w, lambda x, w, n: while_count(x, w, n)
+        greater(n, 1), [x, w, n], lambda x, w, n: x * w, lambda x, w, n: while_count(x, w, n)
     )
     return y * x + w
 
 
 def of_host_flag(x: Any, w: Any, n: Any) -> Any:
     k = here().append(to_host, (n,), {"kind": INT})
-    (y,) = branch(k > 2, [x, w], lambda x, w: x * w, lambda x, w: P.tanh(x) * w * x)
+    (y,) = branch(k > 2, [x, w], lambda x, w: x * w, lambda x, w: tanh(x) * w * x)
     return y * x
 
 
@@ -243,7 +252,7 @@ def host_count(x: Any, w: Any, n: Any) -> Any:
 
     def body(h: Any, i: Any, w: Any, k: Any) -> Any:
         scale = here().append(to_tensor, (i,), {"dtype": float32})
-        return i + 1 < k, P.tanh(h * w) + h * scale, i + 1
+        return i + 1 < k, tanh(h * w) + h * scale, i + 1
 
     zero = host(0)
     h, _ = loop(zero < k, [x, zero], [w, k], body)
@@ -253,12 +262,12 @@ def host_count(x: Any, w: Any, n: Any) -> Any:
 def composite_units(x: Any, w: Any, n: Any) -> Any:
     """Composite ops whose bodies use an operand several times."""
     (y,) = branch(
-        P.greater(n, 2),
+        greater(n, 2),
         [x, w],
-        lambda x, w: P.lerp(x, w, x) * x,
-        lambda x, w: P.logaddexp(x, w) * P.tanhshrink(x) + P.lerp(w, w, x),
+        lambda x, w: lerp(x, w, x) * x,
+        lambda x, w: logaddexp(x, w) * tanhshrink(x) + lerp(w, w, x),
     )
-    return y * P.logaddexp(x, x) + P.tanhshrink(x) * x + P.lerp(x, w, x * y)
+    return y * logaddexp(x, x) + tanhshrink(x) * x + lerp(x, w, x * y)
 
 
 def _power(kind: Any) -> NamedGraph:
@@ -266,10 +275,10 @@ def _power(kind: Any) -> NamedGraph:
 
     def body(x: Any, w: Any, n: Any) -> Any:
         (y,) = branch(
-            P.greater(n, 0),
+            greater(n, 0),
             [x, w, n],
             lambda x, w, n: w * x,
-            lambda x, w, n: invoke(target, P.sin(x * w), w, P.sub(n, 1))[0] * w + x,
+            lambda x, w, n: invoke(target, sin(x * w), w, sub(n, 1))[0] * w + x,
         )
         return (y * x,)
 
@@ -284,7 +293,7 @@ def recursion(x: Any, w: Any, n: Any) -> Any:
 
 def plain_call(x: Any, w: Any, n: Any) -> Any:
     target = NamedGraph("f", (x._type,))
-    target.graph = write([x._type, x._type], lambda x, w: P.tanh(x * w) * x)
+    target.graph = write([x._type, x._type], lambda x, w: tanh(x * w) * x)
     (y,) = invoke(target, x * w, w)
     (z,) = invoke(target, y, x)
     return y * z + x
@@ -292,12 +301,12 @@ def plain_call(x: Any, w: Any, n: Any) -> Any:
 
 def mutual_recursion(x: Any, w: Any, n: Any) -> Any:
     even, odd = NamedGraph("even", (x._type,)), NamedGraph("odd", (x._type,))
-    for this, other, f in ((even, odd, P.tanh), (odd, even, P.sin)):
+    for this, other, f in ((even, odd, tanh), (odd, even, sin)):
         this.graph = write(
             [x._type, x._type, COUNT],
             lambda x, w, n, other=other, f=f: branch(
-                P.greater(n, 0), [x, w, n],
-                lambda x, w, n: f(x), lambda x, w, n: invoke(other, f(x) * w + x, w, P.sub(n, 1)),
+                greater(n, 0), [x, w, n],
+                lambda x, w, n: f(x), lambda x, w, n: invoke(other, f(x) * w + x, w, sub(n, 1)),
             ),
         )  # fmt: skip
     (y,) = invoke(even, x, w, n)
@@ -306,23 +315,23 @@ def mutual_recursion(x: Any, w: Any, n: Any) -> Any:
 
 def unused_infinity(x: Any, w: Any, n: Any) -> Any:
     """The slope of the root is infinite; the branch that uses the root is taken for n > 1 alone."""
-    root = P.sqrt((x - x) * w) * w
-    (y,) = branch(P.greater(n, 1), [x, w, root], lambda x, w, r: x * w, lambda x, w, r: r * r + x)
+    root = sqrt((x - x) * w) * w
+    (y,) = branch(greater(n, 1), [x, w, root], lambda x, w, r: x * w, lambda x, w, r: r * r + x)
     return y * x + w
 
 
 def used_in_one_branch(x: Any, w: Any, n: Any) -> Any:
     """Cotangents that are there in some runs pass through calls, sums, branches and loops."""
-    a, b = P.exp(x) * w, P.tanh(w) * x
-    (c,) = branch(P.equal(n, 1), [x, a], lambda x, a: P.sin(x), lambda x, a: a * x)
-    (d,) = branch(P.equal(n, 2), [x, a, b], lambda x, a, b: P.cos(x), lambda x, a, b: a + b)
+    a, b = exp(x) * w, tanh(w) * x
+    (c,) = branch(equal(n, 1), [x, a], lambda x, a: sin(x), lambda x, a: a * x)
+    (d,) = branch(equal(n, 2), [x, a, b], lambda x, a, b: cos(x), lambda x, a, b: a + b)
     i = number(0, int32)
 
     def body(h: Any, i: Any, a: Any, b: Any, n: Any) -> Any:
-        (h,) = branch(P.equal(i, 1), [h, a, b], lambda h, a, b: h * a, lambda h, a, b: h * b)
-        return P.less(P.add(i, 1), n), h, P.add(i, 1)
+        (h,) = branch(equal(i, 1), [h, a, b], lambda h, a, b: h * a, lambda h, a, b: h * b)
+        return less(add(i, 1), n), h, add(i, 1)
 
-    e, _ = loop(P.less(i, n), [x * x, i], [P.sin(a), P.cos(b), n], body)
+    e, _ = loop(less(i, n), [x * x, i], [sin(a), cos(b), n], body)
     return c * d + e
 
 
@@ -332,12 +341,12 @@ def carry_in_one_branch(x: Any, w: Any, n: Any) -> Any:
 
     def body(h: Any, g: Any, i: Any, x: Any, w: Any, n: Any) -> Any:
         h, g = branch(
-            P.equal(i, 1), [h, g, x, w],
-            lambda h, g, x, w: (h * w + g, P.sin(g)), lambda h, g, x, w: (P.exp(x), h),
+            equal(i, 1), [h, g, x, w],
+            lambda h, g, x, w: (h * w + g, sin(g)), lambda h, g, x, w: (exp(x), h),
         )  # fmt: skip
-        return P.less(P.add(i, 1), n), h, g, P.add(i, 1)
+        return less(add(i, 1), n), h, g, add(i, 1)
 
-    h, _, _ = loop(P.less(i, n), [x, w * x, i], [P.tanh(x), w, n], body)
+    h, _, _ = loop(less(i, n), [x, w * x, i], [tanh(x), w, n], body)
     return h * x
 
 
@@ -453,7 +462,7 @@ HALF = TensorType.of((3,), float16)
 
 def test_promotion_casts_give_cotangents_in_operand_order(backend: str) -> None:
     def of(x: Any, w: Any) -> Any:
-        return (P.addcmul(x, x, w) * x + P.lerp(x, w, x) * w,)
+        return (addcmul_scaled(x, x, w) * x + lerp(x, w, x) * w,)
 
     graph = write([HALF, V], of)
     found = derivative(graph, [True, True])
@@ -531,7 +540,7 @@ def test_host_values_in_branches() -> None:
             flag,
             [x, s],
             lambda x, s: (x * s, s + 1.0),
-            lambda x, s: (P.exp(x) * (s * s) * (s * s - 1.0), s * 2.0),
+            lambda x, s: (exp(x) * (s * s) * (s * s - 1.0), s * 2.0),
         )
         return first * second
 
@@ -557,15 +566,15 @@ def test_effects_stay_in_the_forward() -> None:
 
     def of(x: Any, n: Any) -> Any:
         def body(h: Any, i: Any, n: Any) -> Any:
-            h = P.exp(h) * h
+            h = exp(h) * h
             here().append(host_call, (h,), {"run": log, "types": ()})
-            return P.less(P.add(i, 1), n), h, P.add(i, 1)
+            return less(add(i, 1), n), h, add(i, 1)
 
         def repeated(x: Any, n: Any) -> Any:
             i = number(0, int32)
-            return loop(P.less(i, n), [x, i], [n], body)[0]
+            return loop(less(i, n), [x, i], [n], body)[0]
 
-        return branch(P.greater(n, 0), [x, n], lambda x, n: x, repeated)
+        return branch(greater(n, 0), [x, n], lambda x, n: x, repeated)
 
     graph = write([V, COUNT], lambda x, n: of(x, n))
     lin = linearize(graph, [True, False], [True])
@@ -611,6 +620,6 @@ def test_constants_are_no_residuals() -> None:
     """What is cheap to make again does not cross from the forward to the backward, nor go on a
     stack.
     """
-    graph = write([V], lambda x: P.exp(x) * P.broadcast_to(number(2.0, float32), (3,)))
+    graph = write([V], lambda x: exp(x) * broadcast_by(number(2.0, float32), (3,)))
     lin = linearize(graph, [True], [True])
     assert len(lin.residuals) == 1

@@ -15,7 +15,14 @@ from duograph.ir.control import HostCall, custom_call, host_call, to_host, to_te
 from duograph.ir.graph import FrozenArray, Graph, GraphNode, NamedGraph
 from duograph.ir.verify import verify
 from duograph.op import OPS
-from duograph.ops.table import P
+from duograph.ops.comparison import greater, less
+from duograph.ops.creation import cast_to
+from duograph.ops.elementwise import add, mul, neg, sub
+from duograph.ops.exponential import exp
+from duograph.ops.logic import logical_and, select_by
+from duograph.ops.movement import concat_by, identity
+from duograph.ops.shape_primitives import broadcast_by, reduce_sum, reshape_to, transpose_by
+from duograph.ops.trigonometry import cos, sin
 from duograph.passes.common_subexpressions import merge_common_subexpressions
 from duograph.passes.dead_code import remove_dead_code
 from duograph.passes.simplify import simplify
@@ -47,7 +54,7 @@ def test_switch_on_a_number() -> None:
     check(
         clean(simplify),
         [V],
-        lambda x: branch(host(True), [x], lambda x: P.sin(x), lambda x: P.exp(x)),
+        lambda x: branch(host(True), [x], lambda x: sin(x), lambda x: exp(x)),
         """
         graph(%0: float32[3])
           %1 = exp(%0)
@@ -60,7 +67,7 @@ def test_switch_on_a_tensor_that_is_known() -> None:
     check(
         clean(simplify),
         [V],
-        lambda x: branch(P.less(number(3, int32), 2), [x], lambda x: P.sin(x), lambda x: P.exp(x)),
+        lambda x: branch(less(number(3, int32), 2), [x], lambda x: sin(x), lambda x: exp(x)),
         """
         graph(%0: float32[3])
           %1 = sin(%0)
@@ -73,7 +80,7 @@ def test_loop_that_never_runs() -> None:
     check(
         clean(simplify),
         [V],
-        lambda x: loop(host(False), [x], [], lambda x: (host(True), P.exp(x))),
+        lambda x: loop(host(False), [x], [], lambda x: (host(True), exp(x))),
         """
         graph(%0: float32[3])
           return %0
@@ -83,9 +90,9 @@ def test_loop_that_never_runs() -> None:
 
 def test_calls() -> None:
     inner = NamedGraph("inner", (V,))
-    inner.graph = write([V], lambda x: P.exp(x))
+    inner.graph = write([V], lambda x: exp(x))
     outer = NamedGraph("outer", (V,))
-    outer.graph = write([V], lambda x: P.sin(invoke(inner, x)[0]))
+    outer.graph = write([V], lambda x: sin(invoke(inner, x)[0]))
     check(
         clean(simplify),
         [V],
@@ -104,10 +111,10 @@ def test_recursive_calls_stay_and_their_graphs_are_simplified() -> None:
     target.graph = write(
         [V, COUNT],
         lambda x, n: branch(
-            P.greater(n, 0),
+            greater(n, 0),
             [x, n],
-            lambda x, n: P.neg(P.neg(x)),
-            lambda x, n: invoke(target, P.identity(P.exp(x)), P.sub(n, 1)),
+            lambda x, n: neg(neg(x)),
+            lambda x, n: invoke(target, identity(exp(x)), sub(n, 1)),
         ),
     )
     graph = write([V, COUNT], lambda x, n: invoke(target, x, n))
@@ -142,7 +149,7 @@ def test_recursive_calls_stay_and_their_graphs_are_simplified() -> None:
 
 
 def test_own_backward_is_left_behind() -> None:
-    graph = write([V], lambda x: P.exp(x))
+    graph = write([V], lambda x: exp(x))
     backward = write([V, V, V], lambda x, out, dout: dout)
     check(
         simplify,
@@ -169,33 +176,37 @@ I4 = TensorType.of((4,), int32)
 FOLDED: list[tuple[str, Callable[[], Any], str]] = [
     (
         "integers",
-        lambda: P.mul(constant([1, 2], int32), P.add(number(3, int32), number(4, int32))),
+        lambda: mul(constant([1, 2], int32), add(number(3, int32), number(4, int32))),
         "[7, 14]",
     ),
     (
         "bools",
-        lambda: P.logical_and(constant([True, False], bool_), number(True, bool_)),
+        lambda: logical_and(constant([True, False], bool_), number(True, bool_)),
         "[True, False]",
     ),
     (
         "compare",
-        lambda: P.less(constant([1.0, 3.0], float32), number(2.0, float32)),
+        lambda: less(constant([1.0, 3.0], float32), number(2.0, float32)),
         "[True, False]",
     ),
-    ("cast", lambda: P.cast(constant([1, 0], int32), float32), "[1.0, 0.0]"),
-    ("cast to int", lambda: P.cast(constant([1.75, -2.5], float32), int32), "[1, -2]"),
-    ("reshape", lambda: P.reshape(constant([[1, 2]], float32), (2,)), "[1.0, 2.0]"),
-    ("transpose", lambda: P.transpose(constant([[1, 2]], float32), (1, 0)), "[[1.0], [2.0]]"),
+    ("cast", lambda: cast_to(constant([1, 0], int32), float32), "[1.0, 0.0]"),
+    ("cast to int", lambda: cast_to(constant([1.75, -2.5], float32), int32), "[1, -2]"),
+    ("reshape", lambda: reshape_to(constant([[1, 2]], float32), (2,)), "[1.0, 2.0]"),
+    ("transpose", lambda: transpose_by(constant([[1, 2]], float32), (1, 0)), "[[1.0], [2.0]]"),
     (
         "broadcast",
-        lambda: P.broadcast_to(constant([1, 2], float32), (2, 2)),
+        lambda: broadcast_by(constant([1, 2], float32), (2, 2)),
         "[[1.0, 2.0], [1.0, 2.0]]",
     ),
-    ("concat", lambda: P.concat([constant([1], float32), constant([2], float32)], 0), "[1.0, 2.0]"),
-    ("sum", lambda: P.reduce_sum(constant([1, 2], int32), (0,), False), "3"),
+    (
+        "concat",
+        lambda: concat_by([constant([1], float32), constant([2], float32)], 0),
+        "[1.0, 2.0]",
+    ),
+    ("sum", lambda: reduce_sum(constant([1, 2], int32), (0,), False), "3"),
     (
         "select",
-        lambda: P.select(
+        lambda: select_by(
             constant([True, False], bool_), constant([1, 2], float32), constant([3, 4], float32)
         ),
         "[1.0, 4.0]",
@@ -219,13 +230,13 @@ def test_constants_are_folded(case: tuple[str, Callable[[], Any], str]) -> None:
 @pytest.mark.parametrize(
     "program",
     [
-        lambda: P.exp(number(1.0, float32)),  # a kernel may round otherwise than NumPy
-        lambda: P.reduce_sum(constant([0.1, 0.2], float32), (0,), False),
-        lambda: P.cast(
+        lambda: exp(number(1.0, float32)),  # a kernel may round otherwise than NumPy
+        lambda: reduce_sum(constant([0.1, 0.2], float32), (0,), False),
+        lambda: cast_to(
             constant([1e10, 0], float32), int32
         ),  # what comes of it is the device's affair
-        lambda: P.cast(constant([0.1, 0.2], float64), float32),
-        lambda: P.broadcast_to(constant([1, 2], float32), (1000, 2)),
+        lambda: cast_to(constant([0.1, 0.2], float64), float32),
+        lambda: broadcast_by(constant([1, 2], float32), (1000, 2)),
     ],
 )
 def test_what_is_not_folded(program: Callable[[], Any]) -> None:
@@ -276,7 +287,7 @@ def test_host_number_in_a_tensor() -> None:
 @pytest.mark.parametrize("value", [0.0, -0.0])
 def test_only_the_negative_zero_changes_nothing(value: float) -> None:
     zero = {"shape": (3,), "value": value, "dtype": float32}
-    found = passes.run(write([V], lambda x: P.add(here().append(OPS["fill"], (), zero), P.exp(x))))
+    found = passes.run(write([V], lambda x: add(here().append(OPS["fill"], (), zero), exp(x))))
     assert [n.op.name for n in found.nodes] == (
         ["exp"] if str(value) == "-0.0" else ["fill", "exp", "add"]
     )
@@ -289,9 +300,9 @@ def test_dead_results_and_operands_of_a_switch() -> None:
     check(
         remove_dead_code,
         [FLAG, V, V],
-        lambda c, x, w: branch(
-            c, [x, w], lambda x, w: (P.exp(w), P.sin(x)), lambda x, w: (w, P.cos(x))
-        )[1],
+        lambda c, x, w: branch(c, [x, w], lambda x, w: (exp(w), sin(x)), lambda x, w: (w, cos(x)))[
+            1
+        ],
         """
         graph(%0: bool[], %1: float32[3], %2: float32[3])
           %3 = switch(%0, %1)
@@ -312,7 +323,7 @@ def test_dead_carries() -> None:
         remove_dead_code,
         [FLAG, V, V, V],
         lambda c, x, y, w: loop(
-            c, [x, y, x], [w, c], lambda a, b, d, w, c: (c, a * d, b * w, P.exp(d))
+            c, [x, y, x], [w, c], lambda a, b, d, w, c: (c, a * d, b * w, exp(d))
         )[0],
         """
         graph(%0: bool[], %1: float32[3], %2: float32[3], %3: float32[3])
@@ -331,7 +342,7 @@ def test_effects_stay() -> None:
 
     def effect(c: Any, x: Any) -> Any:
         here().append(host_call, (x,), {"run": log, "types": ()})
-        return c, P.exp(x)
+        return c, exp(x)
 
     check(
         remove_dead_code,
@@ -353,7 +364,7 @@ def test_a_loop_that_nobody_needs_goes() -> None:
     check(
         remove_dead_code,
         [FLAG, V],
-        lambda c, x: (loop(c, [x, c], [], lambda x, c: (c, P.exp(x), c)), x)[1],
+        lambda c, x: (loop(c, [x, c], [], lambda x, c: (c, exp(x), c)), x)[1],
         """
         graph(%0: bool[], %1: float32[3])
           return %1
@@ -368,7 +379,7 @@ def test_equal_calls_inside_are_merged() -> None:
     check(
         merge_common_subexpressions,
         [FLAG, V],
-        lambda c, x: branch(c, [x], lambda x: P.exp(x) * P.exp(x), lambda x: x),
+        lambda c, x: branch(c, [x], lambda x: exp(x) * exp(x), lambda x: x),
         """
         graph(%0: bool[], %1: float32[3])
           %2 = switch(%0, %1)
@@ -413,14 +424,14 @@ def test_every_bit_stays(program: Callable[..., Any]) -> None:
 
 def test_spans_stay() -> None:
     """A node knows where it comes from, also when it was rewritten or put in the place of another."""
-    builder_graph = write([V], lambda x: P.exp(P.identity(x)))
+    builder_graph = write([V], lambda x: exp(identity(x)))
     nodes = [
         GraphNode(n.op, n.operands, n.attributes, n.results, n.single, f"line {k}")
         for k, n in enumerate(builder_graph.nodes)
     ]
     inner = NamedGraph("inner", (V,))
     inner.graph = Graph(1, builder_graph.types, nodes, builder_graph.outputs, False)
-    graph = write([V], lambda x: P.sin(invoke(inner, x)[0]))
+    graph = write([V], lambda x: sin(invoke(inner, x)[0]))
     outer = [
         GraphNode(n.op, n.operands, n.attributes, n.results, n.single, f"outer {k}")
         for k, n in enumerate(graph.nodes)
@@ -431,7 +442,7 @@ def test_spans_stay() -> None:
 
 def test_graphs_that_occur_twice_are_visited_once() -> None:
     """Thirty levels, each with the one below as both branches, are thirty graphs."""
-    graph = write([FLAG, V], lambda c, x: P.identity(P.exp(x)))
+    graph = write([FLAG, V], lambda c, x: identity(exp(x)))
     for _ in range(30):
         below = graph
 

@@ -12,7 +12,7 @@ import duograph as ms
 import numpy as np
 import pytest
 from duograph import Parameter, Tensor, ops
-from duograph.ops.table import P
+from duograph.ops.channels_last import conv_channels_last
 from duograph.runtime import lower as lowering
 
 COMPILES = ms.backend.registry.backend("CPU").compiles(0) is None
@@ -62,7 +62,7 @@ class Convolution:
     def __call__(self, x):
         pad = (self.kernel - 1) * self.dilation // 2
         pads, steps = ((pad, pad),) * 2, (self.stride,) * 2
-        value = P.conv_channels_last(x, self.w, steps, pads, (self.dilation,) * 2, self.groups)
+        value = conv_channels_last(x, self.w, steps, pads, (self.dilation,) * 2, self.groups)
         return self.then(value, self.a, self.b)
 
 
@@ -253,7 +253,7 @@ def test_weights_that_change_take_effect(monkeypatch):
 
 
 def last(x, w, padding=0):
-    return P.conv_channels_last(x, w, (1, 1), ((padding, padding),) * 2, (1, 1), 1)
+    return conv_channels_last(x, w, (1, 1), ((padding, padding),) * 2, (1, 1), 1)
 
 
 # function of a value, which it may write over, and of Parameters; shapes of these; whether the

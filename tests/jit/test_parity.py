@@ -6,7 +6,7 @@ import duograph as ms
 import numpy as np
 import pytest
 from duograph import errors, nn, ops
-from duograph.op import staged_builder
+from duograph.runtime_state import staged_builder
 
 X = np.array([1.0, -2.0, 3.0], np.float32)
 

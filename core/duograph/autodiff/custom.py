@@ -7,9 +7,9 @@ from typing import Any
 
 from ..backend import registry
 from ..errors import ArgumentError, GradientError, RefusedError
-from ..op import staged_builder
+from ..runtime_state import runtime_state, staged_builder
 from ..tensor import Tensor, commit
-from .tape import Node, Output, PythonPlan, active, edge_of
+from .tape import Node, Output, PythonPlan, edge_of
 from .transforms import as_result, detached, mapped, ones_of, tensors_of
 
 __all__ = ["custom_gradient", "Hook", "add_hook"]
@@ -30,7 +30,7 @@ def custom_gradient(
         GradientError: `bprop` returned another number, or another shape, than the arguments.
     """
     recorded = [isinstance(x, Tensor) and x._type.level > 0 for x in args]
-    if not active[0] or not any(recorded):
+    if not runtime_state.derivatives or not any(recorded):
         return forward(*args)
     level = max(x._type.level for x, r in zip(args, recorded, strict=True) if r)
     plain = [detached(x) if isinstance(x, Tensor) else x for x in args]

@@ -17,8 +17,9 @@ from ..ir.builder import GraphBuilder
 from ..ir.control import stack_holds, stack_new, stack_pop, stack_push, switch, to_host
 from ..ir.graph import Graph
 from ..ir.values import number_of
-from ..op import NO_GRAD, thread_state
+from ..op import NO_GRAD
 from ..ops.exponential import log
+from ..runtime_state import thread_state
 from ..types import FLOAT, STACK, HostType, TensorType, ValueType
 from .activity import has_cotangent
 

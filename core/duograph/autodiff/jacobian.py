@@ -9,7 +9,8 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..ops.joining import stack
-from ..ops.movement import reshape, transpose_by
+from ..ops.movement import reshape
+from ..ops.shape_primitives import transpose_by
 from ..tensor import Tensor
 from .transforms import _positions, jvp, tensors_of, vjp
 

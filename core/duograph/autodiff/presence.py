@@ -16,7 +16,7 @@ from typing import Any
 from ..errors import GradientError
 from ..ir.builder import GraphBuilder
 from ..ir.control import switch
-from ..op import thread_state
+from ..runtime_state import thread_state
 from ..types import STACK
 from .host_rules import full, nothing
 

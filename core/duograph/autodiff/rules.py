@@ -19,8 +19,8 @@ from typing import Any
 
 from ..errors import ArgumentError
 from ..op import OPS, Op, rules_changed
-from ..ops.broadcasting import unbroadcast
 from ..ops.primitive import Primitive
+from ..ops.shape_primitives import unbroadcast
 
 __all__ = ["BpropRegistry", "bprop_getters", "binop_grad_common"]
 

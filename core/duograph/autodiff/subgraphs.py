@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..ir.builder import GraphBuilder
 from ..ir.control import stack_new
 from ..ir.graph import Graph, GraphNode
-from ..op import thread_state
+from ..runtime_state import thread_state
 from ..types import BOOL, INT, OBJECT, STACK, HostType, ValueType
 from .host_rules import full, nothing
 from .presence import PRESENT

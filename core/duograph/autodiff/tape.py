@@ -11,71 +11,51 @@ from __future__ import annotations
 import dataclasses
 import heapq
 import itertools
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from .._locks import new_lock
 from ..errors import GradientError
 from ..ir.basic_ops import cast_to, zeros_of
 from ..ir.builder import trace
 from ..ir.graph import Graph, GraphNode
-from ..op import Op, door, staging
+from ..op import Op, door
 from ..ops.elementwise import add
 from ..runtime.lower import lower
-from ..tensor import Tensor, commit, rebound, written
+from ..runtime_state import runtime_state, thread_state
+from ..tensor import Tensor, commit
 from ..types import Device, TensorType
 from .linearize import Linearized, linearize
 
-__all__ = ["Node", "Leaf", "Output", "Plan", "GraphPlan", "backward", "depth", "active", "edge_of"]
+__all__ = ["Node", "Leaf", "Output", "Plan", "GraphPlan", "backward", "edge_of"]
 
 _sequence = itertools.count(1)
 next_sequence = _sequence.__next__
-
-# Number of derivatives that are recording in this process. Zero: a tensor that still has a recorded
-# type (its derivative is over) counts as a plain one.
-active = [0]
-# Sequence number at which the first of them began: an older edge belongs to a derivative that is
-# over.
-horizon = [0]
-_active_lock = new_lock()
-
-
-class _Depth(threading.local):
-    value = 0
-
-
-depth = _Depth()
 
 
 class recording:
     """While entered, this thread is inside one more derivative."""
 
     def __enter__(self) -> int:
-        depth.value += 1
-        with _active_lock:
-            if not active[0]:
-                horizon[0] = next_sequence()
-            active[0] += 1
-        return depth.value
+        thread_state.derivative_depth += 1
+        runtime_state.enter_derivative(next_sequence)
+        return thread_state.derivative_depth
 
     def __exit__(self, *_: object) -> None:
-        depth.value -= 1
-        with _active_lock:
-            active[0] -= 1
-        if not depth.value and written.by_id:
+        thread_state.derivative_depth -= 1
+        runtime_state.leave_derivative()
+        if not thread_state.derivative_depth and thread_state.recorded_writes:
             _settle()
 
 
 def _settle() -> None:
     """Parameters and buffers that took a recorded value keep the value and let go of the tape."""
-    tensors = [ref() for ref in written.by_id.values()]
-    written.by_id.clear()
+    tensors = [ref() for ref in thread_state.recorded_writes.values()]
+    thread_state.recorded_writes.clear()
     for t in tensors:
         if t is not None and t._type.level and not getattr(t, "_recording", 0):
             plain = t._type.on(t._type.device)
             t._type = plain
-            rebound[0] = object()
+            runtime_state.bindings_version = object()
             del t._edge
 
 
@@ -86,7 +66,7 @@ def edge_of(t: Tensor) -> Any:
     alive.
     """
     edge = t._edge
-    if edge.seq < horizon[0]:
+    if edge.seq < runtime_state.horizon:
         edge = t._edge = Leaf(t._type.on(t._type.device))
     return edge
 
@@ -293,7 +273,7 @@ def _constants(node: GraphNode, graph: Graph, device: Device) -> list[Tensor]:
 def call_op(op: Op, operands: tuple[Any, ...], attributes: Any) -> Any:
     """An op on flat operands."""
     types = [None if x is None else x._type for x in operands]
-    call = None if staging else op.table.get(op.key(types, attributes))
+    call = None if runtime_state.staging else op.table.get(op.key(types, attributes))
     if call is None:
         return door(op, operands, dict(attributes))
     return call(*operands)

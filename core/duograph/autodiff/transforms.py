@@ -11,21 +11,10 @@ import numpy as np
 from ..backend import registry
 from ..errors import ArgumentError, ArgumentValueError, GradientError, ShapeError
 from ..ir.basic_ops import cast_to, fill, zeros_of
-from ..op import staged_builder
 from ..parameter import Parameter
-from ..tensor import Tensor, commit, rebound
-from .tape import (
-    Leaf,
-    Node,
-    PythonPlan,
-    active,
-    backward,
-    depth,
-    edge_of,
-    handle_of,
-    next_sequence,
-    recording,
-)
+from ..runtime_state import runtime_state, staged_builder, thread_state
+from ..tensor import Tensor, commit
+from .tape import Leaf, Node, PythonPlan, backward, edge_of, handle_of, next_sequence, recording
 
 __all__ = ["grad", "value_and_grad", "vjp", "jvp", "GradOperation"]
 
@@ -88,7 +77,7 @@ class _Recorded:
 
     def pull(self, seeds: Sequence[Tensor | None]) -> list[Tensor]:
         """Gradients of the leaves for these cotangents of the outputs (None: ones)."""
-        create_graph = depth.value >= 1
+        create_graph = thread_state.derivative_depth >= 1
         pairs = []
         for out, seed in zip(self.outputs, seeds, strict=True):
             type_ = out._type
@@ -140,7 +129,9 @@ def _alias(t: Tensor, level: int) -> Tensor:
 
 def _start_edge(t: Tensor) -> Any:
     type_ = t._type
-    if type_.level and active[0] > 1:  # an outer derivative records it: stay joined to that one
+    if (
+        type_.level and runtime_state.derivatives > 1
+    ):  # an outer derivative records it: stay joined to that one
         plan = PythonPlan(
             lambda create_graph, dout: (dout,),
             (type_.plain,),
@@ -178,7 +169,7 @@ def _recorded_weights(weights: Sequence[Parameter], level: int) -> Iterator[list
             before.append((p, old_type if nested else None, old_edge))
             p._edge = edge
             p._type = old_type.on(old_type.device, level)
-            rebound[0] = object()
+            runtime_state.bindings_version = object()
             edges.append(edge)
         yield edges
     finally:
@@ -186,12 +177,12 @@ def _recorded_weights(weights: Sequence[Parameter], level: int) -> Iterator[list
             if outer_type is not None:
                 if p._edge is edge:
                     p._type, p._edge = outer_type, outer_edge
-                    rebound[0] = object()
+                    runtime_state.bindings_version = object()
                 continue
             p._recording -= 1
             if p._recording == 0:
                 p._type = p._type.on(p._type.device)
-                rebound[0] = object()
+                runtime_state.bindings_version = object()
                 if hasattr(p, "_edge"):
                     del p._edge
 

@@ -21,6 +21,7 @@ import pluggy
 from .. import context
 from .._locks import new_lock
 from ..errors import BackendUnavailable, DeviceError
+from ..runtime_state import runtime_state
 from ..types import Device
 from . import hookspecs
 from .protocol import SEAM_VERSION, Backend, BackendSpec
@@ -328,5 +329,5 @@ def _check_context_target(name: str) -> str:
     return check_target(name)
 
 
-context.check_device.append(_check_context_target)
-context.default_device.append(lambda: current_device().name)
+runtime_state.check_device = _check_context_target
+runtime_state.default_device = lambda: current_device().name

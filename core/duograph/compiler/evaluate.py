@@ -12,7 +12,7 @@ from ..frontend.diagnostics import located
 from ..frontend.spans import chain_of
 from ..frontend.trace import Restart, Trace
 from ..nn.cell import Cell
-from ..op import staging, thread_state
+from ..runtime_state import runtime_state, thread_state
 from ..tensor import Tensor, commit
 from ..types import Device, HostType
 from .arguments import entering
@@ -50,7 +50,7 @@ def compile_program(
     for _ in range(_RESTARTS):
         t = Trace(strict, written)
         t.keep.append(keep)
-        staging.append(1)
+        runtime_state.enter_staging()
         before = thread_state.builder
         thread_state.builder = t.root
         try:
@@ -67,7 +67,7 @@ def compile_program(
             raise
         finally:
             thread_state.builder = before
-            staging.pop()
+            runtime_state.leave_staging()
     raise UnsupportedSyntaxError(
         f"{name}: the evaluation started over {_RESTARTS} times because of what it writes",
         construct="setattr",
@@ -165,8 +165,8 @@ def _evaluate(
         if tensor_._type.device is None:
             commit(tensor_, device, own=id(tensor_) in written)
     thread_state.builder = None
-    staging.pop()
+    runtime_state.leave_staging()
     try:
         return Program(graph, t.inputs, template, writes, t, device, name, level, bool(shared))
     finally:
-        staging.append(1)
+        runtime_state.enter_staging()

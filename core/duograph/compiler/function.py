@@ -15,9 +15,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from ..autodiff.tape import active
 from ..backend import registry
-from ..context import STRICT, settings, settings_version
+from ..context import STRICT, settings
 from ..errors import (
     ArgumentValueError,
     IndexRangeError,
@@ -27,7 +26,7 @@ from ..errors import (
 from ..frontend.diagnostics import forget_own_frames, is_located
 from ..ir.values import NeedsValue
 from ..nn.cell import Cell
-from ..op import generation, staged_builder, staging
+from ..runtime_state import runtime_state, staged_builder
 from ..tensor import Placeholder, Tensor, check_index, commit
 from ..types import Device
 from .arguments import Slots, signature
@@ -125,13 +124,16 @@ class JitFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         # the short way: tensors alone, a program without state, and nothing that could have changed
-        if not kwargs and not staging:
+        if not kwargs and not runtime_state.staging:
             try:
                 if len(args) == 2:
                     x, y = args
                     run, type_, now = self._fast.get((x._type, y._type), _NOTHING)
                     # a Parameter of that type has a program of its own
-                    if now is settings_version[0] and x.__class__ is y.__class__ is Tensor:
+                    if (
+                        now is runtime_state.settings_version
+                        and x.__class__ is y.__class__ is Tensor
+                    ):
                         self._hits += 1
                         made = _new(Tensor)
                         made._buf = run(x._buf, y._buf)
@@ -140,7 +142,7 @@ class JitFunction:
                 elif len(args) == 1:
                     (x,) = args
                     run, type_, now = self._fast.get((x._type,), _NOTHING)
-                    if now is settings_version[0] and x.__class__ is Tensor:
+                    if now is runtime_state.settings_version and x.__class__ is Tensor:
                         self._hits += 1
                         made = _new(Tensor)
                         made._buf = run(x._buf)
@@ -148,7 +150,7 @@ class JitFunction:
                         return made
                 else:
                     run, type_, now = self._fast.get(tuple([x._type for x in args]), _NOTHING)
-                    if now is settings_version[0] and _plain_tensors(args):
+                    if now is runtime_state.settings_version and _plain_tensors(args):
                         self._hits += 1
                         made = _new(Tensor)
                         made._buf = run(*[x._buf for x in args])
@@ -191,8 +193,8 @@ class JitFunction:
                 quick = None
             if (
                 quick is not None
-                and quick[1] is settings_version[0]
-                and not active[0]
+                and quick[1] is runtime_state.settings_version
+                and not runtime_state.derivatives
                 and _plain_tensors(given)
             ):
                 program, guard = quick[0].program, quick[0].guard
@@ -220,7 +222,7 @@ class JitFunction:
             for x in slots.leaves:
                 commit(x, device)
             return self._call(args, kwargs)
-        key: Any = (key_args, key_kwargs, device, _context_key(), generation())
+        key: Any = (key_args, key_kwargs, device, _context_key(), runtime_state.rules_version)
         entry = self._entry(cache, key, args, given, kwargs, device)
         program = entry.program
         if program is not None and program.writes:
@@ -233,7 +235,9 @@ class JitFunction:
         if program is None:
             return self._line_by_line(args, kwargs)
         program.hits += 1
-        if active[0] and program.recorded(slots.leaves, slots.numbers, slots.containers):
+        if runtime_state.derivatives and program.recorded(
+            slots.leaves, slots.numbers, slots.containers
+        ):
             try:
                 return program.call_recorded(slots.leaves, slots.numbers, slots.containers)
             except NeedsValue as error:  # raised before anything runs
@@ -247,7 +251,7 @@ class JitFunction:
         if plain and all(type(x) is Tensor for x in given):
             if len(cache.quick) >= LIMIT:
                 cache.quick.clear()
-            cache.quick[tuple([x._type for x in given])] = (entry, settings_version[0])
+            cache.quick[tuple([x._type for x in given])] = (entry, runtime_state.settings_version)
         if entry.guard is not None and not kwargs and not program.knows_shared:
             run = program.short(entry.guard)
             if run is not None:
@@ -261,7 +265,7 @@ class JitFunction:
             self._fast[tuple([x._type for x in args])] = (
                 run,
                 program.tensor_types[0],
-                settings_version[0],
+                runtime_state.settings_version,
             )
 
     def _entry(
@@ -422,7 +426,7 @@ class JitFunction:
                 commit(x, device)
             self.compile(*args, **kwargs)
             return
-        key = (key_args, key_kwargs, device, _context_key(), generation())
+        key = (key_args, key_kwargs, device, _context_key(), runtime_state.rules_version)
         if self._found(cache, key) is None:
             self._compile(cache, key, args, given, kwargs, device)
 
@@ -437,7 +441,13 @@ class JitFunction:
             if x._type.device is None:
                 commit(x, device)
                 return self.has(args, kwargs)
-        return (key_args, key_kwargs, device, _context_key(), generation()) in cache.entries
+        return (
+            key_args,
+            key_kwargs,
+            device,
+            _context_key(),
+            runtime_state.rules_version,
+        ) in cache.entries
 
     # ---- questions ----------------------------------------------------------------------------
 
@@ -469,7 +479,7 @@ class JitFunction:
         key_args = tuple(signature(a, slots) for a in given)
         key_kwargs = tuple((k, signature(v, slots)) for k, v in kwargs.items())
         device = self._place(slots.leaves) or registry.current_device()
-        key = (key_args, key_kwargs, device, _context_key(), generation())
+        key = (key_args, key_kwargs, device, _context_key(), runtime_state.rules_version)
         entry = cache.entries[key][-1]
         return Explanation(self._name, key, entry.program, entry.reason, list(self._reasons))
 

@@ -15,9 +15,9 @@ from .. import context
 from ..errors import CaptureError
 from ..frontend.captures import Capture, Captures, same
 from ..frontend.diagnostics import is_internal
-from ..nn._epoch import count
 from ..nn.cell import Cell
 from ..parameter import Parameter
+from ..runtime_state import runtime_state
 
 __all__ = ["Guard", "callers_level"]
 
@@ -47,7 +47,7 @@ class Guard:
                     items.append((vars(c.owner), c.name, c.value))
         self.items = items
         self.rest = [c for c in self.others if c.kind not in ("item", "method")]
-        self.epoch = count[0]
+        self.epoch = runtime_state.cells_version
         self.known: dict[
             int, Any
         ] = {}  # captures that were reported, with the value that they had then
@@ -66,7 +66,7 @@ class Guard:
             now = c.now()
             if now is not c.value and not same(c.value, now):
                 return self._look()
-        if self.cells and count[0] != self.epoch:
+        if self.cells and runtime_state.cells_version != self.epoch:
             return self._look()
         return True
 
@@ -82,7 +82,7 @@ class Guard:
         if changed and policy == "recompile":
             return RECOMPILE
         if not changed or policy == "ignore":
-            self.epoch = count[0]
+            self.epoch = runtime_state.cells_version
             return KEEP
         if policy == "error":
             c, now = changed[0]
@@ -90,7 +90,7 @@ class Guard:
                 f"{c.label} was {_shown(c.value)} when the function was compiled and is {_shown(now)} now; compiled "
                 f"code keeps the old value. Pass it as an argument, or set_context(stale_captures='recompile')"
             )
-        self.epoch = count[0]
+        self.epoch = runtime_state.cells_version
         for c, now in [(c, now) for c, now in changed if not self._reported(c, now)]:
             self.known[id(c)] = now
             warnings.warn(

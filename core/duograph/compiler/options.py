@@ -7,6 +7,7 @@ from typing import Any
 from ..context import COMPATIBLE, LAX, STRICT
 from ..errors import ArgumentError, ArgumentValueError
 from ..nn.cell import Cell
+from ..runtime_state import staged_builder, thread_state
 from ..tensor import Tensor
 
 __all__ = [
@@ -190,8 +191,6 @@ def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
         >>> f.cache_info().misses
         1
     """
-    from ..op import staged_builder
-
     if staged_builder() is not None:
         return _mutable_inside(input_data)
     made: Any
@@ -224,7 +223,6 @@ def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
 
 def _mutable_inside(value: Any) -> Any:
     from ..ir.values import kind_of
-    from ..op import thread_state
 
     builder: Any = thread_state.builder
     if isinstance(value, (bool, int, float)):

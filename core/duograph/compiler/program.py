@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import passes
-from ..autodiff.tape import GraphPlan, Node, Output, active, edge_of
+from ..autodiff.tape import GraphPlan, Node, Output, edge_of
 from ..backend import registry
 from ..dtype import float32
 from ..errors import DeviceError, IndexRangeError
@@ -25,7 +25,8 @@ from ..ir.graph import Graph
 from ..runtime import regions  # noqa: F401  (`lower` loads it at the first call)
 from ..runtime.lower import lower
 from ..runtime.still import Still
-from ..tensor import Tensor, commit, rebound
+from ..runtime_state import runtime_state
+from ..tensor import Tensor, commit
 from ..types import Device, TensorType
 from .guards import Guard
 from .results import Out, rebuilt
@@ -190,7 +191,7 @@ class Program:
         """Whether the state is as it was compiled for: on the device, unrecorded, of the same
         types.
         """
-        now = rebound[0]
+        now = runtime_state.bindings_version
         if self._held[0] is now:
             return True
         if [t._type for t in self.state] != self.state_types:
@@ -238,7 +239,7 @@ class Program:
     def call(self, leaves: list[Tensor], numbers: list[Any], containers: list[Any]) -> Any:
         """Run on arguments that match the signature."""
         held = self._held
-        if self._plain_order and held[0] is rebound[0]:
+        if self._plain_order and held[0] is runtime_state.bindings_version:
             handles = [*[x._buf for x in leaves], *held[1]]
             way = held[2]
         else:
@@ -303,7 +304,7 @@ class Program:
 
         def short(*handles: Any) -> Any:
             token, state, way, run = self._held
-            if token is not rebound[0] or not holds():
+            if token is not runtime_state.bindings_version or not holds():
                 raise Changed
             self.hits += 1
             if run is None:
@@ -392,7 +393,7 @@ class Program:
 
     def recorded(self, leaves: list[Tensor], numbers: list[Any], containers: list[Any]) -> bool:
         """Whether a tape records an input."""
-        if not active[0]:
+        if not runtime_state.derivatives:
             return False
         return any(x._type.level for x in leaves) or any(x._type.level for x in self.state)
 

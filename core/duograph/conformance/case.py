@@ -141,7 +141,7 @@ class OpCase:
     """One op or public function with all that is tested of it.
 
     Attributes:
-        function: an Op (`P.gather`, `ops.exp`) or a public function (`ops.clip_by_value`).
+        function: an Op (`gathering.gather_batch`, `ops.exp`) or a public function (`ops.clip_by_value`).
         samples: `samples(make)` yields Samples for `make.dtype`; see `unary`, `binary`, `ternary`,
             `reduction`.
         dtypes: dtypes to make samples for; default all that the op takes. Fewer than it takes needs

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..dtype import as_dtype
-from ..ops.table import P
+from ..ops.shape_primitives import reshape_to
 from ..tensor import Tensor
 from .case import OpCase, Sample
 from .tolerance import Tolerance
@@ -60,7 +60,7 @@ def place(array: Array, kind: str) -> Tensor:
     the device.
     """
     if kind == "noncontiguous" and array.ndim > 1 and array.size:
-        return P.reshape(Tensor(array.reshape(-1)), array.shape)
+        return reshape_to(Tensor(array.reshape(-1)), array.shape)
     return Tensor(array)
 
 

@@ -26,10 +26,11 @@ from ..dtype import as_dtype
 from ..frontend.diagnostics import Span, place_text
 from ..ir.graph import Graph, GraphNode
 from ..nn.cell import Cell
-from ..op import Op, _eager, staging, thread_state
+from ..op import Op
 from ..parameter import Parameter
 from ..random_state import get_rng_state, set_rng_state
-from ..tensor import Tensor, commit, rebound
+from ..runtime_state import runtime_state, thread_state
+from ..tensor import Tensor, commit
 from ..types import TensorType
 from .compare import difference_of, plain, same_words, unplaced, words
 from .tolerance import forward_tolerance
@@ -172,7 +173,7 @@ class _Runs:
     def _put_back(self) -> None:
         for tensor, type_, buffer in self.tensors:
             tensor._type, tensor._buf = type_, buffer
-        rebound[0] = object()
+        runtime_state.bindings_version = object()
         for kind, owner, name, value in self.objects:
             if kind == "item":
                 owner[name] = value
@@ -293,7 +294,7 @@ class _Recorder:
         """Run an op."""
         thread_state.builder = None
         try:
-            out = _eager[0].apply(op, operands, attributes)
+            out = runtime_state.eager_builder.apply(op, operands, attributes)
         finally:
             thread_state.builder = self
         tensors = [
@@ -309,11 +310,11 @@ class _Recorder:
 def _recording(log: list[_Value]) -> Iterator[None]:
     before = thread_state.builder
     thread_state.builder = _Recorder(log)
-    staging.append(1)  # every op goes through the door
+    runtime_state.enter_staging()  # every op goes through the door
     try:
         yield
     finally:
-        staging.pop()
+        runtime_state.leave_staging()
         thread_state.builder = before
 
 

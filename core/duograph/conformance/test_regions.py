@@ -15,8 +15,8 @@ import pytest
 import duograph as ms
 
 from ..backend import registry
-from ..backend.codegen import regions
-from ..backend.codegen.regions import GATHERS, REDUCTIONS
+from ..backend.codegen import region_plan
+from ..backend.codegen.region_plan import GATHERS, REDUCTIONS
 from ..errors import DTypeError, UnsupportedOpError
 from ..passes import fusion
 from .check import arrays_of, call_text, fail_with, indented, place, results_of, substitute
@@ -46,7 +46,7 @@ def test_regions(case, dtype, session, monkeypatch):
     if problem is not None:
         pytest.skip(f"{session.name}: {problem}")
     monkeypatch.setattr(fusion, "LEAST", 1)
-    monkeypatch.setattr(regions, "MIN_RUN", 1)
+    monkeypatch.setattr(region_plan, "MIN_RUN", 1)
     wanted = []
     kept = []
     for sample in case.made(dtype):

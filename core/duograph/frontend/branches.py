@@ -12,7 +12,11 @@ from ..errors import JoinError, UnsupportedSyntaxError
 from ..ir.builder import GraphTensor
 from ..ir.control import host_call, switch, to_tensor
 from ..ir.values import GraphObject, GraphScalar, HostValue, kind_of
-from ..ops.table import P
+from ..ops.comparison import not_equal
+from ..ops.creation import fill
+from ..ops.logic import logical_not, logical_or
+from ..ops.shape_primitives import reshape_to
+from ..runtime_state import thread_state
 from ..tensor import Tensor
 from ..types import BOOL, FLOAT, INT, OBJECT, HostType
 from .aliases import note_one_of, older
@@ -69,8 +73,8 @@ def one_bool(x: Any) -> Any:
             f"wanted one element (use .any(), .all() or an index)"
         )
     if x.shape:
-        x = P.reshape(x, ())
-    return x if x.dtype is bool_ else P.not_equal(x, 0)
+        x = reshape_to(x, ())
+    return x if x.dtype is bool_ else not_equal(x, 0)
 
 
 def negated(flag: Any) -> Any:
@@ -79,7 +83,7 @@ def negated(flag: Any) -> Any:
         return not flag
     if isinstance(flag, GraphScalar):
         return flag.apply("not", flag)
-    return P.logical_not(flag)
+    return logical_not(flag)
 
 
 def either(a: Any, b: Any) -> Any:
@@ -92,13 +96,11 @@ def either(a: Any, b: Any) -> Any:
         return a
     if isinstance(a, GraphScalar) and isinstance(b, GraphScalar):
         return a.apply("or", a, b)
-    return P.logical_or(as_flag(a), as_flag(b))
+    return logical_or(as_flag(a), as_flag(b))
 
 
 def as_flag(flag: Any) -> Any:
     """A flag as a 0-d bool tensor of the current graph."""
-    from ..op import thread_state
-
     builder: Any = thread_state.builder
     if isinstance(flag, bool):
         return builder.constant(flag, bool_)
@@ -145,7 +147,7 @@ def filler(builder: Any, type_: Any) -> Any:
     with builder.current():
         if isinstance(type_, HostType):
             return builder.host(_FILL.get(type_))
-        return P.fill(type_.shape, False if type_.dtype is bool_ else 0, type_.dtype)
+        return fill(type_.shape, False if type_.dtype is bool_ else 0, type_.dtype)
 
 
 def describe(value: Any) -> str:
@@ -401,8 +403,6 @@ class _DictOfTwo(_OneOfTwo, dict[Any, Any]):
 
 def _made(template: Any, value: Any) -> Any:
     """A list or dict that a join makes."""
-    from ..op import thread_state
-
     builder: Any = thread_state.builder
     builder.trace.note_own(value)
     if isinstance(template, _OneOfTwo):

@@ -15,7 +15,8 @@ from ..ir.builder import GraphTensor
 from ..ir.control import to_tensor
 from ..ir.values import GraphObject, GraphScalar, HostValue, NeedsValue, number_of
 from ..ops import print_ as _ops_print
-from ..ops.table import P
+from ..ops.joining import stack_by
+from ..ops.rounding import round_half_even
 from ..tensor import Tensor
 from ..tensor import tensor as _tensor_function
 from ..types import BOOL, FLOAT, INT
@@ -99,7 +100,7 @@ def _range(t: Trace, *args: Any) -> Any:
 @replaces(round)
 def _round(t: Trace, x: Any, ndigits: Any = None) -> Any:
     if isinstance(x, Tensor):
-        return P.round(x) if ndigits is None else P.round(x, decimals=ndigits)
+        return round_half_even(x) if ndigits is None else round_half_even(x, decimals=ndigits)
     return native(t, round, (x,) if ndigits is None else (x, ndigits), {})
 
 
@@ -451,7 +452,7 @@ def _converted(t: Trace, data: Any, dtype: Any) -> Any:
             wanted = functools.reduce(promote, [p.dtype for p in parts])
             if wanted is float32 and not parts:
                 wanted = float32
-        return P.stack([p.astype(wanted) for p in parts], 0)
+        return stack_by([p.astype(wanted) for p in parts], 0)
     if isinstance(data, GraphObject):
         raise NeedsValue(
             "Tensor: got a Python object that is known only when the compiled function runs"

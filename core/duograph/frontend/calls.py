@@ -20,9 +20,10 @@ from ..ir.builder import GraphTensor
 from ..ir.values import GraphObject, GraphScalar, HostValue, NeedsValue
 from ..nn import _tree
 from ..nn.cell import Cell
-from ..op import Op, thread_state
+from ..op import Op
 from ..ops.state import HookBackward
 from ..parameter import Parameter
+from ..runtime_state import thread_state
 from ..tensor import Tensor
 from .branches import describe, select
 from .captures import defaults_of, has_hooks

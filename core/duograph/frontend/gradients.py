@@ -13,8 +13,7 @@ from ..autodiff.transforms import mapped, tensors_of
 from ..errors import ArgumentError, GradientError, UnsupportedSyntaxError
 from ..ir.control import custom_call
 from ..ir.values import NeedsValue
-from ..ops.creation import zeros_of
-from ..ops.table import P
+from ..ops.creation import fill, zeros_of
 from ..parameter import Parameter
 from ..tensor import Tensor
 from .branches import Exports, Join, fill_in
@@ -72,7 +71,7 @@ class GraphRecorded:
         for out, seed in zip(self.outputs, seeds, strict=True):
             if seed is None:
                 one: Any = True if out.dtype.kind == "b" else 1
-                seed = P.fill(out.shape, one, out.dtype)
+                seed = fill(out.shape, one, out.dtype)
             elif seed.dtype is not out.dtype:
                 seed = seed.astype(out.dtype)
             given.append(builder.operand(seed, None))
@@ -263,7 +262,7 @@ def _gradients(
             if g is None:
                 g = zeros_of(want)
             elif isinstance(g, (int, float)):
-                g = P.fill(want.shape, g, want.dtype)
+                g = fill(want.shape, g, want.dtype)
             if g.shape != want.shape:
                 raise GradientError(
                     f"{name}: its bprop returned a gradient of shape {g.shape} for input {i} of shape "

@@ -12,8 +12,8 @@ import numpy as np
 from ..errors import ArgumentError
 from ..ir.builder import GraphTensor
 from ..ir.values import NeedsValue
-from ..op import thread_state
 from ..parameter import Parameter
+from ..runtime_state import thread_state
 from ..tensor import Tensor
 from ..types import OBJECT
 from .aliases import check_alone

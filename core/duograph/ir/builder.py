@@ -12,7 +12,8 @@ import numpy as np
 
 from ..dtype import DType, promote_scalar, scalar_dtype
 from ..errors import ArgumentError
-from ..op import Op, install_tracer, thread_state
+from ..op import Op, install_tracer
+from ..runtime_state import thread_state
 from ..tensor import Tensor
 from ..types import HostType, TensorType, ValueType
 from .basic_ops import cast_to, constant, fill

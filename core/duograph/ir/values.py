@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError
-from ..op import thread_state
+from ..runtime_state import thread_state
 from ..types import BOOL, FLOAT, INT, HostType, TensorType
 from .control import scalar, to_host
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..autodiff.custom import custom_gradient
+from ..runtime_state import runtime_state
 from ..tensor import Tensor
-from . import _epoch
 
 if TYPE_CHECKING:
     from .cell import Cell
@@ -43,7 +43,7 @@ class HookHandle:
 
     def remove(self) -> None:
         """Take the hook out; doing it twice does nothing."""
-        _epoch.moved()
+        runtime_state.cells_version += 1
         self._hooks.pop(self.handle_id, None)
 
     def __enter__(self) -> HookHandle:
@@ -56,7 +56,7 @@ class HookHandle:
 def add_hook(hooks: Hooks, entry: Any, prepend: bool = False) -> HookHandle:
     """Put `entry` into `hooks`, last or first."""
     handle = HookHandle(hooks)
-    _epoch.moved()
+    runtime_state.cells_version += 1
     if prepend:
         rest = dict(hooks)
         hooks.clear()

@@ -15,14 +15,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from .. import parameter as parameter_module
 from ..context import GRAPH_MODE, PYNATIVE_MODE, settings
 from ..dtype import bfloat16, float16, float32
 from ..errors import ArgumentError, ArgumentValueError
-from ..op import staged_builder, staging
 from ..parameter import Parameter, ParameterTuple
+from ..runtime_state import runtime_state, staged_builder
 from ..tensor import Tensor
-from . import _epoch, _hooks, _tree
+from . import _hooks, _tree
 from ._hooks import HookHandle
 from .recompute import run_again as recompute
 
@@ -42,10 +41,7 @@ def epoch() -> int:
     """How often any attribute of any Cell was set: what was read from Cells is still right while
     this stands.
     """
-    return _epoch.count[0]
-
-
-parameter_module.flag_changed[0] = _epoch.moved
+    return runtime_state.cells_version
 
 
 class _Members(OrderedDict[str, Any]):
@@ -68,12 +64,12 @@ class _Members(OrderedDict[str, Any]):
         super().__setitem__(name, value)
         self._owner.__dict__[name] = value
         self._owner.__dict__["_plain"] = False
-        _epoch.moved()
+        runtime_state.cells_version += 1
 
     def __delitem__(self, name: str) -> None:
         super().__delitem__(name)
         self._owner.__dict__.pop(name, None)
-        _epoch.moved()
+        runtime_state.cells_version += 1
 
     def add_unnamed(self, name: str, value: Any) -> None:
         """Keep an item that is no attribute: one of a ParameterTuple."""
@@ -167,14 +163,14 @@ class Cell:
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._plain and not staging and settings.mode == PYNATIVE_MODE:
+        if self._plain and not runtime_state.staging and settings.mode == PYNATIVE_MODE:
             return self.construct(*args, **kwargs)
         return self._call_slow(args, kwargs)
 
     def _call_slow(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if "_params" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__}: call super().__init__() first")
-        if staging:
+        if runtime_state.staging:
             builder = staged_builder()
             if builder is not None:
                 return builder.trace.call_cell(self, args, kwargs)
@@ -223,7 +219,7 @@ class Cell:
     # ---- attributes -----------------------------------------------------------------------------
 
     def __setattr__(self, name: str, value: Any) -> None:
-        _epoch.moved()
+        runtime_state.cells_version += 1
         own = self.__dict__
         if isinstance(value, Parameter):
             self._members("_params")
@@ -289,7 +285,7 @@ class Cell:
             )
 
     def __delattr__(self, name: str) -> None:
-        _epoch.moved()
+        runtime_state.cells_version += 1
         for kind in ("_params", "_cells", "_buffers"):
             members = self.__dict__.get(kind)
             if members is not None and name in members:

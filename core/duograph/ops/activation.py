@@ -16,9 +16,9 @@ from .exponential import exp, expm1, log1p
 from .hyperbolic import tanh
 from .logic import select
 from .methods import tensor_method
+from .movement import slice_by
 from .pointwise import conjugate, same_type
 from .primitive import Primitive
-from .table import P
 
 __all__ = [
     "CeLU", "Elu", "FastGeLU", "GLU", "GeLU", "Softplus", "celu", "elu",
@@ -626,7 +626,7 @@ def glu(x: Tensor, axis: int = -1) -> Tensor:
     def half(begin: int) -> Tensor:
         low, high = [0] * x.ndim, list(x.shape)
         low[axis], high[axis] = begin, begin + n // 2
-        return P.strided_slice(x, tuple(low), tuple(high), (1,) * x.ndim)
+        return slice_by(x, tuple(low), tuple(high), (1,) * x.ndim)
 
     return half(0) * sigmoid(half(n // 2))
 

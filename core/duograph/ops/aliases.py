@@ -13,7 +13,9 @@ from .complex_numbers import angle
 from .creation import cast
 from .methods import tensor_method
 from .primitive import Primitive
-from .table import P
+from .rectifiers import softshrink
+from .reduction import reduce_all
+from .shape_primitives import reshape_to
 
 __all__ = [
     "Addcdiv",
@@ -72,7 +74,7 @@ def soft_shrink(input: Tensor, lambd: float = 0.5) -> Tensor:
         >>> ms.ops.soft_shrink(ms.Tensor([-1.0, 0.3, 2.0]))
         Tensor(shape=[3], dtype=Float32, value= [-5.00000000e-01,  0.00000000e+00,  1.50000000e+00])
     """
-    return P.softshrink(input, lambd)
+    return softshrink(input, lambd)
 
 
 class Inv(Primitive):
@@ -181,5 +183,5 @@ class FloatStatus(Primitive):
 
     def __call__(self, x: Tensor) -> Tensor:
         """The status of `x`, of shape (1,)."""
-        good = P.reduce_all(comparison.isfinite(x), tuple(range(x.ndim)), False)
-        return P.reshape(cast(logic.logical_not(good), float32), (1,))
+        good = reduce_all(comparison.isfinite(x), tuple(range(x.ndim)), False)
+        return reshape_to(cast(logic.logical_not(good), float32), (1,))

@@ -11,13 +11,17 @@ from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
 from ..op import NO_GRAD, op
 from ..tensor import Tensor
 from ..types import TensorType
-from .broadcasting import unbroadcast
-from .creation import cast_to
+from .comparison import equal, less
+from .creation import cast_to, fill, iota
 from .dropouts import dropout_by
-from .linalg import widened
+from .exponential import exp, log
+from .linalg import matmul_of, widened
+from .logic import bitwise_and, select_by, shift_right
+from .movement import concat_by, slice_by, stop_gradient
 from .normalization import is_zero
 from .random import take_state
-from .table import P
+from .reduction import reduce_max
+from .shape_primitives import broadcast_by, reduce_sum, reshape_to, transpose_by, unbroadcast
 
 __all__ = ["flash_attention_score"]
 
@@ -30,7 +34,7 @@ _BACK = {"BNSD": (0, 1, 2, 3), "BSND": (0, 2, 1, 3), "SBND": (2, 0, 1, 3)}
 
 
 def _turned(x: Any, perm: tuple[int, ...]) -> Any:
-    return x if perm == (0, 1, 2, 3) else P.transpose(x, perm)
+    return x if perm == (0, 1, 2, 3) else transpose_by(x, perm)
 
 
 def _of_all_heads(x: Any, heads: int) -> Any:
@@ -38,10 +42,10 @@ def _of_all_heads(x: Any, heads: int) -> Any:
     batch, own, length, width = x.shape
     if own == heads:
         return x
-    x = P.broadcast_to(
-        P.reshape(x, (batch, own, 1, length, width)), (batch, own, heads // own, length, width)
+    x = broadcast_by(
+        reshape_to(x, (batch, own, 1, length, width)), (batch, own, heads // own, length, width)
     )
-    return P.reshape(x, (batch, heads, length, width))
+    return reshape_to(x, (batch, heads, length, width))
 
 
 def _of_own_heads(x: Any, own: int) -> Any:
@@ -49,27 +53,27 @@ def _of_own_heads(x: Any, own: int) -> Any:
     batch, heads, length, width = x.shape
     if own == heads:
         return x
-    return P.reduce_sum(P.reshape(x, (batch, own, heads // own, length, width)), (2,), False)
+    return reduce_sum(reshape_to(x, (batch, own, heads // own, length, width)), (2,), False)
 
 
 def _scores(query: Any, key: Any, mask: Any, scale: float, low: int, high: int) -> Any:
     """scale * query @ key.T + mask, -inf where a key is not seen; 16-bit floats in float32."""
     queries, keys = query.shape[2], key.shape[2]
-    scores = P.matmul(
+    scores = matmul_of(
         widened(query) * scale, _of_all_heads(widened(key), query.shape[1]), False, True
     )
-    hidden = P.fill((), float("-inf"), scores.dtype)
+    hidden = fill((), float("-inf"), scores.dtype)
     if mask is not None:
         if mask.dtype is bool_:
-            scores = P.select(mask, hidden, scores)
+            scores = select_by(mask, hidden, scores)
         else:
             scores = scores + cast_to(mask, scores.dtype)
     if low > 1 - queries or high < keys - 1:
-        ahead = P.iota((queries, keys), 1, int32) - P.iota((queries, keys), 0, int32)
+        ahead = iota((queries, keys), 1, int32) - iota((queries, keys), 0, int32)
         if high < keys - 1:
-            scores = P.select(P.less(P.fill((), high, int32), ahead), hidden, scores)
+            scores = select_by(less(fill((), high, int32), ahead), hidden, scores)
         if low > 1 - queries:
-            scores = P.select(P.less(ahead, P.fill((), low, int32)), hidden, scores)
+            scores = select_by(less(ahead, fill((), low, int32)), hidden, scores)
     return scores
 
 
@@ -77,13 +81,13 @@ def _weights(scores: Any) -> tuple[Any, Any]:
     """Softmax over the keys, and the logarithm of its denominator; both 0 for a query that sees no
     key.
     """
-    none = P.fill((), 0.0, scores.dtype)
-    top = P.reduce_max(scores, (3,), True)
-    top = P.stop_gradient(P.select(P.equal(top, P.fill((), float("-inf"), top.dtype)), none, top))
-    e = P.exp(scores - top)
-    total = P.reduce_sum(e, (3,), True)
-    total = P.select(P.equal(total, none), P.fill((), 1.0, scores.dtype), total)
-    return e / total, P.reshape(P.log(total) + top, scores.shape[:3])
+    none = fill((), 0.0, scores.dtype)
+    top = reduce_max(scores, (3,), True)
+    top = stop_gradient(select_by(equal(top, fill((), float("-inf"), top.dtype)), none, top))
+    e = exp(scores - top)
+    total = reduce_sum(e, (3,), True)
+    total = select_by(equal(total, none), fill((), 1.0, scores.dtype), total)
+    return e / total, reshape_to(log(total) + top, scores.shape[:3])
 
 
 def _backward(
@@ -94,10 +98,10 @@ def _backward(
     """
     scale, low, high, log_sum = kept
     shape = (*log_sum.shape, 1)
-    weights = P.exp(_scores(query, key, mask, scale, low, high) - P.reshape(log_sum, shape))
+    weights = exp(_scores(query, key, mask, scale, low, high) - reshape_to(log_sum, shape))
     values = _of_all_heads(widened(value), query.shape[1])
     return weights, weights * (
-        P.matmul(widened(dout), values, False, True) - P.reshape(rows, shape)
+        matmul_of(widened(dout), values, False, True) - reshape_to(rows, shape)
     )
 
 
@@ -119,13 +123,13 @@ def _gradients(
     their operand.
     """
     q, k, v, o, do = (_turned(x, AXES[layout]) for x in (query, key, value, out, dout))
-    rows = P.reduce_sum(widened(do) * widened(o), (3,), False)
+    rows = reduce_sum(widened(do) * widened(o), (3,), False)
     if dlog_sum is not None:
         rows = rows - dlog_sum
     weights, dscores = _backward(q, k, v, mask, (scale, low, high, log_sum), do, rows)
-    dq = P.matmul(dscores, _of_all_heads(widened(k), q.shape[1])) * scale
-    dk = _of_own_heads(P.matmul(dscores, widened(q), True, False) * scale, k.shape[1])
-    dv = _of_own_heads(P.matmul(weights, widened(do), True, False), v.shape[1])
+    dq = matmul_of(dscores, _of_all_heads(widened(k), q.shape[1])) * scale
+    dk = _of_own_heads(matmul_of(dscores, widened(q), True, False) * scale, k.shape[1])
+    dv = _of_own_heads(matmul_of(weights, widened(do), True, False), v.shape[1])
     made = [
         _turned(cast_to(d, x.dtype), _BACK[layout])
         for d, x in ((dq, query), (dk, key), (dv, value))
@@ -158,11 +162,11 @@ def attention_of(
     q, k, v = (_turned(x, AXES[layout]) for x in (query, key, value))
     shape = (*q.shape[:3], v.shape[3])
     if 0 in (*shape, k.shape[2]):
-        zeros = P.fill(shape, 0.0, query.dtype)
-        sums = P.fill(shape[:3], 0.0, float32 if query.dtype.itemsize == 2 else query.dtype)
+        zeros = fill(shape, 0.0, query.dtype)
+        sums = fill(shape[:3], 0.0, float32 if query.dtype.itemsize == 2 else query.dtype)
         return _turned(zeros, _BACK[layout]), sums
     weights, log_sum = _weights(_scores(q, k, mask, scale, low, high))
-    out = P.matmul(weights, _of_all_heads(widened(v), q.shape[1]))
+    out = matmul_of(weights, _of_all_heads(widened(v), q.shape[1]))
     return _turned(cast_to(out, query.dtype), _BACK[layout]), log_sum
 
 
@@ -243,7 +247,7 @@ def _(query, key, value, mask, out, dout, scale, low, high, layout):
 
 def _no_gradient(mask: Any) -> Any:
     """The gradient of a mask that is absent, made of bools, or of no element that was used."""
-    return NO_GRAD if mask is None or mask.dtype is bool_ else P.fill(mask.shape, 0.0, mask.dtype)
+    return NO_GRAD if mask is None or mask.dtype is bool_ else fill(mask.shape, 0.0, mask.dtype)
 
 
 @op()
@@ -264,7 +268,7 @@ def attention_grad(
     gradient of the first.
     """
     if 0 in (*out.shape, *key.shape):
-        return tuple([P.fill(x.shape, 0.0, x.dtype) for x in (query, key, value)])
+        return tuple([fill(x.shape, 0.0, x.dtype) for x in (query, key, value)])
     settings = (scale, low, high, layout)
     return _gradients(query, key, value, mask, out, log_sum, dout, None, *settings)[:3]
 
@@ -282,7 +286,7 @@ def _(query, key, value, mask, out, log_sum, dout, scale, low, high, layout):
 
 
 # Query, key and value beside one another in one tensor, as one projection leaves them; made by
-# passes/attention.
+# passes/self_attention.
 
 
 @op()
@@ -325,7 +329,7 @@ def self_attention_grad(
     """
     query, key, value = _parts(x, heads, own)
     made = attention_grad(query, key, value, mask, out, log_sum, dout, scale, low, high, layout)
-    return P.concat([P.reshape(d, (*x.shape[:2], d.shape[2] * d.shape[3])) for d in made], 2)
+    return concat_by([reshape_to(d, (*x.shape[:2], d.shape[2] * d.shape[3])) for d in made], 2)
 
 
 def _parts(x: Any, heads: int, own: int) -> list[Any]:
@@ -339,8 +343,8 @@ def _parts(x: Any, heads: int, own: int) -> list[Any]:
     width = x.shape[2] // (heads + 2 * own)
     found, at = [], 0
     for n in (heads, own, own):
-        part = P.strided_slice(x, (0, 0, at), (one, two, at + n * width), (1, 1, 1))
-        found.append(P.reshape(part, (one, two, n, width)))
+        part = slice_by(x, (0, 0, at), (one, two, at + n * width), (1, 1, 1))
+        found.append(reshape_to(part, (one, two, n, width)))
         at += n * width
     return found
 
@@ -473,9 +477,9 @@ def flash_attention_score(
         q, k, v = (_turned(x, axes) for x in (query, key, value))
         weights, _ = _weights(_scores(q, k, mask, float(scalar_value), low, high))
         weights = _dropped(weights, drop_mask, keep_prob)
-        out = cast_to(P.matmul(weights, _of_all_heads(widened(v), head_num)), query.dtype)
+        out = cast_to(matmul_of(weights, _of_all_heads(widened(v), head_num)), query.dtype)
         out = _turned(out, _BACK[layout])
-    return P.reshape(out, shape) if len(input_layout) == 3 else out
+    return reshape_to(out, shape) if len(input_layout) == 3 else out
 
 
 def _with_heads(query: Any, key: Any, value: Any, heads: int) -> tuple[Any, Any, Any]:
@@ -492,7 +496,7 @@ def _with_heads(query: Any, key: Any, value: Any, heads: int) -> tuple[Any, Any,
                 f"{_NAME}: got {what} of shape {t.shape} and heads of {width} features; wanted a multiple of these"
             )
     query, key, value = (
-        P.reshape(t, (*t.shape[:2], t.shape[2] // width, width)) for t in (query, key, value)
+        reshape_to(t, (*t.shape[:2], t.shape[2] // width, width)) for t in (query, key, value)
     )
     return query, key, value
 
@@ -538,14 +542,14 @@ def _mask(seen: Any, shift: Any, dtype: Any) -> Tensor | None:
                 f"{_NAME}: got attn_mask of shape {seen.shape}; wanted two or four axes"
             )
         seen = seen if seen.dtype is bool_ else cast_to(seen, bool_)
-        seen = seen if seen.ndim == 4 else P.reshape(seen, (1, 1, *seen.shape))
+        seen = seen if seen.ndim == 4 else reshape_to(seen, (1, 1, *seen.shape))
     if shift is None:
         return seen
     if shift.dtype is not dtype:
         raise DTypeError(
             f"{_NAME}: got real_shift of {shift.dtype.name}; wanted {dtype.name} as query"
         )
-    return shift if seen is None else P.select(seen, P.fill((), float("-inf"), dtype), shift)
+    return shift if seen is None else select_by(seen, fill((), float("-inf"), dtype), shift)
 
 
 def _dropped(weights: Any, mask: Any, keep: float) -> Any:
@@ -558,7 +562,7 @@ def _dropped(weights: Any, mask: Any, keep: float) -> Any:
             f"{_NAME}: got drop_mask of shape {mask.shape} and {mask.dtype.name}; wanted uint8 of "
             f"{(*lead, keys // 8)}, the number of keys being a multiple of 8"
         )
-    bytes_ = P.reshape(cast_to(mask, int32), (*lead, keys // 8, 1))
-    bits = P.bitwise_and(P.shift_right(bytes_, P.iota((8,), 0, int32)), P.fill((), 1, int32))
-    kept = P.reshape(P.less(P.fill((), 0, int32), bits), weights.shape)
-    return P.select(kept, weights * (1.0 / keep), P.fill((), 0.0, weights.dtype))
+    bytes_ = reshape_to(cast_to(mask, int32), (*lead, keys // 8, 1))
+    bits = bitwise_and(shift_right(bytes_, iota((8,), 0, int32)), fill((), 1, int32))
+    kept = reshape_to(less(fill((), 0, int32), bits), weights.shape)
+    return select_by(kept, weights * (1.0 / keep), fill((), 0.0, weights.dtype))

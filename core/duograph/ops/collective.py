@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import ArgumentValueError
+from .movement import identity
 from .primitive import Primitive
-from .table import P
 
 __all__ = [
     "ReduceOp",
@@ -58,7 +58,7 @@ class AllReduce(Primitive):
 
     def __call__(self, input_x: Any) -> Any:
         """The combined tensor."""
-        return P.identity(input_x)
+        return identity(input_x)
 
 
 class AllGather(Primitive):
@@ -70,7 +70,7 @@ class AllGather(Primitive):
 
     def __call__(self, input_x: Any) -> Any:
         """The joined tensor."""
-        return P.identity(input_x)
+        return identity(input_x)
 
 
 class ReduceScatter(Primitive):
@@ -83,7 +83,7 @@ class ReduceScatter(Primitive):
 
     def __call__(self, input_x: Any) -> Any:
         """This device's part."""
-        return P.identity(input_x)
+        return identity(input_x)
 
 
 class Broadcast(Primitive):
@@ -104,7 +104,7 @@ class Broadcast(Primitive):
 
     def __call__(self, input_x: Any) -> Any:
         """The root's tensors."""
-        return tuple(P.identity(x) for x in input_x)
+        return tuple(identity(x) for x in input_x)
 
 
 class _Summary(Primitive):

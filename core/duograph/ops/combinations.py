@@ -12,12 +12,12 @@ from ..errors import ArgumentError, ArgumentValueError, DTypeError
 from ..op import op
 from ..tensor import Tensor
 from .arguments import number_of
-from .broadcasting import unbroadcast
 from .elementwise import add, maximum, minimum, mul, neg, sub
 from .logic import logical_or, select
 from .methods import tensor_method
 from .pointwise import broadcast_type, conjugate
 from .primitive import Primitive
+from .shape_primitives import unbroadcast
 
 __all__ = [
     "AccumulateNV2", "AddN", "accumulate_n", "addcdiv", "addcmul", "addn", "clamp", "clip",

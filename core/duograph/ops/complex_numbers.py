@@ -8,12 +8,12 @@ from ..dtype import BOOL, NUMERIC, bool_, complex64, complex128, float32, float6
 from ..errors import DTypeError
 from ..op import op
 from ..tensor import Tensor
-from .broadcasting import elementwise_type, unbroadcast
 from .creation import cast, zeros_of
 from .elementwise import mul, neg
 from .logic import logical_or
 from .methods import tensor_method
-from .pointwise import real_type, same_type
+from .pointwise import conj, elementwise_type, real_type
+from .shape_primitives import unbroadcast
 from .trigonometry import atan2
 
 __all__ = ["angle", "complex", "conj", "imag", "real"]
@@ -104,46 +104,6 @@ def _(x, out, dout):
     return (complex(zeros_of(dout._type), dout) if x.dtype.is_complex else zeros_of(x._type),)
 
 
-@op(method="conj", primitive="Conj", dtypes=BOOL + NUMERIC)
-def conj(input: Tensor):
-    """Complex conjugates; a real tensor as it is (`mindspore.ops.conj`).
-
-    Args:
-        input: Tensor of any shape; any.
-
-    Returns:
-        Tensor of the shape of `input`.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.conj(ms.Tensor([1 + 2j, 3 - 4j]))
-        Tensor(shape=[2], dtype=Complex128, value= [1-2j, 3+4j])
-    """
-
-
-conj.infer(same_type)
-
-
-@conj.reference
-def _(x):
-    return np.conj(x) if x.dtype.kind == "c" else x
-
-
-@conj.scalar
-def _(s, x):
-    return s.conj(x) if x.dtype.is_complex else x
-
-
-@conj.decompose
-def _(x):
-    return complex(real(x), neg(imag(x))) if x.dtype.is_complex else _same(x)
-
-
-@conj.bprop
-def _(x, out, dout):
-    return (conj(dout),)
-
-
 @op(name="complex", primitive="Complex", dtypes=(float32, float64), promote="common")
 def complex(real: Tensor, imag: Tensor):
     """Complex numbers of their parts (`mindspore.ops.Complex`).
@@ -218,3 +178,8 @@ def angle(input: Tensor) -> Tensor:
     if input.dtype.is_complex:
         return atan2(imag(input), real(input))
     return atan2(0.0, input)
+
+
+@conj.decompose
+def _(x):
+    return complex(real(x), neg(imag(x))) if x.dtype.is_complex else _same(x)

@@ -13,7 +13,9 @@ from ..op import op
 from ..tensor import Tensor
 from ..types import TensorType, size_of
 from .axes import tuple_of
-from .table import P
+from .linalg import matmul_of
+from .movement import flip_by
+from .shape_primitives import reduce_sum, reshape_to, transpose_by
 from .windows import (
     convolution_arguments,
     dilated,
@@ -117,7 +119,7 @@ def _columns(
     """im2col: (N, groups, C / groups * kernel, out)."""
     cols = windows(x, kernel, stride, padding, dilation, out)
     n, c = x.shape[:2]
-    return P.reshape(cols, (n, groups, c // groups * size_of(kernel), size_of(out)))
+    return reshape_to(cols, (n, groups, c // groups * size_of(kernel), size_of(out)))
 
 
 @conv.decompose
@@ -126,8 +128,8 @@ def _(input, weight, stride, padding, dilation, groups):
     out = window_sizes("conv", input.shape[2:], kernel, stride, padding, dilation)
     cols = _columns(input, kernel, out, stride, padding, dilation, groups)
     o = weight.shape[0]
-    w = P.reshape(weight, (groups, o // groups, size_of(weight.shape[1:])))
-    return P.reshape(P.matmul(w, cols), (input.shape[0], o, *out))
+    w = reshape_to(weight, (groups, o // groups, size_of(weight.shape[1:])))
+    return reshape_to(matmul_of(w, cols), (input.shape[0], o, *out))
 
 
 @op(dtypes=REAL, promote="common")
@@ -195,9 +197,9 @@ def _(dout, weight, input_shape, stride, padding, dilation, groups):
     ):
         pads.append((reach - low, size + low - have))
     wide = padded(wide, pads, 0)
-    w = P.reshape(weight, (groups, o // groups, i, *kernel))
-    w = P.transpose(w, (0, 2, 1, *range(3, 3 + len(kernel))))
-    w = P.flip(P.reshape(w, (groups * i, o // groups, *kernel)), tuple(range(2, 2 + len(kernel))))
+    w = reshape_to(weight, (groups, o // groups, i, *kernel))
+    w = transpose_by(w, (0, 2, 1, *range(3, 3 + len(kernel))))
+    w = flip_by(reshape_to(w, (groups * i, o // groups, *kernel)), tuple(range(2, 2 + len(kernel))))
     none = ((0, 0),) * len(kernel)
     return conv(wide, w, (1,) * len(kernel), none, dilation, groups)
 
@@ -256,9 +258,9 @@ def _(input, dout, weight_shape, stride, padding, dilation, groups):
     out = dout.shape[2:]
     cols = _columns(input, weight_shape[2:], out, stride, padding, dilation, groups)
     n, o = dout.shape[:2]
-    d = P.reshape(dout, (n, groups, o // groups, size_of(out)))
-    each = P.matmul(d, cols, False, True)
-    return P.reshape(P.reduce_sum(each, (0,), False), tuple(weight_shape))
+    d = reshape_to(dout, (n, groups, o // groups, size_of(out)))
+    each = matmul_of(d, cols, False, True)
+    return reshape_to(reduce_sum(each, (0,), False), tuple(weight_shape))
 
 
 @op(name="conv_bias", promote="common")
@@ -273,7 +275,7 @@ def conv_with_bias(
 ):
     """`conv` plus a number per output channel."""
     out = conv(input, weight, stride, padding, dilation, groups)
-    return out + P.reshape(bias, (bias.shape[0], *[1] * (input.ndim - 2)))
+    return out + reshape_to(bias, (bias.shape[0], *[1] * (input.ndim - 2)))
 
 
 # ---- public functions ---------------------------------------------------------------------------
@@ -298,7 +300,7 @@ def convolve(
             f"{n + 2} axes each: (N, C, spatial...) and (O, C / groups, kernel...)"
         )
     single = input.ndim == n + 1
-    x = P.reshape(input, (1, *input.shape)) if single else input
+    x = reshape_to(input, (1, *input.shape)) if single else input
     strides, pads, dilations = convolution_arguments(
         name,
         hashable(stride),
@@ -316,7 +318,7 @@ def convolve(
                 f"{name}: got bias of shape {bias.shape}; wanted {(weight.shape[0],)}, one number per output channel"
             )
         out = conv_with_bias(x, weight, bias, strides, pads, dilations, groups)
-    return P.reshape(out, out.shape[1:]) if single else out
+    return reshape_to(out, out.shape[1:]) if single else out
 
 
 _DOC = """{n}-D convolution (cross-correlation) (`mindspore.ops.conv{n}d`).
@@ -406,7 +408,7 @@ def transposed(
     extra = tuple_of(name, "output_padding", output_padding, n)
     pads = pad_pairs(name, padding, n)
     single = input.ndim == n + 1
-    x = P.reshape(input, (1, *input.shape)) if single else input
+    x = reshape_to(input, (1, *input.shape)) if single else input
     sizes = [
         (size - 1) * s - low - high + d * (k - 1) + e + 1
         for size, s, (low, high), d, k, e in zip(
@@ -422,8 +424,8 @@ def transposed(
     shape = (x.shape[0], weight.shape[1] * groups, *sizes)
     out = conv_input_grad(x, weight, shape, strides, tuple(grown), dilations, groups)
     if bias is not None:
-        out = out + P.reshape(bias, (bias.shape[0], *[1] * n))
-    return P.reshape(out, out.shape[1:]) if single else out
+        out = out + reshape_to(bias, (bias.shape[0], *[1] * n))
+    return reshape_to(out, out.shape[1:]) if single else out
 
 
 _TRANSPOSED = """{n}-D transposed convolution: the gradient of `conv{n}d` with respect to its input.
@@ -548,7 +550,7 @@ def unfold_by(
     out = window_sizes("unfold", input.shape[2:], kernel, stride, padding, dilation)
     n, c = input.shape[:2]
     cols = windows(input, kernel, stride, padding, dilation, out)
-    return P.reshape(cols, (n, c * size_of(kernel), size_of(out)))
+    return reshape_to(cols, (n, c * size_of(kernel), size_of(out)))
 
 
 @unfold_by.bprop
@@ -569,7 +571,7 @@ def fold_by(
     out = window_sizes("fold", sizes, kernel, stride, padding, dilation)
     n = input.shape[0]
     c = input.shape[1] // size_of(kernel)
-    parts = P.reshape(input, (n, c, *kernel, *out))
+    parts = reshape_to(input, (n, c, *kernel, *out))
     return overlap_add(parts, sizes, kernel, stride, padding, dilation, out)
 
 

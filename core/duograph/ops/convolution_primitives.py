@@ -12,7 +12,7 @@ from . import convolution
 from .axes import tuple_of
 from .data_formats import first_to_last, last_to_first, spatial, wanted_format
 from .primitive import Primitive
-from .table import P
+from .shape_primitives import reshape_to, transpose_by
 from .windows import mode_padding
 
 __all__ = [
@@ -114,7 +114,7 @@ class DepthwiseConv2dNative(_Conv):
         """weight: (channel_multiplier, C, kernel...)."""
         c = x.shape[1]
         m = weight.shape[0]
-        w = P.reshape(P.transpose(weight, (1, 0, 2, 3)), (c * m, 1, *weight.shape[2:]))
+        w = reshape_to(transpose_by(weight, (1, 0, 2, 3)), (c * m, 1, *weight.shape[2:]))
         return convolution.conv(x, w, self.stride, self._pads(x.shape[2:]), self.dilation, c)
 
 

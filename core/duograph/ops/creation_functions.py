@@ -15,15 +15,16 @@ from ..errors import ArgumentError, ArgumentValueError, DTypeError
 from ..ir.builder import GraphTensor
 from ..op import op
 from ..tensor import Tensor, commit
+from . import powers
 from .arguments import ints_of
 from .axes import axis_of
+from .comparison import equal, less
 from .creation import cast, cast_to, iota
 from .creation import fill as fill_by
 from .logic import select_by
 from .methods import tensor_method
-from .movement import reshape_to
+from .shape_primitives import reshape_to
 from .shaping import spread
-from .table import P
 
 __all__ = [
     "ones", "zeros", "full", "empty", "ones_like", "zeros_like", "full_like", "empty_like", "fill",
@@ -290,7 +291,7 @@ def _tensor_new_empty(self: Tensor, *size: Any, dtype: Any = None, device: Any =
 @op(name="eye", differentiable=False)
 def eye_by(n: int, m: int, offset: int, dtype: DType):
     """Composite: ones on one diagonal of an (n, m) matrix, zeros elsewhere."""
-    return cast_to(P.equal(iota((n, m), 1, int32) - offset, iota((n, m), 0, int32)), dtype)
+    return cast_to(equal(iota((n, m), 1, int32) - offset, iota((n, m), 0, int32)), dtype)
 
 
 def eye(n: int, m: int | None = None, dtype: Any = None) -> Tensor:
@@ -389,7 +390,7 @@ def linspace_by(start: Tensor, end: Tensor, steps: int):
     part = iota((steps,), 0, start.dtype) * (1.0 / max(steps - 1, 1))
     first = reshape_to(start, (*start.shape, 1))
     last = reshape_to(end, (*end.shape, 1))
-    half = P.less(iota((steps,), 0, int32), (steps + 1) // 2)
+    half = less(iota((steps,), 0, int32), (steps + 1) // 2)
     # from the nearer end, so that both ends are exact
     return select_by(half, first + (last - first) * part, last - (last - first) * (1.0 - part))
 
@@ -435,7 +436,7 @@ def logspace(start: Any, end: Any, steps: int, base: int = 10, *, dtype: Any = f
         return Tensor(
             np.power(float(base), np.linspace(start, end, count)).astype(as_dtype(dtype).np)
         )
-    return cast(P.pow(float(base), linspace(start, end, steps)), dtype)
+    return cast(powers.pow(float(base), linspace(start, end, steps)), dtype)
 
 
 # ---- one-hot and masks
@@ -448,7 +449,7 @@ def one_hot_mask(indices: Tensor, depth: int, axis: int):
     shape = indices.shape
     wide = shape[:axis] + (depth,) + shape[axis:]
     narrow = shape[:axis] + (1,) + shape[axis:]
-    return P.equal(reshape_to(indices, narrow), iota(wide, axis, indices.dtype))
+    return equal(reshape_to(indices, narrow), iota(wide, axis, indices.dtype))
 
 
 @op(name="one_hot", differentiable=False)
@@ -566,7 +567,7 @@ def sequence_mask_by(lengths: Tensor, maxlen: int):
     """Composite: whether the number along a new last axis is below the length."""
     shape = lengths.shape
     count = iota((*shape, maxlen), len(shape), lengths.dtype)
-    return P.less(count, reshape_to(lengths, (*shape, 1)))
+    return less(count, reshape_to(lengths, (*shape, 1)))
 
 
 def _triangle_indices(
@@ -622,4 +623,4 @@ def vander(x: Tensor, N: int | None = None) -> Tensor:
         raise ArgumentValueError(f"vander: got shape {x.shape}; wanted one axis")
     (count,) = _sizes("vander", x.shape[0] if N is None else N)
     power = Tensor(np.arange(count)[::-1].astype(x.dtype.np))
-    return P.pow(reshape_to(x, (x.size, 1)), power)
+    return powers.pow(reshape_to(x, (x.size, 1)), power)

@@ -12,11 +12,20 @@ import numpy as np
 from ..dtype import bool_, float32, int32, int64
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..ir.values import NeedsValue
-from ..op import op, staged_builder
+from ..op import op
+from ..runtime_state import staged_builder
 from ..tensor import Tensor
 from ..types import TensorType
+from .comparison import greater, less
+from .creation import fill, iota
+from .elementwise import maximum, neg
+from .exponential import exp, log
+from .gather_scatter import gather_by, gather_elements_by
+from .logic import select_by
 from .loss import check_reduction
-from .table import P
+from .movement import concat_by, slice_by, stop_gradient
+from .reduction import reduce_mean
+from .shape_primitives import reduce_sum, reshape_to, transpose_by
 
 __all__ = ["ctc_loss"]
 
@@ -33,28 +42,28 @@ def ctc_alpha(log_probs: Tensor, labels: Tensor, skip: Tensor):
     steps, batch, _ = log_probs.shape
     length = labels.shape[1]
     dtype = log_probs.dtype
-    never = P.fill((batch, 2), _NEVER, dtype)
+    never = fill((batch, 2), _NEVER, dtype)
     at: Any = None
     found = []
     for t in range(steps):
-        row = P.reshape(
-            P.strided_slice(log_probs, (t, 0, 0), (t + 1, *log_probs.shape[1:]), (1, 1, 1)),
+        row = reshape_to(
+            slice_by(log_probs, (t, 0, 0), (t + 1, *log_probs.shape[1:]), (1, 1, 1)),
             log_probs.shape[1:],
         )
-        emit = P.gather_elements(row, labels, 1)
+        emit = gather_elements_by(row, labels, 1)
         if at is None:
-            first = P.less(P.iota((batch, length), 1, int32), 2)
-            at = P.select(first, emit, P.fill((), _NEVER, dtype))
+            first = less(iota((batch, length), 1, int32), 2)
+            at = select_by(first, emit, fill((), _NEVER, dtype))
         else:
-            padded = P.concat((never, at), 1)
-            one = P.strided_slice(padded, (0, 1), (batch, length + 1), (1, 1))
-            two = P.strided_slice(padded, (0, 0), (batch, length), (1, 1))
-            two = P.select(skip, two, P.fill((), _NEVER, dtype))
-            top = P.stop_gradient(P.maximum(P.maximum(at, one), two))
-            total = P.exp(at - top) + P.exp(one - top) + P.exp(two - top)
-            at = top + P.log(total) + emit
-        found.append(P.reshape(at, (1, batch, length)))
-    return P.concat(tuple(found), 0)
+            padded = concat_by((never, at), 1)
+            one = slice_by(padded, (0, 1), (batch, length + 1), (1, 1))
+            two = slice_by(padded, (0, 0), (batch, length), (1, 1))
+            two = select_by(skip, two, fill((), _NEVER, dtype))
+            top = stop_gradient(maximum(maximum(at, one), two))
+            total = exp(at - top) + exp(one - top) + exp(two - top)
+            at = top + log(total) + emit
+        found.append(reshape_to(at, (1, batch, length)))
+    return concat_by(tuple(found), 0)
 
 
 def ctc_loss(
@@ -93,7 +102,7 @@ def ctc_loss(
     check_reduction(name, reduction)
     single = log_probs.ndim == 2
     if single:
-        log_probs = P.reshape(log_probs, (log_probs.shape[0], 1, log_probs.shape[1]))
+        log_probs = reshape_to(log_probs, (log_probs.shape[0], 1, log_probs.shape[1]))
     if log_probs.ndim != 3:
         raise ShapeError(f"{name}: log_probs has shape {log_probs.shape}; wanted (T, N, C)")
     steps, batch, classes = log_probs.shape
@@ -122,19 +131,19 @@ def ctc_loss(
         labels, skip, last, before, empty, scale = builder.trace.compute_later(
             prepare, given, types, "ctc_tables"
         )
-    alpha = P.ctc_alpha(log_probs, labels, skip)
+    alpha = ctc_alpha(log_probs, labels, skip)
     loss = _ctc_read(alpha, last, before, empty)
-    unreachable = P.greater(loss, -_NEVER * 0.5)
+    unreachable = greater(loss, -_NEVER * 0.5)
     limit = 0.0 if zero_infinity else float("inf")
-    loss = P.select(unreachable, P.fill((), limit, loss.dtype), loss)
+    loss = select_by(unreachable, fill((), limit, loss.dtype), loss)
     if reduction == "mean":
         shown = loss / scale
-        shown = P.reduce_mean(shown, (0,), False)
+        shown = reduce_mean(shown, (0,), False)
     elif reduction == "sum":
-        shown = P.reduce_sum(loss, (0,), False)
+        shown = reduce_sum(loss, (0,), False)
     else:
-        shown = P.reshape(loss, ()) if single else loss
-    return shown, P.transpose(alpha, (1, 0, 2))
+        shown = reshape_to(loss, ()) if single else loss
+    return shown, transpose_by(alpha, (1, 0, 2))
 
 
 def _lengths(name: str, value: Any, batch: int) -> Any:
@@ -184,8 +193,8 @@ def _tables(
 
 def _ctc_read(alpha: Any, last: Any, before: Any, empty: Any) -> Any:
     """-log of the two ways to end, read at each item's own length."""
-    flat = P.reshape(alpha, (alpha.size,))
-    last = P.gather(flat, last, 0)
-    before = P.select(empty, P.fill((), _NEVER, alpha.dtype), P.gather(flat, before, 0))
-    top = P.stop_gradient(P.maximum(last, before))
-    return P.neg(top + P.log(P.exp(last - top) + P.exp(before - top)))
+    flat = reshape_to(alpha, (alpha.size,))
+    last = gather_by(flat, last, 0)
+    before = select_by(empty, fill((), _NEVER, alpha.dtype), gather_by(flat, before, 0))
+    top = stop_gradient(maximum(last, before))
+    return neg(top + log(exp(last - top) + exp(before - top)))

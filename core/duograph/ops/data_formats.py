@@ -11,8 +11,9 @@ import numpy as np
 from ..errors import ArgumentValueError
 from ..tensor import Tensor
 from .axes import tuple_of
+from .gather_scatter import gather_by
 from .primitive import Primitive
-from .table import P
+from .shape_primitives import transpose_by
 
 __all__ = ["DataFormatDimMap"]
 
@@ -28,12 +29,12 @@ def wanted_format(name: str, value: Any, allowed: tuple[str, ...]) -> str:
 
 def last_to_first(x: Any) -> Any:
     """(N, spatial..., C) as (N, C, spatial...)."""
-    return P.transpose(x, (0, x.ndim - 1, *range(1, x.ndim - 1)))
+    return transpose_by(x, (0, x.ndim - 1, *range(1, x.ndim - 1)))
 
 
 def first_to_last(x: Any) -> Any:
     """(N, C, spatial...) as (N, spatial..., C)."""
-    return P.transpose(x, (0, *range(2, x.ndim), 1))
+    return transpose_by(x, (0, *range(2, x.ndim), 1))
 
 
 def spatial(name: str, what: str, value: Any, n: int) -> tuple[int, ...]:
@@ -56,4 +57,4 @@ class DataFormatDimMap(Primitive):
     def __call__(self, x: Any) -> Any:
         """The mapped axis numbers."""
         to = np.array([self.dst_format.index(c) for c in self.src_format], x.dtype.np)
-        return P.gather(Tensor(to), x, 0)
+        return gather_by(Tensor(to), x, 0)

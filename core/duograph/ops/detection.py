@@ -14,10 +14,18 @@ from ..op import op
 from ..tensor import Tensor
 from ..types import TensorType
 from .axes import tuple_of
-from .creation import cast_to
+from .comparison import less
+from .creation import cast_to, fill
+from .elementwise import maximum, minimum
+from .exponential import exp, log
+from .gather_scatter import gather_by
 from .linalg import widened
+from .logic import logical_and, logical_not, logical_or, select_by
+from .movement import concat_by, slice_by, stop_gradient
 from .primitive import Primitive
-from .table import P
+from .reduction import reduce_mean
+from .rounding import floor, round_half_even
+from .shape_primitives import broadcast_by, reshape_to, transpose_by
 
 __all__ = [
     "iou",
@@ -40,12 +48,12 @@ __all__ = [
 def _sides(boxes: Any) -> list[Any]:
     """The four columns of (n, 4)."""
     n = boxes.shape[0]
-    return [P.reshape(P.strided_slice(boxes, (0, i), (n, i + 1), (1, 1)), (n,)) for i in range(4)]
+    return [reshape_to(slice_by(boxes, (0, i), (n, i + 1), (1, 1)), (n,)) for i in range(4)]
 
 
 def _joined(columns: Sequence[Any]) -> Any:
     n = columns[0].shape[0]
-    return P.concat([P.reshape(c, (n, 1)) for c in columns], 1)
+    return concat_by([reshape_to(c, (n, 1)) for c in columns], 1)
 
 
 def _check_boxes(name: str, **boxes: Any) -> None:
@@ -61,11 +69,11 @@ def iou_of(anchor_boxes: Tensor, gt_boxes: Tensor, of_ground: bool):
     """
     a, g = _sides(widened(anchor_boxes)), _sides(widened(gt_boxes))
     n, m = a[0].shape[0], g[0].shape[0]
-    ax1, ay1, ax2, ay2 = (P.reshape(v, (1, n)) for v in a)
-    gx1, gy1, gx2, gy2 = (P.reshape(v, (m, 1)) for v in g)
-    zero = P.fill((), 0.0, ax1.dtype)
-    width = P.maximum(P.minimum(ax2, gx2) - P.maximum(ax1, gx1) + 1.0, zero)
-    height = P.maximum(P.minimum(ay2, gy2) - P.maximum(ay1, gy1) + 1.0, zero)
+    ax1, ay1, ax2, ay2 = (reshape_to(v, (1, n)) for v in a)
+    gx1, gy1, gx2, gy2 = (reshape_to(v, (m, 1)) for v in g)
+    zero = fill((), 0.0, ax1.dtype)
+    width = maximum(minimum(ax2, gx2) - maximum(ax1, gx1) + 1.0, zero)
+    height = maximum(minimum(ay2, gy2) - maximum(ay1, gy1) + 1.0, zero)
     inner = width * height
     ground = (gx2 - gx1 + 1.0) * (gy2 - gy1 + 1.0)
     whole = ground if of_ground else ground + (ax2 - ax1 + 1.0) * (ay2 - ay1 + 1.0) - inner
@@ -111,7 +119,7 @@ def encode_boxes(
     """Ground-truth boxes as offsets from anchor boxes."""
     ax, ay, aw, ah = _centres(widened(anchor_box))
     gx, gy, gw, gh = _centres(widened(groundtruth_box))
-    offsets = ((gx - ax) / aw, (gy - ay) / ah, P.log(gw / aw), P.log(gh / ah))
+    offsets = ((gx - ax) / aw, (gy - ay) / ah, log(gw / aw), log(gh / ah))
     out = _joined([(d - m) / s for d, m, s in zip(offsets, means, stds, strict=True)])
     return out if out.dtype is anchor_box.dtype else cast_to(out, anchor_box.dtype)
 
@@ -131,10 +139,10 @@ def decode_boxes(
     limit = abs(math.log(wh_ratio_clip))
 
     def bounded(v: Any, low: float, high: float) -> Any:
-        return P.minimum(P.maximum(v, P.fill((), low, v.dtype)), P.fill((), high, v.dtype))
+        return minimum(maximum(v, fill((), low, v.dtype)), fill((), high, v.dtype))
 
-    w = aw * P.exp(bounded(d[2], -limit, limit))
-    h = ah * P.exp(bounded(d[3], -limit, limit))
+    w = aw * exp(bounded(d[2], -limit, limit))
+    h = ah * exp(bounded(d[3], -limit, limit))
     x, y = ax + aw * d[0], ay + ah * d[1]
     height, width = float(max_shape[0]), float(max_shape[1])
     out = _joined([
@@ -255,10 +263,10 @@ def _(bboxes, iou_threshold):
 
 def _corners(p: Any, size: int) -> list[tuple[Any, Any]]:
     """The two neighbours of clamped positions along an axis, with their weights."""
-    low = P.stop_gradient(P.floor(p))
+    low = stop_gradient(floor(p))
     part = p - low
-    first = P.minimum(cast_to(low, int64), P.fill((), size - 1, int64))
-    second = P.minimum(first + 1, P.fill((), size - 1, int64))
+    first = minimum(cast_to(low, int64), fill((), size - 1, int64))
+    second = minimum(first + 1, fill((), size - 1, int64))
     return [(first, 1.0 - part), (second, part)]
 
 
@@ -267,9 +275,9 @@ def _bilinear(rows: Any, start: Any, y: Any, x: Any, height: int, width: int) ->
     total = None
     for iy, wy in _corners(y, height):
         for ix, wx in _corners(x, width):
-            value = P.gather(rows, start + iy * width + ix, 0)
+            value = gather_by(rows, start + iy * width + ix, 0)
             weight = wy * wx
-            value = value * P.reshape(weight, (*weight.shape, 1))
+            value = value * reshape_to(weight, (*weight.shape, 1))
             total = value if total is None else total + value
     return total
 
@@ -292,31 +300,31 @@ def roi_align_by(
     n, c, height, width = x.shape
     m = r.shape[0]
     batch, x1, y1, x2, y2 = (
-        P.reshape(P.strided_slice(r, (0, i), (m, i + 1), (1, 1)), (m, 1)) for i in range(5)
+        reshape_to(slice_by(r, (0, i), (m, i + 1), (1, 1)), (m, 1)) for i in range(5)
     )
-    one, zero = P.fill((), 1.0, x.dtype), P.fill((), 0.0, x.dtype)
+    one, zero = fill((), 1.0, x.dtype), fill((), 0.0, x.dtype)
 
     def line(begin: Any, end: Any, cells: int, size: int) -> tuple[Any, Any]:
         begin = begin * spatial_scale
-        length = P.maximum((end + float(roi_end_mode)) * spatial_scale - begin, one)
+        length = maximum((end + float(roi_end_mode)) * spatial_scale - begin, one)
         steps = (np.arange(cells * sample_num) + 0.5) / (cells * sample_num)
         p = begin + length * steps.astype(x.dtype.np).reshape(1, -1)
-        beyond = P.less(P.fill((), float(size), p.dtype), p)
-        inside = P.logical_not(P.logical_or(P.less(p, -one), beyond))
-        return P.minimum(P.maximum(p, zero), P.fill((), size - 1.0, p.dtype)), inside
+        beyond = less(fill((), float(size), p.dtype), p)
+        inside = logical_not(logical_or(less(p, -one), beyond))
+        return minimum(maximum(p, zero), fill((), size - 1.0, p.dtype)), inside
 
     h, w = pooled_height * sample_num, pooled_width * sample_num
     y, y_inside = line(y1, y2, pooled_height, height)
     x_at, x_inside = line(x1, x2, pooled_width, width)
-    y = P.broadcast_to(P.reshape(y, (m, h, 1)), (m, h, w))
-    x_at = P.broadcast_to(P.reshape(x_at, (m, 1, w)), (m, h, w))
-    start = P.reshape(cast_to(batch, int64) * (height * width), (m, 1, 1))
-    rows = P.reshape(P.transpose(x, (0, 2, 3, 1)), (n * height * width, c))
+    y = broadcast_by(reshape_to(y, (m, h, 1)), (m, h, w))
+    x_at = broadcast_by(reshape_to(x_at, (m, 1, w)), (m, h, w))
+    start = reshape_to(cast_to(batch, int64) * (height * width), (m, 1, 1))
+    rows = reshape_to(transpose_by(x, (0, 2, 3, 1)), (n * height * width, c))
     found = _bilinear(rows, start, y, x_at, height, width)
-    inside = P.logical_and(P.reshape(y_inside, (m, h, 1, 1)), P.reshape(x_inside, (m, 1, w, 1)))
-    found = P.select(inside, found, zero)
-    cells = P.reshape(found, (m, pooled_height, sample_num, pooled_width, sample_num, c))
-    out = P.transpose(P.reduce_mean(cells, (2, 4), False), (0, 3, 1, 2))
+    inside = logical_and(reshape_to(y_inside, (m, h, 1, 1)), reshape_to(x_inside, (m, 1, w, 1)))
+    found = select_by(inside, found, zero)
+    cells = reshape_to(found, (m, pooled_height, sample_num, pooled_width, sample_num, c))
+    out = transpose_by(reduce_mean(cells, (2, 4), False), (0, 3, 1, 2))
     return out if out.dtype is features.dtype else cast_to(out, features.dtype)
 
 
@@ -381,32 +389,32 @@ def crop_by(
     """Crops of (N, H, W, C) at boxes (y1, x1, y2, x2) of the unit square, resampled to one size."""
     n, height, width, c = image.shape
     m = boxes.shape[0]
-    y1, x1, y2, x2 = (P.reshape(v, (m, 1)) for v in _sides(boxes))
+    y1, x1, y2, x2 = (reshape_to(v, (m, 1)) for v in _sides(boxes))
 
     def line(begin: Any, end: Any, cells: int, size: int) -> tuple[Any, Any]:
         steps = np.arange(cells) / (cells - 1) if cells > 1 else np.full(1, 0.5)
         p = (begin + (end - begin) * steps.astype(boxes.dtype.np).reshape(1, -1)) * float(size - 1)
-        low, high = P.fill((), 0.0, p.dtype), P.fill((), size - 1.0, p.dtype)
-        inside = P.logical_and(P.logical_not(P.less(p, low)), P.logical_not(P.less(high, p)))
-        return P.minimum(P.maximum(p, low), high), inside
+        low, high = fill((), 0.0, p.dtype), fill((), size - 1.0, p.dtype)
+        inside = logical_and(logical_not(less(p, low)), logical_not(less(high, p)))
+        return minimum(maximum(p, low), high), inside
 
     h, w = crop_size
     y, y_inside = line(y1, y2, h, height)
     x, x_inside = line(x1, x2, w, width)
-    y = P.broadcast_to(P.reshape(y, (m, h, 1)), (m, h, w))
-    x = P.broadcast_to(P.reshape(x, (m, 1, w)), (m, h, w))
-    start = P.reshape(cast_to(box_indices, int64) * (height * width), (m, 1, 1))
-    rows = P.reshape(
+    y = broadcast_by(reshape_to(y, (m, h, 1)), (m, h, w))
+    x = broadcast_by(reshape_to(x, (m, 1, w)), (m, h, w))
+    start = reshape_to(cast_to(box_indices, int64) * (height * width), (m, 1, 1))
+    rows = reshape_to(
         image if image.dtype is boxes.dtype else cast_to(image, boxes.dtype),
         (n * height * width, c),
     )
     if method == "nearest":
-        iy, ix = (cast_to(P.round(P.stop_gradient(v)), int64) for v in (y, x))
-        found = P.gather(rows, start + iy * width + ix, 0)
+        iy, ix = (cast_to(round_half_even(stop_gradient(v)), int64) for v in (y, x))
+        found = gather_by(rows, start + iy * width + ix, 0)
     else:
         found = _bilinear(rows, start, y, x, height, width)
-    inside = P.logical_and(P.reshape(y_inside, (m, h, 1, 1)), P.reshape(x_inside, (m, 1, w, 1)))
-    return P.select(inside, found, P.fill((), outside, found.dtype))
+    inside = logical_and(reshape_to(y_inside, (m, h, 1, 1)), reshape_to(x_inside, (m, 1, w, 1)))
+    return select_by(inside, found, fill((), outside, found.dtype))
 
 
 def crop_and_resize(

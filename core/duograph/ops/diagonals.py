@@ -11,12 +11,14 @@ from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..op import op
 from ..tensor import Tensor
 from .axes import axis_of
-from .creation import iota, zeros_of
+from .comparison import equal, less, less_equal
+from .creation import fill, iota, zeros_of
 from .logic import logical_and, select_by
 from .methods import tensor_method
-from .movement import dense_strides, pad_by, reshape_to, strided_copy
+from .movement import pad_by
+from .rounding import remainder
+from .shape_primitives import dense_strides, reduce_sum, reshape_to, strided_copy
 from .shaping import moveaxis
-from .table import P
 
 __all__ = [
     "tril",
@@ -79,7 +81,7 @@ def tril(input: Tensor, diagonal: int = 0):
          [3, 4]])
     """
     _matrix("tril", input)
-    keep = P.less_equal(_distance(input), _last_kept("tril", input, diagonal))
+    keep = less_equal(_distance(input), _last_kept("tril", input, diagonal))
     return select_by(keep, input, zeros_of(input._type.plain))
 
 
@@ -102,7 +104,7 @@ def triu(input: Tensor, diagonal: int = 0):
          [0, 4]])
     """
     _matrix("triu", input)
-    keep = P.less_equal(_last_kept("triu", input, diagonal), _distance(input))
+    keep = less_equal(_last_kept("triu", input, diagonal), _distance(input))
     return select_by(keep, input, zeros_of(input._type.plain))
 
 
@@ -130,8 +132,8 @@ def matrix_band_part(x: Tensor, lower: int, upper: int):
     rows, columns = x.shape[-2:]
     at = _distance(x)
     keep = logical_and(
-        P.less_equal(-(rows if low < 0 else low), at),
-        P.less_equal(at, columns if high < 0 else high),
+        less_equal(-(rows if low < 0 else low), at),
+        less_equal(at, columns if high < 0 else high),
     )
     return select_by(keep, x, zeros_of(x._type.plain))
 
@@ -198,7 +200,7 @@ def trace(input: Tensor):
     """
     if len(input.shape) != 2:
         raise ShapeError(f"trace: got shape {input.shape}; wanted a matrix")
-    return P.reduce_sum(diagonal_by(input, 0), (0,), False)
+    return reduce_sum(diagonal_by(input, 0), (0,), False)
 
 
 # ---- write a diagonal
@@ -216,7 +218,7 @@ def diag_embed_by(input: Tensor, offset: int):
     at = iota((size, size), 1, int32) - iota((size, size), 0, int32)
     column = reshape_to(rows, (*lead, size, 1))
     zero = zeros_of(input._type.plain.with_(shape=()))
-    return select_by(P.equal(at, offset), column, zero)
+    return select_by(equal(at, offset), column, zero)
 
 
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
@@ -308,7 +310,7 @@ def set_diagonal_by(input: Tensor, values: Tensor, offset: int):
     high = rows - n - low
     spread = pad_by(values, (*lead, low), (*lead, high), 0)
     column = reshape_to(spread, (*values.shape[:-1], rows, 1))
-    return select_by(P.equal(_distance(input), offset), column, input)
+    return select_by(equal(_distance(input), offset), column, input)
 
 
 @tensor_method("diagonal_scatter")
@@ -398,7 +400,7 @@ def _int_or_float(value: Any) -> Any:
 @op(name="matrix_diag")
 def matrix_diag_by(x: Tensor, offset: int, rows: int, columns: int, padding: Any):
     """Composite: the last axis as one diagonal of (rows, columns) matrices of `padding`."""
-    base = P.fill((*x.shape[:-1], rows, columns), padding, x.dtype)
+    base = fill((*x.shape[:-1], rows, columns), padding, x.dtype)
     return set_diagonal_by(base, x, offset)
 
 
@@ -471,8 +473,8 @@ def fill_diagonal_by(input: Tensor, value: Any, wrap: bool):
     step = sum(dense_strides(shape)) if len(shape) > 2 else shape[1] + 1
     last = input.size if wrap or len(shape) > 2 else min(input.size, shape[1] * shape[1])
     flat = reshape_to(iota((input.size,), 0, int32), shape)
-    on = logical_and(P.equal(P.remainder(flat, step), 0), P.less(flat, last))
-    return select_by(on, P.fill((), value, input.dtype), input)
+    on = logical_and(equal(remainder(flat, step), 0), less(flat, last))
+    return select_by(on, fill((), value, input.dtype), input)
 
 
 @tensor_method("fill_diagonal")

@@ -15,9 +15,16 @@ from ..op import op
 from ..tensor import Tensor
 from ..types import broadcast_shapes, size_of
 from .arguments import number_of
-from .creation import cast_to
+from .comparison import equal, less
+from .creation import cast_to, fill
+from .elementwise import neg
+from .exponential import exp, log
+from .logic import bitwise_and, logical_and, logical_not, logical_or, select_by
+from .movement import slice_by
+from .powers import sqrt
 from .random import drawn_shape, fraction, random_bits, random_uniform, shape_of, take_state, u32
-from .table import P
+from .shape_primitives import broadcast_by, reshape_to
+from .trigonometry import cos
 
 __all__ = [
     "standard_laplace", "laplace", "gamma", "random_gamma", "poisson", "random_poisson",
@@ -29,9 +36,9 @@ __all__ = [
 def random_laplace(state: Tensor, shape: Sequence[int], dtype: Any):
     """Laplace numbers of mean 0 and scale 1: a sign times an exponential."""
     bits = random_bits(state, shape)
-    positive = P.equal(P.bitwise_and(bits, u32(1)), u32(1))
-    size = P.neg(P.log(1.0 - fraction(bits)))
-    found = P.select(positive, size, P.neg(size))
+    positive = equal(bitwise_and(bits, u32(1)), u32(1))
+    size = neg(log(1.0 - fraction(bits)))
+    found = select_by(positive, size, neg(size))
     return found if dtype is float32 else cast_to(found, dtype)
 
 
@@ -76,35 +83,33 @@ _GAMMA_ROUNDS = 8
 @op(differentiable=False)
 def random_gamma_by(state: Tensor, alpha: Tensor, shape: Sequence[int]):
     """Gamma numbers of scale 1 (Marsaglia and Tsang, 2000), a fixed number of rounds."""
-    a = P.broadcast_to(cast_to(alpha, float32), tuple(shape))
-    small = P.less(a, 1.0)
-    lifted = P.select(small, a + 1.0, a)  # below 1: gamma(a + 1) * u^(1/a)
+    a = broadcast_by(cast_to(alpha, float32), tuple(shape))
+    small = less(a, 1.0)
+    lifted = select_by(small, a + 1.0, a)  # below 1: gamma(a + 1) * u^(1/a)
     d = lifted - 1.0 / 3.0
-    c = 1.0 / P.sqrt(d * 9.0)
+    c = 1.0 / sqrt(d * 9.0)
     count = size_of(shape)
     words = random_uniform(state, (_GAMMA_ROUNDS * 3 + 1, count), float32)
 
     def row(i: int) -> Any:
-        return P.reshape(P.strided_slice(words, (i, 0), (i + 1, count), (1, 1)), tuple(shape))
+        return reshape_to(slice_by(words, (i, 0), (i + 1, count), (1, 1)), tuple(shape))
 
     found, done = d, None
     for i in range(_GAMMA_ROUNDS):
-        radius = P.sqrt(P.log(1.0 - row(3 * i)) * -2.0)
-        x = radius * P.cos(row(3 * i + 1) * (2.0 * math.pi))
+        radius = sqrt(log(1.0 - row(3 * i)) * -2.0)
+        x = radius * cos(row(3 * i + 1) * (2.0 * math.pi))
         t = 1.0 + c * x
         v = t * t * t
-        positive = P.less(0.0, v)
-        log_v = P.log(P.select(positive, v, P.fill((), 1.0, float32)))
-        accepted = P.less(P.log(1.0 - row(3 * i + 2)), 0.5 * x * x + d - d * v + d * log_v)
-        taken = P.logical_and(positive, accepted)
+        positive = less(0.0, v)
+        log_v = log(select_by(positive, v, fill((), 1.0, float32)))
+        accepted = less(log(1.0 - row(3 * i + 2)), 0.5 * x * x + d - d * v + d * log_v)
+        taken = logical_and(positive, accepted)
         if done is not None:
-            taken = P.logical_and(taken, P.logical_not(done))
-        found = P.select(taken, d * v, found)
-        done = taken if done is None else P.logical_or(done, taken)
-    boost = P.exp(
-        P.log(1.0 - row(3 * _GAMMA_ROUNDS)) / P.select(small, a, P.fill((), 1.0, float32))
-    )
-    return P.select(small, found * boost, found)
+            taken = logical_and(taken, logical_not(done))
+        found = select_by(taken, d * v, found)
+        done = taken if done is None else logical_or(done, taken)
+    boost = exp(log(1.0 - row(3 * _GAMMA_ROUNDS)) / select_by(small, a, fill((), 1.0, float32)))
+    return select_by(small, found * boost, found)
 
 
 def gamma(shape: Any, alpha: Any, beta: Any, seed: Any = None) -> Tensor:

@@ -9,9 +9,10 @@ from ..dtype import float32
 from ..errors import ShapeError
 from ..op import op
 from ..tensor import Tensor
-from .creation import cast_to
+from .comparison import less
+from .creation import cast_to, fill
+from .logic import logical_not, select_by
 from .random import probability_of, random_uniform, take_state
-from .table import P
 
 __all__ = ["dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
 
@@ -21,20 +22,18 @@ def dropout_by(input: Tensor, state: Tensor, p: float, shape: Sequence[int]):
     """Zero with probability p, else input / (1 - p); one draw per element of `shape`, which
     broadcasts.
     """
-    kept = P.logical_not(P.less(random_uniform(state, shape, float32), P.fill((), p, float32)))
+    kept = logical_not(less(random_uniform(state, shape, float32), fill((), p, float32)))
     scaled = input * (1.0 / (1.0 - p)) if p < 1.0 else input
-    return P.select(kept, scaled, P.fill((), 0, input.dtype))
+    return select_by(kept, scaled, fill((), 0, input.dtype))
 
 
 @op(name="dropout_with_mask")
 def dropout_mask_by(input: Tensor, state: Tensor, p: float):
     """`dropout`, and its mask of ones and zeros in the dtype of input."""
-    kept = P.logical_not(
-        P.less(random_uniform(state, input.shape, float32), P.fill((), p, float32))
-    )
+    kept = logical_not(less(random_uniform(state, input.shape, float32), fill((), p, float32)))
     mask = cast_to(kept, input.dtype)
     scaled = input * (1.0 / (1.0 - p)) if p < 1.0 else input
-    return P.select(kept, scaled, P.fill((), 0, input.dtype)), mask
+    return select_by(kept, scaled, fill((), 0, input.dtype)), mask
 
 
 def dropout(
@@ -129,11 +128,9 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = True) 
         return input
     alpha = -1.7580993408473766
     shape = (*input.shape[:2], *[1] * (input.ndim - 2))
-    kept = P.logical_not(
-        P.less(random_uniform(take_state(), shape, float32), P.fill((), p, float32))
-    )
+    kept = logical_not(less(random_uniform(take_state(), shape, float32), fill((), p, float32)))
     if p == 1:
         return input * 0
     scale = (1 - p + p * (1 - p) * alpha * alpha) ** -0.5
-    out = P.select(kept, input, P.fill((), alpha, input.dtype))
+    out = select_by(kept, input, fill((), alpha, input.dtype))
     return out * scale + (-scale * alpha * p)

@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..tensor import Tensor
 from .linalg import matmul_of, transposed
-from .table import P
+from .shape_primitives import broadcast_by, reduce_sum, reshape_to, strided_copy
 
 __all__ = ["einsum"]
 
@@ -123,14 +123,14 @@ def _diagonals(x: Any, term: list[str]) -> tuple[Any, list[str]]:
             )
         shape.append(x.shape[axes[0]])
         merged.append(sum(strides[i] for i in axes))
-    return P.strided_copy(x, tuple(shape), tuple(merged), 0), names
+    return strided_copy(x, tuple(shape), tuple(merged), 0), names
 
 
 def _summed(x: Any, term: list[str], keep: set[str]) -> tuple[Any, list[str]]:
     axes = tuple(i for i, c in enumerate(term) if c not in keep)
     if not axes:
         return x, term
-    return P.reduce_sum(x, axes, False), [c for c in term if c in keep]
+    return reduce_sum(x, axes, False), [c for c in term if c in keep]
 
 
 def _contract(
@@ -154,22 +154,22 @@ def _contract(
     own = [c for c in left if c not in b]
     other = [c for c in right if c not in a]
     k = math.prod([a[c] for c in inner])
-    x = P.reshape(
+    x = reshape_to(
         transposed(x, [left.index(c) for c in (*batch, *own, *inner)]),
         (*[a[c] for c in batch], math.prod([a[c] for c in own]), k),
     )
-    y = P.reshape(
+    y = reshape_to(
         transposed(y, [right.index(c) for c in (*batch, *inner, *other)]),
         (*[b[c] for c in batch], k, math.prod([b[c] for c in other])),
     )
     out = matmul_of(x, y)
     lead = out.shape[: len(batch)]
     shape = (*lead, *[a[c] for c in own], *[b[c] for c in other])
-    return P.reshape(out, shape), [*batch, *own, *other]
+    return reshape_to(out, shape), [*batch, *own, *other]
 
 
 def _widened(x: Any, term: list[str], name: str, size: int) -> Any:
     i = term.index(name)
     if x.shape[i] != 1:
         return x
-    return P.broadcast_to(x, (*x.shape[:i], size, *x.shape[i + 1 :]))
+    return broadcast_by(x, (*x.shape[:i], size, *x.shape[i + 1 :]))

@@ -7,19 +7,17 @@ from typing import Any
 import numpy as np
 
 from ..dtype import BOOL, INEXACT, NUMERIC, REAL, bool_
-from ..errors import ArgumentValueError
 from ..op import op
 from ..tensor import Tensor
-from .broadcasting import unbroadcast
 from .creation import cast
 from .logic import logical_or, select
 from .methods import tensor_method
 from .pointwise import broadcast_type, conjugate, real_type, same_type
-from .primitive import Primitive
+from .shape_primitives import unbroadcast
 
 __all__ = [
-    "Div", "abs", "absolute", "add", "div", "divide", "fmax", "fmin", "inv",
-    "maximum", "minimum", "mul", "multiply", "neg", "negative", "positive", "reciprocal",
+    "abs", "absolute", "add", "fmax", "fmin", "inv",
+    "maximum", "minimum", "mul", "multiply", "neg", "negative", "positive", "reciprocal", "sgn", "sign",
     "square", "sub", "subtract", "true_divide",
 ]  # fmt: skip
 
@@ -188,45 +186,6 @@ def _(x, y, out, dout):
     return unbroadcast(dx, x), unbroadcast(-mul(dx, conjugate(out)), y)
 
 
-def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """Quotient of elements (`mindspore.ops.div`).
-
-    Args:
-        input, other: Tensors or numbers; the shapes broadcast and the dtypes are promoted to a
-            common one.
-        rounding_mode: None for the true quotient, where integers give float32; ``"floor"`` rounds
-            it down, ``"trunc"`` towards zero, and integers stay integers.
-
-    Returns:
-        Tensor of the broadcast shape.
-
-    Raises:
-        ValueError: another rounding_mode, or the shapes do not broadcast.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.div(ms.Tensor([7.0, -7.0]), 2, rounding_mode="trunc")
-        Tensor(shape=[2], dtype=Float32, value= [ 3.00000000e+00, -3.00000000e+00])
-    """
-    if rounding_mode is None:
-        return true_divide(input, other)
-    from .rounding import floor_divide, truncate_div  # this module's ops round nothing
-
-    if rounding_mode == "floor":
-        return floor_divide(input, other)
-    if rounding_mode == "trunc":
-        return truncate_div(input, other)
-    raise ArgumentValueError(
-        f"div: got rounding_mode={rounding_mode!r}; wanted None, 'floor' or 'trunc'"
-    )
-
-
-@tensor_method("div", "divide")
-def _tensor_div(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """Quotient of elements; see `ops.div`."""
-    return div(self, other, rounding_mode=rounding_mode)
-
-
 @tensor_method("add")
 def _tensor_add(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """``self + alpha * other``."""
@@ -282,6 +241,50 @@ def _(x):
     return mul(x, -1 if x.dtype.kind != "u" else 2 ** (8 * x.dtype.itemsize) - 1)
 
 
+@op(method=["sign", "sgn"], primitive="Sign", dtypes=NUMERIC, differentiable=False)
+def sign(input: Tensor):
+    """-1, 0 or 1; NaN stays; complex numbers divided by their magnitude (`mindspore.ops.sign`).
+
+    Args:
+        input: Tensor of any shape; integer, floating or complex.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Raises:
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.sign(ms.Tensor([-2.0, 0.0, 3.0]))
+        Tensor(shape=[3], dtype=Float32, value= [-1.00000000e+00,  0.00000000e+00,  1.00000000e+00])
+    """
+
+
+sign.infer(same_type)
+
+
+@sign.reference
+def _(x):
+    if x.dtype.kind == "c":
+        size = np.abs(x)
+        return np.where(size == 0, 0, x / np.where(size == 0, 1, size)).astype(x.dtype)
+    return np.sign(x)
+
+
+@sign.scalar
+def _(s, x):
+    if x.dtype.is_complex:
+        size = s.abs(x)
+        return s.where(size == 0, 0, x / s.complex(size, s.const(0, size.dtype)))
+    return s.sign(x)
+
+
+@sign.decompose
+def _(x):
+    return select(x > 0, 1, select(x < 0, -1, x)) if x.dtype.kind != "u" else select(x > 0, 1, x)
+
+
 @op(method=["abs", "absolute"], operators=["__abs__"], primitive="Abs", dtypes=BOOL + NUMERIC)
 def abs(input: Tensor):
     """Absolute value; of complex numbers the magnitude, which is real (`mindspore.ops.abs`).
@@ -314,8 +317,6 @@ def _(s, x):
 
 @abs.bprop
 def _(x, out, dout):
-    from .rounding import sign  # made of this module's ops
-
     if x.dtype.is_complex:
         unit = select(out == 0, 0, true_divide(x, cast(select(out == 0, 1, out), x.dtype)))
         return (mul(cast(dout, x.dtype), unit),)
@@ -593,12 +594,6 @@ def _(x, y):
     return select(logical_or(x <= y, y != y), x, y)
 
 
-class Div(Primitive):
-    """Primitive form of `ops.div`."""
-
-    op = true_divide
-
-
 def positive(input: Tensor) -> Tensor:
     """The tensor itself (`mindspore.ops.positive`).
 
@@ -616,5 +611,5 @@ def _tensor_positive(self: Tensor) -> Tensor:
     return self
 
 
-absolute, inv, negative = abs, reciprocal, neg
-multiply, divide, subtract = mul, div, sub
+absolute, inv, negative, sgn = abs, reciprocal, neg, sign
+multiply, subtract = mul, sub

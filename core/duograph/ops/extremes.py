@@ -8,6 +8,9 @@ from ..dtype import int64
 from ..errors import ArgumentValueError
 from ..tensor import Tensor
 from .axes import axes_of, axis_of, spelled
+from .creation import fill
+from .elementwise import maximum, minimum
+from .logic import select_by
 from .methods import tensor_method
 from .reduction import (
     argmax_along,
@@ -16,10 +19,9 @@ from .reduction import (
     min_with_index,
     reduce_max,
     reduce_min,
-    reduced_shape,
     wanted_tensor,
 )
-from .table import P
+from .shape_primitives import reduced_shape, reshape_to
 
 __all__ = ["max", "min", "amax", "amin", "argmax", "argmin"]
 
@@ -30,14 +32,14 @@ def _extreme_input(name: str, x: Any, initial: Any, where: Any) -> Any:
         return x
     if initial is None:
         raise ArgumentValueError(f"{name}: got where without initial; wanted both")
-    return P.select(where, x, initial)
+    return select_by(where, x, initial)
 
 
 def _initial(out: Any, initial: Any, sign: int) -> Any:
     if initial is None:
         return out
-    value = initial if isinstance(initial, Tensor) else P.fill((), initial, out.dtype)
-    return P.maximum(out, value) if sign < 0 else P.minimum(out, value)
+    value = initial if isinstance(initial, Tensor) else fill((), initial, out.dtype)
+    return maximum(out, value) if sign < 0 else minimum(out, value)
 
 
 def _extreme(name, input, axis, keepdims, initial, where, sign):
@@ -46,7 +48,7 @@ def _extreme(name, input, axis, keepdims, initial, where, sign):
     axes = axes_of(name, axis, x.ndim)
     if initial is not None and 0 in [x.shape[i] for i in axes]:
         value = initial.item() if isinstance(initial, Tensor) else initial
-        return P.fill(reduced_shape(x.shape, axes, keepdims), value, x.dtype)
+        return fill(reduced_shape(x.shape, axes, keepdims), value, x.dtype)
     out = (reduce_max if sign < 0 else reduce_min)(x, axes, keepdims)
     return _initial(out, initial, sign)
 
@@ -55,12 +57,12 @@ def _max_or_min(name, input, axis, keepdims, initial, where, sign, with_index):
     x = wanted_tensor(name, input)
     if axis is None:
         value = _extreme(name, x, None, False, initial, where, sign)
-        return (value, P.fill((), 0, int64)) if with_index else value
+        return (value, fill((), 0, int64)) if with_index else value
     x = _extreme_input(name, x, initial, where)
     found = max_with_index if sign < 0 else min_with_index
     if x.ndim == 0:
         axis_of(name, axis, 0)
-        return _initial(x, initial, sign), P.fill((), 0, int64)
+        return _initial(x, initial, sign), fill((), 0, int64)
     value, index = found(x, axis_of(name, axis, x.ndim), keepdims)
     return _initial(value, initial, sign), index
 
@@ -265,11 +267,11 @@ def _arg(name, input, axis, keepdims, along):
     if axis is None or x.ndim == 0:
         if axis is not None:
             axis_of(name, axis, 0)
-        out = along(P.reshape(x, (x.size,)), 0)
-        return P.reshape(out, (1,) * x.ndim) if keepdims and axis is not None else out
+        out = along(reshape_to(x, (x.size,)), 0)
+        return reshape_to(out, (1,) * x.ndim) if keepdims and axis is not None else out
     axis = axis_of(name, axis, x.ndim)
     out = along(x, axis)
-    return P.reshape(out, reduced_shape(x.shape, (axis,), True)) if keepdims else out
+    return reshape_to(out, reduced_shape(x.shape, (axis,), True)) if keepdims else out
 
 
 @tensor_method("argmax")

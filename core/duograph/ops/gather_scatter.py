@@ -18,7 +18,13 @@ from ..tensor import Tensor
 from ..types import TensorType
 from .creation import cast_to, fill, iota, zeros_of
 from .logic import logical_or, select_by
-from .movement import dense_strides, flat_positions, position_dtype, reshape_to
+from .shape_primitives import (
+    dense_strides,
+    flat_positions,
+    position_dtype,
+    reshape_to,
+    strided_copy,
+)
 
 __all__: list[str] = []
 
@@ -150,6 +156,15 @@ def _(x, indices, updates, axis):
 @scatter_add_by.bprop
 def _(x, indices, updates, out, dout, axis):
     return dout, NO_GRAD, gather_by(dout, indices, axis)
+
+
+# The gradient of a strided copy is attached here because it needs scatter_add.
+@strided_copy.bprop
+def _(x, out, dout, shape, strides, offset):
+    at = flat_positions(shape, strides, offset, x.size)
+    zeros = zeros_of(TensorType.of((x.size,), x.dtype))
+    flat = scatter_add_by(zeros, reshape_to(at, (at.size,)), reshape_to(dout, (at.size,)), 0)
+    return (reshape_to(flat, x.shape),)
 
 
 # ---- element by element along one axis

@@ -14,15 +14,18 @@ from ..op import op
 from ..tensor import Tensor
 from ..types import size_of
 from .axes import axis_of
+from .comparison import less
 from .creation import cast_to, iota
 from .creation_functions import as_index, beside
+from .elementwise import maximum, minimum
 from .gather_scatter import from_zero, gather_by, gather_elements_by, normal_indices
 from .joining import stack, unstack
 from .logic import logical_or, select_by
 from .methods import tensor_method
-from .movement import dense_strides, position_dtype, reshape_to, slice_axis, transpose_by
+from .movement import slice_axis
 from .repeating import broadcast_tensors
-from .table import P
+from .rounding import remainder
+from .shape_primitives import dense_strides, position_dtype, reshape_to, transpose_by
 
 __all__ = [
     "gather",
@@ -50,7 +53,7 @@ def linear_index(parts: Sequence[Any], sizes: tuple[int, ...]) -> Any:
     for part, n, step in zip(parts, sizes, dense_strides(sizes), strict=True):
         part = part if part.dtype is kind or part.dtype is int64 else cast_to(part, kind)
         own = from_zero(part, n)
-        outside = logical_or(P.less(own, 0), P.less(n - 1, own))
+        outside = logical_or(less(own, 0), less(n - 1, own))
         wrong = outside if wrong is None else logical_or(wrong, outside)
         own = own * step if step != 1 else own
         at = own if at is None else at + own
@@ -339,9 +342,9 @@ def _tensor_take(
     n = x.shape[at]
     found = as_index(indices, self)
     if mode == "wrap" and n:
-        found = P.remainder(found, n)
+        found = remainder(found, n)
     elif mode == "clip" and n:
-        found = P.maximum(P.minimum(found, n - 1), -n)
+        found = maximum(minimum(found, n - 1), -n)
     return gather_by(x, found, at)
 
 
@@ -383,7 +386,7 @@ def reverse_sequence_by(input: Tensor, lengths: Tensor, seq_axis: int, batch_axi
     shape[batch_axis] = input.shape[batch_axis]
     ends = reshape_to(lengths, shape)
     place = iota(input.shape, seq_axis, lengths.dtype)
-    at = select_by(P.less(place, ends), ends - 1 - place, place)
+    at = select_by(less(place, ends), ends - 1 - place, place)
     return gather_elements_by(input, at, seq_axis)
 
 
@@ -406,8 +409,8 @@ def _tensor_choose(self: Tensor, choices: Any, mode: str = "clip") -> Tensor:
     n = rows.shape[0]
     at = as_index(wide[0])
     if mode == "wrap":
-        at = P.remainder(at, n)
+        at = remainder(at, n)
     elif mode == "clip":
-        at = P.maximum(P.minimum(at, n - 1), 0)
+        at = maximum(minimum(at, n - 1), 0)
     found = gather_elements_by(rows, reshape_to(at, (1, *at.shape)), 0)
     return reshape_to(found, at.shape)

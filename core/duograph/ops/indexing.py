@@ -17,9 +17,12 @@ import numpy as np
 from ..dtype import bool_
 from ..errors import ArgumentError, DTypeError, IndexKindError, IndexRangeError, ShapeError
 from ..ir.builder import GraphTensor
-from ..op import numbers, op, staging, thread_state
+from ..op import numbers, op
+from ..runtime_state import runtime_state, thread_state
 from ..tensor import Tensor
 from ..types import broadcast_shapes, size_of
+from . import elementwise
+from .comparison import equal
 from .creation import cast_to
 from .creation_functions import as_index
 from .gather_scatter import (
@@ -32,16 +35,8 @@ from .gather_scatter import (
 from .gathering import linear_index
 from .logic import select_by
 from .methods import tensor_method
-from .movement import (
-    broadcast_by,
-    identity,
-    reshape_to,
-    slice_by,
-    slice_shape,
-    transpose_by,
-    update_by,
-)
-from .table import P
+from .movement import identity, slice_by, slice_shape, update_by
+from .shape_primitives import broadcast_by, reshape_to, transpose_by
 from .value_sizes import nonzero_by
 
 __all__: list[str] = []
@@ -220,7 +215,7 @@ def setitem_by(tensors: Sequence[Tensor], index: Any, add: bool):
         new = out if out.shape == part else reshape_to(out, part)
     else:
         new = _fitted(value, plan.middle)
-        new = P.add(_sliced(x, plan), new) if add else new
+        new = elementwise.add(_sliced(x, plan), new) if add else new
         new = new if new.shape == part else reshape_to(new, part)
     if plan.whole(x.shape):
         return identity(new) if new is value else new
@@ -438,7 +433,7 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
     """The indexed part, by NumPy's rules."""
     type_ = self._type
     key = _key(index)
-    if staging:
+    if runtime_state.staging:
         return _read(self, index, key)
     if key is not None:
         call = _table.get((type_, key))
@@ -477,7 +472,7 @@ def _read(self: Tensor, index: Any, key: Any) -> Tensor:
 def _setitem(self: Tensor, index: Any, value: Any) -> None:
     """Replace the indexed part, by NumPy's rules: the tensor gets a new buffer."""
     key = _key(index)
-    if key is not None and not staging:
+    if key is not None and not runtime_state.staging:
         known: Any
         kind = value.__class__
         known = None
@@ -561,7 +556,7 @@ def _delitem(self: Tensor, index: Any) -> None:
 @tensor_method("__contains__")
 def _contains(self: Tensor, value: Any) -> bool:
     """Whether some element equals the value."""
-    return bool(P.equal(self, value).asnumpy().any())
+    return bool(equal(self, value).asnumpy().any())
 
 
 @tensor_method("itemset")
@@ -603,7 +598,7 @@ def _tensor_select(
         given and isinstance(given[0], Tensor) and given[0].dtype is bool_
     ):
         found = condition if condition is not None else given.pop(0)
-        return P.select(found, self, given[0] if given else y)
+        return select_by(found, self, given[0] if given else y)
     axis = dim if dim is not None else given.pop(0)
     at = index if index is not None else given.pop(0)
     axis = axis + len(self.shape) if axis < 0 else axis

@@ -22,8 +22,8 @@ from . import (
     trigonometry,
 )
 from .creation import cast
+from .creation_functions import full_like_by
 from .methods import tensor_method
-from .table import P
 
 __all__: list[str] = []
 
@@ -68,7 +68,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add_": elementwise._tensor_add,
     "sub_": elementwise._tensor_sub,
     "mul_": elementwise.mul,
-    "div_": elementwise.div,
+    "div_": rounding.div,
     "floor_divide_": rounding.floor_divide,
     "remainder_": rounding.remainder,
     "pow_": powers.pow,
@@ -84,7 +84,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "ceil_": rounding.ceil,
     "trunc_": rounding.trunc,
     "round_": rounding.round,
-    "sign_": rounding.sign,
+    "sign_": elementwise.sign,
     "exp_": exponential.exp,
     "log_": exponential.log,
     "sqrt_": powers.sqrt,
@@ -105,14 +105,14 @@ globals().update({f"_tensor_{n}": _in_place(n, f) for n, f in _FUNCTIONS.items()
 @tensor_method("zero_")
 def _tensor_zero_(self: Tensor) -> Tensor:
     """Every element becomes 0, in place. Returns the tensor."""
-    return write(self, P.full_like(self, 0, self.dtype), "zero_")
+    return write(self, full_like_by(self, 0, self.dtype), "zero_")
 
 
 @tensor_method("fill_")
 def _tensor_fill_(self: Tensor, value: Any) -> Tensor:
     """Every element becomes `value`, a number or 0-d tensor, in place. Returns the tensor."""
     number = value.item() if isinstance(value, Tensor) else value
-    return write(self, P.full_like(self, number, self.dtype), "fill_")
+    return write(self, full_like_by(self, number, self.dtype), "fill_")
 
 
 @tensor_method("copy_")

@@ -19,7 +19,6 @@ from .gather_scatter import scatter_add_by, scatter_set_by
 from .indexing import with_item
 from .inplace import write
 from .methods import tensor_method
-from .movement import reshape_to
 from .scattering import (
     index_fill,
     index_write,
@@ -28,6 +27,7 @@ from .scattering import (
     scatter_nd_mode,
     scatter_rows,
 )
+from .shape_primitives import reshape_to
 
 __all__ = [
     "index_add", "inplace_index_add", "scatter_update", "scatter_add", "scatter_sub", "scatter_mul",

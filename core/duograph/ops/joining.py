@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
-from ..op import op, staging
+from ..op import op
+from ..runtime_state import runtime_state
 from ..tensor import Tensor
 from .arguments import ints_of
 from .axes import axis_of
 from .methods import tensor_method
-from .movement import concat_by, reshape_to, slice_axis
+from .movement import concat_by, pad_by, slice_axis
+from .shape_primitives import reshape_to
 from .shaping import atleast_1d, atleast_2d, atleast_3d
-from .table import P
 
 __all__ = [
     "concat", "cat", "concatenate", "stack", "hstack", "vstack", "row_stack", "dstack",
@@ -68,7 +69,7 @@ def concat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """
     if (
         axis.__class__ is int
-        and not staging
+        and not runtime_state.staging
         and (tensors.__class__ is tuple or tensors.__class__ is list)
     ):
         try:  # only normal axes are in the table
@@ -120,7 +121,7 @@ def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """
     if (
         axis.__class__ is int
-        and not staging
+        and not runtime_state.staging
         and (tensors.__class__ is tuple or tensors.__class__ is list)
     ):
         try:
@@ -228,7 +229,7 @@ def block_diag(*inputs: Tensor) -> Tensor:
     rows, left = [], 0
     for x in parts:
         right = width - left - x.shape[1]
-        rows.append(P.pad_constant(x, (0, left), (0, right), 0))
+        rows.append(pad_by(x, (0, left), (0, right), 0))
         left += x.shape[1]
     return concat(rows, 0)
 

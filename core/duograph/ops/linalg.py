@@ -18,7 +18,7 @@ from .axes import axis_of
 from .creation import cast_to
 from .methods import tensor_method
 from .pointwise import conjugate
-from .table import P
+from .shape_primitives import reduce_sum, reshape_to, transpose_by
 
 __all__ = [
     "matmul", "mm", "bmm", "dot", "outer", "ger", "mv", "vdot", "inner", "addmm", "addbmm",
@@ -79,7 +79,7 @@ def _fold(grad: Any, shape: Sequence[int]) -> Any:
         i for i in range(grad.ndim - 2)
         if i < lead or (shape[i - lead] == 1 and grad.shape[i] != 1)
     )  # fmt: skip
-    return P.reshape(P.reduce_sum(grad, axes, False), tuple(shape))
+    return reshape_to(reduce_sum(grad, axes, False), tuple(shape))
 
 
 @matmul_of.bprop
@@ -143,14 +143,14 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
         )
     left, right = x.ndim == 1, y.ndim == 1
     if left:
-        x = P.reshape(x, (1, x.shape[0]))
+        x = reshape_to(x, (1, x.shape[0]))
     if right:
-        y = P.reshape(y, (y.shape[0], 1))
+        y = reshape_to(y, (y.shape[0], 1))
     out = matmul_of(x, y)
     if left or right:
         shape = out.shape
         shape = (*shape[:-2], *(() if left else shape[-2:-1]), *(() if right else shape[-1:]))
-        out = P.reshape(out, shape)
+        out = reshape_to(out, shape)
     return out
 
 
@@ -259,7 +259,7 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """
     _want_ndim("outer", input, "input", 1)
     _want_ndim("outer", vec2, "vec2", 1)
-    return P.reshape(input, (input.shape[0], 1)) * P.reshape(vec2, (1, vec2.shape[0]))
+    return reshape_to(input, (input.shape[0], 1)) * reshape_to(vec2, (1, vec2.shape[0]))
 
 
 @tensor_method("ger")
@@ -368,7 +368,7 @@ def addbmm(
         >>> print(ms.ops.addbmm(ms.ops.ones((1, 1)), ms.ops.ones((2, 1, 3)), ms.ops.ones((2, 3, 1))))
         [[7.]]
     """
-    product = P.reduce_sum(bmm(batch1, batch2), (0,), False)
+    product = reduce_sum(bmm(batch1, batch2), (0,), False)
     return _scaled(input, beta) + _scaled(product, alpha)
 
 
@@ -447,10 +447,10 @@ def tensor_dot(x1: Tensor, x2: Tensor, axes: Any) -> Tensor:
     left = [i for i in range(x1.ndim) if i not in first]
     right = [j for j in range(x2.ndim) if j not in second]
     k = _product(x1.shape, first)
-    a = P.reshape(transposed(x1, (*left, *first)), (_product(x1.shape, left), k))
-    b = P.reshape(transposed(x2, (*second, *right)), (k, _product(x2.shape, right)))
+    a = reshape_to(transposed(x1, (*left, *first)), (_product(x1.shape, left), k))
+    b = reshape_to(transposed(x2, (*second, *right)), (k, _product(x2.shape, right)))
     shape = (*[x1.shape[i] for i in left], *[x2.shape[j] for j in right])
-    return P.reshape(matmul_of(a, b), shape)
+    return reshape_to(matmul_of(a, b), shape)
 
 
 def _dot_axes(axes: Any, x: Any, y: Any) -> tuple[list[int], list[int]]:
@@ -480,7 +480,7 @@ def _product(shape: Sequence[int], axes: Sequence[int]) -> int:
 
 def transposed(x: Any, perm: Sequence[int]) -> Any:
     """The axes in this order; `x` itself when it is the one they have."""
-    return x if tuple(perm) == tuple(range(x.ndim)) else P.transpose(x, tuple(perm))
+    return x if tuple(perm) == tuple(range(x.ndim)) else transpose_by(x, tuple(perm))
 
 
 def batch_dot(x1: Tensor, x2: Tensor, axes: Any = None) -> Tensor:
@@ -520,10 +520,10 @@ def batch_dot(x1: Tensor, x2: Tensor, axes: Any = None) -> Tensor:
     left = [a for a in range(1, x1.ndim) if a != i]
     right = [b for b in range(1, x2.ndim) if b != j]
     n, k = x1.shape[0], x1.shape[i]
-    a = P.reshape(transposed(x1, (0, *left, i)), (n, _product(x1.shape, left), k))
-    b = P.reshape(transposed(x2, (0, j, *right)), (n, k, _product(x2.shape, right)))
+    a = reshape_to(transposed(x1, (0, *left, i)), (n, _product(x1.shape, left), k))
+    b = reshape_to(transposed(x2, (0, j, *right)), (n, k, _product(x2.shape, right)))
     shape = (n, *[x1.shape[q] for q in left], *[x2.shape[q] for q in right])
-    return P.reshape(matmul_of(a, b), shape if len(shape) > 1 else (n, 1))
+    return reshape_to(matmul_of(a, b), shape if len(shape) > 1 else (n, 1))
 
 
 @tensor_method("kron")
@@ -544,9 +544,9 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     n = max(input.ndim, other.ndim)
     a = (1,) * (n - input.ndim) + input.shape
     b = (1,) * (n - other.ndim) + other.shape
-    x = P.reshape(input, tuple(d for s in a for d in (s, 1)))
-    y = P.reshape(other, tuple(d for s in b for d in (1, s)))
-    return P.reshape(x * y, tuple(s * t for s, t in zip(a, b, strict=True)))
+    x = reshape_to(input, tuple(d for s in a for d in (s, 1)))
+    y = reshape_to(other, tuple(d for s in b for d in (1, s)))
+    return reshape_to(x * y, tuple(s * t for s, t in zip(a, b, strict=True)))
 
 
 # ---- layers -------------------------------------------------------------------------------------
@@ -556,11 +556,11 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
 def dense_of(input: Tensor, weight: Tensor, bias: Tensor | None):
     """input (..., in) @ weight (out, in) transposed + bias (out,)."""
     lead = input.shape[:-1]
-    x = input if input.ndim == 2 else P.reshape(input, (math.prod(lead), input.shape[-1]))
+    x = input if input.ndim == 2 else reshape_to(input, (math.prod(lead), input.shape[-1]))
     out = matmul_of(x, weight, False, True)
     if bias is not None:
         out = out + bias
-    return out if input.ndim == 2 else P.reshape(out, (*lead, weight.shape[0]))
+    return out if input.ndim == 2 else reshape_to(out, (*lead, weight.shape[0]))
 
 
 def dense(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -623,7 +623,7 @@ def bias_add(input_x: Tensor, bias: Tensor):
             f"bias_add: got input of shape {input_x.shape} and bias of shape {bias.shape}; "
             f"wanted a bias of the size of axis 1"
         )
-    return input_x + P.reshape(bias, (bias.shape[0], *[1] * (input_x.ndim - 2)))
+    return input_x + reshape_to(bias, (bias.shape[0], *[1] * (input_x.ndim - 2)))
 
 
 def widened(x: Any) -> Any:

@@ -10,10 +10,10 @@ from ..dtype import BOOL, INTEGER, NUMERIC, bool_
 from ..errors import DTypeError
 from ..op import NO_GRAD, op
 from ..tensor import Tensor
-from .broadcasting import elementwise_type, unbroadcast
 from .creation import cast
 from .methods import tensor_method
-from .pointwise import bool_type, broadcast_type, same_type
+from .pointwise import bool_type, broadcast_type, elementwise_type, same_type
+from .shape_primitives import unbroadcast
 
 __all__ = [
     "bitwise_and",

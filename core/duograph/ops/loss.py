@@ -11,11 +11,22 @@ from typing import Any
 from ..dtype import FLOATING, int32
 from ..errors import ArgumentValueError, DTypeError, ProbabilityError, ShapeError
 from ..ir.builder import GraphTensor
-from ..op import op, staged_builder
+from ..op import NO_GRAD, op
+from ..runtime_state import staged_builder
 from ..tensor import Tensor
+from . import elementwise
+from .activation import logsigmoid
+from .comparison import greater, less, less_equal, not_equal
+from .creation import cast_to, fill
+from .elementwise import maximum, neg
+from .exponential import log
+from .gather_scatter import gather_by, gather_elements_by
 from .linalg import widened
+from .logic import select_by
 from .movement import stop_gradient
-from .table import P
+from .reduction import reduce_max, reduce_min
+from .shape_primitives import broadcast_by, reduce_sum, reshape_to, transpose_by, unbroadcast
+from .softmax_ops import log_softmax_along, softmax_along
 
 __all__ = [
     "cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
@@ -42,7 +53,7 @@ def same_shape(name: str, x: Any, y: Any, first: str, second: str) -> None:
 
 
 def total_of(x: Any) -> Any:
-    return P.reduce_sum(x, tuple(range(x.ndim)), False)
+    return reduce_sum(x, tuple(range(x.ndim)), False)
 
 
 def reduced(x: Any, reduction: str) -> Any:
@@ -60,8 +71,8 @@ def _rows(x: Any) -> Any:
     if x.ndim <= 2:
         return x
     perm = (0, *range(2, x.ndim), 1)
-    moved = P.transpose(x, perm)
-    return P.reshape(moved, (x.size // x.shape[1] if x.shape[1] else 0, x.shape[1]))
+    moved = transpose_by(x, perm)
+    return reshape_to(moved, (x.size // x.shape[1] if x.shape[1] else 0, x.shape[1]))
 
 
 @op()
@@ -75,19 +86,19 @@ def nll_rows(
 ):
     """Negative log likelihood of rows (M, C) of log probabilities for classes (M,)."""
     classes = input.shape[1]
-    valid = P.not_equal(target, ignore_index)
+    valid = not_equal(target, ignore_index)
     # an ignored target may be no class at all: it reads class 0 and counts nothing
-    safe = P.select(valid, target, P.cast(P.fill((), 0, int32), target.dtype))
-    column = P.reshape(safe, (*safe.shape, 1))
-    picked = P.reshape(P.gather_elements(input, column, 1), safe.shape)
-    scale = P.cast(valid, input.dtype)
+    safe = select_by(valid, target, cast_to(fill((), 0, int32), target.dtype))
+    column = reshape_to(safe, (*safe.shape, 1))
+    picked = reshape_to(gather_elements_by(input, column, 1), safe.shape)
+    scale = cast_to(valid, input.dtype)
     if weight is not None:
-        scale = scale * P.gather(P.cast(weight, input.dtype), safe, 0)
+        scale = scale * gather_by(cast_to(weight, input.dtype), safe, 0)
     # not by the factor 0 alone: an ignored row may hold -inf
-    loss = P.select(valid, P.neg(picked) * scale, P.fill((), 0.0, input.dtype))
+    loss = select_by(valid, neg(picked) * scale, fill((), 0.0, input.dtype))
     if smoothing:
-        spread = input if weight is None else input * P.cast(weight, input.dtype)
-        uniform = P.neg(P.reduce_sum(spread, (1,), False)) * P.cast(valid, input.dtype)
+        spread = input if weight is None else input * cast_to(weight, input.dtype)
+        uniform = neg(reduce_sum(spread, (1,), False)) * cast_to(valid, input.dtype)
         loss = loss * (1.0 - smoothing) + uniform * (smoothing / classes)
     if reduction == "none":
         return loss
@@ -146,10 +157,10 @@ def nll_loss(
     check_reduction(name, reduction)
     _check_classes(name, inputs, target, weight)
     _check_smoothing(name, label_smoothing)
-    rows = P.reshape(inputs, (1, inputs.shape[0])) if inputs.ndim == 1 else _rows(inputs)
-    flat = P.reshape(target, (target.size,))
-    found = P.nll_rows(rows, flat, weight, ignore_index, reduction, float(label_smoothing))
-    return P.reshape(found, target.shape) if reduction == "none" else found
+    rows = reshape_to(inputs, (1, inputs.shape[0])) if inputs.ndim == 1 else _rows(inputs)
+    flat = reshape_to(target, (target.size,))
+    found = nll_rows(rows, flat, weight, ignore_index, reduction, float(label_smoothing))
+    return reshape_to(found, target.shape) if reduction == "none" else found
 
 
 def _check_smoothing(name: str, value: float) -> None:
@@ -189,12 +200,12 @@ def cross_entropy(
     _check_smoothing(name, label_smoothing)
     axis = 0 if input.ndim == 1 else 1
     if target.shape == input.shape and target.dtype.is_floating:
-        return P.cross_entropy_with_probabilities(
+        return cross_entropy_with_probabilities(
             input, target, weight, axis, reduction, float(label_smoothing)
         )
     _check_classes(name, input, target, weight)
     return nll_loss(
-        P.log_softmax(input, axis), target, weight, ignore_index, reduction, label_smoothing
+        log_softmax_along(input, axis), target, weight, ignore_index, reduction, label_smoothing
     )
 
 
@@ -208,16 +219,16 @@ def cross_entropy_with_probabilities(
     smoothing: float,
 ):
     """Cross entropy along `axis` with a target distribution."""
-    logp = P.log_softmax(input, axis)
-    target = P.cast(target, input.dtype)
+    logp = log_softmax_along(input, axis)
+    target = cast_to(target, input.dtype)
     if smoothing:
         target = target * (1.0 - smoothing) + smoothing / input.shape[axis]
     terms = logp * target
     if weight is not None:
         lead = [1] * input.ndim
         lead[axis] = input.shape[axis]
-        terms = terms * P.reshape(P.cast(weight, input.dtype), tuple(lead))
-    return reduced(P.neg(P.reduce_sum(terms, (axis,), False)), reduction)
+        terms = terms * reshape_to(cast_to(weight, input.dtype), tuple(lead))
+    return reduced(neg(reduce_sum(terms, (axis,), False)), reduction)
 
 
 def softmax_cross_entropy_with_logits(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
@@ -231,8 +242,8 @@ def softmax_cross_entropy_with_logits(logits: Tensor, labels: Tensor) -> tuple[T
         loss (N,) and softmax(logits) - labels (N, C).
     """
     same_shape("softmax_cross_entropy_with_logits", logits, labels, "logits", "labels")
-    loss = P.cross_entropy_with_probabilities(logits, labels, None, 1, "none", 0.0)
-    return loss, P.softmax(logits, 1) - labels
+    loss = cross_entropy_with_probabilities(logits, labels, None, 1, "none", 0.0)
+    return loss, softmax_along(logits, 1) - labels
 
 
 # ---- distances ----------------------------------------------------------------------------------
@@ -269,7 +280,7 @@ def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean"):
         1.5
     """
     check_reduction("l1_loss", reduction)
-    return reduced(P.abs(input - target), reduction)
+    return reduced(elementwise.abs(input - target), reduction)
 
 
 @op(promote="float")
@@ -294,8 +305,8 @@ def smooth_l1_loss(input: Tensor, target: Tensor, beta: float = 1.0, reduction: 
     same_shape(name, input, target, "input", "target")
     if beta <= 0:
         raise ArgumentValueError(f"{name}: got beta={beta}; wanted a number above 0")
-    d = P.abs(input - target)
-    return reduced(P.select(P.less(d, beta), d * d * (0.5 / beta), d - 0.5 * beta), reduction)
+    d = elementwise.abs(input - target)
+    return reduced(select_by(less(d, beta), d * d * (0.5 / beta), d - 0.5 * beta), reduction)
 
 
 @op(promote="float")
@@ -313,9 +324,9 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
     check_reduction("huber_loss", reduction)
     if delta <= 0:
         raise ArgumentValueError(f"huber_loss: got delta={delta}; wanted a number above 0")
-    d = P.abs(input - target)
+    d = elementwise.abs(input - target)
     return reduced(
-        P.select(P.less_equal(d, delta), d * d * 0.5, (d - 0.5 * delta) * delta), reduction
+        select_by(less_equal(d, delta), d * d * 0.5, (d - 0.5 * delta) * delta), reduction
     )
 
 
@@ -346,7 +357,7 @@ def binary_cross_entropy(
     check_reduction(name, reduction)
     same_shape(name, logits, labels, "logits", "labels")
     _check_probabilities(name, logits)
-    return P.bce_of(logits, labels, weight, reduction)
+    return bce_of(logits, labels, weight, reduction)
 
 
 def _check_probabilities(name: str, x: Any) -> None:
@@ -356,7 +367,7 @@ def _check_probabilities(name: str, x: Any) -> None:
         return
     axes = tuple(range(x.ndim))
     x = stop_gradient(x)
-    low, high = P.reduce_min(x, axes, False), P.reduce_max(x, axes, False)
+    low, high = reduce_min(x, axes, False), reduce_max(x, axes, False)
 
     def check(*bounds: Any) -> None:
         for bound in map(float, bounds):
@@ -376,32 +387,30 @@ def _check_probabilities(name: str, x: Any) -> None:
 def bce_of(logits: Tensor, labels: Tensor, weight: Tensor | None, reduction: str):
     """Binary cross entropy; logarithms are of at least 1e-12, as in MindSpore."""
     x = widened(logits)
-    labels = P.cast(labels, x.dtype)
-    positive = P.log(P.maximum(x, 1e-12))
-    negative = P.log(P.maximum(1.0 - x, 1e-12))
-    loss = P.neg(labels * positive + (1.0 - labels) * negative)
+    labels = cast_to(labels, x.dtype)
+    positive = log(maximum(x, 1e-12))
+    negative = log(maximum(1.0 - x, 1e-12))
+    loss = neg(labels * positive + (1.0 - labels) * negative)
     if weight is not None:
-        loss = loss * P.cast(weight, x.dtype)
-    return P.cast(reduced(loss, reduction), logits.dtype)
+        loss = loss * cast_to(weight, x.dtype)
+    return cast_to(reduced(loss, reduction), logits.dtype)
 
 
 @bce_of.bprop
 def _(logits, labels, weight, out, dout, reduction):
     """(p - y) / (p (1 - p)), its denominator bounded away from 0: finite at p = 0 and 1."""
-    labels = P.cast(labels, logits.dtype)
+    labels = cast_to(labels, logits.dtype)
     scale = dout
     if reduction == "mean":
         scale = scale / max(logits.size, 1)
-    factor = P.broadcast_to(scale, logits.shape) if reduction != "none" else scale
+    factor = broadcast_by(scale, logits.shape) if reduction != "none" else scale
     if weight is not None:
-        factor = factor * P.cast(weight, logits.dtype)
-    spread = P.maximum(logits * (1.0 - logits), 1e-12 if logits.dtype.itemsize > 2 else 1e-4)
-    from ..op import NO_GRAD
-    from .broadcasting import unbroadcast
+        factor = factor * cast_to(weight, logits.dtype)
+    spread = maximum(logits * (1.0 - logits), 1e-12 if logits.dtype.itemsize > 2 else 1e-4)
 
     d_logits = unbroadcast(factor * (logits - labels) / spread, logits)
     tiny = 1e-12 if logits.dtype.itemsize > 2 else 1e-7
-    odds = P.log(P.maximum(1.0 - logits, tiny)) - P.log(P.maximum(logits, tiny))
+    odds = log(maximum(1.0 - logits, tiny)) - log(maximum(logits, tiny))
     return d_logits, unbroadcast(factor * odds, labels), NO_GRAD
 
 
@@ -410,13 +419,13 @@ def bce_with_logits(
     input: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None, reduction: str
 ):
     """(1 - y) x + log(1 + exp(-x)), the second term with a factor on the positive part."""
-    target = P.cast(target, input.dtype)
-    tail = P.neg(P.logsigmoid(input))  # log(1 + exp(-x)), with a gradient that is right at 0 too
+    target = cast_to(target, input.dtype)
+    tail = neg(logsigmoid(input))  # log(1 + exp(-x)), with a gradient that is right at 0 too
     if pos_weight is not None:
-        tail = tail * ((P.cast(pos_weight, input.dtype) - 1.0) * target + 1.0)
+        tail = tail * ((cast_to(pos_weight, input.dtype) - 1.0) * target + 1.0)
     loss = (1.0 - target) * input + tail
     if weight is not None:
-        loss = loss * P.cast(weight, input.dtype)
+        loss = loss * cast_to(weight, input.dtype)
     return reduced(loss, reduction)
 
 
@@ -448,16 +457,16 @@ def binary_cross_entropy_with_logits(
     name = "binary_cross_entropy_with_logits"
     check_reduction(name, reduction)
     same_shape(name, input, target, "input", "target")
-    return P.bce_with_logits(input, target, weight, pos_weight, reduction)
+    return bce_with_logits(input, target, weight, pos_weight, reduction)
 
 
 @op(name="kl_div", promote="float")
 def kl_div_of(logits: Tensor, labels: Tensor, reduction: str):
     """labels * (log labels - logits), 0 where labels is 0."""
-    positive = P.greater(labels, 0.0)
-    safe = P.select(positive, labels, P.fill((), 1.0, labels.dtype))
-    terms = labels * (P.log(safe) - logits)
-    terms = P.select(positive, terms, P.fill((), 0.0, labels.dtype))
+    positive = greater(labels, 0.0)
+    safe = select_by(positive, labels, fill((), 1.0, labels.dtype))
+    terms = labels * (log(safe) - logits)
+    terms = select_by(positive, terms, fill((), 0.0, labels.dtype))
     if reduction == "batchmean":
         return total_of(terms) / max(terms.shape[0] if terms.ndim else 1, 1)
     return reduced(terms, reduction)

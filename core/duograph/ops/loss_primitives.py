@@ -7,7 +7,11 @@ import numpy as np
 from ..autodiff.transforms import grad, value_and_grad
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
 from ..tensor import Tensor
+from .comparison import not_equal
+from .creation import cast_to
 from .ctc import ctc_loss
+from .elementwise import maximum
+from .gather_scatter import gather_by
 from .loss import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -20,7 +24,7 @@ from .loss import (
     total_of,
 )
 from .primitive import Primitive
-from .table import P
+from .softmax_ops import log_softmax_along
 
 __all__ = [
     "SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits",
@@ -94,9 +98,9 @@ class NLLLoss(Primitive):
 
     def __call__(self, logits: Tensor, labels: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
         loss = nll_loss(logits, labels, weight, self.ignore_index, self.reduction)
-        valid = P.cast(P.not_equal(labels, self.ignore_index), weight.dtype)
-        safe = P.maximum(labels, 0)
-        return loss, total_of(P.gather(weight, safe, 0) * valid)
+        valid = cast_to(not_equal(labels, self.ignore_index), weight.dtype)
+        safe = maximum(labels, 0)
+        return loss, total_of(gather_by(weight, safe, 0) * valid)
 
 
 class KLDivLoss(Primitive):
@@ -165,7 +169,7 @@ class CTCLoss(Primitive):
             raise ArgumentError(f"CTCLoss: got labels for item {rows.max()}; there are {batch}")
 
         def total(scores: Tensor) -> tuple[Tensor, Tensor]:
-            log_probs = P.log_softmax(scores, 2)
+            log_probs = log_softmax_along(scores, 2)
             loss, _ = ctc_loss(
                 log_probs, labels_values, sequence_length, lengths, classes - 1, "none",
                 self.ignore_longer,

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
+from .creation import fill
 from .dropouts import dropout
+from .linalg import matmul_of
+from .movement import concat_by, slice_by
 from .primitive import Primitive
 from .recurrent import lstm_step
-from .table import P
+from .shape_primitives import reshape_to
 
 __all__ = ["LSTM"]
 
@@ -78,9 +81,9 @@ class LSTM(Primitive):
         sizes = [s[0] * (s[1] if len(s) > 1 else 1) for s in flat]
         if w.size != sum(sizes):
             raise ShapeError(f"LSTM: got w of {w.size} elements; wanted {sum(sizes)}")
-        line, at, parts = P.reshape(w, (w.size,)), 0, []
+        line, at, parts = reshape_to(w, (w.size,)), 0, []
         for shape, size in zip(flat, sizes, strict=True):
-            parts.append(P.reshape(P.strided_slice(line, (at,), (at + size,), (1,)), shape))
+            parts.append(reshape_to(slice_by(line, (at,), (at + size,), (1,)), shape))
             at += size
         biases = parts[2 * cells :] if self.has_bias else [None] * cells
         return list(zip(parts[:cells], parts[cells : 2 * cells], biases, strict=True))
@@ -106,21 +109,21 @@ class LSTM(Primitive):
                 outputs.append(out)
                 last_h.append(one)
                 last_c.append(two)
-            x = outputs[0] if directions == 1 else P.concat(outputs, 2)
+            x = outputs[0] if directions == 1 else concat_by(outputs, 2)
             if self.dropout and layer + 1 < self.num_layers:
                 x = dropout(x, self.dropout)
-        empty = P.fill((0,), 0, x.dtype)
+        empty = fill((0,), 0, x.dtype)
         return x, _stacked(last_h), _stacked(last_c), empty, empty
 
 
 def _row(x: Any, i: int) -> Any:
     n = x.ndim
-    found = P.strided_slice(x, (i, *[0] * (n - 1)), (i + 1, *x.shape[1:]), (1,) * n)
-    return P.reshape(found, x.shape[1:])
+    found = slice_by(x, (i, *[0] * (n - 1)), (i + 1, *x.shape[1:]), (1,) * n)
+    return reshape_to(found, x.shape[1:])
 
 
 def _stacked(rows: list[Any]) -> Any:
-    return P.concat([P.reshape(r, (1, *r.shape)) for r in rows], 0)
+    return concat_by([reshape_to(r, (1, *r.shape)) for r in rows], 0)
 
 
 def _run(
@@ -128,8 +131,8 @@ def _run(
 ) -> tuple[Any, Any, Any]:
     """One layer in one direction: all outputs, and the last h and c."""
     steps, n, size = x.shape
-    own = P.matmul(P.reshape(x, (steps * n, size)), w_input, False, True)
-    own = P.reshape(own, (steps, n, w_input.shape[0]))
+    own = matmul_of(reshape_to(x, (steps * n, size)), w_input, False, True)
+    own = reshape_to(own, (steps, n, w_input.shape[0]))
     outputs = []
     for t in reversed(range(steps)) if reverse else range(steps):
         h, c = lstm_step(_row(own, t), h, c, w_hidden, bias)

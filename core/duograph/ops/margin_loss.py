@@ -8,8 +8,20 @@ from ..dtype import FLOATING, int32
 from ..errors import ArgumentValueError, ShapeError
 from ..op import op
 from ..tensor import Tensor
-from .loss import check_reduction, reduced, same_shape
-from .table import P
+from . import elementwise, powers
+from .activation import logsigmoid
+from .comparison import equal, less
+from .creation import cast_to, fill, iota
+from .elementwise import maximum, minimum, neg
+from .exponential import log
+from .gather_scatter import gather_by, gather_elements_by
+from .logic import logical_and, logical_not, select_by
+from .loss import bce_with_logits, check_reduction, reduced, same_shape
+from .movement import stop_gradient
+from .powers import sqrt
+from .reduction import reduce_any, reduce_mean
+from .scan import scan_sum
+from .shape_primitives import reduce_sum, reshape_to
 
 __all__ = [
     "cosine_embedding_loss", "triplet_margin_loss", "margin_ranking_loss", "hinge_embedding_loss",
@@ -19,7 +31,7 @@ __all__ = [
 
 
 def _relu(x: Any) -> Any:
-    return P.maximum(x, 0.0)
+    return maximum(x, 0.0)
 
 
 def cosine_embedding_loss(
@@ -47,27 +59,27 @@ def cosine_embedding_loss(
     same_shape(name, input1, input2, "input1", "input2")
     if not -1.0 <= margin <= 1.0:
         raise ArgumentValueError(f"{name}: got margin={margin}; wanted a number in [-1, 1]")
-    return P.cosine_margin(input1, input2, target, float(margin), reduction)
+    return cosine_margin(input1, input2, target, float(margin), reduction)
 
 
 @op(dtypes=FLOATING)
 def cosine_margin_rows(input1: Tensor, input2: Tensor):
     """Cosine of the angle between rows."""
     axes = (input1.ndim - 1,)
-    dot = P.reduce_sum(input1 * input2, axes, False)
+    dot = reduce_sum(input1 * input2, axes, False)
     eps = 1e-12
-    one = P.reduce_sum(input1 * input1, axes, False) + eps
-    two = P.reduce_sum(input2 * input2, axes, False) + eps
-    return dot / P.sqrt(one * two)
+    one = reduce_sum(input1 * input1, axes, False) + eps
+    two = reduce_sum(input2 * input2, axes, False) + eps
+    return dot / sqrt(one * two)
 
 
 @op()
 def cosine_margin(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: str):
     """Cosine embedding loss."""
-    cos = P.cosine_margin_rows(input1, input2)
+    cos = cosine_margin_rows(input1, input2)
     far = _relu(cos - margin)
-    zero = P.fill((), 0.0, cos.dtype)
-    loss = P.select(P.equal(target, 1), 1.0 - cos, P.select(P.equal(target, -1), far, zero))
+    zero = fill((), 0.0, cos.dtype)
+    loss = select_by(equal(target, 1), 1.0 - cos, select_by(equal(target, -1), far, zero))
     return reduced(loss, reduction)
 
 
@@ -75,10 +87,10 @@ def _distance(x: Any, y: Any, p: float, eps: float) -> Any:
     d = x - y + eps
     axes = (d.ndim - 1,)
     if p == 2:
-        return P.sqrt(P.reduce_sum(d * d, axes, False))
+        return sqrt(reduce_sum(d * d, axes, False))
     if p == 1:
-        return P.reduce_sum(P.abs(d), axes, False)
-    return P.pow(P.reduce_sum(P.pow(P.abs(d), float(p)), axes, False), 1.0 / p)
+        return reduce_sum(elementwise.abs(d), axes, False)
+    return powers.pow(reduce_sum(powers.pow(elementwise.abs(d), float(p)), axes, False), 1.0 / p)
 
 
 @op(dtypes=FLOATING)
@@ -115,7 +127,7 @@ def triplet_margin_loss(
     near = _distance(anchor, positive, p, eps)
     far = _distance(anchor, negative, p, eps)
     if swap:
-        far = P.minimum(far, _distance(positive, negative, p, eps))
+        far = minimum(far, _distance(positive, negative, p, eps))
     return reduced(_relu(near - far + margin), reduction)
 
 
@@ -132,7 +144,7 @@ def margin_ranking_loss(
         2.0
     """
     check_reduction("margin_ranking_loss", reduction)
-    return reduced(_relu(P.neg(target) * (input1 - input2) + margin), reduction)
+    return reduced(_relu(neg(target) * (input1 - input2) + margin), reduction)
 
 
 @op(dtypes=FLOATING)
@@ -147,7 +159,7 @@ def hinge_embedding_loss(
         0.75
     """
     check_reduction("hinge_embedding_loss", reduction)
-    return reduced(P.select(P.equal(targets, 1), inputs, _relu(margin - inputs)), reduction)
+    return reduced(select_by(equal(targets, 1), inputs, _relu(margin - inputs)), reduction)
 
 
 @op(promote="float")
@@ -160,7 +172,7 @@ def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean"):
         0.6931472
     """
     check_reduction("soft_margin_loss", reduction)
-    return reduced(P.neg(P.logsigmoid(target * input)), reduction)
+    return reduced(neg(logsigmoid(target * input)), reduction)
 
 
 @op(composite=True)
@@ -169,15 +181,15 @@ def multi_margin_rows(
 ):
     """Multi-class hinge loss of rows."""
     classes = input.shape[1]
-    column = P.reshape(target, (*target.shape, 1))
-    own = P.gather_elements(input, column, 1)
+    column = reshape_to(target, (*target.shape, 1))
+    own = gather_elements_by(input, column, 1)
     gap = _relu(margin - own + input)
     gap = gap if p == 1 else gap * gap
     if weight is not None:
-        gap = gap * P.reshape(P.gather(weight, target, 0), column.shape)
-    is_own = P.equal(P.iota(input.shape, 1, target.dtype), column)
-    gap = P.select(is_own, P.fill((), 0.0, input.dtype), gap)
-    return reduced(P.reduce_sum(gap, (1,), False) / classes, reduction)
+        gap = gap * reshape_to(gather_by(weight, target, 0), column.shape)
+    is_own = equal(iota(input.shape, 1, target.dtype), column)
+    gap = select_by(is_own, fill((), 0.0, input.dtype), gap)
+    return reduced(reduce_sum(gap, (1,), False) / classes, reduction)
 
 
 def multi_margin_loss(
@@ -213,25 +225,25 @@ def multi_margin_loss(
         raise ShapeError(
             f"{name}: input has shape {input.shape} and target {target.shape}; wanted (N, C) and (N,)"
         )
-    return P.multi_margin_rows(input, target, weight, p, float(margin), reduction)
+    return multi_margin_rows(input, target, weight, p, float(margin), reduction)
 
 
 @op(composite=True)
 def multilabel_margin_rows(input: Tensor, target: Tensor, reduction: str):
     """Multi-label hinge loss of rows (N, C); the labels of a row end at the first -1."""
     n, c = input.shape
-    ended = P.less(target, 0)
-    before = P.cumsum(P.cast(ended, int32), 1, False, False)
-    valid = P.equal(before, 0)
-    safe = P.cast(P.select(valid, target, P.cast(P.fill((), 0, int32), target.dtype)), int32)
-    own = P.gather_elements(input, safe, 1)
-    hits = P.equal(P.reshape(safe, (n, c, 1)), P.iota((n, c, c), 2, int32))
-    hits = P.logical_and(hits, P.reshape(valid, (n, c, 1)))
-    is_label = P.reduce_any(hits, (1,), False)
-    gap = _relu(1.0 - (P.reshape(own, (n, c, 1)) - P.reshape(input, (n, 1, c))))
-    use = P.logical_and(P.reshape(valid, (n, c, 1)), P.reshape(P.logical_not(is_label), (n, 1, c)))
-    gap = P.select(use, gap, P.fill((), 0.0, input.dtype))
-    return reduced(P.reduce_sum(gap, (1, 2), False) / c, reduction)
+    ended = less(target, 0)
+    before = scan_sum(cast_to(ended, int32), 1, False, False)
+    valid = equal(before, 0)
+    safe = cast_to(select_by(valid, target, cast_to(fill((), 0, int32), target.dtype)), int32)
+    own = gather_elements_by(input, safe, 1)
+    hits = equal(reshape_to(safe, (n, c, 1)), iota((n, c, c), 2, int32))
+    hits = logical_and(hits, reshape_to(valid, (n, c, 1)))
+    is_label = reduce_any(hits, (1,), False)
+    gap = _relu(1.0 - (reshape_to(own, (n, c, 1)) - reshape_to(input, (n, 1, c))))
+    use = logical_and(reshape_to(valid, (n, c, 1)), reshape_to(logical_not(is_label), (n, 1, c)))
+    gap = select_by(use, gap, fill((), 0.0, input.dtype))
+    return reduced(reduce_sum(gap, (1, 2), False) / c, reduction)
 
 
 def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
@@ -251,11 +263,11 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
     check_reduction(name, reduction)
     same_shape(name, input, target, "input", "target")
     if input.ndim == 1:
-        found = P.multilabel_margin_rows(
-            P.reshape(input, (1, input.size)), P.reshape(target, (1, input.size)), reduction
+        found = multilabel_margin_rows(
+            reshape_to(input, (1, input.size)), reshape_to(target, (1, input.size)), reduction
         )
-        return P.reshape(found, ()) if reduction == "none" else found
-    return P.multilabel_margin_rows(input, target, reduction)
+        return reshape_to(found, ()) if reduction == "none" else found
+    return multilabel_margin_rows(input, target, reduction)
 
 
 def multilabel_soft_margin_loss(
@@ -272,22 +284,20 @@ def multilabel_soft_margin_loss(
     name = "multilabel_soft_margin_loss"
     check_reduction(name, reduction)
     same_shape(name, input, target, "input", "target")
-    terms = P.bce_with_logits(input, target, weight, None, "none")
-    rows = P.reduce_mean(terms, (terms.ndim - 1,), False)
+    terms = bce_with_logits(input, target, weight, None, "none")
+    rows = reduce_mean(terms, (terms.ndim - 1,), False)
     if reduction == "none":
         return rows
     axes = tuple(range(rows.ndim))
-    return (
-        P.reduce_mean(rows, axes, False) if reduction == "mean" else P.reduce_sum(rows, axes, False)
-    )
+    return reduce_mean(rows, axes, False) if reduction == "mean" else reduce_sum(rows, axes, False)
 
 
 @op(dtypes=FLOATING)
 def gaussian_nll_of(x: Tensor, target: Tensor, var: Tensor, full: bool, eps: float, reduction: str):
     """Gaussian negative log likelihood."""
-    bounded = P.stop_gradient(P.maximum(var, eps) - var) + var
+    bounded = stop_gradient(maximum(var, eps) - var) + var
     d = x - target
-    loss = (P.log(bounded) + d * d / bounded) * 0.5
+    loss = (log(bounded) + d * d / bounded) * 0.5
     if full:
         loss = loss + 0.9189385332046727  # log(2 pi) / 2
     return reduced(loss, reduction)
@@ -316,4 +326,4 @@ def gaussian_nll_loss(
         2.0
     """
     check_reduction("gaussian_nll_loss", reduction)
-    return P.gaussian_nll_of(x, target, var, bool(full), float(eps), reduction)
+    return gaussian_nll_of(x, target, var, bool(full), float(eps), reduction)

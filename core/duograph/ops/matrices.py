@@ -16,11 +16,21 @@ from ..errors import ArgumentValueError, ShapeError
 from ..op import op
 from ..tensor import Tensor
 from ..types import TensorType
+from . import elementwise
 from .axes import axis_of
-from .creation import cast_to
+from .comparison import equal, less
+from .creation import cast_to, fill, iota
+from .elementwise import neg
+from .exponential import exp, log
+from .gather_scatter import gather_by, gather_elements_by
+from .linalg import matmul_of
+from .logic import bitwise_and, logical_and, logical_not, logical_or, select_by
 from .methods import tensor_method
+from .movement import concat_by, identity, slice_by
+from .powers import sqrt
 from .primitive import Primitive
-from .table import P
+from .reduction import argmax_along, reduce_any, reduce_max
+from .shape_primitives import broadcast_by, reduce_sum, reshape_to, transpose_by
 
 __all__ = [
     "inverse", "inv_ex", "solve", "det", "slogdet", "logdet", "cholesky", "cholesky_inverse",
@@ -37,18 +47,18 @@ def _square(name: str, x: Any) -> None:
 
 
 def _turned(x: Any) -> Any:
-    return P.transpose(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+    return transpose_by(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
 def _column(x: Any, k: int) -> Any:
     """x[..., k]."""
     begin = (*[0] * (x.ndim - 1), k)
     end = (*x.shape[:-1], k + 1)
-    return P.reshape(P.strided_slice(x, begin, end, (1,) * x.ndim), x.shape[:-1])
+    return reshape_to(slice_by(x, begin, end, (1,) * x.ndim), x.shape[:-1])
 
 
 def _eye(n: int, dtype: Any) -> Any:
-    return cast_to(P.equal(P.iota((n, n), 0, int64), P.iota((n, n), 1, int64)), dtype)
+    return cast_to(equal(iota((n, n), 0, int64), iota((n, n), 1, int64)), dtype)
 
 
 def _eliminated(a: Any, steps: int) -> tuple[Any, Any, Any]:
@@ -58,22 +68,22 @@ def _eliminated(a: Any, steps: int) -> tuple[Any, Any, Any]:
     pivots.
     """
     *batch, n, _ = a.shape
-    used = P.fill((*batch, n), False, bool_)
-    zero = P.fill((), 0.0, a.dtype)
+    used = fill((*batch, n), False, bool_)
+    zero = fill((), 0.0, a.dtype)
     rows, pivots = [], []
     for k in range(steps):
         column = _column(a, k)
-        size = P.select(used, P.fill((), -1.0, a.dtype), P.abs(column))
-        row = P.argmax(size, len(batch))
-        hot = P.equal(P.iota((*batch, n), len(batch), int64), P.reshape(row, (*batch, 1)))
-        line = P.reduce_sum(P.select(P.reshape(hot, (*batch, n, 1)), a, zero), (len(batch),), True)
-        pivot = P.reshape(_column(line, k), (*batch, 1))
-        factor = P.select(hot, zero, column) / pivot
-        a = a - P.reshape(factor, (*batch, n, 1)) * line
-        used = P.logical_or(used, hot)
-        rows.append(P.reshape(row, (*batch, 1)))
+        size = select_by(used, fill((), -1.0, a.dtype), elementwise.abs(column))
+        row = argmax_along(size, len(batch))
+        hot = equal(iota((*batch, n), len(batch), int64), reshape_to(row, (*batch, 1)))
+        line = reduce_sum(select_by(reshape_to(hot, (*batch, n, 1)), a, zero), (len(batch),), True)
+        pivot = reshape_to(_column(line, k), (*batch, 1))
+        factor = select_by(hot, zero, column) / pivot
+        a = a - reshape_to(factor, (*batch, n, 1)) * line
+        used = logical_or(used, hot)
+        rows.append(reshape_to(row, (*batch, 1)))
         pivots.append(pivot)
-    return a, P.concat(rows, len(batch)), P.concat(pivots, len(batch))
+    return a, concat_by(rows, len(batch)), concat_by(pivots, len(batch))
 
 
 # ---- solving ------------------------------------------------------------------------------------
@@ -109,22 +119,22 @@ def _(a, b):
 def _(a, b):
     n = a.shape[-1]
     if n == 0 or a.size == 0:
-        return P.identity(b)
+        return identity(b)
     wide = cast_to(a, float32) if a.dtype.itemsize == 2 else a
     right = b if b.dtype is wide.dtype else cast_to(b, wide.dtype)
     lead = a.ndim - 2
-    reduced, rows, pivots = _eliminated(P.concat((wide, right), a.ndim - 1), n)
+    reduced, rows, pivots = _eliminated(concat_by((wide, right), a.ndim - 1), n)
     begin = (*[0] * (a.ndim - 1), n)
-    found = P.strided_slice(reduced, begin, reduced.shape, (1,) * a.ndim)
-    index = P.broadcast_to(P.reshape(rows, (*rows.shape, 1)), found.shape)
-    ordered = P.gather_elements(found, index, lead) / P.reshape(pivots, (*pivots.shape, 1))
+    found = slice_by(reduced, begin, reduced.shape, (1,) * a.ndim)
+    index = broadcast_by(reshape_to(rows, (*rows.shape, 1)), found.shape)
+    ordered = gather_elements_by(found, index, lead) / reshape_to(pivots, (*pivots.shape, 1))
     return ordered if ordered.dtype is b.dtype else cast_to(ordered, b.dtype)
 
 
 @solve_by.bprop
 def _(a, b, out, dout):
     db = solve_by(_turned(a), dout)
-    return P.neg(P.matmul(db, out, False, True)), db
+    return neg(matmul_of(db, out, False, True)), db
 
 
 def solve(A: Tensor, B: Tensor) -> Tensor:
@@ -147,7 +157,7 @@ def solve(A: Tensor, B: Tensor) -> Tensor:
          [1.]]
     """
     if B.ndim == 1 and A.ndim == 2:
-        return P.reshape(solve_by(A, P.reshape(B, (B.shape[0], 1))), B.shape)
+        return reshape_to(solve_by(A, reshape_to(B, (B.shape[0], 1))), B.shape)
     return solve_by(A, B)
 
 
@@ -155,13 +165,13 @@ def solve(A: Tensor, B: Tensor) -> Tensor:
 def inverse_by(input: Tensor):
     """Inverse of matrices (..., n, n)."""
     n = input.shape[-1]
-    return solve_by(input, P.broadcast_to(_eye(n, input.dtype), input.shape))
+    return solve_by(input, broadcast_by(_eye(n, input.dtype), input.shape))
 
 
 @inverse_by.bprop
 def _(x, out, dout):
     t = _turned(out)
-    return (P.neg(P.matmul(P.matmul(t, dout), t)),)
+    return (neg(matmul_of(matmul_of(t, dout), t)),)
 
 
 @tensor_method("inverse", "inv")
@@ -201,11 +211,11 @@ def pinv(x: Tensor, *, rtol: float | None = None) -> Tensor:
     s, u, v = svd(x)
     limit = (
         max(x.shape[-2:]) * float(np.finfo(x.dtype.np).eps) if rtol is None else rtol
-    ) * P.reduce_max(s, (s.ndim - 1,), True)
-    one = P.fill((), 1.0, s.dtype)
-    large = P.less(limit, s)
-    scaled = P.select(large, 1.0 / P.select(large, s, one), P.fill((), 0.0, s.dtype))
-    return P.matmul(v * P.reshape(scaled, (*s.shape[:-1], 1, s.shape[-1])), u, False, True)
+    ) * reduce_max(s, (s.ndim - 1,), True)
+    one = fill((), 1.0, s.dtype)
+    large = less(limit, s)
+    scaled = select_by(large, 1.0 / select_by(large, s, one), fill((), 0.0, s.dtype))
+    return matmul_of(v * reshape_to(scaled, (*s.shape[:-1], 1, s.shape[-1])), u, False, True)
 
 
 # ---- determinants -------------------------------------------------------------------------------
@@ -234,20 +244,18 @@ def _signs(rows: Any, pivots: Any) -> Any:
     """Sign of the permutation of pivot rows times those of the pivots."""
     *batch, n = rows.shape
     lead = len(batch)
-    before = P.less(P.reshape(rows, (*batch, 1, n)), P.reshape(rows, (*batch, n, 1)))
-    upper = P.less(P.iota((n, n), 0, int64), P.iota((n, n), 1, int64))
-    swaps = P.reduce_sum(cast_to(P.logical_and(before, upper), int64), (lead, lead + 1), False)
-    minus = P.reduce_sum(
-        cast_to(P.less(pivots, P.fill((), 0.0, pivots.dtype)), int64), (lead,), False
+    before = less(reshape_to(rows, (*batch, 1, n)), reshape_to(rows, (*batch, n, 1)))
+    upper = less(iota((n, n), 0, int64), iota((n, n), 1, int64))
+    swaps = reduce_sum(cast_to(logical_and(before, upper), int64), (lead, lead + 1), False)
+    minus = reduce_sum(cast_to(less(pivots, fill((), 0.0, pivots.dtype)), int64), (lead,), False)
+    odd = bitwise_and(swaps + minus, fill((), 1, int64))
+    sign = select_by(
+        equal(odd, fill((), 1, int64)),
+        fill((), -1.0, pivots.dtype),
+        fill((), 1.0, pivots.dtype),
     )
-    odd = P.bitwise_and(swaps + minus, P.fill((), 1, int64))
-    sign = P.select(
-        P.equal(odd, P.fill((), 1, int64)),
-        P.fill((), -1.0, pivots.dtype),
-        P.fill((), 1.0, pivots.dtype),
-    )
-    singular = P.reduce_any(P.equal(pivots, P.fill((), 0.0, pivots.dtype)), (lead,), False)
-    return P.select(singular, P.fill((), 0.0, pivots.dtype), sign)
+    singular = reduce_any(equal(pivots, fill((), 0.0, pivots.dtype)), (lead,), False)
+    return select_by(singular, fill((), 0.0, pivots.dtype), sign)
 
 
 @slogdet_by.decompose
@@ -255,12 +263,12 @@ def _(input):
     n = input.shape[-1]
     batch = input.shape[:-2]
     if n == 0 or input.size == 0:
-        return P.fill(batch, 1.0, input.dtype), P.fill(batch, 0.0, input.dtype)
+        return fill(batch, 1.0, input.dtype), fill(batch, 0.0, input.dtype)
     wide = cast_to(input, float32) if input.dtype.itemsize == 2 else input
     _, rows, pivots = _eliminated(wide, n)
     # behind a pivot of 0 stand NaN: the matrix is singular
-    clean = P.select(P.equal(pivots, pivots), pivots, P.fill((), 0.0, pivots.dtype))
-    size = P.reduce_sum(P.log(P.abs(clean)), (len(batch),), False)
+    clean = select_by(equal(pivots, pivots), pivots, fill((), 0.0, pivots.dtype))
+    size = reduce_sum(log(elementwise.abs(clean)), (len(batch),), False)
     sign = _signs(rows, clean)
     if wide.dtype is input.dtype:
         return sign, size
@@ -269,7 +277,7 @@ def _(input):
 
 @slogdet_by.bprop
 def _(x, out, dout):
-    share = P.reshape(dout[1], (*dout[1].shape, 1, 1))
+    share = reshape_to(dout[1], (*dout[1].shape, 1, 1))
     return (share * _turned(inverse_by(x)),)
 
 
@@ -293,12 +301,12 @@ def _(x):
 @det_by.decompose
 def _(input):
     sign, size = slogdet_by(input)
-    return sign * P.exp(size)
+    return sign * exp(size)
 
 
 @det_by.bprop
 def _(x, out, dout):
-    share = P.reshape(dout * out, (*out.shape, 1, 1))
+    share = reshape_to(dout * out, (*out.shape, 1, 1))
     return (share * _turned(inverse_by(x)),)
 
 
@@ -353,8 +361,8 @@ def logdet(input: Tensor) -> Tensor:
         0.0
     """
     sign, size = slogdet(input)
-    zero = P.fill((), 0.0, size.dtype)
-    return P.select(P.less(sign, zero), P.fill((), float("nan"), size.dtype), size)
+    zero = fill((), 0.0, size.dtype)
+    return select_by(less(sign, zero), fill((), float("nan"), size.dtype), size)
 
 
 # ---- Cholesky -----------------------------------------------------------------------------------
@@ -390,23 +398,23 @@ def _(x):
 def _(input):
     *batch, n, _ = input.shape
     if input.size == 0:
-        return P.identity(input)
+        return identity(input)
     wide = cast_to(input, float32) if input.dtype.itemsize == 2 else input
-    zero = P.fill((), 0.0, wide.dtype)
-    row = P.iota((n,), 0, int64)
+    zero = fill((), 0.0, wide.dtype)
+    row = iota((n,), 0, int64)
     columns = []
     bad = None
     for k in range(n):
-        column = P.select(P.less(row, P.fill((), k, int64)), zero, _column(wide, k))
-        pivot = P.reshape(_column(column, k), (*batch, 1))
-        here = P.logical_not(P.less(zero, pivot))
-        bad = here if bad is None else P.logical_or(bad, here)
-        column = column / P.sqrt(pivot)
-        columns.append(P.reshape(column, (*batch, n, 1)))
+        column = select_by(less(row, fill((), k, int64)), zero, _column(wide, k))
+        pivot = reshape_to(_column(column, k), (*batch, 1))
+        here = logical_not(less(zero, pivot))
+        bad = here if bad is None else logical_or(bad, here)
+        column = column / sqrt(pivot)
+        columns.append(reshape_to(column, (*batch, n, 1)))
         if k + 1 < n:
-            wide = wide - columns[-1] * P.reshape(column, (*batch, 1, n))
-    found = P.concat(columns, len(batch) + 1) if n > 1 else columns[0]
-    found = P.select(P.reshape(bad, (*batch, 1, 1)), P.fill((), float("nan"), found.dtype), found)
+            wide = wide - columns[-1] * reshape_to(column, (*batch, 1, n))
+    found = concat_by(columns, len(batch) + 1) if n > 1 else columns[0]
+    found = select_by(reshape_to(bad, (*batch, 1, 1)), fill((), float("nan"), found.dtype), found)
     return found if found.dtype is input.dtype else cast_to(found, input.dtype)
 
 
@@ -414,11 +422,11 @@ def _(input):
 def _(x, out, dout):
     # Murray, 2016: S = L^-T phi(L^T dL) L^-1, phi halves the diagonal of the lower triangle
     n = x.shape[-1]
-    below = P.logical_not(P.less(P.iota((n, n), 0, int64), P.iota((n, n), 1, int64)))
+    below = logical_not(less(iota((n, n), 0, int64), iota((n, n), 1, int64)))
     weight = cast_to(below, x.dtype) - _eye(n, x.dtype) * 0.5
-    inner = P.matmul(out, dout, True, False) * weight
+    inner = matmul_of(out, dout, True, False) * weight
     inv = inverse_by(out)
-    s = P.matmul(P.matmul(inv, inner, True, False), inv)
+    s = matmul_of(matmul_of(inv, inner, True, False), inv)
     # the forward reads the lower triangle alone: gradients of the mirrored elements go there too
     both = s + _turned(s)
     return (both * weight,)
@@ -460,7 +468,7 @@ def cholesky_inverse(input_x: Tensor, upper: bool = False) -> Tensor:
     """
     _square("cholesky_inverse", input_x)
     inv = inverse_by(input_x)
-    return P.matmul(inv, inv, not upper, upper)
+    return matmul_of(inv, inv, not upper, upper)
 
 
 # ---- others -------------------------------------------------------------------------------------
@@ -481,16 +489,16 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
     """
     _square("matrix_power", input)
     if n == 0:
-        return P.broadcast_to(_eye(input.shape[-1], input.dtype), input.shape)
+        return broadcast_by(_eye(input.shape[-1], input.dtype), input.shape)
     base = inverse(input) if n < 0 else input
     n = abs(n)
     out = None
     while n:
         if n & 1:
-            out = base if out is None else P.matmul(out, base)
+            out = base if out is None else matmul_of(out, base)
         n >>= 1
         if n:
-            base = P.matmul(base, base)
+            base = matmul_of(base, base)
     assert out is not None
     return out
 
@@ -522,7 +530,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
         )
 
     def turned(x: Any, order: tuple[int, ...]) -> Any:
-        return P.gather(x, np.array(order), axis)
+        return gather_by(x, np.array(order), axis)
 
     a, b = (1, 2, 0), (2, 0, 1)
     return turned(input, a) * turned(other, b) - turned(input, b) * turned(other, a)
@@ -555,8 +563,8 @@ def singular_values(x: Tensor) -> Tensor:
     def bprop(t: Tensor, out: Any, dout: Any) -> Any:
         u, _, vh = np.linalg.svd(t.asnumpy(), full_matrices=False)
         return (
-            P.matmul(
-                Tensor(u) * P.reshape(dout, (*dout.shape[:-1], 1, dout.shape[-1])), Tensor(vh)
+            matmul_of(
+                Tensor(u) * reshape_to(dout, (*dout.shape[:-1], 1, dout.shape[-1])), Tensor(vh)
             ),
         )
 

@@ -13,69 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from ..dtype import DType, int32, int64
 from ..errors import ShapeError
-from ..op import op, staging
+from ..op import op
+from ..runtime_state import runtime_state
 from ..tensor import Tensor
-from ..types import TensorType, broadcast_shapes, size_of
+from ..types import TensorType, size_of
 from .arguments import ints_of
-from .broadcasting import unbroadcast
-from .creation import fill, iota, zeros_of
-from .table import P
+from .creation import fill, zeros_of
+from .gather_scatter import scatter_set_by
+from .shape_primitives import dense_strides, flat_positions, reshape_to, strided_copy
 
 __all__ = ["reshape", "identity", "stop_gradient"]
-
-
-def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """Elements from one to the next along each axis of a C-ordered buffer."""
-    out: list[int] = []
-    step = 1
-    for n in reversed(shape):
-        out.append(step)
-        step *= n
-    return tuple(reversed(out))
-
-
-def position_dtype(size: int) -> DType:
-    """The integer type that counts `size` elements."""
-    return int32 if size < 2**31 else int64
-
-
-def flat_positions(shape: Sequence[int], strides: Sequence[int], offset: int, size: int) -> Any:
-    """A tensor of `shape` holding offset + sum(i * strides): positions in a flat buffer of `size`
-    elements.
-    """
-    dtype = position_dtype(size)
-    shape = tuple(shape)
-    out = fill(shape, offset, dtype)
-    for axis, (n, step) in enumerate(zip(shape, strides, strict=True)):
-        if n > 1 and step:
-            out = out + iota(shape, axis, dtype) * step
-    return out
-
-
-@op(name="reshape", composite=False, alias=True)
-def reshape_to(input: Tensor, shape: Sequence[int]):
-    """Primitive: the same elements under another shape of the same size. Shares the buffer."""
-
-
-@reshape_to.infer
-def _(x, shape):
-    if size_of(shape) != x.size:
-        raise ShapeError(
-            f"reshape: got shape {x.shape} of {x.size} elements; wanted {tuple(shape)}"
-        )
-    return TensorType.of(tuple(shape), x.dtype)
-
-
-@reshape_to.reference
-def _(x, shape):
-    return np.reshape(x, shape)
-
-
-@reshape_to.bprop
-def _(x, out, dout, shape):
-    return (reshape_to(dout, x.shape),)
 
 
 def reshape(input: Tensor, shape: Sequence[int] | int) -> Tensor:
@@ -98,7 +46,7 @@ def reshape(input: Tensor, shape: Sequence[int] | int) -> Tensor:
         [[1, 2],
          [3, 4]])
     """
-    if shape.__class__ is tuple and not staging:
+    if shape.__class__ is tuple and not runtime_state.staging:
         call = _reshaped.get((input._type, shape))  # only resolved shapes are in there
         if call is not None:
             return call(input)
@@ -184,110 +132,6 @@ def _(x):
 @stop_gradient.reference
 def _(x):
     return np.array(x)
-
-
-@op(name="strided_copy", composite=False)
-def strided_copy(input: Tensor, shape: Sequence[int], strides: Sequence[int], offset: int):
-    """Primitive: out[i] = input.flat[offset + sum(i * strides)]; strides in elements, of any sign
-    or 0.
-    """
-
-
-@strided_copy.infer
-def _(x, shape, strides, offset):
-    if len(shape) != len(strides):
-        raise ShapeError(
-            f"strided_copy: got shape {tuple(shape)} and strides {tuple(strides)}; wanted one "
-            f"stride an axis"
-        )
-    if size_of(shape):
-        ends = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
-        low = offset + sum(e for e in ends if e < 0)
-        high = offset + sum(e for e in ends if e > 0)
-        if low < 0 or high >= x.size:
-            raise ShapeError(
-                f"strided_copy: got positions {low} to {high} for {x.size} elements; "
-                f"wanted all inside"
-            )
-    return TensorType.of(tuple(shape), x.dtype)
-
-
-@strided_copy.reference
-def _(x, shape, strides, offset):
-    at = np.full(shape, offset, np.int64)
-    for axis, (n, step) in enumerate(zip(shape, strides, strict=True)):
-        lead = [1] * len(shape)
-        lead[axis] = n
-        at = at + np.arange(n).reshape(lead) * step
-    return np.reshape(x, -1)[at] if at.size else np.empty(shape, x.dtype)
-
-
-@strided_copy.bprop
-def _(x, out, dout, shape, strides, offset):
-    at = flat_positions(shape, strides, offset, x.size)
-    zeros = zeros_of(TensorType.of((x.size,), x.dtype))
-    flat = P.scatter_add(zeros, reshape_to(at, (at.size,)), reshape_to(dout, (at.size,)), 0)
-    return (reshape_to(flat, x.shape),)
-
-
-@op(name="transpose", composite=False)
-def transpose_by(input: Tensor, perm: Sequence[int]):
-    """Primitive: axis i of the result is axis perm[i] of `input`."""
-
-
-@transpose_by.infer
-def _(x, perm):
-    return TensorType.of(tuple(x.shape[p] for p in perm), x.dtype)
-
-
-@transpose_by.reference
-def _(x, perm):
-    return np.transpose(x, perm)
-
-
-@transpose_by.decompose
-def _(x, perm):
-    steps = dense_strides(x.shape)
-    return strided_copy(x, [x.shape[p] for p in perm], [steps[p] for p in perm], 0)
-
-
-@transpose_by.bprop
-def _(x, out, dout, perm):
-    inverse = sorted(range(len(perm)), key=lambda i: perm[i])
-    return (transpose_by(dout, tuple(inverse)),)
-
-
-@op(name="broadcast_to", composite=False)
-def broadcast_by(input: Tensor, shape: Sequence[int]):
-    """Primitive: `input` repeated to `shape` by NumPy's broadcasting."""
-
-
-@broadcast_by.infer
-def _(x, shape):
-    shape = tuple(shape)
-    if broadcast_shapes(x.shape, shape) != shape:
-        raise ShapeError(
-            f"broadcast_to: got shape {x.shape} and the wanted shape {shape}; wanted, from the last "
-            f"axis on, equal sizes or a 1 in the first"
-        )
-    return TensorType.of(shape, x.dtype)
-
-
-@broadcast_by.reference
-def _(x, shape):
-    return np.broadcast_to(x, shape)
-
-
-@broadcast_by.decompose
-def _(x, shape):
-    steps = dense_strides(x.shape)
-    own = [0 if n == 1 else s for n, s in zip(x.shape, steps, strict=True)]
-    return strided_copy(x, shape, [0] * (len(shape) - len(own)) + own, 0)
-
-
-@broadcast_by.bprop
-def _(x, out, dout, shape):
-    return (unbroadcast(dout, x),)
 
 
 def slice_shape(
@@ -395,7 +239,7 @@ def _(x, v, begin, end, strides):
     at = flat_positions(
         v.shape, [s * d for s, d in zip(strides, steps, strict=True)], offset, x.size
     )
-    flat = P.scatter_set(
+    flat = scatter_set_by(
         reshape_to(x, (x.size,)), reshape_to(at, (v.size,)), reshape_to(v, (v.size,)), 0
     )
     return reshape_to(flat, x.shape)

@@ -38,11 +38,12 @@ from . import (
     tensor_types,
     value_sizes,
 )
+from .comparison import less
 from .creation import cast
 from .gather_scatter import gather_by
 from .logic import logical_and, select_by
 from .primitive import Primitive
-from .table import P
+from .rounding import floor_divide, remainder
 
 __all__: list[str] = []  # filled below
 
@@ -229,7 +230,7 @@ def _embedding_lookup(input_params: Tensor, input_indices: Any, offset: int) -> 
     """Rows from `offset` on; an index outside gives zeros."""
     indices = creation.as_index(input_indices) - offset
     n = input_params.shape[0]
-    inside = logical_and(P.less(-1, indices), P.less(indices, n))
+    inside = logical_and(less(-1, indices), less(indices, n))
     rows = gather_by(input_params, select_by(inside, indices, 0), 0)
     shape = (*indices.shape, *[1] * (len(input_params.shape) - 1))
     return select_by(shaping.reshape(inside, shape), rows, 0)
@@ -256,8 +257,8 @@ def _list_diff(x: Tensor, y: Tensor, out_idx: Any) -> tuple[Tensor, Tensor]:
 def _unravel_index(indices: Tensor, dims: Tensor) -> Tensor:
     out, at = [], creation.as_index(indices)
     for n in reversed(dims.tolist()):
-        out.append(P.remainder(at, n))
-        at = P.floor_divide(at, n)
+        out.append(remainder(at, n))
+        at = floor_divide(at, n)
     return joining.stack(out[::-1], 0)
 
 

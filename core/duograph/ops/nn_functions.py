@@ -12,13 +12,22 @@ from ..dtype import FLOATING, int64
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
 from ..op import op
 from ..tensor import Tensor
+from . import elementwise
 from .arguments import ints_of
 from .axes import tuple_of
-from .creation import cast_to
-from .linalg import widened
+from .comparison import equal, less, not_equal
+from .creation import cast_to, fill
+from .elementwise import maximum, minimum
+from .gather_scatter import gather_by, gather_elements_by, scatter_add_by, scatter_set_by
+from .linalg import matmul_of, widened
+from .logic import logical_and, logical_not, select_by
+from .movement import slice_by, stop_gradient
 from .pooling import adaptive_avg
 from .primitive import Primitive
-from .table import P
+from .rounding import floor, round_half_even
+from .shape_primitives import broadcast_by, reshape_to
+from .state import assign
+from .statistics import vector_norm_of
 
 __all__ = [
     "interpolate",
@@ -105,7 +114,7 @@ def resize_by(
             continue
         total = None
         for index, weight in _taps(mode, n, out, rule, scale):
-            part = P.gather(x, index, axis)
+            part = gather_by(x, index, axis)
             if weight is not None:
                 tail = (out, *[1] * (x.ndim - 1 - axis))
                 part = part * weight.astype(x.dtype.np).reshape(tail)
@@ -321,11 +330,11 @@ def _reflected(x: Any, low2: int, high2: int) -> Any:
     if low2 == high2:
         return x * 0.0
     low, span = low2 / 2, (high2 - low2) / 2
-    x = P.abs(x - low)
-    flips = P.floor(x / span)
+    x = elementwise.abs(x - low)
+    flips = floor(x / span)
     extra = x - flips * span
-    odd = P.not_equal(flips - P.floor(flips * 0.5) * 2.0, P.fill((), 0.0, x.dtype))
-    return P.select(odd, span - extra, extra) + low
+    odd = not_equal(flips - floor(flips * 0.5) * 2.0, fill((), 0.0, x.dtype))
+    return select_by(odd, span - extra, extra) + low
 
 
 @op(name="grid_sample", dtypes=FLOATING)
@@ -341,14 +350,12 @@ def grid_sample_by(input: Tensor, grid: Tensor, mode: str, padding_mode: str, al
     count = 1
     for d in out:
         count *= d
-    flat = P.reshape(x, (n, c, math.prod(sizes)))
-    places = P.reshape(g, (n, count, k))
+    flat = reshape_to(x, (n, c, math.prod(sizes)))
+    places = reshape_to(g, (n, count, k))
     coordinates = []
     for axis, size in enumerate(sizes):
         at = k - 1 - axis  # the grid names the last axis first
-        p = P.reshape(
-            P.strided_slice(places, (0, 0, at), (n, count, at + 1), (1, 1, 1)), (n, count)
-        )
+        p = reshape_to(slice_by(places, (0, 0, at), (n, count, at + 1), (1, 1, 1)), (n, count))
         p = (p + 1.0) * ((size - 1) / 2) if align_corners else ((p + 1.0) * size - 1.0) * 0.5
         if padding_mode == "reflection":
             p = (
@@ -357,45 +364,43 @@ def grid_sample_by(input: Tensor, grid: Tensor, mode: str, padding_mode: str, al
                 else _reflected(p, -1, 2 * size - 1)
             )
         if padding_mode != "zeros":
-            p = P.minimum(
-                P.maximum(p, P.fill((), 0.0, p.dtype)), P.fill((), float(size - 1), p.dtype)
-            )
+            p = minimum(maximum(p, fill((), 0.0, p.dtype)), fill((), float(size - 1), p.dtype))
         coordinates.append(p)
     corners: list[tuple[Any, Any, Any]] = [(None, None, None)]  # index, weight, whether inside
     step = 1
     for size, p in zip(reversed(sizes), reversed(coordinates), strict=True):
         if mode == "nearest":
-            options = [(P.round(p), None)]
+            options = [(round_half_even(p), None)]
         else:
-            low = P.stop_gradient(P.floor(p))
+            low = stop_gradient(floor(p))
             part = p - low
             options = [(low, 1.0 - part), (low + 1.0, part)]
         grown = []
         for whole, weight in options:
-            whole = P.stop_gradient(whole)
-            inside = P.logical_and(
-                P.logical_not(P.less(whole, P.fill((), 0.0, p.dtype))),
-                P.less(whole, P.fill((), float(size), p.dtype)),
+            whole = stop_gradient(whole)
+            inside = logical_and(
+                logical_not(less(whole, fill((), 0.0, p.dtype))),
+                less(whole, fill((), float(size), p.dtype)),
             )
             i = cast_to(whole, int64)
-            i = P.minimum(P.maximum(i, P.fill((), 0, int64)), P.fill((), size - 1, int64)) * step
+            i = minimum(maximum(i, fill((), 0, int64)), fill((), size - 1, int64)) * step
             for index, w, ok in corners:
                 grown.append((
                     i if index is None else index + i,
                     weight if w is None else w if weight is None else w * weight,
-                    inside if ok is None else P.logical_and(ok, inside),
+                    inside if ok is None else logical_and(ok, inside),
                 ))  # fmt: skip
         corners = grown
         step *= size
     total = None
     for index, weight, inside in corners:
-        spread = P.broadcast_to(P.reshape(index, (n, 1, count)), (n, c, count))
-        value = P.gather_elements(flat, spread, 2)
+        spread = broadcast_by(reshape_to(index, (n, 1, count)), (n, c, count))
+        value = gather_elements_by(flat, spread, 2)
         if weight is not None:
-            value = value * P.reshape(weight, (n, 1, count))
-        value = P.select(P.reshape(inside, (n, 1, count)), value, P.fill((), 0.0, value.dtype))
+            value = value * reshape_to(weight, (n, 1, count))
+        value = select_by(reshape_to(inside, (n, 1, count)), value, fill((), 0.0, value.dtype))
         total = value if total is None else total + value
-    found = P.reshape(total, (n, c, *out))
+    found = reshape_to(total, (n, c, *out))
     return found if found.dtype is input.dtype else cast_to(found, input.dtype)
 
 
@@ -481,8 +486,8 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool = False) -> Tensor
     base = (
         np.stack([*reversed(mesh), np.ones(size[2:])], -1).reshape(-1, k + 1).astype(theta.dtype.np)
     )
-    points = P.matmul(Tensor(base), theta, False, True)
-    return P.reshape(points, (size[0], *size[2:], k))
+    points = matmul_of(Tensor(base), theta, False, True)
+    return reshape_to(points, (size[0], *size[2:], k))
 
 
 # ---- embedding ----------------------------------------------------------------------------------
@@ -493,17 +498,17 @@ def embedding_by(input: Tensor, weight: Tensor, padding_idx: int, by_frequency: 
     """Rows of weight; row `padding_idx` (-1: none) gets no gradient, others one over their count if
     asked for.
     """
-    out = P.gather(weight, input, 0)
+    out = gather_by(weight, input, 0)
     kept = (*input.shape, *[1] * (weight.ndim - 1))
     if padding_idx >= 0:
-        hidden = P.reshape(P.equal(input, P.fill((), padding_idx, input.dtype)), kept)
-        out = P.select(hidden, P.stop_gradient(out), out)
+        hidden = reshape_to(equal(input, fill((), padding_idx, input.dtype)), kept)
+        out = select_by(hidden, stop_gradient(out), out)
     if by_frequency:
-        flat = P.reshape(input, (input.size,))
-        ones = P.fill((input.size,), 1.0, weight.dtype)
-        count = P.scatter_add(P.fill((weight.shape[0],), 0.0, weight.dtype), flat, ones, 0)
-        share = P.reshape(1.0 / P.gather(count, input, 0), kept)
-        out = out * share + P.stop_gradient(out * (1.0 - share))
+        flat = reshape_to(input, (input.size,))
+        ones = fill((input.size,), 1.0, weight.dtype)
+        count = scatter_add_by(fill((weight.shape[0],), 0.0, weight.dtype), flat, ones, 0)
+        share = reshape_to(1.0 / gather_by(count, input, 0), kept)
+        out = out * share + stop_gradient(out * (1.0 - share))
     return out
 
 
@@ -548,13 +553,11 @@ def embedding(
             f"embedding: got padding_idx={padding_idx}; wanted one in [{-rows}, {rows})"
         )
     if max_norm is not None:
-        from .state import assign  # made of this module's neighbours
-
-        plain = P.stop_gradient(weight)
-        used = P.gather(plain, P.reshape(input, (input.size,)), 0)
-        size = P.vector_norm(used, float(norm_type), (1,), True)
-        scale = P.minimum(max_norm / (size + 1e-7), P.fill((), 1.0, size.dtype))
-        assign(weight, P.scatter_set(plain, P.reshape(input, (input.size,)), used * scale, 0))
+        plain = stop_gradient(weight)
+        used = gather_by(plain, reshape_to(input, (input.size,)), 0)
+        size = vector_norm_of(used, float(norm_type), (1,), True)
+        scale = minimum(max_norm / (size + 1e-7), fill((), 1.0, size.dtype))
+        assign(weight, scatter_set_by(plain, reshape_to(input, (input.size,)), used * scale, 0))
     own = -1 if padding_idx is None else padding_idx % rows
     return embedding_by(input, weight, own, bool(scale_grad_by_freq))
 
@@ -568,10 +571,10 @@ class EmbeddingLookup(Primitive):
         """The rows."""
         rows = input_params.shape[0]
         index = input_indices - offset
-        inside = P.logical_and(
-            P.logical_not(P.less(index, P.fill((), 0, index.dtype))),
-            P.less(index, P.fill((), rows, index.dtype)),
+        inside = logical_and(
+            logical_not(less(index, fill((), 0, index.dtype))),
+            less(index, fill((), rows, index.dtype)),
         )
-        found = P.gather(input_params, P.select(inside, index, P.fill((), 0, index.dtype)), 0)
-        kept = P.reshape(inside, (*index.shape, *[1] * (input_params.ndim - 1)))
-        return P.select(kept, found, P.fill((), 0, found.dtype))
+        found = gather_by(input_params, select_by(inside, index, fill((), 0, index.dtype)), 0)
+        kept = reshape_to(inside, (*index.shape, *[1] * (input_params.ndim - 1)))
+        return select_by(kept, found, fill((), 0, found.dtype))

@@ -14,9 +14,17 @@ from ..tensor import Tensor
 from ..types import TensorType, size_of
 from .arguments import ints_of
 from .axes import axes_of
-from .creation import cast_to
+from .creation import cast_to, fill
+from .elementwise import maximum
+from .exponential import exp, log
 from .linalg import widened
-from .table import P
+from .movement import pad_by, stop_gradient
+from .optimizer import moving_statistics
+from .powers import rsqrt
+from .reduction import reduce_mean
+from .shape_primitives import broadcast_by, reduce_sum, reshape_to, strided_copy
+from .state import assign
+from .statistics import norm
 
 __all__ = [
     "batch_norm", "layer_norm", "group_norm", "instance_norm", "rms_norm", "lrn", "l2_normalize",
@@ -45,7 +53,7 @@ def is_zero(x: Any) -> bool:
 
 
 def _mean(x: Any, axis: Sequence[int]) -> Any:
-    return P.reduce_mean(x, tuple(axis), True)
+    return reduce_mean(x, tuple(axis), True)
 
 
 # ---- layer --------------------------------------------------------------------------------------
@@ -62,7 +70,7 @@ def layer_norm_core(input: Tensor, gamma: Tensor, beta: Tensor, axis: int, eps: 
     x = widened(input)
     mean = _mean(x, axes)
     centred = x - mean
-    rstd = P.rsqrt(_mean(centred * centred, axes) + eps)
+    rstd = rsqrt(_mean(centred * centred, axes) + eps)
     out = centred * rstd * _as(gamma, x.dtype) + _as(beta, x.dtype)
     return _as(out, input.dtype), mean, rstd
 
@@ -86,7 +94,7 @@ def _(x, gamma, beta, out, dout, axis, eps):
     dx, dgamma, dbeta = layer_norm_grad(x, gamma, mean, rstd, dy, axis)
     n = size_of(x.shape[axis:])
     if not is_zero(dmean):
-        dx = dx + _as(P.broadcast_to(dmean * (1.0 / n), x.shape), x.dtype)
+        dx = dx + _as(broadcast_by(dmean * (1.0 / n), x.shape), x.dtype)
     if not is_zero(drstd):
         share = drstd * rstd * rstd * rstd * (-1.0 / n)
         dx = dx + _as((widened(x) - mean) * share, x.dtype)
@@ -103,8 +111,8 @@ def layer_norm_grad(
     normal = (widened(input) - mean) * rstd
     g = dy * _as(gamma, dy.dtype)
     dx = (g - _mean(g, axes) - normal * _mean(g * normal, axes)) * rstd
-    dgamma = P.reduce_sum(dy * normal, lead, False)
-    dbeta = P.reduce_sum(dy, lead, False)
+    dgamma = reduce_sum(dy * normal, lead, False)
+    dbeta = reduce_sum(dy, lead, False)
     return _as(dx, input.dtype), _as(dgamma, gamma.dtype), _as(dbeta, gamma.dtype)
 
 
@@ -117,8 +125,8 @@ def _(x, gamma, mean, rstd, dout, axis):
 def layer_norm_by(input: Tensor, weight: Tensor | None, bias: Tensor | None, axis: int, eps: float):
     """layer_norm_core whose weight and bias may be absent; the result alone."""
     shape = input.shape[axis:]
-    gamma = P.fill(shape, 1.0, input.dtype) if weight is None else weight
-    beta = P.fill(shape, 0.0, input.dtype) if bias is None else bias
+    gamma = fill(shape, 1.0, input.dtype) if weight is None else weight
+    beta = fill(shape, 0.0, input.dtype) if bias is None else bias
     return layer_norm_core(input, gamma, beta, axis, eps)[0]
 
 
@@ -163,7 +171,7 @@ def layer_norm(
 
 def _along(x: Any, ndim: int) -> Any:
     """(C,) as (1, C, 1, ...) without the leading 1."""
-    return P.reshape(x, (x.shape[0], *[1] * (ndim - 2)))
+    return reshape_to(x, (x.shape[0], *[1] * (ndim - 2)))
 
 
 def _check_channels(name: str, x: TensorType, **given: TensorType) -> None:
@@ -186,10 +194,10 @@ def batch_norm_train(input: Tensor, gamma: Tensor, beta: Tensor, eps: float):
     """
     axes = (0, *range(2, input.ndim))
     x = widened(input)
-    mean = P.reduce_mean(x, axes, False)
+    mean = reduce_mean(x, axes, False)
     centred = x - _along(mean, x.ndim)
-    variance = P.reduce_mean(centred * centred, axes, False)
-    scale = P.rsqrt(variance + eps) * _as(gamma, x.dtype)
+    variance = reduce_mean(centred * centred, axes, False)
+    scale = rsqrt(variance + eps) * _as(gamma, x.dtype)
     out = centred * _along(scale, x.ndim) + _along(_as(beta, x.dtype), x.ndim)
     return _as(out, input.dtype), mean, variance
 
@@ -208,7 +216,7 @@ def _(x, gamma, beta, out, dout, eps):
     dx, dgamma, dbeta = batch_norm_grad(x, gamma, mean, variance, dy, eps)
     n = x.size // x.shape[1] if x.shape[1] else 1
     if not is_zero(dmean):
-        dx = dx + _as(P.broadcast_to(_along(dmean * (1.0 / n), x.ndim), x.shape), x.dtype)
+        dx = dx + _as(broadcast_by(_along(dmean * (1.0 / n), x.ndim), x.shape), x.dtype)
     if not is_zero(dvariance):
         centred = widened(x) - _along(mean, x.ndim)
         dx = dx + _as(centred * _along(dvariance * (2.0 / n), x.ndim), x.dtype)
@@ -224,9 +232,9 @@ def batch_norm_grad(
     n = input.size // input.shape[1] if input.shape[1] else 1
     dy = widened(dout)
     centred = widened(input) - _along(mean, input.ndim)
-    rstd = P.rsqrt(var + eps)
-    dbeta = P.reduce_sum(dy, axes, False)
-    dgamma = P.reduce_sum(dy * centred, axes, False) * rstd
+    rstd = rsqrt(var + eps)
+    dbeta = reduce_sum(dy, axes, False)
+    dgamma = reduce_sum(dy * centred, axes, False) * rstd
     inner = (
         dy
         - _along(dbeta * (1.0 / n), input.ndim)
@@ -251,7 +259,7 @@ def batch_norm_infer(
         variance=variance._type,
     )  # fmt: skip
     x = widened(input)
-    scale = P.rsqrt(_as(variance, x.dtype) + eps) * _as(gamma, x.dtype)
+    scale = rsqrt(_as(variance, x.dtype) + eps) * _as(gamma, x.dtype)
     shift = _as(beta, x.dtype) - _as(mean, x.dtype) * scale
     return _as(x * _along(scale, x.ndim) + _along(shift, x.ndim), input.dtype)
 
@@ -295,8 +303,8 @@ def batch_norm(
         raise ShapeError(f"batch_norm: got input of shape {input_x.shape}; wanted (N, C, ...)")
     channels = (input_x.shape[1],)
     kept = _statistics_dtype(input_x.dtype)
-    gamma = P.fill(channels, 1.0, kept) if weight is None else weight
-    beta = P.fill(channels, 0.0, kept) if bias is None else bias
+    gamma = fill(channels, 1.0, kept) if weight is None else weight
+    beta = fill(channels, 0.0, kept) if bias is None else bias
     if not training:
         if running_mean is None or running_var is None:
             raise ArgumentValueError(
@@ -313,10 +321,8 @@ def move_statistics(
     x: Any, running_mean: Any, running_var: Any, mean: Any, variance: Any, keep: float
 ) -> None:
     """Move running statistics in place towards those of a batch."""
-    from .state import assign  # that family is made of this one's neighbours
-
-    found = P.moving_statistics(
-        running_mean, running_var, P.stop_gradient(mean), P.stop_gradient(variance), keep,
+    found = moving_statistics(
+        running_mean, running_var, stop_gradient(mean), stop_gradient(variance), keep,
         x.size // x.shape[1] if x.shape[1] else 1,
     )  # fmt: skip
     assign(running_mean, found[0])
@@ -335,9 +341,9 @@ def group_norm_by(
     """
     n = input.shape[0]
     count = input.size // (n * groups) if n and groups else 0
-    flat = P.reshape(input, (n, groups, count))
-    one, zero = P.fill((count,), 1.0, input.dtype), P.fill((count,), 0.0, input.dtype)
-    out = P.reshape(layer_norm_core(flat, one, zero, 2, eps)[0], input.shape)
+    flat = reshape_to(input, (n, groups, count))
+    one, zero = fill((count,), 1.0, input.dtype), fill((count,), 0.0, input.dtype)
+    out = reshape_to(layer_norm_core(flat, one, zero, 2, eps)[0], input.shape)
     if weight is not None:
         out = out * _along(_as(weight, input.dtype), input.ndim)
     return out if bias is None else out + _along(_as(bias, input.dtype), input.ndim)
@@ -421,7 +427,7 @@ def rms_norm_by(x: Tensor, gamma: Tensor, eps: float):
     """x over its root mean square along the axes of gamma, times gamma; and 1 / root mean square."""
     axes = tuple(range(x.ndim - gamma.ndim, x.ndim))
     wide = widened(x)
-    rstd = P.rsqrt(_mean(wide * wide, axes) + eps)
+    rstd = rsqrt(_mean(wide * wide, axes) + eps)
     return _as(wide * rstd * _as(gamma, wide.dtype), x.dtype), rstd
 
 
@@ -460,11 +466,11 @@ def lrn_by(x: Tensor, depth_radius: int, bias: float, alpha: float, beta: float)
     r = depth_radius
     n, c = x.shape[:2]
     rest = size_of(x.shape[2:])
-    squares = P.reshape(wide * wide, (n, c, rest))
-    squares = P.pad_constant(squares, (0, r, 0), (0, r, 0), 0)
-    near = P.strided_copy(squares, (n, c, 2 * r + 1, rest), ((c + 2 * r) * rest, rest, rest, 1), 0)
-    total = P.reshape(P.reduce_sum(near, (2,), False), x.shape)
-    return _as(wide * P.exp(P.log(total * alpha + bias) * -beta), x.dtype)
+    squares = reshape_to(wide * wide, (n, c, rest))
+    squares = pad_by(squares, (0, r, 0), (0, r, 0), 0)
+    near = strided_copy(squares, (n, c, 2 * r + 1, rest), ((c + 2 * r) * rest, rest, rest, 1), 0)
+    total = reshape_to(reduce_sum(near, (2,), False), x.shape)
+    return _as(wide * exp(log(total * alpha + bias) * -beta), x.dtype)
 
 
 def lrn(
@@ -505,8 +511,8 @@ def lrn(
 def l2_normalize_by(input: Tensor, axis: Sequence[int], epsilon: float):
     """input / sqrt(max(sum(input^2), epsilon))."""
     x = widened(input)
-    total = P.maximum(P.reduce_sum(x * x, axis, True), P.fill((), epsilon, x.dtype))
-    return _as(x * P.rsqrt(total), input.dtype)
+    total = maximum(reduce_sum(x * x, axis, True), fill((), epsilon, x.dtype))
+    return _as(x * rsqrt(total), input.dtype)
 
 
 def l2_normalize(input: Tensor, axis: Any = 0, epsilon: float = 1e-4) -> Tensor:
@@ -529,6 +535,4 @@ def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -
         >>> print(ms.ops.normalize(ms.Tensor([[3.0, 4.0]])))
         [[0.6 0.8]]
     """
-    from .statistics import norm  # made of this module's neighbours
-
-    return input / P.maximum(norm(input, p, dim, True), P.fill((), eps, input.dtype))
+    return input / maximum(norm(input, p, dim, True), fill((), eps, input.dtype))

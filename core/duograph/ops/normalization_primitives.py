@@ -9,9 +9,9 @@ from typing import Any
 from ..tensor import Tensor
 from . import normalization, softmax_ops
 from .axes import axis_of
+from .creation import fill
 from .data_formats import first_to_last, last_to_first, wanted_format
 from .primitive import Primitive
-from .table import P
 
 __all__ = ["Softmax", "LogSoftmax", "BatchNorm", "LayerNorm", "InstanceNorm", "LRN", "L2Normalize"]
 
@@ -124,7 +124,7 @@ class LayerNorm(Primitive):
                 x, gamma, beta, axis, float(self.epsilon)
             )
         else:
-            one, zero = P.fill(shape, 1.0, x.dtype), P.fill(shape, 0.0, x.dtype)
+            one, zero = fill(shape, 1.0, x.dtype), fill(shape, 0.0, x.dtype)
             out, mean, rstd = normalization.layer_norm_core(x, one, zero, axis, float(self.epsilon))
             out = out * gamma + beta
         return out, mean, 1.0 / (rstd * rstd) - self.epsilon

@@ -16,9 +16,8 @@ from ..op import op
 from ..tensor import Tensor
 from .creation import cast_to
 from .elementwise import abs as absolute
-from .elementwise import maximum, square
+from .elementwise import maximum, sign, square
 from .powers import sqrt
-from .rounding import sign
 
 __all__ = [
     "sgd_step",

@@ -12,7 +12,8 @@ from ..op import op
 from ..tensor import Tensor
 from .arguments import ints_of
 from .gather_scatter import gather_by
-from .movement import pad_by, reshape_to, slice_by, transpose_by
+from .movement import pad_by, slice_by
+from .shape_primitives import reshape_to, transpose_by
 
 __all__ = [
     "pad", "mirror_pad", "padding", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle",

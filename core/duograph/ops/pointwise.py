@@ -5,11 +5,45 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..dtype import bool_, complex64, float32, float64
-from ..types import TensorType
-from .broadcasting import elementwise_type
+import numpy as np
 
-__all__ = ["bool_type", "broadcast_type", "conjugate", "real_type", "same_type"]
+from ..dtype import BOOL, NUMERIC, DType, bool_, complex64, float32, float64
+from ..errors import ShapeError
+from ..op import op
+from ..tensor import Tensor
+from ..types import TensorType, broadcast_shapes
+
+__all__ = [
+    "conj",
+    "elementwise_type",
+    "bool_type",
+    "broadcast_type",
+    "conjugate",
+    "real_type",
+    "same_type",
+]
+
+
+def elementwise_type(
+    name: str, *types: TensorType | None, dtype: DType | None = None
+) -> TensorType:
+    """The type of an elementwise result: broadcast shape, dtype of the first operand unless given.
+
+    Raises:
+        ShapeError: the shapes do not broadcast.
+    """
+    given = [t for t in types if t is not None]
+    first = given[0]
+    if len(given) == 1:
+        return first if dtype is None or dtype is first.dtype else first.with_(dtype=dtype)
+    shape = broadcast_shapes(*(t.shape for t in given))
+    if shape is None:
+        shapes = " and ".join(str(t.shape) for t in given)
+        raise ShapeError(
+            f"{name}: got operands of shapes {shapes}; wanted shapes that broadcast: equal from "
+            f"the last axis on, or 1"
+        )
+    return TensorType.of(shape, dtype or given[-1].dtype)
 
 
 def same_type(x: TensorType, **attributes: Any) -> TensorType:
@@ -42,10 +76,43 @@ def bool_type(name: str) -> Callable[..., TensorType]:
     return infer
 
 
+@op(method="conj", primitive="Conj", dtypes=BOOL + NUMERIC)
+def conj(input: Tensor):
+    """Complex conjugates; a real tensor as it is (`mindspore.ops.conj`).
+
+    Args:
+        input: Tensor of any shape; any.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.conj(ms.Tensor([1 + 2j, 3 - 4j]))
+        Tensor(shape=[2], dtype=Complex128, value= [1-2j, 3+4j])
+    """
+
+
+conj.infer(same_type)
+
+
+@conj.reference
+def _(x):
+    return np.conj(x) if x.dtype.kind == "c" else x
+
+
+@conj.scalar
+def _(s, x):
+    return s.conj(x) if x.dtype.is_complex else x
+
+
+@conj.bprop
+def _(x, out, dout):
+    return (conj(dout),)
+
+
 def conjugate(x: Any) -> Any:
     """The conjugate of a complex tensor, any other as it is: what a gradient multiplies with."""
     if not x.dtype.is_complex:
         return x
-    from .complex_numbers import conj  # made of this module's rules
-
     return conj(x)

@@ -15,9 +15,14 @@ from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..op import NO_GRAD, op
 from ..tensor import Tensor
 from ..types import TensorType, size_of
+from . import powers
 from .axes import tuple_of
-from .creation import cast_to
-from .table import P
+from .comparison import equal, less
+from .creation import cast_to, fill
+from .gather_scatter import gather_by, gather_elements_by, scatter_elements_add_by
+from .logic import logical_and, logical_not, logical_or, select_by
+from .reduction import max_with_index, reduce_max, reduce_mean, reduce_min
+from .shape_primitives import broadcast_by, reduce_sum, reshape_to, transpose_by
 from .windows import (
     coordinates,
     hashable,
@@ -108,20 +113,20 @@ def _(input, kernel, stride, padding, dilation):
     out = window_sizes("max_pool", sizes, kernel, stride, padding, dilation)
     parts = windows(input, kernel, stride, padding, dilation, out, _lowest(input.dtype))
     axes = tuple(range(2, 2 + len(kernel)))
-    values = P.reduce_max(parts, axes, False)
-    best = P.reshape(values, (*input.shape[:2], *[1] * len(kernel), *out))
-    hit = P.equal(parts, best)
+    values = reduce_max(parts, axes, False)
+    best = reshape_to(values, (*input.shape[:2], *[1] * len(kernel), *out))
+    hit = equal(parts, best)
     if input.dtype.is_floating:
-        hit = P.logical_or(hit, P.logical_not(P.equal(parts, parts)))
+        hit = logical_or(hit, logical_not(equal(parts, parts)))
     place, inside, step = None, None, 1
     for n, c in zip(reversed(sizes), reversed(coordinates(kernel, stride, padding, dilation, out))):
         place = c * step if place is None else place + c * step
-        within = P.logical_and(P.logical_not(P.less(c, 0)), P.less(c, n))
-        inside = within if inside is None else P.logical_and(inside, within)
+        within = logical_and(logical_not(less(c, 0)), less(c, n))
+        inside = within if inside is None else logical_and(inside, within)
         step *= n
     # windows run in row-major order, so the first of equals has the smallest index
-    index = P.select(P.logical_and(hit, inside), place, P.fill((), step, int64))
-    return values, P.reduce_min(index, axes, False)
+    index = select_by(logical_and(hit, inside), place, fill((), step, int64))
+    return values, reduce_min(index, axes, False)
 
 
 @op(dtypes=REAL, promote=None)
@@ -148,18 +153,18 @@ def _(dout, indices, input_shape):
 @max_pool_grad.bprop
 def _(dout, indices, out, dx, input_shape):
     n, c = input_shape[:2]
-    flat = P.reshape(dx, (n, c, size_of(input_shape[2:])))
-    places = P.reshape(indices, (n, c, size_of(indices.shape[2:])))
-    return P.reshape(P.gather_elements(flat, places, 2), dout.shape), NO_GRAD
+    flat = reshape_to(dx, (n, c, size_of(input_shape[2:])))
+    places = reshape_to(indices, (n, c, size_of(indices.shape[2:])))
+    return reshape_to(gather_elements_by(flat, places, 2), dout.shape), NO_GRAD
 
 
 @max_pool_grad.decompose
 def _(dout, indices, input_shape):
     n, c = input_shape[:2]
     flat = (n, c, size_of(dout.shape[2:]))
-    zeros = P.fill((n, c, size_of(input_shape[2:])), 0, dout.dtype)
-    found = P.scatter_elements_add(zeros, P.reshape(indices, flat), P.reshape(dout, flat), 2)
-    return P.reshape(found, tuple(input_shape))
+    zeros = fill((n, c, size_of(input_shape[2:])), 0, dout.dtype)
+    found = scatter_elements_add_by(zeros, reshape_to(indices, flat), reshape_to(dout, flat), 2)
+    return reshape_to(found, tuple(input_shape))
 
 
 # ---- mean ---------------------------------------------------------------------------------------
@@ -235,7 +240,7 @@ def _(input, kernel, stride, padding, count_include_pad, divisor):
     one = (1,) * len(kernel)
     out = window_sizes("avg_pool", sizes, kernel, stride, padding, one)
     parts = windows(input, kernel, stride, padding, one, out)
-    total = P.reduce_sum(parts, tuple(range(2, 2 + len(kernel))), False)
+    total = reduce_sum(parts, tuple(range(2, 2 + len(kernel))), False)
     found = _divided(total, sizes, kernel, stride, padding, count_include_pad, divisor)
     return found if found.dtype is input.dtype else cast_to(found, input.dtype)
 
@@ -281,8 +286,8 @@ def _(dout, input_shape, kernel, stride, padding, count_include_pad, divisor):
     sizes = input_shape[2:]
     out = dout.shape[2:]
     share = _divided(dout, sizes, kernel, stride, padding, count_include_pad, divisor)
-    share = P.reshape(share, (*dout.shape[:2], *[1] * len(kernel), *out))
-    parts = P.broadcast_to(share, (*dout.shape[:2], *kernel, *out))
+    share = reshape_to(share, (*dout.shape[:2], *[1] * len(kernel), *out))
+    parts = broadcast_by(share, (*dout.shape[:2], *kernel, *out))
     return overlap_add(parts, sizes, kernel, stride, padding, (1,) * len(kernel), out)
 
 
@@ -310,14 +315,14 @@ def adaptive_avg(input: Tensor, output_size: Ints):
         n = x.shape[axis]
         lead, tail = x.shape[:axis], x.shape[axis + 1 :]
         if out and n % out == 0:
-            x = P.reshape(x, (*lead, out, n // out, *tail))
-            x = P.reduce_mean(x, (axis + 1,), False)
+            x = reshape_to(x, (*lead, out, n // out, *tail))
+            x = reduce_mean(x, (axis + 1,), False)
             continue
         index, mask, count = _bins(n, out)
-        parts = P.gather(x, index, axis)
+        parts = gather_by(x, index, axis)
         shape = (*index.shape, *[1] * len(tail))
-        parts = P.select(mask.reshape(shape), parts, P.fill((), 0, x.dtype))
-        total = P.reduce_sum(parts, (axis + 1,), False)
+        parts = select_by(mask.reshape(shape), parts, fill((), 0, x.dtype))
+        total = reduce_sum(parts, (axis + 1,), False)
         x = total / count.reshape(out, *[1] * len(tail)).astype(x.dtype.np)
     return x
 
@@ -334,7 +339,7 @@ def adaptive_max(input: Tensor, output_size: Ints):
     most = []
     for i, (size, out) in enumerate(zip(sizes, output_size, strict=True)):
         index, mask, _ = _bins(size, out)
-        x = P.gather(x, index, 2 + 2 * i)  # axes become out, most per spatial axis
+        x = gather_by(x, index, 2 + 2 * i)  # axes become out, most per spatial axis
         shape = [1] * (2 * k)
         shape[2 * i : 2 * i + 2] = index.shape
         most.append(index.shape[1])
@@ -345,14 +350,14 @@ def adaptive_max(input: Tensor, output_size: Ints):
     perm = (0, 1, *range(2, 2 + 2 * k, 2), *range(3, 3 + 2 * k, 2))
     order = (*range(0, 2 * k, 2), *range(1, 2 * k, 2))
     flat = (*output_size, size_of(most))
-    parts = P.reshape(P.transpose(x, perm), (n, c, *flat))
+    parts = reshape_to(transpose_by(x, perm), (n, c, *flat))
     inside = np.ascontiguousarray(inside.transpose(order)).reshape(flat)
     place = np.ascontiguousarray(place.transpose(order)).reshape(flat)
-    parts = P.select(inside, parts, P.fill((), _lowest(input.dtype), input.dtype))
-    values, first = P.max_with_index(parts, 2 + k, True)
-    places = P.gather_elements(P.broadcast_to(place, (n, c, *flat)), first, 2 + k)
+    parts = select_by(inside, parts, fill((), _lowest(input.dtype), input.dtype))
+    values, first = max_with_index(parts, 2 + k, True)
+    places = gather_elements_by(broadcast_by(place, (n, c, *flat)), first, 2 + k)
     full = (n, c, *output_size)
-    return P.reshape(values, full), P.reshape(places, full)
+    return reshape_to(values, full), reshape_to(places, full)
 
 
 # ---- public functions ---------------------------------------------------------------------------
@@ -362,7 +367,7 @@ def _batched(name: str, x: Any, n: int) -> tuple[Any, bool]:
     if not isinstance(x, Tensor):
         raise ArgumentError(f"{name}: got {type(x).__name__} for the input; wanted a Tensor")
     if x.ndim == n + 1:
-        return P.reshape(x, (1, *x.shape)), True
+        return reshape_to(x, (1, *x.shape)), True
     if x.ndim != n + 2:
         raise ShapeError(
             f"{name}: got input of shape {x.shape}; wanted {n + 2} axes, (N, C, spatial...), or {n + 1}"
@@ -371,7 +376,7 @@ def _batched(name: str, x: Any, n: int) -> tuple[Any, bool]:
 
 
 def _unbatched(x: Any, single: bool) -> Any:
-    return P.reshape(x, x.shape[1:]) if single else x
+    return reshape_to(x, x.shape[1:]) if single else x
 
 
 def _half_at_most(name: str, pads: Pairs, kernel: Ints, dilation: Ints) -> None:
@@ -677,8 +682,8 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = 
 
 def _lp(name, x, norm_type, kernel_size, stride, ceil_mode, n):
     kernel = tuple_of(name, "kernel_size", kernel_size, n)
-    total = _avg(name, P.pow(x, norm_type), kernel, stride, 0, ceil_mode, True, 1, n)
-    return P.pow(total, 1.0 / norm_type)
+    total = _avg(name, powers.pow(x, norm_type), kernel, stride, 0, ceil_mode, True, 1, n)
+    return powers.pow(total, 1.0 / norm_type)
 
 
 def lp_pool1d(

@@ -8,10 +8,9 @@ from ..dtype import as_dtype, int32
 from ..errors import ArgumentValueError, ShapeError
 from ..tensor import Tensor
 from . import pooling
-from .creation import cast_to
+from .creation import cast_to, iota
 from .data_formats import first_to_last, last_to_first, spatial, wanted_format
 from .primitive import Primitive
-from .table import P
 from .windows import pad_pairs
 
 __all__ = [
@@ -160,7 +159,7 @@ class MaxPoolWithArgmax(_Pool):
     def __call__(self, x: Any) -> Any:
         """(values, indices)."""
         values, indices = pooling.max_pool(x, self.kernel_size, self.strides, self._pads(x), (1, 1))
-        channel = P.iota(values.shape, 1, indices.dtype) * (x.shape[2] * x.shape[3])
+        channel = iota(values.shape, 1, indices.dtype) * (x.shape[2] * x.shape[3])
         return values, cast_to(indices + channel, int32)
 
 

@@ -9,7 +9,6 @@ import numpy as np
 from ..dtype import FLOATING, INEXACT, NUMERIC, complex128, float64
 from ..op import op
 from ..tensor import Tensor
-from .broadcasting import unbroadcast
 from .creation import cast
 from .elementwise import abs, mul, neg, reciprocal, true_divide
 from .exponential import exp, log
@@ -17,6 +16,7 @@ from .logic import bitwise_and, logical_and, logical_or, select, shift_right
 from .methods import tensor_method
 from .pointwise import broadcast_type, conjugate, same_type
 from .rounding import floor
+from .shape_primitives import unbroadcast
 
 __all__ = ["float_power", "hypot", "pow", "rsqrt", "sqrt"]
 

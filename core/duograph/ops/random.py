@@ -18,12 +18,25 @@ from ..dtype import as_dtype, float32, int32, int64, uint32
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
 from ..ir.control import HostCall
 from ..ir.control import random_state as state_op
-from ..op import op, staged_builder, thread_state
+from ..op import op
+from ..runtime_state import staged_builder, thread_state
 from ..tensor import Tensor, commit
 from ..types import TensorType, broadcast_shapes, size_of
-from .creation import cast_to
+from .comparison import less
+from .creation import cast_to, fill, iota
+from .elementwise import add, minimum, mul, neg
+from .exponential import log
+from .gather_scatter import gather_by
+from .logic import bitwise_and, bitwise_or, bitwise_xor, logical_not, shift_left, shift_right
 from .methods import tensor_method
-from .table import P
+from .movement import concat_by, slice_by
+from .powers import sqrt
+from .reduction import argmax_along
+from .rounding import remainder
+from .scan import scan_sum
+from .shape_primitives import broadcast_by, reduce_sum, reshape_to
+from .sorting import sort_by, topk_by
+from .trigonometry import cos, sin
 
 __all__ = [
     "random_bits", "rand", "randn", "rand_like", "randn_like", "randint", "randint_like",
@@ -53,39 +66,39 @@ def _(state, shape):
 
 
 def u32(value: int) -> Any:
-    return P.fill((), value, uint32)
+    return fill((), value, uint32)
 
 
 def _multiplied(a: Any, factor: int) -> tuple[Any, Any]:
     """High and low word of a * factor: from 16-bit halves, for backends without 64-bit integers."""
     mask, half = u32(0xFFFF), u32(16)
-    a0, a1 = P.bitwise_and(a, mask), P.shift_right(a, half)
+    a0, a1 = bitwise_and(a, mask), shift_right(a, half)
     f0, f1 = u32(factor & 0xFFFF), u32(factor >> 16)
-    low = P.mul(a0, f0)
-    middle = P.add(P.mul(a1, f0), P.shift_right(low, half))  # at most 2^32 - 2^16: no overflow
-    cross = P.add(P.mul(a0, f1), P.bitwise_and(middle, mask))
-    high = P.add(P.add(P.mul(a1, f1), P.shift_right(middle, half)), P.shift_right(cross, half))
-    return high, P.mul(a, u32(factor))
+    low = mul(a0, f0)
+    middle = add(mul(a1, f0), shift_right(low, half))  # at most 2^32 - 2^16: no overflow
+    cross = add(mul(a0, f1), bitwise_and(middle, mask))
+    high = add(add(mul(a1, f1), shift_right(middle, half)), shift_right(cross, half))
+    return high, mul(a, u32(factor))
 
 
 @random_bits.decompose
 def _(state, shape):
     count = size_of(shape)
     blocks = (count + 3) // 4
-    word = [P.reshape(P.strided_slice(state, (i,), (i + 1,), (1,)), ()) for i in range(4)]
-    c = [P.iota((blocks,), 0, uint32), P.fill((blocks,), 0, uint32)]
-    c += [P.broadcast_to(word[2], (blocks,)), P.broadcast_to(word[3], (blocks,))]
+    word = [reshape_to(slice_by(state, (i,), (i + 1,), (1,)), ()) for i in range(4)]
+    c = [iota((blocks,), 0, uint32), fill((blocks,), 0, uint32)]
+    c += [broadcast_by(word[2], (blocks,)), broadcast_by(word[3], (blocks,))]
     k0, k1 = word[0], word[1]
     for _ in range(10):
         high0, low0 = _multiplied(c[0], 0xD2511F53)
         high1, low1 = _multiplied(c[2], 0xCD9E8D57)
         c = [
-            P.bitwise_xor(P.bitwise_xor(high1, c[1]), k0), low1,
-            P.bitwise_xor(P.bitwise_xor(high0, c[3]), k1), low0,
+            bitwise_xor(bitwise_xor(high1, c[1]), k0), low1,
+            bitwise_xor(bitwise_xor(high0, c[3]), k1), low0,
         ]  # fmt: skip
-        k0, k1 = P.add(k0, u32(0x9E3779B9)), P.add(k1, u32(0xBB67AE85))
-    words = P.reshape(P.concat([P.reshape(x, (blocks, 1)) for x in c], 1), (4 * blocks,))
-    return P.reshape(P.strided_slice(words, (0,), (count,), (1,)), tuple(shape))
+        k0, k1 = add(k0, u32(0x9E3779B9)), add(k1, u32(0xBB67AE85))
+    words = reshape_to(concat_by([reshape_to(x, (blocks, 1)) for x in c], 1), (4 * blocks,))
+    return reshape_to(slice_by(words, (0,), (count,), (1,)), tuple(shape))
 
 
 # ---- composites on a state ----------------------------------------------------------------------
@@ -93,7 +106,7 @@ def _(state, shape):
 
 def fraction(bits: Any) -> Any:
     """float32 in [0, 1) from the top 24 bits."""
-    return cast_to(P.shift_right(bits, u32(8)), float32) * 2.0**-24
+    return cast_to(shift_right(bits, u32(8)), float32) * 2.0**-24
 
 
 @op(differentiable=False)
@@ -110,12 +123,12 @@ def random_normal(state: Tensor, shape: Sequence[int], dtype: Any):
     half = (count + 1) // 2
     unit = fraction(random_bits(state, (2 * half,)))
     # 1 - u is in (0, 1]: its logarithm is finite
-    first = P.strided_slice(unit, (0,), (half,), (1,))
-    second = P.strided_slice(unit, (half,), (2 * half,), (1,))
-    radius = P.sqrt(P.log(1.0 - first) * -2.0)
+    first = slice_by(unit, (0,), (half,), (1,))
+    second = slice_by(unit, (half,), (2 * half,), (1,))
+    radius = sqrt(log(1.0 - first) * -2.0)
     angle = second * (2.0 * math.pi)
-    both = P.concat((radius * P.cos(angle), radius * P.sin(angle)), 0)
-    found = P.reshape(P.strided_slice(both, (0,), (count,), (1,)), tuple(shape))
+    both = concat_by((radius * cos(angle), radius * sin(angle)), 0)
+    found = reshape_to(slice_by(both, (0,), (count,), (1,)), tuple(shape))
     return found if dtype is float32 else cast_to(found, dtype)
 
 
@@ -125,18 +138,18 @@ def random_integers(state: Tensor, shape: Sequence[int], low: int, high: int, dt
     span = high - low
     if span <= 2**16:  # the bias of the modulus is at most 2^-16 of a probability
         bits = random_bits(state, shape)
-        value = cast_to(P.remainder(bits, u32(span)), int64)
+        value = cast_to(remainder(bits, u32(span)), int64)
     else:
         bits = cast_to(random_bits(state, (2, *shape)), int64)
         rest = (1,) * (len(shape) + 1)
-        upper = P.strided_slice(bits, (0,) * len(rest), (1, *shape), rest)
-        lower = P.strided_slice(bits, (1, *[0] * len(shape)), (2, *shape), rest)
+        upper = slice_by(bits, (0,) * len(rest), (1, *shape), rest)
+        lower = slice_by(bits, (1, *[0] * len(shape)), (2, *shape), rest)
         # 62 bits: positive in int64
-        wide = P.bitwise_or(
-            P.shift_left(P.shift_right(upper, P.fill((), 2, int64)), P.fill((), 32, int64)), lower
+        wide = bitwise_or(
+            shift_left(shift_right(upper, fill((), 2, int64)), fill((), 32, int64)), lower
         )
-        value = P.reshape(P.remainder(wide, P.fill((), span, int64)), tuple(shape))
-    value = value + P.fill((), low, int64)
+        value = reshape_to(remainder(wide, fill((), span, int64)), tuple(shape))
+    value = value + fill((), low, int64)
     return value if dtype is int64 else cast_to(value, dtype)
 
 
@@ -145,11 +158,11 @@ def permutation(state: Tensor, n: int, dtype: Any):
     """The numbers 0 to n - 1 in random order: sorted by random words."""
     bits = random_bits(state, (2 * n,))
     # by two words, so that equal ones are rarer than 2^-50 for a million elements
-    high = P.bitwise_and(cast_to(bits, int64), P.fill((), 0x7FFFFFFF, int64))
-    high = P.strided_slice(high, (0,), (n,), (1,))
-    low = cast_to(P.strided_slice(bits, (n,), (2 * n,), (1,)), int64)
-    word = P.bitwise_or(P.shift_left(high, P.fill((), 32, int64)), low)
-    _, order = P.sort(word, 0, False)
+    high = bitwise_and(cast_to(bits, int64), fill((), 0x7FFFFFFF, int64))
+    high = slice_by(high, (0,), (n,), (1,))
+    low = cast_to(slice_by(bits, (n,), (2 * n,), (1,)), int64)
+    word = bitwise_or(shift_left(high, fill((), 32, int64)), low)
+    _, order = sort_by(word, 0, False)
     return order if dtype is int64 else cast_to(order, dtype)
 
 
@@ -382,7 +395,7 @@ def shuffle(x: Tensor, seed: Any = None) -> Tensor:
     """
     if x.ndim == 0:
         return x
-    return P.gather(x, permutation(take_state(seed or None, like=x), x.shape[0], int64), 0)
+    return gather_by(x, permutation(take_state(seed or None, like=x), x.shape[0], int64), 0)
 
 
 def standard_normal(shape: Any, seed: Any = None) -> Tensor:
@@ -487,9 +500,7 @@ def bernoulli(input: Tensor, p: Any = 0.5, seed: Any = None) -> Tensor:
     if not isinstance(p, Tensor):
         p = probability_of("bernoulli", p)
     unit = random_uniform(take_state(seed, like=input), input.shape, float32)
-    return cast_to(
-        P.less(unit, p if isinstance(p, Tensor) else P.fill((), p, float32)), input.dtype
-    )
+    return cast_to(less(unit, p if isinstance(p, Tensor) else fill((), p, float32)), input.dtype)
 
 
 @op(name="multinomial", differentiable=False)
@@ -498,21 +509,21 @@ def multinomial_by(input: Tensor, state: Tensor, num_samples: int, replacement: 
     n, k = input.shape
     x = cast_to(input, float32)
     if replacement:
-        total = P.cumsum(x, 1, False, False)
-        last = P.strided_slice(total, (0, k - 1), (n, k), (1, 1))
+        total = scan_sum(x, 1, False, False)
+        last = slice_by(total, (0, k - 1), (n, k), (1, 1))
         draw = random_uniform(state, (n, num_samples), float32) * last
-        below = P.logical_not(
-            P.less(P.reshape(draw, (n, num_samples, 1)), P.reshape(total, (n, 1, k)))
+        below = logical_not(
+            less(reshape_to(draw, (n, num_samples, 1)), reshape_to(total, (n, 1, k)))
         )
         # a draw rounded up to the total takes the last index that has a probability
-        allowed = P.argmax(P.mul(P.iota((n, k), 1, float32), cast_to(P.less(0.0, x), float32)), 1)
-        found = P.reduce_sum(cast_to(below, int64), (2,), False)
-        return P.minimum(found, P.reshape(allowed, (n, 1)))
+        allowed = argmax_along(mul(iota((n, k), 1, float32), cast_to(less(0.0, x), float32)), 1)
+        found = reduce_sum(cast_to(below, int64), (2,), False)
+        return minimum(found, reshape_to(allowed, (n, 1)))
     # the largest of log(p) + Gumbel noise are a sample without replacement (Efraimidis and
     # Spirakis, 2006)
     unit = random_uniform(state, (n, k), float32)
-    noise = P.log(x) - P.log(P.neg(P.log(1.0 - unit)))
-    return P.topk(noise, num_samples, 1, True)[1]
+    noise = log(x) - log(neg(log(1.0 - unit)))
+    return topk_by(noise, num_samples, 1, True)[1]
 
 
 @tensor_method("multinomial")
@@ -545,8 +556,8 @@ def multinomial(
             f"multinomial: got num_samples={num_samples} of {input.shape[-1]} with replacement="
             f"{replacement}; wanted at least 1, and without replacement at most the number of indices"
         )
-    x = P.reshape(input, (1, input.shape[0])) if input.ndim == 1 else input
+    x = reshape_to(input, (1, input.shape[0])) if input.ndim == 1 else input
     found = cast_to(
         multinomial_by(x, take_state(seed, like=x), int(num_samples), bool(replacement)), int32
     )
-    return P.reshape(found, found.shape[1:]) if input.ndim == 1 else found
+    return reshape_to(found, found.shape[1:]) if input.ndim == 1 else found

@@ -11,9 +11,10 @@ from ..dtype import as_dtype, bool_, float32, int32
 from ..errors import ArgumentError, ArgumentValueError
 from ..tensor import Tensor
 from . import distributions, dropouts, random
-from .creation import cast_to
+from .creation import cast_to, fill
+from .movement import concat_by
 from .primitive import Primitive
-from .table import P
+from .shape_primitives import broadcast_by
 
 __all__ = [
     "Dropout", "Dropout2D", "Dropout3D", "UniformReal", "UniformInt", "StandardNormal",
@@ -66,9 +67,9 @@ class _ChannelDropout(Primitive):
         """(result, bool mask)."""
         shape = (*x.shape[:2], *[1] * (x.ndim - 2))
         kept = dropouts.dropout_by(
-            P.fill(shape, 1.0, float32), random.take_state(), 1.0 - self.keep_prob, shape
+            fill(shape, 1.0, float32), random.take_state(), 1.0 - self.keep_prob, shape
         )
-        return x * cast_to(kept, x.dtype), P.broadcast_to(cast_to(kept, bool_), x.shape)
+        return x * cast_to(kept, x.dtype), broadcast_by(cast_to(kept, bool_), x.shape)
 
 
 class Dropout2D(_ChannelDropout):
@@ -190,7 +191,7 @@ class Randperm(Primitive):
                 f"Randperm: got n={count}; wanted at most max_length={self.max_length}"
             )
         order = random.randperm(count, dtype=self.dtype)
-        return P.concat((order, P.fill((self.max_length - count,), self.pad, self.dtype)), 0)
+        return concat_by((order, fill((self.max_length - count,), self.pad, self.dtype)), 0)
 
 
 class RandomChoiceWithMask(Primitive):

@@ -12,11 +12,19 @@ from ..errors import ArgumentValueError, DTypeError
 from ..op import op
 from ..tensor import Tensor
 from ..types import TensorType, size_of
+from . import elementwise
 from .axes import axes_of, spelled
-from .creation import cast_to
+from .comparison import equal, less
+from .creation import cast_to, fill, iota
+from .elementwise import mul, neg
+from .gather_scatter import gather_elements_by
+from .logic import bitwise_xor, logical_not, logical_or, select_by
 from .methods import tensor_method
+from .movement import concat_by, slice_by
 from .pointwise import conjugate
-from .table import P
+from .rounding import floor_divide
+from .scan import scan_prod
+from .shape_primitives import reduce_sum, reduced_shape, reshape_to, spread, transpose_by
 
 __all__ = [
     "reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_all", "reduce_any",
@@ -26,46 +34,11 @@ __all__ = [
 Axes = Sequence[int]
 
 
-def reduced_shape(shape: Sequence[int], axis: Axes, keepdims: bool) -> tuple[int, ...]:
-    """The shape after reducing `axis` (non-negative ints)."""
-    if keepdims:
-        return tuple([1 if i in axis else n for i, n in enumerate(shape)])
-    return tuple([n for i, n in enumerate(shape) if i not in axis])
-
-
-def spread(value: Any, shape: Sequence[int], axis: Axes, keepdims: bool) -> Any:
-    """A reduced value back to the shape that it was reduced from: what gradients need."""
-    if not keepdims:
-        value = P.reshape(value, reduced_shape(shape, axis, True))
-    return P.broadcast_to(value, tuple(shape))
-
-
 def _count(shape: Sequence[int], axis: Axes) -> int:
     return size_of([shape[i] for i in axis])
 
 
 # ---- primitives ---------------------------------------------------------------------------------
-
-
-@op(dtypes=NUMERIC)
-def reduce_sum(input: Tensor, axis: Axes, keepdims: bool):
-    """Primitive: sum over `axis`, a tuple of non-negative ints; () reduces nothing."""
-
-
-@reduce_sum.infer
-def _(x, axis, keepdims):
-    return TensorType.of(reduced_shape(x.shape, axis, keepdims), x.dtype)
-
-
-@reduce_sum.reference
-def _(x, axis, keepdims):
-    wide = np.float32 if x.dtype.itemsize == 2 and x.dtype.kind in "fV" else x.dtype
-    return np.sum(x, axis=tuple(axis), keepdims=keepdims, dtype=wide).astype(x.dtype)
-
-
-@reduce_sum.bprop
-def _(x, out, dout, axis, keepdims):
-    return (spread(dout, x.shape, axis, keepdims),)
 
 
 def _not_empty(name: str, x: TensorType, axis: Axes) -> None:
@@ -81,8 +54,8 @@ def _even_share(x: Any, out: Any, dout: Any, axis: Axes, keepdims: bool) -> tupl
     """Gradient of max and min: elements that equal the result share it evenly, as in MindSpore."""
     kept = reduced_shape(x.shape, axis, True)
     if not keepdims:
-        out, dout = P.reshape(out, kept), P.reshape(dout, kept)
-    mask = cast_to(P.equal(x, out), x.dtype)
+        out, dout = reshape_to(out, kept), reshape_to(dout, kept)
+    mask = cast_to(equal(x, out), x.dtype)
     found = mask * (dout / reduce_sum(mask, axis, True))
     return (
         found if found.dtype is x.dtype else cast_to(found, x.dtype),
@@ -129,11 +102,11 @@ def _(x, axis, keepdims):
 def mirrored(x: Any) -> Any:
     """An order-reversing map that is its own inverse and overflows for no integer."""
     if x.dtype is bool_:
-        return P.logical_not(x)
+        return logical_not(x)
     if x.dtype.is_integer:
         ones = -1 if x.dtype.kind == "i" else 2 ** (8 * x.dtype.itemsize) - 1
-        return P.bitwise_xor(x, P.fill((), ones, x.dtype))
-    return P.mul(x, -1)
+        return bitwise_xor(x, fill((), ones, x.dtype))
+    return mul(x, -1)
 
 
 @reduce_min.decompose
@@ -165,8 +138,8 @@ def _(x, axis, keepdims):
 def _axes_last(x: Any, axis: Axes) -> Any:
     """`x` with the reduced axes moved to the end and made one."""
     rest = [i for i in range(x.ndim) if i not in axis]
-    moved = P.transpose(x, (*rest, *axis)) if list(axis) != list(range(len(rest), x.ndim)) else x
-    return P.reshape(moved, (*[x.shape[i] for i in rest], _count(x.shape, axis)))
+    moved = transpose_by(x, (*rest, *axis)) if list(axis) != list(range(len(rest), x.ndim)) else x
+    return reshape_to(moved, (*[x.shape[i] for i in rest], _count(x.shape, axis)))
 
 
 @reduce_prod.decompose
@@ -174,18 +147,16 @@ def _(input, axis, keepdims):
     x = _axes_last(input, axis)
     n = x.shape[-1]
     if n == 0:
-        return P.fill(reduced_shape(input.shape, axis, keepdims), 1, input.dtype)
+        return fill(reduced_shape(input.shape, axis, keepdims), 1, input.dtype)
     while n > 1:  # halve: the first half times the second, an odd last one carried along
         half = n // 2
-        lower = P.strided_slice(x, *_last_axis(x.shape, 0, half))
-        upper = P.strided_slice(x, *_last_axis(x.shape, half, 2 * half))
+        lower = slice_by(x, *_last_axis(x.shape, 0, half))
+        upper = slice_by(x, *_last_axis(x.shape, half, 2 * half))
         product = lower * upper
         if n % 2:
-            product = P.concat(
-                (product, P.strided_slice(x, *_last_axis(x.shape, n - 1, n))), x.ndim - 1
-            )
+            product = concat_by((product, slice_by(x, *_last_axis(x.shape, n - 1, n))), x.ndim - 1)
         x, n = product, half + n % 2
-    return P.reshape(x, reduced_shape(input.shape, axis, keepdims))
+    return reshape_to(x, reduced_shape(input.shape, axis, keepdims))
 
 
 def _last_axis(shape: Sequence[int], begin: int, end: int) -> tuple[tuple[int, ...], ...]:
@@ -197,12 +168,12 @@ def _last_axis(shape: Sequence[int], begin: int, end: int) -> tuple[tuple[int, .
 def _(x, out, dout, axis, keepdims):
     flat = _axes_last(x, axis)
     last = flat.ndim - 1
-    others = P.cumprod(flat, last, True, False) * P.cumprod(flat, last, True, True)
+    others = scan_prod(flat, last, True, False) * scan_prod(flat, last, True, True)
     rest = [i for i in range(x.ndim) if i not in axis]
     order = (*rest, *axis)
-    others = P.reshape(others, tuple(x.shape[i] for i in order))
+    others = reshape_to(others, tuple(x.shape[i] for i in order))
     if order != tuple(range(x.ndim)):
-        others = P.transpose(others, tuple(order.index(i) for i in range(x.ndim)))
+        others = transpose_by(others, tuple(order.index(i) for i in range(x.ndim)))
     return (conjugate(others) * spread(dout, x.shape, axis, keepdims),)
 
 
@@ -243,7 +214,7 @@ def _(input, axis, keepdims):
 @reduce_all.decompose
 def _(input, axis, keepdims):
     truth = input if input.dtype is bool_ else cast_to(input, bool_)
-    return P.logical_not(reduce_any(P.logical_not(truth), axis, keepdims))
+    return logical_not(reduce_any(logical_not(truth), axis, keepdims))
 
 
 # the primitives `argmax` and `argmin`; the public functions below take the names in this module
@@ -290,13 +261,13 @@ def _no_bfloat(x: Any) -> Any:
 def _(input, axis):
     x = cast_to(input, int32) if input.dtype is bool_ else input
     best = reduce_max(x, (axis,), True)
-    hit = P.equal(x, best)
+    hit = equal(x, best)
     if x.dtype.is_floating:
-        unordered = P.logical_not(P.equal(x, x))
-        hit = P.logical_or(hit, unordered)
+        unordered = logical_not(equal(x, x))
+        hit = logical_or(hit, unordered)
     n = x.shape[axis]
-    count = P.iota(x.shape, axis, int64)
-    first = P.select(hit, count, P.fill((), n, int64))
+    count = iota(x.shape, axis, int64)
+    first = select_by(hit, count, fill((), n, int64))
     return reduce_min(first, (axis,), False)
 
 
@@ -317,9 +288,9 @@ def reduce_mean(input: Tensor, axis: Axes, keepdims: bool):
     n = _count(input.shape, axis)
     dtype = input.dtype
     if dtype.is_integer:
-        total = P.reduce_sum(cast_to(input, int64), axis, keepdims)
-        whole = P.floor_divide(P.abs(total), n or 1)
-        return cast_to(P.select(P.less(total, 0), P.neg(whole), whole), dtype)
+        total = reduce_sum(cast_to(input, int64), axis, keepdims)
+        whole = floor_divide(elementwise.abs(total), n or 1)
+        return cast_to(select_by(less(total, 0), neg(whole), whole), dtype)
     narrow = dtype.is_floating and dtype.itemsize == 2
     total = reduce_sum(cast_to(input, float32) if narrow else input, axis, keepdims)
     found = total * (1.0 / n) if n and n & (n - 1) == 0 else total / float(n)
@@ -329,19 +300,19 @@ def reduce_mean(input: Tensor, axis: Axes, keepdims: bool):
 @op(dtypes=BOOL + REAL)
 def max_with_index(input: Tensor, axis: int, keepdims: bool):
     """Largest element along one axis and its first index; the gradient goes to that element."""
-    return _picked(input, P.argmax(input, axis), axis, keepdims)
+    return _picked(input, argmax_along(input, axis), axis, keepdims)
 
 
 @op(dtypes=BOOL + REAL)
 def min_with_index(input: Tensor, axis: int, keepdims: bool):
     """Smallest element along one axis and its first index; the gradient goes to that element."""
-    return _picked(input, P.argmin(input, axis), axis, keepdims)
+    return _picked(input, argmin_along(input, axis), axis, keepdims)
 
 
 def _picked(x: Any, index: Any, axis: int, keepdims: bool) -> tuple[Any, Any]:
-    kept = P.reshape(index, reduced_shape(x.shape, (axis,), True))
-    values = P.gather_elements(x, kept, axis)
-    return (values, kept) if keepdims else (P.reshape(values, index.shape), index)
+    kept = reshape_to(index, reduced_shape(x.shape, (axis,), True))
+    values = gather_elements_by(x, kept, axis)
+    return (values, kept) if keepdims else (reshape_to(values, index.shape), index)
 
 
 # ---- public functions ---------------------------------------------------------------------------
@@ -582,5 +553,5 @@ def nansum(
     """
     x = input
     if x.dtype.kind in "fc":
-        x = P.select(P.equal(x, x), x, P.fill((), 0, x.dtype))
+        x = select_by(equal(x, x), x, fill((), 0, x.dtype))
     return sum(x, axis, keepdims, dtype, **dim)

@@ -14,11 +14,14 @@ from ..op import op
 from ..tensor import Tensor
 from ..types import broadcast_shapes
 from .arguments import ints_of
+from .comparison import not_equal
+from .elementwise import sub
+from .gather_scatter import gather_by
 from .joining import _cut_axis, _several, concat, stack
 from .methods import tensor_method
-from .movement import broadcast_by, reshape_to, slice_axis
+from .movement import slice_axis
+from .shape_primitives import broadcast_by, reduce_sum, reshape_to
 from .shaping import atleast_1d, spread
-from .table import P
 
 __all__ = [
     "tile", "repeat_elements", "repeat_interleave", "broadcast_to", "expand", "expand_as",
@@ -142,7 +145,7 @@ def repeat_interleave(input: Tensor, repeats: Any, axis: Any = None) -> Tensor:
         )
     if len(counts) == 1:
         return repeat_by(input, counts[0], at)
-    return P.gather(input, np.repeat(np.arange(n), counts), at)
+    return gather_by(input, np.repeat(np.arange(n), counts), at)
 
 
 @op(name="repeat_interleave")
@@ -323,7 +326,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
         )
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = np.array(list(choose(range(input.shape[0]), r)), np.int64).reshape(-1, r)
-    return P.gather(input, rows, 0)
+    return gather_by(input, rows, 0)
 
 
 @tensor_method("sum_to_size")
@@ -337,7 +340,7 @@ def _tensor_sum_to_size(self: Tensor, *size: Any) -> Tensor:
             f"sum_to_size: got size {shape} for shape {have}; wanted one that broadcasts to it"
         )
     axes = tuple(i for i, m in enumerate(have) if i < lead or (shape[i - lead] == 1 and m != 1))
-    return reshape_to(P.reduce_sum(self, axes, False) if axes else self, shape)
+    return reshape_to(reduce_sum(self, axes, False) if axes else self, shape)
 
 
 @tensor_method("diff")
@@ -368,5 +371,5 @@ def diff(x: Tensor, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
         if not m:
             break
         after, before = slice_axis(out, at, 1, m), slice_axis(out, at, 0, m - 1)
-        out = P.not_equal(after, before) if out.dtype is bool_ else P.sub(after, before)
+        out = not_equal(after, before) if out.dtype is bool_ else sub(after, before)
     return out

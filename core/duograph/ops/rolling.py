@@ -13,9 +13,9 @@ from ..tensor import Tensor
 from .arguments import ints_of
 from .axes import axes_of, axis_of
 from .methods import tensor_method
-from .movement import flip_by, reshape_to, slice_axis
+from .movement import concat_by, flip_by, slice_axis
+from .shape_primitives import reshape_to
 from .shaping import ravel, spread, swapaxes
-from .table import P
 
 __all__ = [
     "flip", "fliplr", "flipud", "reverse", "roll", "rot90",
@@ -134,7 +134,7 @@ def roll_by(input: Tensor, shifts: Sequence[int], axes: Sequence[int]):
         n = input.shape[axis] if input.shape else 1
         cut = -shift % n if n else 0
         if cut:
-            out = P.concat((slice_axis(out, axis, cut, n), slice_axis(out, axis, 0, cut)), axis)
+            out = concat_by((slice_axis(out, axis, cut, n), slice_axis(out, axis, 0, cut)), axis)
     return out
 
 

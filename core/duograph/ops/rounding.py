@@ -7,23 +7,27 @@ from typing import Any
 
 import numpy as np
 
-from ..dtype import BOOL, FLOATING, NUMERIC, REAL, bool_, float32, float64
+from ..dtype import BOOL, FLOATING, REAL, bool_, float32, float64
 from ..errors import ArgumentError, ArgumentValueError
 from ..op import op
 from ..tensor import Tensor
-from .broadcasting import unbroadcast
+from .comparison import signbit
 from .creation import cast, zeros_of
 from .elementwise import abs, mul, neg, true_divide
 from .logic import logical_and, logical_or, select
 from .methods import tensor_method
 from .pointwise import broadcast_type, same_type
 from .primitive import Primitive
+from .shape_primitives import unbroadcast
 
 __all__ = [
+    "Div",
     "Rint",
     "TruncateMod",
     "ceil",
     "copysign",
+    "div",
+    "divide",
     "floor",
     "floor_div",
     "floor_divide",
@@ -36,8 +40,6 @@ __all__ = [
     "remainder",
     "rint",
     "round",
-    "sgn",
-    "sign",
     "trunc",
     "truncate_div",
     "truncate_mod",
@@ -247,50 +249,6 @@ class Rint(Primitive):
     """Primitive form of rounding, halves to even."""
 
     op = round_half_even
-
-
-@op(method=["sign", "sgn"], primitive="Sign", dtypes=NUMERIC, differentiable=False)
-def sign(input: Tensor):
-    """-1, 0 or 1; NaN stays; complex numbers divided by their magnitude (`mindspore.ops.sign`).
-
-    Args:
-        input: Tensor of any shape; integer, floating or complex.
-
-    Returns:
-        Tensor of the shape of `input`.
-
-    Raises:
-        TypeError: another dtype.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.sign(ms.Tensor([-2.0, 0.0, 3.0]))
-        Tensor(shape=[3], dtype=Float32, value= [-1.00000000e+00,  0.00000000e+00,  1.00000000e+00])
-    """
-
-
-sign.infer(same_type)
-
-
-@sign.reference
-def _(x):
-    if x.dtype.kind == "c":
-        size = np.abs(x)
-        return np.where(size == 0, 0, x / np.where(size == 0, 1, size)).astype(x.dtype)
-    return np.sign(x)
-
-
-@sign.scalar
-def _(s, x):
-    if x.dtype.is_complex:
-        size = s.abs(x)
-        return s.where(size == 0, 0, x / s.complex(size, s.const(0, size.dtype)))
-    return s.sign(x)
-
-
-@sign.decompose
-def _(x):
-    return select(x > 0, 1, select(x < 0, -1, x)) if x.dtype.kind != "u" else select(x > 0, 1, x)
 
 
 @tensor_method("frac")
@@ -551,7 +509,7 @@ def _(x, y):
     return select(unchanged, x, rest)
 
 
-floor_div, floor_mod, mod, truncate_mod, sgn = floor_divide, remainder, remainder, fmod, sign
+floor_div, floor_mod, mod, truncate_mod = floor_divide, remainder, remainder, fmod
 
 
 class TruncateMod(Primitive):
@@ -597,8 +555,6 @@ def _(s, x, y):
 
 @copysign.bprop
 def _(x, y, out, dout):
-    from .comparison import signbit  # a test of elements, defined after this
-
     same = select(signbit(x) == signbit(y), 1.0, -1.0)
     return unbroadcast(mul(dout, cast(same, dout.dtype)), x), zeros_of(y._type)
 
@@ -693,3 +649,49 @@ def nan_to_num(
         limit if posinf is None else float(posinf),
         -limit if neginf is None else float(neginf),
     )
+
+
+def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """Quotient of elements (`mindspore.ops.div`).
+
+    Args:
+        input, other: Tensors or numbers; the shapes broadcast and the dtypes are promoted to a
+            common one.
+        rounding_mode: None for the true quotient, where integers give float32; ``"floor"`` rounds
+            it down, ``"trunc"`` towards zero, and integers stay integers.
+
+    Returns:
+        Tensor of the broadcast shape.
+
+    Raises:
+        ValueError: another rounding_mode, or the shapes do not broadcast.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.div(ms.Tensor([7.0, -7.0]), 2, rounding_mode="trunc")
+        Tensor(shape=[2], dtype=Float32, value= [ 3.00000000e+00, -3.00000000e+00])
+    """
+    if rounding_mode is None:
+        return true_divide(input, other)
+    if rounding_mode == "floor":
+        return floor_divide(input, other)
+    if rounding_mode == "trunc":
+        return truncate_div(input, other)
+    raise ArgumentValueError(
+        f"div: got rounding_mode={rounding_mode!r}; wanted None, 'floor' or 'trunc'"
+    )
+
+
+@tensor_method("div", "divide")
+def _tensor_div(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """Quotient of elements; see `ops.div`."""
+    return div(self, other, rounding_mode=rounding_mode)
+
+
+divide = div
+
+
+class Div(Primitive):
+    """Primitive form of `ops.div`."""
+
+    op = true_divide

@@ -12,13 +12,20 @@ from ..errors import ArgumentError
 from ..op import op
 from ..tensor import Tensor
 from ..types import TensorType
+from . import creation
 from .arguments import tensor_of
 from .axes import axis_of
-from .creation import cast_to
+from .comparison import equal, less
+from .creation import cast_to, iota
+from .elementwise import add, maximum, minimum, mul, neg
+from .exponential import exp, log, log1p
+from .gather_scatter import scatter_elements_add_by
 from .linalg import widened
+from .logic import logical_and, logical_not, logical_or, select_by
 from .methods import tensor_method
+from .movement import concat_by, identity, slice_by
 from .pointwise import conjugate
-from .table import P
+from .shape_primitives import reduce_sum, reshape_to
 
 __all__ = ["cumsum", "cumprod", "cummax", "cummin", "logcumsumexp", "trapz"]
 
@@ -80,9 +87,9 @@ def _moved(x: Any, axis: int, by: int, reverse: bool, fill: Any) -> Any:
     else:
         end[axis] = n - by
     shape = (*x.shape[:axis], by, *x.shape[axis + 1 :])
-    rest = P.strided_slice(x, tuple(begin), tuple(end), (1,) * x.ndim)
-    pad = P.fill(shape, fill, x.dtype)
-    return P.concat((rest, pad) if reverse else (pad, rest), axis)
+    rest = slice_by(x, tuple(begin), tuple(end), (1,) * x.ndim)
+    pad = creation.fill(shape, fill, x.dtype)
+    return concat_by((rest, pad) if reverse else (pad, rest), axis)
 
 
 def _doubling(
@@ -109,15 +116,15 @@ def _doubling(
 @scan_sum.decompose
 def _(input, axis, exclusive, reverse):
     if input.shape[axis] < 2 and not exclusive:
-        return P.identity(input)
-    return _doubling(P.add, input, axis, exclusive, reverse, 0)
+        return identity(input)
+    return _doubling(add, input, axis, exclusive, reverse, 0)
 
 
 @scan_prod.decompose
 def _(input, axis, exclusive, reverse):
     if input.shape[axis] < 2 and not exclusive:
-        return P.identity(input)
-    return _doubling(P.mul, input, axis, exclusive, reverse, 1)
+        return identity(input)
+    return _doubling(mul, input, axis, exclusive, reverse, 1)
 
 
 @scan_sum.bprop
@@ -129,16 +136,16 @@ def _(x, out, dout, axis, exclusive, reverse):
 def _(x, out, dout, axis, exclusive, reverse):
     # away from zeros: sum of dout * out from here on, over x. At the first zero: the same with that
     # zero as 1, for behind a second zero every product that holds the first is 0 anyway.
-    zero, one = P.fill((), 0, x.dtype), P.fill((), 1, x.dtype)
-    is_zero = P.equal(x, zero)
+    zero, one = creation.fill((), 0, x.dtype), creation.fill((), 1, x.dtype)
+    is_zero = equal(x, zero)
     count = scan_sum(cast_to(is_zero, int32), axis, False, reverse)
-    first = P.logical_and(is_zero, P.equal(count, P.fill((), 1, int32)))
-    filled = P.select(first, one, x)
+    first = logical_and(is_zero, equal(count, creation.fill((), 1, int32)))
+    filled = select_by(first, one, x)
     lifted = scan_prod(filled, axis, exclusive, reverse)
     at_zero = scan_sum(dout * conjugate(lifted), axis, exclusive, not reverse)
     elsewhere = scan_sum(dout * conjugate(out), axis, exclusive, not reverse)
-    elsewhere = elsewhere / conjugate(P.select(is_zero, one, x))
-    return (P.select(first, at_zero, P.select(is_zero, zero, elsewhere)),)
+    elsewhere = elsewhere / conjugate(select_by(is_zero, one, x))
+    return (select_by(first, at_zero, select_by(is_zero, zero, elsewhere)),)
 
 
 # ---- extremes -----------------------------------------------------------------------------------
@@ -193,19 +200,19 @@ def _pairwise(x: Any, axis: int, largest: bool) -> tuple[Any, Any]:
     wins.
     """
     n = x.shape[axis]
-    index = P.iota(x.shape, axis, int64)
+    index = iota(x.shape, axis, int64)
     by = 1
     while by < n:
         before = _moved(x, axis, by, False, 0)
         before_index = _moved(index, axis, by, False, -1)
         # keep what stands here (the later) unless the earlier is better
-        worse = P.less(x, before) if largest else P.less(before, x)
+        worse = less(x, before) if largest else less(before, x)
         if x.dtype.is_floating:
-            numbers = P.logical_and(P.equal(x, x), P.equal(before, before))
-            earlier_nan = P.logical_and(P.logical_not(P.equal(before, before)), P.equal(x, x))
-            worse = P.logical_or(P.logical_and(worse, numbers), earlier_nan)
-        take = P.logical_and(worse, P.less(P.fill((), -1, int64), before_index))
-        x, index = P.select(take, before, x), P.select(take, before_index, index)
+            numbers = logical_and(equal(x, x), equal(before, before))
+            earlier_nan = logical_and(logical_not(equal(before, before)), equal(x, x))
+            worse = logical_or(logical_and(worse, numbers), earlier_nan)
+        take = logical_and(worse, less(creation.fill((), -1, int64), before_index))
+        x, index = select_by(take, before, x), select_by(take, before_index, index)
         by *= 2
     return x, index
 
@@ -223,7 +230,7 @@ def _(input, axis):
 
 
 def _to_source(x, out, dout, axis):
-    return (P.scatter_elements_add(P.fill(x.shape, 0, x.dtype), out[1], dout[0], axis),)
+    return (scatter_elements_add_by(creation.fill(x.shape, 0, x.dtype), out[1], dout[0], axis),)
 
 
 scan_max.bprop(_to_source)
@@ -253,13 +260,13 @@ def _line(x: Any, axis: int | None, run: Callable[[Any, int], Any]) -> Any:
     element.
     """
     if axis is None:
-        return run(P.reshape(x, (x.size,)), 0)
+        return run(reshape_to(x, (x.size,)), 0)
     if x.ndim == 0:
-        found = run(P.reshape(x, (1,)), 0)
+        found = run(reshape_to(x, (1,)), 0)
         return (
-            tuple(P.reshape(f, ()) for f in found)
+            tuple(reshape_to(f, ()) for f in found)
             if isinstance(found, tuple)
-            else P.reshape(found, ())
+            else reshape_to(found, ())
         )
     return run(x, axis)
 
@@ -364,9 +371,9 @@ def cummin(input: Tensor, axis: Any = 0, **dim: Any) -> tuple[Tensor, Tensor]:
 
 def _log_sum(x: Any, y: Any) -> Any:
     """log(exp(x) + exp(y)), also of infinities."""
-    high, low = P.maximum(x, y), P.minimum(x, y)
-    apart = P.select(P.equal(low, high), P.fill((), 0.0, x.dtype), low - high)
-    return high + P.log1p(P.exp(apart))
+    high, low = maximum(x, y), minimum(x, y)
+    apart = select_by(equal(low, high), creation.fill((), 0.0, x.dtype), low - high)
+    return high + log1p(exp(apart))
 
 
 @op(name="logcumsumexp", dtypes=FLOATING)
@@ -385,13 +392,13 @@ def _(x, axis, reverse):
 @scan_logsumexp.bprop
 def _(x, out, dout, axis, reverse):
     # the sum over k of dout[k] * exp(x - out[k]), by logarithms so that nothing overflows
-    never = P.fill((), float("-inf"), x.dtype)
+    never = creation.fill((), float("-inf"), x.dtype)
     parts = []
-    for share in (dout, P.neg(dout)):
-        positive = P.less(P.fill((), 0, x.dtype), share)
-        size = P.log(P.select(positive, share, P.fill((), 1, x.dtype))) - out
-        total = scan_logsumexp(P.select(positive, size, never), axis, not reverse)
-        parts.append(P.exp(total + x))
+    for share in (dout, neg(dout)):
+        positive = less(creation.fill((), 0, x.dtype), share)
+        size = log(select_by(positive, share, creation.fill((), 1, x.dtype))) - out
+        total = scan_logsumexp(select_by(positive, size, never), axis, not reverse)
+        parts.append(exp(total + x))
     return (parts[0] - parts[1],)
 
 
@@ -422,15 +429,15 @@ def trapz(y: Tensor, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tensor
     def part(t: Any, begin: int, end: int, along: int) -> Any:
         low, high = [0] * t.ndim, list(t.shape)
         low[along], high[along] = begin, end
-        return P.strided_slice(t, tuple(low), tuple(high), (1,) * t.ndim)
+        return slice_by(t, tuple(low), tuple(high), (1,) * t.ndim)
 
     pairs = (part(y, 0, n - 1, axis) + part(y, 1, n, axis)) * 0.5
     if x is None:
-        return P.reduce_sum(pairs, (axis,), False) * dx
+        return reduce_sum(pairs, (axis,), False) * dx
     if tensor_of("trapz", "x", x).ndim == 1:
-        x = P.reshape(x, (x.shape[0], *[1] * (y.ndim - 1 - axis)))
+        x = reshape_to(x, (x.shape[0], *[1] * (y.ndim - 1 - axis)))
         along = 0
     else:
         along = axis
     m = x.shape[along]
-    return P.reduce_sum(pairs * (part(x, 1, m, along) - part(x, 0, m - 1, along)), (axis,), False)
+    return reduce_sum(pairs * (part(x, 1, m, along) - part(x, 0, m - 1, along)), (axis,), False)

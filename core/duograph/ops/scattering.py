@@ -14,8 +14,10 @@ from ..tensor import Tensor
 from ..types import size_of
 from .arguments import ints_of
 from .axes import axis_of
+from .comparison import equal
 from .creation import cast, fill
-from .creation_functions import as_index, beside
+from .creation_functions import as_index, beside, full_like_by
+from .elementwise import maximum, minimum, mul, neg, true_divide
 from .gather_scatter import (
     from_zero,
     gather_by,
@@ -28,9 +30,11 @@ from .gather_scatter import (
 from .gathering import check_nd, explain, explain_nd, nd_index
 from .logic import select_by
 from .methods import tensor_method
-from .movement import concat_by, reshape_to, slice_axis, update_by
+from .movement import concat_by, identity, slice_axis, update_by
 from .repeating import broadcast_to
-from .table import P
+from .rounding import floor_divide
+from .shape_primitives import reshape_to
+from .sorting import sort_by
 from .value_sizes import nonzero_by
 
 __all__ = [
@@ -66,7 +70,7 @@ def scatter_along(
         return reshape_to(flat, ())
     at = axis_of(name, axis, len(shape))
     if not isinstance(src, Tensor):
-        src = P.full_like(indices, src, input.dtype)
+        src = full_like_by(indices, src, input.dtype)
     if len(src.shape) != len(indices.shape) or any(
         m > n for m, n in zip(indices.shape, src.shape, strict=True)
     ):
@@ -157,7 +161,7 @@ def tensor_scatter_elements(
 
 def combine(mode: str) -> Any:
     """The binary op of a scatter mode."""
-    return {"mul": P.mul, "max": P.maximum, "min": P.minimum}[mode]
+    return {"mul": mul, "max": maximum, "min": minimum}[mode]
 
 
 @op(name="scatter_reduce")
@@ -173,9 +177,9 @@ def scatter_reduce_by(input: Tensor, indices: Tensor, updates: Tensor, mode: str
     rest = input.shape[1:]
     rows = reshape_to(updates, (m, *rest))
     if m == 0:
-        return P.identity(input)
+        return identity(input)
     if m > 1:
-        order = P.sort(from_zero(flat, input.shape[0]), 0, False)[1]
+        order = sort_by(from_zero(flat, input.shape[0]), 0, False)[1]
         flat, rows = gather_by(flat, order, 0), gather_by(rows, order, 0)
         flat = from_zero(flat, input.shape[0])
     function = combine(mode)
@@ -183,7 +187,7 @@ def scatter_reduce_by(input: Tensor, indices: Tensor, updates: Tensor, mode: str
     while step < m:
         before = slice_axis(rows, 0, 0, m - step)
         later = slice_axis(rows, 0, step, m)
-        same = P.equal(slice_axis(flat, 0, 0, m - step), slice_axis(flat, 0, step, m))
+        same = equal(slice_axis(flat, 0, 0, m - step), slice_axis(flat, 0, step, m))
         same = reshape_to(same, (m - step, *[1] * len(rest)))
         joined = select_by(same, function(before, later), later)
         rows = concat_by((slice_axis(rows, 0, 0, step), joined), 0)
@@ -208,10 +212,10 @@ def scatter_rows(name: str, input: Tensor, indices: Any, updates: Any, mode: str
     if mode == "add":
         return scatter_add_by(input, at, rows, 0)
     if mode == "sub":
-        return scatter_add_by(input, at, P.neg(rows), 0)
+        return scatter_add_by(input, at, neg(rows), 0)
     if mode == "div":
-        by = scatter_reduce_by(P.full_like(input, 1, input.dtype), at, rows, "mul")
-        return P.div(input, by) if input.dtype.kind in "fc" else P.floor_divide(input, by)
+        by = scatter_reduce_by(full_like_by(input, 1, input.dtype), at, rows, "mul")
+        return true_divide(input, by) if input.dtype.kind in "fc" else floor_divide(input, by)
     return scatter_reduce_by(input, at, rows, mode)
 
 

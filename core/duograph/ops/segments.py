@@ -9,13 +9,14 @@ import numpy as np
 from ..errors import ShapeError
 from ..op import op
 from ..tensor import Tensor
+from .comparison import less
 from .creation import fill
 from .creation_functions import as_index
 from .logic import select_by
 from .methods import tensor_method
-from .movement import reshape_to, slice_axis
+from .movement import slice_axis
 from .scattering import scatter_rows
-from .table import P
+from .shape_primitives import reshape_to
 
 __all__ = [
     "unsorted_segment_sum", "unsorted_segment_max", "unsorted_segment_min", "unsorted_segment_prod",
@@ -47,7 +48,7 @@ def segments_by(input: Tensor, segment_ids: Tensor, count: int, mode: str, start
     m = ids.size
     # rows of no segment go to an extra one that is cut off
     flat = reshape_to(ids, (m,))
-    flat = select_by(P.less(flat, 0), count, flat)
+    flat = select_by(less(flat, 0), count, flat)
     rows = reshape_to(input, (m, *rest))
     base = fill((count + 1, *rest), start, input.dtype)
     out = scatter_rows("unsorted_segment", base, flat, rows, mode)

@@ -15,8 +15,9 @@ from ..types import size_of
 from .arguments import ints_of
 from .axes import axes_of, axis_of
 from .methods import tensor_method, tensor_property
-from .movement import reshape, reshape_to, slice_axis, transpose_by
-from .table import P
+from .movement import pad_by, reshape, slice_axis
+from .pointwise import conj
+from .shape_primitives import reshape_to, transpose_by
 
 __all__ = [
     "transpose", "permute", "swapaxes", "swapdims", "moveaxis", "movedim", "t", "expand_dims",
@@ -102,7 +103,7 @@ def _tensor_resize(self: Tensor, *new_shape: Any) -> Tensor:
     if size < self.size:
         flat = slice_axis(flat, 0, 0, size)
     elif size > self.size:
-        flat = P.pad_constant(flat, (0,), (size - self.size,), 0)
+        flat = pad_by(flat, (0,), (size - self.size,), 0)
     return reshape_to(flat, shape)
 
 
@@ -541,4 +542,4 @@ def adjoint(x: Tensor) -> Tensor:
         (3, 2)
     """
     swapped = _tensor_mT(x)
-    return P.conj(swapped) if x.dtype.is_complex else swapped
+    return conj(swapped) if x.dtype.is_complex else swapped

@@ -11,11 +11,16 @@ from ..errors import ArgumentError, DTypeError
 from ..op import op
 from ..tensor import Tensor
 from .axes import axes_of, axis_of, spelled
-from .creation import cast_to
+from .comparison import equal, isfinite, isinf
+from .creation import cast_to, fill
+from .elementwise import neg
+from .exponential import exp, log
 from .linalg import widened
+from .logic import logical_and, select_by
 from .methods import tensor_method
-from .reduction import spread
-from .table import P
+from .movement import identity, stop_gradient
+from .reduction import reduce_max
+from .shape_primitives import reduce_sum, reshape_to, spread, transpose_by
 
 __all__ = ["softmax", "log_softmax", "softmin", "logsumexp"]
 
@@ -26,16 +31,16 @@ def _back(x: Any, like: Any) -> Any:
 
 def _shifted(x: Any, axis: tuple[int, ...]) -> Any:
     """x minus its largest: the exponentials cannot overflow."""
-    return x - P.stop_gradient(P.reduce_max(x, axis, True))
+    return x - stop_gradient(reduce_max(x, axis, True))
 
 
 @op(name="softmax", dtypes=FLOATING)
 def softmax_along(input: Tensor, axis: int):
     """exp(x) / sum(exp(x)) along one axis, a non-negative int."""
     if input.size == 0:
-        return P.identity(input)
-    e = P.exp(_shifted(widened(input), (axis,)))
-    return _back(e / P.reduce_sum(e, (axis,), True), input)
+        return identity(input)
+    e = exp(_shifted(widened(input), (axis,)))
+    return _back(e / reduce_sum(e, (axis,), True), input)
 
 
 @softmax_along.infer
@@ -52,7 +57,7 @@ def _(x, out, dout, axis):
 def softmax_grad(out: Tensor, dout: Tensor, axis: int):
     """Gradient of softmax from its result: out * (dout - sum(out * dout))."""
     y, dy = widened(out), widened(dout)
-    return _back(y * (dy - P.reduce_sum(y * dy, (axis,), True)), out)
+    return _back(y * (dy - reduce_sum(y * dy, (axis,), True)), out)
 
 
 @softmax_grad.infer
@@ -64,9 +69,9 @@ def _(out, dout, axis):
 def log_softmax_along(input: Tensor, axis: int):
     """x - log(sum(exp(x))) along one axis, a non-negative int."""
     if input.size == 0:
-        return P.identity(input)
+        return identity(input)
     x = _shifted(widened(input), (axis,))
-    return _back(x - P.log(P.reduce_sum(P.exp(x), (axis,), True)), input)
+    return _back(x - log(reduce_sum(exp(x), (axis,), True)), input)
 
 
 @log_softmax_along.infer
@@ -83,7 +88,7 @@ def _(x, out, dout, axis):
 def log_softmax_grad(out: Tensor, dout: Tensor, axis: int):
     """Gradient of log_softmax from its result: dout - exp(out) * sum(dout)."""
     y, dy = widened(out), widened(dout)
-    return _back(dy - P.exp(y) * P.reduce_sum(dy, (axis,), True), out)
+    return _back(dy - exp(y) * reduce_sum(dy, (axis,), True), out)
 
 
 @log_softmax_grad.infer
@@ -137,15 +142,15 @@ def _along(name: str, run: Any, x: Any, axis: Any) -> Any:
         axes = axes_of(name, axis, x.ndim)
         rest = [i for i in range(x.ndim) if i not in axes]
         order = (*rest, *axes)
-        moved = P.transpose(x, order)
-        flat = P.reshape(
+        moved = transpose_by(x, order)
+        flat = reshape_to(
             moved, (*[x.shape[i] for i in rest], int(np.prod([x.shape[i] for i in axes])))
         )
-        out = P.reshape(run(flat, len(rest)), moved.shape)
-        return P.transpose(out, tuple(order.index(i) for i in range(x.ndim)))
+        out = reshape_to(run(flat, len(rest)), moved.shape)
+        return transpose_by(out, tuple(order.index(i) for i in range(x.ndim)))
     if x.ndim == 0:
         axis_of(name, axis, 0)
-        return P.reshape(run(P.reshape(x, (1,)), 0), ())
+        return reshape_to(run(reshape_to(x, (1,)), 0), ())
     return run(x, axis_of(name, axis, x.ndim))
 
 
@@ -183,7 +188,7 @@ def softmin(x: Tensor, axis: Any = -1, *, dtype: Any = None) -> Tensor:
         >>> print(ms.ops.softmin(ms.Tensor([1.0, 1.0])))
         [0.5 0.5]
     """
-    return softmax(P.neg(_floating("softmin", x, dtype)), axis)
+    return softmax(neg(_floating("softmin", x, dtype)), axis)
 
 
 @op(name="logsumexp", dtypes=FLOATING)
@@ -191,26 +196,26 @@ def logsumexp_over(input: Tensor, axis: tuple[int, ...], keepdims: bool):
     """log(sum(exp(x))) over axes, a tuple of non-negative ints."""
     x = widened(input)
     if 0 in [x.shape[i] for i in axis]:
-        return _back(P.log(P.reduce_sum(x, axis, keepdims)), input)
-    top = P.reduce_max(x, axis, True)
+        return _back(log(reduce_sum(x, axis, keepdims)), input)
+    top = reduce_max(x, axis, True)
     # an infinite maximum would give inf - inf
-    top = P.stop_gradient(P.select(P.isfinite(top), top, P.fill((), 0.0, top.dtype)))
-    total = P.reduce_sum(P.exp(x - top), axis, True)
-    out = _back(P.log(total) + top, input)
+    top = stop_gradient(select_by(isfinite(top), top, fill((), 0.0, top.dtype)))
+    total = reduce_sum(exp(x - top), axis, True)
+    out = _back(log(total) + top, input)
     return (
         out
         if keepdims
-        else P.reshape(out, tuple(n for i, n in enumerate(x.shape) if i not in axis))
+        else reshape_to(out, tuple(n for i, n in enumerate(x.shape) if i not in axis))
     )
 
 
 @logsumexp_over.bprop
 def _(x, out, dout, axis, keepdims):
     full = spread(out, x.shape, axis, keepdims)
-    weight = P.exp(widened(x) - widened(full))
+    weight = exp(widened(x) - widened(full))
     # an infinite result: the elements that made it share the gradient as 1 or 0
-    same = P.logical_and(P.equal(x, full), P.isinf(x))
-    weight = P.select(same, P.fill((), 1.0, weight.dtype), weight)
+    same = logical_and(equal(x, full), isinf(x))
+    weight = select_by(same, fill((), 1.0, weight.dtype), weight)
     return (_back(weight * spread(dout, x.shape, axis, keepdims), x),)
 
 

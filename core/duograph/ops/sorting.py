@@ -13,14 +13,15 @@ from ..tensor import Tensor
 from ..types import TensorType
 from .arguments import ints_of
 from .axes import axis_of
+from .comparison import equal, less, less_equal, not_equal
 from .creation import cast_to, fill, iota, zeros_of
 from .creation_functions import as_index, beside
 from .gather_scatter import gather_by, gather_elements_by, scatter_elements_set_by
 from .logic import logical_and, logical_not, logical_or, select_by
 from .methods import tensor_method
-from .movement import concat_by, flip_by, identity, pad_by, reshape_to, slice_axis
+from .movement import concat_by, flip_by, identity, pad_by, slice_axis, stop_gradient
+from .shape_primitives import reshape_to
 from .shaping import moveaxis
-from .table import P
 
 __all__ = [
     "sort", "argsort", "msort", "topk", "top_k", "kthvalue", "searchsorted", "bucketize",
@@ -82,9 +83,9 @@ def _(x, axis, descending):
     key = cast_to(moved, int32) if x.dtype is bool_ else moved
     key = pad_by(key, low, high, 0) if size > n else key
     index = iota((*lead, size), len(lead), int32)
-    group = select_by(P.less(index, n), fill((), 0, int32), fill((), 2, int32))
+    group = select_by(less(index, n), fill((), 0, int32), fill((), 2, int32))
     if x.dtype.is_floating:
-        nan = P.not_equal(key, key)
+        nan = not_equal(key, key)
         group = select_by(nan, fill((), 1, int32), group)
         key = select_by(nan, zeros_of(key._type.plain), key)
     lanes = (group, key, index)
@@ -131,10 +132,10 @@ def _exchange(
 
 def _before(a: Any, b: Any, descending: bool) -> Any:
     """Whether (class, key, index) a comes before b."""
-    key = P.less(b[1], a[1]) if descending else P.less(a[1], b[1])
-    tie = logical_and(P.equal(a[1], b[1]), P.less(a[2], b[2]))
-    inside = logical_and(P.equal(a[0], b[0]), logical_or(key, tie))
-    return logical_or(P.less(a[0], b[0]), inside)
+    key = less(b[1], a[1]) if descending else less(a[1], b[1])
+    tie = logical_and(equal(a[1], b[1]), less(a[2], b[2]))
+    inside = logical_and(equal(a[0], b[0]), logical_or(key, tie))
+    return logical_or(less(a[0], b[0]), inside)
 
 
 def sort(input_x: Tensor, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
@@ -187,7 +188,7 @@ def argsort(input: Tensor, axis: int = -1, descending: bool = False) -> Tensor:
         >>> ms.ops.argsort(ms.Tensor([3, 1, 2]))
         Tensor(shape=[3], dtype=Int32, value= [1, 2, 0])
     """
-    return sort(P.stop_gradient(input), axis, descending)[1]
+    return sort(stop_gradient(input), axis, descending)[1]
 
 
 @tensor_method("argsort")
@@ -338,13 +339,13 @@ def searchsorted_by(sequence: Tensor, values: Tensor, right: bool):
     while step:
         try_ = at + step
         # a try past the end looks at the last element, whose answer does not count
-        probe = select_by(P.less(n, try_), fill((), n, int32), try_) - 1
+        probe = select_by(less(n, try_), fill((), n, int32), try_) - 1
         if sequence.ndim == 1:
             seen = gather_by(sequence, probe, 0)
         else:
             seen = gather_elements_by(sequence, probe, sequence.ndim - 1)
         below = logical_not(_less(values, seen)) if right else _less(seen, values)
-        at = select_by(logical_and(P.less_equal(try_, n), below), try_, at)
+        at = select_by(logical_and(less_equal(try_, n), below), try_, at)
         step //= 2
     return cast_to(at, int64)
 
@@ -352,8 +353,8 @@ def searchsorted_by(sequence: Tensor, values: Tensor, right: bool):
 def _less(a: Any, b: Any) -> Any:
     """a < b with NaN above all else."""
     if not a.dtype.is_floating:
-        return P.less(a, b)
-    return logical_or(P.less(a, b), logical_and(P.not_equal(b, b), P.equal(a, a)))
+        return less(a, b)
+    return logical_or(less(a, b), logical_and(not_equal(b, b), equal(a, a)))
 
 
 @tensor_method("searchsorted")

@@ -18,13 +18,15 @@ from ..errors import (
     RefusedError,
     ShapeError,
 )
-from ..op import staged_builder
+from ..runtime_state import staged_builder
 from ..tensor import Tensor, commit
 from ..types import broadcast_shapes
 from .creation import cast
+from .elementwise import add, sub
 from .methods import tensor_method
+from .movement import identity
 from .primitive import Primitive
-from .table import P
+from .shape_primitives import broadcast_by
 
 __all__ = [
     "assign", "assign_add", "assign_sub", "depend", "print_", "Assign", "AssignAdd", "AssignSub",
@@ -49,7 +51,7 @@ def _written(name: str, variable: Any, value: Any) -> Tensor:
                 f"{name}: got a value of shape {value.shape} for a variable of shape {variable.shape}; "
                 f"wanted that shape, or one that broadcasts to it"
             )
-        value = P.broadcast_to(value, variable.shape)
+        value = broadcast_by(value, variable.shape)
     value = cast(value, variable.dtype)
     builder = staged_builder()
     if builder is not None:
@@ -137,7 +139,7 @@ def _number_like(variable: Any, value: Any, name: str, sign: int) -> Tensor:
         raise ArgumentError(
             f"{name}: got {type(variable).__name__} to write to; wanted a Parameter or Tensor"
         )
-    return P.add(variable, value) if sign > 0 else P.sub(variable, value)
+    return add(variable, value) if sign > 0 else sub(variable, value)
 
 
 # ---- order and output ---------------------------------------------------------------------------
@@ -215,7 +217,7 @@ class Load(Primitive):
 
     def __call__(self, variable: Any, state: Any = None) -> Any:
         """The value as a Tensor."""
-        return P.identity(variable)
+        return identity(variable)
 
 
 class UpdateState(Primitive):

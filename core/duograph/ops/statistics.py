@@ -10,13 +10,29 @@ from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..op import op
 from ..tensor import Tensor
 from ..types import broadcast_shapes
+from . import elementwise, powers
 from .arguments import number_of, tensor_of, tensors_of
 from .axes import axes_of, axis_of, spelled
-from .creation import cast_to
-from .linalg import widened
+from .comparison import equal, isfinite, less
+from .creation import cast_to, fill
+from .elementwise import maximum, minimum
+from .gather_scatter import gather_elements_by
+from .linalg import matmul_of, widened
+from .logic import select_by, shift_right
+from .matrices import singular_values
 from .methods import tensor_method
-from .reduction import reduced_shape
-from .table import P
+from .movement import concat_by
+from .powers import rsqrt, sqrt
+from .reduction import reduce_max, reduce_mean, reduce_min
+from .shape_primitives import (
+    broadcast_by,
+    reduce_sum,
+    reduced_shape,
+    reshape_to,
+    strided_copy,
+    transpose_by,
+)
+from .sorting import sort_by
 
 __all__ = [
     "var",
@@ -52,8 +68,8 @@ def reduce_var(input: Tensor, axis: Sequence[int], keepdims: bool, ddof: int):
     count = 1
     for i in axis:
         count *= x.shape[i]
-    centred = x - P.reduce_mean(x, axis, True)
-    total = P.reduce_sum(centred * centred, axis, keepdims)
+    centred = x - reduce_mean(x, axis, True)
+    total = reduce_sum(centred * centred, axis, keepdims)
     return _as(total / float(max(count - ddof, 0)), input.dtype)
 
 
@@ -130,7 +146,7 @@ def std(
     """
     axis, ddof, keepdims = _spread_arguments("std", axis, ddof, keepdims, dim)
     x = _floating(input)
-    return P.sqrt(reduce_var(x, axes_of("std", axis, x.ndim), keepdims, ddof))
+    return sqrt(reduce_var(x, axes_of("std", axis, x.ndim), keepdims, ddof))
 
 
 def var_mean(
@@ -145,7 +161,7 @@ def var_mean(
     """
     x = _floating(input)
     axes = axes_of("var_mean", axis, x.ndim)
-    return var(x, axes, int(number_of("var_mean", "ddof", ddof)), keepdims), P.reduce_mean(
+    return var(x, axes, int(number_of("var_mean", "ddof", ddof)), keepdims), reduce_mean(
         x, axes, bool(keepdims)
     )
 
@@ -162,7 +178,7 @@ def std_mean(
     """
     x = _floating(input)
     axes = axes_of("std_mean", axis, x.ndim)
-    return std(x, axes, int(number_of("std_mean", "ddof", ddof)), keepdims), P.reduce_mean(
+    return std(x, axes, int(number_of("std_mean", "ddof", ddof)), keepdims), reduce_mean(
         x, axes, bool(keepdims)
     )
 
@@ -174,17 +190,17 @@ def std_mean(
 def norm2(input: Tensor, axis: Sequence[int], keepdims: bool):
     """sqrt(sum(x^2)); its gradient at 0 is 0."""
     x = widened(input)
-    return _as(P.sqrt(P.reduce_sum(x * x, axis, keepdims)), input.dtype)
+    return _as(sqrt(reduce_sum(x * x, axis, keepdims)), input.dtype)
 
 
 @norm2.bprop
 def _(x, out, dout, axis, keepdims):
     if not keepdims:
         kept = reduced_shape(x.shape, axis, True)
-        out, dout = P.reshape(out, kept), P.reshape(dout, kept)
-    zero = P.equal(out, P.fill((), 0, out.dtype))
-    safe = P.select(zero, P.fill((), 1, out.dtype), out)
-    return (x * P.select(zero, P.fill((), 0, out.dtype), dout / safe),)
+        out, dout = reshape_to(out, kept), reshape_to(dout, kept)
+    zero = equal(out, fill((), 0, out.dtype))
+    safe = select_by(zero, fill((), 1, out.dtype), out)
+    return (x * select_by(zero, fill((), 0, out.dtype), dout / safe),)
 
 
 @op(name="vector_norm", dtypes=FLOATING)
@@ -196,15 +212,15 @@ def vector_norm_of(input: Tensor, p: float, axis: Sequence[int], keepdims: bool)
     if p == 2.0:
         found = norm2(x, axis, keepdims)
     elif p == float("inf"):
-        found = P.reduce_max(P.abs(x), axis, keepdims)
+        found = reduce_max(elementwise.abs(x), axis, keepdims)
     elif p == float("-inf"):
-        found = P.reduce_min(P.abs(x), axis, keepdims)
+        found = reduce_min(elementwise.abs(x), axis, keepdims)
     elif p == 0.0:
-        found = P.reduce_sum(cast_to(cast_to(x, bool_), x.dtype), axis, keepdims)
+        found = reduce_sum(cast_to(cast_to(x, bool_), x.dtype), axis, keepdims)
     elif p == 1.0:
-        found = P.reduce_sum(P.abs(x), axis, keepdims)
+        found = reduce_sum(elementwise.abs(x), axis, keepdims)
     else:
-        found = P.pow(P.reduce_sum(P.pow(P.abs(x), p), axis, keepdims), 1.0 / p)
+        found = powers.pow(reduce_sum(powers.pow(elementwise.abs(x), p), axis, keepdims), 1.0 / p)
     return _as(found, input.dtype)
 
 
@@ -233,23 +249,19 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, int], keepdims: bool) -> Any
         return norm2(x, tuple(sorted(axes)), keepdims)
     if ord in ("nuc", 2, -2):
         order = (*[i for i in range(x.ndim) if i not in axes], row, column)
-        from .matrices import singular_values  # runs on the host
-
-        values = singular_values(P.transpose(x, order))
+        values = singular_values(transpose_by(x, order))
         last = (values.ndim - 1,)
         if ord == "nuc":
-            out = P.reduce_sum(values, last, False)
+            out = reduce_sum(values, last, False)
         else:
-            out = (
-                P.reduce_max(values, last, False) if ord == 2 else P.reduce_min(values, last, False)
-            )
-        return P.reshape(out, reduced_shape(x.shape, axes, True)) if keepdims else out
+            out = reduce_max(values, last, False) if ord == 2 else reduce_min(values, last, False)
+        return reshape_to(out, reduced_shape(x.shape, axes, True)) if keepdims else out
     if ord in (1, -1, float("inf"), float("-inf")):
         first, second = (row, column) if abs(ord) == 1 else (column, row)
-        sums = P.reduce_sum(P.abs(x), (first,), True)
-        reduce = P.reduce_max if ord > 0 else P.reduce_min
+        sums = reduce_sum(elementwise.abs(x), (first,), True)
+        reduce = reduce_max if ord > 0 else reduce_min
         out = reduce(sums, (second,), True)
-        return out if keepdims else P.reshape(out, reduced_shape(x.shape, axes, False))
+        return out if keepdims else reshape_to(out, reduced_shape(x.shape, axes, False))
     raise ArgumentValueError(
         f"norm: got ord={ord!r} for a matrix; wanted 'fro', 'nuc', 1, -1, 2, -2, inf or -inf"
     )
@@ -320,23 +332,23 @@ def median_along(input: Tensor, axis: int, keepdims: bool, ignore_nan: bool):
     x = input
     n = x.shape[axis]
     kept = reduced_shape(x.shape, (axis,), True)
-    _, order = P.sort(x, axis, False)
-    middle = P.fill(kept, (n - 1) // 2, int64)
+    _, order = sort_by(x, axis, False)
+    middle = fill(kept, (n - 1) // 2, int64)
     if x.dtype.is_floating:
-        ordered = cast_to(P.equal(x, x), int64)
-        count = P.reduce_sum(ordered, (axis,), True)
+        ordered = cast_to(equal(x, x), int64)
+        count = reduce_sum(ordered, (axis,), True)
         if ignore_nan:
-            whole = P.shift_right(P.maximum(count - 1, P.fill((), 0, int64)), P.fill((), 1, int64))
+            whole = shift_right(maximum(count - 1, fill((), 0, int64)), fill((), 1, int64))
             middle = whole
         else:  # sorted last: the first NaN stands right behind the others
-            some = P.less(count, P.fill((), n, int64))
-            middle = P.select(some, count, middle)
-    index = P.gather_elements(order, middle, axis)
-    values = P.gather_elements(x, index, axis)
+            some = less(count, fill((), n, int64))
+            middle = select_by(some, count, middle)
+    index = gather_elements_by(order, middle, axis)
+    values = gather_elements_by(x, index, axis)
     if keepdims:
         return values, index
     shape = reduced_shape(x.shape, (axis,), False)
-    return P.reshape(values, shape), P.reshape(index, shape)
+    return reshape_to(values, shape), reshape_to(index, shape)
 
 
 def _median(name: str, input: Any, axis: Any, keepdims: Any, ignore_nan: bool) -> Any:
@@ -344,10 +356,10 @@ def _median(name: str, input: Any, axis: Any, keepdims: Any, ignore_nan: bool) -
         raise ArgumentValueError(
             f"{name}: got a tensor of shape {input.shape}; wanted at least one element"
         )
-    x = P.reshape(input, (1,)) if input.ndim == 0 else input
+    x = reshape_to(input, (1,)) if input.ndim == 0 else input
     values, index = median_along(x, axis_of(name, axis, x.ndim), bool(keepdims), ignore_nan)
     if input.ndim == 0:
-        return P.reshape(values, ()), P.reshape(index, ())
+        return reshape_to(values, ()), reshape_to(index, ())
     return values, index
 
 
@@ -400,7 +412,7 @@ def clip_by_norm_of(x: Tensor, clip_norm: Tensor, axis: Sequence[int]):
     """x scaled so that its 2-norm along axes is at most clip_norm."""
     total = norm2(widened(x), axis, True)
     bound = _as(clip_norm, total.dtype)
-    larger = P.maximum(total, bound)
+    larger = maximum(total, bound)
     return _as(widened(x) * (bound / larger), x.dtype)
 
 
@@ -430,12 +442,12 @@ def clip_by_norm(
     single = isinstance(x, Tensor)
     tensors = (x,) if single else tensors_of("clip_by_norm", "x", x)
     norms = [vector_norm(t, norm_type, tuple(range(t.ndim))) for t in tensors]
-    total = vector_norm(P.concat([P.reshape(n, (1,)) for n in norms], 0), norm_type)
-    if error_if_nonfinite and not bool(P.isfinite(total)):
+    total = vector_norm(concat_by([reshape_to(n, (1,)) for n in norms], 0), norm_type)
+    if error_if_nonfinite and not bool(isfinite(total)):
         raise NonFiniteError(
             "clip_by_norm: got tensors whose norm is not finite; error_if_nonfinite=False lets it pass"
         )
-    scale = P.minimum(max_norm / (total + 1e-6), P.fill((), 1.0, total.dtype))
+    scale = minimum(max_norm / (total + 1e-6), fill((), 1.0, total.dtype))
     clipped = [_as(t * _as(scale, t.dtype), t.dtype) for t in tensors]
     return clipped[0] if single else type(x)(clipped)
 
@@ -451,11 +463,11 @@ def clip_by_global_norm_of(x: Sequence[Tensor], clip_norm: float, use_norm: floa
     common = float64 if any(t.dtype is float64 for t in x) else float32
     for t in x:
         wide = widened(t)
-        part = _as(P.reduce_sum(wide * wide, tuple(range(t.ndim)), False), common)
+        part = _as(reduce_sum(wide * wide, tuple(range(t.ndim)), False), common)
         total = part if total is None else total + part
     assert total is not None  # x has at least one tensor
-    size = P.sqrt(total) if use_norm is None else P.fill((), use_norm, total.dtype)
-    scale = clip_norm / P.maximum(size, P.fill((), clip_norm, size.dtype))
+    size = sqrt(total) if use_norm is None else fill((), use_norm, total.dtype)
+    scale = clip_norm / maximum(size, fill((), clip_norm, size.dtype))
     return tuple(_as(widened(t) * _as(scale, widened(t).dtype), t.dtype) for t in x)
 
 
@@ -508,9 +520,9 @@ def renorm(input: Tensor, p: float, axis: int, maxnorm: float) -> Tensor:
     axis = axis_of("renorm", axis, input.ndim)
     rest = tuple(i for i in range(input.ndim) if i != axis)
     size = vector_norm_of(input, float(p), rest, True)
-    one = P.fill((), 1.0, size.dtype)
-    return input * P.select(
-        P.less(P.fill((), float(maxnorm), size.dtype), size), maxnorm / (size + 1e-7), one
+    one = fill((), 1.0, size.dtype)
+    return input * select_by(
+        less(fill((), float(maxnorm), size.dtype), size), maxnorm / (size + 1e-7), one
     )
 
 
@@ -521,10 +533,10 @@ def renorm(input: Tensor, p: float, axis: int, maxnorm: float) -> Tensor:
 def cosine_of(x1: Tensor, x2: Tensor, axis: int, eps: float):
     """Cosine of the angle between vectors along one axis; norms count as at least eps."""
     x, y = widened(x1), widened(x2)
-    tiny = P.fill((), eps * eps, x.dtype)
-    a = P.rsqrt(P.maximum(P.reduce_sum(x * x, (axis,), False), tiny))
-    b = P.rsqrt(P.maximum(P.reduce_sum(y * y, (axis,), False), tiny))
-    return _as(P.reduce_sum(x * y, (axis,), False) * a * b, x1.dtype)
+    tiny = fill((), eps * eps, x.dtype)
+    a = rsqrt(maximum(reduce_sum(x * x, (axis,), False), tiny))
+    b = rsqrt(maximum(reduce_sum(y * y, (axis,), False), tiny))
+    return _as(reduce_sum(x * y, (axis,), False) * a * b, x1.dtype)
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
@@ -552,7 +564,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
             f"cosine_similarity: got shapes {x1.shape} and {x2.shape}; wanted ones that broadcast"
         )
     axis = axis_of("cosine_similarity", dim, len(shape))
-    x1, x2 = (x if x.shape == shape else P.broadcast_to(x, shape) for x in (x1, x2))
+    x1, x2 = (x if x.shape == shape else broadcast_by(x, shape) for x in (x1, x2))
     return cosine_of(x1, x2, axis, float(eps))
 
 
@@ -582,8 +594,8 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
     if p < 0:
         raise ArgumentValueError(f"cdist: got p={p}; wanted 0 or more")
     n, m, d = x1.shape[-2], x2.shape[-2], x1.shape[-1]
-    a = P.reshape(x1, (*x1.shape[:-2], n, 1, d))
-    b = P.reshape(x2, (*x2.shape[:-2], 1, m, d))
+    a = reshape_to(x1, (*x1.shape[:-2], n, 1, d))
+    b = reshape_to(x2, (*x2.shape[:-2], 1, m, d))
     if broadcast_shapes(a.shape, b.shape) is None:
         raise ShapeError(
             f"cdist: got shapes {x1.shape} and {x2.shape}, whose leading axes do not broadcast"
@@ -622,7 +634,7 @@ def cov(
         raise ShapeError(f"cov: got input of shape {input.shape}; wanted at most two axes")
     x = _floating(input)
     single = x.ndim < 2
-    x = P.reshape(x, (1, x.size)) if single else x
+    x = reshape_to(x, (1, x.size)) if single else x
     weight = None
     for w in (fweights, aweights):
         if w is not None:
@@ -630,23 +642,23 @@ def cov(
             weight = w if weight is None else weight * w
     if weight is None:
         total: Any = float(x.shape[1])
-        mean = P.reduce_mean(x, (1,), True)
+        mean = reduce_mean(x, (1,), True)
         centred = x - mean
         scaled = centred
         divisor: Any = max(total - correction, 0.0)
     else:
-        total = P.reduce_sum(weight, (0,), False)
-        mean = P.reduce_sum(x * weight, (1,), True) / total
+        total = reduce_sum(weight, (0,), False)
+        mean = reduce_sum(x * weight, (1,), True) / total
         centred = x - mean
         scaled = centred * weight
         share = (
             total
             if aweights is None
-            else P.reduce_sum(weight * _as(aweights, x.dtype), (0,), False) / total
+            else reduce_sum(weight * _as(aweights, x.dtype), (0,), False) / total
         )
         divisor = total - correction * (1.0 if aweights is None else share)
-    found = P.matmul(scaled, centred, False, True) / divisor
-    return P.reshape(found, ()) if single else found
+    found = matmul_of(scaled, centred, False, True) / divisor
+    return reshape_to(found, ()) if single else found
 
 
 @tensor_method("corrcoef")
@@ -663,5 +675,5 @@ def corrcoef(input: Tensor) -> Tensor:
     if found.ndim == 0:
         return found / found
     n = found.shape[0]
-    size = P.sqrt(P.strided_copy(found, (n,), (n + 1,), 0))
-    return found / P.reshape(size, (n, 1)) / size
+    size = sqrt(strided_copy(found, (n,), (n + 1,), 0))
+    return found / reshape_to(size, (n, 1)) / size

@@ -13,8 +13,8 @@ from ..tensor import Tensor
 from .creation import cast
 from .creation_functions import _fit, _number
 from .methods import tensor_method
-from .movement import dense_strides
-from .table import P
+from .movement import identity
+from .shape_primitives import dense_strides
 
 __all__ = [
     "tuple_to_array", "scalar_to_tensor", "scalar_to_array", "scalar_cast", "shape", "shape_",
@@ -279,7 +279,7 @@ def _tensor_set_dtype(self: Tensor, dtype: Any) -> Tensor:
 @tensor_method("clone")
 def _tensor_clone(self: Tensor) -> Tensor:
     """A tensor of the same value; gradients flow through it."""
-    return P.identity(self)
+    return identity(self)
 
 
 @tensor_method("data_sync")

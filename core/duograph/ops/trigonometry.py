@@ -10,13 +10,13 @@ import numpy as np
 from ..dtype import FLOATING, INEXACT
 from ..op import op
 from ..tensor import Tensor
-from .broadcasting import unbroadcast
 from .elementwise import abs, mul, neg, reciprocal, square, true_divide
 from .exponential import log
 from .logic import logical_and, logical_or, select
 from .pointwise import broadcast_type, conjugate, same_type
 from .powers import rsqrt, sqrt
 from .primitive import Primitive
+from .shape_primitives import unbroadcast
 
 __all__ = [
     "ACos",

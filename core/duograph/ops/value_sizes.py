@@ -9,7 +9,8 @@ import numpy as np
 from ..dtype import bool_, int32
 from ..errors import ArgumentError, DTypeError, ShapeError, UnsupportedOpError
 from ..ir.values import NeedsValue
-from ..op import op, staged_builder
+from ..op import op
+from ..runtime_state import staged_builder
 from ..tensor import Tensor
 from ..types import TensorType, broadcast_shapes
 from .axes import axis_of
@@ -17,8 +18,9 @@ from .creation import cast_to
 from .creation_functions import beside
 from .gather_scatter import gather_by
 from .methods import tensor_method
-from .movement import pad_by, reshape_to, slice_axis
+from .movement import pad_by, slice_axis
 from .repeating import broadcast_to
+from .shape_primitives import reshape_to
 
 __all__ = [
     "unique", "unique_consecutive", "unique_with_pad", "nonzero", "argwhere", "masked_select",

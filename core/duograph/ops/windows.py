@@ -12,7 +12,10 @@ from ..dtype import int64
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..types import size_of
 from .axes import tuple_of
-from .table import P
+from .creation import fill, iota
+from .gather_scatter import scatter_add_by
+from .movement import pad_by, slice_by
+from .shape_primitives import reshape_to, strided_copy
 
 __all__ = ["windows", "window_sizes", "pad_pairs", "mode_padding", "overlap_add", "coordinates"]
 
@@ -140,13 +143,13 @@ def padded(x: Any, padding: Pairs, value: Any) -> Any:
         end = tuple(x.shape[:lead]) + tuple(
             n - max(-high, 0) for n, (_, high) in zip(x.shape[lead:], padding, strict=True)
         )
-        x = P.strided_slice(x, begin, end, (1,) * x.ndim)
+        x = slice_by(x, begin, end, (1,) * x.ndim)
         padding = [(max(low, 0), max(high, 0)) for low, high in padding]
     if not any(p for pair in padding for p in pair):
         return x
     low = (0,) * lead + tuple(p for p, _ in padding)
     high = (0,) * lead + tuple(p for _, p in padding)
-    return P.pad_constant(x, low, high, value)
+    return pad_by(x, low, high, value)
 
 
 def windows(
@@ -166,7 +169,7 @@ def windows(
         *[d * t for d, t in zip(dilation, spatial, strict=True)],
         *[s * t for s, t in zip(stride, spatial, strict=True)],
     )
-    return P.strided_copy(x, (*x.shape[:2], *kernel, *out), tuple(strides), 0)
+    return strided_copy(x, (*x.shape[:2], *kernel, *out), tuple(strides), 0)
 
 
 def coordinates(kernel: Ints, stride: Ints, padding: Pairs, dilation: Ints, out: Ints) -> list[Any]:
@@ -176,8 +179,8 @@ def coordinates(kernel: Ints, stride: Ints, padding: Pairs, dilation: Ints, out:
     shape = (*kernel, *out)
     found = []
     for i, (s, (low, _), d) in enumerate(zip(stride, padding, dilation, strict=True)):
-        inner = P.iota(shape, i, int64) * d
-        outer = P.iota(shape, len(kernel) + i, int64) * s
+        inner = iota(shape, i, int64) * d
+        outer = iota(shape, len(kernel) + i, int64) * s
         found.append(inner + outer - low)
     return found
 
@@ -202,13 +205,13 @@ def overlap_add(
     ):
         position = where * t if position is None else position + where * t
     count = size_of(kernel) * size_of(out)
-    flat = P.scatter_add(
-        P.fill((n * c, step), 0, parts.dtype),
-        P.reshape(position, (count,)),
-        P.reshape(parts, (n * c, count)),
+    flat = scatter_add_by(
+        fill((n * c, step), 0, parts.dtype),
+        reshape_to(position, (count,)),
+        reshape_to(parts, (n * c, count)),
         1,
     )
-    whole = P.reshape(flat, (n, c, *large))
+    whole = reshape_to(flat, (n, c, *large))
     return padded(whole, [(-low, -high) for low, high in padding], 0)
 
 
@@ -219,8 +222,8 @@ def dilated(x: Any, stride: Ints) -> Any:
     n, c, *sizes = x.shape
     if 0 in sizes:
         return x
-    apart = P.reshape(x, (n, c, *[d for size in sizes for d in (size, 1)]))
+    apart = reshape_to(x, (n, c, *[d for size in sizes for d in (size, 1)]))
     high = (0, 0, *[d for s in stride for d in (0, s - 1)])
-    wide = P.pad_constant(apart, (0,) * apart.ndim, high, 0)
-    wide = P.reshape(wide, (n, c, *[size * s for size, s in zip(sizes, stride, strict=True)]))
+    wide = pad_by(apart, (0,) * apart.ndim, high, 0)
+    wide = reshape_to(wide, (n, c, *[size * s for size, s in zip(sizes, stride, strict=True)]))
     return padded(wide, [(0, 1 - s) for s in stride], 0)

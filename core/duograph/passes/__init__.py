@@ -11,7 +11,11 @@ from collections.abc import Callable
 from .. import context
 from ..ir.graph import Graph
 from ..ir.verify import verify
-from . import extensions, folding, inline  # their rules are applied in the walk of `simplify`
+from . import (  # their rules are applied in the walk of `simplify`
+    constant_folding,
+    inlining,
+    plugin_passes,
+)
 from .common_subexpressions import merge_common_subexpressions
 from .dead_code import remove_dead_code
 from .simplify import simplify
@@ -43,9 +47,9 @@ def run(graph: Graph, watch: Watch | None = None) -> Graph:
         for step in PIPELINE:
             graph = checked(step(graph))
             watch(step.__name__, graph)
-        for plugin, step in extensions.plugin_passes():
-            graph = extensions.apply(plugin, step, graph)
-            watch(f"{plugin}.{extensions.name_of(step)}", graph)
+        for plugin, step in plugin_passes.plugin_passes():
+            graph = plugin_passes.apply(plugin, step, graph)
+            watch(f"{plugin}.{plugin_passes.name_of(step)}", graph)
     watch("done", graph)
     return graph
 

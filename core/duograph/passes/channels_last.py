@@ -23,7 +23,7 @@ import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..backend.codegen.regions import is_elementwise
+from ..backend.codegen.region_plan import is_elementwise
 from ..ir.graph import Graph, GraphNode
 from ..op import OPS, Op
 from ..types import TensorType, size_of

@@ -39,7 +39,7 @@ import heapq
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
-from ..backend.codegen.regions import (
+from ..backend.codegen.region_plan import (
     GATHERS,
     REDUCTIONS,
     SCATTERS,

@@ -20,7 +20,7 @@ from ..dtype import DType, float32, float64
 from ..errors import ArgumentValueError, GraphError, RecursionDepthError
 from ..ir.control import SCALAR_FUNCTIONS
 from ..ir.graph import Graph
-from ..op import thread_state
+from ..runtime_state import thread_state
 from ..tensor import Tensor, commit
 from ..types import BOOL, FLOAT, INT, Device, HostType, TensorType
 

@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 
 from .. import context
-from ..autodiff.tape import GraphPlan, Node, Output, OwnResult, active, edge_of, horizon, interpret
+from ..autodiff.tape import GraphPlan, Node, Output, OwnResult, edge_of, interpret
 from ..backend import registry
 from ..dtype import promote_scalar, scalar_dtype
 from ..errors import ArgumentError, DeviceError
 from ..ir.basic_ops import cast_to
 from ..ir.builder import GraphBuilder, expand
 from ..ir.graph import Graph
-from ..op import Op, _eager, drop_tables, numbers
+from ..op import Op, drop_tables, numbers
+from ..runtime_state import runtime_state
 from ..tensor import Tensor, check_index, commit
 from ..types import Device, TensorType
 from .lower import lower
@@ -57,7 +58,7 @@ class Eager:
         return call(*tensors)
 
 
-_eager.append(Eager())
+runtime_state.eager_builder = Eager()
 
 
 def _forget() -> None:
@@ -307,7 +308,7 @@ def _recorded_call(
         (out_type,) = out_types
 
         def unary(a: Any) -> Tensor:
-            if not active[0]:
+            if not runtime_state.derivatives:
                 return plain(a)
             buf = a._buf
             out = kernel(buf)
@@ -315,7 +316,7 @@ def _recorded_call(
             t._buf = out
             t._type = out_type
             edge = a._edge
-            if edge.seq < horizon[0]:
+            if edge.seq < runtime_state.horizon:
                 edge = edge_of(a)
             t._edge = Node(plan, (edge,), pick((buf, out)), False)
             return t
@@ -326,7 +327,7 @@ def _recorded_call(
         first, second = levels[0] > 0, levels[1] > 0
 
         def binary(a: Any, b: Any) -> Tensor:
-            if not active[0]:
+            if not runtime_state.derivatives:
                 return plain(a, b)
             x = a._buf
             y = b._buf
@@ -337,11 +338,11 @@ def _recorded_call(
             edge = other = None
             if first:
                 edge = a._edge
-                if edge.seq < horizon[0]:
+                if edge.seq < runtime_state.horizon:
                     edge = edge_of(a)
             if second:
                 other = b._edge
-                if other.seq < horizon[0]:
+                if other.seq < runtime_state.horizon:
                     other = edge_of(b)
             t._edge = Node(plan, (edge, other), pick((x, y, out)), False)
             return t
@@ -353,7 +354,7 @@ def _recorded_call(
     recorded = tuple(i for i, t in enumerate(types) if t is not None and t.level > 0)
 
     def call(*operands: Any) -> Any:
-        if not active[0]:
+        if not runtime_state.derivatives:
             return plain(*operands)
         given = operands if here is None else [operands[i] for i in here]
         handles = tuple([x._buf for x in given])
@@ -402,7 +403,7 @@ def _deep_call(
     recorded = [t is not None and t.level > 0 for t in types]
 
     def call(*operands: Any) -> Any:
-        if not active[0]:
+        if not runtime_state.derivatives:
             return plain(*operands)
         given = [x for x in operands if x is not None]
         found = kernel(*[x._buf for x in given])
@@ -463,7 +464,7 @@ def _guarded(plain: Callable[..., Any], recorded: Callable[..., Any]) -> Callabl
     """`plain` when no derivative is running any more."""
 
     def call(*operands: Any) -> Any:
-        return recorded(*operands) if active[0] else plain(*operands)
+        return recorded(*operands) if runtime_state.derivatives else plain(*operands)
 
     return call
 

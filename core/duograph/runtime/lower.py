@@ -32,7 +32,7 @@ from ..errors import UnsupportedOpError
 from ..ir.builder import expand
 from ..ir.graph import FrozenArray, Graph, GraphNode, live_nodes
 from ..op import Op
-from ..passes.extensions import plugin_passes
+from ..passes.plugin_passes import plugin_passes
 from ..types import BOOL, FLOAT, INT, STACK, Device, HostType, TensorType
 from .control import control_call, may_raise, placed
 from .executor import link

@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import passes
 from ..backend import registry
-from ..backend.codegen.regions import (
+from ..backend.codegen.region_plan import (
     GATHERS,
     REDUCTIONS,
     SCATTERS,
@@ -24,13 +24,13 @@ from ..backend.protocol import Backend
 from ..ir.graph import Graph, GraphNode
 from ..ir.text import to_text
 from ..op import Op
-from ..passes.attention import join_attention
+from ..passes.activation_gradients import save_activation_derivatives
 from ..passes.channels_last import channels_last
 from ..passes.fusion import fuse
-from ..passes.pieces import join_pieces
-from ..passes.products import fold_transposes, join_products
-from ..passes.reductions import split_reductions
-from ..passes.slopes import keep_slopes
+from ..passes.matmul import fold_transposes, merge_matmul_sums
+from ..passes.padded_sums import concatenate_padded_sums
+from ..passes.self_attention import use_self_attention
+from ..passes.split_reductions import split_reductions
 from ..passes.subgraphs import HOLDERS, Done, mapped
 from ..types import Device, TensorType
 from .lower import body_of, kernel
@@ -64,14 +64,18 @@ def compiled_regions(
         return graph, {}
     graph = _Expansion(backend, device).expanded(graph)
     claims = functools.partial(_claims, backend, device)
-    graph = passes.run(join_attention(join_products(join_pieces(fold_transposes(graph))), claims))
+    graph = passes.run(
+        use_self_attention(
+            merge_matmul_sums(concatenate_padded_sums(fold_transposes(graph))), claims
+        )
+    )
     layouts: list[str] = []
     laid_out = channels_last(graph, state, claims, layouts)
     if laid_out is not graph:
         graph = passes.run(laid_out)
         if watch is not None:
             watch("channels_last", graph)
-    graph = fuse(split_reductions(keep_slopes(graph)), backend.epilogues)
+    graph = fuse(split_reductions(save_activation_derivatives(graph)), backend.epilogues)
     if watch is not None:
         watch("fuse", graph)
     bodies: dict[str, list[Graph]] = {}

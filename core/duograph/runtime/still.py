@@ -36,7 +36,8 @@ from .._locks import new_lock
 from ..backend import registry
 from ..backend.program import Choice, Instruction, Loop, Packing, Step
 from ..errors import DuographError
-from ..tensor import Tensor, rebound, watched
+from ..runtime_state import runtime_state
+from ..tensor import Tensor, watched
 from ..types import Device
 
 __all__ = ["Division", "Still", "divide", "read_by", "share_packed"]
@@ -299,7 +300,7 @@ class Still:
 
         The caller may not hold handles of the state meanwhile.
         """
-        now, watch = rebound[0], self._watch
+        now, watch = runtime_state.bindings_version, self._watch
         if watch is None:
             self._begin()
             return None
@@ -338,7 +339,7 @@ class Still:
                     watched[i] = left
                 else:
                     watched.pop(i, None)
-        rebound[0] = object()  # who looked at the state looks again
+        runtime_state.bindings_version = object()  # who looked at the state looks again
 
     def __del__(self) -> None:
         self.drop()

@@ -25,8 +25,8 @@ from ..ir.control import HostCall
 from ..ir.graph import Graph, GraphNode, NamedGraph
 from ..ir.text import parse, to_text
 from ..ir.verify import verify
-from ..op import staged_builder
 from ..parameter import Parameter
+from ..runtime_state import staged_builder
 from ..tensor import Tensor, commit
 from . import _checkpoint_file
 

@@ -4,7 +4,7 @@ the other.
 So are regions that end in scatters: a unit of work is a tile of all rows then, which go where the
 indices say in their order. What the result begins as is written before.
 
-The rows of a block of the columns (`regions.Columns`) are cut into pieces, and a row into tiles
+The rows of a block of the columns (`region_plan.Columns`) are cut into pieces, and a row into tiles
 that stay in the nearest cache. A unit of work is a piece of a tile and has sums of its own, which a
 second function adds up in their order. How it is cut follows from sizes alone, so the bits are the
 same on any number of threads.
@@ -16,7 +16,7 @@ from .dialect import SUFFIX, Dialect
 from .expression import Expr, compute_dtype, constant, s
 from .loops import FETCH_BYTES, STREAM_BYTES, Writer, least_of, place_of
 from .printer import print_expression
-from .regions import Columns, Computed, Reduction, RegionPlan, Scatter
+from .region_plan import Columns, Computed, Reduction, RegionPlan, Scatter
 
 __all__ = ["ColumnLoop", "Cut"]
 

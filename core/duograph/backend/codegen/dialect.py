@@ -88,7 +88,7 @@ class Dialect:
 
     def prelude_for(self, text: str) -> str:
         """The part of the prelude that a text uses."""
-        from .pruning import pruned  # only who compiles needs it
+        from .header_pruning import pruned  # only who compiles needs it
 
         headers = "\n".join((_HERE / name).read_text() for name in HEADERS)
         return self.own_prelude() + pruned(headers, text)

@@ -3,7 +3,7 @@
 `args` are the operands of the region, then its results. Without reductions begin .. end are
 elements, with them rows; whoever calls splits the range as it likes. A function reads top to bottom
 like the program it comes from: one line for each op, with the op's name and the place in the user's
-source. `backend.grid.regions` prints the same loops as kernels of a grid.
+source. `backend.grid.fused_regions` prints the same loops as kernels of a grid.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 from ...dtype import DType
 from .dialect import SUFFIX, Dialect
 from .expression import Expr, compute_dtype, constant, s
-from .kernels import GRAIN, grain_of
 from .printer import is_heavy, print_expression
-from .regions import Access, Computed, Gathered, Reduction, RegionPlan, Scatter, gathered_in
+from .region_plan import Access, Computed, Gathered, Reduction, RegionPlan, Scatter, gathered_in
+from .scalar_kernels import GRAIN, grain_of
 
 __all__ = [
     "FETCH_BYTES",

@@ -21,7 +21,7 @@ The backend is then a subclass of `GridBackend` with `name`, `devices()` and `de
 its table `kernels` may hold builders of its own that go before the ones here (a library's matrix
 product, a tensor-core kernel): each is ``builder(device, types, results, **attributes)`` and
 returns a `Plan`, a ready call, or None to pass. A device with a kernel of its own for matrix
-products writes `GridDevice.product`, and has one for convolutions then.
+products writes `GridDevice.matmul`, and has one for convolutions then.
 
 What runs is data: a builder of the table (`table.py`) gives a `Plan`, launches of kernels in order,
 each with its text, its buffers by place and its numbers. So every kernel that a test can reach can
@@ -36,10 +36,10 @@ one.
 
 from .backend import GridBackend
 from .device import GridDevice, Launch, Plan, Scalar
+from .kernel_writer import Kernel
 from .memory import Block, Pool
 from .table import KERNELS, kernel
 from .tiles import Tiles
-from .writing import Kernel
 
 __all__ = [
     "Block",

@@ -15,20 +15,20 @@ from ...op import Op
 from ...types import TensorType
 from ..protocol import Backend, Call, Handle
 from . import (  # noqa: F401  (each module enters its kernels into the table)
+    along_axis,
     convolution,
     indexing,
-    lines,
+    matmul,
     movement,
+    normalisation,
     pooling,
-    products,
     random,
     reductions,
-    rows,
 )
 from .device import GridDevice, Launch, Plan
 from .elementwise import elementwise
+from .index_errors import RECORD, SIZE, IndexRecord
 from .movement import fill_launch
-from .record import RECORD, SIZE, IndexRecord
 from .table import KERNELS
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class GridBackend(Backend):
         return None
 
     def compile(self, regions: Sequence[Graph], device_id: int) -> Sequence[Call | str]:
-        from .regions import compile_regions  # eager mode needs no printer of loops
+        from .fused_regions import compile_regions  # eager mode needs no printer of loops
 
         return compile_regions(self, self.device(device_id), regions)
 

@@ -17,11 +17,11 @@ from typing import Any
 from ...dtype import DType
 from ...types import TensorType
 from .device import GridDevice, Launch, Plan
+from .kernel_writer import Kernel, ceil_div
+from .matmul import Matrices, Operand, matmul_plan, sum_dtype
 from .movement import fill_launch
-from .products import Matrices, Operand, product_plan, sum_dtype
 from .reductions import sum_parts
 from .table import kernel
-from .writing import Kernel, ceil_div
 
 # Bytes of packed columns at a time, on a processor.
 PACKED = 64 << 20
@@ -370,9 +370,9 @@ def _over_images(
         x = Matrices(
             0, columns.dtype, columns.size, (g.groups, 1), g.images * g.groups, run, depth, 1, run
         )
-        return product_plan(device, sizes, (g.images, g.groups), weights, x, out.dtype, 2)
+        return matmul_plan(device, sizes, (g.images, g.groups), weights, x, out.dtype, 2)
     weights = dataclasses.replace(weights, batch_steps=(1,))
-    return product_plan(
+    return matmul_plan(
         device, (rows, g.images * run, depth), (g.groups,), weights, columns, out.dtype, 2, run=run
     )
 
@@ -424,7 +424,7 @@ def conv(
         )
         offset = first * groups * rows * columns
         parts.append(
-            product_plan(
+            matmul_plan(
                 device,
                 (rows, columns, depth),
                 (images, groups),
@@ -472,7 +472,7 @@ def conv_input_grad(
         spread = _Spread(0, y.dtype, y.size, (groups, 1), images * groups, g, False, first)
         offset = first * groups * rows * columns
         parts.append(
-            product_plan(
+            matmul_plan(
                 device,
                 (rows, columns, depth),
                 (images, groups),
@@ -521,7 +521,7 @@ def conv_weight_grad(
     window = _Window(0, x.dtype, x.size, (groups, 1), count * groups, g, True, False, 0, each)
     sizes = (rows, columns, depth)
     if count == 1:
-        return product_plan(device, sizes, (count, groups), results_, window, dtype, place)
-    made = product_plan(device, sizes, (count, groups), results_, window, dtype, place)
+        return matmul_plan(device, sizes, (count, groups), results_, window, dtype, place)
+    made = matmul_plan(device, sizes, (count, groups), results_, window, dtype, place)
     added = sum_parts(device, count, groups * rows * columns, (3, acc), (2, out.dtype))
     return Plan((*made.launches, added), (partial * acc.itemsize, *made.scratch))

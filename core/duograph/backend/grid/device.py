@@ -13,11 +13,11 @@ import numpy as np
 from ...dtype import DType
 from ..codegen.dialect import GridDialect
 from ..protocol import Handle
-from .record import IndexRecord
+from .index_errors import IndexRecord
 from .tiles import GroupTiles, Tiles
 
 if TYPE_CHECKING:
-    from .products import Product
+    from .matmul import Matmul
 
 __all__ = ["GridDevice", "Launch", "Plan", "Scalar"]
 
@@ -111,7 +111,7 @@ class GridDevice:
         """
         raise NotImplementedError(f"{type(self).__name__}: has no launcher()")
 
-    def product(self, product: Product) -> Launch | None:
+    def matmul(self, problem: Matmul) -> Launch | None:
         """The device's own kernel for a product, or None.
 
         Convolutions come here too: their operands compute where an element lies.

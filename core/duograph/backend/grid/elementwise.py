@@ -11,11 +11,11 @@ from ...op import Op
 from ...types import TensorType
 from ..codegen.dialect import SUFFIX
 from ..codegen.expression import compute_dtype
-from ..codegen.kernels import kernel_name, scalar_kernel
 from ..codegen.printer import print_function
+from ..codegen.scalar_kernels import kernel_name, scalar_kernel
 from .device import GridDevice, Plan
+from .kernel_writer import Kernel, ceil_div, stretch
 from .strides import broadcast_steps, merged
-from .writing import Kernel, ceil_div, stretch
 
 __all__ = ["elementwise"]
 

@@ -15,10 +15,10 @@ from ...dtype import DType, bool_, int32, uint32
 from ...types import TensorType
 from ..codegen.dialect import SUFFIX
 from .device import GridDevice, Launch, Plan
+from .kernel_writer import Kernel, ceil_div, stretch
 from .movement import WORDS, copy_launch, fill_launch
 from .strides import dense, split_at
 from .table import kernel
-from .writing import Kernel, ceil_div, stretch
 
 __all__: list[str] = []
 

@@ -12,9 +12,9 @@ from ...dtype import DType, uint8, uint16, uint32, uint64
 from ...types import TensorType
 from ..codegen.dialect import SUFFIX
 from .device import GridDevice, Launch, Plan
+from .kernel_writer import Kernel, ceil_div, element, stretch
 from .strides import dense, merged, split_at
 from .table import kernel
-from .writing import Kernel, ceil_div, element, stretch
 
 __all__ = ["WORDS", "copy_launch", "each_launch", "fill_launch"]
 

@@ -9,9 +9,9 @@ from typing import Any
 from ...dtype import DType, bfloat16, float16, int64
 from ..codegen.dialect import SUFFIX
 from .device import GridDevice, Plan
+from .kernel_writer import Kernel, element
 from .movement import each_launch
 from .table import kernel
-from .writing import Kernel, element
 
 __all__: list[str] = []
 

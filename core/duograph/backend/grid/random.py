@@ -9,9 +9,9 @@ from typing import Any
 
 from ...dtype import uint32
 from .device import GridDevice, Plan
+from .kernel_writer import Kernel, ceil_div
 from .movement import each_launch
 from .table import kernel
-from .writing import Kernel, ceil_div
 
 __all__: list[str] = []
 

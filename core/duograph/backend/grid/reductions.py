@@ -19,8 +19,8 @@ from ..codegen.dialect import SUFFIX
 from ..codegen.expression import constant
 from ..codegen.printer import print_expression
 from .device import GridDevice, Launch, Plan
+from .kernel_writer import Kernel, ceil_div
 from .table import kernel
-from .writing import Kernel, ceil_div
 
 __all__ = [
     "Combine",

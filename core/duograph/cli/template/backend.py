@@ -1,11 +1,14 @@
 """A complete device in one file: 30 kernels, two copies, and nothing else that a backend must have.
 
-The "device" is a class that owns bytes, and NumPy computes on them; put your driver in their place. What is here passes
-the whole conformance suite, because duograph takes every other op apart into these kernels. Work from here:
+The "device" is a class that owns bytes, and NumPy computes on them; put your driver in their place.
+What is here passes the whole conformance suite, because duograph takes every other op apart into
+these kernels. Work from here:
 
 1. make `available`, `devices`, `copy_in` and `copy_out` those of your hardware;
-2. replace one kernel at a time, running ``pytest --pyargs duograph.conformance --device Template`` all the while;
-3. add kernels for what is slow when taken apart: softmax, conv, layer_norm_core. Any op can be claimed.
+2. replace one kernel at a time, running ``pytest --pyargs duograph.conformance --device Template``
+  all the while;
+3. add kernels for what is slow when taken apart: softmax, conv, layer_norm_core. Any op can be
+  claimed.
 """
 
 from __future__ import annotations
@@ -26,7 +29,8 @@ Array = Any
 class Memory:
     """Device memory: a handle. duograph keeps it, passes it back, and never looks inside.
 
-    Memory is freed when its last reference goes, so `__del__` (or `weakref.finalize`) is the place to give it back.
+    Memory is freed when its last reference goes, so `__del__` (or `weakref.finalize`) is the place
+    to give it back.
     """
 
     __slots__ = ("data",)
@@ -38,25 +42,33 @@ class Memory:
             raise DeviceMemoryError(f"Template: got a request for {nbytes} bytes") from None
 
     def array(self, type_: TensorType) -> Array:
-        """The contents as an array. The type comes with the call: a reshape shares the handle of its operand."""
+        """The contents as an array. The type comes with the call: a reshape shares the handle of
+        its operand.
+        """
         return self.data.view(type_.dtype.np).reshape(type_.shape)
 
 
 class Template(Backend):
-    """The device. Every method that is not here has a default in `duograph.backend.protocol.Backend`."""
+    """The device. Every method that is not here has a default in
+    `duograph.backend.protocol.Backend`.
+    """
 
     name = "Template"
     # Tensors of other dtypes are refused with an error that names these. These five are required.
     dtypes = (bool_, int32, int64, uint32, float32)
-    # An op without a kernel and without a decomposition: "off" raises, "warn" and "on" run it on the host.
+    # An op without a kernel and without a decomposition: "off" raises, "warn" and "on" run it on
+    # the host.
     host_fallback = "off"
-    # Tests that can never pass here, and tests that fail for now: patterns of names with reasons. Both lists are
-    # strict: an entry of the first must be refused, not answered wrongly; one of the second that passes fails the run.
+    # Tests that can never pass here, and tests that fail for now: patterns of names with reasons.
+    # Both lists are strict: an entry of the first must be refused, not answered wrongly; one of the
+    # second that passes fails the run.
     conformance_unsupported: Mapping[str, str] = {}
     conformance_expected_failures: Mapping[str, str] = {}
 
     def available(self) -> str | None:
-        """None, or in your own words why the device cannot be used here; `duograph devices` shows them."""
+        """None, or in your own words why the device cannot be used here; `duograph devices` shows
+        them.
+        """
         return None
 
     def devices(self) -> list[DeviceInfo]:
@@ -87,8 +99,9 @@ class Template(Backend):
     ) -> Callable[..., Any] | None:
         """A call for this op on operands of these types, or None: duograph then takes the op apart.
 
-        It is asked once for each op, types and attributes, and the call is kept: this is the place to compile, to
-        choose a kernel and to compute launch sizes. The call gets handles, allocates its results and returns them.
+        It is asked once for each op, types and attributes, and the call is kept: this is the place
+        to compile, to choose a kernel and to compute launch sizes. The call gets handles, allocates
+        its results and returns them.
         """
         kernel = KERNELS.get(op.name)
         if kernel is None:
@@ -107,7 +120,8 @@ class Template(Backend):
         return call
 
 
-# ---- kernels: operands and attributes as in section 6 of duograph's docs/architecture.md ----------------
+# ---- kernels: operands and attributes as in section 6 of duograph's docs/architecture.md
+# ----------------
 
 
 def _elementwise(function: Callable[..., Array]) -> Callable[..., Array]:
@@ -124,7 +138,8 @@ def _floor(x: Array) -> Array:
 
 
 def _shift(function: Callable[[Array, Array], Array], x: Array, y: Array) -> Array:
-    # By the width or more there is nothing left (of a negative number its sign); C leaves that undefined.
+    # By the width or more there is nothing left (of a negative number its sign); C leaves that
+    # undefined.
     bits = 8 * x.dtype.itemsize
     rest = np.where(x < 0, -1, 0) if function is np.right_shift else 0
     return np.where(y < bits, function(x, np.minimum(y, bits - 1)), rest)
@@ -152,7 +167,9 @@ def _matmul(x: Array, y: Array, transpose_a: bool, transpose_b: bool, result: Te
 
 
 def _rows(indices: Array, n: int, name: str) -> Array:
-    """Indices counted from 0. A device that cannot raise from a kernel may do anything else that is safe."""
+    """Indices counted from 0. A device that cannot raise from a kernel may do anything else that is
+    safe.
+    """
     if ((indices < -n) | (indices >= n)).any():
         bad = indices[(indices < -n) | (indices >= n)].reshape(-1)[0]
         raise IndexError(

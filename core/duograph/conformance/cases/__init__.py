@@ -7,13 +7,13 @@ A case names a function and how to make its arguments for a dtype. The shortest 
 from ... import ops
 from ...dtype import FLOATING, float16, float32
 from ...errors import DTypeError, ShapeError
-from ...ops.table import P                      # ops by the name that backends see
+from ...ops.shape_primitives import reduce_sum
 from ..case import Bad, Make, OpCase, Sample, binary, reduction, ternary, unary
 
 CASES = [
     OpCase(ops.exp, unary(-4, 4), errors=[Bad(("text",), TypeError, "exp: got str")]),
     OpCase(ops.add, binary(), errors=[Bad((x23, x4), ValueError, "add: .*broadcast")]),
-    OpCase(P.reduce_sum, reduction(primitive=True, keepdims="keepdims")),
+    OpCase(reduce_sum, reduction(primitive=True, keepdims="keepdims")),
     OpCase(ops.gather, gather_samples, grad=(0,), without={"broadcast": "indices do not"}),
 ]
 ```
@@ -47,7 +47,7 @@ def gather_samples(make: Make) -> Iterator[Sample]:
   leaves one out, `grad=(0, 2)` on the case names the arrays.
 - Tolerances are those of `tolerance.py`; a case that needs others says them in `tol` (forward) or
   `grad_tol`, and why in `why`.
-- An op that no user calls (`P.max_pool_grad`) gets a case of its own or is named in `covers` of the
+- An op that no user calls (`pooling.max_pool_grad`) gets a case of its own or is named in `covers` of the
   case that reaches it.
 
 Check a family alone: ``pytest --pyargs duograph.conformance --device Reference -k "gather or

@@ -10,7 +10,10 @@ import numpy as np
 
 from ... import ops
 from ...dtype import FLOATING
-from ...ops.table import P
+from ...op import OPS
+from ...ops import activation
+from ...ops.activation import gelu_erf, gelu_erf_grad, gelu_tanh, gelu_tanh_grad, sigmoid_grad
+from ...ops.rectifiers import relu_grad, relu_of
 from ..case import Bad, Make, OpCase, Sample, of_op, unary
 from .arithmetic import IMAGINARY, ROWS, TEXT, fused, no_complex
 
@@ -94,7 +97,7 @@ def case(function: Any, oracle: Any, *points: float, **kwargs: Any) -> OpCase:
     """A case of an activation that is one op, with its gradient op where it has one."""
     op = of_op(function)
     assert op is not None
-    covers = [getattr(P, f"{op.name}_grad")] if op.bprop_rule else []
+    covers = [OPS[f"{op.name}_grad"]] if op.bprop_rule else []
     return OpCase(
         function, away(*points, **kwargs), oracle=fused(oracle), covers=covers,
         errors=[
@@ -107,8 +110,8 @@ def case(function: Any, oracle: Any, *points: float, **kwargs: Any) -> OpCase:
 
 
 CASES = [
-    OpCase(P.sigmoid, unary(-4, 4), errors=[TEXT], covers=[P.sigmoid_grad]),
-    OpCase(P.relu, away(0.0), errors=[TEXT, no_complex(1, "relu")], covers=[P.relu_grad]),
+    OpCase(activation.sigmoid, unary(-4, 4), errors=[TEXT], covers=[sigmoid_grad]),
+    OpCase(relu_of, away(0.0), errors=[TEXT, no_complex(1, "relu")], covers=[relu_grad]),
     case(ops.relu6, lambda x: np.minimum(np.maximum(x, 0), 6), 0.0),
     case(ops.leaky_relu, lambda x, alpha: np.where(x > 0, x, alpha * x), 0.0, alpha=0.3),
     case(ops.elu, lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(x)), 0.0, alpha=0.7),
@@ -125,7 +128,7 @@ CASES = [
         unary(-4, 4),
         dtypes=FLOATING,
         oracle=fused(gelu),
-        covers=[P.gelu_erf, P.gelu_erf_grad],
+        covers=[gelu_erf, gelu_erf_grad],
         errors=[Bad((ROWS, "best"), ValueError, "gelu: got approximate='best'")],
     ),
     OpCase(
@@ -133,7 +136,7 @@ CASES = [
         unary(-4, 4, approximate="tanh"),
         dtypes=FLOATING,
         oracle=fused(gelu),
-        covers=[P.gelu_tanh, P.gelu_tanh_grad],
+        covers=[gelu_tanh, gelu_tanh_grad],
         name="gelu by tanh",
         errors=[no_complex(1, "gelu_erf")],
     ),

@@ -22,7 +22,46 @@ from ...dtype import (
     float32,
     float64,
 )
-from ...ops.table import P
+from ...ops import complex_numbers, elementwise
+from ...ops.combinations import (
+    addcdiv_scaled,
+    addcmul_scaled,
+    clip_grad,
+    clip_to,
+    div_no_nan,
+    lerp,
+    mul_no_nan,
+    squared_difference,
+)
+from ...ops.complex_numbers import imag, real
+from ...ops.creation import cast_to
+from ...ops.elementwise import (
+    fmax,
+    fmin,
+    maximum,
+    minimum,
+    mul,
+    neg,
+    reciprocal,
+    sign,
+    square,
+    sub,
+    true_divide,
+)
+from ...ops.pointwise import conj
+from ...ops.rounding import (
+    ceil,
+    copysign,
+    floor,
+    floor_divide,
+    fmod,
+    heaviside,
+    remainder,
+    replace_special,
+    round_half_even,
+    trunc,
+    truncate_div,
+)
 from ..case import Bad, Make, OpCase, Sample, binary, ternary, unary
 
 ROWS = np.ones((2, 3), np.float32)
@@ -140,10 +179,12 @@ def casts(make: Make) -> Iterator[Sample]:
 
 
 CASES = [
-    OpCase(P.cast, casts, errors=[Bad((ROWS,), TypeError, "cast: got no value for 'dtype'")]),
-    OpCase(P.sub, sums, errors=[SHAPES]),
-    OpCase(P.mul, sums, errors=[SHAPES, Bad((None, ROWS), TypeError, "mul: got None")]),
-    OpCase(P.div, binary(0.3, 2.0), errors=[SHAPES, Bad((ROWS, "text"), TypeError, "got str")]),
+    OpCase(cast_to, casts, errors=[Bad((ROWS,), TypeError, "cast: got no value for 'dtype'")]),
+    OpCase(sub, sums, errors=[SHAPES]),
+    OpCase(mul, sums, errors=[SHAPES, Bad((None, ROWS), TypeError, "mul: got None")]),
+    OpCase(
+        true_divide, binary(0.3, 2.0), errors=[SHAPES, Bad((ROWS, "text"), TypeError, "got str")]
+    ),
     OpCase(
         ops.div,
         binary(0.3, 2.0, rounding_mode="floor"),
@@ -153,37 +194,37 @@ CASES = [
         errors=[Bad((ROWS, ROWS), ValueError, "rounding_mode='up'", {"rounding_mode": "up"})],
         name="div rounded",
     ),
-    OpCase(P.floor_divide, division, errors=[SHAPES, no_complex(2, "floor_divide")]),
+    OpCase(floor_divide, division, errors=[SHAPES, no_complex(2, "floor_divide")]),
     OpCase(
-        P.remainder,
+        remainder,
         division,
         errors=[SHAPES, no_complex(2, "remainder")],
         grad=False,
     ),
-    OpCase(P.fmod, division, errors=[SHAPES, no_complex(2, "fmod")], grad=False),
-    OpCase(P.truncate_div, division, errors=[SHAPES, no_complex(2, "truncate_div")]),
-    OpCase(P.neg, unary(), errors=[TEXT, Bad((np.array([True]),), TypeError, "neg: .*bool")]),
-    OpCase(P.abs, unary(*KINKS), errors=[TEXT]),
-    OpCase(P.square, unary(), errors=[TEXT]),
-    OpCase(P.reciprocal, unary(*KINKS), errors=[TEXT]),
-    OpCase(P.maximum, distinct_pairs, errors=[SHAPES, no_complex(2, "maximum")]),
-    OpCase(P.minimum, distinct_pairs, errors=[SHAPES, no_complex(2, "minimum")]),
-    OpCase(P.fmax, distinct_pairs, errors=[SHAPES, no_complex(2, "fmax")]),
-    OpCase(P.fmin, distinct_pairs, errors=[SHAPES, no_complex(2, "fmin")]),
+    OpCase(fmod, division, errors=[SHAPES, no_complex(2, "fmod")], grad=False),
+    OpCase(truncate_div, division, errors=[SHAPES, no_complex(2, "truncate_div")]),
+    OpCase(neg, unary(), errors=[TEXT, Bad((np.array([True]),), TypeError, "neg: .*bool")]),
+    OpCase(elementwise.abs, unary(*KINKS), errors=[TEXT]),
+    OpCase(square, unary(), errors=[TEXT]),
+    OpCase(reciprocal, unary(*KINKS), errors=[TEXT]),
+    OpCase(maximum, distinct_pairs, errors=[SHAPES, no_complex(2, "maximum")]),
+    OpCase(minimum, distinct_pairs, errors=[SHAPES, no_complex(2, "minimum")]),
+    OpCase(fmax, distinct_pairs, errors=[SHAPES, no_complex(2, "fmax")]),
+    OpCase(fmin, distinct_pairs, errors=[SHAPES, no_complex(2, "fmin")]),
     OpCase(
-        P.squared_difference,
+        squared_difference,
         binary(),
         errors=[SHAPES],
         oracle=lambda x, y: np.square(np.subtract(x, y)),
     ),
     OpCase(
-        P.div_no_nan,
+        div_no_nan,
         binary(0.3, 2.0),
         errors=[SHAPES],
         oracle=fused(lambda x, y: np.where(y == 0, 0, x / np.where(y == 0, 1, y))),
     ),
     OpCase(
-        P.mul_no_nan,
+        mul_no_nan,
         binary(0.3, 2.0),
         errors=[SHAPES],
         oracle=fused(lambda x, y: np.where(y == 0, 0, x * y)),
@@ -193,7 +234,7 @@ CASES = [
         ternary(value=0.5),
         dtypes=FLOATING,
         oracle=fused(lambda x, a, b, value: x + value * a * b),
-        covers=[P.addcmul],
+        covers=[addcmul_scaled],
         errors=[Bad((ROWS, FOUR, FOUR), ValueError, SHAPES.pattern)],
     ),
     OpCase(
@@ -210,11 +251,11 @@ CASES = [
         ternary(*KINKS, value=0.5),
         dtypes=FLOATING,
         oracle=fused(lambda x, a, b, value: x + value * a / b),
-        covers=[P.addcdiv],
+        covers=[addcdiv_scaled],
         errors=[Bad((ROWS, FOUR, FOUR), ValueError, SHAPES.pattern)],
     ),
     OpCase(
-        P.lerp,
+        lerp,
         ternary(),
         errors=[Bad((ROWS, FOUR, FOUR), ValueError, SHAPES.pattern)],
         oracle=fused(lambda x, end, weight: x + weight * (end - x)),
@@ -235,7 +276,7 @@ CASES = [
         dtypes=REAL,
         oracle=clip,
         grad=False,
-        covers=[P.clip_to, P.clip_grad],
+        covers=[clip_to, clip_grad],
         errors=[
             Bad((ROWS,), ValueError, "clamp: got neither"),
             Bad((IMAGINARY, 0, 1), TypeError, "complex64"),
@@ -258,11 +299,11 @@ CASES = [
         oracle=lambda x, clip_value_min, clip_value_max: clip(x, clip_value_min, clip_value_max),
         errors=[Bad((ROWS,), ValueError, "clamp: got neither")],
     ),
-    OpCase(P.floor, unary(), errors=[TEXT, no_complex(1, "floor")]),
-    OpCase(P.ceil, unary(), errors=[TEXT, no_complex(1, "ceil")]),
-    OpCase(P.trunc, unary(), errors=[TEXT, no_complex(1, "trunc")]),
-    OpCase(P.round, unary(), errors=[TEXT, no_complex(1, "round")]),
-    OpCase(P.sign, unary(), errors=[TEXT, Bad((np.array([True]),), TypeError, "sign: .*bool")]),
+    OpCase(floor, unary(), errors=[TEXT, no_complex(1, "floor")]),
+    OpCase(ceil, unary(), errors=[TEXT, no_complex(1, "ceil")]),
+    OpCase(trunc, unary(), errors=[TEXT, no_complex(1, "trunc")]),
+    OpCase(round_half_even, unary(), errors=[TEXT, no_complex(1, "round")]),
+    OpCase(sign, unary(), errors=[TEXT, Bad((np.array([True]),), TypeError, "sign: .*bool")]),
     OpCase(
         ops.frac,
         unary(0.1, 0.9),
@@ -270,9 +311,9 @@ CASES = [
         oracle=lambda x: x - np.trunc(x),
         errors=[no_complex(1, "trunc")],
     ),
-    OpCase(P.copysign, binary(*KINKS), errors=[SHAPES, no_complex(2, "copysign")]),
+    OpCase(copysign, binary(*KINKS), errors=[SHAPES, no_complex(2, "copysign")]),
     OpCase(
-        P.heaviside,
+        heaviside,
         binary(),
         oracle=np.heaviside,
         dtypes=(float32, float64),
@@ -284,14 +325,14 @@ CASES = [
         unary(),
         dtypes=FLOATING,
         oracle=replaced,
-        covers=[P.nan_to_num],
+        covers=[replace_special],
         errors=[Bad(("text",), TypeError, "nan_to_num: got str"), no_complex(1, "nan_to_num")],
     ),
-    OpCase(P.real, unary(), errors=[TEXT]),
-    OpCase(P.imag, unary(), errors=[TEXT]),
-    OpCase(P.conj, unary(), errors=[TEXT]),
+    OpCase(real, unary(), errors=[TEXT]),
+    OpCase(imag, unary(), errors=[TEXT]),
+    OpCase(conj, unary(), errors=[TEXT]),
     OpCase(
-        P.complex,
+        complex_numbers.complex,
         binary(scalar=None),
         errors=[SHAPES, Bad((np.ones(2, np.int32),) * 2, TypeError, "complex: .*int32")],
     ),

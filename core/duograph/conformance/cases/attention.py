@@ -8,8 +8,13 @@ from typing import Any
 import numpy as np
 
 from ...dtype import FLOATING, bfloat16, bool_, float16, float32
-from ...ops.attention import flash_attention_score
-from ...ops.table import P
+from ...ops import attention as attention_ops
+from ...ops.attention import (
+    attention_grad,
+    attention_of,
+    flash_attention_score,
+    self_attention_grad,
+)
 from ..case import Bad, Make, OpCase, Sample
 from .windows import wide
 
@@ -330,7 +335,7 @@ GRAD_TOL = {float16: 2e-1, bfloat16: 2.0, float32: 1e-3}
 
 CASES = [
     OpCase(
-        P.attention,
+        attention_of,
         attentions,
         FLOATING,
         attention,
@@ -373,7 +378,7 @@ CASES = [
         ],
     ),
     OpCase(
-        P.attention_grad,
+        attention_grad,
         gradients,
         FLOATING,
         attention_gradient,
@@ -387,7 +392,7 @@ CASES = [
         ],
     ),
     OpCase(
-        P.self_attention,
+        attention_ops.self_attention,
         projected,
         FLOATING,
         self_attention,
@@ -405,7 +410,7 @@ CASES = [
         ],
     ),
     OpCase(
-        P.self_attention_grad,
+        self_attention_grad,
         projected_gradients,
         FLOATING,
         self_attention_gradient,

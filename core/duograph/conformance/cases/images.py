@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 
 from ...dtype import FLOATING, bfloat16, float16, float32, float64, int32
-from ...ops.table import P
+from ...ops.detection import (
+    crop_by,
+    decode_boxes,
+    encode_boxes,
+    iou_of,
+    nms_with_mask,
+    roi_align_by,
+)
+from ...ops.nn_functions import embedding_by, grid_sample_by, resize_by
 from ..case import Bad, Make, OpCase, Sample
 from .windows import GRAD_TOL, NO_POINT, ROWS, TOL, WHY, wide
 
@@ -195,7 +203,7 @@ NO_BOX_POINT = {"zero_d": "boxes are rows of four", "broadcast": "all pairs are 
 
 CASES = [
     OpCase(
-        P.resize,
+        resize_by,
         resizes,
         dtypes=FLOATING,
         without=NO_POINT,
@@ -205,7 +213,7 @@ CASES = [
         errors=[Bad(("text", (2,), "linear", "half", (None,)), TypeError, "str")],
     ),
     OpCase(
-        P.grid_sample,
+        grid_sample_by,
         grids,
         without=NO_POINT,
         tol={float16: 5e-2, bfloat16: 5e-1, float32: 5e-5},
@@ -214,7 +222,7 @@ CASES = [
         errors=[Bad((INTEGERS, INTEGERS, "bilinear", "zeros", True), TypeError, "int64")],
     ),
     OpCase(
-        P.embedding,
+        embedding_by,
         embeddings,
         dtypes=FLOATING,
         grad=(1,),
@@ -222,7 +230,7 @@ CASES = [
         errors=[Bad(("text", ROWS, -1, False), TypeError, "str")],
     ),
     OpCase(
-        P.iou,
+        iou_of,
         overlaps,
         oracle=overlap_of,
         without=NO_BOX_POINT,
@@ -232,7 +240,7 @@ CASES = [
         errors=[Bad((WHOLE, WHOLE, False), TypeError, "int64")],
     ),
     OpCase(
-        P.bounding_box_encode,
+        encode_boxes,
         encodings,
         without=NO_BOX_POINT,
         tol={float16: 2e-2, bfloat16: 2e-1},
@@ -241,7 +249,7 @@ CASES = [
         errors=[Bad((WHOLE, WHOLE, *STATS), TypeError, "int64")],
     ),
     OpCase(
-        P.bounding_box_decode,
+        decode_boxes,
         decodings,
         without=NO_BOX_POINT,
         tol={float16: 5e-2, bfloat16: 5e-1},
@@ -250,7 +258,7 @@ CASES = [
         errors=[Bad((WHOLE, WHOLE, (9, 9), *STATS, 0.1), TypeError, "int64")],
     ),
     OpCase(
-        P.nms_with_mask,
+        nms_with_mask,
         suppressions,
         dtypes=FLOATING,
         without={
@@ -261,7 +269,7 @@ CASES = [
         errors=[Bad(("text", 0.5), TypeError, "str")],
     ),
     OpCase(
-        P.roi_align,
+        roi_align_by,
         regions,
         without=NO_BOX_POINT,
         tol={float16: 1e-1, bfloat16: 1.0, float32: 1e-4},
@@ -270,7 +278,7 @@ CASES = [
         errors=[Bad((INTEGERS, np.ones((1, 5), np.int64), 1, 1, 1.0, 1, 1), TypeError, "int64")],
     ),
     OpCase(
-        P.crop_and_resize,
+        crop_by,
         crops,
         dtypes=(float32, float64),
         without=NO_BOX_POINT,

@@ -9,7 +9,20 @@ import numpy as np
 
 from ... import ops
 from ...dtype import ALL, BOOL, FLOATING, REAL, bool_, float32, int32, int64
-from ...ops.table import P
+from ...ops.gather_scatter import (
+    gather_elements_by,
+    scatter_add_by,
+    scatter_elements_add_by,
+    scatter_elements_set_by,
+    scatter_set_by,
+)
+from ...ops.gathering import gather_batch, gather_nd_by, reverse_sequence_by
+from ...ops.indexing import getitem_by, masked_by, setitem_by
+from ...ops.movement import identity
+from ...ops.scattering import scatter_nd_by, scatter_nd_write, scatter_reduce_by
+from ...ops.segments import segments_by
+from ...ops.sorting import searchsorted_by, sort_by, topk_by
+from ...ops.value_sizes import nonzero_by, unique_by, unique_consecutive_by
 from ...tensor import Tensor
 from ..case import Bad, Make, OpCase, Sample, Samples
 
@@ -342,7 +355,7 @@ def read(x: Tensor, index: Any) -> Tensor:
 
 def write(x: Tensor, index: Any, value: Any) -> Tensor:
     """A copy of x after `x[index] = value`."""
-    out = P.identity(x)
+    out = identity(x)
     out[index] = value
     return out
 
@@ -534,7 +547,7 @@ def turned(x: Any, lengths: Any, seq_dim: int, batch_dim: int = 0) -> Any:
 NO_ZERO_D = {"zero_d": "it has an axis to index"}
 CASES = [
     OpCase(
-        P.scatter_set,
+        scatter_set_by,
         rows(True),
         oracle=put(False),
         without=SELECTS,
@@ -543,7 +556,7 @@ CASES = [
         dtypes=ALL,
     ),
     OpCase(
-        P.scatter_add,
+        scatter_add_by,
         rows(False),
         oracle=put(True),
         without=SELECTS,
@@ -557,7 +570,7 @@ CASES = [
         dtypes=ALL,
         oracle=taken,
         grad=(0,),
-        covers=[P.gather_elements],
+        covers=[gather_elements_by],
         errors=primitive_elements("gather_elements"),
     ),
     OpCase(
@@ -566,7 +579,7 @@ CASES = [
         dtypes=ALL,
         oracle=put_elements(False),
         grad=(0, 2),
-        covers=[P.scatter_elements_set],
+        covers=[scatter_elements_set_by],
         errors=[
             Bad((ROWS, 0, np.array([[0, 1]]), HALF), ValueError, "scatter: got src of shape"),
             Bad((ROWS, 0, np.array([[9]]), HALF), IndexError, "got index 9|index 9 "),
@@ -578,7 +591,7 @@ CASES = [
         dtypes=NOT_BOOL,
         oracle=put_elements(True),
         grad=(0, 2),
-        covers=[P.scatter_elements_add],
+        covers=[scatter_elements_add_by],
         name="Tensor.scatter_add",
         errors=[
             Bad((ROWS, 0, np.array([[0, 1]]), HALF), ValueError, "scatter_add: got src of shape")
@@ -590,7 +603,7 @@ CASES = [
         dtypes=ALL,
         oracle=lambda x, i: x[tuple(np.moveaxis(i, -1, 0))],
         grad=(0,),
-        covers=[P.gather_nd],
+        covers=[gather_nd_by],
         errors=[
             Bad((ROWS, np.array([[0, 0, 0]])), ValueError, "gather_nd: got indices of shape"),
             Bad(
@@ -612,7 +625,7 @@ CASES = [
             oracle=put_nd(mode),
             grad=(0, 2),
             name=f"tensor_scatter_{mode}",
-            covers={"update": [P.scatter_nd_write], "mul": [P.scatter_reduce]}.get(mode, []),
+            covers={"update": [scatter_nd_write], "mul": [scatter_reduce_by]}.get(mode, []),
             errors=nd_errors(f"tensor_scatter_{mode}"),
             tol={float32: 1e-5} if mode in ("mul", "div") else {},
             why="products are taken in another order" if mode in ("mul", "div") else "",
@@ -624,7 +637,7 @@ CASES = [
         of_zeros,
         dtypes=NOT_BOOL,
         grad=(1,),
-        covers=[P.scatter_nd],
+        covers=[scatter_nd_by],
         oracle=lambda i, u, shape: put_nd("add")(np.zeros(shape, u.dtype), i, u),
         errors=[
             Bad(
@@ -641,7 +654,7 @@ CASES = [
             dtypes=REAL,
             oracle=segmented(mode),
             grad=(0,),
-            covers=[P.unsorted_segment] if mode == "sum" else [],
+            covers=[segments_by] if mode == "sum" else [],
             errors=[
                 Bad(
                     (ROWS, np.array([0, 1, 1]), 2),
@@ -658,7 +671,7 @@ CASES = [
         dtypes=ALL,
         oracle=batched,
         grad=(0,),
-        covers=[P.gather_batch],
+        covers=[gather_batch],
         name="gather batched",
         errors=[Bad((ROWS, np.array([0]), 1, 1), ValueError, "gather: got batch_dims=1")],
     ),
@@ -668,7 +681,7 @@ CASES = [
         dtypes=ALL,
         oracle=turned,
         grad=(0,),
-        covers=[P.reverse_sequence],
+        covers=[reverse_sequence_by],
         errors=[Bad((ROWS, np.array([1]), 1), ValueError, r"reverse_sequence: got \(1,\) lengths")],
     ),
     OpCase(
@@ -677,7 +690,7 @@ CASES = [
         dtypes=ALL,
         oracle=lambda x, index: x[index],
         grad=(0,),
-        covers=[P.getitem],
+        covers=[getitem_by],
         name="getitem of Tensor",
         errors=[
             Bad((ROWS, 2), IndexError, "index: got 2 for axis 0 of size 2"),
@@ -696,7 +709,7 @@ CASES = [
         assignments,
         dtypes=ALL,
         oracle=assigned,
-        covers=[P.setitem, P.setitem_masked],
+        covers=[setitem_by, masked_by],
         name="setitem of Tensor",
         errors=[
             Bad((ROWS, 2, 0), IndexError, "index: got 2 for axis 0 of size 2"),
@@ -721,7 +734,7 @@ CASES = [
         ],
     ),
     OpCase(
-        P.nonzero,
+        nonzero_by,
         any_kind,
         oracle=np.argwhere,
         errors=[Bad(("text",), TypeError, "nonzero: got str")],
@@ -732,7 +745,7 @@ CASES = [
         dtypes=ALL,
         grad=False,
         oracle=first_seen,
-        covers=[P.unique],
+        covers=[unique_by],
         errors=[Bad(("text",), TypeError, "unique: got str")],
     ),
     OpCase(
@@ -741,7 +754,7 @@ CASES = [
         dtypes=ALL,
         grad=False,
         oracle=runs,
-        covers=[P.unique_consecutive],
+        covers=[unique_consecutive_by],
         name="unique_consecutive",
         errors=[Bad(("text",), TypeError, "unique_consecutive: got str")],
     ),
@@ -750,7 +763,7 @@ CASES = [
         ordered((), (0,), (1, True)),
         dtypes=(*BOOL, *REAL),
         oracle=sorted_pair,
-        covers=[P.sort],
+        covers=[sort_by],
         errors=[
             Bad((ROWS, 2), ValueError, "sort: got axis 2"),
             Bad((np.ones(2, np.complex64),), TypeError, "sort: .*complex64"),
@@ -761,7 +774,7 @@ CASES = [
         ordered((2,), (3, 0), (2, 1, False)),
         dtypes=(*BOOL, *REAL),
         oracle=top,
-        covers=[P.topk],
+        covers=[topk_by],
         errors=[
             Bad((ROWS, 4), ValueError, "topk: got k=4 for axis 1 of size 3"),
             Bad((NUMBER, 1), ValueError, "topk: got a 0-d"),
@@ -773,7 +786,7 @@ CASES = [
         dtypes=REAL,
         grad=False,
         oracle=found,
-        covers=[P.searchsorted],
+        covers=[searchsorted_by],
         errors=[
             Bad(
                 (ROWS, np.ones((3, 3), np.float32)),

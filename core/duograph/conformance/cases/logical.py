@@ -9,7 +9,35 @@ import numpy as np
 
 from ... import ops
 from ...dtype import ALL, FLOATING, INTEGER, bool_, float32, float64
-from ...ops.table import P
+from ...ops.comparison import (
+    approximate_equal,
+    equal,
+    greater,
+    greater_equal,
+    isclose,
+    isfinite,
+    isinf,
+    isnan,
+    isneginf,
+    isposinf,
+    less,
+    less_equal,
+    not_equal,
+    signbit,
+)
+from ...ops.logic import (
+    bitwise_and,
+    bitwise_not,
+    bitwise_or,
+    bitwise_xor,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    select_by,
+    shift_left,
+    shift_right,
+)
 from ..case import Bad, Make, OpCase, Sample, binary, unary
 from .arithmetic import ROWS, SHAPES, TEXT, no_complex
 
@@ -62,20 +90,20 @@ def close(x: Any, y: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: boo
 
 
 CASES = [
-    OpCase(P.equal, binary(), errors=[SHAPES]),
-    OpCase(P.not_equal, binary(), errors=[SHAPES]),
-    OpCase(P.less, binary(), errors=[SHAPES, no_complex(2, "less")]),
-    OpCase(P.less_equal, binary(), errors=[SHAPES, no_complex(2, "less_equal")]),
-    OpCase(P.greater, binary(), errors=[SHAPES, no_complex(2, "greater")]),
-    OpCase(P.greater_equal, binary(), errors=[SHAPES, no_complex(2, "greater_equal")]),
-    OpCase(P.isnan, unary(), errors=[TEXT]),
-    OpCase(P.isinf, unary(), errors=[TEXT]),
-    OpCase(P.isfinite, unary(), errors=[TEXT]),
-    OpCase(P.isposinf, unary(), errors=[TEXT, no_complex(1, "isposinf")]),
-    OpCase(P.isneginf, unary(), errors=[TEXT, no_complex(1, "isneginf")]),
-    OpCase(P.signbit, unary(), errors=[TEXT, no_complex(1, "signbit")]),
+    OpCase(equal, binary(), errors=[SHAPES]),
+    OpCase(not_equal, binary(), errors=[SHAPES]),
+    OpCase(less, binary(), errors=[SHAPES, no_complex(2, "less")]),
+    OpCase(less_equal, binary(), errors=[SHAPES, no_complex(2, "less_equal")]),
+    OpCase(greater, binary(), errors=[SHAPES, no_complex(2, "greater")]),
+    OpCase(greater_equal, binary(), errors=[SHAPES, no_complex(2, "greater_equal")]),
+    OpCase(isnan, unary(), errors=[TEXT]),
+    OpCase(isinf, unary(), errors=[TEXT]),
+    OpCase(isfinite, unary(), errors=[TEXT]),
+    OpCase(isposinf, unary(), errors=[TEXT, no_complex(1, "isposinf")]),
+    OpCase(isneginf, unary(), errors=[TEXT, no_complex(1, "isneginf")]),
+    OpCase(signbit, unary(), errors=[TEXT, no_complex(1, "signbit")]),
     OpCase(
-        P.isclose,
+        isclose,
         binary(scalar=None, equal_nan=True),
         oracle=close,
         dtypes=(float32, float64),
@@ -83,7 +111,7 @@ CASES = [
         errors=[SHAPES, Bad((ROWS, ROWS, -1.0), ValueError, "isclose: got rtol=-1")],
     ),
     OpCase(
-        P.approximate_equal,
+        approximate_equal,
         binary(scalar=None, tolerance=1.0),
         oracle=lambda x, y, tolerance: np.abs(x - y) < tolerance,
         dtypes=(float32, float64),
@@ -98,36 +126,32 @@ CASES = [
         grad=False,
         errors=[Bad((3,), (AttributeError, TypeError), "")],
     ),
-    OpCase(P.logical_not, unary(), errors=[TEXT]),
-    OpCase(P.logical_and, binary(), errors=[SHAPES]),
-    OpCase(P.logical_or, binary(), errors=[SHAPES]),
-    OpCase(P.logical_xor, binary(), errors=[SHAPES]),
+    OpCase(logical_not, unary(), errors=[TEXT]),
+    OpCase(logical_and, binary(), errors=[SHAPES]),
+    OpCase(logical_or, binary(), errors=[SHAPES]),
+    OpCase(logical_xor, binary(), errors=[SHAPES]),
     OpCase(
-        P.bitwise_and, bits, errors=[WHOLE, Bad((ROWS, ROWS), TypeError, "bitwise_and: .*float32")]
+        bitwise_and, bits, errors=[WHOLE, Bad((ROWS, ROWS), TypeError, "bitwise_and: .*float32")]
     ),
+    OpCase(bitwise_or, bits, errors=[WHOLE, Bad((ROWS, ROWS), TypeError, "bitwise_or: .*float32")]),
     OpCase(
-        P.bitwise_or, bits, errors=[WHOLE, Bad((ROWS, ROWS), TypeError, "bitwise_or: .*float32")]
+        bitwise_xor, bits, errors=[WHOLE, Bad((ROWS, ROWS), TypeError, "bitwise_xor: .*float32")]
     ),
+    OpCase(bitwise_not, unary(), errors=[TEXT, Bad((ROWS,), TypeError, "bitwise_not: .*float32")]),
     OpCase(
-        P.bitwise_xor, bits, errors=[WHOLE, Bad((ROWS, ROWS), TypeError, "bitwise_xor: .*float32")]
-    ),
-    OpCase(
-        P.bitwise_not, unary(), errors=[TEXT, Bad((ROWS,), TypeError, "bitwise_not: .*float32")]
-    ),
-    OpCase(
-        P.shift_left,
+        shift_left,
         shifts,
         dtypes=INTEGER,
         errors=[Bad((ROWS, ROWS), TypeError, "shift_left: .*float32")],
     ),
     OpCase(
-        P.shift_right,
+        shift_right,
         shifts,
         dtypes=INTEGER,
         errors=[Bad((ROWS, ROWS), TypeError, "shift_right: .*float32")],
     ),
     OpCase(
-        P.select,
+        select_by,
         selections,
         grad=(1, 2),
         errors=[Bad((ROWS, ROWS, ROWS), TypeError, "select: condition has dtype float32")],

@@ -8,7 +8,29 @@ from typing import Any
 import numpy as np
 
 from ...dtype import FLOATING, bfloat16, float16, float32, float64, int32
-from ...ops.table import P
+from ...ops import loss as loss_ops
+from ...ops.ctc import ctc_alpha
+from ...ops.loss import (
+    bce_with_logits,
+    cross_entropy_with_probabilities,
+    huber_loss,
+    kl_div_of,
+    l1_loss,
+    mse_loss,
+    nll_rows,
+    smooth_l1_loss,
+)
+from ...ops.margin_loss import (
+    cosine_margin,
+    cosine_margin_rows,
+    gaussian_nll_of,
+    hinge_embedding_loss,
+    margin_ranking_loss,
+    multi_margin_rows,
+    multilabel_margin_rows,
+    soft_margin_loss,
+    triplet_margin_loss,
+)
 from ..case import Bad, Make, OpCase, Sample
 
 ROWS = np.ones((2, 3), np.float32)
@@ -405,7 +427,7 @@ SAME = {"broadcast": "both have one shape"}
 
 CASES = [
     OpCase(
-        P.mse_loss,
+        mse_loss,
         pairs(),
         dtypes=FLOATING,
         oracle=loss_of(lambda x, y: (x - y) ** 2),
@@ -415,7 +437,7 @@ CASES = [
         errors=[BROADCAST],
     ),
     OpCase(
-        P.l1_loss,
+        l1_loss,
         pairs(0.5, 2.0, (-2.0, -0.5)),
         dtypes=FLOATING,
         oracle=loss_of(lambda x, y: np.abs(x - y)),
@@ -425,7 +447,7 @@ CASES = [
         errors=[BROADCAST],
     ),
     OpCase(
-        P.smooth_l1_loss,
+        smooth_l1_loss,
         pairs(beta=3.3, broadcast=False),
         dtypes=FLOATING,
         without=SAME,
@@ -437,7 +459,7 @@ CASES = [
         second=False,
     ),
     OpCase(
-        P.huber_loss,
+        huber_loss,
         pairs(delta=3.3),
         dtypes=FLOATING,
         oracle=loss_of(huber),
@@ -448,7 +470,7 @@ CASES = [
         second=False,
     ),
     OpCase(
-        P.kl_div,
+        kl_div_of,
         pairs(second=(0.1, 0.9)),
         dtypes=FLOATING,
         oracle=loss_of(kl),
@@ -458,7 +480,7 @@ CASES = [
         errors=[Bad((ROWS, FOUR, "mean"), ValueError, r"\(2, 3\)")],
     ),
     OpCase(
-        P.soft_margin_loss,
+        soft_margin_loss,
         pairs(),
         dtypes=FLOATING,
         tol=TOL,
@@ -468,7 +490,7 @@ CASES = [
         errors=[Bad((ROWS, FOUR), ValueError, r"\(2, 3\)")],
     ),
     OpCase(
-        P.nll_rows,
+        nll_rows,
         classes,
         dtypes=FLOATING,
         oracle=classes_of,
@@ -480,7 +502,7 @@ CASES = [
         errors=[Bad(("text", FOUR, None, 0, "mean", 0.0), TypeError, "str")],
     ),
     OpCase(
-        P.cross_entropy_with_probabilities,
+        cross_entropy_with_probabilities,
         distributions,
         oracle=distribution_of,
         tol=TOL,
@@ -490,7 +512,7 @@ CASES = [
         errors=[Bad((np.ones((2, 3), np.int64), ROWS, None, 1, "mean", 0.0), TypeError, "int64")],
     ),
     OpCase(
-        P.bce_of,
+        loss_ops.bce_of,
         weighted(0.1, 0.9, False),
         oracle=bce_of,
         tol=TOL,
@@ -499,7 +521,7 @@ CASES = [
         errors=[Bad((np.ones(3, np.int64), np.ones(3), None, "mean"), TypeError, "int64")],
     ),
     OpCase(
-        P.bce_with_logits,
+        bce_with_logits,
         weighted(-2.0, 2.0, True),
         oracle=bce_logits_of,
         tol=TOL,
@@ -508,7 +530,7 @@ CASES = [
         errors=[Bad((np.ones(3, np.int64), np.ones(3), None, None, "mean"), TypeError, "int64")],
     ),
     OpCase(
-        P.margin_ranking_loss,
+        margin_ranking_loss,
         ranked,
         oracle=ranked_of,
         tol=TOL,
@@ -517,7 +539,7 @@ CASES = [
         errors=[Bad((np.ones(3, np.int64), np.ones(3), np.ones(3)), TypeError, "int64")],
     ),
     OpCase(
-        P.hinge_embedding_loss,
+        hinge_embedding_loss,
         hinged,
         oracle=hinged_of,
         grad=(0,),
@@ -527,7 +549,7 @@ CASES = [
         errors=[Bad((np.ones(3, np.int64), np.ones(3)), TypeError, "int64")],
     ),
     OpCase(
-        P.cosine_margin_rows,
+        cosine_margin_rows,
         cosines,
         oracle=cosine_of,
         tol=TOL,
@@ -537,7 +559,7 @@ CASES = [
         errors=[Bad((np.ones((1, 3), np.int64), np.ones((1, 3))), TypeError, "int64")],
     ),
     OpCase(
-        P.cosine_margin,
+        cosine_margin,
         cosine_margins,
         dtypes=FLOATING,
         oracle=cosine_margin_of,
@@ -549,7 +571,7 @@ CASES = [
         errors=[Bad(("text", ROWS, FOUR, 0.0, "mean"), TypeError, "str")],
     ),
     OpCase(
-        P.triplet_margin_loss,
+        triplet_margin_loss,
         triplets,
         oracle=triplet_of,
         tol=TOL,
@@ -559,7 +581,7 @@ CASES = [
         errors=[Bad((np.ones((1, 3), np.int64), ROWS, ROWS), TypeError, "int64")],
     ),
     OpCase(
-        P.multi_margin_rows,
+        multi_margin_rows,
         multi_margins,
         dtypes=FLOATING,
         oracle=multi_margin_of,
@@ -571,7 +593,7 @@ CASES = [
         errors=[Bad(("text", FOUR, None, 1, 1.0, "mean"), TypeError, "str")],
     ),
     OpCase(
-        P.multilabel_margin_rows,
+        multilabel_margin_rows,
         labelled,
         dtypes=FLOATING,
         grad=(0,),
@@ -582,7 +604,7 @@ CASES = [
         errors=[Bad(("text", FOUR, "mean"), TypeError, "str")],
     ),
     OpCase(
-        P.gaussian_nll_of,
+        gaussian_nll_of,
         likelihoods,
         oracle=likelihood_of,
         tol=TOL,
@@ -597,7 +619,7 @@ CASES = [
         ],
     ),
     OpCase(
-        P.ctc_alpha,
+        ctc_alpha,
         alignments,
         dtypes=(float32, float64),
         oracle=alignment_of,

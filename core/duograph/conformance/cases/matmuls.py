@@ -9,7 +9,9 @@ import numpy as np
 
 from ... import ops
 from ...dtype import FLOATING, NUMERIC, bfloat16, complex64, float16, float32, float64
-from ...ops.table import P
+from ...ops import linalg
+from ...ops.linalg import bias_add, matmul_of
+from ...ops.matrices import cholesky_by, det_by, inverse_by, slogdet_by, solve_by
 from ..case import Bad, Make, OpCase, Sample
 
 ROWS = np.ones((2, 3), np.float32)
@@ -156,7 +158,7 @@ SQUARE = Bad((ROWS,), ValueError, "square")
 
 CASES = [
     OpCase(
-        P.matmul,
+        matmul_of,
         matrices,
         oracle=product_of,
         tol=PRODUCTS,
@@ -186,7 +188,7 @@ CASES = [
         errors=[Bad((np.ones(()), FOUR), ValueError, "at least one axis")],
     ),
     OpCase(
-        P.dense,
+        linalg.dense_of,
         layers,
         dtypes=FLOATING,
         oracle=dense_of,
@@ -197,7 +199,7 @@ CASES = [
         errors=[Bad((ROWS, FOUR, None), ValueError, "axes")],
     ),
     OpCase(
-        P.bias_add,
+        bias_add,
         biases,
         dtypes=NUMERIC,
         oracle=bias_of,
@@ -206,7 +208,7 @@ CASES = [
         errors=[Bad((ROWS, FOUR), ValueError, "axis 1")],
     ),
     OpCase(
-        P.solve,
+        solve_by,
         solved,
         oracle=lambda a, b: np.linalg.solve(wide(a), wide(b)).astype(b.dtype),
         tol=LINEAR,
@@ -216,7 +218,7 @@ CASES = [
         errors=[Bad((ROWS, ROWS), ValueError, "n, n")],
     ),
     OpCase(
-        P.inverse,
+        inverse_by,
         squares(invertible),
         oracle=lambda x: np.linalg.inv(wide(x)).astype(x.dtype),
         tol=LINEAR,
@@ -226,7 +228,7 @@ CASES = [
         errors=[Bad((ROWS,), ValueError, r"\(2, 3\)")],
     ),
     OpCase(
-        P.det,
+        det_by,
         squares(invertible),
         oracle=lambda x: np.asarray(np.linalg.det(wide(x))).astype(x.dtype),
         tol={float16: 2e-1, bfloat16: 2.0, float32: 1e-4, float64: 1e-10},
@@ -236,7 +238,7 @@ CASES = [
         errors=[SQUARE],
     ),
     OpCase(
-        P.slogdet,
+        slogdet_by,
         squares(invertible),
         oracle=logdet_of,
         tol=LINEAR,
@@ -246,7 +248,7 @@ CASES = [
         errors=[SQUARE],
     ),
     OpCase(
-        P.cholesky,
+        cholesky_by,
         squares(definite),
         tol=LINEAR,
         grad_tol=LINEAR_GRAD,

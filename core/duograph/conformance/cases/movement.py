@@ -9,7 +9,40 @@ import numpy as np
 
 from ... import ops
 from ...dtype import ALL, INTEGER, REAL, bool_, float32, float64, int32, int64
-from ...ops.table import P
+from ...ops.creation import fill, iota
+from ...ops.creation_functions import (
+    eye_by,
+    full_like_by,
+    linspace_by,
+    new_full_by,
+    one_hot_by,
+    one_hot_mask,
+    sequence_mask_by,
+)
+from ...ops.diagonals import (
+    diag_embed_by,
+    diagonal_by,
+    fill_diagonal_by,
+    matrix_band_part,
+    matrix_diag_by,
+    set_diagonal_by,
+    trace,
+    tril,
+    triu,
+)
+from ...ops.joining import stack_by
+from ...ops.movement import concat_by, flip_by, identity, pad_by, slice_by, stop_gradient, update_by
+from ...ops.padding import (
+    channel_shuffle,
+    depth_to_space,
+    pad_index,
+    pixel_shuffle,
+    pixel_unshuffle,
+    space_to_depth,
+)
+from ...ops.repeating import repeat_by, tile_by
+from ...ops.rolling import roll_by
+from ...ops.shape_primitives import broadcast_by, reshape_to, strided_copy, transpose_by
 from ..case import Bad, Make, OpCase, Sample, Samples
 
 ROWS = np.ones((2, 3), np.float32)
@@ -305,7 +338,7 @@ CASES = [
         ),
         dtypes=ALL,
         oracle=np.reshape,
-        covers=[P.reshape],
+        covers=[reshape_to],
         errors=[
             Bad((ROWS, (4, 2)), ValueError, r"reshape: .*\(2, 3\).*\(4, 2\)"),
             Bad((ROWS, (-1, -1)), ValueError, "reshape: .*at most one -1"),
@@ -313,7 +346,7 @@ CASES = [
         ],
     ),
     OpCase(
-        P.identity,
+        identity,
         table(
             ("normal", (3, 4)),
             ("zero_d", ()),
@@ -325,7 +358,7 @@ CASES = [
         errors=[Bad(("text",), TypeError, "identity: got str")],
     ),
     OpCase(
-        P.stop_gradient,
+        stop_gradient,
         table(
             ("normal", (3, 4)),
             ("zero_d", ()),
@@ -337,7 +370,7 @@ CASES = [
         errors=[Bad(("text",), TypeError, "stop_gradient: got str")],
     ),
     OpCase(
-        P.strided_copy,
+        strided_copy,
         table(
             ("normal", (3, 4), (2, 3), (4, 1), 1),
             ("normal", (3, 4), (2, 2, 2), (0, -4, 2), 5),
@@ -365,7 +398,7 @@ CASES = [
         ),
         dtypes=ALL,
         oracle=np.transpose,
-        covers=[P.transpose],
+        covers=[transpose_by],
         errors=[
             Bad((CUBE, (0, 1)), ValueError, "transpose: got axes .*3 axes once"),
             Bad((CUBE, (0, 1, 1)), ValueError, "transpose: got axes"),
@@ -384,12 +417,12 @@ CASES = [
             ("nan", (9,), (2, 9)),
         ),
         dtypes=ALL,
-        covers=[P.broadcast_to],
+        covers=[broadcast_by],
         oracle=broadcasted,
         errors=[Bad((ROWS, (2, 4)), ValueError, r"broadcast_to: got shape \(2, 3\).*\(2, 4\)")],
     ),
     OpCase(
-        P.strided_slice,
+        slice_by,
         table(
             ("normal", (4, 5), (1, 0), (3, 5), (1, 2)),
             ("normal", (4, 5), (3, 4), (-1, 0), (-2, -1)),
@@ -407,7 +440,7 @@ CASES = [
         ],
     ),
     OpCase(
-        P.slice_update,
+        update_by,
         updates,
         oracle=updated,
         without={"broadcast": "the value has the slice's shape"},
@@ -428,7 +461,7 @@ CASES = [
         ),
         dtypes=ALL,
         oracle=np.flip,
-        covers=[P.flip],
+        covers=[flip_by],
         errors=[
             Bad((ROWS, (2,)), ValueError, "flip: got axis 2"),
             Bad((ROWS, (0, -2)), ValueError, "flip: .*names an axis twice"),
@@ -448,7 +481,7 @@ CASES = [
             ("edge", [(1, 2)] * 33),
         ),
         dtypes=ALL,
-        covers=[P.concat],
+        covers=[concat_by],
         oracle=lambda tensors, axis=0: np.concatenate(tensors, axis),
         errors=[
             Bad(([ROWS, FOUR],), ValueError, r"concat: got shapes \(2, 3\).*\(4,\) \(number 1\)"),
@@ -470,7 +503,7 @@ CASES = [
         ),
         dtypes=ALL,
         oracle=lambda tensors, axis=0: np.stack(tensors, axis),
-        covers=[P.stack],
+        covers=[stack_by],
         errors=[Bad(([ROWS, FOUR],), ValueError, "stack: got shapes")],
     ),
     OpCase(
@@ -524,7 +557,7 @@ CASES = [
         ),
         dtypes=ALL,
         oracle=np.tile,
-        covers=[P.tile],
+        covers=[tile_by],
         errors=[Bad((ROWS, (-1,)), ValueError, "tile: got dims=")],
     ),
     OpCase(
@@ -542,7 +575,7 @@ CASES = [
         ),
         dtypes=ALL,
         oracle=np.repeat,
-        covers=[P.repeat_interleave],
+        covers=[repeat_by],
         errors=[Bad((ROWS, (1, 2, 3), 0), ValueError, "repeat_interleave: got repeats=")],
     ),
     OpCase(
@@ -566,7 +599,7 @@ CASES = [
         ),
         dtypes=ALL,
         oracle=lambda x, shifts, dims=None: np.roll(x, shifts, dims),
-        covers=[P.roll],
+        covers=[roll_by],
         errors=[Bad((ROWS, (1, 2), (0,)), ValueError, "roll: got shifts=")],
     ),
     OpCase(
@@ -638,7 +671,7 @@ CASES = [
     ),
     # ---- padding and blocks
     OpCase(
-        P.pad_constant,
+        pad_by,
         table(
             ("normal", (2, 3), (1, 0), (0, 2), 0),
             ("normal", (2, 3), (1, 1), (1, 1), 1),
@@ -657,7 +690,7 @@ CASES = [
             dtypes=ALL,
             oracle=padded(mode),
             name=f"pad {mode}",
-            covers=[P.pad_index] if mode == "reflect" else (),
+            covers=[pad_index] if mode == "reflect" else (),
             errors=[
                 Bad((ROWS, (1, 1, 1)), ValueError, "pad: got padding="),
                 Bad((ROWS, (1, 1), "odd"), ValueError, "pad: got mode='odd'"),
@@ -668,7 +701,7 @@ CASES = [
         for mode in ("constant", "reflect", "replicate", "circular")
     ],
     OpCase(
-        P.pixel_shuffle,
+        pixel_shuffle,
         shuffles(2, 4, 1),
         oracle=lambda x, r: blocks_out(x, r, False),
         without=NO_ZERO_D,
@@ -678,28 +711,28 @@ CASES = [
         ],
     ),
     OpCase(
-        P.pixel_unshuffle,
+        pixel_unshuffle,
         shuffles(2, 3, 2),
         oracle=lambda x, r: blocks_in(x, r, False),
         without=NO_ZERO_D,
         errors=[Bad((CUBE, 2), ValueError, "pixel_unshuffle: got shape")],
     ),
     OpCase(
-        P.depth_to_space,
+        depth_to_space,
         shuffles(2, 8, 1),
         oracle=lambda x, r: blocks_out(x, r, True),
         without=NO_ZERO_D,
         errors=[Bad((CUBE, 2), ValueError, "DepthToSpace: got shape")],
     ),
     OpCase(
-        P.space_to_depth,
+        space_to_depth,
         shuffles(2, 3, 2),
         oracle=lambda x, r: blocks_in(x, r, True),
         without=NO_ZERO_D,
         errors=[Bad((CUBE, 2), ValueError, "SpaceToDepth: got shape")],
     ),
     OpCase(
-        P.channel_shuffle,
+        channel_shuffle,
         shuffles(2, 4, 2),
         without=NO_ZERO_D,
         oracle=lambda x, g: (
@@ -709,21 +742,21 @@ CASES = [
     ),
     # ---- triangles and diagonals
     OpCase(
-        P.tril,
+        tril,
         triangle(1),
         oracle=np.tril,
         without=MATRICES,
         errors=[Bad((FOUR,), ValueError, "tril: got shape")],
     ),
     OpCase(
-        P.triu,
+        triu,
         triangle(-1),
         oracle=np.triu,
         without=MATRICES,
         errors=[Bad((FOUR,), ValueError, "triu: got shape")],
     ),
     OpCase(
-        P.matrix_band_part,
+        matrix_band_part,
         triangle(1, 0),
         oracle=band,
         without=MATRICES,
@@ -743,14 +776,14 @@ CASES = [
         ),
         dtypes=ALL,
         oracle=np.diagonal,
-        covers=[P.diagonal],
+        covers=[diagonal_by],
         errors=[
             Bad((FOUR,), ValueError, "diagonal: got 1 axes"),
             Bad((ROWS, 0, 1, -1), ValueError, "diagonal: got dim1="),
         ],
     ),
     OpCase(
-        P.trace,
+        trace,
         table(
             ("normal", (3, 4)),
             ("empty", (0, 3)),
@@ -777,7 +810,7 @@ CASES = [
         ),
         dtypes=ALL,
         oracle=embedded,
-        covers=[P.diag_embed],
+        covers=[diag_embed_by],
         errors=[Bad((NUMBER,), ValueError, "diag_embed: got 1 axes")],
     ),
     OpCase(
@@ -785,7 +818,7 @@ CASES = [
         set_diagonals,
         dtypes=ALL,
         oracle=set_diagonal,
-        covers=[P.set_diagonal],
+        covers=[set_diagonal_by],
         errors=[
             Bad(
                 (ROWS, FOUR),
@@ -804,7 +837,7 @@ CASES = [
             ("nan", (9,)),
         ),
         dtypes=ALL,
-        covers=[P.matrix_diag],
+        covers=[matrix_diag_by],
         oracle=lambda x, k=0, rows=-1, columns=-1: embedded(x, k),
         errors=[Bad((FOUR, 0, 3, 3), ValueError, "matrix_diag: got shape")],
     ),
@@ -821,19 +854,19 @@ CASES = [
         ),
         dtypes=ALL,
         oracle=filled_diagonal,
-        covers=[P.fill_diagonal],
+        covers=[fill_diagonal_by],
         errors=[Bad((FOUR, 1), ValueError, "fill_diagonal: got shape")],
     ),
     # ---- constants
     OpCase(
-        P.fill,
+        fill,
         dtyped(((2, 3), 1), ((), 0), ((0, 2), 1), ((7, 13), 1)),
         dtypes=ALL,
         oracle=full,
         errors=[Bad(((2,),), TypeError, "fill: got no value for 'value'")],
     ),
     OpCase(
-        P.iota,
+        iota,
         dtyped(((2, 3), 0), ((2, 3), 1), ((0,), 0), ((5, 7, 3), 1)),
         dtypes=tuple(d for d in ALL if d is not bool_),
         oracle=counted,
@@ -850,12 +883,12 @@ CASES = [
         ),
         dtypes=ALL,
         grad=False,
-        covers=[P.full_like],
+        covers=[full_like_by],
         oracle=lambda x, value: np.full(x.shape, np.asarray(value).astype(x.dtype), x.dtype),
         errors=[Bad((ROWS, "text"), TypeError, "full_like: got str")],
     ),
     OpCase(
-        P.new_full,
+        new_full_by,
         table(
             ("normal", (2, 3), (4,), 1),
             ("zero_d", (), (), 0),
@@ -873,7 +906,7 @@ CASES = [
         dtyped((2, 3), (3,), (0, 2), (7, 5)),
         dtypes=ALL,
         grad=False,
-        covers=[P.eye],
+        covers=[eye_by],
         oracle=lambda n, m=None, dtype=None: np.eye(n, m).astype(dtype.np),
         errors=[Bad((-1,), ValueError, "eye: got shape")],
     ),
@@ -890,7 +923,7 @@ CASES = [
         ends,
         dtypes=(float32, float64),
         oracle=spaced,
-        covers=[P.linspace],
+        covers=[linspace_by],
         without={
             "nan": "what lies between NaN or infinity and a number depends on how it is written"
         },
@@ -902,7 +935,7 @@ CASES = [
         dtypes=INTEGER,
         grad=False,
         oracle=hot,
-        covers=[P.one_hot_mask, P.one_hot],
+        covers=[one_hot_mask, one_hot_by],
         errors=[
             Bad((ROWS, 3), TypeError, "one_hot: indices have dtype float32"),
             Bad((np.array([1]), -1), ValueError, "one_hot: got shape"),
@@ -914,7 +947,7 @@ CASES = [
         dtypes=(int32, int64),
         grad=False,
         oracle=before_end,
-        covers=[P.sequence_mask],
+        covers=[sequence_mask_by],
         errors=[Bad((ROWS, 3), TypeError, "index: got indices of dtype float32")],
     ),
 ]

@@ -8,7 +8,18 @@ from typing import Any
 import numpy as np
 
 from ...dtype import bfloat16, float16, float32
-from ...ops.table import P
+from ...ops.normalization import (
+    batch_norm_grad,
+    batch_norm_infer,
+    batch_norm_train,
+    group_norm_by,
+    l2_normalize_by,
+    layer_norm_by,
+    layer_norm_core,
+    layer_norm_grad,
+    lrn_by,
+    rms_norm_by,
+)
 from ..case import Bad, Make, OpCase, Sample
 from .windows import GRAD_TOL, NO_POINT, ROWS, TOL, WHY, wide
 
@@ -203,7 +214,7 @@ NO_STAT = {"zero_d": "there must be an axis to normalise"}
 
 CASES = [
     OpCase(
-        P.layer_norm_core,
+        layer_norm_core,
         layer_norms,
         oracle=layer_norm_of,
         without=NO_STAT,
@@ -213,7 +224,7 @@ CASES = [
         errors=[Bad((ROWS, np.ones(4), np.ones(4), 1, 1e-5), ValueError, r"gamma of shape \(4,\)")],
     ),
     OpCase(
-        P.layer_norm_grad,
+        layer_norm_grad,
         layer_norm_grads,
         without=NO_STAT,
         tol={float16: 1e-1, bfloat16: 1.0, float32: 2e-4},
@@ -228,7 +239,7 @@ CASES = [
         ],
     ),
     OpCase(
-        P.layer_norm,
+        layer_norm_by,
         optional_norms,
         oracle=optional_norm_of,
         without=NO_STAT,
@@ -238,7 +249,7 @@ CASES = [
         errors=[Bad((ROWS, np.ones(4), None, 1, 1e-5), ValueError, r"gamma of shape \(4,\)")],
     ),
     OpCase(
-        P.batch_norm_train,
+        batch_norm_train,
         batch_norms,
         oracle=batch_norm_of,
         without=NO_STAT,
@@ -248,7 +259,7 @@ CASES = [
         errors=[Bad((ROWS, np.ones(4), np.ones(4), 1e-5), ValueError, r"gamma of shape \(4,\)")],
     ),
     OpCase(
-        P.batch_norm_grad,
+        batch_norm_grad,
         batch_norm_grads,
         without=NO_STAT,
         tol={float16: 1e-1, bfloat16: 1.0, float32: 2e-4},
@@ -257,7 +268,7 @@ CASES = [
         errors=[Bad((np.ones((2, 3), np.int64), *[ROWS[0]] * 3, ROWS, 1e-5), TypeError, "int64")],
     ),
     OpCase(
-        P.batch_norm_infer,
+        batch_norm_infer,
         batch_norm_infers,
         oracle=batch_norm_infer_of,
         without=NO_STAT,
@@ -269,7 +280,7 @@ CASES = [
         ],
     ),
     OpCase(
-        P.group_norm,
+        group_norm_by,
         group_norms,
         oracle=group_norm_of,
         without=NO_STAT,
@@ -279,7 +290,7 @@ CASES = [
         errors=[Bad((np.ones((2, 4), np.int64), None, None, 2, 1e-5), TypeError, "int64")],
     ),
     OpCase(
-        P.rms_norm,
+        rms_norm_by,
         rms_norms,
         oracle=rms_norm_of,
         without=NO_STAT,
@@ -289,7 +300,7 @@ CASES = [
         errors=[Bad((np.ones((2, 4), np.int64), np.ones(4), 1e-5), TypeError, "int64")],
     ),
     OpCase(
-        P.lrn,
+        lrn_by,
         responses,
         oracle=response_of,
         without=NO_POINT,
@@ -299,7 +310,7 @@ CASES = [
         errors=[Bad((np.ones((1, 2, 2, 2), np.int64), 1, 1.0, 1.0, 0.5), TypeError, "int64")],
     ),
     OpCase(
-        P.l2_normalize,
+        l2_normalize_by,
         unit_vectors,
         oracle=unit_of,
         tol=TOL,

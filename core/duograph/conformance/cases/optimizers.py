@@ -8,7 +8,20 @@ from typing import Any
 import numpy as np
 
 from ...dtype import FLOATING
-from ...ops.table import P
+from ...ops.optimizer import (
+    adadelta_step,
+    adagrad_step,
+    adam_step,
+    adam_weight_decay_step,
+    adamax_step,
+    amsgrad_step,
+    centered_rmsprop_step,
+    ftrl_step,
+    momentum_step,
+    moving_statistics,
+    rmsprop_step,
+    sgd_step,
+)
 from ..case import Bad, Make, OpCase, Sample, Samples
 
 Array = np.ndarray[Any, Any]
@@ -158,22 +171,22 @@ def _case(
 
 
 CASES = [
-    _case(P.sgd_step, sgd, 2, 1, momentum=0.5, dampening=0.25),
-    _case(P.sgd_step, sgd, 2, 1, momentum=0.5, nesterov=True),
-    _case(P.momentum_step, momentum, 1, 2),
-    _case(P.momentum_step, momentum, 1, 2, nesterov=True),
-    _case(P.adam_step, adam, 2, 3, (1,)),
-    _case(P.adam_step, adam, 2, 3, (1,), nesterov=True),
-    _case(P.amsgrad_step, amsgrad, 3, 3, (1, 2)),
-    _case(P.adam_weight_decay_step, adam_weight_decay, 2, 1, (1,)),
-    _case(P.adamax_step, adamax, 2, 2, (1,)),
-    _case(P.rmsprop_step, rmsprop, 2, 1, (0,), momentum=0.5),
-    _case(P.centered_rmsprop_step, centered_rmsprop, 3, 1, (1,), momentum=0.5, eps=4.0),
-    _case(P.adagrad_step, adagrad, 1, 1, (0,)),
-    _case(P.adadelta_step, adadelta, 2, 1, (0, 1)),
-    _case(P.ftrl_step, ftrl, 2, 1, (0,), l1=0.125, l2=0.25),
+    _case(sgd_step, sgd, 2, 1, momentum=0.5, dampening=0.25),
+    _case(sgd_step, sgd, 2, 1, momentum=0.5, nesterov=True),
+    _case(momentum_step, momentum, 1, 2),
+    _case(momentum_step, momentum, 1, 2, nesterov=True),
+    _case(adam_step, adam, 2, 3, (1,)),
+    _case(adam_step, adam, 2, 3, (1,), nesterov=True),
+    _case(amsgrad_step, amsgrad, 3, 3, (1, 2)),
+    _case(adam_weight_decay_step, adam_weight_decay, 2, 1, (1,)),
+    _case(adamax_step, adamax, 2, 2, (1,)),
+    _case(rmsprop_step, rmsprop, 2, 1, (0,), momentum=0.5),
+    _case(centered_rmsprop_step, centered_rmsprop, 3, 1, (1,), momentum=0.5, eps=4.0),
+    _case(adagrad_step, adagrad, 1, 1, (0,)),
+    _case(adadelta_step, adadelta, 2, 1, (0, 1)),
+    _case(ftrl_step, ftrl, 2, 1, (0,), l1=0.125, l2=0.25),
     OpCase(
-        P.moving_statistics, statistics, FLOATING, moving, why=WHY,
+        moving_statistics, statistics, FLOATING, moving, why=WHY,
         errors=[Bad((ROWS, ROWS, ROW, ROWS), ValueError, r"\(2, 3\).*\(4,\)")],
     ),
 ]  # fmt: skip

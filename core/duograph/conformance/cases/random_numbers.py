@@ -11,7 +11,16 @@ from typing import Any
 import numpy as np
 
 from ...dtype import FLOATING, INTEGER, float32, float64, int32, int64, uint32
-from ...ops.table import P
+from ...ops.distributions import random_gamma_by, random_laplace
+from ...ops.dropouts import dropout_by, dropout_mask_by
+from ...ops.random import (
+    multinomial_by,
+    permutation,
+    random_bits,
+    random_integers,
+    random_normal,
+    random_uniform,
+)
 from ..case import Bad, Make, OpCase, Sample
 
 STATE = np.array([0x9E3779B9, 7, 3, 0], np.uint32)
@@ -98,7 +107,7 @@ def gammas(make: Make) -> Iterator[Sample]:
 
 CASES = [
     OpCase(
-        P.random_bits,
+        random_bits,
         drawn,
         dtypes=[uint32],
         why="the state is uint32",
@@ -115,10 +124,10 @@ CASES = [
             why=f"{OF_THE_RESULT}; numbers are made in float32",
             errors=[Bad((SHORT, (2,), float32), ValueError, STATE_ERRORS)],
         )
-        for op in (P.random_uniform, P.random_normal, P.random_laplace)
+        for op in (random_uniform, random_normal, random_laplace)
     ],
     OpCase(
-        P.random_integers,
+        random_integers,
         integers,
         dtypes=INTEGER,
         why=OF_THE_RESULT,
@@ -126,7 +135,7 @@ CASES = [
         errors=[Bad((SHORT, (2,), 0, 9, int64), ValueError, STATE_ERRORS)],
     ),
     OpCase(
-        P.permutation,
+        permutation,
         permutations,
         dtypes=[int32, int64],
         why=OF_THE_RESULT,
@@ -134,7 +143,7 @@ CASES = [
         errors=[Bad((SHORT, 5, int64), ValueError, STATE_ERRORS)],
     ),
     OpCase(
-        P.dropout,
+        dropout_by,
         partial(dropped, shaped=True),
         dtypes=FLOATING,
         grad=(0,),
@@ -142,7 +151,7 @@ CASES = [
         errors=[Bad((np.ones(3, np.float32), SHORT, 0.5, (3,)), ValueError, STATE_ERRORS)],
     ),
     OpCase(
-        P.dropout_with_mask,
+        dropout_mask_by,
         partial(dropped, shaped=False),
         dtypes=FLOATING,
         grad=(0,),
@@ -150,7 +159,7 @@ CASES = [
         errors=[Bad((np.ones(3, np.float32), SHORT, 0.5), ValueError, STATE_ERRORS)],
     ),
     OpCase(
-        P.multinomial,
+        multinomial_by,
         weighted,
         dtypes=[float32],
         why="probabilities are taken as float32",
@@ -162,7 +171,7 @@ CASES = [
         errors=[Bad((np.ones((2, 3), np.float32), SHORT, 2, True), ValueError, STATE_ERRORS)],
     ),
     OpCase(
-        P.random_gamma_by,
+        random_gamma_by,
         gammas,
         dtypes=[float32],
         why="shape parameters are taken as float32",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...dtype import FLOATING, bfloat16, float16
-from ...ops.table import P
+from ...ops.recurrent import gru_step, lstm_step, rnn_step
 from ..case import Bad, Make, OpCase, Sample
 
 WITHOUT = {"zero_d": "operands are batches of rows", "broadcast": "the parts have fixed shapes"}
@@ -76,7 +76,7 @@ def _bad(gates: int, cell: bool = False) -> list[Bad]:
 
 CASES = [
     OpCase(
-        P.rnn_step,
+        rnn_step,
         partial(samples, gates=1),
         FLOATING,
         rnn,
@@ -86,7 +86,7 @@ CASES = [
         without=WITHOUT,
     ),
     OpCase(
-        P.rnn_step,
+        rnn_step,
         partial(samples, gates=1, relu_gate=True),
         FLOATING,
         rnn,
@@ -97,7 +97,7 @@ CASES = [
         name="rnn_step relu",
     ),
     OpCase(
-        P.lstm_step,
+        lstm_step,
         partial(samples, gates=4, cell=True),
         FLOATING,
         lstm,
@@ -107,7 +107,7 @@ CASES = [
         without=WITHOUT,
     ),
     OpCase(
-        P.gru_step,
+        gru_step,
         partial(samples, gates=3),
         FLOATING,
         gru,

@@ -9,7 +9,35 @@ import numpy as np
 
 from ... import ops
 from ...dtype import ALL, BOOL, FLOATING, NUMERIC, REAL, bfloat16, float16, float32, float64
-from ...ops.table import P
+from ...ops import statistics
+from ...ops.reduction import (
+    argmax_along,
+    argmin_along,
+    max_with_index,
+    min_with_index,
+    reduce_all,
+    reduce_any,
+    reduce_max,
+    reduce_mean,
+    reduce_min,
+    reduce_prod,
+)
+from ...ops.scan import scan_logsumexp, scan_max, scan_min, scan_prod, scan_sum
+from ...ops.softmax_ops import (
+    log_softmax_along,
+    log_softmax_grad,
+    logsumexp_over,
+    softmax_along,
+    softmax_grad,
+)
+from ...ops.statistics import (
+    clip_by_global_norm_of,
+    clip_by_norm_of,
+    median_along,
+    norm2,
+    reduce_var,
+    vector_norm_of,
+)
 from ..case import Bad, Make, OpCase, Sample, Samples, binary, reduction
 
 ROWS = np.ones((2, 3), np.float32)
@@ -280,45 +308,45 @@ def logcumsumexp_of(x: Any, axis: int, reverse: bool) -> Any:
 SOFT = [Bad((NUMBERS, 0), TypeError, "int64")]
 
 CASES = [
-    primitive(P.reduce_mean, tol=SUMS, why=SUMS_WHY, grad_tol=SUMS),
-    primitive(P.reduce_max, distinct=True, empty=False),
-    primitive(P.reduce_min, distinct=True, empty=False),
+    primitive(reduce_mean, tol=SUMS, why=SUMS_WHY, grad_tol=SUMS),
+    primitive(reduce_max, distinct=True, empty=False),
+    primitive(reduce_min, distinct=True, empty=False),
     OpCase(
-        P.reduce_prod,
+        reduce_prod,
         reduction(0.8, 1.2, primitive=True, keepdims="keepdims"),
         errors=[Bad((ROWS, 0, False), TypeError, "int")],
         tol={float16: 1e-1, bfloat16: 5e-1, float32: 5e-4, float64: 1e-10},
         grad_tol={float16: 2e-1, bfloat16: 1.0, float32: 5e-3, float64: 1e-9},
         why="products of a thousand factors",
     ),
-    primitive(P.reduce_all),
-    primitive(P.reduce_any),
+    primitive(reduce_all),
+    primitive(reduce_any),
     OpCase(
-        P.argmax,
+        argmax_along,
         along(empty=False),
         without=NO_AXIS,
         errors=[Bad((EMPTY, 0), ValueError, r"\(0, 3\)")],
     ),
     OpCase(
-        P.argmin,
+        argmin_along,
         along(empty=False),
         without=NO_AXIS,
         errors=[Bad((EMPTY, 0), ValueError, r"\(0, 3\)")],
     ),
     OpCase(
-        P.max_with_index,
+        max_with_index,
         along(distinct=True, empty=False, keepdims=False),
         without=NO_AXIS,
         errors=[Bad((IMAGINARY, 0, False), TypeError, "complex64")],
     ),
     OpCase(
-        P.min_with_index,
+        min_with_index,
         along(distinct=True, empty=False, keepdims=True),
         without=NO_AXIS,
         errors=[Bad((IMAGINARY, 0, False), TypeError, "complex64")],
     ),
     OpCase(
-        P.cumsum,
+        scan_sum,
         scans,
         oracle=scanned(np.cumsum, 0),
         without=NO_AXIS,
@@ -328,7 +356,7 @@ CASES = [
         errors=[Bad((np.ones(3, bool), 0, False, False), TypeError, "bool")],
     ),
     OpCase(
-        P.cumprod,
+        scan_prod,
         products,
         oracle=scanned(np.cumprod, 1),
         without=NO_AXIS,
@@ -338,21 +366,21 @@ CASES = [
         errors=[Bad((np.ones(3, bool), 0, False, False), TypeError, "bool")],
     ),
     OpCase(
-        P.cummax,
+        scan_max,
         along(distinct=True),
         oracle=running(np.greater_equal),
         without=NO_AXIS,
         errors=[Bad((IMAGINARY, 0), TypeError, "complex64")],
     ),
     OpCase(
-        P.cummin,
+        scan_min,
         along(distinct=True),
         oracle=running(np.less_equal),
         without=NO_AXIS,
         errors=[Bad((IMAGINARY, 0), TypeError, "complex64")],
     ),
     OpCase(
-        P.logcumsumexp,
+        scan_logsumexp,
         logs,
         oracle=logcumsumexp_of,
         without=NO_AXIS,
@@ -361,10 +389,10 @@ CASES = [
         why="logarithms of sums",
         errors=[Bad((IMAGINARY, 0, False), TypeError, "complex64")],
     ),
-    OpCase(P.softmax, along(), oracle=softmax_of, without=NO_AXIS, errors=SOFT),
-    OpCase(P.log_softmax, along(), oracle=log_softmax_of, without=NO_AXIS, errors=SOFT),
+    OpCase(softmax_along, along(), oracle=softmax_of, without=NO_AXIS, errors=SOFT),
+    OpCase(log_softmax_along, along(), oracle=log_softmax_of, without=NO_AXIS, errors=SOFT),
     OpCase(
-        P.softmax_grad,
+        softmax_grad,
         pairs,
         without=NO_AXIS,
         errors=[Bad((NUMBERS, NUMBERS, 0), TypeError, "int64")],
@@ -373,7 +401,7 @@ CASES = [
         why="sums of products",
     ),
     OpCase(
-        P.log_softmax_grad,
+        log_softmax_grad,
         pairs,
         without=NO_AXIS,
         errors=[Bad((NUMBERS, NUMBERS, 0), TypeError, "int64")],
@@ -382,13 +410,13 @@ CASES = [
         why="sums times exponentials",
     ),
     OpCase(
-        P.logsumexp,
+        logsumexp_over,
         reduction(primitive=True, keepdims="keepdims"),
         oracle=logsumexp_of,
         errors=[Bad((NUMBERS, (0,), False), TypeError, "int64")],
     ),
     OpCase(
-        P.reduce_var,
+        reduce_var,
         spreads,
         tol=SUMS,
         grad_tol=SUMS,
@@ -399,17 +427,17 @@ CASES = [
         errors=[Bad((NUMBERS, (0,), False, 0), TypeError, "int64")],
     ),
     OpCase(
-        P.vector_norm,
+        vector_norm_of,
         norms,
         oracle=norm_of,
-        covers=[P.norm2],
+        covers=[norm2],
         tol=SUMS | {float64: 1e-11},
         grad_tol=SUMS | {float32: 1e-4, float64: 1e-11},
         why=SUMS_WHY,
         errors=[Bad((NUMBERS, 2.0, (0,), False), TypeError, "int64")],
     ),
     OpCase(
-        P.median,
+        median_along,
         medians,
         dtypes=REAL,
         oracle=median_of,
@@ -418,7 +446,7 @@ CASES = [
         errors=[Bad((IMAGINARY, 0, False, False), TypeError, "complex64")],
     ),
     OpCase(
-        P.clip_by_norm,
+        clip_by_norm_of,
         clipped,
         oracle=clip_of,
         tol={float16: 1e-2, bfloat16: 1e-1},
@@ -428,7 +456,7 @@ CASES = [
         errors=[Bad((NUMBERS, 1.0, (0,)), TypeError, "int64")],
     ),
     OpCase(
-        P.clip_by_global_norm,
+        clip_by_global_norm_of,
         together,
         dtypes=FLOATING,
         oracle=clip_together,
@@ -438,7 +466,7 @@ CASES = [
         errors=[Bad(([], 1.0, None), TypeError, "empty")],
     ),
     OpCase(
-        P.cosine_similarity,
+        statistics.cosine_of,
         vectors,
         oracle=cosine_of,
         tol={float16: 1e-2, bfloat16: 1e-1},

@@ -9,7 +9,23 @@ from typing import Any
 import numpy as np
 
 from ...dtype import FLOATING, REAL, bfloat16, float16, float32
-from ...ops.table import P
+from ...ops.channels_last import avg_pool_channels_last, conv_channels_last, max_pool_channels_last
+from ...ops.convolution import (
+    conv,
+    conv_input_grad,
+    conv_weight_grad,
+    conv_with_bias,
+    fold_by,
+    unfold_by,
+)
+from ...ops.pooling import (
+    adaptive_avg,
+    adaptive_max,
+    avg_pool,
+    avg_pool_grad,
+    max_pool,
+    max_pool_grad,
+)
 from ..case import Bad, Make, OpCase, Sample
 
 ROWS = np.ones((2, 3), np.float32)
@@ -378,7 +394,7 @@ NO_CONV = {**NO_POINT, "broadcast": "shapes are matched by their meaning"}
 
 CASES = [
     OpCase(
-        P.conv,
+        conv,
         convolutions("conv"),
         oracle=conv_of,
         tol=TOL,
@@ -388,7 +404,7 @@ CASES = [
         errors=CONV_ERRORS,
     ),
     OpCase(
-        P.conv_channels_last,
+        conv_channels_last,
         last(convolutions("conv")),
         oracle=last_of(conv_of),
         tol=TOL,
@@ -409,7 +425,7 @@ CASES = [
         ],
     ),
     OpCase(
-        P.conv_bias,
+        conv_with_bias,
         convolutions("bias"),
         dtypes=REAL,
         oracle=with_bias,
@@ -426,7 +442,7 @@ CASES = [
         ],
     ),
     OpCase(
-        P.conv_input_grad,
+        conv_input_grad,
         convolutions("input"),
         oracle=conv_input_of,
         tol=TOL,
@@ -450,7 +466,7 @@ CASES = [
         ],
     ),
     OpCase(
-        P.conv_weight_grad,
+        conv_weight_grad,
         convolutions("weight"),
         oracle=conv_weight_of,
         tol=TOL,
@@ -466,7 +482,7 @@ CASES = [
         ],
     ),
     OpCase(
-        P.max_pool,
+        max_pool,
         max_pools,
         oracle=max_pool_of,
         without=NO_POINT,
@@ -477,7 +493,7 @@ CASES = [
         ],
     ),
     OpCase(
-        P.max_pool_grad,
+        max_pool_grad,
         max_pool_grads,
         oracle=max_pool_grad_of,
         grad=(0,),
@@ -487,7 +503,7 @@ CASES = [
         why="several cotangents meet in one element",
     ),
     OpCase(
-        P.avg_pool,
+        avg_pool,
         avg_pools(False),
         oracle=avg_pool_of,
         without=NO_POINT,
@@ -497,7 +513,7 @@ CASES = [
         errors=[Bad((IMAGE, (5, 5), (1, 1), ((0, 0), (0, 0)), True, 0), ValueError, "window of 5")],
     ),
     OpCase(
-        P.max_pool_channels_last,
+        max_pool_channels_last,
         last(max_pools),
         oracle=last_of(max_pool_of),
         without=NO_POINT,
@@ -507,7 +523,7 @@ CASES = [
         ],
     ),
     OpCase(
-        P.avg_pool_channels_last,
+        avg_pool_channels_last,
         last(avg_pools(False)),
         oracle=last_of(avg_pool_of),
         without=NO_POINT,
@@ -517,7 +533,7 @@ CASES = [
         errors=[Bad((IMAGE, (5, 5), (1, 1), ((0, 0), (0, 0)), True, 0), ValueError, "window of 5")],
     ),
     OpCase(
-        P.avg_pool_grad,
+        avg_pool_grad,
         avg_pools(True),
         oracle=avg_pool_grad_of,
         without=NO_POINT,
@@ -529,7 +545,7 @@ CASES = [
         ],
     ),
     OpCase(
-        P.adaptive_avg_pool,
+        adaptive_avg,
         adaptive(False),
         oracle=adaptive_avg_of,
         without=NO_POINT,
@@ -539,20 +555,20 @@ CASES = [
         errors=[Bad((np.ones((1, 2, 3), np.int64), (2,)), TypeError, "int64")],
     ),
     OpCase(
-        P.adaptive_max_pool,
+        adaptive_max,
         adaptive(True),
         oracle=adaptive_max_of,
         without=NO_POINT,
         errors=[Bad((np.ones((1, 2, 3), np.int64), (2,)), TypeError, "int64")],
     ),
     OpCase(
-        P.unfold,
+        unfold_by,
         foldings(False),
         without=NO_POINT,
         errors=[Bad((IMAGE, (5, 5), (1, 1), ((0, 0), (0, 0)), (1, 1)), ValueError, "window of 5")],
     ),
     OpCase(
-        P.fold,
+        fold_by,
         foldings(True),
         without=NO_POINT,
         tol={float16: 1e-2, bfloat16: 1e-1},

@@ -13,7 +13,7 @@ from typing import Any
 from ...dtype import DType, bfloat16, float16, int32, int64
 from ..codegen.dialect import SUFFIX, GridDialect
 from .device import GridDevice, Launch, Scalar
-from .record import RECORD, number_of
+from .index_errors import RECORD, number_of
 
 __all__ = ["Kernel", "ceil_div", "element", "stretch"]
 

@@ -22,7 +22,7 @@ from ..op import OPS
 from ..types import TensorType
 from .subgraphs import everywhere
 
-__all__ = ["keep_slopes"]
+__all__ = ["save_activation_derivatives"]
 
 # Gradients f(dout, x) = dout * (something of x) that cost much more than a product -> the op whose
 # gradient they are.
@@ -36,7 +36,7 @@ GRADIENTS = {
 
 
 @everywhere
-def keep_slopes(graph: Graph) -> Graph:
+def save_activation_derivatives(graph: Graph) -> Graph:
     """The graph with derivatives beside the activations whose operand nothing else reads."""
     readers: dict[int | None, list[GraphNode]] = collections.defaultdict(list)
     for node in graph.nodes:

@@ -17,19 +17,19 @@ from ...dtype import DType, bfloat16, float16, float32, uint32, uint64
 from ...types import TensorType
 from ..codegen.dialect import SUFFIX
 from .device import GridDevice, Launch, Plan
+from .kernel_writer import Kernel, ceil_div
 from .strides import broadcast_steps, merged
 from .table import kernel
 from .tiles import GROUP, PROCESSOR, GroupTiles, Tiles
-from .writing import Kernel, ceil_div
 
 __all__ = [
     "Matrices",
     "Operand",
-    "Product",
+    "Matmul",
     "define",
     "few_lines",
     "matrix_numbers",
-    "product_plan",
+    "matmul_plan",
     "sum_dtype",
     "tiles",
 ]
@@ -170,11 +170,11 @@ def matmul(
     )  # fmt: skip
     if device.serial and min(m, n, depth) < THIN:
         return Plan((_thin(device, (m, n, depth), tuple(sizes), a, b, out),))
-    return product_plan(device, (m, n, depth), tuple(sizes), a, b, out.dtype, 2)
+    return matmul_plan(device, (m, n, depth), tuple(sizes), a, b, out.dtype, 2)
 
 
 @dataclasses.dataclass(frozen=True)
-class Product:
+class Matmul:
     """out[b, i, j] = sum over k of x[b, i, k] * y[b, k, j], on a grid.
 
     Attributes:
@@ -214,7 +214,7 @@ class Product:
         return "((c / run * matrices + at) * m + r) * run + c % run"
 
 
-def product_plan(
+def matmul_plan(
     device: GridDevice,
     sizes: tuple[int, int, int],
     batch: tuple[int, ...],
@@ -237,12 +237,12 @@ def product_plan(
         place: where the results go, dense.
         scratch_place: of the first scratch buffer; by default the one after `place`.
         offset: of the first result in its buffer, on a processor.
-        run: of a `Product`, on a grid; by default all columns of a row.
+        run: of a `Matmul`, on a grid; by default all columns of a row.
     """
     if not device.serial:
-        product = Product(sizes, batch, x, y, dtype, place, sizes[1] if run is None else run)
+        product = Matmul(sizes, batch, x, y, dtype, place, sizes[1] if run is None else run)
         return Plan(
-            (device.product(product) or few_lines(device, product) or tiles(device, product),)
+            (device.matmul(product) or few_lines(device, product) or tiles(device, product),)
         )
     m, n, depth = sizes
     acc = sum_dtype(x.dtype)
@@ -517,7 +517,7 @@ def _thin(
     return k.launch(count * m * blocks)
 
 
-def few_lines(device: GridDevice, product: Product) -> Launch | None:
+def few_lines(device: GridDevice, product: Matmul) -> Launch | None:
     """A product on a grid with so few rows or columns that tiles would be all but empty, or None.
 
     Where both operands lie along the depth, a group shares one result: each item adds up every so
@@ -573,7 +573,7 @@ def few_lines(device: GridDevice, product: Product) -> Launch | None:
     return k.launch_items(count * m * n)
 
 
-def tiles(device: GridDevice, product: Product) -> Launch:
+def tiles(device: GridDevice, product: Matmul) -> Launch:
     """A group for each tile of results."""
     (m, n, depth), x, y, count = product.sizes, product.x, product.y, product.count
     acc = SUFFIX[sum_dtype(x.dtype)]

@@ -14,10 +14,12 @@ from duograph.dtype import float16, float32, float64
 from duograph.ir.builder import trace
 from duograph.ir.text import parse
 from duograph.ir.verify import verify
-from duograph.ops.table import P
+from duograph.ops.attention import attention_grad
+from duograph.ops.movement import concat_by, slice_by
+from duograph.ops.shape_primitives import reshape_to
 from duograph.passes import run
-from duograph.passes.attention import join_attention
-from duograph.passes.slopes import GRADIENTS, keep_slopes
+from duograph.passes.activation_gradients import GRADIENTS, save_activation_derivatives
+from duograph.passes.self_attention import use_self_attention
 from duograph.types import TensorType
 
 LEVELS = ("O0", "O1", "O2")
@@ -52,7 +54,7 @@ D = 4
 
 
 def part(x: Any, begin: int, end: int, step: int = 1) -> Any:
-    return P.strided_slice(x, (0, 0, begin), (*x.shape[:2], end), (1, step, 1))
+    return slice_by(x, (0, 0, begin), (*x.shape[:2], end), (1, step, 1))
 
 
 def attend(x: Any, heads: int, own: int, layout: str) -> Any:
@@ -78,9 +80,9 @@ JOINED = {
 
 def gradients(x: Any, out: Any, log_sum: Any, dout: Any, order: tuple[int, ...] = (0, 1, 2)) -> Any:
     """The gradients of the parts of x, put together again."""
-    query, key, value = (P.reshape(part(x, i, i + 8), (2, 3, 2, D)) for i in (0, 8, 16))
-    made = P.attention_grad(query, key, value, None, out, log_sum, dout, 0.5, -3, 0, "BSND")
-    return P.concat([P.reshape(made[i], (2, 3, 8)) for i in order], 2)
+    query, key, value = (reshape_to(part(x, i, i + 8), (2, 3, 2, D)) for i in (0, 8, 16))
+    made = attention_grad(query, key, value, None, out, log_sum, dout, 0.5, -3, 0, "BSND")
+    return concat_by([reshape_to(made[i], (2, 3, 8)) for i in order], 2)
 
 
 @pytest.mark.parametrize("row", JOINED.values(), ids=list(JOINED))
@@ -90,8 +92,8 @@ def test_attention_reads_the_projection(row: Any, dtype: Any) -> None:
     whole = (*shape, (heads + 2 * own) * D)
     graph = run(trace(lambda x: attend(x, heads, own, layout), (TensorType.of(whole, dtype),)))
     assert names(graph) == ["strided_slice"] * 3 + ["attention"]
-    assert names(run(join_attention(graph, lambda *_: True))) == ["self_attention"]
-    assert names(run(join_attention(graph, lambda *_: False))) == names(graph)
+    assert names(run(use_self_attention(graph, lambda *_: True))) == ["self_attention"]
+    assert names(run(use_self_attention(graph, lambda *_: False))) == names(graph)
     x = np.random.default_rng(0).normal(0, 1, whole).astype(dtype.np)
     levels_agree(lambda x: attend(x, heads, own, layout) * 3, [x])
 
@@ -100,9 +102,9 @@ def test_gradients_go_where_the_projection_lies() -> None:
     result = TensorType.of((2, 3, 2, D), float32)
     types = [TensorType.of((2, 3, 24), float32), result, TensorType.of((2, 2, 3), float32), result]
     graph = run(trace(gradients, types))
-    assert names(run(join_attention(graph, lambda *_: True))) == ["self_attention_grad"]
+    assert names(run(use_self_attention(graph, lambda *_: True))) == ["self_attention_grad"]
     turned = run(trace(lambda *given: gradients(*given, order=(1, 0, 2)), types))
-    assert names(run(join_attention(turned, lambda *_: True))) == names(turned)
+    assert names(run(use_self_attention(turned, lambda *_: True))) == names(turned)
 
 
 APART = {
@@ -118,7 +120,7 @@ APART = {
 def test_other_attention_is_left_alone(function: Any) -> None:
     graph = run(trace(function, (TensorType.of((2, 3, 24), float32),)))
     assert "attention" in names(graph)
-    assert names(run(join_attention(graph, lambda *_: True))) == names(graph)
+    assert names(run(use_self_attention(graph, lambda *_: True))) == names(graph)
 
 
 # ---- derivatives ---------------------------------------------------------------------------------
@@ -168,7 +170,7 @@ def test_derivatives_beside_activations(row: Any) -> None:
       {last}
     }}"""
     graph = run(verify(parse(text)))
-    assert names(run(verify(keep_slopes(graph)))) == want
+    assert names(run(verify(save_activation_derivatives(graph)))) == want
 
 
 def test_every_activation_has_a_row() -> None:

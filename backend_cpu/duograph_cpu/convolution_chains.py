@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from . import memory
 from ._native import ffi, lib
 from .kernels import fail
-from .program import LIST, Native, describe, keep
+from .native_program import LIST, Native, describe, keep
 
 # The C struct has as many; and the places of a stage.
 STAGES, PLACES = 3, 12

@@ -27,12 +27,12 @@ from ..types import TensorType
 from .channels_last import Claims
 from .subgraphs import everywhere
 
-__all__ = ["join_attention"]
+__all__ = ["use_self_attention"]
 
 _LAYOUTS = ("BSND", "SBND")
 
 
-def join_attention(graph: Graph, claims: Claims) -> Graph:
+def use_self_attention(graph: Graph, claims: Claims) -> Graph:
     """The graph with such attention on one operand, where the backend has a kernel of its own for
     it.
     """

@@ -7,9 +7,9 @@ from duograph.errors import IndexRangeError
 
 from . import memory
 from ._native import ffi, lib
-from .chains import Stage, join
+from .convolution_chains import Stage, join
 from .kernels import fail as fail_kernel
-from .program import LIST, Native, describe, keep
+from .native_program import LIST, Native, describe, keep
 
 # Up to so many operands have an entry point of their own, dg_region0 ...; more go as a list.
 MOST = 6

@@ -1,4 +1,4 @@
-"""Prints fused regions (`codegen.regions`) as kernels of a grid.
+"""Prints fused regions (`codegen.region_plan`) as kernels of a grid.
 
 On a processor the loops of `codegen.loops` run over the stretch of one work item. On a grid an item
 has one element, and a group shares a row: its items take the elements in turn, and what a pass
@@ -20,7 +20,7 @@ from ..codegen.dialect import SUFFIX
 from ..codegen.expression import Expr, compute_dtype, s
 from ..codegen.loops import ElementLoop, RowLoop, Writer
 from ..codegen.printer import print_expression
-from ..codegen.regions import (
+from ..codegen.region_plan import (
     SCATTERS,
     Columns,
     Gathered,
@@ -31,11 +31,11 @@ from ..codegen.regions import (
 )
 from ..protocol import Call
 from .device import GridDevice, Launch, Plan
+from .index_errors import RECORD, number_of
+from .kernel_writer import NARROW, ceil_div, stretch
 from .movement import copy_launch, fill_launch
-from .record import RECORD, number_of
 from .reductions import Combine, combine_of, combine_parts, lanes_for, parts_of
 from .strides import dense
-from .writing import NARROW, ceil_div, stretch
 
 if TYPE_CHECKING:
     from ...ir.graph import Graph

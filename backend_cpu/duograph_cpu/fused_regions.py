@@ -11,14 +11,14 @@ import warnings
 
 from duograph.backend.codegen import C
 from duograph.backend.codegen.loops import print_region
-from duograph.backend.codegen.regions import gathered_in, overwrites, plan_region
+from duograph.backend.codegen.region_plan import gathered_in, overwrites, plan_region
 from duograph.dtype import float32
 from duograph.ir.text import to_text
 from duograph.passes.fusion import epilogue_of
 
 from . import toolchain
 from .kernels import KERNELS, PRODUCTS
-from .regions import MOST_INDICES, make_call, make_product_call, make_staged_call
+from .region_calls import MOST_INDICES, make_call, make_product_call, make_staged_call
 
 # Of what follows a product: its operand is in a cache already, piece by piece, so nothing is asked
 # for ahead.

@@ -10,7 +10,7 @@ from ..ir.graph import Graph, GraphNode
 from ..op import OPS
 from .subgraphs import everywhere
 
-__all__ = ["fold_transposes", "join_products"]
+__all__ = ["fold_transposes", "merge_matmul_sums"]
 
 # A sum of fewer products stays: joining copies all operands once.
 LEAST = 4
@@ -53,7 +53,7 @@ def _swaps(perm: tuple[int, ...]) -> bool:
 
 
 @everywhere
-def join_products(graph: Graph) -> Graph:
+def merge_matmul_sums(graph: Graph) -> Graph:
     """A sum of many products is one product of concatenations: what a weight used at every step of
     a loop gets.
 

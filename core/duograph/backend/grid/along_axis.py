@@ -12,11 +12,11 @@ from ...dtype import DType, bfloat16, bool_, float16, int64
 from ...types import TensorType
 from ..codegen.dialect import SUFFIX
 from .device import GridDevice, Launch, Plan
+from .kernel_writer import Kernel, ceil_div, element, stretch
 from .movement import WORDS, copy_launch, fill_launch
 from .reductions import combine_of, greatest
 from .strides import dense, split_at
 from .table import kernel
-from .writing import Kernel, ceil_div, element, stretch
 
 __all__ = ["Lines"]
 

@@ -35,7 +35,7 @@ from ...errors import DuographError
 from ...op import Op
 from ...types import TensorType
 from .expression import Expr, compute_dtype, constant, s
-from .kernels import collapse, kernel_name, parameter_names
+from .scalar_kernels import collapse, kernel_name, parameter_names
 
 if TYPE_CHECKING:
     from ...ir.graph import Graph, GraphNode
@@ -328,7 +328,7 @@ def per_row(operand: Sequence[int], shape: Sequence[int], row: int) -> bool:
     `row` elements.
 
     Examples:
-        >>> from duograph.backend.codegen.regions import per_row
+        >>> from duograph.backend.codegen.region_plan import per_row
         >>> per_row((8, 1), (8, 4), 4), per_row((4,), (8, 4), 4), per_row((8, 1, 1), (8, 2, 2), 4)
         (True, False, True)
     """
@@ -342,7 +342,7 @@ def steps_of(operand: Sequence[int], shape: Sequence[int]) -> list[tuple[int, in
     possible.
 
     Examples:
-        >>> from duograph.backend.codegen.regions import steps_of
+        >>> from duograph.backend.codegen.region_plan import steps_of
         >>> steps_of((3, 4), (2, 3, 4)), steps_of((2, 3, 4), (2, 3, 4)), steps_of((2, 1), (2, 3))
         ([(2, 0), (12, 1)], [(24, 1)], [(2, 1), (3, 0)])
     """

@@ -17,7 +17,7 @@ from ..ir.graph import Graph, GraphNode
 from ..op import OPS
 from .subgraphs import everywhere
 
-__all__ = ["join_pieces"]
+__all__ = ["concatenate_padded_sums"]
 
 
 class _Pieces(NamedTuple):
@@ -30,7 +30,7 @@ class _Pieces(NamedTuple):
 
 
 @everywhere
-def join_pieces(graph: Graph) -> Graph:
+def concatenate_padded_sums(graph: Graph) -> Graph:
     """The graph with complete sums of pieces as concatenations; the nodes that these replace are
     dead.
     """

@@ -12,9 +12,9 @@ from typing import Any
 from ...dtype import DType, float32, float64
 from ..codegen.dialect import SUFFIX
 from .device import GridDevice, Plan
+from .kernel_writer import Kernel, ceil_div, element, stretch
 from .reductions import combine_of, greatest
 from .table import kernel
-from .writing import Kernel, ceil_div, element, stretch
 
 __all__ = ["OPS"]
 

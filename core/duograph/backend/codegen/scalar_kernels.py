@@ -50,7 +50,7 @@ def collapse(
     elements: 0 where it is broadcast.
 
     Examples:
-        >>> from duograph.backend.codegen.kernels import collapse
+        >>> from duograph.backend.codegen.scalar_kernels import collapse
         >>> collapse((2, 3, 4), [(2, 3, 4), (3, 1)])
         ([2, 3, 4], [[12, 4, 1], [0, 1, 0]])
         >>> collapse((2, 3, 4), [(2, 3, 4), (4,)])

@@ -16,7 +16,7 @@ import dataclasses
 import math
 from typing import Any
 
-from ..backend.codegen.regions import REDUCTIONS, is_elementwise, reduced_axes
+from ..backend.codegen.region_plan import REDUCTIONS, is_elementwise, reduced_axes
 from ..dtype import float32, float64, int32, int64
 from ..ir.graph import Graph, GraphNode
 from ..types import TensorType

@@ -1,0 +1,129 @@
+"""The mutable state of the process that dispatch, the tape and compiled functions read on each call.
+
+`runtime_state` is the only instance; every layer reads it and the layer that owns a field writes it.
+The module holds data alone: it must not import any other part of the package.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ._locks import new_lock
+
+if TYPE_CHECKING:
+    from .op import Builder
+    from .tensor import Tensor
+
+__all__ = ["runtime_state", "staged_builder", "thread_state"]
+
+
+class RuntimeState:
+    """Process-wide versions, counters and installed functions.
+
+    A *version* that is an object is replaced by a new object at every change: a cache stores the
+    version that it saw and compares with `is`. A version that is an int counts the changes.
+
+    Attributes:
+        settings_version: changes when a setting is written or the rules of an op are replaced.
+        bindings_version: changes when an existing Tensor gets another buffer or type.
+        rules_version: how many times rules of ops were replaced after their definition.
+        cells_version: how many times an attribute, member or hook of a Cell, or a flag of a
+            Parameter, was set.
+        derivatives: derivatives that are recording now, in all threads. At 0, a tensor whose type
+            still says that it is recorded (its derivative is over) counts as a plain one.
+        horizon: sequence number at which the first of these derivatives began: an edge with a
+            smaller number belongs to a derivative that is over.
+        staging: evaluations of Python source into graphs that are running now, in all threads.
+            While it is not 0 every op call goes to the current builder, because tensors that a
+            compiled function captures are inputs of its graph, whatever their type.
+        seed: what `set_seed` or `manual_seed` was called with last; None before, and after `seed()`.
+        eager_builder: runs ops immediately; installed by `runtime.eager`.
+        check_device: validates a `device_target`; installed by `backend.registry`.
+        default_device: the name of the device that an op would run on now; installed by
+            `backend.registry`.
+    """
+
+    __slots__ = (
+        "settings_version", "bindings_version", "rules_version", "cells_version", "derivatives",
+        "horizon", "staging", "seed", "eager_builder", "check_device", "default_device", "_lock",
+    )  # fmt: skip
+
+    settings_version: object
+    bindings_version: object
+    rules_version: int
+    cells_version: int
+    derivatives: int
+    horizon: int
+    staging: int
+    seed: int | None
+    eager_builder: Builder
+    check_device: Callable[[str], str] | None
+    default_device: Callable[[], str] | None
+
+    def __init__(self) -> None:
+        self.settings_version = object()
+        self.bindings_version = object()
+        self.rules_version = self.cells_version = 0
+        self.derivatives = self.horizon = self.staging = 0
+        self.seed = None
+        self.check_device = None
+        self.default_device = None
+        self._lock = new_lock()
+
+    def enter_derivative(self, next_sequence: Callable[[], int]) -> None:
+        """Count one more recording derivative; the first one sets the horizon."""
+        with self._lock:
+            if not self.derivatives:
+                self.horizon = next_sequence()
+            self.derivatives += 1
+
+    def leave_derivative(self) -> None:
+        """Count one recording derivative less."""
+        with self._lock:
+            self.derivatives -= 1
+
+    def enter_staging(self) -> None:
+        """Count one more evaluation of Python source."""
+        with self._lock:
+            self.staging += 1
+
+    def leave_staging(self) -> None:
+        """Count one evaluation of Python source less."""
+        with self._lock:
+            self.staging -= 1
+
+
+runtime_state = RuntimeState()
+
+
+class _ThreadState(threading.local):
+    """State of one thread.
+
+    Attributes:
+        builder: receives the thread's op calls; None runs them eagerly.
+        call_depth: nesting of named graphs that call each other.
+        derivative_depth: derivatives that this thread is inside of.
+        recorded_writes: tensors, by id, that took a recorded value in place; the end of the
+            outermost derivative detaches them.
+    """
+
+    builder: Builder | None = None
+    call_depth: int = 0
+    derivative_depth: int = 0
+
+    def __init__(self) -> None:
+        self.recorded_writes: dict[int, weakref.ref[Tensor]] = {}
+
+
+thread_state = _ThreadState()
+
+
+def staged_builder() -> Any:
+    """Return the graph builder of the Python source that this thread evaluates, or None."""
+    if not runtime_state.staging:
+        return None
+    builder: Any = thread_state.builder
+    return builder if builder is not None and builder.staged else None
