@@ -80,6 +80,7 @@ class Cuda(GridBackend):
     def launcher(self, device: GridDevice, name: str, launch: Launch) -> Callable[..., None]:
         own = functools.partial(super().launcher, device, name, launch)
         if isinstance(launch, cublaslt.Called):
+            assert isinstance(device, CudaDevice)
             return launch.chosen.launcher(device, name, own)
         return own()
 

@@ -72,7 +72,7 @@ class Blocks:
             self.kept[block.pointer] = block
             self.order.append(block.pointer)
         self.at += 1
-        return Memory(self.order[self.at - 1], nbytes, self)  # type: ignore[arg-type]  (it asks for `release` only)
+        return Memory(self.order[self.at - 1], nbytes, self)  # type: ignore[arg-type]  # only `release` is called
 
     def release(self, pointer: int) -> None:
         """A block is free again."""

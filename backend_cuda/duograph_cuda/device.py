@@ -313,8 +313,10 @@ class CudaDevice(GridDevice):
 
     def compiler(self) -> str:
         library = self.library()
-        ours = isinstance(library, str)
-        by = f"our own kernels (cuBLASLt: {library})" if ours else f"cuBLASLt {library.version}"
+        if isinstance(library, str):
+            by = f"our own kernels (cuBLASLt: {library})"
+        else:
+            by = f"cuBLASLt {library.version}"
         return f"{self.compile.describe()}; matrix products by {by}"
 
     def build(self, source: str) -> Any:

@@ -18,6 +18,7 @@ import numpy as np
 from .dtype import DType, float32, promote
 from .errors import ArgumentError, DTypeError, UnsupportedOpError
 from .runtime_state import runtime_state, thread_state
+from .traits import NO_TRAITS, Traits
 from .types import TensorType
 
 if TYPE_CHECKING:
@@ -181,6 +182,8 @@ class Op:
             asked.
         graph_only: True for what only graphs have (control flow, host values): no name in `ops`, no
             backend.
+        traits: facts that graph passes and code generators rely on.
+        real_attributes: names of the attributes annotated `float`; kernels take them as numbers.
     """
 
     def __init__(
@@ -202,6 +205,7 @@ class Op:
         elementwise: bool = False,
         alias: bool = False,
         graph_only: bool = False,
+        traits: Traits = NO_TRAITS,
     ) -> None:
         self.name = name
         self.__name__ = name
@@ -224,6 +228,7 @@ class Op:
         self.elementwise = elementwise
         self.alias = alias
         self.graph_only = graph_only
+        self.traits = traits
         self.is_composite = composite
         self.body: Callable[..., Any] | None = function if composite else None
         self.table: dict[Any, Callable[..., Any]] = {}
@@ -241,6 +246,9 @@ class Op:
         if self.variadic and self.n_operands != 1:
             raise ValueError(f"{name}: a variadic operand must be the only operand")
         self.attribute_names = tuple(p.name for p in self.parameters if p.kind == "attribute")
+        self.real_attributes = tuple(
+            p.name for p in self.parameters if p.wanted is _WANTED["float"]
+        )
         self._index = {p.name: i for i, p in enumerate(self.parameters)}
         self.function = self._make_function(kinds)
 
@@ -600,10 +608,14 @@ def op(
         integers float32.
         promote_from: index of the first operand that takes part (1 for select).
         effects, differentiable, host, elementwise, graph_only: see `Op`.
+        folds, reduction, gather, scatter, per_axis, broadcasts: see `traits.Traits`.
 
     Raises:
         ValueError: an op of that name exists.
     """
+
+    declared = {key: options.pop(key) for key in Traits._fields if key in options}
+    traits = Traits(**declared) if declared else NO_TRAITS
 
     def define(function: Callable[..., Any]) -> Op:
         own = name or function.__name__.rstrip("_")
@@ -615,6 +627,7 @@ def op(
             function,
             name=own,
             composite=_has_body(function) if composite is None else composite,
+            traits=traits,
             **options,
         )
         OPS[own] = made

@@ -22,13 +22,13 @@ CORE = pathlib.Path(__file__).resolve().parents[2] / "core" / "duograph"
 # above it. The longest dotted prefix of a module's name that has an entry decides its row.
 LAYERS = [
     ("_locks", "dtype", "errors", "runtime_state", "context", "compat", "log"),
-    ("types", "effects", "_text"),
+    ("types", "effects", "traits", "_text"),
     ("backend",),
     ("op",),
-    ("backend.codegen",),
-    ("backend.grid",),
     ("tensor",),
     ("ir",),
+    ("backend.codegen",),
+    ("backend.grid",),
     ("random_state",),
     ("common",),
     ("ops",),

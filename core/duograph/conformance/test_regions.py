@@ -15,9 +15,8 @@ import pytest
 import duograph as ms
 
 from ..backend import registry
-from ..backend.codegen import region_plan
-from ..backend.codegen.region_plan import GATHERS, REDUCTIONS
 from ..errors import DTypeError, UnsupportedOpError
+from ..ir.loops import is_reduction
 from ..passes import fusion
 from .check import arrays_of, call_text, fail_with, indented, place, results_of, substitute
 from .compare import difference_of
@@ -38,7 +37,7 @@ def _refuses(session: Session) -> str | None:
 def test_regions(case, dtype, session, monkeypatch):
     """Level O1 computes what the op's kernel computes; a sum may differ by rounding."""
     ops = [op for op in (case.op, *case.covers) if op is not None]
-    if not any(op.scalar_rule is not None or op.name in {*REDUCTIONS, *GATHERS} for op in ops):
+    if not any(op.scalar_rule is not None or is_reduction(op) or op.traits.gather for op in ops):
         pytest.skip("no op of the case has a scalar form")
     if dtype.name not in DTYPES:
         pytest.skip("computed as another dtype is")
@@ -46,7 +45,7 @@ def test_regions(case, dtype, session, monkeypatch):
     if problem is not None:
         pytest.skip(f"{session.name}: {problem}")
     monkeypatch.setattr(fusion, "LEAST", 1)
-    monkeypatch.setattr(region_plan, "MIN_RUN", 1)
+    monkeypatch.setattr(fusion, "MIN_RUN", 1)
     wanted = []
     kept = []
     for sample in case.made(dtype):
@@ -69,7 +68,7 @@ def test_regions(case, dtype, session, monkeypatch):
 
     compiled = ms.jit(whole, jit_level="O1")
     found = []
-    exact = not any(op.name in REDUCTIONS for op in ops)
+    exact = not any(is_reduction(op) for op in ops)
     for (sample, _, _), want, value in zip(kept, wanted, compiled(calls), strict=True):
         near = None if exact else NEAR.get(np.dtype(dtype.np).name)
         text = difference_of(want, results_of(value), "kernel and region", near)

@@ -24,7 +24,7 @@ __all__ = [
 
 @op(
     method=["equal", "eq"], primitive="Equal", dtypes=BOOL + NUMERIC, promote="common",
-    differentiable=False,
+    differentiable=False, folds="biuf",
 )  # fmt: skip
 def equal(input: Tensor, other: Tensor):
     """Whether elements are equal (`mindspore.ops.equal`).
@@ -61,7 +61,7 @@ def _(s, x, y):
 
 @op(
     method=["not_equal", "ne"], primitive="NotEqual", dtypes=BOOL + NUMERIC, promote="common",
-    differentiable=False,
+    differentiable=False, folds="biuf",
 )  # fmt: skip
 def not_equal(input: Tensor, other: Tensor):
     """Whether elements differ; NaN differs from everything (`mindspore.ops.not_equal`).
@@ -103,7 +103,7 @@ def _(x, y):
 
 @op(
     method=["less", "lt"], operators=["__lt__"], primitive="Less", dtypes=BOOL + REAL,
-    promote="common", differentiable=False,
+    promote="common", differentiable=False, folds="biuf",
 )  # fmt: skip
 def less(input: Tensor, other: Tensor):
     """Whether elements of `input` are smaller (`mindspore.ops.less`).
@@ -141,7 +141,7 @@ def _(s, x, y):
 
 @op(
     method=["less_equal", "le"], operators=["__le__"], primitive="LessEqual", dtypes=BOOL + REAL,
-    promote="common", differentiable=False,
+    promote="common", differentiable=False, folds="biuf",
 )  # fmt: skip
 def less_equal(input: Tensor, other: Tensor):
     """Whether elements of `input` are smaller or equal (`mindspore.ops.less_equal`).
@@ -184,7 +184,7 @@ def _(x, y):
 
 @op(
     method=["greater", "gt"], operators=["__gt__"], primitive="Greater", dtypes=BOOL + REAL,
-    promote="common", differentiable=False,
+    promote="common", differentiable=False, folds="biuf",
 )  # fmt: skip
 def greater(input: Tensor, other: Tensor):
     """Whether elements of `input` are greater (`mindspore.ops.greater`).
@@ -227,7 +227,7 @@ def _(x, y):
 
 @op(
     method=["greater_equal", "ge"], operators=["__ge__"], primitive="GreaterEqual",
-    dtypes=BOOL + REAL, promote="common", differentiable=False,
+    dtypes=BOOL + REAL, promote="common", differentiable=False, folds="biuf",
 )  # fmt: skip
 def greater_equal(input: Tensor, other: Tensor):
     """Whether elements of `input` are greater or equal (`mindspore.ops.greater_equal`).

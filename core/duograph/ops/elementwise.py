@@ -22,7 +22,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@op(operators=["__add__"], reflected=["__radd__"], primitive="Add", promote="common")
+@op(operators=["__add__"], reflected=["__radd__"], primitive="Add", promote="common", folds="biu")
 def add(input: Tensor, other: Tensor):
     """Sum of elements; of bool: whether either is True (`mindspore.ops.add`).
 
@@ -61,7 +61,7 @@ def _(x, y, out, dout):
     return unbroadcast(dout, x), unbroadcast(dout, y)
 
 
-@op(operators=["__sub__"], reflected=["__rsub__"], primitive="Sub", promote="common")
+@op(operators=["__sub__"], reflected=["__rsub__"], primitive="Sub", promote="common", folds="biu")
 def sub(input: Tensor, other: Tensor):
     """Difference of elements; of bool: whether they differ (`mindspore.ops.sub`).
 
@@ -102,7 +102,7 @@ def _(x, y, out, dout):
 
 @op(
     method=["mul", "multiply"], operators=["__mul__"], reflected=["__rmul__"], primitive="Mul",
-    promote="common",
+    promote="common", folds="biu",
 )  # fmt: skip
 def mul(input: Tensor, other: Tensor):
     """Product of elements; of bool: whether both are True (`mindspore.ops.mul`).
@@ -198,7 +198,7 @@ def _tensor_sub(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     return sub(self, other if alpha == 1 else mul(other, alpha))
 
 
-@op(method=["neg", "negative"], operators=["__neg__"], primitive="Neg", dtypes=NUMERIC)
+@op(method=["neg", "negative"], operators=["__neg__"], primitive="Neg", dtypes=NUMERIC, folds="biu")
 def neg(input: Tensor):
     """Elements with the opposite sign; unsigned integers wrap (`mindspore.ops.neg`).
 
@@ -241,7 +241,7 @@ def _(x):
     return mul(x, -1 if x.dtype.kind != "u" else 2 ** (8 * x.dtype.itemsize) - 1)
 
 
-@op(method=["sign", "sgn"], primitive="Sign", dtypes=NUMERIC, differentiable=False)
+@op(method=["sign", "sgn"], primitive="Sign", dtypes=NUMERIC, differentiable=False, folds="biu")
 def sign(input: Tensor):
     """-1, 0 or 1; NaN stays; complex numbers divided by their magnitude (`mindspore.ops.sign`).
 
@@ -285,7 +285,13 @@ def _(x):
     return select(x > 0, 1, select(x < 0, -1, x)) if x.dtype.kind != "u" else select(x > 0, 1, x)
 
 
-@op(method=["abs", "absolute"], operators=["__abs__"], primitive="Abs", dtypes=BOOL + NUMERIC)
+@op(
+    method=["abs", "absolute"],
+    operators=["__abs__"],
+    primitive="Abs",
+    dtypes=BOOL + NUMERIC,
+    folds="biu",
+)
 def abs(input: Tensor):
     """Absolute value; of complex numbers the magnitude, which is real (`mindspore.ops.abs`).
 
@@ -330,7 +336,7 @@ def _(x):
     return select(x < 0, neg(x), select(x == 0, 0, x))
 
 
-@op(method="square", primitive="Square", dtypes=NUMERIC)
+@op(method="square", primitive="Square", dtypes=NUMERIC, folds="biu")
 def square(input: Tensor):
     """Elements times themselves (`mindspore.ops.square`).
 
@@ -413,7 +419,7 @@ def _(x):
     return true_divide(1, x)
 
 
-@op(method="maximum", primitive="Maximum", dtypes=BOOL + REAL, promote="common")
+@op(method="maximum", primitive="Maximum", dtypes=BOOL + REAL, promote="common", folds="biu")
 def maximum(input: Tensor, other: Tensor):
     """The greater of two elements; NaN when either is (`mindspore.ops.maximum`).
 
@@ -454,7 +460,7 @@ def _(x, y, out, dout):
     return unbroadcast(select(first, dout, 0), x), unbroadcast(select(first, 0, dout), y)
 
 
-@op(method="minimum", primitive="Minimum", dtypes=BOOL + REAL, promote="common")
+@op(method="minimum", primitive="Minimum", dtypes=BOOL + REAL, promote="common", folds="biu")
 def minimum(input: Tensor, other: Tensor):
     """The smaller of two elements; NaN when either is (`mindspore.ops.minimum`).
 

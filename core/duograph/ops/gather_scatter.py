@@ -61,7 +61,7 @@ def gathered_shape(shape: Sequence[int], indices: Sequence[int], axis: int) -> t
     return (*shape[:axis], *indices, *shape[axis + 1 :])
 
 
-@op(name="gather", composite=False)
+@op(name="gather", composite=False, gather="rows")
 def gather_by(input: Tensor, indices: Tensor, axis: int):
     """Primitive: `input` with `axis` replaced by the rows that `indices` name (NumPy's take)."""
 
@@ -101,7 +101,7 @@ def _rows(name, x, indices, updates, axis):
     return out, at, np.moveaxis(rows, axis, 0)
 
 
-@op(name="scatter_set", composite=False)
+@op(name="scatter_set", composite=False, scatter="=")
 def scatter_set_by(input: Tensor, indices: Tensor, updates: Tensor, axis: int):
     """Primitive: a copy of `input` with the rows that `indices` name replaced; the last of
     duplicates stays.
@@ -135,7 +135,7 @@ def _(x, indices, updates, out, dout, axis):
     return dx, NO_GRAD, select_by(reshape_to(stayed, lead), taken, zeros_of(taken._type.plain))
 
 
-@op(name="scatter_add", composite=False)
+@op(name="scatter_add", composite=False, scatter="+")
 def scatter_add_by(input: Tensor, indices: Tensor, updates: Tensor, axis: int):
     """Primitive: a copy of `input` with `updates` added to the rows that `indices` name."""
 
@@ -210,7 +210,7 @@ def _flat(x: Any) -> Any:
     return reshape_to(x, (x.size,))
 
 
-@op(name="gather_elements", composite=False)
+@op(name="gather_elements", composite=False, gather="elements")
 def gather_elements_by(input: Tensor, indices: Tensor, axis: int):
     """Primitive: out[..i..] = input[..indices[..i..]..] along `axis` (NumPy's take_along_axis)."""
 

@@ -41,7 +41,7 @@ def _bits(x: Any) -> int:
 
 @op(
     method="logical_not", operators=["__invert__"], primitive="LogicalNot", dtypes=BOOL + NUMERIC,
-    differentiable=False,
+    differentiable=False, folds="biu",
 )  # fmt: skip
 def logical_not(input: Tensor):
     """Whether elements are zero or False (`mindspore.ops.logical_not`).
@@ -74,7 +74,7 @@ def _(s, x):
 
 @op(
     method="logical_and", primitive="LogicalAnd", dtypes=BOOL + NUMERIC, promote="common",
-    differentiable=False,
+    differentiable=False, folds="biu",
 )  # fmt: skip
 def logical_and(input: Tensor, other: Tensor):
     """Whether both elements are true (not zero) (`mindspore.ops.logical_and`).
@@ -116,7 +116,7 @@ def _(x, y):
 
 @op(
     method="logical_or", primitive="LogicalOr", dtypes=BOOL + NUMERIC, promote="common",
-    differentiable=False,
+    differentiable=False, folds="biu",
 )  # fmt: skip
 def logical_or(input: Tensor, other: Tensor):
     """Whether at least one of the elements is true (not zero) (`mindspore.ops.logical_or`).
@@ -158,7 +158,7 @@ def _(x, y):
 
 @op(
     method="logical_xor", primitive="LogicalXor", dtypes=BOOL + NUMERIC, promote="common",
-    differentiable=False,
+    differentiable=False, folds="biu",
 )  # fmt: skip
 def logical_xor(input: Tensor, other: Tensor):
     """Whether exactly one of the elements is true (not zero) (`mindspore.ops.logical_xor`).
@@ -200,7 +200,7 @@ def _(x, y):
 
 @op(
     method="bitwise_and", operators=["__and__"], reflected=["__rand__"], primitive="BitwiseAnd",
-    dtypes=BOOL + INTEGER, promote="common", differentiable=False,
+    dtypes=BOOL + INTEGER, promote="common", differentiable=False, folds="biu",
 )  # fmt: skip
 def bitwise_and(input: Tensor, other: Tensor):
     """Bits of two integers, combined by and; logical for bool (`mindspore.ops.bitwise_and`).
@@ -238,7 +238,7 @@ def _(s, x, y):
 
 @op(
     method="bitwise_or", operators=["__or__"], reflected=["__ror__"], primitive="BitwiseOr",
-    dtypes=BOOL + INTEGER, promote="common", differentiable=False,
+    dtypes=BOOL + INTEGER, promote="common", differentiable=False, folds="biu",
 )  # fmt: skip
 def bitwise_or(input: Tensor, other: Tensor):
     """Bits of two integers, combined by or; logical for bool (`mindspore.ops.bitwise_or`).
@@ -276,7 +276,7 @@ def _(s, x, y):
 
 @op(
     method="bitwise_xor", operators=["__xor__"], reflected=["__rxor__"], primitive="BitwiseXor",
-    dtypes=BOOL + INTEGER, promote="common", differentiable=False,
+    dtypes=BOOL + INTEGER, promote="common", differentiable=False, folds="biu",
 )  # fmt: skip
 def bitwise_xor(input: Tensor, other: Tensor):
     """Bits of two integers, combined by xor; logical for bool (`mindspore.ops.bitwise_xor`).
@@ -314,7 +314,7 @@ def _(s, x, y):
 
 @op(
     method=["bitwise_not", "invert"], primitive="Invert", dtypes=BOOL + INTEGER,
-    differentiable=False,
+    differentiable=False, folds="biu",
 )  # fmt: skip
 def bitwise_not(input: Tensor):
     """Every bit of an integer turned over; logical for bool (`mindspore.ops.bitwise_not`).
@@ -458,7 +458,7 @@ def invert(x: Tensor) -> Tensor:
     return bitwise_not(x)
 
 
-@op(name="select", promote="common", promote_from=1, primitive="Select")
+@op(name="select", promote="common", promote_from=1, primitive="Select", folds="biufc")
 def select_by(condition: Tensor, input: Tensor, other: Tensor):
     """Primitive: elements of `input` where the bool `condition` holds, else of `other`; shapes
     broadcast.

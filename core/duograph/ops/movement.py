@@ -141,7 +141,7 @@ def slice_shape(
     return tuple(len(range(b, e, s)) for b, e, s in zip(begin, end, strides, strict=True))
 
 
-@op(name="strided_slice", composite=False)
+@op(name="strided_slice", composite=False, folds="biufc", per_axis=("begin", "end", "strides"))
 def slice_by(input: Tensor, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]):
     """Primitive: one normalised (begin, end, stride) an axis; an end of -1 is before the first
     element.
@@ -251,7 +251,7 @@ def _(x, v, out, dout, begin, end, strides):
     return dx, slice_by(dout, begin, end, strides)
 
 
-@op(name="flip", composite=False)
+@op(name="flip", composite=False, folds="biufc")
 def flip_by(input: Tensor, axes: Sequence[int]):
     """Primitive: the order of the elements reversed along `axes`."""
 
@@ -282,7 +282,7 @@ def _(x, out, dout, axes):
     return (flip_by(dout, axes),)
 
 
-@op(name="concat", composite=False, promote="common")
+@op(name="concat", composite=False, promote="common", folds="biufc")
 def concat_by(tensors: Sequence[Tensor], axis: int):
     """Primitive: `tensors` one behind the other along `axis`."""
 
@@ -321,7 +321,7 @@ def _(tensors, out, dout, axis):
     return tuple(grads)
 
 
-@op(name="pad_constant", composite=False)
+@op(name="pad_constant", composite=False, per_axis=("low", "high"))
 def pad_by(input: Tensor, low: Sequence[int], high: Sequence[int], value: Any):
     """Primitive: `value` added before and after each axis; low and high are not negative."""
 

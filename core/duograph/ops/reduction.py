@@ -62,7 +62,7 @@ def _even_share(x: Any, out: Any, dout: Any, axis: Axes, keepdims: bool) -> tupl
     )  # a quotient of integers is none
 
 
-@op(dtypes=BOOL + REAL)
+@op(dtypes=BOOL + REAL, folds="biu", reduction="max")
 def reduce_max(input: Tensor, axis: Axes, keepdims: bool):
     """Primitive: largest element over `axis`, a tuple of non-negative ints; NaN wins."""
 
@@ -83,7 +83,7 @@ def _(x, out, dout, axis, keepdims):
     return _even_share(x, out, dout, axis, keepdims)
 
 
-@op(dtypes=BOOL + REAL)
+@op(dtypes=BOOL + REAL, folds="biu", reduction="min")
 def reduce_min(input: Tensor, axis: Axes, keepdims: bool):
     """Primitive: smallest element over `axis`, a tuple of non-negative ints; NaN wins."""
 
@@ -119,7 +119,7 @@ def _(x, out, dout, axis, keepdims):
     return _even_share(x, out, dout, axis, keepdims)
 
 
-@op(dtypes=NUMERIC)
+@op(dtypes=NUMERIC, folds="biu", reduction="*")
 def reduce_prod(input: Tensor, axis: Axes, keepdims: bool):
     """Primitive: product over `axis`, a tuple of non-negative ints."""
 
@@ -177,12 +177,12 @@ def _(x, out, dout, axis, keepdims):
     return (conjugate(others) * spread(dout, x.shape, axis, keepdims),)
 
 
-@op(differentiable=False)
+@op(differentiable=False, folds="biu", reduction="and")
 def reduce_all(input: Tensor, axis: Axes, keepdims: bool):
     """Primitive: whether all elements over `axis` are true (not 0); True of nothing."""
 
 
-@op(differentiable=False)
+@op(differentiable=False, folds="biu", reduction="or")
 def reduce_any(input: Tensor, axis: Axes, keepdims: bool):
     """Primitive: whether any element over `axis` is true (not 0); False of nothing."""
 

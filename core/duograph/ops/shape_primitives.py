@@ -52,7 +52,7 @@ def flat_positions(shape: Sequence[int], strides: Sequence[int], offset: int, si
     return out
 
 
-@op(name="reshape", composite=False, alias=True)
+@op(name="reshape", composite=False, alias=True, folds="biufc")
 def reshape_to(input: Tensor, shape: Sequence[int]):
     """Primitive: the same elements under another shape of the same size. Shares the buffer."""
 
@@ -112,7 +112,7 @@ def _(x, shape, strides, offset):
     return np.reshape(x, -1)[at] if at.size else np.empty(shape, x.dtype)
 
 
-@op(name="transpose", composite=False)
+@op(name="transpose", composite=False, folds="biufc")
 def transpose_by(input: Tensor, perm: Sequence[int]):
     """Primitive: axis i of the result is axis perm[i] of `input`."""
 
@@ -139,7 +139,7 @@ def _(x, out, dout, perm):
     return (transpose_by(dout, tuple(inverse)),)
 
 
-@op(name="broadcast_to", composite=False)
+@op(name="broadcast_to", composite=False, folds="biufc", per_axis=("shape",), broadcasts=True)
 def broadcast_by(input: Tensor, shape: Sequence[int]):
     """Primitive: `input` repeated to `shape` by NumPy's broadcasting."""
 
@@ -189,7 +189,7 @@ def spread(value: Any, shape: Sequence[int], axis: Axes, keepdims: bool) -> Any:
     return broadcast_by(value, tuple(shape))
 
 
-@op(dtypes=NUMERIC)
+@op(dtypes=NUMERIC, folds="biu", reduction="+")
 def reduce_sum(input: Tensor, axis: Axes, keepdims: bool):
     """Primitive: sum over `axis`, a tuple of non-negative ints; () reduces nothing."""
 

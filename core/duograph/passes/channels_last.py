@@ -23,8 +23,8 @@ import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..backend.codegen.region_plan import is_elementwise
 from ..ir.graph import Graph, GraphNode
+from ..ir.loops import is_elementwise
 from ..op import OPS, Op
 from ..types import TensorType, size_of
 from .subgraphs import HOLDERS

@@ -39,21 +39,19 @@ import heapq
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
-from ..backend.codegen.region_plan import (
-    GATHERS,
-    REDUCTIONS,
-    SCATTERS,
+from ..backend.codegen.region_plan import plan_region
+from ..ir.control import region
+from ..ir.graph import Graph, GraphNode, live_nodes
+from ..ir.loops import (
     columns_of,
+    gathers_long_runs,
     is_elementwise,
-    is_load,
+    is_reduction,
+    is_row_value,
     is_view,
-    per_row,
-    plan_region,
     row_length,
     scatter_columns,
 )
-from ..ir.control import region
-from ..ir.graph import Graph, GraphNode, live_nodes
 from ..types import TensorType
 from .subgraphs import HOLDERS, Done, mapped, renumbered
 
@@ -71,6 +69,7 @@ FEW_ROWS = 64
 SMALL = 32768
 # Neighbours that are worth a loop of their own where columns are added up.
 MIN_WIDTH = 16
+MIN_RUN = 64
 
 
 class _Region:
@@ -174,8 +173,7 @@ class _Fusion:
 
     def fits(self, node: GraphNode) -> tuple[int, int] | None:
         """The elements and the row length of a loop that could hold the node, or None."""
-        name = node.op.name
-        if name in REDUCTIONS:
+        if is_reduction(node.op):
             type_, result = self.types[node.operands[0] or 0], self.types[node.results[0]]
             row = row_length(node, type_)
             if type_.dtype.is_complex or result.dtype.is_complex or not MIN_ROW <= row <= MAX_ROW:
@@ -186,10 +184,11 @@ class _Fusion:
         type_ = self.types[node.results[0]] if node.single else None
         if not isinstance(type_, TensorType) or type_.size == 0:
             return None
-        if name in GATHERS:
+        if node.op.traits.gather:
             operands = [i for i in node.operands if i is not None]
             apart = self.literals.isdisjoint(operands)
-            loads = apart and is_load(node, [self.types[i] for i in operands], type_)
+            kinds = [self.types[i] for i in operands]
+            loads = apart and gathers_long_runs(node, kinds, type_, MIN_RUN)
             return (type_.size, 0) if loads else None
         if type_.dtype.is_complex if is_view(node.op) else not is_elementwise(node, self.types):
             return None
@@ -213,7 +212,7 @@ class _Fusion:
                 continue
             maker = self.maker.get(i)
             home = self.home[maker].found() if maker in self.home else None
-            if home is None or node.op.name in GATHERS:
+            if home is None or node.op.traits.gather:
                 level = max(level, self.level_of(i) + 1)
             elif self.is_load(home, at) and (not row or home.n == n):
                 if home not in loads:
@@ -256,7 +255,7 @@ class _Fusion:
         """Whether all that the region does is to take by an index what the node at this position
         alone reads.
         """
-        if len(home.nodes) != 1 or self.graph.nodes[home.nodes[0]].op.name not in GATHERS:
+        if len(home.nodes) != 1 or not self.graph.nodes[home.nodes[0]].op.traits.gather:
             return False
         (value,) = self.graph.nodes[home.nodes[0]].results
         return set(self.users[value]) == {at} and value not in self.graph.outputs
@@ -271,7 +270,7 @@ class _Fusion:
         if not home.row:
             return False
         if n == home.n:  # a row value spread over its row
-            return per_row(value.shape, self.shape(node), home.row)
+            return is_row_value(value.shape, self.shape(node), home.row)
         return n * home.row == home.n and value.size == n  # from row value to row value
 
     def shape(self, node: GraphNode) -> tuple[int, ...]:
@@ -348,7 +347,8 @@ class _Fusion:
         """
         nodes = [self.graph.nodes[at] for at in g.nodes]
         filled = sum(
-            node.op.name in SCATTERS and node.operands[0] in self.literals for node in nodes
+            node.op.traits.scatter is not None and node.operands[0] in self.literals
+            for node in nodes
         )
         return sum(not is_view(node.op) for node in nodes) + filled >= least
 
@@ -389,7 +389,7 @@ class _Fusion:
         and to copy it.
         """
         for at, node in enumerate(self.graph.nodes):
-            if node.op.name not in SCATTERS or None in node.operands or not node.single:
+            if not node.op.traits.scatter or None in node.operands or not node.single:
                 continue
             target, indices, updates = (i or 0 for i in node.operands)
             columns = scatter_columns(node, self.types[target], self.types[indices])
@@ -416,8 +416,9 @@ class _Fusion:
         """
         if home.row or waits >= home.level or self.product(home) is not None:
             return False
-        names = {self.graph.nodes[k].op.name for k in home.nodes}
-        return names.isdisjoint({*SCATTERS, *REDUCTIONS}) and self.fits_columns([*home.nodes, at])
+        ops = {self.graph.nodes[k].op for k in home.nodes}
+        ends = any(op.traits.scatter or is_reduction(op) for op in ops)
+        return not ends and self.fits_columns([*home.nodes, at])
 
     def columns_near(self, g: _Region) -> dict[Any, list[int]]:
         """Positions of such reductions of what the region computes or reads, by what they leave."""
@@ -431,7 +432,7 @@ class _Fusion:
             type_ = self.types[value]
             for user in dict.fromkeys(self.users.get(value, ())):
                 node = self.graph.nodes[user]
-                if user in self.home or node.op.name not in REDUCTIONS or type_.size != g.n:
+                if user in self.home or not is_reduction(node.op) or type_.size != g.n:
                     continue
                 if self.level[user] < g.level:  # what the region computes may need it
                     continue
@@ -465,7 +466,7 @@ class _Fusion:
         if (
             g.row
             or not self.products
-            or any(self.graph.nodes[at].op.name in GATHERS for at in g.nodes)
+            or any(self.graph.nodes[at].op.traits.gather for at in g.nodes)
         ):
             return None
         found = None

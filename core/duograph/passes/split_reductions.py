@@ -16,9 +16,9 @@ import dataclasses
 import math
 from typing import Any
 
-from ..backend.codegen.region_plan import REDUCTIONS, is_elementwise, reduced_axes
 from ..dtype import float32, float64, int32, int64
 from ..ir.graph import Graph, GraphNode
+from ..ir.loops import is_elementwise, is_reduction, reduced_axes
 from ..types import TensorType
 from .subgraphs import everywhere
 
@@ -36,7 +36,7 @@ def split_reductions(graph: Graph) -> Graph:
     made: set[int] = set()
     nodes: list[GraphNode] = []
     for node in graph.nodes:
-        if node.op.name in REDUCTIONS and node.operands[0] in made:
+        if is_reduction(node.op) and node.operands[0] in made:
             first = _last_axes(node, types)
             if first is not None:
                 nodes.append(first)

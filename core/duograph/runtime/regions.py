@@ -11,22 +11,14 @@ from typing import Any
 
 from .. import passes
 from ..backend import registry
-from ..backend.codegen.region_plan import (
-    GATHERS,
-    REDUCTIONS,
-    SCATTERS,
-    is_elementwise,
-    is_load,
-    is_view,
-    row_length,
-)
 from ..backend.protocol import Backend
 from ..ir.graph import Graph, GraphNode
+from ..ir.loops import gathers_long_runs, is_elementwise, is_reduction, is_view, row_length
 from ..ir.text import to_text
 from ..op import Op
+from ..passes import fusion
 from ..passes.activation_gradients import save_activation_derivatives
 from ..passes.channels_last import channels_last
-from ..passes.fusion import fuse
 from ..passes.matmul import fold_transposes, merge_matmul_sums
 from ..passes.padded_sums import concatenate_padded_sums
 from ..passes.self_attention import use_self_attention
@@ -75,7 +67,7 @@ def compiled_regions(
         graph = passes.run(laid_out)
         if watch is not None:
             watch("channels_last", graph)
-    graph = fuse(split_reductions(save_activation_derivatives(graph)), backend.epilogues)
+    graph = fusion.fuse(split_reductions(save_activation_derivatives(graph)), backend.epilogues)
     if watch is not None:
         watch("fuse", graph)
     bodies: dict[str, list[Graph]] = {}
@@ -98,13 +90,13 @@ def _kinds(regions: Sequence[Graph], backend: Backend) -> Iterator[str]:
 
     def columns(body: Graph, node: GraphNode) -> bool:
         types: Sequence[Any] = body.types
-        return node.op.name in REDUCTIONS and not row_length(node, types[node.operands[0] or 0])
+        return is_reduction(node.op) and not row_length(node, types[node.operands[0] or 0])
 
     kinds: dict[str, Callable[[Graph, GraphNode], bool]] = {
         "regions as epilogues of products": lambda body, node: node.op.name in backend.epilogues,
-        "read through indices": lambda body, node: node.op.name in GATHERS,
+        "read through indices": lambda body, node: node.op.traits.gather is not None,
         "end in sums of columns": columns,
-        "end in scatters": lambda body, node: node.op.name in SCATTERS,
+        "end in scatters": lambda body, node: node.op.traits.scatter is not None,
     }
     for words, has in kinds.items():
         count = sum(any(has(body, node) for node in body.nodes) for body in regions)
@@ -207,7 +199,7 @@ class _Expansion:
         op = node.op
         if op.body is None and op.decompose_rule is None:
             return True
-        if op.name in REDUCTIONS or is_view(op) or op.graph_only:
+        if is_reduction(op) or is_view(op) or op.graph_only:
             return True
         kinds = tuple([None if i is None else types[i] for i in operands])
         if op.scalar_rule is not None and node.single:
@@ -217,9 +209,9 @@ class _Expansion:
             )
             if None not in kinds and is_elementwise(alone, [*kinds, result]):
                 return True
-        if op.name in GATHERS:
+        if op.traits.gather:
             loaded = [t for t in kinds if t is not None]
-            if is_load(node, loaded, types[number[node.results[0]]]):
+            if gathers_long_runs(node, loaded, types[number[node.results[0]]], fusion.MIN_RUN):
                 return True
         if op.name in self.backend.taken_apart:
             return False

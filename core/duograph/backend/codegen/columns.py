@@ -12,11 +12,12 @@ same on any number of threads.
 
 from __future__ import annotations
 
+from ...ir.loops import Columns
 from .dialect import SUFFIX, Dialect
 from .expression import Expr, compute_dtype, constant, s
 from .loops import FETCH_BYTES, STREAM_BYTES, Writer, least_of, place_of
 from .printer import print_expression
-from .region_plan import Columns, Computed, Reduction, RegionPlan, Scatter
+from .region_plan import Computed, Reduction, RegionPlan, Scatter
 
 __all__ = ["ColumnLoop", "Cut"]
 

@@ -32,48 +32,38 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...dtype import DType
 from ...errors import DuographError
+from ...ir.loops import (
+    Columns,
+    columns_of,
+    gather_strides,
+    is_reduction,
+    is_row_value,
+    is_view,
+    merged_strides,
+    row_length,
+    scatter_columns,
+    strides_of,
+)
 from ...op import Op
 from ...types import TensorType
 from .expression import Expr, compute_dtype, constant, s
-from .scalar_kernels import collapse, kernel_name, parameter_names
+from .scalar_kernels import parameter_names
 
 if TYPE_CHECKING:
     from ...ir.graph import Graph, GraphNode
 
 __all__ = [
-    "GATHERS",
-    "REDUCTIONS",
-    "SCATTERS",
     "Access",
-    "Columns",
     "Computed",
     "Gathered",
     "Reduction",
     "RegionPlan",
     "Scatter",
-    "columns_of",
     "expression_of",
     "gathered_in",
-    "is_load",
-    "is_view",
     "overwrites",
-    "per_row",
     "plan_region",
-    "reduced_axes",
-    "row_length",
-    "scatter_columns",
-    "steps_of",
 ]
-
-# The reductions that a row loop can hold.
-REDUCTIONS = {"reduce_sum": "+", "reduce_max": "max"}
-# Ops whose results are read where they are needed.
-GATHERS = {"gather", "gather_elements"}
-# Ops that put rows where an index says, and what they do with those that are there.
-SCATTERS = {"scatter_add": "+", "scatter_set": "="}
-# Elements that one index takes side by side, or that neighbouring indices take from one row:
-# shorter runs are copied faster than computed with.
-MIN_RUN = 64
 
 
 class NotPrintable(Exception):
@@ -160,17 +150,7 @@ class Reduction(NamedTuple):
     @property
     def kind(self) -> str:
         """ "+" or "max"."""
-        return REDUCTIONS[self.node.op.name]
-
-
-class Columns(NamedTuple):
-    """The inner elements as `outer` blocks of `rows` rows, each of `width` neighbours; every block
-    becomes one row.
-    """
-
-    outer: int
-    rows: int
-    width: int
+        return self.node.op.traits.reduction or ""
 
 
 class Scatter(NamedTuple):
@@ -195,7 +175,7 @@ class Scatter(NamedTuple):
     @property
     def kind(self) -> str:
         """ "+" or "="."""
-        return SCATTERS[self.node.op.name]
+        return self.node.op.traits.scatter or ""
 
 
 class RegionPlan(NamedTuple):
@@ -231,125 +211,6 @@ class RegionPlan(NamedTuple):
         )
 
 
-def gather_steps(
-    node: GraphNode, source: TensorType, indices: TensorType
-) -> tuple[list[int], list[int], int, int]:
-    """For each axis of the result the steps in source and indices; the step from index to index,
-    and how many.
-
-    Examples:
-        A row of the source for each index:
-
-            gather(float32[1000, 256], int32[8, 128], axis=0)    (0, 0, 1), (128, 1, 0), 256, 1000
-    """
-    axis = node.attributes["axis"]
-    own, at = dense_steps(source.shape), dense_steps(indices.shape)
-    if node.op.name == "gather":
-        steps = [*own[:axis], *[0] * len(at), *own[axis + 1 :]]
-        index_steps = [*[0] * axis, *at, *[0] * (len(own) - axis - 1)]
-    else:
-        steps = [0 if k == axis else step for k, step in enumerate(own)]
-        index_steps = at
-    return steps, index_steps, own[axis], source.shape[axis]
-
-
-def is_load(node: GraphNode, operands: Sequence[TensorType], result: TensorType) -> bool:
-    """Whether what a gather takes is worth reading through the index: runs of elements with even
-    steps are long.
-    """
-    source, indices = operands
-    if result.dtype.is_complex or not source.size or not result.size:
-        return False
-    *steps, _, _ = gather_steps(node, source, indices)
-    run = min(merged_steps(result.shape, each)[-1][0] for each in steps)
-    return run >= MIN_RUN or run == result.size
-
-
-def dense_steps(shape: Sequence[int]) -> list[int]:
-    """Distances between neighbours along each axis, in elements."""
-    return [math.prod(shape[k + 1 :]) for k in range(len(shape))]
-
-
-def merged_steps(sizes: Sequence[int], steps: Sequence[int]) -> list[tuple[int, int]]:
-    """(size, step) of axes, those joined along which places go on evenly."""
-    found: list[tuple[int, int]] = []
-    for size, step in zip(sizes, steps, strict=True):
-        if size == 1:
-            continue
-        if found and found[-1][1] == step * size:
-            found[-1] = (found[-1][0] * size, step)
-        else:
-            found.append((size, step))
-    return found or [(1, 0)]
-
-
-def row_length(node: GraphNode, type_: TensorType) -> int:
-    """The number of elements of a row when the node reduces the trailing axes of a tensor of this
-    type, else 0.
-    """
-    found, ndim = reduced_axes(node, type_), len(type_.shape)
-    if not found or found != list(range(ndim - len(found), ndim)):
-        return 0
-    return math.prod(type_.shape[found[0] :])
-
-
-def columns_of(node: GraphNode, type_: TensorType) -> Columns | None:
-    """The columns that the node leaves of a tensor of this type; None when its axes are not
-    neighbours, or the last.
-    """
-    found, shape = reduced_axes(node, type_), type_.shape
-    found = [a for a in found if shape[a] != 1]
-    if not found or any(shape[a] != 1 for a in range(found[0], found[-1]) if a not in found):
-        return None
-    outer, width = math.prod(shape[: found[0]]), math.prod(shape[found[-1] + 1 :])
-    return Columns(outer, type_.size // (outer * width), width) if width > 1 else None
-
-
-def scatter_columns(node: GraphNode, target: TensorType, indices: TensorType) -> Columns:
-    """The rows that a scatter puts somewhere."""
-    axis = node.attributes["axis"]
-    return Columns(
-        math.prod(target.shape[:axis]), indices.size, math.prod(target.shape[axis + 1 :])
-    )
-
-
-def reduced_axes(node: GraphNode, type_: TensorType) -> list[int]:
-    """The axes that a reduction takes, in order."""
-    axes = node.attributes["axis"]
-    ndim = len(type_.shape)
-    if axes is None or axes == ():
-        axes = tuple(range(ndim))
-    axes = (axes,) if isinstance(axes, int) else axes
-    return sorted(a % ndim for a in axes) if ndim else []
-
-
-def per_row(operand: Sequence[int], shape: Sequence[int], row: int) -> bool:
-    """Whether a value of the shape `operand`, broadcast to `shape`, has one element for each row of
-    `row` elements.
-
-    Examples:
-        >>> from duograph.backend.codegen.region_plan import per_row
-        >>> per_row((8, 1), (8, 4), 4), per_row((4,), (8, 4), 4), per_row((8, 1, 1), (8, 2, 2), 4)
-        (True, False, True)
-    """
-    if math.prod(operand) * row != math.prod(shape):
-        return False
-    return steps_of(operand, shape) == [(math.prod(operand), 1), (row, 0)]
-
-
-def steps_of(operand: Sequence[int], shape: Sequence[int]) -> list[tuple[int, int]]:
-    """Axes of `shape`, outermost first, as (size, step in elements of the operand), as few as
-    possible.
-
-    Examples:
-        >>> from duograph.backend.codegen.region_plan import steps_of
-        >>> steps_of((3, 4), (2, 3, 4)), steps_of((2, 3, 4), (2, 3, 4)), steps_of((2, 1), (2, 3))
-        ([(2, 0), (12, 1)], [(24, 1)], [(2, 1), (3, 0)])
-    """
-    sizes, (steps,) = collapse(shape, [operand])
-    return list(zip(sizes, steps)) or [(1, 0)]
-
-
 def expression_of(
     op: Op, operands: Sequence[Expr], attributes: Mapping[str, Any], result: DType
 ) -> Expr:
@@ -362,23 +223,6 @@ def expression_of(
         for k, v in attributes.items()
     }
     return s.cast(op.scalar_rule(s, *operands, **values), result)
-
-
-def is_view(op: Op) -> bool:
-    """Whether the op changes no element of its operand."""
-    return op.alias or op.name == "broadcast_to"
-
-
-def is_elementwise(node: GraphNode, types: Sequence[Any]) -> bool:
-    """Whether the op's `scalar` slot says all of what the node computes."""
-    op = node.op
-    if op.scalar_rule is None or op.variadic or None in node.operands or not node.single:
-        return False
-    dtypes = [types[i].dtype for i in node.operands if i is not None]
-    dtypes.append(types[node.results[0]].dtype)
-    if any(d.is_complex for d in dtypes) or kernel_name(op, dtypes[:-1], node.attributes) is None:
-        return False
-    return not parameter_names(op) or all(d.is_floating for d in dtypes[op.promote_from : -1])
 
 
 class _Planner:
@@ -396,13 +240,13 @@ class _Planner:
         self.row = 0
         self.columns: Columns | None = None
         for node in graph.nodes:
-            if node.op.name in SCATTERS:
+            if node.op.traits.scatter:
                 target, indices, updates = (self.types[i or 0] for i in node.operands)
                 self.columns = scatter_columns(node, target, indices)
                 sizes.append(updates.size)
                 continue
             sizes += [self.types[r].size for r in node.results]
-            if node.op.name in REDUCTIONS:
+            if is_reduction(node.op):
                 type_ = self.types[node.operands[0] or 0]
                 self.row = row_length(node, type_) or self.row
                 if not row_length(node, type_):
@@ -424,10 +268,10 @@ class _Planner:
             return self.read_gathered(self.gathers[i], shape, row), None
         if name is not None:
             made = self.known[name]
-            if self.is_row(type_) and not row and not per_row(type_.shape, shape, self.row):
+            if self.is_row(type_) and not row and not is_row_value(type_.shape, shape, self.row):
                 raise NotPrintable("a row value that is spread along other axes")
             return Expr("input", compute_dtype(made.dtype), (), name), name
-        label = self.access(i, row, steps_of(type_.shape, shape))
+        label = self.access(i, row, strides_of(type_.shape, shape))
         return Expr("input", compute_dtype(type_.dtype), (), label), None
 
     def access(
@@ -449,11 +293,13 @@ class _Planner:
         source, indices = node.operands[0] or 0, node.operands[1] or 0
         if any(i >= self.graph.n_params for i in (source, indices)):
             raise NotPrintable("a gather of what the region itself computes")
-        *steps, step, n = gather_steps(node, self.types[source], self.types[indices])
+        *steps, step, n = gather_strides(node, self.types[source], self.types[indices])
         own = self.types[node.results[0]].shape
         lead = len(shape) - len(own)
         along = [
-            merged_steps(shape, [0] * lead + [0 if size == 1 else s for size, s in zip(own, each)])
+            merged_strides(
+                shape, [0] * lead + [0 if size == 1 else s for size, s in zip(own, each)]
+            )
             for each in steps
         ]
         label = self.access(indices, row, along[1])
@@ -474,10 +320,10 @@ class _Planner:
         name = f"{op.name}_{result}"
         operands = [i for i in node.operands if i is not None]
         made: Computed | Reduction
-        if op.name in SCATTERS:
+        if op.traits.scatter:
             self.scatter(node, name)
             return
-        if op.name in GATHERS:
+        if op.traits.gather:
             self.gathers[result] = node
             if result not in self.graph.outputs:
                 return
@@ -485,7 +331,7 @@ class _Planner:
             self.enter(Computed(name, node, expression, type_.dtype, self.is_row(type_), 0, ()))
             self.names[result] = name
             return
-        if op.name in REDUCTIONS:
+        if is_reduction(op):
             source = self.types[operands[0]]
             expr, used = self.read(operands[0], source.shape, False)
             if used is None:  # an operand of the region: it gets a name
@@ -524,7 +370,7 @@ class _Planner:
         if used is None:
             used = f"{name}_of"
             self.enter(Computed(used, node, expression, type_.dtype, False, 0, ()))
-        label = self.access(indices, False, merged_steps(columns, (0, 1, 0)))
+        label = self.access(indices, False, merged_strides(columns, (0, 1, 0)))
         axis = node.attributes["axis"]
         at = Gathered(label, type_.shape[axis], columns.width, node.op.name, axis)
         begin = self.literals.get(target, target)

@@ -111,8 +111,7 @@ def _annotations(op: Op) -> dict[str, str]:
 
 def parameter_names(op: Op) -> tuple[str, ...]:
     """The attributes that are parameters of the op's kernels."""
-    annotations = _annotations(op)
-    return tuple(a for a in op.attribute_names if annotations[a] == "float")
+    return op.real_attributes
 
 
 def kernel_name(op: Op, dtypes: Sequence[DType], attributes: Mapping[str, Any]) -> str | None:

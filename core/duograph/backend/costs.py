@@ -1,0 +1,72 @@
+"""Costs and limits that graph passes ask of a backend (`Backend.costs`).
+
+Graph passes are the same for all devices; the numbers that decide whether a rewrite pays belong to
+the backend. The defaults were measured on x86-64 CPUs. This module holds data alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+__all__ = ["Costs", "FusionLimits", "LayoutCosts"]
+
+
+@dataclasses.dataclass(frozen=True)
+class FusionLimits:
+    """Limits within which a fused region compiles to one efficient kernel.
+
+    Attributes:
+        max_nodes: nodes of a region; compilers take milliseconds for so many.
+        max_pointers: operands and results of a region.
+        min_ops: ops that one kernel must replace to be worth compiling.
+        min_row, max_row: elements of a row that a region reduces; one thread reduces a row.
+        min_rows: rows that keep the threads busy; a tensor with fewer rows and more than
+            `max_few_rows` elements is reduced by the backend's own kernel.
+        max_few_rows: see `min_rows`.
+        min_width: adjacent elements that make a loop over columns worthwhile.
+        min_run: elements that one index of a gather must read in a run; shorter runs are copied
+            faster than they are read inside a fused loop.
+        min_split: elements of the trailing axes from which a reduction over these and other axes
+            is split in two.
+    """
+
+    max_nodes: int = 64
+    max_pointers: int = 32
+    min_ops: int = 2
+    min_row: int = 8
+    max_row: int = 65536
+    min_rows: int = 64
+    max_few_rows: int = 32768
+    min_width: int = 16
+    min_run: int = 64
+    min_split: int = 16
+
+
+@dataclasses.dataclass(frozen=True)
+class LayoutCosts:
+    """When a cluster of convolutions is worth converting to the channels-last layout.
+
+    Attributes:
+        traffic_per_transpose: bytes that the convolutions of a cluster must read and write for
+            each byte that is transposed at its borders.
+        min_channels: output channels that fill vectors of channels.
+    """
+
+    traffic_per_transpose: int = 6
+    min_channels: int = 16
+
+
+@dataclasses.dataclass(frozen=True)
+class Costs:
+    """Everything that graph passes ask a backend about costs.
+
+    Attributes:
+        fusion: limits of fused regions.
+        layout: costs of layout conversions.
+        min_matmul_sum: matmuls that a sum must have to be merged into one matmul of
+            concatenations, which copies all operands once.
+    """
+
+    fusion: FusionLimits = FusionLimits()
+    layout: LayoutCosts = LayoutCosts()
+    min_matmul_sum: int = 4

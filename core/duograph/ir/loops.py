@@ -1,0 +1,217 @@
+"""Loop structure of graph nodes: which nodes one loop nest can compute, and with which strides.
+
+Fusion asks this module which nodes may share a kernel; the planner of `backend.codegen` asks it for
+rows, columns and strides. It depends on types and on the traits of ops alone and prints no code.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..dtype import DType
+from ..op import Op
+from ..types import TensorType, ValueType
+from .graph import GraphNode
+
+__all__ = [
+    "Columns",
+    "columns_of",
+    "dense_strides",
+    "gather_strides",
+    "gathers_long_runs",
+    "is_elementwise",
+    "is_reduction",
+    "is_row_value",
+    "is_view",
+    "merged_strides",
+    "operand_types",
+    "reduced_axes",
+    "row_length",
+    "scatter_columns",
+    "strides_of",
+]
+
+# Reductions that a generated loop over rows or columns can accumulate.
+ACCUMULATED = frozenset({"+", "max"})
+
+
+class Columns(NamedTuple):
+    """Elements seen as `outer` blocks of `rows` rows of `width` neighbours.
+
+    A reduction over columns leaves one row of `width` elements for every block.
+    """
+
+    outer: int
+    rows: int
+    width: int
+
+
+# ---- kinds of nodes -----------------------------------------------------------------------------
+
+
+def is_reduction(op: Op) -> bool:
+    """Return whether generated loops can accumulate this reduction."""
+    return op.traits.reduction in ACCUMULATED
+
+
+def is_view(op: Op) -> bool:
+    """Return whether every element of the result is an unchanged element of the operand."""
+    return op.alias or op.traits.broadcasts
+
+
+def is_elementwise(node: GraphNode, types: Sequence[ValueType]) -> bool:
+    """Return whether the `scalar` rule of the op defines everything that the node computes."""
+    op = node.op
+    if op.scalar_rule is None or op.variadic or None in node.operands or not node.single:
+        return False
+    dtypes = [t.dtype for t in operand_types(node, types)]
+    result = types[node.results[0]]
+    if not isinstance(result, TensorType) or any(d.is_complex for d in (*dtypes, result.dtype)):
+        return False
+    real = op.real_attributes
+    for name, value in node.attributes.items():
+        if not isinstance(value, DType) and not (name in real and isinstance(value, (int, float))):
+            return False
+    return not real or all(d.is_floating for d in dtypes[op.promote_from :])
+
+
+def operand_types(node: GraphNode, types: Sequence[ValueType]) -> list[TensorType]:
+    """The types of the operands of a node that works on tensors; absent operands are left out."""
+    found = [types[i] for i in node.operands if i is not None]
+    return [t for t in found if isinstance(t, TensorType)]
+
+
+# ---- strides ------------------------------------------------------------------------------------
+
+
+def dense_strides(shape: Sequence[int]) -> list[int]:
+    """The strides of a dense row-major array, in elements."""
+    return [math.prod(shape[k + 1 :]) for k in range(len(shape))]
+
+
+def merged_strides(sizes: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:
+    """(size, stride) per axis, after merging axes that one loop can walk; sizes of 1 are dropped."""
+    found: list[tuple[int, int]] = []
+    for size, stride in zip(sizes, strides, strict=True):
+        if size == 1:
+            continue
+        if found and found[-1][1] == stride * size:
+            found[-1] = (found[-1][0] * size, stride)
+        else:
+            found.append((size, stride))
+    return found or [(1, 0)]
+
+
+def strides_of(operand: Sequence[int], shape: Sequence[int]) -> list[tuple[int, int]]:
+    """(size, stride) of an operand that is broadcast to `shape`, outermost first, axes merged.
+
+    Strides count elements of the operand; a broadcast axis has stride 0.
+
+    Examples:
+        >>> from duograph.ir.loops import strides_of
+        >>> strides_of((3, 4), (2, 3, 4)), strides_of((2, 3, 4), (2, 3, 4)), strides_of((2, 1), (2, 3))
+        ([(2, 0), (12, 1)], [(24, 1)], [(2, 1), (3, 0)])
+    """
+    own = (1,) * (len(shape) - len(operand)) + tuple(operand)
+    strides = [0 if n == 1 else stride for n, stride in zip(own, dense_strides(own))]
+    return merged_strides(shape, strides)
+
+
+# ---- rows and columns of reductions -------------------------------------------------------------
+
+
+def reduced_axes(node: GraphNode, type_: TensorType) -> list[int]:
+    """The axes that a reduction of a tensor of this type removes, in ascending order."""
+    axes = node.attributes["axis"]
+    ndim = len(type_.shape)
+    if axes is None or axes == ():
+        axes = tuple(range(ndim))
+    axes = (axes,) if isinstance(axes, int) else axes
+    return sorted(a % ndim for a in axes) if ndim else []
+
+
+def row_length(node: GraphNode, type_: TensorType) -> int:
+    """The number of elements in a row if a reduction removes the trailing axes, else 0."""
+    found, ndim = reduced_axes(node, type_), len(type_.shape)
+    if not found or found != list(range(ndim - len(found), ndim)):
+        return 0
+    return math.prod(type_.shape[found[0] :])
+
+
+def columns_of(node: GraphNode, type_: TensorType) -> Columns | None:
+    """The columns of a reduction over adjacent axes before the last; None for other reductions."""
+    found, shape = reduced_axes(node, type_), type_.shape
+    found = [a for a in found if shape[a] != 1]
+    if not found or any(shape[a] != 1 for a in range(found[0], found[-1]) if a not in found):
+        return None
+    outer, width = math.prod(shape[: found[0]]), math.prod(shape[found[-1] + 1 :])
+    return Columns(outer, type_.size // (outer * width), width) if width > 1 else None
+
+
+def is_row_value(operand: Sequence[int], shape: Sequence[int], row: int) -> bool:
+    """Return whether an operand broadcast to `shape` has one element per row of `row` elements.
+
+    Examples:
+        >>> from duograph.ir.loops import is_row_value
+        >>> is_row_value((8, 1), (8, 4), 4), is_row_value((4,), (8, 4), 4)
+        (True, False)
+        >>> is_row_value((8, 1, 1), (8, 2, 2), 4)
+        True
+    """
+    if math.prod(operand) * row != math.prod(shape):
+        return False
+    return strides_of(operand, shape) == [(math.prod(operand), 1), (row, 0)]
+
+
+# ---- gathers and scatters -----------------------------------------------------------------------
+
+
+def gather_strides(
+    node: GraphNode, source: TensorType, indices: TensorType
+) -> tuple[list[int], list[int], int, int]:
+    """How a gather reads its operands.
+
+    Returns:
+        Strides of the source and of the indices per axis of the result, the stride that one unit
+        of an index moves in the source, and the number of valid indices.
+
+    Examples:
+        One row of the source per index:
+
+            gather(float32[1000, 256], int32[8, 128], axis=0)
+            ([0, 0, 1], [128, 1, 0], 256, 1000)
+    """
+    axis = node.attributes["axis"]
+    own, at = dense_strides(source.shape), dense_strides(indices.shape)
+    if node.op.traits.gather == "rows":
+        strides = [*own[:axis], *[0] * len(at), *own[axis + 1 :]]
+        index_strides = [*[0] * axis, *at, *[0] * (len(own) - axis - 1)]
+    else:
+        strides = [0 if k == axis else stride for k, stride in enumerate(own)]
+        index_strides = at
+    return strides, index_strides, own[axis], source.shape[axis]
+
+
+def gathers_long_runs(
+    node: GraphNode, operands: Sequence[TensorType], result: TensorType, least: int
+) -> bool:
+    """Return whether a gather reads runs of at least `least` elements with constant strides.
+
+    Such a gather is worth reading through its index inside a fused loop.
+    """
+    source, indices = operands
+    if result.dtype.is_complex or not source.size or not result.size:
+        return False
+    *strides, _, _ = gather_strides(node, source, indices)
+    run = min(merged_strides(result.shape, each)[-1][0] for each in strides)
+    return run >= least or run == result.size
+
+
+def scatter_columns(node: GraphNode, target: TensorType, indices: TensorType) -> Columns:
+    """The rows that a scatter writes: `rows` of them per block, one for each index."""
+    axis = node.attributes["axis"]
+    return Columns(
+        math.prod(target.shape[:axis]), indices.size, math.prod(target.shape[axis + 1 :])
+    )
