@@ -198,7 +198,7 @@ def _record(
     """Run `fn` with the chosen inputs and weights recorded."""
     builder = staged_builder()
     if builder is not None:  # inside compiled code the derivative is part of the graph
-        recorded: Any = builder.trace.record(fn, args, kwargs, positions, weights, has_aux)
+        recorded: Any = builder.evaluation.record(fn, args, kwargs, positions, weights, has_aux)
         return recorded
     start = next_sequence()
     run = _Recorded(start)

@@ -24,6 +24,7 @@ from ..errors import (
     UnsupportedSyntaxError,
 )
 from ..frontend.diagnostics import forget_own_frames, is_located
+from ..frontend.state.evaluation import Evaluation
 from ..ir.values import NeedsValue
 from ..nn.cell import Cell
 from ..runtime_state import runtime_state, staged_builder
@@ -173,18 +174,14 @@ class JitFunction:
                     raise error
             raise
 
-    def _staged_call(self, t: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _staged_call(self, ev: Evaluation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Called while another function is compiled: this one becomes part of that graph."""
-        from ..frontend.calls import call
-
-        if self._target is not None:
-            return call(t, self._target, args, kwargs)
-        return call(t, self.function, args, kwargs)
+        return ev.call(self.function if self._target is None else self._target, args, kwargs)
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         builder = staged_builder()
         if builder is not None:
-            return self._staged_call(builder.trace, args, kwargs)
+            return self._staged_call(builder.evaluation, args, kwargs)
         cache, given = self._cache_of(args)
         if not kwargs:
             try:

@@ -17,9 +17,8 @@ from ..autodiff.tape import GraphPlan, Node, Output, edge_of
 from ..backend import registry
 from ..dtype import float32
 from ..errors import DeviceError, IndexRangeError
-from ..frontend import builtin_functions, statements  # noqa: F401  (one fills a table; both would load at the first call)
 from ..frontend.diagnostics import located
-from ..frontend.trace import Trace
+from ..frontend.state.evaluation import Evaluation
 from ..ir.dump import dump_of
 from ..ir.graph import Graph
 from ..runtime import regions  # noqa: F401  (`lower` loads it at the first call)
@@ -116,7 +115,7 @@ class Program:
         inputs: list[tuple[str, Any]],
         template: Any,
         writes: list[tuple[str, Any, int]],
-        trace: Trace,
+        evaluation: Evaluation,
         device: Device,
         name: str,
         level: str,
@@ -127,9 +126,9 @@ class Program:
         self.inputs = inputs
         self.template = template
         self.writes = writes
-        self.captures = trace.captures
+        self.captures = evaluation.captures
         self.effects = graph.effects
-        self.keep = trace.keep
+        self.keep = evaluation.keep
         self.knows_shared = knows_shared
         self.device = device
         self.name = name

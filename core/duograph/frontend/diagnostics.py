@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -123,11 +124,7 @@ def forget_own_frames(error: BaseException) -> None:
     """Leave duograph's own frames out of the traceback of an error that explains itself; GLOG_v=0
     keeps them.
     """
-    import logging
-
-    from ..log import logger  # the public surface stands above the front end
-
-    if logger.isEnabledFor(logging.DEBUG):
+    if logging.getLogger("duograph").isEnabledFor(logging.DEBUG):
         return
     kept = []
     found = error.__traceback__
@@ -226,7 +223,10 @@ def _columns(text: str) -> int:
 
 
 def unsupported(
-    construct: Any, span: Span | None, remedy: str, why: str = "is not supported inside jit"
+    construct: ast.AST | str,
+    remedy: str,
+    span: Span | None = None,
+    why: str = "is not supported inside jit",
 ) -> UnsupportedSyntaxError:
     """A construct that compiled code cannot have.
 

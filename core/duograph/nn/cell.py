@@ -173,7 +173,7 @@ class Cell:
         if runtime_state.staging:
             builder = staged_builder()
             if builder is not None:
-                return builder.trace.call_cell(self, args, kwargs)
+                return builder.evaluation.call_cell(self, args, kwargs)
         if settings.mode == GRAPH_MODE or self._compiled is not None:
             found = _compiler().graph_call(self, args, kwargs)
             if found is not NotImplemented:

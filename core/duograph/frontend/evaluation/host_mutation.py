@@ -1,0 +1,141 @@
+"""Protects objects made at compile time from Python code that runs with the graph.
+
+Such an object is a constant of the graph: a change by one call would be visible to all later calls,
+or lost if the call got a copy. Calls known to change their argument are refused (LAX then runs the
+program line by line); any other call gets a copy, which is compared afterwards.
+"""
+
+from __future__ import annotations
+
+import bisect
+import datetime
+import decimal
+import fractions
+import functools
+import heapq
+import operator
+import pathlib
+import random
+import re
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...errors import UnsupportedSyntaxError
+from ...ir.values import HostValue
+from ...tensor import Tensor
+from ..state.evaluation import Evaluation
+
+# Methods that change their array.
+ARRAY_MUTATORS = {"fill", "sort", "partition", "put", "itemset", "resize", "setfield", "setflags"}
+
+
+_OPERATORS = (
+    "add", "and", "concat", "floordiv", "lshift", "matmul", "mod", "mul", "or", "pow", "rshift", "sub",
+    "truediv", "xor",
+)  # fmt: skip
+
+
+@functools.cache
+def _known_owners() -> tuple[type, ...]:
+    """Owners of methods that change nothing, or whose methods that do are known."""
+
+    return (
+        type(None), str, bytes, int, float, complex, tuple, frozenset, range, type, types.ModuleType,
+        types.FunctionType, np.ndarray, np.generic, np.dtype, re.Pattern, re.Match, datetime.date, datetime.time,
+        datetime.timedelta, datetime.tzinfo, fractions.Fraction, decimal.Decimal, pathlib.PurePath, list, dict, set,
+        Tensor, HostValue,
+    )  # fmt: skip
+
+
+@functools.cache
+def _changing_first() -> frozenset[Any]:
+    """Functions that change their first argument."""
+
+    named = {
+        heapq.heappush, heapq.heappop, heapq.heapify, heapq.heapreplace, heapq.heappushpop, bisect.insort,
+        bisect.insort_left, bisect.insort_right, random.shuffle, np.random.shuffle, np.copyto, np.put, np.place,
+        np.putmask, np.fill_diagonal, np.put_along_axis,
+    }  # fmt: skip
+    return frozenset(named | {getattr(operator, f"i{name}") for name in _OPERATORS})
+
+
+class Snapshot:
+    """Stands for an array that was made while compiling, as it was when the call was read."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.array = array.copy()
+
+
+def refuse_mutation(
+    ev: Evaluation,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    name: str,
+) -> None:
+    """Raise for a call that would change a list or an array made while compiling.
+
+    Raises:
+        UnsupportedSyntaxError: it would.
+    """
+    targets = [v for v in (kwargs.get("out"),) if v is not None]
+    if args and (_changes_first_argument(function) or getattr(function, "__name__", "") == "at"):
+        targets.append(args[0])
+    if args and getattr(function, "__name__", "") == "shuffle":
+        targets.append(args[-1])
+    owner = getattr(function, "__self__", None)
+    if getattr(function, "__name__", "") in ARRAY_MUTATORS or not isinstance(
+        owner, _known_owners()
+    ):
+        targets.append(owner)
+    for v in targets:
+        for target in v if isinstance(v, tuple) else (v,):
+            if isinstance(target, (list, dict, set)) or ev.owned.owns_data(target):
+                kind = type(target).__name__
+                kind = f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
+                raise UnsupportedSyntaxError(
+                    f"{name}: changes {kind} that was made while compiling, with what is known only when the "
+                    f"function runs",
+                    construct="Call",
+                    remedy="Use a function that returns a new one, or make it of Tensors",
+                )
+
+
+def _changes_first_argument(function: Any) -> bool:
+    try:
+        return function in _changing_first()
+    except TypeError:  # no hash
+        return False
+
+
+def with_snapshots(ev: Evaluation, nest: Any) -> Any:
+    """A nest of arguments with Snapshots in place of arrays made while compiling."""
+    if isinstance(nest, np.ndarray) and ev.owned.owns_data(nest):
+        return Snapshot(nest)
+    if type(nest) in (tuple, list):
+        items = [with_snapshots(ev, v) for v in nest]
+        return tuple(items) if type(nest) is tuple else items
+    if type(nest) is dict:
+        return {k: with_snapshots(ev, v) for k, v in nest.items()}
+    return nest
+
+
+def was_changed(nest: Any, given: Any) -> bool:
+    """Whether a call has changed the copies that it was given."""
+    if isinstance(nest, Snapshot):
+        was = nest.array
+        if was.dtype == object:
+            return False
+        return (
+            was.shape != given.shape or was.dtype != given.dtype or was.tobytes() != given.tobytes()
+        )
+    if type(nest) in (tuple, list):
+        return len(nest) != len(given) or any(map(was_changed, nest, given))
+    if type(nest) is dict:
+        return list(nest) != list(given) or any(was_changed(v, given[k]) for k, v in nest.items())
+    return False

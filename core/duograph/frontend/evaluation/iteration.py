@@ -1,0 +1,37 @@
+"""Iteration over values at compile time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..state.evaluation import Evaluation
+from .dispatch import call
+
+
+def iterate(ev: Evaluation, items: Any) -> Any:
+    """An iterator over an object of the evaluation."""
+    ev.copies.observe(items)
+    kind = type(items)
+    found = getattr(kind, "__iter__", None)
+    if (
+        found is not None
+        and hasattr(found, "__code__")
+        and not kind.__module__.startswith("duograph")
+    ):
+        items = call(ev, items.__iter__, (), {})
+        if hasattr(type(items), "__next__") and hasattr(type(items).__next__, "__code__"):
+            return _staged_iterator(ev, items)
+    return iter(items)
+
+
+def _staged_iterator(ev: Evaluation, items: Any) -> Any:
+    while True:
+        try:
+            yield call(ev, items.__next__, (), {})
+        except StopIteration:
+            return
+
+
+def is_iterable(value: Any) -> bool:
+    """Return whether Python can iterate over a value."""
+    return hasattr(type(value), "__iter__") or hasattr(type(value), "__getitem__")

@@ -1,0 +1,355 @@
+"""The join of two branches: what a variable holds after both were evaluated.
+
+A `Join` maps the values at the ends of the branches to a template in which `Placeholder`s stand for
+results of the `switch`; `with_results` replaces them once that node exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...dtype import bool_
+from ...errors import JoinError, UnsupportedSyntaxError
+from ...ir.builder import GraphTensor
+from ...ir.control import HostCall, host_call
+from ...ir.values import GraphScalar, HostValue, kind_of
+from ...ops.creation import fill
+from ...runtime_state import thread_state
+from ...tensor import Tensor
+from ...types import BOOL, FLOAT, INT, OBJECT, HostType
+from ..diagnostics import join_error
+from ..state.captures import same
+from ..state.evaluation import Evaluation
+from ..state.journal import MISSING
+from ..values.flow import NOTHING, Flow, Maybe, Undefined
+from ..values.functions import Choice, same_function
+from .aliasing import tensors_before
+from .truth import as_flag, negated
+
+_FILL = {INT: 0, FLOAT: 0.0, BOOL: False, OBJECT: None}
+
+
+class Placeholder:
+    """Stands for result `index` of the switch that is being made."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+
+class Exports:
+    """The values that leave several sub-graphs side by side: one column per sub-graph."""
+
+    def __init__(self, builders: list[Any]) -> None:
+        self.builders = builders
+        self.columns: list[list[Any]] = [[] for _ in builders]
+        self.of: dict[
+            int, list[Any]
+        ] = {}  # tensors from before, of which one may leave as such a column
+        self._same: dict[Any, int] = {}
+
+    def put(self, values: list[Any]) -> Placeholder:
+        key = tuple((id(v._builder), v._id) for v in values)
+        found = self._same.get(key)
+        if found is None:
+            found = self._same[key] = len(self.columns[0])
+            for column, v, b in zip(self.columns, values, self.builders, strict=True):
+                column.append(b.tensor(v._id))
+        return Placeholder(found)
+
+
+def placeholder_value(builder: Any, type_: Any) -> Any:
+    """A value of a type that nobody will read."""
+    with builder.current():
+        if isinstance(type_, HostType):
+            return builder.host(_FILL.get(type_))
+        return fill(type_.shape, False if type_.dtype is bool_ else 0, type_.dtype)
+
+
+def describe(value: Any) -> str:
+    """A value as an error message names it."""
+    if value is MISSING or isinstance(value, Undefined):
+        return "nothing"
+    if isinstance(value, Tensor):
+        return f"a Tensor of shape {value.shape} and dtype {value.dtype}"
+    if isinstance(value, HostValue):
+        return {"object": "an object"}.get(value._type.name, f"a Python {value._type.name}")
+    if isinstance(value, (bool, int, float, str)) or value is None:
+        return f"{type(value).__name__} {value!r}" if value is not None else "None"
+    if isinstance(value, (tuple, list, dict)):
+        return f"a {type(value).__name__} of {len(value)} items"
+    return f"a {type(value).__name__}"
+
+
+def join_side(value: Any) -> Any:
+    """What `join_error` is told about a value."""
+    return value if isinstance(value, Tensor) else describe(value)
+
+
+def or_line_by_line(error: JoinError, *values: Any) -> Exception:
+    """The error of a join; where one side is known to Python alone, one that makes LAX run line by line."""
+    if any(isinstance(v, HostValue) and v._type is OBJECT for v in values):
+        return UnsupportedSyntaxError(str(error), construct="If", remedy="Compute it with Tensors")
+    return error
+
+
+class Join:
+    """Joins values of branch 0 (else) and branch 1 (then)."""
+
+    def __init__(
+        self,
+        ev: Evaluation,
+        cond: Any,
+        builders: list[Any],
+        names: tuple[str, str],
+        late: bool = False,
+        changes: Sequence[dict[Any, tuple[Any, Any]]] = ({}, {}),
+    ) -> None:
+        self.changes = changes  # of the branches
+        self.late = late  # whether a name that only one branch binds may be read after it
+        self.ev = ev
+        self.cond = cond
+        self.exports = Exports(builders)
+        self.names = names
+
+    # values are graph values of the children, of graphs around them, or Python objects
+
+    def pair(self, a: Any, b: Any) -> Any:
+        return self.exports.put([a, b])
+
+    def value(self, a: Any, b: Any, what: str) -> Any:
+        if a is b:
+            return a
+        if isinstance(a, HostValue) and isinstance(b, HostValue) and _equal_id(a, b):
+            return a
+        if what in ("*brk", "*ret"):  # flags of a loop: host bools and tensors mix
+            return self.flag(a, b)
+        if isinstance(a, Tensor) and isinstance(b, Tensor):
+            return self._tensors(a, b, what)
+        if a is NOTHING or b is NOTHING:
+            return self.only(b, 1) if a is NOTHING else self.only(a, 0)
+        if isinstance(a, Maybe) or isinstance(b, Maybe):
+            return self._maybe(a, b, what)
+        if not _defined(a) or not _defined(b):
+            return self._maybe(a, b, what) if self.late else self._undefined(a, b, what)
+        ka, kb = kind_of(a), kind_of(b)
+        if ka is not None and kb is not None and ka is kb:
+            if (
+                not isinstance(a, GraphScalar)
+                and not isinstance(b, GraphScalar)
+                and repr(a) == repr(b)
+            ):
+                return a
+            return self._host(a, b)
+        two = self._freeze(a, 0) | self._freeze(b, 1)
+        a, b = self.contents(a, 0), self.contents(b, 1)
+        if type(a) is type(b) and isinstance(a, (tuple, list)) and len(a) == len(b):
+            items = [self.value(x, y, f"{what}[{i}]") for i, (x, y) in enumerate(zip(a, b))]
+            if isinstance(a, list):
+                return _ListOfTwo(items) if two else items
+            return type(a)(*items) if hasattr(a, "_fields") else tuple(items)
+        if isinstance(a, dict) and isinstance(b, dict) and list(a) == list(b):
+            named = {k: self.value(a[k], b[k], f"{what}[{k!r}]") for k in a}
+            return _DictOfTwo(named) if two else named
+        if same(a, b):
+            return a
+        if isinstance(a, (set, frozenset)) and a == b:
+            return a
+        if same_function(a, b):
+            return a
+        if all(callable(v) or isinstance(v, Choice) for v in (a, b)):
+            return Choice(self.cond, self.only(a, 0), self.only(b, 1))
+        if not self.ev.strict and _hostable(a) and _hostable(b):
+            return self._host(a, b)
+        raise self._refused(a, b, what)
+
+    def _refused(self, a: Any, b: Any, what: str) -> Exception:
+        where = (f"in the {self.names[1]!r} branch", f"in the {self.names[0]!r} branch")
+        if self.names == ("fall-through", "return"):
+            where = ("where it returns", "in what follows")
+        return or_line_by_line(join_error(what, join_side(b), join_side(a), where=where), a, b)
+
+    def _freeze(self, value: Any, k: int) -> bool:
+        """Whether a list or dict was there before the branch; which one a name means is then not known any more."""
+        ev = self.ev
+        if type(value) not in (list, dict) or not (
+            id(value) in ev.owned.objects or id(value) in ev.copies.originals
+        ):
+            return False
+        if ev.owned.depths.get(id(value), 0) >= self.exports.builders[k].depth:
+            return False
+        ev.owned.ambiguous[id(value)] = value
+        return True
+
+    def contents(self, value: Any, k: int) -> Any:
+        """What a list or dict holds at the end of branch k."""
+        found = self.changes[k].get((type(value).__name__, id(value), None))
+        return value if found is None else found[1]
+
+    def _tensors(self, a: Any, b: Any, what: str) -> Any:
+        if isinstance(a, GraphTensor) and isinstance(b, GraphTensor) and _equal_id(a, b):
+            return a
+        if a._type.plain is not b._type.plain:
+            raise self._refused(a, b, what)
+        builders = self.exports.builders
+        found = self.pair(*[x.operand(v, None) for x, v in zip(builders, (a, b))])
+        for v, builder in zip((a, b), builders):
+            self.exports.of.setdefault(found.index, []).extend(tensors_before(self.ev, v, builder))
+        return found
+
+    def _host(self, a: Any, b: Any) -> Any:
+        found = []
+        for builder, v in zip(self.exports.builders, (a, b)):
+            with builder.current():
+                found.append(builder.host(v))
+        if found[0]._type is not found[1]._type:  # as objects
+            for k, builder in enumerate(self.exports.builders):
+                with builder.current():
+                    run = HostCall(lambda x: (x,), "object")
+                    found[k] = builder.append(
+                        host_call, (found[k],), {"run": run, "types": (OBJECT,)}
+                    )[0]
+        return self.pair(*found)
+
+    def _undefined(self, a: Any, b: Any, what: str) -> Any:
+        lost, where = (a, self.names[0]) if not _defined(a) else (b, self.names[1])
+        if isinstance(lost, Undefined):
+            return lost
+        return Undefined(what, where)
+
+    def _maybe(self, a: Any, b: Any, what: str) -> Any:
+        """A name that may not be bound: reading it checks that when the graph runs."""
+        if not _defined(a) and not _defined(b):
+            return self._undefined(a, b, what)
+        bound = [x.bound if isinstance(x, Maybe) else _defined(x) for x in (a, b)]
+        values = [x.value if isinstance(x, Maybe) else x for x in (a, b)]
+        if all(map(_defined, values)):
+            value = self.value(values[0], values[1], what)
+        else:
+            k = 1 if _defined(values[1]) else 0
+            value = self.only(values[k], k)
+        return Maybe(what, value, self.flag(bound[0], bound[1]))
+
+    def items(self, value: Any, k: int) -> Any:
+        """A new list or dict of what one holds in branch k."""
+        if isinstance(value, dict):
+            return {n: self.only(v, k) for n, v in value.items()}
+        return [self.only(v, k) for v in value]
+
+    def left(self, location: Any, value: Any, k: int) -> Any:
+        """What a location holds at the end of branch k, when the other one does not come to its end."""
+        return self.items(value, k) if location.kind in ("list", "dict") else self.only(value, k)
+
+    def only(self, value: Any, k: int) -> Any:
+        """A value of branch k; nobody reads it when the other one ran."""
+        if isinstance(value, (GraphTensor, HostValue)):
+            builders = self.exports.builders
+            if value._builder is not builders[k]:
+                return value
+            values = [placeholder_value(b, value._type) for b in builders]
+            values[k] = value
+            return self.exports.put(values)
+        if isinstance(value, tuple):
+            items = [self.only(v, k) for v in value]
+            return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+        if isinstance(value, (list, dict)):
+            if self.ev.owned.depths.get(id(value), 0) < self.exports.builders[k].depth:
+                return value  # it was there before: what it holds is a change of its own
+            return self.items(value, k)
+        if isinstance(value, Choice):
+            parts = (value.cond, value.orelse, value.then)
+            return Choice(*(self.only(v, k) for v in parts))
+        if isinstance(value, Maybe):
+            return Maybe(value.name, self.only(value.value, k), self.only(value.bound, k))
+        return value
+
+    def flag(self, a: Any, b: Any) -> Any:
+        """A flag of branch 0 and of branch 1."""
+        if isinstance(a, bool) and isinstance(b, bool):
+            if a is b:
+                return a
+            return self.cond if b else negated(self.cond)
+        values = []
+        for builder, v in zip(self.exports.builders, (a, b)):
+            with builder.current():
+                values.append(as_flag(v))
+        return self.pair(*values)
+
+    def flow(self, a: Flow, b: Flow, what: str) -> Flow:
+        ret = self.flag(a.ret, b.ret)
+        value: Any = None
+        if a.ret is not False and b.ret is not False:
+            value = self.value(a.value, b.value, what)
+        elif a.ret is not False:
+            value = self.only(a.value, 0)
+        elif b.ret is not False:
+            value = self.only(b.value, 1)
+        return Flow(ret, self.flag(a.brk, b.brk), self.flag(a.cont, b.cont), value)
+
+
+def _equal_id(a: Any, b: Any) -> bool:
+    return a._builder is b._builder and a._id == b._id
+
+
+def _defined(value: Any) -> bool:
+    return value is not MISSING and not isinstance(value, Undefined)
+
+
+def _hostable(value: Any) -> bool:
+    return isinstance(value, (bool, int, float, complex, str, bytes, type(None), HostValue))
+
+
+class _OneOfTwo:
+    """Mixed into a template of a list or dict: the branches leave different ones, of which one lives on elsewhere."""
+
+
+class _ListOfTwo(_OneOfTwo, list[Any]):
+    pass
+
+
+class _DictOfTwo(_OneOfTwo, dict[Any, Any]):
+    pass
+
+
+def _owned_container(template: Any, value: Any) -> Any:
+    """A list or dict that a join makes."""
+
+    builder: Any = thread_state.builder
+    builder.evaluation.owned.add(value)
+    if isinstance(template, _OneOfTwo):
+        builder.evaluation.owned.ambiguous[id(value)] = value
+    return value
+
+
+def with_results(template: Any, results: Any) -> Any:
+    """A joined value with the results of the switch in it; a list or dict that holds none of them is itself."""
+    if isinstance(template, Placeholder):
+        return results[template.index]
+    if isinstance(template, (list, tuple)):
+        items = [with_results(v, results) for v in template]
+        if not isinstance(template, _OneOfTwo) and all(a is b for a, b in zip(items, template)):
+            return template
+        if isinstance(template, list):
+            return _owned_container(template, items)
+        return type(template)(*items) if hasattr(template, "_fields") else tuple(items)
+    if isinstance(template, dict):
+        named = {k: with_results(v, results) for k, v in template.items()}
+        same_items = all(named[k] is v for k, v in template.items())
+        if same_items and not isinstance(template, _OneOfTwo):
+            return template
+        return _owned_container(template, named)
+    if isinstance(template, Choice):
+        parts = (template.cond, template.orelse, template.then)
+        return Choice(*(with_results(v, results) for v in parts))
+    if isinstance(template, Maybe):
+        value, bound = with_results(template.value, results), with_results(template.bound, results)
+        return Maybe(template.name, value, bound)
+    if isinstance(template, Flow):
+        ret, brk, cont, value = (
+            with_results(v, results)
+            for v in (template.ret, template.brk, template.cont, template.value)
+        )
+        return Flow(ret, brk, cont, value, template.dead)
+    return template

@@ -1,0 +1,217 @@
+"""`while` and `for`: unrolled over known values, a graph loop otherwise."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...errors import RefusedError
+from ...ir.values import GraphObject, GraphScalar, NeedsValue
+from ...tensor import Tensor
+from ..state.calls import Frame
+from ..state.evaluation import Evaluation
+from ..state.journal import Scope
+from ..values.flow import NORMAL, NOTHING, Flow, Maybe
+from ..values.ranges import GraphRange
+from .blocks import run_block
+from .branches import select
+from .dispatch import evaluate, syntax
+from .graph_loops import graph_loop
+from .iteration import iterate
+from .operators import condition
+from .spans import begin_node
+from .targets import assign
+from .truth import as_flag, either, negated
+
+# A loop that is unrolled for this many turns is likely to be endless.
+UNROLL_LIMIT = 200_000
+
+
+class _LoopState:
+    """How a loop stands, as places that branches and loops can write: broke, returned, with what."""
+
+    def __init__(self, ev: Evaluation) -> None:
+        self.vars = Scope(ev.builder.depth)
+        self.vars.update({"*brk": False, "*ret": False, "*value": NOTHING})
+
+    def note(self, ev: Evaluation, flow: Flow) -> None:
+        """A turn ended with `flow`."""
+        ev.journal.set_item(self.vars, "*brk", flow.brk)
+        ev.journal.set_item(self.vars, "*ret", flow.ret)
+        ev.journal.set_item(self.vars, "*value", flow.value if flow.ret is not False else NOTHING)
+
+    @property
+    def stopped(self) -> Any:
+        return either(self.vars["*brk"], self.vars["*ret"])
+
+
+@syntax(ast.While)
+def _while(ev: Evaluation, frame: Frame, node: ast.While) -> Flow:
+    state = _LoopState(ev)
+    first = True
+    for _ in range(UNROLL_LIMIT):
+        cond = condition(ev, frame, node.test)
+        if cond is False:
+            return run_block(ev, frame, node.orelse)
+        if cond is not True:
+            return _graph_while(ev, frame, node, state, cond, cond if first else True)
+        flow = run_block(ev, frame, node.body)
+        first = False
+        if flow.dead or flow.ret is True:
+            return flow
+        if flow.brk is True:
+            return NORMAL
+        if flow.ret is not False or flow.brk is not False:
+            state.note(ev, flow)
+            going = negated(state.stopped)
+            cond = _next_iteration(ev, frame, node, going)
+            return _graph_while(ev, frame, node, state, cond, True)
+    raise RefusedError(
+        f"while: the loop was unrolled for {UNROLL_LIMIT} turns while compiling and goes on",
+        construct="While",
+        remedy="Give it a condition that becomes false, or one that depends on a Tensor",
+    )
+
+
+def _next_iteration(ev: Evaluation, frame: Frame, node: ast.While, going: Any) -> Any:
+    """Whether there is another turn, where the last one did not stop the loop for certain."""
+    if going is True:
+        return condition(ev, frame, node.test)
+
+    return _and_also(ev, going, lambda: condition(ev, frame, node.test))
+
+
+def _and_also(ev: Evaluation, flag: Any, test: Callable[[], Any]) -> Any:
+    """`flag and test()`."""
+    return select(ev, flag, lambda: as_flag(test()), lambda: as_flag(False), "the condition")
+
+
+def _graph_while(
+    ev: Evaluation, frame: Frame, node: ast.While, state: _LoopState, cond: Any, ran: Any
+) -> Flow:
+    def step() -> Any:
+        flow = run_block(ev, frame, node.body)
+        if flow.dead:
+            return False
+        state.note(ev, flow)
+        going = negated(state.stopped)
+        if going is False:
+            return False
+        return _next_iteration(ev, frame, node, going)
+
+    graph_loop(ev, cond, step, ran)
+    return _after_loop(ev, frame, node.orelse, state)
+
+
+def _after_loop(
+    ev: Evaluation, frame: Frame, orelse: Sequence[ast.stmt], state: _LoopState
+) -> Flow:
+    """After a loop of the graph: its `else`, and the return that happened in it."""
+    brk, ret = state.vars["*brk"], state.vars["*ret"]
+    value = state.vars["*value"]
+    value = value.value if isinstance(value, Maybe) else value
+    flow = Flow(ret=ret, value=None if value is NOTHING else value)
+    if not orelse:
+        return flow
+    stopped = either(brk, ret)
+    if stopped is False:
+        return run_block(ev, frame, orelse)
+    if stopped is True:
+        return flow
+    # when it cannot have been a `break`, a loop that stopped has returned
+    left = Flow(ret=True, value=flow.value) if brk is False else flow
+    return select(
+        ev,
+        stopped,
+        lambda: left if ret is not False else NORMAL,
+        lambda: run_block(ev, frame, orelse),
+        "the result",
+        ("loop else", "loop"),
+        frame.vars,
+    )
+
+
+@syntax(ast.For)
+def _for(ev: Evaluation, frame: Frame, node: ast.For) -> Flow:
+    items = evaluate(ev, frame, node.iter)
+    if isinstance(items, GraphRange):
+        return _graph_for(ev, frame, node, items)
+    if isinstance(items, (GraphScalar, GraphObject)):
+        raise NeedsValue(
+            f"for: got a Python {items._type.name} to iterate over that is known only when the compiled function "
+            f"runs; wanted something known while compiling"
+        )
+    if isinstance(items, Tensor):
+        rows = items
+        if not rows.shape:
+            iter(rows)  # raises
+        items = (rows[i] for i in range(rows.shape[0]))
+    return _unrolled_for(ev, frame, node, iterate(ev, items))
+
+
+def _unrolled_for(ev: Evaluation, frame: Frame, node: ast.For, items: Any) -> Flow:
+    state = _LoopState(ev)
+    uncertain = False
+    for count, item in enumerate(items):
+        if count > UNROLL_LIMIT:
+            raise RefusedError(
+                f"for: the loop was unrolled for {UNROLL_LIMIT} turns while compiling and goes on",
+                construct="For",
+                remedy="Iterate over something that ends, or write a `while` on a Tensor",
+            )
+
+        def turn(item: Any = item) -> Flow:
+            begin_node(ev, frame, node)
+            assign(ev, frame, node.target, item)
+            flow = run_block(ev, frame, node.body)
+            return flow
+
+        if not uncertain:
+            flow = turn()
+            if flow.dead or flow.ret is True:
+                return flow
+            if flow.brk is True:
+                return NORMAL
+            if flow.ret is not False or flow.brk is not False:
+                uncertain = True
+                state.note(ev, flow)
+            continue
+
+        def guarded() -> Flow:
+            flow = turn()
+            if not flow.dead:
+                state.note(ev, Flow(flow.ret, flow.brk, False, flow.value))
+            return Flow(dead=flow.dead)
+
+        select(ev, negated(state.stopped), guarded, lambda: NORMAL, "the result")
+    if not uncertain:
+        return run_block(ev, frame, node.orelse)
+    return _after_loop(ev, frame, node.orelse, state)
+
+
+def _graph_for(ev: Evaluation, frame: Frame, node: ast.For, items: GraphRange) -> Flow:
+    """`for i in range(n)` with an n that is known only when the graph runs."""
+    state = _LoopState(ev)
+    counter = Scope(ev.builder.depth)
+    counter["next"] = items.start
+
+    def turn() -> Any:
+        assign(ev, frame, node.target, counter["next"])
+        ev.journal.set_item(counter, "next", counter["next"] + items.step)
+        flow = run_block(ev, frame, node.body)
+        if flow.dead:
+            return False
+        state.note(ev, flow)
+        return negated(state.stopped)
+
+    def step() -> Any:
+        going = turn()
+        if going is False:
+            return False
+        more = items.holds(counter["next"])
+        return more if going is True else _and_also(ev, going, lambda: more)
+
+    first = items.holds(counter["next"])
+    graph_loop(ev, first, step, first)
+    return _after_loop(ev, frame, node.orelse, state)
