@@ -10,7 +10,6 @@ The module is as long as the public class is wide: walks over trees, hooks and p
 
 from __future__ import annotations
 
-import importlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -26,15 +25,6 @@ from ._hooks import HookHandle
 from .recompute import run_again as recompute
 
 __all__ = ["Cell", "epoch"]
-
-_compilers: list[Any] = []
-
-
-def _compiler() -> Any:
-    """The graph compiler, which is built on Cells: loaded when a Cell is first compiled."""
-    if not _compilers:
-        _compilers.append(importlib.import_module("duograph.compiler"))
-    return _compilers[0]
 
 
 def epoch() -> int:
@@ -175,7 +165,7 @@ class Cell:
             if builder is not None:
                 return builder.evaluation.call_cell(self, args, kwargs)
         if settings.mode == GRAPH_MODE or self._compiled is not None:
-            found = _compiler().graph_call(self, args, kwargs)
+            found = runtime_state.load_compiler().graph_call(self, args, kwargs)
             if found is not NotImplemented:
                 return found
         _tree.check_names(self)
@@ -591,7 +581,7 @@ class Cell:
             >>> print(net(ms.Tensor([-1.0, 3.0])))
             [0. 3.]
         """
-        _compiler().compile_cell(self, args, kwargs)
+        runtime_state.load_compiler().compile_cell(self, args, kwargs)
 
     def set_inputs(self, *inputs: Any, **kwargs: Any) -> None:
         """Record what inputs this Cell will get (None in a shape stands for any length)."""
