@@ -18,7 +18,7 @@ from ..errors import GradientError
 from ..ir.basic_ops import cast_to, zeros_of
 from ..ir.builder import trace
 from ..ir.graph import Graph, GraphNode
-from ..op import Op, door
+from ..op import Op, dispatch
 from ..ops.elementwise import add
 from ..runtime.lower import lower
 from ..runtime_state import runtime_state, thread_state
@@ -275,7 +275,7 @@ def call_op(op: Op, operands: tuple[Any, ...], attributes: Any) -> Any:
     types = [None if x is None else x._type for x in operands]
     call = None if runtime_state.staging else op.table.get(op.key(types, attributes))
     if call is None:
-        return door(op, operands, dict(attributes))
+        return dispatch(op, operands, dict(attributes))
     return call(*operands)
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from ...errors import RefusedError, UnsupportedSyntaxError
 from ...nn import _tree
-from ...nn.cell import Cell, _cast
+from ...nn._calls import cast_floating
+from ...nn.cell import Cell
 from ...op import Op
 from ...parameter import Parameter
 from ...runtime_state import thread_state
@@ -106,9 +107,10 @@ def call_cell(ev: Evaluation, cell: Cell, args: tuple[Any, ...], kwargs: dict[st
 
 
 def _run_cast(ev: Evaluation, cell: Cell, run: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """As `Cell._run_cast`: floating inputs and own trainable Parameters in the type that `to_float` named."""
+    """As `nn._calls._run_cast`: floating inputs and own trainable Parameters in the type that `to_float` named."""
 
     target = cell._float_type
+    assert target is not None
     places = []
     for name, p in cell._params.items():
         if p is not None and p.requires_grad and p.dtype.is_floating and p.dtype is not target:
@@ -117,14 +119,14 @@ def _run_cast(ev: Evaluation, cell: Cell, run: Callable[..., Any], args: Any, kw
         for _, name, p in places:
             cell.__dict__[name] = p.astype(target)
         try:
-            return run(*_cast(args, target), **_cast(kwargs, target))
+            return run(*cast_floating(args, target), **cast_floating(kwargs, target))
         finally:
             for _, name, p in places:
                 cell.__dict__[name] = p
     for place, _, p in places:
         ev.journal.set_item(ev.outside.values, place, p.astype(target))
     try:
-        return run(*_cast(args, target), **_cast(kwargs, target))
+        return run(*cast_floating(args, target), **cast_floating(kwargs, target))
     finally:
         for place, _, _ in places:
             ev.journal.touch("item", ev.outside.values, place)
