@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import types
-from typing import Any
 
 from ...errors import ArgumentError, StrictAttributeError, UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
@@ -15,6 +14,7 @@ from ...tensor import Tensor
 from ..libraries import is_framework, is_host
 from ..state.evaluation import Evaluation
 from ..state.journal import MISSING
+from ..types import Value
 from .dispatch import call
 from .host import run_on_host
 from .variables import read_outside, write_outside
@@ -26,7 +26,7 @@ HOST_METHODS = {"asnumpy", "numpy", "tolist", "item", "__array__", "__dlpack__"}
 _ALWAYS_KEYED = {"training", "requires_grad"}
 
 
-def get_attribute(ev: Evaluation, owner: Any, name: str, node: Any = None) -> Any:
+def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -> Value:
     """`owner.name`."""
     if isinstance(owner, (GraphTensor, HostValue)):
         return _of_graph_value(ev, owner, name)
@@ -72,11 +72,11 @@ def get_attribute(ev: Evaluation, owner: Any, name: str, node: Any = None) -> An
     return _read_and_capture(ev, owner, name, value, node)
 
 
-def _native(owner: Any, name: str) -> Any:
+def _native(owner: Value, name: str) -> Value:
     return getattr(owner, name)
 
 
-def _read_and_capture(ev: Evaluation, owner: Any, name: str, value: Any, node: Any) -> Any:
+def _read_and_capture(ev: Evaluation, owner: Value, name: str, value: Value, node: Value) -> Value:
     label = name
     if isinstance(node, ast.Attribute):
         label = f"{ast.unparse(node.value)}.{name}"
@@ -88,18 +88,18 @@ def _read_and_capture(ev: Evaluation, owner: Any, name: str, value: Any, node: A
     return found
 
 
-def _staged_property(owner: Any, name: str) -> bool:
+def _staged_property(owner: Value, name: str) -> bool:
     found = getattr(type(owner), name, None)
     return isinstance(found, property) and not is_framework(type(owner).__module__)
 
 
-def _property(ev: Evaluation, owner: Any, name: str) -> Any:
+def _property(ev: Evaluation, owner: Value, name: str) -> Value:
     """A property of a user's class."""
 
     return call(ev, getattr(type(owner), name).fget, (owner,), {})
 
 
-def _of_graph_value(ev: Evaluation, owner: Any, name: str) -> Any:
+def _of_graph_value(ev: Evaluation, owner: Value, name: str) -> Value:
     if isinstance(owner, GraphObject):
         found = run_on_host(ev, getattr, (owner, name), {}, "getattr")
         return found
@@ -124,7 +124,7 @@ def _of_graph_value(ev: Evaluation, owner: Any, name: str) -> Any:
         raise AttributeError(f"'Tensor' object has no attribute {name!r}") from None
 
 
-def set_attribute(ev: Evaluation, owner: Any, name: str, value: Any) -> None:
+def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None:
     """`owner.name = value`.
 
     Raises:
@@ -173,7 +173,7 @@ def set_attribute(ev: Evaluation, owner: Any, name: str, value: Any) -> None:
     write_outside(ev, "attribute", owner, name, value, label)
 
 
-def _write_parameter(owner: Cell, name: str, value: Any) -> None:
+def _write_parameter(owner: Cell, name: str, value: Value) -> None:
     if isinstance(value, Parameter):
         raise ArgumentError(
             f"{type(owner).__name__}: got the Parameter {value.name} for {name!r} inside jit; wanted a Tensor "
@@ -191,7 +191,7 @@ def _write_parameter(owner: Cell, name: str, value: Any) -> None:
     present.set_data(value, slice_shape=True)
 
 
-def delete_attribute(ev: Evaluation, owner: Any, name: str) -> None:
+def delete_attribute(ev: Evaluation, owner: Value, name: str) -> None:
     """`del owner.name`."""
     get_attribute(ev, owner, name)
     if id(owner) in ev.owned.objects:

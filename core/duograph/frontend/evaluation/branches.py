@@ -7,7 +7,7 @@ that the graph computes; it appends one `switch`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from ...errors import JoinError
 from ...ir.builder import GraphTensor
@@ -16,7 +16,7 @@ from ...tensor import Tensor
 from ..state.builder import StagedBuilder
 from ..state.evaluation import Evaluation
 from ..state.journal import Changes, Location, Scope
-from ..types import Value
+from ..types import Flag, Value
 from ..values.flow import Flow, Maybe, Unjoined
 from .aliasing import note_candidates
 from .dispatch import Dead
@@ -156,14 +156,14 @@ def _settled_content(
 
 def select(
     ev: Evaluation,
-    cond: Any,
-    then: Callable[[], Any],
-    orelse: Callable[[], Any],
+    cond: Flag,
+    then: Callable[[], Value],
+    orelse: Callable[[], Value],
     what: str,
     names: tuple[str, str] = ("else", "if"),
-    own: Any = None,
+    own: Value = None,
     late: bool = False,
-) -> Any:
+) -> Value:
     """Evaluate both branches apart and join their results and what they wrote.
 
     Args:
@@ -181,7 +181,7 @@ def select(
     gone = [isinstance(r, Flow) and r.dead for r in results]
     left = [isinstance(r, Flow) and r.ret is True for r in results]
     if all(gone):
-        template: Any = results[0]
+        template: Value = results[0]
     elif any(gone):
         k = gone.index(False)
         r = results[k]
@@ -193,7 +193,7 @@ def select(
         template = join.flow(results[0], results[1], what)
     else:
         template = join.value(results[0], results[1], what)
-    written: list[tuple[Any, Any]] = []
+    written: list[tuple[Value, Value]] = []
     for key in {**changes[0], **changes[1]}:
         location = (changes[0].get(key) or changes[1][key])[0]
         before = location.read()
@@ -230,7 +230,7 @@ def select(
     return with_results(template, found)
 
 
-def _made_alike(ev: Evaluation, a: Any, b: Any) -> bool:
+def _made_alike(ev: Evaluation, a: Value, b: Value) -> bool:
     """Whether both are objects of one class of the user's that the function itself made."""
     a, b = (x.value if isinstance(x, Maybe) else x for x in (a, b))
     return (
@@ -241,7 +241,7 @@ def _made_alike(ev: Evaluation, a: Any, b: Any) -> bool:
     )
 
 
-def _reached(run: Callable[[], Any]) -> Any:
+def _reached(run: Callable[[], Value]) -> Value:
     """The result of a branch; one that always raises is dead."""
 
     try:
@@ -250,7 +250,9 @@ def _reached(run: Callable[[], Any]) -> Any:
         return Flow(dead=True)
 
 
-def _append(ev: Evaluation, cond: Any, builders: list[Any], columns: list[list[Any]]) -> Any:
+def _append(
+    ev: Evaluation, cond: Flag, builders: list[StagedBuilder], columns: list[list[Value]]
+) -> Value:
     outer = list(dict.fromkeys(i for b in builders for i in b.outer))
     if not columns[0] and not any(b.nodes for b in builders):
         return ()
@@ -258,12 +260,13 @@ def _append(ev: Evaluation, cond: Any, builders: list[Any], columns: list[list[A
     parent = ev.builder
     if not columns[0] and not any(g.effects for g in graphs):
         return ()
+    assert not isinstance(cond, bool)
     index = parent.bring(cond)
     operands = (index, *(parent.tensor(i) for i in outer))
     return parent.append(switch, operands, {"branches": graphs})
 
 
-def label_of(ev: Evaluation, location: Any) -> str:
+def label_of(ev: Evaluation, location: Location) -> str:
     """A location as a message names it."""
     kind, owner, name = location
     if kind in ("item", "attribute"):

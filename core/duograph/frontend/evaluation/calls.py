@@ -10,7 +10,6 @@ import ast
 import functools
 import inspect
 import types
-from typing import Any
 
 import numpy as np
 
@@ -96,12 +95,12 @@ def _call_object(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     return call_foreign(ev, f, args, kwargs)
 
 
-def _apply(f: Any, args: Any, kwargs: Any) -> Any:
+def _apply(f: Value, args: Args, kwargs: Kwargs) -> Value:
     return f(*args, **kwargs)
 
 
 @calls(types.FunctionType)
-def call_function(ev: Evaluation, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call_function(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     """Call a Python function: the framework's, another library's, or the user's."""
     module = f.__module__
     if is_framework(module) and not interpreted(module):
@@ -116,7 +115,7 @@ def call_function(ev: Evaluation, f: Any, args: tuple[Any, ...], kwargs: dict[st
     return enter(ev, evaluated_function(ev, f), args, kwargs)
 
 
-def _generator(ev: Evaluation, f: Any, args: Any, kwargs: Any) -> Any:
+def _generator(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     if ev.calls.frames and not depends_on_graph(args) and not depends_on_graph(kwargs):
         return native(ev, f, args, kwargs)
     source = source_of(f)
@@ -132,7 +131,7 @@ def _generator(ev: Evaluation, f: Any, args: Any, kwargs: Any) -> Any:
 
 
 @calls(types.MethodType)
-def _call_method(ev: Evaluation, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _call_method(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     owner, function = f.__self__, f.__func__
     if isinstance(owner, Tensor):
         if function.__name__ in HOST_METHODS:
@@ -161,7 +160,7 @@ def _call_method(ev: Evaluation, f: Any, args: tuple[Any, ...], kwargs: dict[str
     return call(ev, function, (owner, *args), kwargs)
 
 
-def _tensor_to_host(ev: Evaluation, x: Any, name: str, args: Any, kwargs: Any) -> Any:
+def _tensor_to_host(ev: Evaluation, x: Value, name: str, args: Args, kwargs: Kwargs) -> Value:
     """`x.asnumpy()` and its like, when the graph runs; the number of one element stays a number."""
 
     if not isinstance(x, GraphTensor):
@@ -191,7 +190,7 @@ def _tensor_to_host(ev: Evaluation, x: Any, name: str, args: Any, kwargs: Any) -
 
 
 @calls(type)
-def _call_class(ev: Evaluation, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _call_class(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
     if issubclass(cls, Parameter):
         raise RefusedError(
             "Parameter: got a Parameter made inside jit",
@@ -221,7 +220,7 @@ def _call_class(ev: Evaluation, cls: Any, args: tuple[Any, ...], kwargs: dict[st
 
 
 @calls(types.BuiltinFunctionType, types.MethodWrapperType)
-def _call_builtin(ev: Evaluation, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _call_builtin(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     owner = getattr(f, "__self__", None)
     if isinstance(owner, (list, dict, set)):
         return container_method(ev, owner, f.__name__, args, kwargs)
@@ -230,7 +229,7 @@ def _call_builtin(ev: Evaluation, f: Any, args: tuple[Any, ...], kwargs: dict[st
     return call_foreign(ev, f, args, kwargs)
 
 
-def call_foreign(ev: Evaluation, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call_foreign(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     """A function of another library: now when all is known, else when the graph runs."""
     if is_impure(f):
         if ev.strict:
@@ -263,7 +262,7 @@ def call_foreign(ev: Evaluation, f: Any, args: tuple[Any, ...], kwargs: dict[str
     return run_on_host(ev, f, args, kwargs, callable_name(f))
 
 
-def _refused_at_strict(f: Any, why: str) -> UnsupportedSyntaxError:
+def _refused_at_strict(f: Value, why: str) -> UnsupportedSyntaxError:
     name = ".".join(filter(None, (getattr(f, "__module__", None), callable_name(f))))
     return UnsupportedSyntaxError(
         f"Illegal type in the graph: {name} is a function of Python that a compiled function cannot call "

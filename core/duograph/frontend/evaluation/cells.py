@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ...errors import RefusedError, UnsupportedSyntaxError
 from ...nn import _tree
@@ -14,6 +13,7 @@ from ...runtime_state import thread_state
 from ..libraries import is_framework
 from ..state.captures import has_hooks
 from ..state.evaluation import Evaluation
+from ..types import Args, Kwargs, Value
 from ..values.nested import depends_on_graph
 from .dispatch import call, calls
 from .gradients import call_with_bprop
@@ -28,7 +28,7 @@ def no_hooks(construct: str) -> RefusedError:
     )
 
 
-def make_cell(ev: Evaluation, cls: Any, args: Any, kwargs: Any) -> Any:
+def make_cell(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
     """Construct a Cell without Parameters at compile time."""
     if depends_on_graph(args) or depends_on_graph(kwargs):
         raise UnsupportedSyntaxError(
@@ -75,7 +75,7 @@ def capture_attributes(ev: Evaluation, cell: Cell) -> None:
 
 
 @calls(Cell)
-def call_cell(ev: Evaluation, cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call_cell(ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs) -> Value:
     """Call a Cell.
 
     Raises:
@@ -97,7 +97,7 @@ def call_cell(ev: Evaluation, cell: Cell, args: tuple[Any, ...], kwargs: dict[st
     _tree.check_names(cell)
     capture_attributes(ev, cell)
     ev.captures.method(cell, "construct", cell.construct)
-    run: Callable[..., Any] = lambda *a, **k: call(ev, cell.construct, a, k)  # noqa: E731
+    run: Callable[..., Value] = lambda *a, **k: call(ev, cell.construct, a, k)  # noqa: E731
     if hasattr(type(cell), "bprop"):
         run = lambda *a, **k: call_with_bprop(ev, cell, a, k)  # noqa: E731
     if cell._float_type is not None:
@@ -105,7 +105,9 @@ def call_cell(ev: Evaluation, cell: Cell, args: tuple[Any, ...], kwargs: dict[st
     return run(*args, **kwargs)
 
 
-def _run_cast(ev: Evaluation, cell: Cell, run: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+def _run_cast(
+    ev: Evaluation, cell: Cell, run: Callable[..., Value], args: Args, kwargs: Kwargs
+) -> Value:
     """As `Cell._run_cast`: floating inputs and own trainable Parameters in the type that `to_float` named."""
 
     target = cell._float_type

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from ...ir.values import GraphObject, GraphScalar, NeedsValue, number_of
 from ...tensor import Tensor
 from ...types import INT
 from ..state.evaluation import Evaluation
-from ..types import Value
+from ..types import Args, Kwargs, Value
 from ..values.nested import depends_on_graph
 from .branches import select
 from .dispatch import call
@@ -32,7 +31,7 @@ MUTATORS = {
 BLIND = {"append", "extend", "add", "update", "clear", "__setitem__"}
 
 
-def get_item(ev: Evaluation, owner: Any, index: Any) -> Any:
+def get_item(ev: Evaluation, owner: Value, index: Value) -> Value:
     """`owner[index]`."""
 
     if isinstance(owner, GraphObject) or _has_object(index):
@@ -58,7 +57,7 @@ def get_item(ev: Evaluation, owner: Any, index: Any) -> Any:
     return found
 
 
-def _has_object(index: Any) -> bool:
+def _has_object(index: Value) -> bool:
     if isinstance(index, tuple):
         return any(map(_has_object, index))
     if isinstance(index, slice):
@@ -66,7 +65,7 @@ def _has_object(index: Any) -> bool:
     return isinstance(index, GraphObject)
 
 
-def _tensor_index(ev: Evaluation, index: Any) -> Any:
+def _tensor_index(ev: Evaluation, index: Value) -> Value:
     """An index of a tensor, with host numbers as tensors."""
     if isinstance(index, GraphScalar):
         return ev.builder.operand(index, None)
@@ -80,7 +79,7 @@ def _tensor_index(ev: Evaluation, index: Any) -> Any:
     return index
 
 
-def _select_item(ev: Evaluation, items: Any, index: Any) -> Any:
+def _select_item(ev: Evaluation, items: Value, index: Value) -> Value:
     """An item of a tuple or list that a tensor or host number picks."""
     if isinstance(index, Tensor) and not isinstance(index, GraphTensor):
         if id(index) in ev.owned.tensors:
@@ -99,7 +98,7 @@ def _select_item(ev: Evaluation, items: Any, index: Any) -> Any:
     if n == 0:
         return None
 
-    def pick(k: int) -> Any:
+    def pick(k: int) -> Value:
         if k == n - 1:
             return items[k]
         here = (i == k) | (i == k - n)
@@ -110,7 +109,7 @@ def _select_item(ev: Evaluation, items: Any, index: Any) -> Any:
     return pick(0)
 
 
-def set_item(ev: Evaluation, owner: Any, index: Any, value: Any) -> None:
+def set_item(ev: Evaluation, owner: Value, index: Value, value: Value) -> None:
     """`owner[index] = value`."""
 
     if isinstance(owner, GraphObject):
@@ -146,7 +145,7 @@ def set_item(ev: Evaluation, owner: Any, index: Any, value: Any) -> None:
         owner[index] = value
 
 
-def _set_selected_item(ev: Evaluation, items: list[Any], index: Any, value: Any) -> None:
+def _set_selected_item(ev: Evaluation, items: list[Value], index: Value, value: Value) -> None:
     i = number_of(index, INT)
     n = len(items)
     for k in range(n):
@@ -167,7 +166,7 @@ def _constantly(value: Value) -> Value:
     return value
 
 
-def delete_item(ev: Evaluation, owner: Any, index: Any) -> None:
+def delete_item(ev: Evaluation, owner: Value, index: Value) -> None:
     """`del owner[index]`."""
 
     if isinstance(owner, GraphObject):
@@ -178,7 +177,7 @@ def delete_item(ev: Evaluation, owner: Any, index: Any) -> None:
         call(ev, owner.__delitem__, (index,), {})
 
 
-def check_changeable(ev: Evaluation, owner: Any) -> None:
+def check_changeable(ev: Evaluation, owner: Value) -> None:
     """A list, dict or set is about to be changed.
 
     Raises:
@@ -193,7 +192,7 @@ def check_changeable(ev: Evaluation, owner: Any) -> None:
     ev.journal.touch(kind, owner)
 
 
-def check_array_changeable(ev: Evaluation, owner: Any, what: str) -> None:
+def check_array_changeable(ev: Evaluation, owner: Value, what: str) -> None:
     """An array of NumPy is about to be changed while compiling: it must be ours, and changed in any case.
 
     Raises:
@@ -211,9 +210,7 @@ def check_array_changeable(ev: Evaluation, owner: Any, what: str) -> None:
         )
 
 
-def container_method(
-    ev: Evaluation, owner: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
+def container_method(ev: Evaluation, owner: Value, name: str, args: Args, kwargs: Kwargs) -> Value:
     """A method of a list, dict or set; one from outside changes there too, when the graph runs."""
     method = getattr(owner, name)
     if name not in MUTATORS:
@@ -221,7 +218,7 @@ def container_method(
         found = method(*args, **kwargs)
         return ev.owned.add(found) if name in ("copy", "fromkeys") else found
     check_changeable(ev, owner)
-    outside: Any = ev.copies.originals.get(id(owner))
+    outside: Value = ev.copies.originals.get(id(owner))
     if hasattr(outside, "value"):  # one of the arguments
         append_effect(
             ev,

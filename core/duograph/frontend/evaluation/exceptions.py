@@ -10,7 +10,6 @@ import ast
 import functools
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from ...errors import JoinError, UnsupportedSyntaxError
 from ...ir.values import NeedsValue
@@ -22,6 +21,7 @@ from ..libraries import is_impure
 from ..state.calls import Frame
 from ..state.evaluation import Evaluation
 from ..state.outside import Restart
+from ..types import Value
 from ..values.flow import NORMAL, Flow
 from ..values.nested import depends_on_graph
 from .blocks import run_block
@@ -35,21 +35,21 @@ from .targets import assign
 from .variables import remove, store
 
 
-def raise_error(ev: Evaluation, error: Any, arguments: tuple[Any, ...] | None) -> Flow:
+def raise_error(ev: Evaluation, error: Value, arguments: tuple[Value, ...] | None) -> Flow:
     """`raise error(*arguments)`: now when nothing depends on a tensor, else when the graph runs."""
     unconditional = ev.journal.conditions == (ev.journal.tries[-1] if ev.journal.tries else 0)
     known = arguments is None or not depends_on_graph(arguments)
     if unconditional and known and (ev.journal.tries or not ev.has_effects()):
         raise error if arguments is None else error(*arguments)
 
-    def run(kind: Any, given: Any) -> None:
+    def run(kind: Value, given: Value) -> None:
         raise kind if given is None else kind(*given)
 
     append_effect(ev, run, (error, arguments), "raise", commit=True)
     return Flow(dead=True)
 
 
-def enter_context(ev: Evaluation, manager: Any) -> tuple[Callable[..., Any], Any]:
+def enter_context(ev: Evaluation, manager: Value) -> tuple[Callable[..., Value], Value]:
     """Begin a `with`: how to leave it, and the value for `as`."""
     kind = type(manager)
     for name in ("__enter__", "__exit__"):
@@ -145,7 +145,7 @@ def _cannot_leave() -> UnsupportedSyntaxError:
     )
 
 
-def _has_effects(ev: Evaluation, run: Callable[[], Any]) -> tuple[Any, bool]:
+def _has_effects(ev: Evaluation, run: Callable[[], Value]) -> tuple[Value, bool]:
     """What `run` returns, and whether it does something that stays when the graph fails afterwards."""
     nodes = len(ev.builder.nodes)
     state = {id(s): s.current for s in ev.inputs.slots.values()}
@@ -246,7 +246,7 @@ def _uncaught() -> UnsupportedSyntaxError:
 _CANNOT_FAIL = {"print", "bool", "object", "tensor object", "is_", "isinstance", "type", "hasattr"}
 
 
-def _may_raise(nodes: Iterable[Any]) -> bool:
+def _may_raise(nodes: Iterable[Value]) -> bool:
     """Whether some of these nodes may raise an error when the graph runs."""
     for n in _with_graphs(nodes):
         name = n.op.name
@@ -261,7 +261,7 @@ def _may_raise(nodes: Iterable[Any]) -> bool:
     return False
 
 
-def _with_graphs(nodes: Iterable[Any]) -> Iterable[Any]:
+def _with_graphs(nodes: Iterable[Value]) -> Iterable[Value]:
     for n in nodes:
         yield n
         for g in n.graphs:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...tensor import Tensor
 from ..diagnostics import join_error
 from ..source import source_of
 from ..state.calls import Frame
 from ..state.captures import defaults_of
 from ..state.evaluation import Evaluation
+from ..types import Args, Kwargs, Value
 from ..values.flow import Flow
 from ..values.functions import Function
 from .blocks import run_block
@@ -22,7 +21,7 @@ from .spans import note_error_span
 CALL_DEPTH = 1000
 
 
-def evaluated_function(ev: Evaluation, f: Any) -> Function:
+def evaluated_function(ev: Evaluation, f: Value) -> Function:
     """A function of the user's as the evaluation sees it.
 
     Raises:
@@ -46,7 +45,7 @@ def evaluated_function(ev: Evaluation, f: Any) -> Function:
     )
 
 
-def function_from_syntax(ev: Evaluation, frame: Frame, node: Any) -> Function:
+def function_from_syntax(ev: Evaluation, frame: Frame, node: Value) -> Function:
     """A `def` or `lambda` in evaluated code."""
 
     source = frame.source.inner(node)
@@ -60,7 +59,7 @@ def function_from_syntax(ev: Evaluation, frame: Frame, node: Any) -> Function:
     return Function(source, defaults, named, frame.globals, parent=frame)
 
 
-def enter(ev: Evaluation, f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def enter(ev: Evaluation, f: Function, args: Args, kwargs: Kwargs) -> Value:
     """Evaluate a call of a function from its source.
 
     Raises:
@@ -94,9 +93,7 @@ def enter(ev: Evaluation, f: Function, args: tuple[Any, ...], kwargs: dict[str, 
         close_call(ev, f)
 
 
-def _evaluate_body(
-    ev: Evaluation, f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
+def _evaluate_body(ev: Evaluation, f: Function, args: Args, kwargs: Kwargs) -> Value:
     """Evaluate the body of a function."""
 
     frame = Frame(f, ev.builder.depth)
@@ -115,7 +112,7 @@ def _evaluate_body(
     return found
 
 
-def _result_of(flow: Flow) -> Any:
+def _result_of(flow: Flow) -> Value:
     """What a call is worth when its body has been evaluated."""
     if flow.dead:
         raise Dead
@@ -131,9 +128,7 @@ def _result_of(flow: Flow) -> Any:
     )
 
 
-def _bind_arguments(
-    f: Function, frame: Frame, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> None:
+def _bind_arguments(f: Function, frame: Frame, args: Args, kwargs: Kwargs) -> None:
     """Arguments to names, by Python's rules and with its messages."""
     a = f.source.node.args
     positional = [x.arg for x in (*a.posonlyargs, *a.args)]
@@ -151,7 +146,7 @@ def _bind_arguments(
         names[a.vararg.arg] = tuple(args[len(positional) :])
     only_positional = {x.arg for x in a.posonlyargs}
     named_only = [x.arg for x in a.kwonlyargs]
-    extra: dict[str, Any] = {}
+    extra: dict[str, Value] = {}
     for k, v in kwargs.items():
         if k in named_only or (k in positional and k not in only_positional):
             if k in names:

@@ -6,7 +6,6 @@ The body is evaluated several times, until the types of the carried values are s
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ...errors import JoinError
 from ...ir.builder import GraphTensor
@@ -18,7 +17,8 @@ from ..diagnostics import AROUND_A_TURN, join_error
 from ..state.builder import StagedBuilder
 from ..state.captures import same
 from ..state.evaluation import Evaluation
-from ..state.journal import MISSING
+from ..state.journal import MISSING, Location
+from ..types import Flag, Value
 from ..values.flow import NOTHING, Maybe, Undefined
 from ..values.functions import same_function
 from ..values.nested import pairs
@@ -31,14 +31,14 @@ from .truth import as_flag
 class _Carried:
     """A leaf that is carried, of this type."""
 
-    def __init__(self, type_: Any) -> None:
+    def __init__(self, type_: Value) -> None:
         self.type = type_
 
 
 class _BoundInside:
     """A name that only the loop binds; its kind."""
 
-    def __init__(self, kind: Any) -> None:
+    def __init__(self, kind: Value) -> None:
         self.kind = kind
 
 
@@ -49,11 +49,11 @@ class _Dropped:
 class _Constant:
     """A leaf that the loop does not change."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Value) -> None:
         self.value = value
 
 
-def _plan(old: Any, new: Any, what: str, late: bool = False) -> Any:
+def _plan(old: Value, new: Value, what: str, late: bool = False) -> Value:
     """What is carried under a name that holds `old` before a turn and `new` after it."""
     if old is MISSING or old is NOTHING or isinstance(old, (Undefined, Maybe)):
         if _unbound(new):
@@ -96,17 +96,17 @@ def _plan(old: Any, new: Any, what: str, late: bool = False) -> Any:
     raise _changes_type(what, old, new)
 
 
-def _unbound(value: Any) -> bool:
+def _unbound(value: Value) -> bool:
     return value is MISSING or value is NOTHING or isinstance(value, Undefined)
 
 
-def _changes_type(what: str, old: Any, new: Any) -> Exception:
+def _changes_type(what: str, old: Value, new: Value) -> Exception:
     return or_line_by_line(
         join_error(what, join_side(old), join_side(new), where=AROUND_A_TURN), old, new
     )
 
 
-def _at_entry(kind: Any, builder: StagedBuilder) -> Any:
+def _at_entry(kind: Value, builder: StagedBuilder) -> Value:
     """The value of a name at the start of a turn, with new parameters for what is carried."""
     if isinstance(kind, _Carried):
         return builder.parameter(kind.type)
@@ -125,7 +125,7 @@ def _at_entry(kind: Any, builder: StagedBuilder) -> Any:
     return type(kind)(*items) if hasattr(kind, "_fields") else tuple(items)
 
 
-def _at_exit(kind: Any, value: Any, builder: Any, out: list[Any]) -> None:
+def _at_exit(kind: Value, value: Value, builder: StagedBuilder, out: list[Value]) -> None:
     """The carried leaves of a value, as values of `builder`."""
     if isinstance(kind, _Carried):
         if isinstance(kind.type, TensorType):
@@ -146,7 +146,7 @@ def _at_exit(kind: Any, value: Any, builder: Any, out: list[Any]) -> None:
             _at_exit(k, v, builder, out)
 
 
-def _placeholders(kind: Any, builder: Any, out: list[Any]) -> None:
+def _placeholders(kind: Value, builder: StagedBuilder, out: list[Value]) -> None:
     if isinstance(kind, _Carried):
         out.append(placeholder_value(builder, kind.type))
     elif isinstance(kind, dict):
@@ -157,7 +157,7 @@ def _placeholders(kind: Any, builder: Any, out: list[Any]) -> None:
             _placeholders(v, builder, out)
 
 
-def _after_loop(ev: Evaluation, kind: Any, results: Any, name: str, ran: Any) -> Any:
+def _after_loop(ev: Evaluation, kind: Value, results: Value, name: str, ran: Flag) -> Value:
     """The value of a name after the loop."""
     if isinstance(kind, _Carried):
         return next(results)
@@ -176,7 +176,7 @@ def _after_loop(ev: Evaluation, kind: Any, results: Any, name: str, ran: Any) ->
     return type(kind)(*items) if hasattr(kind, "_fields") else tuple(items)
 
 
-def _same_plan(a: Any, b: Any) -> bool:
+def _same_plan(a: Value, b: Value) -> bool:
     if isinstance(a, _Constant) and isinstance(b, _Constant):
         return same(a.value, b.value) or same_function(a.value, b.value)
     if type(a) is not type(b):
@@ -192,7 +192,7 @@ def _same_plan(a: Any, b: Any) -> bool:
     return bool(a.type == b.type)
 
 
-def _plan_for(ev: Evaluation, old: Any, new: Any, what: str) -> Any:
+def _plan_for(ev: Evaluation, old: Value, new: Value, what: str) -> Value:
     """As `_kind`; a name to which every turn gives an object that it makes is lost."""
     nothing = old is MISSING or isinstance(old, Undefined)
     if old is not new and _is_object(ev, new) and (nothing or _is_object(ev, old)):
@@ -200,13 +200,13 @@ def _plan_for(ev: Evaluation, old: Any, new: Any, what: str) -> Any:
     return _plan(old, new, what)
 
 
-def _is_object(ev: Evaluation, value: Any) -> bool:
+def _is_object(ev: Evaluation, value: Value) -> bool:
     """Whether a value is an object of a class of the user's, made while compiling."""
     plain = isinstance(value, (Tensor, list, dict, set, tuple)) or callable(value)
     return id(value) in ev.owned.objects and hasattr(value, "__dict__") and not plain
 
 
-def graph_loop(ev: Evaluation, predicate: Any, step: Callable[[], Any], ran: Any) -> None:
+def graph_loop(ev: Evaluation, predicate: Flag, step: Callable[[], Value], ran: Flag) -> None:
     """Run `step` while the predicate holds.
 
     Args:
@@ -223,9 +223,9 @@ def graph_loop(ev: Evaluation, predicate: Any, step: Callable[[], Any], ran: Any
     }
     for _ in range(8):
         child = StagedBuilder(ev, ev.builder)
-        first: dict[int, Any] = {}  # per parameter of a turn: what it is at the first one
+        first: dict[int, Value] = {}  # per parameter of a turn: what it is at the first one
 
-        def turn(child: StagedBuilder = child, first: dict[int, Any] = first) -> Any:
+        def turn(child: StagedBuilder = child, first: dict[int, Value] = first) -> Value:
             for key, location in locations.items():
                 entered = _at_entry(kinds[key], child)
                 for made, old in pairs(entered, before[key]):
@@ -264,7 +264,7 @@ def graph_loop(ev: Evaluation, predicate: Any, step: Callable[[], Any], ran: Any
             "Cannot join the return values of different branches: a loop whose condition is a Tensor "
             "changes the types of its variables at every turn; wanted fixed types"
         )
-    outputs: list[Any] = []
+    outputs: list[Value] = []
     with child.current():
         for key in locations:
             _at_exit(kinds[key], ends[key], child, outputs)
@@ -272,7 +272,7 @@ def graph_loop(ev: Evaluation, predicate: Any, step: Callable[[], Any], ran: Any
         last = child.host(following) if host else as_flag(following)
     parent = ev.builder
     begins = parent.host(predicate) if host else as_flag(predicate)
-    inits: list[Any] = []
+    inits: list[Value] = []
     for key in locations:
         _at_exit(kinds[key], before[key], parent, inits)
     outer = list(child.outer)
@@ -287,13 +287,18 @@ def graph_loop(ev: Evaluation, predicate: Any, step: Callable[[], Any], ran: Any
         ev.journal.write(location, value)
 
 
-def _holds_tensors(location: Any) -> bool:
+def _holds_tensors(location: Location) -> bool:
     """Whether a location holds tensors, rather than being one."""
     return location.kind in ("item", "attribute", "list", "dict")
 
 
 def _note_origins(
-    ev: Evaluation, after: Any, before: Any, end: Any, child: StagedBuilder, first: dict[int, Any]
+    ev: Evaluation,
+    after: Value,
+    before: Value,
+    end: Value,
+    child: StagedBuilder,
+    first: dict[int, Value],
 ) -> None:
     """What a name holds after a loop may be what it held before, or what a turn gave it of older tensors."""
     for made, old in pairs(after, before):
@@ -308,7 +313,7 @@ def _note_origins(
             note_candidates(ev, made, list(first.values()))
 
 
-def _widened(kind: Any, old: Any, new: Any, what: str) -> Any:
+def _widened(kind: Value, old: Value, new: Value, what: str) -> Value:
     """The kind that also holds `new`, which a turn that started from `kind` ended with."""
     if isinstance(kind, _Dropped):
         return kind

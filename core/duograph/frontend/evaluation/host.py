@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import Any
 
 from ...errors import UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
@@ -17,6 +16,7 @@ from ...ir.values import HostValue
 from ...tensor import Tensor
 from ...types import OBJECT
 from ..state.evaluation import Evaluation
+from ..types import Args, Kwargs, Value
 from .host_mutation import Snapshot, refuse_mutation, was_changed, with_snapshots
 from .spans import call_spans
 
@@ -30,7 +30,7 @@ class Operand:
         self.index = index
 
 
-def take_operands(ev: Evaluation, value: Any, found: list[Any], objects: bool = False) -> Any:
+def take_operands(ev: Evaluation, value: Value, found: list[Value], objects: bool = False) -> Value:
     """The nest with its graph values replaced by Leafs; they go to `found`.
 
     Eager tensors from outside are graph values here: the function may have written them.
@@ -69,7 +69,7 @@ def take_operands(ev: Evaluation, value: Any, found: list[Any], objects: bool = 
     return value
 
 
-def object_of(ev: Evaluation, tensor: Any) -> Any:
+def object_of(ev: Evaluation, tensor: Value) -> Value:
     """The Tensor object that stands for a tensor of the evaluation when the graph runs: what a place outside keeps.
 
     One that is written in place later has to be the same object, wherever it was put. None: `tensor` is that object.
@@ -80,10 +80,11 @@ def object_of(ev: Evaluation, tensor: Any) -> Any:
     if not isinstance(tensor, GraphTensor):
         if id(tensor) not in ev.owned.tensors:
             return None
-        home: Any = ev.builder
+        home = ev.builder
         while home.depth > ev.owned.depths.get(id(tensor), 0):
+            assert home.parent is not None
             home = home.parent
-        first = home._fresh(tensor)
+        first = home.made_constant(tensor)
         slot = ev.inputs.slots.get(id(tensor))
         later = slot is not None and slot.current is not slot.incoming
     else:
@@ -112,13 +113,13 @@ def object_of(ev: Evaluation, tensor: Any) -> Any:
     return made
 
 
-def write_through(ev: Evaluation, tensor: Any) -> None:
+def write_through(ev: Evaluation, tensor: Value) -> None:
     """A tensor was written in place: so is the object that stands for it, if there is one."""
     if id(tensor) in ev.host_objects or id(tensor) in ev.inputs.locations:
         append_effect(ev, Tensor._rebind, (object_of(ev, tensor), tensor), "set the value")
 
 
-def with_operands(nest: Any, values: Any) -> Any:
+def with_operands(nest: Value, values: Value) -> Value:
     """A nest with its Leafs replaced."""
     if isinstance(nest, Operand):
         return values[nest.index]
@@ -138,12 +139,12 @@ def with_operands(nest: Any, values: Any) -> Any:
 
 def run_on_host(
     ev: Evaluation,
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    function: Callable[..., Value],
+    args: Args,
+    kwargs: Kwargs,
     name: str,
-    types: tuple[Any, ...] = (OBJECT,),
-) -> Any:
+    types: tuple[Value, ...] = (OBJECT,),
+) -> Value:
     """A node that calls `function` when the graph runs, at this place of the program order.
 
     Writes before it are made first, and what it may have written is read again after it.
@@ -152,12 +153,12 @@ def run_on_host(
         the results as graph values: one, or a tuple for several types, None for none.
     """
     refuse_mutation(ev, function, args, kwargs, name)
-    found: list[Any] = []
+    found: list[Value] = []
     nest = with_snapshots(ev, take_operands(ev, (args, kwargs), found))
     commits = take_writes(ev, found)
     place = call_spans(ev)
 
-    def run(*values: Any) -> tuple[Any, ...]:
+    def run(*values: Value) -> tuple[Value, ...]:
         for target, index in commits:
             (values[target] if isinstance(target, int) else target)._rebind(values[index])
         given, named = with_operands(nest, values)
@@ -183,7 +184,7 @@ def run_on_host(
     return out[0] if len(types) == 1 else out
 
 
-def take_writes(ev: Evaluation, found: list[Any]) -> list[tuple[Tensor | int, int]]:
+def take_writes(ev: Evaluation, found: list[Value]) -> list[tuple[Tensor | int, int]]:
     """Let the host see what was written so far.
 
     Returns:
@@ -203,19 +204,19 @@ def take_writes(ev: Evaluation, found: list[Any]) -> list[tuple[Tensor | int, in
 
 def append_effect(
     ev: Evaluation,
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
+    function: Callable[..., Value],
+    args: Args,
     name: str,
     commit: bool = False,
     objects: bool = False,
 ) -> None:
     """A node without results that runs Python: a print, a write to an object outside, a raise."""
-    found: list[Any] = []
+    found: list[Value] = []
     nest = take_operands(ev, args, found, objects)
     commits = take_writes(ev, found) if commit else []
     place = call_spans(ev)
 
-    def run(*values: Any) -> tuple[Any, ...]:
+    def run(*values: Value) -> tuple[Value, ...]:
         for target, index in commits:
             (values[target] if isinstance(target, int) else target)._rebind(values[index])
         try:
@@ -228,14 +229,14 @@ def append_effect(
     ev.builder.append(host_call, tuple(found), {"run": HostCall(run, name), "types": ()})
 
 
-def _note_spans(error: Exception, place: Any) -> None:
+def _note_spans(error: Exception, place: Value) -> None:
     """Remember where in the user's source an error arose, unless it says so already."""
     if not hasattr(error, "_duograph_place"):
         with contextlib.suppress(AttributeError):  # an exception class with slots
             error._duograph_place = place  # type: ignore[attr-defined]
 
 
-def with_item(tensor: Any, index: Any, value: Any) -> Any:
+def with_item(tensor: Value, index: Value, value: Value) -> Value:
     """Python writes a tensor of its own; the name here takes its value."""
     tensor[index] = value
     return tensor

@@ -19,7 +19,6 @@ import random
 import re
 import types
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from ...errors import UnsupportedSyntaxError
 from ...ir.values import HostValue
 from ...tensor import Tensor
 from ..state.evaluation import Evaluation
+from ..types import Args, Kwargs, Value
 
 # Methods that change their array.
 ARRAY_MUTATORS = {"fill", "sort", "partition", "put", "itemset", "resize", "setfield", "setflags"}
@@ -51,7 +51,7 @@ def _known_owners() -> tuple[type, ...]:
 
 
 @functools.cache
-def _changing_first() -> frozenset[Any]:
+def _changing_first() -> frozenset[Value]:
     """Functions that change their first argument."""
 
     named = {
@@ -67,15 +67,15 @@ class Snapshot:
 
     __slots__ = ("array",)
 
-    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+    def __init__(self, array: np.ndarray) -> None:
         self.array = array.copy()
 
 
 def refuse_mutation(
     ev: Evaluation,
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    function: Callable[..., Value],
+    args: Args,
+    kwargs: Kwargs,
     name: str,
 ) -> None:
     """Raise for a call that would change a list or an array made while compiling.
@@ -106,14 +106,14 @@ def refuse_mutation(
                 )
 
 
-def _changes_first_argument(function: Any) -> bool:
+def _changes_first_argument(function: Value) -> bool:
     try:
         return function in _changing_first()
     except TypeError:  # no hash
         return False
 
 
-def with_snapshots(ev: Evaluation, nest: Any) -> Any:
+def with_snapshots(ev: Evaluation, nest: Value) -> Value:
     """A nest of arguments with Snapshots in place of arrays made while compiling."""
     if isinstance(nest, np.ndarray) and ev.owned.owns_data(nest):
         return Snapshot(nest)
@@ -125,7 +125,7 @@ def with_snapshots(ev: Evaluation, nest: Any) -> Any:
     return nest
 
 
-def was_changed(nest: Any, given: Any) -> bool:
+def was_changed(nest: Value, given: Value) -> bool:
     """Whether a call has changed the copies that it was given."""
     if isinstance(nest, Snapshot):
         was = nest.array

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..state.evaluation import Evaluation
+from ..types import Value
 from .dispatch import call
 
 
-def iterate(ev: Evaluation, items: Any) -> Any:
+def iterate(ev: Evaluation, items: Value) -> Value:
     """An iterator over an object of the evaluation."""
     ev.copies.observe(items)
     kind = type(items)
@@ -24,7 +23,7 @@ def iterate(ev: Evaluation, items: Any) -> Any:
     return iter(items)
 
 
-def _staged_iterator(ev: Evaluation, items: Any) -> Any:
+def _staged_iterator(ev: Evaluation, items: Value) -> Value:
     while True:
         try:
             yield call(ev, items.__next__, (), {})
@@ -32,6 +31,6 @@ def _staged_iterator(ev: Evaluation, items: Any) -> Any:
             return
 
 
-def is_iterable(value: Any) -> bool:
+def is_iterable(value: Value) -> bool:
     """Return whether Python can iterate over a value."""
     return hasattr(type(value), "__iter__") or hasattr(type(value), "__getitem__")

@@ -7,7 +7,6 @@ results of the `switch`; `with_results` replaces them once that node exists.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ...dtype import bool_
 from ...errors import JoinError, UnsupportedSyntaxError
@@ -19,9 +18,11 @@ from ...runtime_state import thread_state
 from ...tensor import Tensor
 from ...types import BOOL, FLOAT, INT, OBJECT, HostType
 from ..diagnostics import join_error
+from ..state.builder import StagedBuilder
 from ..state.captures import same
 from ..state.evaluation import Evaluation
-from ..state.journal import MISSING
+from ..state.journal import MISSING, Changes, Location
+from ..types import Flag, Value
 from ..values.flow import NOTHING, Flow, Maybe, Undefined
 from ..values.functions import Choice, same_function
 from .aliasing import tensors_before
@@ -42,15 +43,15 @@ class Placeholder:
 class Exports:
     """The values that leave several sub-graphs side by side: one column per sub-graph."""
 
-    def __init__(self, builders: list[Any]) -> None:
+    def __init__(self, builders: list[StagedBuilder]) -> None:
         self.builders = builders
-        self.columns: list[list[Any]] = [[] for _ in builders]
+        self.columns: list[list[Value]] = [[] for _ in builders]
         self.of: dict[
-            int, list[Any]
+            int, list[Value]
         ] = {}  # tensors from before, of which one may leave as such a column
-        self._same: dict[Any, int] = {}
+        self._same: dict[Value, int] = {}
 
-    def put(self, values: list[Any]) -> Placeholder:
+    def put(self, values: list[Value]) -> Placeholder:
         key = tuple((id(v._builder), v._id) for v in values)
         found = self._same.get(key)
         if found is None:
@@ -60,7 +61,7 @@ class Exports:
         return Placeholder(found)
 
 
-def placeholder_value(builder: Any, type_: Any) -> Any:
+def placeholder_value(builder: StagedBuilder, type_: Value) -> Value:
     """A value of a type that nobody will read."""
     with builder.current():
         if isinstance(type_, HostType):
@@ -68,7 +69,7 @@ def placeholder_value(builder: Any, type_: Any) -> Any:
         return fill(type_.shape, False if type_.dtype is bool_ else 0, type_.dtype)
 
 
-def describe(value: Any) -> str:
+def describe(value: Value) -> str:
     """A value as an error message names it."""
     if value is MISSING or isinstance(value, Undefined):
         return "nothing"
@@ -83,12 +84,12 @@ def describe(value: Any) -> str:
     return f"a {type(value).__name__}"
 
 
-def join_side(value: Any) -> Any:
+def join_side(value: Value) -> Value:
     """What `join_error` is told about a value."""
     return value if isinstance(value, Tensor) else describe(value)
 
 
-def or_line_by_line(error: JoinError, *values: Any) -> Exception:
+def or_line_by_line(error: JoinError, *values: Value) -> Exception:
     """The error of a join; where one side is known to Python alone, one that makes LAX run line by line."""
     if any(isinstance(v, HostValue) and v._type is OBJECT for v in values):
         return UnsupportedSyntaxError(str(error), construct="If", remedy="Compute it with Tensors")
@@ -101,11 +102,11 @@ class Join:
     def __init__(
         self,
         ev: Evaluation,
-        cond: Any,
-        builders: list[Any],
+        cond: Flag,
+        builders: list[StagedBuilder],
         names: tuple[str, str],
         late: bool = False,
-        changes: Sequence[dict[Any, tuple[Any, Any]]] = ({}, {}),
+        changes: Sequence[Changes] = ({}, {}),
     ) -> None:
         self.changes = changes  # of the branches
         self.late = late  # whether a name that only one branch binds may be read after it
@@ -114,12 +115,16 @@ class Join:
         self.exports = Exports(builders)
         self.names = names
 
-    # values are graph values of the children, of graphs around them, or Python objects
+    @classmethod
+    def of_one(cls, ev: Evaluation, builder: StagedBuilder) -> Join:
+        """The exit of a single sub-graph: `only` and `left` map what leaves it."""
+        made = cls(ev, False, [builder], ("", ""))
+        return made
 
-    def pair(self, a: Any, b: Any) -> Any:
+    def pair(self, a: Value, b: Value) -> Value:
         return self.exports.put([a, b])
 
-    def value(self, a: Any, b: Any, what: str) -> Any:
+    def value(self, a: Value, b: Value, what: str) -> Value:
         if a is b:
             return a
         if isinstance(a, HostValue) and isinstance(b, HostValue) and _equal_id(a, b):
@@ -165,13 +170,13 @@ class Join:
             return self._host(a, b)
         raise self._refused(a, b, what)
 
-    def _refused(self, a: Any, b: Any, what: str) -> Exception:
+    def _refused(self, a: Value, b: Value, what: str) -> Exception:
         where = (f"in the {self.names[1]!r} branch", f"in the {self.names[0]!r} branch")
         if self.names == ("fall-through", "return"):
             where = ("where it returns", "in what follows")
         return or_line_by_line(join_error(what, join_side(b), join_side(a), where=where), a, b)
 
-    def _freeze(self, value: Any, k: int) -> bool:
+    def _freeze(self, value: Value, k: int) -> bool:
         """Whether a list or dict was there before the branch; which one a name means is then not known any more."""
         ev = self.ev
         if type(value) not in (list, dict) or not (
@@ -183,12 +188,12 @@ class Join:
         ev.owned.ambiguous[id(value)] = value
         return True
 
-    def contents(self, value: Any, k: int) -> Any:
+    def contents(self, value: Value, k: int) -> Value:
         """What a list or dict holds at the end of branch k."""
         found = self.changes[k].get((type(value).__name__, id(value), None))
         return value if found is None else found[1]
 
-    def _tensors(self, a: Any, b: Any, what: str) -> Any:
+    def _tensors(self, a: Value, b: Value, what: str) -> Value:
         if isinstance(a, GraphTensor) and isinstance(b, GraphTensor) and _equal_id(a, b):
             return a
         if a._type.plain is not b._type.plain:
@@ -199,7 +204,7 @@ class Join:
             self.exports.of.setdefault(found.index, []).extend(tensors_before(self.ev, v, builder))
         return found
 
-    def _host(self, a: Any, b: Any) -> Any:
+    def _host(self, a: Value, b: Value) -> Value:
         found = []
         for builder, v in zip(self.exports.builders, (a, b)):
             with builder.current():
@@ -213,13 +218,13 @@ class Join:
                     )[0]
         return self.pair(*found)
 
-    def _undefined(self, a: Any, b: Any, what: str) -> Any:
+    def _undefined(self, a: Value, b: Value, what: str) -> Value:
         lost, where = (a, self.names[0]) if not _defined(a) else (b, self.names[1])
         if isinstance(lost, Undefined):
             return lost
         return Undefined(what, where)
 
-    def _maybe(self, a: Any, b: Any, what: str) -> Any:
+    def _maybe(self, a: Value, b: Value, what: str) -> Value:
         """A name that may not be bound: reading it checks that when the graph runs."""
         if not _defined(a) and not _defined(b):
             return self._undefined(a, b, what)
@@ -232,17 +237,17 @@ class Join:
             value = self.only(values[k], k)
         return Maybe(what, value, self.flag(bound[0], bound[1]))
 
-    def items(self, value: Any, k: int) -> Any:
+    def items(self, value: Value, k: int) -> Value:
         """A new list or dict of what one holds in branch k."""
         if isinstance(value, dict):
             return {n: self.only(v, k) for n, v in value.items()}
         return [self.only(v, k) for v in value]
 
-    def left(self, location: Any, value: Any, k: int) -> Any:
+    def left(self, location: Location, value: Value, k: int) -> Value:
         """What a location holds at the end of branch k, when the other one does not come to its end."""
         return self.items(value, k) if location.kind in ("list", "dict") else self.only(value, k)
 
-    def only(self, value: Any, k: int) -> Any:
+    def only(self, value: Value, k: int) -> Value:
         """A value of branch k; nobody reads it when the other one ran."""
         if isinstance(value, (GraphTensor, HostValue)):
             builders = self.exports.builders
@@ -265,7 +270,7 @@ class Join:
             return Maybe(value.name, self.only(value.value, k), self.only(value.bound, k))
         return value
 
-    def flag(self, a: Any, b: Any) -> Any:
+    def flag(self, a: Value, b: Value) -> Value:
         """A flag of branch 0 and of branch 1."""
         if isinstance(a, bool) and isinstance(b, bool):
             if a is b:
@@ -279,7 +284,7 @@ class Join:
 
     def flow(self, a: Flow, b: Flow, what: str) -> Flow:
         ret = self.flag(a.ret, b.ret)
-        value: Any = None
+        value: Value = None
         if a.ret is not False and b.ret is not False:
             value = self.value(a.value, b.value, what)
         elif a.ret is not False:
@@ -289,15 +294,15 @@ class Join:
         return Flow(ret, self.flag(a.brk, b.brk), self.flag(a.cont, b.cont), value)
 
 
-def _equal_id(a: Any, b: Any) -> bool:
+def _equal_id(a: Value, b: Value) -> bool:
     return a._builder is b._builder and a._id == b._id
 
 
-def _defined(value: Any) -> bool:
+def _defined(value: Value) -> bool:
     return value is not MISSING and not isinstance(value, Undefined)
 
 
-def _hostable(value: Any) -> bool:
+def _hostable(value: Value) -> bool:
     return isinstance(value, (bool, int, float, complex, str, bytes, type(None), HostValue))
 
 
@@ -305,25 +310,25 @@ class _OneOfTwo:
     """Mixed into a template of a list or dict: the branches leave different ones, of which one lives on elsewhere."""
 
 
-class _ListOfTwo(_OneOfTwo, list[Any]):
+class _ListOfTwo(_OneOfTwo, list[Value]):
     pass
 
 
-class _DictOfTwo(_OneOfTwo, dict[Any, Any]):
+class _DictOfTwo(_OneOfTwo, dict[Value, Value]):
     pass
 
 
-def _owned_container(template: Any, value: Any) -> Any:
+def _owned_container(template: Value, value: Value) -> Value:
     """A list or dict that a join makes."""
 
-    builder: Any = thread_state.builder
+    builder: Value = thread_state.builder
     builder.evaluation.owned.add(value)
     if isinstance(template, _OneOfTwo):
         builder.evaluation.owned.ambiguous[id(value)] = value
     return value
 
 
-def with_results(template: Any, results: Any) -> Any:
+def with_results(template: Value, results: Value) -> Value:
     """A joined value with the results of the switch in it; a list or dict that holds none of them is itself."""
     if isinstance(template, Placeholder):
         return results[template.index]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from ...errors import RefusedError
 from ...ir.values import GraphObject, GraphScalar, NeedsValue
@@ -12,6 +11,7 @@ from ...tensor import Tensor
 from ..state.calls import Frame
 from ..state.evaluation import Evaluation
 from ..state.journal import Scope
+from ..types import Flag, Value
 from ..values.flow import NORMAL, NOTHING, Flow, Maybe
 from ..values.ranges import GraphRange
 from .blocks import run_block
@@ -42,7 +42,7 @@ class _LoopState:
         ev.journal.set_item(self.vars, "*value", flow.value if flow.ret is not False else NOTHING)
 
     @property
-    def stopped(self) -> Any:
+    def stopped(self) -> Value:
         return either(self.vars["*brk"], self.vars["*ret"])
 
 
@@ -74,7 +74,7 @@ def _while(ev: Evaluation, frame: Frame, node: ast.While) -> Flow:
     )
 
 
-def _next_iteration(ev: Evaluation, frame: Frame, node: ast.While, going: Any) -> Any:
+def _next_iteration(ev: Evaluation, frame: Frame, node: ast.While, going: Flag) -> Value:
     """Whether there is another turn, where the last one did not stop the loop for certain."""
     if going is True:
         return condition(ev, frame, node.test)
@@ -82,15 +82,15 @@ def _next_iteration(ev: Evaluation, frame: Frame, node: ast.While, going: Any) -
     return _and_also(ev, going, lambda: condition(ev, frame, node.test))
 
 
-def _and_also(ev: Evaluation, flag: Any, test: Callable[[], Any]) -> Any:
+def _and_also(ev: Evaluation, flag: Flag, test: Callable[[], Value]) -> Value:
     """`flag and test()`."""
     return select(ev, flag, lambda: as_flag(test()), lambda: as_flag(False), "the condition")
 
 
 def _graph_while(
-    ev: Evaluation, frame: Frame, node: ast.While, state: _LoopState, cond: Any, ran: Any
+    ev: Evaluation, frame: Frame, node: ast.While, state: _LoopState, cond: Flag, ran: Flag
 ) -> Flow:
-    def step() -> Any:
+    def step() -> Value:
         flow = run_block(ev, frame, node.body)
         if flow.dead:
             return False
@@ -150,7 +150,7 @@ def _for(ev: Evaluation, frame: Frame, node: ast.For) -> Flow:
     return _unrolled_for(ev, frame, node, iterate(ev, items))
 
 
-def _unrolled_for(ev: Evaluation, frame: Frame, node: ast.For, items: Any) -> Flow:
+def _unrolled_for(ev: Evaluation, frame: Frame, node: ast.For, items: Value) -> Flow:
     state = _LoopState(ev)
     uncertain = False
     for count, item in enumerate(items):
@@ -161,7 +161,7 @@ def _unrolled_for(ev: Evaluation, frame: Frame, node: ast.For, items: Any) -> Fl
                 remedy="Iterate over something that ends, or write a `while` on a Tensor",
             )
 
-        def turn(item: Any = item) -> Flow:
+        def turn(item: Value = item) -> Flow:
             begin_node(ev, frame, node)
             assign(ev, frame, node.target, item)
             flow = run_block(ev, frame, node.body)
@@ -196,7 +196,7 @@ def _graph_for(ev: Evaluation, frame: Frame, node: ast.For, items: GraphRange) -
     counter = Scope(ev.builder.depth)
     counter["next"] = items.start
 
-    def turn() -> Any:
+    def turn() -> Value:
         assign(ev, frame, node.target, counter["next"])
         ev.journal.set_item(counter, "next", counter["next"] + items.step)
         flow = run_block(ev, frame, node.body)
@@ -205,7 +205,7 @@ def _graph_for(ev: Evaluation, frame: Frame, node: ast.For, items: GraphRange) -
         state.note(ev, flow)
         return negated(state.stopped)
 
-    def step() -> Any:
+    def step() -> Value:
         going = turn()
         if going is False:
             return False

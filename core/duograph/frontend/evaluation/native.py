@@ -9,20 +9,18 @@ from __future__ import annotations
 import operator
 import types
 from collections.abc import Callable
-from typing import Any
 
 from ...errors import UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.values import NeedsValue
 from ..libraries import is_framework
 from ..state.evaluation import Evaluation
+from ..types import Args, Kwargs, Value
 from .functions import enter, evaluated_function
 from .host import run_on_host, with_item
 
 
-def native(
-    ev: Evaluation, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
+def native(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) -> Value:
     """Run Python code as it stands on values of the evaluation.
 
     When it looks at a value that is known only when the graph runs, the call is taken back and becomes a node that
@@ -81,7 +79,7 @@ def _needed_a_value(error: Exception) -> bool:
     return isinstance(error, NeedsValue) or "GraphScalar" in text or "GraphObject" in text
 
 
-def _unknown_argument(f: Any, error: Exception) -> UnsupportedSyntaxError:
+def _unknown_argument(f: Value, error: Exception) -> UnsupportedSyntaxError:
     why = str(error) if isinstance(error, NeedsValue) else UNKNOWN_NUMBER
     return UnsupportedSyntaxError(
         why if why.startswith(f"{callable_name(f)}: ") else f"{callable_name(f)}: {why}",
@@ -90,6 +88,6 @@ def _unknown_argument(f: Any, error: Exception) -> UnsupportedSyntaxError:
     )
 
 
-def callable_name(f: Any) -> str:
+def callable_name(f: Value) -> str:
     """The name of a callable for messages."""
     return str(getattr(f, "__qualname__", None) or getattr(f, "__name__", type(f).__name__))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
 
 from ..libraries import user_method
 from ..state.evaluation import Evaluation
+from ..types import Value
 from .dispatch import call
 from .native import native
 
@@ -17,7 +17,7 @@ _BINARY_NAMES = (
 
 
 # Per operator the methods of the left operand, then the one of the right.
-_METHODS: dict[Any, tuple[tuple[str, ...], str | None]] = {
+_METHODS: dict[Value, tuple[tuple[str, ...], str | None]] = {
     operator.lt: (("__lt__",), "__gt__"), operator.gt: (("__gt__",), "__lt__"),
     operator.le: (("__le__",), "__ge__"), operator.ge: (("__ge__",), "__le__"),
     operator.eq: (("__eq__",), "__eq__"), operator.ne: (("__ne__",), "__ne__"),
@@ -31,7 +31,9 @@ for _name in _BINARY_NAMES:
     _METHODS[getattr(operator, _in_place)] = ((_in_place, _own), _reflected)
 
 
-def overloaded(ev: Evaluation, function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
+def overloaded(
+    ev: Evaluation, function: Callable[..., Value], operands: tuple[Value, ...]
+) -> Value:
     """An operator on operands of which one may be of the user's class; NotImplemented when none is."""
     names, reflected = _METHODS.get(function, ((), None))
     if not names:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from ..._text import _element
 from ...tensor import Tensor
+from ..types import Value
 
 
-def printed_text(value: Any) -> str:
+def printed_text(value: Value) -> str:
     """One value as a compiled function prints it."""
     if isinstance(value, Tensor):
         return _tensor_text(value)
@@ -41,14 +41,14 @@ def _tensor_text(value: Tensor) -> str:
     return f"{head}{body})" if array.ndim == 1 else f"{head}\n{body})"
 
 
-def _bracketed(rows: Any, depth: int) -> str:
+def _bracketed(rows: Value, depth: int) -> str:
     if rows.ndim == 1:
         return f"[{' '.join(rows)}]"
     gap = "\n" + " " * (depth + 1)
     return "[" + gap.join(_bracketed(r, depth + 1) for r in rows) + "]"
 
 
-def _lines(value: Any) -> Iterator[Any]:
+def _lines(value: Value) -> Iterator[Value]:
     """The values that stand on lines of their own: a sequence with Tensors is taken apart."""
     if isinstance(value, (tuple, list)) and _has_tensor(value):
         for v in value:
@@ -57,14 +57,14 @@ def _lines(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _has_tensor(value: Any) -> bool:
+def _has_tensor(value: Value) -> bool:
     if isinstance(value, (tuple, list)):
         return any(map(_has_tensor, value))
     return isinstance(value, Tensor)
 
 
 def print_values(
-    *values: Any, file: Any = None, flush: bool = False, end: Any = None, sep: Any = None
+    *values: Value, file: Value = None, flush: bool = False, end: Value = None, sep: Value = None
 ) -> None:
     """Write values, one a line, as MindSpore's compiled `print` does; `sep` and `end` mean what they do in Python."""
     texts = [printed_text(line) for v in values for line in _lines(v)]

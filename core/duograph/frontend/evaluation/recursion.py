@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any
 
 from ...autodiff.transforms import mapped, tensors_of
 from ...errors import UnsupportedSyntaxError
@@ -21,11 +20,12 @@ from ...ir.graph import NamedGraph
 from ...ir.values import HostValue, kind_of
 from ..state.builder import StagedBuilder
 from ..state.evaluation import Evaluation
+from ..types import Args, Kwargs, Value
 from ..values.functions import Function
 from .aliasing import note_candidates
 from .branches import run_and_undo
 from .dispatch import Dead
-from .join import Exports, Join, with_results
+from .join import Join, with_results
 from .spans import set_error_span
 
 _graph_numbers = itertools.count()
@@ -53,18 +53,18 @@ class OpenCall:
         pending: a recursive call was met while the result was unknown.
     """
 
-    def __init__(self, key: Any, loose: Any = None, conditions: int = 0) -> None:
+    def __init__(self, key: Value, loose: Value = None, conditions: int = 0) -> None:
         self.key = key
         self.loose = loose
         self.conditions = conditions
         self.target: NamedGraph | None = None
-        self.shape: Any = None
+        self.shape: Value = None
         self.known = False
-        self.captured: list[Any] = []
+        self.captured: list[Value] = []
         self.pending = False
 
 
-def _signature(value: Any, loose: bool = False) -> Any:
+def _signature(value: Value, loose: bool = False) -> Value:
     """What tells calls apart; `loose` leaves the values of numbers out."""
     if isinstance(value, (GraphTensor, HostValue)):
         return value._type
@@ -80,8 +80,8 @@ def _signature(value: Any, loose: bool = False) -> Any:
 
 
 def open_call(
-    ev: Evaluation, f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Callable[[], Any] | None:
+    ev: Evaluation, f: Function, args: Args, kwargs: Kwargs
+) -> Callable[[], Value] | None:
     """How to make the call when it closes a loop of calls, else None; then `leave` ends it."""
     node = f.source.node
     records = ev.calls.open_calls.setdefault(node, [])
@@ -99,7 +99,7 @@ def open_call(
     return None
 
 
-def with_numbers(ev: Evaluation, value: Any) -> Any:
+def with_numbers(ev: Evaluation, value: Value) -> Value:
     """Arguments with their numbers as values of the graph."""
     if kind_of(value) is not None:
         return ev.builder.host(value)
@@ -115,10 +115,10 @@ def close_call(ev: Evaluation, f: Function) -> None:
     ev.calls.open_calls[f.source.node].pop()
 
 
-def _graph_leaves(args: Any, kwargs: Any) -> list[Any]:
-    found: list[Any] = []
+def _graph_leaves(args: Args, kwargs: Kwargs) -> list[Value]:
+    found: list[Value] = []
 
-    def walk(value: Any) -> None:
+    def walk(value: Value) -> None:
         if isinstance(value, (GraphTensor, HostValue)):
             found.append(value)
         elif isinstance(value, (tuple, list)):
@@ -133,7 +133,7 @@ def _graph_leaves(args: Any, kwargs: Any) -> list[Any]:
     return found
 
 
-def _call_again(ev: Evaluation, record: OpenCall, args: Any, kwargs: Any) -> Any:
+def _call_again(ev: Evaluation, record: OpenCall, args: Args, kwargs: Kwargs) -> Value:
     """A recursive call: a node that calls the named graph."""
 
     if not record.known:
@@ -149,10 +149,10 @@ def _call_again(ev: Evaluation, record: OpenCall, args: Any, kwargs: Any) -> Any
 def call_named_graph(
     ev: Evaluation,
     f: Function,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    run: Callable[..., Any],
-) -> Any:
+    args: Args,
+    kwargs: Kwargs,
+    run: Callable[..., Value],
+) -> Value:
     """Evaluate a recursive call as a named graph, and call it.
 
     Args:
@@ -173,7 +173,7 @@ def call_named_graph(
         record.pending = False
         records.append(record)
 
-        def body(child: StagedBuilder = child, outer: list[int] = outer) -> Any:
+        def body(child: StagedBuilder = child, outer: list[int] = outer) -> Value:
             given, named = _as_parameters(child, args), _as_parameters(child, kwargs)
             record.captured = [child.bring(parent.tensor(i)) for i in outer]
             try:
@@ -193,8 +193,8 @@ def call_named_graph(
             ev.journal.conditions -= 1
             records.pop()
         _refuse_writes(ev, f, ends)
-        join = Join(ev, None, [child], ("", ""))
-        join.exports = exports = Exports([child])
+        join = Join.of_one(ev, child)
+        exports = join.exports
         with child.current():
             brought = mapped(result, child.copy_of)
         shape = join.only(_bring_host_values(child, brought), 0)
@@ -227,7 +227,7 @@ def call_named_graph(
     return with_results(record.shape, found)
 
 
-def _passed_on(graph: Any, i: int) -> bool:
+def _passed_on(graph: Value, i: int) -> bool:
     """Whether a value of a graph may be one of its parameters."""
     if i < graph.n_params:
         return True
@@ -238,7 +238,7 @@ def _passed_on(graph: Any, i: int) -> bool:
     return node.op.name == "call" and any(_passed_on(graph, o) for o in node.operands)
 
 
-def _bring_host_values(child: StagedBuilder, value: Any) -> Any:
+def _bring_host_values(child: StagedBuilder, value: Value) -> Value:
     """The result with host values of other graphs as values of the child's."""
     if isinstance(value, HostValue):
         return child.bring(value)
@@ -249,7 +249,7 @@ def _bring_host_values(child: StagedBuilder, value: Any) -> Any:
     return value
 
 
-def _as_parameters(child: StagedBuilder, value: Any) -> Any:
+def _as_parameters(child: StagedBuilder, value: Value) -> Value:
     if isinstance(value, (GraphTensor, HostValue)):
         return child.parameter(value._type)
     if isinstance(value, tuple):
@@ -262,7 +262,7 @@ def _as_parameters(child: StagedBuilder, value: Any) -> Any:
     return value
 
 
-def _refuse_writes(ev: Evaluation, f: Function, ends: dict[Any, Any]) -> None:
+def _refuse_writes(ev: Evaluation, f: Function, ends: dict[Value, Value]) -> None:
     if ends:
         raise UnsupportedSyntaxError(
             f"{f.__name__}: got a function that calls itself under a condition on a Tensor and writes a Parameter, "

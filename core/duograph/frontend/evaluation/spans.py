@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import Any
 
 from ...errors import JoinError
 from ..diagnostics import Span, add_lines, code_end
 from ..source import Source
+from ..state.calls import Frame
+from ..state.evaluation import Evaluation
+from ..types import Value
 
 
-def span_of(source: Source, node: Any) -> Span:
+def span_of(source: Source, node: Value) -> Span:
     """The place of a piece of syntax; kept on it. Of a compound statement, its head."""
     found: Span | None = getattr(node, "_duograph_span", None)
     if found is None:
@@ -30,7 +32,7 @@ def span_of(source: Source, node: Any) -> Span:
     return found
 
 
-def _caret_end(node: Any) -> Any:
+def _caret_end(node: Value) -> Value:
     """The syntax that ends what a caret is to mark; None for the end of the line."""
     if isinstance(node, (ast.If, ast.While)):
         return node.test
@@ -39,19 +41,19 @@ def _caret_end(node: Any) -> Any:
     return None if hasattr(node, "body") and isinstance(node.body, list) else node
 
 
-def begin_node(ev: Any, frame: Any, node: Any) -> None:
+def begin_node(ev: Evaluation, frame: Frame, node: Value) -> None:
     """A piece of syntax is about to be evaluated: nodes that are made from here on come from it."""
     frame.node = node
     if not frame.source.internal:
         ev.builder.span = span_of(frame.source, node)
 
 
-def call_spans(ev: Any) -> tuple[Span, ...]:
+def call_spans(ev: Evaluation) -> tuple[Span, ...]:
     """Where the evaluation is: the calls, outermost first."""
     return tuple(span_of(f.source, f.node) for f in ev.calls.frames)
 
 
-def note_error_span(ev: Any, error: BaseException, frame: Any, node: Any) -> None:
+def note_error_span(ev: Evaluation, error: BaseException, frame: Frame, node: Value) -> None:
     """Remember where in a call an error arose; the first mark, the innermost syntax, is kept for each call."""
     try:
         depth = len(ev.calls.frames)
@@ -66,7 +68,7 @@ def note_error_span(ev: Any, error: BaseException, frame: Any, node: Any) -> Non
         pass
 
 
-def set_error_span(ev: Any, error: BaseException, source: Source, node: Any) -> None:
+def set_error_span(ev: Evaluation, error: BaseException, source: Source, node: Value) -> None:
     """An error arises at `node` of a function that is not entered."""
     error._duograph_chain = [(len(ev.calls.frames) + 1, span_of(source, node))]  # type: ignore[attr-defined]
 
@@ -83,7 +85,7 @@ def explain_join(error: JoinError, source: Source, body: Sequence[ast.stmt], i: 
     """Say of each side of a join at statement `i` of a block on which line its value is made."""
     if not error.sides:
         return
-    node: Any = body[i]
+    node: Value = body[i]
     name = error.name.partition("[")[0]
     rest = body[i + 1 :]
     if isinstance(node, ast.If):
@@ -99,7 +101,7 @@ def explain_join(error: JoinError, source: Source, body: Sequence[ast.stmt], i: 
     )
 
 
-def _last_binding(block: Sequence[ast.stmt], name: str) -> Any:
+def _last_binding(block: Sequence[ast.stmt], name: str) -> Value:
     """The last statement of a block that returns, or that binds the name."""
     last = None
     for syntax in block:
@@ -111,7 +113,7 @@ def _last_binding(block: Sequence[ast.stmt], name: str) -> Any:
     return last
 
 
-def _binds(node: Any, name: str) -> bool:
+def _binds(node: Value, name: str) -> bool:
     targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
     return any(
         isinstance(x, ast.Name) and x.id == name

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from ...tensor import Tensor
 from ..diagnostics import unsupported
 from ..state.calls import Frame
 from ..state.evaluation import Evaluation
+from ..types import Value
 from ..values.nested import depends_on_graph
 from .attributes import delete_attribute, get_attribute, set_attribute
 from .containers import check_array_changeable, check_changeable, delete_item, get_item, set_item
@@ -30,7 +30,7 @@ def mangled(frame: Frame, name: str) -> str:
     return name
 
 
-def assign(ev: Evaluation, frame: Frame, target: Any, value: Any) -> None:
+def assign(ev: Evaluation, frame: Frame, target: Value, value: Value) -> None:
     """Assign to a name, an attribute, an item, or a pattern of them."""
     if isinstance(target, ast.Name):
         store(ev, frame, target.id, value)
@@ -46,7 +46,7 @@ def assign(ev: Evaluation, frame: Frame, target: Any, value: Any) -> None:
         raise unsupported(f"target {type(target).__name__!r}", "Assign to a name")
 
 
-def _unpack(ev: Evaluation, frame: Frame, targets: list[Any], value: Any) -> None:
+def _unpack(ev: Evaluation, frame: Frame, targets: list[Value], value: Value) -> None:
     if isinstance(value, (GraphObject, GraphScalar)):
         raise NeedsValue("unpack: got a value that is known only when the compiled function runs")
     if not is_iterable(value):
@@ -76,7 +76,7 @@ def _unpack(ev: Evaluation, frame: Frame, targets: list[Any], value: Any) -> Non
         assign(ev, frame, target, item)
 
 
-def delete(ev: Evaluation, frame: Frame, target: Any) -> None:
+def delete(ev: Evaluation, frame: Frame, target: Value) -> None:
     """`del target`."""
     if isinstance(target, ast.Name):
         remove(ev, frame, target.id)
@@ -112,7 +112,7 @@ def evaluate_in_place(ev: Evaluation, frame: Frame, node: ast.AugAssign) -> None
         set_item(ev, owner, index, _augmented_value(ev, node, old, evaluate(ev, frame, node.value)))
 
 
-def _augmented_value(ev: Evaluation, node: ast.AugAssign, old: Any, value: Any) -> Any:
+def _augmented_value(ev: Evaluation, node: ast.AugAssign, old: Value, value: Value) -> Value:
     kind = type(node.op)
     if isinstance(old, list) and kind is ast.Add:
         call(ev, old.extend, (value,), {})

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...dtype import bool_
 from ...errors import ArgumentValueError
 from ...ir.builder import GraphTensor
@@ -17,10 +15,11 @@ from ...tensor import Tensor
 from ...types import BOOL
 from ..libraries import user_method
 from ..state.evaluation import Evaluation
+from ..types import Flag, Value
 from .dispatch import call
 
 
-def truth(ev: Evaluation, value: Any) -> Any:
+def truth(ev: Evaluation, value: Value) -> Value:
     """`bool(value)`: a Python bool when it is known, else a 0-d bool tensor or a host bool."""
     if value is True or value is False:
         return value
@@ -45,7 +44,7 @@ def truth(ev: Evaluation, value: Any) -> Any:
     return bool(value)
 
 
-def single_bool(x: Any) -> Any:
+def single_bool(x: Value) -> Value:
     """The truth of a graph tensor of one element, 0-d."""
     if x.size != 1:
         raise ArgumentValueError(
@@ -57,7 +56,7 @@ def single_bool(x: Any) -> Any:
     return x if x.dtype is bool_ else not_equal(x, 0)
 
 
-def negated(flag: Any) -> Any:
+def negated(flag: Flag) -> Value:
     """`not flag`."""
     if flag is True or flag is False:
         return not flag
@@ -66,7 +65,7 @@ def negated(flag: Any) -> Any:
     return logical_not(flag)
 
 
-def either(a: Any, b: Any) -> Any:
+def either(a: Value, b: Value) -> Value:
     """`a or b` of flags."""
     if a is True or b is True:
         return True
@@ -79,10 +78,10 @@ def either(a: Any, b: Any) -> Any:
     return logical_or(as_flag(a), as_flag(b))
 
 
-def as_flag(flag: Any) -> Any:
+def as_flag(flag: Flag) -> Value:
     """A flag as a 0-d bool tensor of the current graph."""
 
-    builder: Any = thread_state.builder
+    builder: Value = thread_state.builder
     if isinstance(flag, bool):
         return builder.constant(flag, bool_)
     if isinstance(flag, GraphScalar):
@@ -90,6 +89,6 @@ def as_flag(flag: Any) -> Any:
     return builder.bring(flag)
 
 
-def as_python_bool(ev: Evaluation, flag: Any) -> Any:
+def as_python_bool(ev: Evaluation, flag: Flag) -> Value:
     """A truth value as Python's operators give it: a bool, never a Tensor."""
     return number_of(flag, BOOL) if isinstance(flag, GraphTensor) else flag

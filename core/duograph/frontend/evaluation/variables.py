@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import builtins
 from types import CellType
-from typing import Any
 
 from ...ir.values import kind_of
 from ...tensor import Tensor
@@ -17,11 +16,12 @@ from ..state.calls import Frame
 from ..state.evaluation import Evaluation
 from ..state.journal import MISSING
 from ..state.outside import Restart
+from ..types import Flag, Value
 from ..values.flow import Maybe, Undefined, Unjoined
 from .host import append_effect
 
 
-def load(ev: Evaluation, frame: Frame, name: str) -> Any:
+def load(ev: Evaluation, frame: Frame, name: str) -> Value:
     """The value of a name.
 
     Raises:
@@ -45,11 +45,11 @@ def load(ev: Evaluation, frame: Frame, name: str) -> Any:
     return _load_global(ev, frame, name)
 
 
-def _unbound(ev: Evaluation, frame: Frame, name: str, value: Any) -> Any:
+def _unbound(ev: Evaluation, frame: Frame, name: str, value: Value) -> Value:
     if isinstance(value, Maybe):
         where = name
 
-        def check(bound: Any) -> None:
+        def check(bound: Flag) -> None:
             if not bound:
                 raise UnboundLocalError(
                     f"local variable '{where}' referenced before assignment: what binds it, a loop or a part of a "
@@ -69,7 +69,7 @@ def _unbound(ev: Evaluation, frame: Frame, name: str, value: Any) -> Any:
     raise UnboundLocalError(f"local variable '{name}' referenced before assignment")
 
 
-def _load_cell(ev: Evaluation, frame: Frame, cell: CellType, name: str) -> Any:
+def _load_cell(ev: Evaluation, frame: Frame, cell: CellType, name: str) -> Value:
     key = ("cell", id(cell), None)
     if key in ev.outside.values:
         return ev.outside.values[key]
@@ -82,7 +82,7 @@ def _load_cell(ev: Evaluation, frame: Frame, cell: CellType, name: str) -> Any:
     return read_outside(ev, "cell", cell, None, value, name)
 
 
-def _load_global(ev: Evaluation, frame: Frame, name: str) -> Any:
+def _load_global(ev: Evaluation, frame: Frame, name: str) -> Value:
     values = frame.globals
     key = ("item", id(values), name)
     if key in ev.outside.values:
@@ -102,7 +102,9 @@ def _load_global(ev: Evaluation, frame: Frame, name: str) -> Any:
     return found
 
 
-def read_outside(ev: Evaluation, kind: str, owner: Any, name: Any, value: Any, label: str) -> Any:
+def read_outside(
+    ev: Evaluation, kind: str, owner: Value, name: Value, value: Value, label: str
+) -> Value:
     """A value read from a place that other code can write as well."""
     place = (kind, id(owner), name)
     if place in ev.outside.written:
@@ -120,7 +122,9 @@ def read_outside(ev: Evaluation, kind: str, owner: Any, name: Any, value: Any, l
     return ev.copies.imported(value, label)
 
 
-def write_outside(ev: Evaluation, kind: str, owner: Any, name: Any, value: Any, label: str) -> None:
+def write_outside(
+    ev: Evaluation, kind: str, owner: Value, name: Value, value: Value, label: str
+) -> None:
     """Write a place that other code can read: now in this evaluation, and when the graph runs.
 
     Raises:
@@ -152,7 +156,7 @@ def write_outside(ev: Evaluation, kind: str, owner: Any, name: Any, value: Any, 
         append_effect(ev, lambda v: setattr(owner, name, v), (value,), f"set {label}", objects=True)
 
 
-def _outside_now(kind: str, owner: Any, name: Any) -> Any:
+def _outside_now(kind: str, owner: Value, name: Value) -> Value:
     if kind == "item":
         return owner.get(name, MISSING)
     if kind == "cell":
@@ -163,7 +167,7 @@ def _outside_now(kind: str, owner: Any, name: Any) -> Any:
     return getattr(owner, name, MISSING)
 
 
-def store(ev: Evaluation, frame: Frame, name: str, value: Any) -> None:
+def store(ev: Evaluation, frame: Frame, name: str, value: Value) -> None:
     """Bind a name."""
     source = frame.source
     target: Frame | None
