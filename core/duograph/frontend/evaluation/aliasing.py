@@ -19,7 +19,7 @@ from ..values.flow import Maybe
 
 
 def tensors_before(ev: Evaluation, value: Value, builder: StagedBuilder) -> list[Value]:
-    """The tensor itself, when it was there before the sub-graph of `builder`."""
+    """Return the tensor that a value is, as a list, if it existed before the graph of `builder`."""
     found = ev.origins.get(id(value))
     if found is not None:
         return [found[1]]
@@ -32,16 +32,16 @@ def tensors_before(ev: Evaluation, value: Value, builder: StagedBuilder) -> list
 
 
 def note_candidates(ev: Evaluation, made: Value, of: Sequence[Value]) -> None:
-    """`made` is one of these tensors, or another one."""
+    """Record that `made` may be one of the tensors `of`."""
     if of and isinstance(made, GraphTensor):
         ev.candidates[id(made)] = (made, [*ev.candidates.get(id(made), (made, []))[1], *of])
 
 
 def check_not_shared(ev: Evaluation, target: Value) -> None:
-    """A tensor is about to be written in place.
+    """Check that a tensor may be written in place.
 
     Raises:
-        UnsupportedSyntaxError: it may be the same as another one that can still be seen.
+        UnsupportedSyntaxError: it may be the same tensor as another one that is still visible.
     """
     if not ev.candidates:
         return
@@ -68,7 +68,7 @@ def check_not_shared(ev: Evaluation, target: Value) -> None:
 
 
 def _visible_tensors(ev: Evaluation, found: dict[int, Value]) -> Iterator[Value]:
-    """The tensors that somebody can see."""
+    """The tensors that the evaluated program, or code outside, can still reach."""
     yield from (made for made, _, _ in ev.inputs.arguments)
     yield from (x for k, x in found.items() if k in ev.host_objects or k in ev.inputs.locations)
     for x in found.values():
@@ -82,6 +82,7 @@ def _visible_tensors(ev: Evaluation, found: dict[int, Value]) -> Iterator[Value]
 
 
 def _in_frame(frame: Frame | None, done: set[int]) -> Iterator[Value]:
+    """The tensors in the variables of a frame and of the frames around it."""
     while frame is not None and id(frame) not in done:
         done.add(id(frame))
         yield from _in_values(frame.vars.values(), done)
@@ -89,6 +90,7 @@ def _in_frame(frame: Frame | None, done: set[int]) -> Iterator[Value]:
 
 
 def _in_values(values: Iterable[Value], done: set[int]) -> Iterator[Value]:
+    """The tensors in nested values, including attributes of objects and defaults of functions."""
     for v in values:
         if isinstance(v, Tensor):
             yield v

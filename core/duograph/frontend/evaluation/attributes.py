@@ -19,7 +19,7 @@ from .dispatch import call
 from .host import run_on_host
 from .variables import read_outside, write_outside
 
-# Methods of a tensor that give its data to Python.
+# Tensor methods that return the data as a Python or NumPy object.
 HOST_METHODS = {"asnumpy", "numpy", "tolist", "item", "__array__", "__dlpack__"}
 
 
@@ -27,7 +27,7 @@ _ALWAYS_KEYED = {"training", "requires_grad"}
 
 
 def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -> Value:
-    """`owner.name`."""
+    """Evaluate `owner.name`; `node` is its syntax, for the name in messages."""
     if isinstance(owner, (GraphTensor, HostValue)):
         return _of_graph_value(ev, owner, name)
     if isinstance(owner, Tensor):
@@ -77,6 +77,7 @@ def _native(owner: Value, name: str) -> Value:
 
 
 def _read_and_capture(ev: Evaluation, owner: Value, name: str, value: Value, node: Value) -> Value:
+    """Capture an attribute of an object from outside and return its value."""
     label = name
     if isinstance(node, ast.Attribute):
         label = f"{ast.unparse(node.value)}.{name}"
@@ -89,17 +90,19 @@ def _read_and_capture(ev: Evaluation, owner: Value, name: str, value: Value, nod
 
 
 def _staged_property(owner: Value, name: str) -> bool:
+    """Return whether an attribute is a property of a user's class."""
     found = getattr(type(owner), name, None)
     return isinstance(found, property) and not is_framework(type(owner).__module__)
 
 
 def _property(ev: Evaluation, owner: Value, name: str) -> Value:
-    """A property of a user's class."""
+    """Evaluate a property of a user's class."""
 
     return call(ev, getattr(type(owner), name).fget, (owner,), {})
 
 
 def _of_graph_value(ev: Evaluation, owner: Value, name: str) -> Value:
+    """Return an attribute of a graph tensor or host value."""
     if isinstance(owner, GraphObject):
         found = run_on_host(ev, getattr, (owner, name), {}, "getattr")
         return found
@@ -125,15 +128,15 @@ def _of_graph_value(ev: Evaluation, owner: Value, name: str) -> Value:
 
 
 def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None:
-    """`owner.name = value`.
+    """Evaluate `owner.name = value`.
 
     Raises:
-        UnsupportedSyntaxError: at STRICT, an attribute that is no Parameter.
+        UnsupportedSyntaxError: at STRICT, the attribute is no Parameter.
     """
     if isinstance(owner, (GraphTensor, Tensor)):
         try:
             setattr(owner, name, value)
-        except AttributeError as error:  # the class is nothing that a user knows
+        except AttributeError as error:  # the user does not know this class
             raise AttributeError(str(error).replace("'GraphTensor'", "'Tensor'")) from None
         return
     if isinstance(owner, GraphObject):
@@ -174,6 +177,7 @@ def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None
 
 
 def _write_parameter(owner: Cell, name: str, value: Value) -> None:
+    """Write a Cell's Parameter in place."""
     if isinstance(value, Parameter):
         raise ArgumentError(
             f"{type(owner).__name__}: got the Parameter {value.name} for {name!r} inside jit; wanted a Tensor "
@@ -192,7 +196,7 @@ def _write_parameter(owner: Cell, name: str, value: Value) -> None:
 
 
 def delete_attribute(ev: Evaluation, owner: Value, name: str) -> None:
-    """`del owner.name`."""
+    """Evaluate `del owner.name`."""
     get_attribute(ev, owner, name)
     if id(owner) in ev.owned.objects:
         ev.journal.touch("attribute", owner, name)

@@ -164,14 +164,15 @@ def select(
     own: Value = None,
     late: bool = False,
 ) -> Value:
-    """Evaluate both branches apart and join their results and what they wrote.
+    """Evaluate both branches separately, then join their results and what they wrote.
 
     Args:
-        cond: 0-d bool tensor, or host bool.
-        then, orelse: return a value, or both a `Flow`.
-        what: names the result in messages.
-        own: the variables of the function that evaluates this; a branch that returns from it leaves them behind.
-        late: reading a name that one branch binds is checked when the graph runs (a walrus in an expression).
+        cond: a 0-d bool tensor, or a host bool.
+        then, orelse: evaluate a branch; both return a value, or both a `Flow`.
+        what: the name of the result in messages.
+        names: the names of the branches in messages, else first.
+        own: the variables of the function being evaluated; a branch that returns drops them.
+        late: whether reading a name that one branch binds is checked when the graph runs.
     """
     branches = [run_branch(ev, lambda: _reached(orelse)), run_branch(ev, lambda: _reached(then))]
     builders = [b[0] for b in branches]
@@ -223,7 +224,7 @@ def select(
                 made = Unjoined(label, error)
         written.append((location, made))
     found = _append(ev, cond, builders, join.exports.columns)
-    for index, of in join.exports.of.items():
+    for index, of in join.exports.candidates.items():
         note_candidates(ev, found[index], of)
     for location, made in written:
         ev.journal.write(location, with_results(made, found))
@@ -231,7 +232,7 @@ def select(
 
 
 def _made_alike(ev: Evaluation, a: Value, b: Value) -> bool:
-    """Whether both are objects of one class of the user's that the function itself made."""
+    """Return whether both are objects of one user class that the evaluated code made."""
     a, b = (x.value if isinstance(x, Maybe) else x for x in (a, b))
     return (
         type(a) is type(b)
@@ -242,7 +243,7 @@ def _made_alike(ev: Evaluation, a: Value, b: Value) -> bool:
 
 
 def _reached(run: Callable[[], Value]) -> Value:
-    """The result of a branch; one that always raises is dead."""
+    """Return the result of a branch, or a dead `Flow` if it always raises."""
 
     try:
         return run()
@@ -253,6 +254,7 @@ def _reached(run: Callable[[], Value]) -> Value:
 def _append(
     ev: Evaluation, cond: Flag, builders: list[StagedBuilder], columns: list[list[Value]]
 ) -> Value:
+    """Append the `switch`, unless the branches neither return values nor have effects."""
     outer = list(dict.fromkeys(i for b in builders for i in b.outer))
     if not columns[0] and not any(b.nodes for b in builders):
         return ()
@@ -267,7 +269,7 @@ def _append(
 
 
 def label_of(ev: Evaluation, location: Location) -> str:
-    """A location as a message names it."""
+    """Return the name of a location for messages."""
     kind, owner, name = location
     if kind in ("item", "attribute"):
         label = str(name[1] if isinstance(name, tuple) else name)

@@ -41,6 +41,7 @@ _CLASSES = {INT: int, FLOAT: float, BOOL: bool}
 
 
 def _number(kind: Value) -> Callable[..., Value]:
+    """Return the replacement of `int`, `float` or `bool`."""
     python = _CLASSES[kind]
 
     def convert(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
@@ -107,6 +108,8 @@ def _round(ev: Evaluation, x: Value, ndigits: Value = None) -> Value:
 
 
 def _extreme(python: Callable[..., Value], name: str) -> Callable[..., Value]:
+    """Return the replacement of `max` or `min`."""
+
     def find(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
         if kwargs.get("key") is None and not (set(kwargs) - {"key", "default"}):
             items = list(iterate(ev, args[0])) if len(args) == 1 else list(args)
@@ -122,6 +125,7 @@ def _extreme(python: Callable[..., Value], name: str) -> Callable[..., Value]:
 
 
 def _chosen(ev: Evaluation, first: Flag, x: Value, y: Value, name: str) -> Value:
+    """Return `x if first else y`."""
     cond = truth(ev, first)
     if isinstance(cond, bool):
         return x if cond else y
@@ -145,6 +149,7 @@ def _any(ev: Evaluation, items: Value) -> Value:
 
 
 def _any_of(ev: Evaluation, items: Value, negate: bool) -> Value:
+    """Return whether any item is true; with `negate`, whether any is false."""
     found: Value = False
     for x in iterate(ev, items):
         flag = truth(ev, x)
@@ -194,6 +199,7 @@ def _sorted(ev: Evaluation, items: Value, **kwargs: Value) -> Value:
 
 
 def _class_of(x: Value) -> Value:
+    """Return the class of a value in the evaluated program."""
     if isinstance(x, GraphTensor):
         return Tensor
     if isinstance(x, GraphScalar):
@@ -280,6 +286,8 @@ def _callable(ev: Evaluation, x: Value) -> bool:
 
 
 def _container(python: Value) -> Callable[..., Value]:
+    """Return the replacement of a container class."""
+
     def make(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
         if args and isinstance(args[0], GraphObject):
             return run_on_host(ev, python, args, kwargs, python.__name__)
@@ -342,6 +350,7 @@ def _filter(ev: Evaluation, function: Value, items: Value) -> Value:
 
 
 def _rows(iterate: Value, ev: Evaluation, items: Value) -> Value:
+    """Return an iterator over a value; a tensor yields its rows."""
     if isinstance(items, GraphRange):
         raise NeedsValue("got a range whose length is known only when the compiled function runs")
     if isinstance(items, Tensor):
@@ -354,6 +363,8 @@ def _rows(iterate: Value, ev: Evaluation, items: Value) -> Value:
 
 
 def _text(python: Callable[..., Value]) -> Callable[..., Value]:
+    """Return the replacement of a function that makes a string."""
+
     def make(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
         if depends_on_graph(args) or depends_on_graph(kwargs):
             if ev.strict:
@@ -390,6 +401,7 @@ def _print_op(ev: Evaluation, *args: Value) -> None:
 
 @replaces(Tensor, _tensor_function)
 def _tensor(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
+    """Evaluate `Tensor(...)` and `tensor(...)`."""
     data = args[0] if args else kwargs.get("input_data")
     if isinstance(data, np.ndarray) and id(data) in ev.inputs.large_arrays:
         data = ev.inputs.array(data)
@@ -405,6 +417,7 @@ def _tensor(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
 
 
 def _converted(ev: Evaluation, data: Value, dtype: Value) -> Value:
+    """Return nested numbers and tensors as one tensor."""
     wanted = None if dtype is None else as_dtype(dtype)
     if isinstance(data, Tensor):
         return data if wanted is None else data.astype(wanted)
@@ -428,13 +441,14 @@ def _converted(ev: Evaluation, data: Value, dtype: Value) -> Value:
 # ---- functions that only Python can run ----------------------------------------------------------
 
 
-# Those that belong to the frame that calls them, or stop the program: they cannot wait until the graph runs.
+# Functions that need the frame of their caller, or stop the program.
 _REFUSED = {
     "breakpoint", "locals", "vars", "exec", "eval", "globals", "dir", "__import__", "compile",
 }  # fmt: skip
 
 
 def _python_only(name: str) -> Callable[..., Value]:
+    """Return the replacement of a function that only Python can run."""
     python = getattr(builtins, name)
 
     def refuse(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:

@@ -96,6 +96,7 @@ def _call_object(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
 
 
 def _apply(f: Value, args: Args, kwargs: Kwargs) -> Value:
+    """Call an object on the host."""
     return f(*args, **kwargs)
 
 
@@ -116,6 +117,7 @@ def call_function(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value
 
 
 def _generator(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
+    """Call a generator or coroutine function; it can only run at compile time."""
     if ev.calls.frames and not depends_on_graph(args) and not depends_on_graph(kwargs):
         return native(ev, f, args, kwargs)
     source = source_of(f)
@@ -132,6 +134,7 @@ def _generator(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
 
 @calls(types.MethodType)
 def _call_method(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
+    """Call a bound method."""
     owner, function = f.__self__, f.__func__
     if isinstance(owner, Tensor):
         if function.__name__ in HOST_METHODS:
@@ -161,7 +164,7 @@ def _call_method(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
 
 
 def _tensor_to_host(ev: Evaluation, x: Value, name: str, args: Args, kwargs: Kwargs) -> Value:
-    """`x.asnumpy()` and its like, when the graph runs; the number of one element stays a number."""
+    """Call `x.asnumpy()` or a similar method; `item()` returns a number of the graph."""
 
     if not isinstance(x, GraphTensor):
         if ev.is_constant(x):
@@ -191,6 +194,7 @@ def _tensor_to_host(ev: Evaluation, x: Value, name: str, args: Args, kwargs: Kwa
 
 @calls(type)
 def _call_class(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
+    """Construct an object."""
     if issubclass(cls, Parameter):
         raise RefusedError(
             "Parameter: got a Parameter made inside jit",
@@ -207,7 +211,9 @@ def _call_class(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
         return call_foreign(ev, cls, args, kwargs)
     init = cls.__init__
     if type(cls) is not type or getattr(cls, "__new__") is not object.__new__:  # noqa: B009
-        made = native(ev, cls, args, kwargs)  # an enum, a named tuple, a metaclass: Python's way
+        made = native(
+            ev, cls, args, kwargs
+        )  # enums, named tuples and metaclasses construct themselves
     elif isinstance(init, types.FunctionType) and not hasattr(cls, "__dataclass_fields__"):
         made = object.__new__(cls)
         ev.owned.add(made)
@@ -221,6 +227,7 @@ def _call_class(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
 
 @calls(types.BuiltinFunctionType, types.MethodWrapperType)
 def _call_builtin(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
+    """Call a built-in function or method."""
     owner = getattr(f, "__self__", None)
     if isinstance(owner, (list, dict, set)):
         return container_method(ev, owner, f.__name__, args, kwargs)
@@ -230,7 +237,7 @@ def _call_builtin(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value
 
 
 def call_foreign(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """A function of another library: now when all is known, else when the graph runs."""
+    """Call a function of another library: at compile time if all is known, else with the graph."""
     if is_impure(f):
         if ev.strict:
             raise _refused_at_strict(f, "it does something, or answers differently each time")
@@ -263,6 +270,7 @@ def call_foreign(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
 
 
 def _refused_at_strict(f: Value, why: str) -> UnsupportedSyntaxError:
+    """Return the error for a Python function that STRICT refuses."""
     name = ".".join(filter(None, (getattr(f, "__module__", None), callable_name(f))))
     return UnsupportedSyntaxError(
         f"Illegal type in the graph: {name} is a function of Python that a compiled function cannot call "

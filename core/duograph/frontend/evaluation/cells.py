@@ -55,7 +55,7 @@ def make_cell(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
 
 
 def capture_attributes(ev: Evaluation, cell: Cell) -> None:
-    """A Cell of ours runs as it stands: everything that it holds is captured."""
+    """Capture all attributes of a framework Cell, whose code runs at compile time unobserved."""
     if (
         not is_framework(type(cell).__module__)
         or id(cell) in ev.owned.objects
@@ -79,7 +79,7 @@ def call_cell(ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs) -> Value:
     """Call a Cell.
 
     Raises:
-        RefusedError: it has hooks, which compiled code cannot run.
+        RefusedError: the Cell has hooks, which compiled code cannot run.
     """
     own = cell.__dict__
     if "_params" not in own:
@@ -108,14 +108,17 @@ def call_cell(ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs) -> Value:
 def _run_cast(
     ev: Evaluation, cell: Cell, run: Callable[..., Value], args: Args, kwargs: Kwargs
 ) -> Value:
-    """As `Cell._run_cast`: floating inputs and own trainable Parameters in the type that `to_float` named."""
+    """Run a Cell with inputs and trainable Parameters cast to the dtype that `to_float` set.
+
+    Same rule as `Cell._run_cast`.
+    """
 
     target = cell._float_type
     places = []
     for name, p in cell._params.items():
         if p is not None and p.requires_grad and p.dtype.is_floating and p.dtype is not target:
             places.append((("attribute", id(cell), name), name, p))
-    if is_framework(type(cell).__module__):  # its code reads the attributes itself
+    if is_framework(type(cell).__module__):  # its code reads the attributes directly
         for _, name, p in places:
             cell.__dict__[name] = p.astype(target)
         try:

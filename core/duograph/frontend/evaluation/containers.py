@@ -27,12 +27,12 @@ MUTATORS = {
 }  # fmt: skip
 
 
-# Those that do not look at what is there.
+# Mutators whose effect does not depend on the present content.
 BLIND = {"append", "extend", "add", "update", "clear", "__setitem__"}
 
 
 def get_item(ev: Evaluation, owner: Value, index: Value) -> Value:
-    """`owner[index]`."""
+    """Evaluate `owner[index]`."""
 
     if isinstance(owner, GraphObject) or _has_object(index):
         return run_on_host(ev, operator.getitem, (owner, index), {}, "getitem")
@@ -58,6 +58,7 @@ def get_item(ev: Evaluation, owner: Value, index: Value) -> Value:
 
 
 def _has_object(index: Value) -> bool:
+    """Return whether an index holds an object that only Python knows."""
     if isinstance(index, tuple):
         return any(map(_has_object, index))
     if isinstance(index, slice):
@@ -66,7 +67,7 @@ def _has_object(index: Value) -> bool:
 
 
 def _tensor_index(ev: Evaluation, index: Value) -> Value:
-    """An index of a tensor, with host numbers as tensors."""
+    """Return an index of a tensor with host numbers as tensors."""
     if isinstance(index, GraphScalar):
         return ev.builder.operand(index, None)
     if isinstance(index, tuple):
@@ -80,7 +81,7 @@ def _tensor_index(ev: Evaluation, index: Value) -> Value:
 
 
 def _select_item(ev: Evaluation, items: Value, index: Value) -> Value:
-    """An item of a tuple or list that a tensor or host number picks."""
+    """Return the item of a tuple or list at an index that the graph computes."""
     if isinstance(index, Tensor) and not isinstance(index, GraphTensor):
         if id(index) in ev.owned.tensors:
             return items[int(index)]
@@ -110,7 +111,7 @@ def _select_item(ev: Evaluation, items: Value, index: Value) -> Value:
 
 
 def set_item(ev: Evaluation, owner: Value, index: Value, value: Value) -> None:
-    """`owner[index] = value`."""
+    """Evaluate `owner[index] = value`."""
 
     if isinstance(owner, GraphObject):
         run_on_host(ev, operator.setitem, (owner, index, value), {}, "setitem", ())
@@ -146,6 +147,7 @@ def set_item(ev: Evaluation, owner: Value, index: Value, value: Value) -> None:
 
 
 def _set_selected_item(ev: Evaluation, items: list[Value], index: Value, value: Value) -> None:
+    """Write the item of a list at an index that the graph computes."""
     i = number_of(index, INT)
     n = len(items)
     for k in range(n):
@@ -167,7 +169,7 @@ def _constantly(value: Value) -> Value:
 
 
 def delete_item(ev: Evaluation, owner: Value, index: Value) -> None:
-    """`del owner[index]`."""
+    """Evaluate `del owner[index]`."""
 
     if isinstance(owner, GraphObject):
         run_on_host(ev, operator.delitem, (owner, index), {}, "delitem", ())
@@ -178,10 +180,10 @@ def delete_item(ev: Evaluation, owner: Value, index: Value) -> None:
 
 
 def check_changeable(ev: Evaluation, owner: Value) -> None:
-    """A list, dict or set is about to be changed.
+    """Check that a list, dict or set may be changed, and remember its content.
 
     Raises:
-        UnsupportedSyntaxError: a tensor decides which of two it is.
+        UnsupportedSyntaxError: a graph condition chose between it and another one.
     """
     if id(owner) in ev.owned.ambiguous:
         raise UnsupportedSyntaxError(
@@ -193,11 +195,11 @@ def check_changeable(ev: Evaluation, owner: Value) -> None:
 
 
 def check_array_changeable(ev: Evaluation, owner: Value, what: str) -> None:
-    """An array of NumPy is about to be changed while compiling: it must be ours, and changed in any case.
+    """Check that a NumPy array may be changed at compile time.
 
     Raises:
-        UnsupportedSyntaxError: it came from outside, or is changed under a condition on a tensor: what was
-            computed from it while compiling would not follow.
+        UnsupportedSyntaxError: it came from outside, or the change depends on a graph condition.
+            Values computed from it at compile time would not follow.
     """
     if ev.strict:
         raise UnsupportedSyntaxError(
@@ -211,7 +213,10 @@ def check_array_changeable(ev: Evaluation, owner: Value, what: str) -> None:
 
 
 def container_method(ev: Evaluation, owner: Value, name: str, args: Args, kwargs: Kwargs) -> Value:
-    """A method of a list, dict or set; one from outside changes there too, when the graph runs."""
+    """Call a method of a list, dict or set.
+
+    A change of a container from outside is repeated on the original when the graph runs.
+    """
     method = getattr(owner, name)
     if name not in MUTATORS:
         ev.copies.observe(owner)

@@ -131,6 +131,7 @@ def _call(ev: Evaluation, frame: Frame, node: ast.Call) -> Value:
 
 
 def _super(ev: Evaluation, frame: Frame) -> Value:
+    """Evaluate `super()` without arguments."""
     outer: Frame | None = frame
     while outer is not None and "__class__" not in outer.closure:
         outer = outer.parent
@@ -174,6 +175,7 @@ def _dict_comprehension(ev: Evaluation, frame: Frame, node: ast.DictComp) -> Val
 
 
 def _comprehend(ev: Evaluation, frame: Frame, node: Value, add: Callable[[Frame], None]) -> None:
+    """Evaluate a comprehension, calling `add` with the frame of each item."""
     names = getattr(node, "_duograph_names", None)
     if names is None:
         names = node._duograph_names = local_names(node)[0]
@@ -181,6 +183,7 @@ def _comprehend(ev: Evaluation, frame: Frame, node: Value, add: Callable[[Frame]
 
 
 def _generators(ev: Evaluation, inner: Frame, source: Frame, generators: Value, add: Value) -> None:
+    """Evaluate the `for` clauses of a comprehension, outermost first."""
     first, *rest = generators
     items = evaluate(ev, source, first.iter)
     if isinstance(items, (GraphRange, GraphScalar, GraphObject)):

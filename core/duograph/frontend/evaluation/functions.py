@@ -17,12 +17,12 @@ from .join import describe
 from .recursion import Recursive, call_named_graph, close_call, open_call, with_numbers
 from .spans import note_error_span
 
-# Calls of the user's functions inside each other.
+# Maximal depth of nested calls of the user's functions.
 CALL_DEPTH = 1000
 
 
 def evaluated_function(ev: Evaluation, f: Value) -> Function:
-    """A function of the user's as the evaluation sees it.
+    """Return a user's function in the form in which it is evaluated.
 
     Raises:
         UnsupportedSyntaxError: its source cannot be found.
@@ -46,7 +46,7 @@ def evaluated_function(ev: Evaluation, f: Value) -> Function:
 
 
 def function_from_syntax(ev: Evaluation, frame: Frame, node: Value) -> Function:
-    """A `def` or `lambda` in evaluated code."""
+    """Return the function of a `def` or `lambda` in evaluated code."""
 
     source = frame.source.inner(node)
     a = node.args
@@ -63,7 +63,7 @@ def enter(ev: Evaluation, f: Function, args: Args, kwargs: Kwargs) -> Value:
     """Evaluate a call of a function from its source.
 
     Raises:
-        RecursionError: CALL_DEPTH calls inside each other.
+        RecursionError: more than CALL_DEPTH nested calls.
         TypeError: wrong arguments.
     """
 
@@ -94,7 +94,7 @@ def enter(ev: Evaluation, f: Function, args: Args, kwargs: Kwargs) -> Value:
 
 
 def _evaluate_body(ev: Evaluation, f: Function, args: Args, kwargs: Kwargs) -> Value:
-    """Evaluate the body of a function."""
+    """Evaluate the body of a function in a new frame."""
 
     frame = Frame(f, ev.builder.depth)
     _bind_arguments(f, frame, args, kwargs)
@@ -113,7 +113,7 @@ def _evaluate_body(ev: Evaluation, f: Function, args: Args, kwargs: Kwargs) -> V
 
 
 def _result_of(flow: Flow) -> Value:
-    """What a call is worth when its body has been evaluated."""
+    """Return the result of a call whose body ended with `flow`."""
     if flow.dead:
         raise Dead
     if flow.ret is False:
@@ -129,7 +129,7 @@ def _result_of(flow: Flow) -> Value:
 
 
 def _bind_arguments(f: Function, frame: Frame, args: Args, kwargs: Kwargs) -> None:
-    """Arguments to names, by Python's rules and with its messages."""
+    """Bind arguments to parameter names by Python's rules, with its error messages."""
     a = f.source.node.args
     positional = [x.arg for x in (*a.posonlyargs, *a.args)]
     names = frame.vars

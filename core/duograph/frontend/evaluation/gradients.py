@@ -25,16 +25,25 @@ from .join import Join, with_results
 def _run_and_undo_in(
     ev: Evaluation, child: StagedBuilder, run: Callable[[], Value]
 ) -> tuple[Value, list[tuple[Value, Value]]]:
-    """Run in the graph of `child`, take back what was written: the result, and (location, value) pairs.
+    """Evaluate in the graph of `child` and undo the writes.
 
-    The result is what its tensors hold at the end: those that the function writes are taken back with the rest.
+    Returns:
+        the result, with the final values of its tensors, and the pairs (location, final content).
     """
     result, changes = run_and_undo(ev, child, lambda: mapped(run(), child.copy_of))
     return result, list(changes.values())
 
 
 class GraphRecorded:
-    """What a function left that was evaluated for its derivative; see `autodiff.transforms._Recorded`."""
+    """A function evaluated for its derivative inside a graph; see `autodiff.transforms`.
+
+    Attributes:
+        lin: the linearised graph.
+        residuals: values of the forward graph that the backward graph takes.
+        outputs: the differentiated outputs.
+        result: the result of the function.
+        leaf_types: types of the differentiated inputs.
+    """
 
     def __init__(
         self,
@@ -53,7 +62,7 @@ class GraphRecorded:
         self.leaf_types = leaf_types
 
     def pull(self, seeds: Sequence[Value]) -> list[Value]:
-        """Gradients of the leaves for these cotangents of the outputs (None: ones)."""
+        """Return the gradients of the inputs for these cotangents of the outputs (None: ones)."""
         builder = self.ev.builder
         given = []
         for out, seed in zip(self.outputs, seeds, strict=True):
@@ -81,7 +90,16 @@ def record(
     weights: Sequence[Parameter],
     has_aux: bool,
 ) -> GraphRecorded:
-    """Evaluate `fn` into a closed graph whose first parameters are the chosen inputs and the weights."""
+    """Evaluate `fn` into a closed graph and linearise it.
+
+    The first parameters of the graph are the chosen inputs and the weights. The forward graph is
+    inserted into the current graph.
+
+    Args:
+        positions: indices of the differentiated arguments.
+        weights: differentiated Parameters.
+        has_aux: whether only the first item of the result is differentiated.
+    """
     parent = ev.builder
     child = StagedBuilder(ev, parent)
     incoming: list[Value] = []
@@ -111,11 +129,11 @@ def record(
     inner: dict[int, int] = {}
     try:
         result, ends = _run_and_undo_in(ev, child, run)
-    except Dead:  # it raises when the graph runs; what it does before that stays
+    except Dead:  # it raises when the graph runs; keep its effects before that
         whole = child.closed([], list(child.outer))
         parent.inline(whole, [*incoming, *(parent.tensor(i) for i in child.outer)])
         raise
-    except NeedsValue as error:  # of the function's, not of the transform that was called with it
+    except NeedsValue as error:  # raised by the function, not by the transform
         raise _needs_python(str(error)) from None
     main = result
     if has_aux:
@@ -136,7 +154,7 @@ def record(
             f"grad: the function returned {type(main).__name__} without a Tensor; "
             f"wanted at least one Tensor to differentiate"
         )
-    # what else leaves the graph: the rest of the result, and what was written
+    # other exits of the graph: the rest of the result, and the writes
     join = Join.of_one(ev, child)
     exports = join.exports
     for x in outputs:
@@ -149,7 +167,7 @@ def record(
             and value._builder is child
             and value._id == inner.get(id(location.owner))
         ):
-            continue  # a weight that was not written
+            continue  # an unwritten weight
         written.append((location, join.left(location, value, 0)))
     outer = list(child.outer)
     n_own = len(child.params)
@@ -172,7 +190,7 @@ def record(
 
 
 def _needs_python(why: str) -> UnsupportedSyntaxError:
-    """The function that takes such a gradient is not compiled: line by line it is right."""
+    """Return the error for a gradient that only line-by-line execution can compute."""
     return UnsupportedSyntaxError(
         why,
         construct="grad",
@@ -181,7 +199,7 @@ def _needs_python(why: str) -> UnsupportedSyntaxError:
 
 
 def call_with_bprop(ev: Evaluation, cell: Value, args: Args, kwargs: Kwargs) -> Value:
-    """A Cell with its own `bprop`: one node with both graphs."""
+    """Call a Cell that defines `bprop`: append one node with the forward and backward graphs."""
     parent = ev.builder
     forward = StagedBuilder(ev, parent)
     places = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
@@ -235,6 +253,7 @@ def _gradients(
     places: Sequence[int],
     found: Value,
 ) -> list[Value]:
+    """Return what a Cell's `bprop` returned as one gradient per tensor input."""
     name = type(cell).__name__
     items = list(found) if isinstance(found, (tuple, list)) else [found]
     if len(items) == len(args):

@@ -15,6 +15,7 @@ from ...ir.control import HostCall, host_call
 from ...ir.values import HostValue
 from ...tensor import Tensor
 from ...types import OBJECT
+from ..diagnostics import Span
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
 from .host_mutation import Snapshot, refuse_mutation, was_changed, with_snapshots
@@ -22,7 +23,7 @@ from .spans import call_spans
 
 
 class Operand:
-    """Stands for operand `index` in a nest of arguments."""
+    """A reference to graph operand `index` inside the nested arguments of a host call."""
 
     __slots__ = ("index",)
 
@@ -31,17 +32,18 @@ class Operand:
 
 
 def take_operands(ev: Evaluation, value: Value, found: list[Value], objects: bool = False) -> Value:
-    """The nest with its graph values replaced by Leafs; they go to `found`.
+    """Return nested arguments with an `Operand` for each graph value, appending those to `found`.
 
-    Eager tensors from outside are graph values here: the function may have written them.
+    A tensor from outside that the function has written is a graph value too.
 
     Args:
-        objects: Python will keep what it is given, so a tensor is the one object that stands for it.
+        objects: Python code will keep the arguments, so that a tensor must be the one object that
+            represents it at run time (see `object_of`).
     """
     if objects and isinstance(value, Tensor):
         made = object_of(ev, value)
         if made is None:
-            return value  # from outside: that object itself, which gets what is written to it
+            return value  # from outside: the object itself, which receives all writes
         found.append(ev.builder.bring(made))
         return Operand(len(found) - 1)
     if isinstance(value, (GraphTensor, HostValue)):
@@ -50,7 +52,7 @@ def take_operands(ev: Evaluation, value: Value, found: list[Value], objects: boo
     if isinstance(value, Tensor):
         slot = ev.inputs.slots.get(id(value))
         if slot is None or slot.current is slot.incoming:
-            return value  # the object itself: the host sees what it holds then
+            return value  # not written: the host call reads the object itself
         found.append(ev.builder.bring(slot.current))
         return Operand(len(found) - 1)
     if hasattr(type(value), "as_python"):
@@ -70,9 +72,10 @@ def take_operands(ev: Evaluation, value: Value, found: list[Value], objects: boo
 
 
 def object_of(ev: Evaluation, tensor: Value) -> Value:
-    """The Tensor object that stands for a tensor of the evaluation when the graph runs: what a place outside keeps.
+    """Return the graph value of the Tensor object that represents a tensor at run time.
 
-    One that is written in place later has to be the same object, wherever it was put. None: `tensor` is that object.
+    All writes in place to the tensor must reach the same object, wherever Python code stored it. Returns
+    None if `tensor` itself is that object.
     """
     known = ev.host_objects.get(id(tensor))
     if known is not None:
@@ -114,27 +117,27 @@ def object_of(ev: Evaluation, tensor: Value) -> Value:
 
 
 def write_through(ev: Evaluation, tensor: Value) -> None:
-    """A tensor was written in place: so is the object that stands for it, if there is one."""
+    """Append a write to the object that represents a tensor at run time, if there is one."""
     if id(tensor) in ev.host_objects or id(tensor) in ev.inputs.locations:
         append_effect(ev, Tensor._rebind, (object_of(ev, tensor), tensor), "set the value")
 
 
-def with_operands(nest: Value, values: Value) -> Value:
-    """A nest with its Leafs replaced."""
-    if isinstance(nest, Operand):
-        return values[nest.index]
-    if isinstance(nest, Snapshot):
-        return nest.array.copy()
-    if type(nest) in (tuple, list) or hasattr(nest, "_fields"):
-        items = [with_operands(v, values) for v in nest]
-        if isinstance(nest, list):
+def with_operands(nested: Value, values: Value) -> Value:
+    """Return nested arguments with each `Operand` replaced by its value."""
+    if isinstance(nested, Operand):
+        return values[nested.index]
+    if isinstance(nested, Snapshot):
+        return nested.array.copy()
+    if type(nested) in (tuple, list) or hasattr(nested, "_fields"):
+        items = [with_operands(v, values) for v in nested]
+        if isinstance(nested, list):
             return items
-        return type(nest)(*items) if hasattr(nest, "_fields") else tuple(items)
-    if type(nest) is dict:
-        return {k: with_operands(v, values) for k, v in nest.items()}
-    if type(nest) is slice:
-        return slice(*[with_operands(v, values) for v in (nest.start, nest.stop, nest.step)])
-    return nest
+        return type(nested)(*items) if hasattr(nested, "_fields") else tuple(items)
+    if type(nested) is dict:
+        return {k: with_operands(v, values) for k, v in nested.items()}
+    if type(nested) is slice:
+        return slice(*[with_operands(v, values) for v in (nested.start, nested.stop, nested.step)])
+    return nested
 
 
 def run_on_host(
@@ -145,32 +148,35 @@ def run_on_host(
     name: str,
     types: tuple[Value, ...] = (OBJECT,),
 ) -> Value:
-    """A node that calls `function` when the graph runs, at this place of the program order.
+    """Append a node that calls `function` when the graph runs, at this point of the program order.
 
-    Writes before it are made first, and what it may have written is read again after it.
+    Earlier writes to tensors are made visible to the call first.
+
+    Args:
+        types: types of the results.
 
     Returns:
-        the results as graph values: one, or a tuple for several types, None for none.
+        the results as graph values: one, a tuple of several, or None.
     """
     refuse_mutation(ev, function, args, kwargs, name)
     found: list[Value] = []
-    nest = with_snapshots(ev, take_operands(ev, (args, kwargs), found))
+    nested = with_snapshots(ev, take_operands(ev, (args, kwargs), found))
     commits = take_writes(ev, found)
-    place = call_spans(ev)
+    spans = call_spans(ev)
 
     def run(*values: Value) -> tuple[Value, ...]:
         for target, index in commits:
             (values[target] if isinstance(target, int) else target)._rebind(values[index])
-        given, named = with_operands(nest, values)
+        given, named = with_operands(nested, values)
         try:
             result = function(*given, **named)
-            if was_changed(nest, (given, named)):
+            if was_changed(nested, (given, named)):
                 raise UnsupportedSyntaxError(
                     f"{name}: has changed a list or an array that was made while compiling, of which it got a copy; "
                     f"use a function that returns a new one, or call it outside of compiled code"
                 )
         except Exception as error:
-            _note_spans(error, place)
+            _note_spans(error, spans)
             raise
         if not types:
             return ()
@@ -185,10 +191,11 @@ def run_on_host(
 
 
 def take_writes(ev: Evaluation, found: list[Value]) -> list[tuple[Tensor | int, int]]:
-    """Let the host see what was written so far.
+    """Append to `found` the values that a host call must write to Tensor objects before it runs.
 
     Returns:
-        pairs of a tensor from outside, or of the operand that is one of the arguments, and the operand with its value.
+        pairs: a tensor from outside, or the operand index of an argument, and the operand index of
+        its new value.
     """
     commits: list[tuple[Tensor | int, int]] = []
     for slot in ev.inputs.slots.values():
@@ -210,33 +217,38 @@ def append_effect(
     commit: bool = False,
     objects: bool = False,
 ) -> None:
-    """A node without results that runs Python: a print, a write to an object outside, a raise."""
+    """Append a node without results that runs Python: a print, a write to an object, a raise.
+
+    Args:
+        commit: whether earlier writes to tensors are made visible first.
+        objects: see `take_operands`.
+    """
     found: list[Value] = []
-    nest = take_operands(ev, args, found, objects)
+    nested = take_operands(ev, args, found, objects)
     commits = take_writes(ev, found) if commit else []
-    place = call_spans(ev)
+    spans = call_spans(ev)
 
     def run(*values: Value) -> tuple[Value, ...]:
         for target, index in commits:
             (values[target] if isinstance(target, int) else target)._rebind(values[index])
         try:
-            function(*with_operands(nest, values))
+            function(*with_operands(nested, values))
         except Exception as error:
-            _note_spans(error, place)
+            _note_spans(error, spans)
             raise
         return ()
 
     ev.builder.append(host_call, tuple(found), {"run": HostCall(run, name), "types": ()})
 
 
-def _note_spans(error: Exception, place: Value) -> None:
-    """Remember where in the user's source an error arose, unless it says so already."""
+def _note_spans(error: Exception, spans: tuple[Span, ...]) -> None:
+    """Record on an error the source spans of its call, unless it has some already."""
     if not hasattr(error, "_duograph_place"):
         with contextlib.suppress(AttributeError):  # an exception class with slots
-            error._duograph_place = place  # type: ignore[attr-defined]
+            error._duograph_place = spans  # type: ignore[attr-defined]
 
 
 def with_item(tensor: Value, index: Value, value: Value) -> Value:
-    """Python writes a tensor of its own; the name here takes its value."""
+    """Write an item of a tensor that Python owns and return it."""
     tensor[index] = value
     return tensor

@@ -8,7 +8,7 @@ from .dispatch import call
 
 
 def iterate(ev: Evaluation, items: Value) -> Value:
-    """An iterator over an object of the evaluation."""
+    """Return an iterator over a value; a user-defined `__iter__` is evaluated from source."""
     ev.copies.observe(items)
     kind = type(items)
     found = getattr(kind, "__iter__", None)
@@ -24,6 +24,7 @@ def iterate(ev: Evaluation, items: Value) -> Value:
 
 
 def _staged_iterator(ev: Evaluation, items: Value) -> Value:
+    """Iterate with a user's `__next__`, evaluated from source."""
     while True:
         try:
             yield call(ev, items.__next__, (), {})

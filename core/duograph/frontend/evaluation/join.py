@@ -32,7 +32,7 @@ _FILL = {INT: 0, FLOAT: 0.0, BOOL: False, OBJECT: None}
 
 
 class Placeholder:
-    """Stands for result `index` of the switch that is being made."""
+    """A reference to result `index` of a `switch` (or call) inside a joined value."""
 
     __slots__ = ("index",)
 
@@ -41,17 +41,20 @@ class Placeholder:
 
 
 class Exports:
-    """The values that leave several sub-graphs side by side: one column per sub-graph."""
+    """The values that leave parallel sub-graphs: one column of values per sub-graph.
+
+    Attributes:
+        candidates: per row, tensors from before the branches that the row may be.
+    """
 
     def __init__(self, builders: list[StagedBuilder]) -> None:
         self.builders = builders
         self.columns: list[list[Value]] = [[] for _ in builders]
-        self.of: dict[
-            int, list[Value]
-        ] = {}  # tensors from before, of which one may leave as such a column
+        self.candidates: dict[int, list[Value]] = {}
         self._same: dict[Value, int] = {}
 
     def put(self, values: list[Value]) -> Placeholder:
+        """Add a row of one value per sub-graph; an equal row is reused."""
         key = tuple((id(v._builder), v._id) for v in values)
         found = self._same.get(key)
         if found is None:
@@ -62,7 +65,7 @@ class Exports:
 
 
 def placeholder_value(builder: StagedBuilder, type_: Value) -> Value:
-    """A value of a type that nobody will read."""
+    """Return an arbitrary value of a type, for a branch whose value is never read."""
     with builder.current():
         if isinstance(type_, HostType):
             return builder.host(_FILL.get(type_))
@@ -70,7 +73,7 @@ def placeholder_value(builder: StagedBuilder, type_: Value) -> Value:
 
 
 def describe(value: Value) -> str:
-    """A value as an error message names it."""
+    """Return a description of a value for an error message."""
     if value is MISSING or isinstance(value, Undefined):
         return "nothing"
     if isinstance(value, Tensor):
@@ -85,19 +88,33 @@ def describe(value: Value) -> str:
 
 
 def join_side(value: Value) -> Value:
-    """What `join_error` is told about a value."""
+    """Return a value in the form that `join_error` accepts."""
     return value if isinstance(value, Tensor) else describe(value)
 
 
 def or_line_by_line(error: JoinError, *values: Value) -> Exception:
-    """The error of a join; where one side is known to Python alone, one that makes LAX run line by line."""
+    """Return the error of a join, or one that makes LAX run the function line by line.
+
+    The latter is right if only Python knows one of the values.
+    """
     if any(isinstance(v, HostValue) and v._type is OBJECT for v in values):
         return UnsupportedSyntaxError(str(error), construct="If", remedy="Compute it with Tensors")
     return error
 
 
 class Join:
-    """Joins values of branch 0 (else) and branch 1 (then)."""
+    """Joins values of branch 0 (else) and branch 1 (then).
+
+    The values are graph values of the branches, of graphs around them, or Python objects. The joined
+    values hold `Placeholder`s, to be replaced by `with_results`.
+
+    Attributes:
+        cond: the condition, a bool of the graph.
+        exports: what leaves the branches.
+        names: of the branches, for messages.
+        late: whether a name that only one branch binds may be read after the join, with a check.
+        changes: per branch, the locations that it wrote.
+    """
 
     def __init__(
         self,
@@ -108,8 +125,8 @@ class Join:
         late: bool = False,
         changes: Sequence[Changes] = ({}, {}),
     ) -> None:
-        self.changes = changes  # of the branches
-        self.late = late  # whether a name that only one branch binds may be read after it
+        self.changes = changes
+        self.late = late
         self.ev = ev
         self.cond = cond
         self.exports = Exports(builders)
@@ -122,14 +139,20 @@ class Join:
         return made
 
     def pair(self, a: Value, b: Value) -> Value:
+        """Export one value of each branch."""
         return self.exports.put([a, b])
 
     def value(self, a: Value, b: Value, what: str) -> Value:
+        """Return the join of two values; `what` names the variable in messages.
+
+        Raises:
+            JoinError: the values differ and cannot be outputs of the graph.
+        """
         if a is b:
             return a
         if isinstance(a, HostValue) and isinstance(b, HostValue) and _equal_id(a, b):
             return a
-        if what in ("*brk", "*ret"):  # flags of a loop: host bools and tensors mix
+        if what in ("*brk", "*ret"):  # flags of a loop may be host bools or tensors
             return self.flag(a, b)
         if isinstance(a, Tensor) and isinstance(b, Tensor):
             return self._tensors(a, b, what)
@@ -171,13 +194,17 @@ class Join:
         raise self._refused(a, b, what)
 
     def _refused(self, a: Value, b: Value, what: str) -> Exception:
+        """Return the error for two values that cannot be joined."""
         where = (f"in the {self.names[1]!r} branch", f"in the {self.names[0]!r} branch")
         if self.names == ("fall-through", "return"):
             where = ("where it returns", "in what follows")
         return or_line_by_line(join_error(what, join_side(b), join_side(a), where=where), a, b)
 
     def _freeze(self, value: Value, k: int) -> bool:
-        """Whether a list or dict was there before the branch; which one a name means is then not known any more."""
+        """Return whether a list or dict existed before the branch, and mark it as ambiguous.
+
+        After the join it is unknown which object the name refers to.
+        """
         ev = self.ev
         if type(value) not in (list, dict) or not (
             id(value) in ev.owned.objects or id(value) in ev.copies.originals
@@ -189,11 +216,12 @@ class Join:
         return True
 
     def contents(self, value: Value, k: int) -> Value:
-        """What a list or dict holds at the end of branch k."""
+        """Return the content of a list or dict at the end of branch k."""
         found = self.changes[k].get((type(value).__name__, id(value), None))
         return value if found is None else found[1]
 
     def _tensors(self, a: Value, b: Value, what: str) -> Value:
+        """Join two tensors of one type."""
         if isinstance(a, GraphTensor) and isinstance(b, GraphTensor) and _equal_id(a, b):
             return a
         if a._type.plain is not b._type.plain:
@@ -201,15 +229,18 @@ class Join:
         builders = self.exports.builders
         found = self.pair(*[x.operand(v, None) for x, v in zip(builders, (a, b))])
         for v, builder in zip((a, b), builders):
-            self.exports.of.setdefault(found.index, []).extend(tensors_before(self.ev, v, builder))
+            self.exports.candidates.setdefault(found.index, []).extend(
+                tensors_before(self.ev, v, builder)
+            )
         return found
 
     def _host(self, a: Value, b: Value) -> Value:
+        """Join two numbers or objects as host values."""
         found = []
         for builder, v in zip(self.exports.builders, (a, b)):
             with builder.current():
                 found.append(builder.host(v))
-        if found[0]._type is not found[1]._type:  # as objects
+        if found[0]._type is not found[1]._type:  # of different types: both as objects
             for k, builder in enumerate(self.exports.builders):
                 with builder.current():
                     run = HostCall(lambda x: (x,), "object")
@@ -219,13 +250,14 @@ class Join:
         return self.pair(*found)
 
     def _undefined(self, a: Value, b: Value, what: str) -> Value:
+        """Return the mark of a name that one branch does not bind."""
         lost, where = (a, self.names[0]) if not _defined(a) else (b, self.names[1])
         if isinstance(lost, Undefined):
             return lost
         return Undefined(what, where)
 
     def _maybe(self, a: Value, b: Value, what: str) -> Value:
-        """A name that may not be bound: reading it checks that when the graph runs."""
+        """Join a name that may be unbound; reading it is checked when the graph runs."""
         if not _defined(a) and not _defined(b):
             return self._undefined(a, b, what)
         bound = [x.bound if isinstance(x, Maybe) else _defined(x) for x in (a, b)]
@@ -238,17 +270,17 @@ class Join:
         return Maybe(what, value, self.flag(bound[0], bound[1]))
 
     def items(self, value: Value, k: int) -> Value:
-        """A new list or dict of what one holds in branch k."""
+        """Return a new list or dict of the items that one has in branch k."""
         if isinstance(value, dict):
             return {n: self.only(v, k) for n, v in value.items()}
         return [self.only(v, k) for v in value]
 
     def left(self, location: Location, value: Value, k: int) -> Value:
-        """What a location holds at the end of branch k, when the other one does not come to its end."""
+        """Return the content of a location after branch k if the other branch does not end normally."""
         return self.items(value, k) if location.kind in ("list", "dict") else self.only(value, k)
 
     def only(self, value: Value, k: int) -> Value:
-        """A value of branch k; nobody reads it when the other one ran."""
+        """Return a value of branch k that is never read if the other branch ran."""
         if isinstance(value, (GraphTensor, HostValue)):
             builders = self.exports.builders
             if value._builder is not builders[k]:
@@ -261,7 +293,7 @@ class Join:
             return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
         if isinstance(value, (list, dict)):
             if self.ev.owned.depths.get(id(value), 0) < self.exports.builders[k].depth:
-                return value  # it was there before: what it holds is a change of its own
+                return value  # existed before: its content is a change of its own
             return self.items(value, k)
         if isinstance(value, Choice):
             parts = (value.cond, value.orelse, value.then)
@@ -271,7 +303,7 @@ class Join:
         return value
 
     def flag(self, a: Value, b: Value) -> Value:
-        """A flag of branch 0 and of branch 1."""
+        """Join two flags."""
         if isinstance(a, bool) and isinstance(b, bool):
             if a is b:
                 return a
@@ -283,6 +315,7 @@ class Join:
         return self.pair(*values)
 
     def flow(self, a: Flow, b: Flow, what: str) -> Flow:
+        """Join the ways in which two blocks ended."""
         ret = self.flag(a.ret, b.ret)
         value: Value = None
         if a.ret is not False and b.ret is not False:
@@ -307,19 +340,23 @@ def _hostable(value: Value) -> bool:
 
 
 class _OneOfTwo:
-    """Mixed into a template of a list or dict: the branches leave different ones, of which one lives on elsewhere."""
+    """Marks a template of a list or dict whose branches hold different existing objects."""
 
 
 class _ListOfTwo(_OneOfTwo, list[Value]):
+    """A list template of this kind."""
+
     pass
 
 
 class _DictOfTwo(_OneOfTwo, dict[Value, Value]):
+    """A dict template of this kind."""
+
     pass
 
 
 def _owned_container(template: Value, value: Value) -> Value:
-    """A list or dict that a join makes."""
+    """Record a list or dict that a join made."""
 
     builder: Value = thread_state.builder
     builder.evaluation.owned.add(value)
@@ -329,7 +366,10 @@ def _owned_container(template: Value, value: Value) -> Value:
 
 
 def with_results(template: Value, results: Value) -> Value:
-    """A joined value with the results of the switch in it; a list or dict that holds none of them is itself."""
+    """Return a joined value with its `Placeholder`s replaced by the results of the node.
+
+    A container without placeholders is returned as it is.
+    """
     if isinstance(template, Placeholder):
         return results[template.index]
     if isinstance(template, (list, tuple)):

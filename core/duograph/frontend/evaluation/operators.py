@@ -60,7 +60,7 @@ def _binary(ev: Evaluation, frame: Frame, node: ast.BinOp) -> Value:
 
 
 def _formats_object(operands: tuple[Value, ...]) -> bool:
-    """Whether this is `"%d" % ...` of something that only Python knows."""
+    """Return whether this is `"%d" % ...` of an object that only Python knows."""
     if not isinstance(operands[0], (str, bytes)) or len(operands) < 2:
         return False
     values = operands[1]
@@ -71,7 +71,7 @@ def _formats_object(operands: tuple[Value, ...]) -> bool:
 
 
 def apply(ev: Evaluation, function: Callable[..., Value], *operands: Value) -> Value:
-    """An operator on values of any kind."""
+    """Apply an operator to values of any kind."""
     if any(isinstance(x, GraphObject) for x in operands) or _formats_object(operands):
         return run_on_host(ev, function, operands, {}, function.__name__)
     found = overloaded(ev, function, operands)
@@ -85,7 +85,7 @@ def apply(ev: Evaluation, function: Callable[..., Value], *operands: Value) -> V
 
 
 def condition(ev: Evaluation, frame: Frame, node: Value) -> Value:
-    """The truth of an expression, where only that is wanted: a Python bool, or a bool of the graph."""
+    """Return the truth of an expression whose value is not needed: a bool, or one of the graph."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return negated(condition(ev, frame, node.operand))
     if isinstance(node, ast.BoolOp):
@@ -102,6 +102,7 @@ def condition(ev: Evaluation, frame: Frame, node: Value) -> Value:
 
 
 def _conditions(ev: Evaluation, frame: Frame, nodes: list[Value], conjunction: bool) -> Value:
+    """Return the truth of `and` or `or` of several expressions."""
     first = condition(ev, frame, nodes[0])
     if len(nodes) == 1:
         return first
@@ -119,6 +120,7 @@ def _conditions(ev: Evaluation, frame: Frame, nodes: list[Value], conjunction: b
 
 
 def _chained(ev: Evaluation, frame: Frame, left: Value, rest: list[Value]) -> Value:
+    """Return the truth of a chain of comparisons."""
     op, node = rest[0]
     right = evaluate(ev, frame, node)
     first = truth(ev, _compare_once(ev, op, left, right))
@@ -150,6 +152,7 @@ def _bool(ev: Evaluation, frame: Frame, node: ast.BoolOp) -> Value:
 
 
 def _chain(ev: Evaluation, frame: Frame, nodes: list[Value], conjunction: bool) -> Value:
+    """Return the value of `and` or `or` of several expressions."""
     value = evaluate(ev, frame, nodes[0])
     if len(nodes) == 1:
         return value
@@ -190,6 +193,7 @@ def _compare(ev: Evaluation, frame: Frame, node: ast.Compare) -> Value:
 
 
 def _comparisons(ev: Evaluation, frame: Frame, left: Value, rest: list[Value]) -> Value:
+    """Return the value of a chain of comparisons."""
     op, node = rest[0]
     right = evaluate(ev, frame, node)
     found = _compare_once(ev, op, left, right)
@@ -204,6 +208,7 @@ def _comparisons(ev: Evaluation, frame: Frame, left: Value, rest: list[Value]) -
 
 
 def _compare_once(ev: Evaluation, op: Value, x: Value, y: Value) -> Value:
+    """Return the value of one comparison."""
     if isinstance(op, ast.Is):
         return _identical(ev, x, y)
     if isinstance(op, ast.IsNot):
@@ -215,6 +220,7 @@ def _compare_once(ev: Evaluation, op: Value, x: Value, y: Value) -> Value:
 
 
 def _identical(ev: Evaluation, x: Value, y: Value) -> Value:
+    """Evaluate `x is y`."""
     for a, b in ((x, y), (y, x)):
         if isinstance(a, GraphObject):
             return truth(ev, run_on_host(ev, operator.is_, (a, b), {}, "is_"))
@@ -226,6 +232,7 @@ def _identical(ev: Evaluation, x: Value, y: Value) -> Value:
 
 
 def _contained(ev: Evaluation, x: Value, y: Value) -> Value:
+    """Evaluate `x in y`."""
     if isinstance(y, GraphObject) or isinstance(x, GraphObject):
         return truth(ev, run_on_host(ev, operator.contains, (y, x), {}, "contains"))
     if isinstance(y, (tuple, list)) and (depends_on_graph(x) or depends_on_graph(y)):

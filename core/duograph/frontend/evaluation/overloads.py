@@ -16,7 +16,7 @@ _BINARY_NAMES = (
 )  # fmt: skip
 
 
-# Per operator the methods of the left operand, then the one of the right.
+# Per operator: the methods of the left operand in order, and the reflected one of the right.
 _METHODS: dict[Value, tuple[tuple[str, ...], str | None]] = {
     operator.lt: (("__lt__",), "__gt__"), operator.gt: (("__gt__",), "__lt__"),
     operator.le: (("__le__",), "__ge__"), operator.ge: (("__ge__",), "__le__"),
@@ -34,7 +34,10 @@ for _name in _BINARY_NAMES:
 def overloaded(
     ev: Evaluation, function: Callable[..., Value], operands: tuple[Value, ...]
 ) -> Value:
-    """An operator on operands of which one may be of the user's class; NotImplemented when none is."""
+    """Apply an operator through the methods of a user's class.
+
+    Returns NotImplemented if no operand is of a user's class that defines the operator.
+    """
     names, reflected = _METHODS.get(function, ((), None))
     if not names:
         return NotImplemented

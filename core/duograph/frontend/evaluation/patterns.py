@@ -31,6 +31,7 @@ def _match(ev: Evaluation, frame: Frame, node: Value) -> Flow:
 def _cases(
     ev: Evaluation, frame: Frame, subject: Value, cases: Sequence[Value], matches: Value
 ) -> Flow:
+    """Evaluate the first case that fits."""
     if not cases:
         return NORMAL
     case = cases[0]
@@ -53,7 +54,10 @@ def _cases(
 
 
 def matches(ev: Evaluation, frame: Frame, subject: Value, pattern: Value) -> Value:
-    """Whether a pattern fits a value: a Python bool, or a bool of the graph for a value pattern on a tensor."""
+    """Return whether a pattern fits a value: a bool, or one of the graph.
+
+    The latter is possible for a value pattern on a tensor only.
+    """
 
     if isinstance(pattern, ast.MatchValue):
         return truth(ev, native(ev, operator.eq, (subject, evaluate(ev, frame, pattern.value)), {}))
@@ -101,6 +105,7 @@ def _refused(what: str) -> UnsupportedSyntaxError:
 
 
 def _known_at_compile_time(found: Value) -> bool:
+    """Return a match result that must be known at compile time."""
     if not isinstance(found, bool):
         raise _refused("got a value on a Tensor inside a larger pattern")
     return found

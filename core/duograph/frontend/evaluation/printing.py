@@ -13,11 +13,11 @@ from ..types import Value
 
 
 def printed_text(value: Value) -> str:
-    """One value as a compiled function prints it."""
+    """Return one value as a compiled function prints it."""
     if isinstance(value, Tensor):
         return _tensor_text(value)
     if isinstance(value, str):
-        return value.rstrip(" ")  # a label stands on a line of its own
+        return value.rstrip(" ")  # a label is on its own line
     if isinstance(value, bool):
         return str(int(value))
     return str(value)
@@ -32,7 +32,7 @@ def _tensor_text(value: Tensor) -> str:
         return str(int(array)) if dtype.kind == "b" else str(array)
     head = f"Tensor(shape={list(array.shape)}, dtype={dtype}, value="
     texts = [_element(v, dtype) for v in array.reshape(-1)]
-    # numbers that are not finite take the width of those that are
+    # non-finite numbers take the width of finite ones
     least = {"float16": 11, "float32": 15, "float64": 15}.get(dtype.name, 0)
     width = max((len(s) for s in texts), default=0)
     width = max(width, least) if texts else 0
@@ -42,6 +42,7 @@ def _tensor_text(value: Tensor) -> str:
 
 
 def _bracketed(rows: Value, depth: int) -> str:
+    """Return an array of strings in nested brackets."""
     if rows.ndim == 1:
         return f"[{' '.join(rows)}]"
     gap = "\n" + " " * (depth + 1)
@@ -49,7 +50,7 @@ def _bracketed(rows: Value, depth: int) -> str:
 
 
 def _lines(value: Value) -> Iterator[Value]:
-    """The values that stand on lines of their own: a sequence with Tensors is taken apart."""
+    """The values that are printed on lines of their own: items of sequences with Tensors."""
     if isinstance(value, (tuple, list)) and _has_tensor(value):
         for v in value:
             yield from _lines(v)
@@ -66,7 +67,10 @@ def _has_tensor(value: Value) -> bool:
 def print_values(
     *values: Value, file: Value = None, flush: bool = False, end: Value = None, sep: Value = None
 ) -> None:
-    """Write values, one a line, as MindSpore's compiled `print` does; `sep` and `end` mean what they do in Python."""
+    """Print values in MindSpore's graph format, one per line.
+
+    `sep` and `end` have Python's meaning.
+    """
     texts = [printed_text(line) for v in values for line in _lines(v)]
     text = ("\n" if sep is None else sep).join(texts)
     print(text, file=file or sys.stdout, flush=flush, end="\n" if end is None else end)

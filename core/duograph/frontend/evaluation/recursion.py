@@ -35,7 +35,11 @@ SAME_BUT_NUMBERS = 8
 
 
 class Recursive(Exception):
-    """The call of `record` turned out to be recursive; `numbers`: its numbers are to be values of the graph."""
+    """The open call `record` turned out to be recursive.
+
+    Attributes:
+        numbers: whether its number arguments must become graph values.
+    """
 
     def __init__(self, record: OpenCall, numbers: bool = False) -> None:
         self.record = record
@@ -43,14 +47,17 @@ class Recursive(Exception):
 
 
 class OpenCall:
-    """A call that is being evaluated.
+    """A call of a user's function that is being evaluated.
 
     Attributes:
-        key: function and arguments.
-        target: its named graph, when it is known to be recursive.
-        shape: its result with places for the results of the graph; None while that is unknown.
-        captured: values of the graph around that the named graph uses, as its own parameters.
-        pending: a recursive call was met while the result was unknown.
+        key: the signature of its arguments.
+        loose: the signature without the values of numbers.
+        conditions: the number of open graph conditions when it began.
+        target: its named graph, if it is known to be recursive.
+        shape: its result, with placeholders for results of the graph.
+        known: whether `shape` is known.
+        captured: values of the graph around that the named graph takes as parameters.
+        pending: whether a recursive call was met while the result was unknown.
     """
 
     def __init__(self, key: Value, loose: Value = None, conditions: int = 0) -> None:
@@ -65,7 +72,7 @@ class OpenCall:
 
 
 def _signature(value: Value, loose: bool = False) -> Value:
-    """What tells calls apart; `loose` leaves the values of numbers out."""
+    """Return a hashable description of arguments; `loose` omits the values of numbers."""
     if isinstance(value, (GraphTensor, HostValue)):
         return value._type
     if isinstance(value, (tuple, list)):
@@ -82,7 +89,14 @@ def _signature(value: Value, loose: bool = False) -> Value:
 def open_call(
     ev: Evaluation, f: Function, args: Args, kwargs: Kwargs
 ) -> Callable[[], Value] | None:
-    """How to make the call when it closes a loop of calls, else None; then `leave` ends it."""
+    """Record the start of a call.
+
+    Returns:
+        how to make the call if it repeats an open one; otherwise None, and `close_call` must follow.
+
+    Raises:
+        Recursive: an open call must be evaluated again as a named graph.
+    """
     node = f.source.node
     records = ev.calls.open_calls.setdefault(node, [])
     key = (_signature(args), _signature(kwargs), id(f.parent))
@@ -100,7 +114,7 @@ def open_call(
 
 
 def with_numbers(ev: Evaluation, value: Value) -> Value:
-    """Arguments with their numbers as values of the graph."""
+    """Return nested arguments with their numbers as values of the graph."""
     if kind_of(value) is not None:
         return ev.builder.host(value)
     if type(value) in (tuple, list):
@@ -111,11 +125,12 @@ def with_numbers(ev: Evaluation, value: Value) -> Value:
 
 
 def close_call(ev: Evaluation, f: Function) -> None:
-    """A call that `guard` let through has ended."""
+    """Record the end of a call that `open_call` admitted."""
     ev.calls.open_calls[f.source.node].pop()
 
 
 def _graph_leaves(args: Args, kwargs: Kwargs) -> list[Value]:
+    """Return the graph values in the arguments, in order."""
     found: list[Value] = []
 
     def walk(value: Value) -> None:
@@ -134,11 +149,11 @@ def _graph_leaves(args: Args, kwargs: Kwargs) -> list[Value]:
 
 
 def _call_again(ev: Evaluation, record: OpenCall, args: Args, kwargs: Kwargs) -> Value:
-    """A recursive call: a node that calls the named graph."""
+    """Append a recursive call of a named graph."""
 
     if not record.known:
         record.pending = True
-        raise Dead  # the other branch says what the type of the result is
+        raise Dead  # the other branch determines the result type
     assert record.target is not None
     builder = ev.builder
     operands = [builder.bring(v) for v in (*_graph_leaves(args, kwargs), *record.captured)]
@@ -153,13 +168,13 @@ def call_named_graph(
     kwargs: Kwargs,
     run: Callable[..., Value],
 ) -> Value:
-    """Evaluate a recursive call as a named graph, and call it.
+    """Evaluate a recursive function as a named graph, and append a call of it.
 
     Args:
         run: evaluates the body for given arguments.
 
     Raises:
-        RecursionError: no branch ends without a recursive call.
+        RecursionError: every branch makes a recursive call.
     """
 
     parent = ev.builder
@@ -228,7 +243,7 @@ def call_named_graph(
 
 
 def _passed_on(graph: Value, i: int) -> bool:
-    """Whether a value of a graph may be one of its parameters."""
+    """Return whether value `i` of a graph may be one of its parameters."""
     if i < graph.n_params:
         return True
     node = next(n for n in graph.nodes if i in n.results)
@@ -239,7 +254,7 @@ def _passed_on(graph: Value, i: int) -> bool:
 
 
 def _bring_host_values(child: StagedBuilder, value: Value) -> Value:
-    """The result with host values of other graphs as values of the child's."""
+    """Return a result with host values of other graphs as values of the child's."""
     if isinstance(value, HostValue):
         return child.bring(value)
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
@@ -250,6 +265,7 @@ def _bring_host_values(child: StagedBuilder, value: Value) -> Value:
 
 
 def _as_parameters(child: StagedBuilder, value: Value) -> Value:
+    """Return nested arguments with each graph value as a new parameter of the child."""
     if isinstance(value, (GraphTensor, HostValue)):
         return child.parameter(value._type)
     if isinstance(value, tuple):
@@ -263,6 +279,7 @@ def _as_parameters(child: StagedBuilder, value: Value) -> Value:
 
 
 def _refuse_writes(ev: Evaluation, f: Function, ends: dict[Value, Value]) -> None:
+    """Refuse writes by a recursive function to anything outside."""
     if ends:
         raise UnsupportedSyntaxError(
             f"{f.__name__}: got a function that calls itself under a condition on a Tensor and writes a Parameter, "

@@ -21,7 +21,7 @@ from .variables import store
 
 @syntax(ast.Expr)
 def _expression(ev: Evaluation, frame: Frame, node: ast.Expr) -> Flow:
-    if not isinstance(node.value, ast.Constant):  # a docstring
+    if not isinstance(node.value, ast.Constant):  # not a docstring
         evaluate(ev, frame, node.value)
     return NORMAL
 

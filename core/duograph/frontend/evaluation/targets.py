@@ -23,7 +23,7 @@ from .variables import load, remove, store
 
 
 def mangled(frame: Frame, name: str) -> str:
-    """A private name as Python stores it."""
+    """Return an attribute name with the class prefix that Python adds to private names."""
     owner = frame.source.class_name
     if name.startswith("__") and not name.endswith("__") and owner:
         return f"_{owner.lstrip('_')}{name}"
@@ -31,7 +31,7 @@ def mangled(frame: Frame, name: str) -> str:
 
 
 def assign(ev: Evaluation, frame: Frame, target: Value, value: Value) -> None:
-    """Assign to a name, an attribute, an item, or a pattern of them."""
+    """Assign a value to a name, an attribute, an item, or a tuple or list of targets."""
     if isinstance(target, ast.Name):
         store(ev, frame, target.id, value)
     elif isinstance(target, ast.Attribute):
@@ -47,6 +47,7 @@ def assign(ev: Evaluation, frame: Frame, target: Value, value: Value) -> None:
 
 
 def _unpack(ev: Evaluation, frame: Frame, targets: list[Value], value: Value) -> None:
+    """Assign the items of a value to several targets, of which one may be starred."""
     if isinstance(value, (GraphObject, GraphScalar)):
         raise NeedsValue("unpack: got a value that is known only when the compiled function runs")
     if not is_iterable(value):
@@ -77,7 +78,7 @@ def _unpack(ev: Evaluation, frame: Frame, targets: list[Value], value: Value) ->
 
 
 def delete(ev: Evaluation, frame: Frame, target: Value) -> None:
-    """`del target`."""
+    """Evaluate `del target`."""
     if isinstance(target, ast.Name):
         remove(ev, frame, target.id)
     elif isinstance(target, ast.Subscript):
@@ -91,7 +92,10 @@ def delete(ev: Evaluation, frame: Frame, target: Value) -> None:
 
 
 def evaluate_in_place(ev: Evaluation, frame: Frame, node: ast.AugAssign) -> None:
-    """`target += value`: a tensor, number or tuple is rebound, a list or a set changes in place."""
+    """Evaluate `target += value`.
+
+    A tensor, number or tuple is rebound; a list or set is changed in place.
+    """
     target = node.target
     if isinstance(target, ast.Name):
         old = load(ev, frame, target.id)
@@ -113,6 +117,7 @@ def evaluate_in_place(ev: Evaluation, frame: Frame, node: ast.AugAssign) -> None
 
 
 def _augmented_value(ev: Evaluation, node: ast.AugAssign, old: Value, value: Value) -> Value:
+    """Return the new value of the target."""
     kind = type(node.op)
     if isinstance(old, list) and kind is ast.Add:
         call(ev, old.extend, (value,), {})

@@ -20,7 +20,7 @@ from .dispatch import call
 
 
 def truth(ev: Evaluation, value: Value) -> Value:
-    """`bool(value)`: a Python bool when it is known, else a 0-d bool tensor or a host bool."""
+    """Return `bool(value)`: a Python bool if known, else a 0-d bool tensor or a host bool."""
     if value is True or value is False:
         return value
     if isinstance(value, Tensor):
@@ -45,7 +45,7 @@ def truth(ev: Evaluation, value: Value) -> Value:
 
 
 def single_bool(x: Value) -> Value:
-    """The truth of a graph tensor of one element, 0-d."""
+    """Return the truth of a one-element graph tensor as a 0-d bool tensor."""
     if x.size != 1:
         raise ArgumentValueError(
             f"bool: got a tensor of shape {x.shape}; the truth of several elements is ambiguous, "
@@ -57,7 +57,7 @@ def single_bool(x: Value) -> Value:
 
 
 def negated(flag: Flag) -> Value:
-    """`not flag`."""
+    """Return `not flag`."""
     if flag is True or flag is False:
         return not flag
     if isinstance(flag, GraphScalar):
@@ -66,7 +66,7 @@ def negated(flag: Flag) -> Value:
 
 
 def either(a: Value, b: Value) -> Value:
-    """`a or b` of flags."""
+    """Return `a or b` of two flags."""
     if a is True or b is True:
         return True
     if a is False:
@@ -79,7 +79,7 @@ def either(a: Value, b: Value) -> Value:
 
 
 def as_flag(flag: Flag) -> Value:
-    """A flag as a 0-d bool tensor of the current graph."""
+    """Return a flag as a 0-d bool tensor of the current graph."""
 
     builder: Value = thread_state.builder
     if isinstance(flag, bool):
@@ -90,5 +90,5 @@ def as_flag(flag: Flag) -> Value:
 
 
 def as_python_bool(ev: Evaluation, flag: Flag) -> Value:
-    """A truth value as Python's operators give it: a bool, never a Tensor."""
+    """Return a flag as the result of a Python operator: a bool, never a Tensor."""
     return number_of(flag, BOOL) if isinstance(flag, GraphTensor) else flag
