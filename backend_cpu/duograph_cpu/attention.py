@@ -2,7 +2,7 @@
 keys.
 """
 
-from duograph.ops.attention import AXES
+from duograph.backend.attention_layouts import AXES
 
 from ._native import lib
 from .kernels import call, kernel, plan

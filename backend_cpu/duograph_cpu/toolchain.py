@@ -20,8 +20,8 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from duograph._locks import new_lock
-from duograph.runtime import disk_cache
+from duograph.backend import disk_cache
+from duograph.backend.locks import new_lock
 
 from ._native import ffi, lib
 

@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from duograph._locks import new_lock
 from duograph.backend.grid import GridBackend, GridDevice, Launch
+from duograph.backend.locks import new_lock
 from duograph.backend.program import Program
 from duograph.backend.protocol import Call, DeviceInfo
 from duograph.dtype import ALL

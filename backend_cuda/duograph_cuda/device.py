@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from duograph._locks import new_lock
 from duograph.backend.grid import GridDevice, Launch, Scalar
 from duograph.backend.grid.matmul import Matmul, few_lines, tiles
+from duograph.backend.locks import new_lock
 from duograph.errors import DeviceError, DeviceMemoryError
 
 from .compiler import Compiler

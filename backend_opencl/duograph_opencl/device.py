@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pyopencl as cl
-from duograph._locks import new_lock
 from duograph.backend.codegen.dialect import OPENCL
 from duograph.backend.grid import Block, GridDevice, Pool, Scalar
+from duograph.backend.locks import new_lock
 from duograph.errors import DeviceError, DeviceMemoryError
 from duograph.types import Shape
 

@@ -14,9 +14,9 @@ import tempfile
 from typing import TYPE_CHECKING
 
 import pyopencl as cl
+from duograph.backend import disk_cache
 from duograph.backend.grid.tiles import choices_of
 from duograph.errors import DeviceError
-from duograph.runtime import disk_cache
 
 from .probe import build_uncached
 

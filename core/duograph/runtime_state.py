@@ -41,6 +41,9 @@ class RuntimeState:
             compiled function captures are inputs of its graph, whatever their type.
         seed: what `set_seed` or `manual_seed` was called with last; None before, and after `seed()`.
         eager_builder: runs ops immediately; installed by `runtime.eager`.
+        expand_body: traces the body of a composite to a graph; installed by `ir.builder`.
+        scalar_of_body: runs the body of an element-wise composite on symbolic scalars; installed by
+            `backend.codegen`.
         check_device: validates a `device_target`; installed by `backend.registry`.
         default_device: the name of the device that an op would run on now; installed by
             `backend.registry`.
@@ -48,7 +51,8 @@ class RuntimeState:
 
     __slots__ = (
         "settings_version", "bindings_version", "rules_version", "cells_version", "derivatives",
-        "horizon", "staging", "seed", "eager_builder", "check_device", "default_device", "_lock",
+        "horizon", "staging", "seed", "eager_builder", "expand_body", "scalar_of_body",
+        "check_device", "default_device", "_lock",
     )  # fmt: skip
 
     settings_version: object
@@ -60,6 +64,8 @@ class RuntimeState:
     staging: int
     seed: int | None
     eager_builder: Builder
+    expand_body: Callable[..., Any]
+    scalar_of_body: Callable[..., Any]
     check_device: Callable[[str], str] | None
     default_device: Callable[[], str] | None
 

@@ -24,6 +24,7 @@ LAYERS = [
     ("_locks", "dtype", "errors", "runtime_state", "context"),
     ("types", "effects", "traits", "_text"),
     ("backend",),
+    ("op_signature",),
     ("op",),
     ("tensor", "parameter"),
     ("ir",),

@@ -16,7 +16,7 @@ import tempfile
 from typing import Any
 
 import numpy as np
-from duograph._locks import new_lock
+from duograph.backend.locks import new_lock
 
 from .compiler import HostCompiler
 

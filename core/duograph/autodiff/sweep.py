@@ -164,7 +164,7 @@ class Sweep:
         outs = [builder.tensor(i) for i in node.results]
         status, flag = self.joined(node.results)
         found = getter(node.attributes)(
-            *op.arguments(values),
+            *op.packed(values),
             outs[0] if node.single else tuple(outs),
             filled[0] if node.single else tuple(filled),
         )

@@ -272,9 +272,9 @@ def call_op(op: Op, operands: tuple[Any, ...], attributes: Any) -> Any:
     types = [None if x is None else x._type for x in operands]
     call = None if runtime_state.staging else op.table.get(op.key(types, attributes))
     if call is None:
-        from ..op import door
+        from ..op import dispatch
 
-        return door(op, operands, dict(attributes))
+        return dispatch(op, operands, dict(attributes))
     return call(*operands)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from ..dtype import DType, promote_scalar, scalar_dtype
 from ..errors import ArgumentError
 from ..op import Op
-from ..runtime_state import thread_state
+from ..runtime_state import runtime_state, thread_state
 from ..tensor import Tensor
 from ..types import HostType, TensorType, ValueType
 from .control import HostConstant, host_constant, to_tensor
@@ -281,3 +281,6 @@ def expand(op: Op, types: tuple[TensorType | None, ...], attributes: Mapping[str
             op.expanded.clear()
         found = op.expanded[key] = trace(body, types, op.variadic, attributes)
     return found
+
+
+runtime_state.expand_body = expand

@@ -88,7 +88,8 @@ from . import (
 )
 from .creation import cast
 from .methods import install as _install
-from .primitive import Primitive, plain_primitives
+from .primitive import Primitive
+from .primitive import spelled_classes as _spelled_classes
 from .refusals import refusing
 
 # One family a line; its `__all__` becomes part of duograph.ops.
@@ -169,8 +170,10 @@ FAMILIES = (
 for _family in FAMILIES:
     for _name in _family.__all__:
         _value = getattr(_family, _name)
+        if isinstance(_value, _op.Op) and _value.has_arguments_rule:
+            _value = _value.public
         globals()[_name] = refusing(_value) if isinstance(_value, FunctionType) else _value
-globals().update(plain_primitives())
+globals().update(_spelled_classes(FAMILIES))
 # name -> function of every method and operator that Tensor got from the op table
 installed_methods = _install(Tensor, FAMILIES)
 _registry.on_plugin.append(extensions.take)

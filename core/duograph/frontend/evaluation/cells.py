@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from ...errors import RefusedError, UnsupportedSyntaxError
 from ...nn import _tree
-from ...nn.cell import Cell, _cast
+from ...nn._calls import cast_floating
+from ...nn.cell import Cell
 from ...op import Op
 from ...parameter import Parameter
 from ...runtime_state import thread_state
@@ -110,10 +111,11 @@ def _run_cast(
 ) -> Value:
     """Run a Cell with inputs and trainable Parameters cast to the dtype that `to_float` set.
 
-    Same rule as `Cell._run_cast`.
+    Same rule as `nn._calls._run_cast`.
     """
 
     target = cell._float_type
+    assert target is not None
     places = []
     for name, p in cell._params.items():
         if p is not None and p.requires_grad and p.dtype.is_floating and p.dtype is not target:
@@ -122,14 +124,14 @@ def _run_cast(
         for _, name, p in places:
             cell.__dict__[name] = p.astype(target)
         try:
-            return run(*_cast(args, target), **_cast(kwargs, target))
+            return run(*cast_floating(args, target), **cast_floating(kwargs, target))
         finally:
             for _, name, p in places:
                 cell.__dict__[name] = p
     for place, _, p in places:
         ev.journal.set_item(ev.outside.values, place, p.astype(target))
     try:
-        return run(*_cast(args, target), **_cast(kwargs, target))
+        return run(*cast_floating(args, target), **cast_floating(kwargs, target))
     finally:
         for place, _, _ in places:
             ev.journal.touch("item", ev.outside.values, place)

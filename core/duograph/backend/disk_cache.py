@@ -75,7 +75,7 @@ def key_of(*parts: Any) -> str:
     """64 hex digits for these parts: bytes as they are, anything else as its `str`.
 
     Examples:
-        >>> from duograph.runtime.disk_cache import key_of
+        >>> from duograph.backend.disk_cache import key_of
         >>> key_of("ab", "c") == key_of("a", "bc")
         False
     """
