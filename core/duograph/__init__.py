@@ -11,6 +11,7 @@ from typing import Any
 
 from . import compat as _compat
 from . import context, dtype, ops
+from . import passes as _passes  # installs the graph passes
 from .autodiff.transforms import grad, jvp, value_and_grad, vjp
 from .context import *  # noqa: F403  (the names of context.__all__)
 from .dtype import *  # noqa: F403  (the names of dtype.__all__)

@@ -436,9 +436,8 @@ class Program:
             watch = None
             if self.dump is not None:
                 watch = self.dump.watch("forward")
-                passes.run(
-                    lin.backward, self.dump.watch("backward")
-                )  # the tape lowers it at first use
+                # the tape lowers it at first use
+                passes.run(lin.backward, passes.PassContext(watch=self.dump.watch("backward")))
             kernel = lower(lin.forward, self.device, watch, self.level)
             n = self.graph.n_params
             positions = {i: n + k for k, i in reversed(list(enumerate(lin.forward.outputs)))}

@@ -7,13 +7,12 @@ from __future__ import annotations
 import collections
 import functools
 import warnings
-import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from .. import context, passes
+from .. import context
 from .._locks import new_lock
 from ..backend import registry
 from ..backend.program import (
@@ -29,18 +28,18 @@ from ..backend.protocol import Backend
 from ..dtype import bool_, int64
 from ..effects import Random
 from ..errors import UnsupportedOpError
-from ..ir.builder import expand
 from ..ir.graph import FrozenArray, Graph, GraphNode, live_nodes
+from ..ir.optimizer import Watch, optimizer
 from ..op import Op
-from ..passes.plugin_passes import plugin_passes
 from ..types import BOOL, FLOAT, INT, STACK, Device, HostType, TensorType
 from .control import control_call, may_raise, placed
 from .executor import link
 from .joins import join
 from .native import native_program
+from .regions import cannot_compile, compile_regions
 from .still import divide, share_packed
 
-__all__ = ["Divided", "body_of", "lower", "host_call", "fallback_counts"]
+__all__ = ["Divided", "lower", "host_call", "fallback_counts"]
 
 # A constant of at most this many elements is made once, when the graph is prepared.
 CONSTANT_LIMIT = 1024
@@ -49,10 +48,6 @@ CONSTANT_LIMIT = 1024
 fallback_counts: collections.Counter[tuple[str, str]] = collections.Counter()
 _warned: set[tuple[str, str]] = set()
 _lock = new_lock()
-# What stands in for ops, after the passes (None: they left it as it is), and what it depends on
-# beside the graph: the same few bodies stand in all graphs.
-_bodies: weakref.WeakKeyDictionary[Graph, tuple[Any, Graph | None]] = weakref.WeakKeyDictionary()
-
 # Bytes of what lives on the host, in a native program; and the ops on such values that programs
 # have.
 _HOST_BYTES: dict[Any, int] = {INT: 8, FLOAT: 8, BOOL: 1, STACK: 0}
@@ -159,7 +154,7 @@ class Lowering:
         call = kernel(self.backend, op, types, node.attributes, self.device)
         pure = call is not None and not op.effects
         if call is None and (op.body is not None or op.decompose_rule is not None):
-            inner = body_of(op, types, node.attributes)
+            inner = optimizer().body_of(op, types, node.attributes)
             found = tuple(inner.types[i] for i in inner.outputs)
             # a handle of another size than its type says would be read past its end
             assert found == results, f"{op.name}: its body gives {found}, its infer rule {results}"
@@ -274,7 +269,7 @@ class Lowering:
 def lower(
     graph: Graph,
     device: Device,
-    watch: passes.Watch | None = None,
+    watch: Watch | None = None,
     level: str = "O0",
     notes: list[str] | None = None,
     updates: Mapping[int, int] | None = None,
@@ -296,12 +291,17 @@ def lower(
             from them alone is worth being computed once, the result has an attribute `divided`,
             which is a `Divided`.
     """
-    graph = passes.run(graph, watch)
+    notes = [] if notes is None else notes
+    problem = None if level == "O0" else cannot_compile(device)
+    if problem is not None:
+        notes.append(f"runs op by op: {problem}")
+    fuses = level != "O0" and problem is None
+    said: list[str] = []  # by the passes
+    graph = optimizer().optimize(graph, device, level if fuses else "O0", watch, said, state)
     regions: Mapping[Graph, Callable[..., Any]] = {}
-    if level != "O0":
-        from .regions import compiled_regions
-
-        graph, regions = compiled_regions(graph, device, watch, notes, state)
+    if fuses:
+        regions, (line, *missing) = compile_regions(graph, device)
+        notes += [line, *said, *missing]
     return lower_closed(graph, device, regions, level, notes, updates, state)
 
 
@@ -394,18 +394,6 @@ def lower_closed(
     rest = functools.partial(linked, division.rest, division.kept, [])
     whole.divided = Divided(division.reads, once, rest)  # type: ignore[attr-defined]
     return whole
-
-
-def body_of(op: Op, types: tuple[TensorType | None, ...], attributes: Mapping[str, Any]) -> Graph:
-    """What an op is made of, after the passes."""
-    graph = expand(op, types, attributes)
-    # with debug=True the verifier has looked at it
-    depends = (context.settings.debug, plugin_passes())
-    known = _bodies.get(graph)
-    if known is None or known[0] != depends:
-        made = passes.run(graph)
-        known = _bodies[graph] = (depends, None if made is graph else made)
-    return known[1] or graph
 
 
 def _copy(backend: Backend, device: Device, type_: TensorType, handle: Any) -> Any:
