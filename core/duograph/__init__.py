@@ -6,6 +6,7 @@ as plugins.
 
 from __future__ import annotations
 
+import functools
 import importlib
 from typing import Any
 
@@ -26,11 +27,20 @@ from .runtime.device import (
     set_device,
     synchronize,
 )
+from .runtime_state import runtime_state
 from .tensor import Tensor, from_numpy, is_tensor, tensor
 
 __version__ = "0.1.0"
 
 _compat.install(__name__)
+
+
+@functools.cache
+def _load_compiler() -> Any:
+    return importlib.import_module(f"{__name__}.compiler")
+
+
+runtime_state.load_compiler = _load_compiler
 
 # Loaded when first named, so that `import duograph` stays cheap.
 _MODULES = (

@@ -5,7 +5,7 @@ defined before.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -100,9 +100,16 @@ class Graph:
         return found
 
     def __str__(self) -> str:
-        from .text import to_text
+        return _writer(self)
 
-        return to_text(self, whole=False)
+
+_writer: Callable[[Graph], str] = repr
+
+
+def install_writer(writer: Callable[[Graph], str]) -> None:
+    """Set the function behind `str(graph)`; `ir.text` installs its printer when it is imported."""
+    global _writer
+    _writer = writer
 
 
 class NamedGraph:
