@@ -1,10 +1,15 @@
 """The CPU backend: tier 1 of the seam. Kernels are looked up by op name in `kernels.KERNELS`."""
 
+from __future__ import annotations
+
 import functools
 import os
 import platform
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from duograph.backend.costs import Costs, FusionLimits, LayoutCosts
 from duograph.backend.protocol import Backend, DeviceInfo
 
 from . import (  # noqa: F401  (each module enters its kernels into the table)
@@ -24,6 +29,25 @@ from .elementwise import prepare_elementwise
 from .kernels import KERNELS, PRODUCTS
 from .native_program import link
 
+if TYPE_CHECKING:
+    from duograph.backend.program import Program
+    from duograph.backend.protocol import Call
+    from duograph.ir.graph import Graph
+    from duograph.op import Op
+    from duograph.types import Shape
+
+    from ._native import CData
+    from .kernels import Types
+
+# Measured on x86-64 with AVX2 and AVX-512.
+COSTS = Costs(
+    fusion=FusionLimits(
+        min_row=8, max_row=65536, min_rows=64, max_few_rows=32768, min_width=16, min_run=64
+    ),
+    layout=LayoutCosts(traffic_per_transpose=6, min_channels=16),
+    min_matmul_sum=4,
+)
+
 
 class CPU(Backend):
     """All cores of this machine as one device."""
@@ -31,13 +55,13 @@ class CPU(Backend):
     name = "CPU"
     epilogues = PRODUCTS
 
-    def devices(self):
+    def devices(self) -> list[DeviceInfo]:
         """One device: the cores that this process may use share their memory."""
         level = ("baseline", "AVX2", "AVX-512")[lib.dg_isa()]
         text = f"{_processor()}, {lib.dg_threads()} threads, {level} kernels"
         return [DeviceInfo(0, "CPU", text, memory.TOTAL)]
 
-    def copy_in(self, array, device_id):
+    def copy_in(self, array: np.ndarray[Any, Any], device_id: int) -> CData:
         """A handle to a copy of a C-contiguous array."""
         nbytes = array.nbytes
         handle = memory.maker(nbytes, "copy_in")()
@@ -45,13 +69,15 @@ class CPU(Backend):
             lib.dg_copy(handle, ffi.from_buffer(array.reshape(-1).view(np.uint8)), nbytes)
         return handle
 
-    def from_host(self, array, device_id):
+    def from_host(self, array: np.ndarray[Any, Any], device_id: int) -> CData | None:
         """A handle to the array's own bytes, which keeps it alive."""
         if not (array.flags.c_contiguous and array.flags.aligned and array.nbytes):
             return None
         return memory.shared(array)
 
-    def copy_out(self, handle, shape, dtype, device_id):
+    def copy_out(
+        self, handle: CData, shape: Shape, dtype: np.dtype[Any], device_id: int
+    ) -> np.ndarray[Any, Any]:
         """The values as a writable array on the handle's own bytes, which it keeps alive."""
         n = 1
         for size in shape:
@@ -60,16 +86,18 @@ class CPU(Backend):
             return np.empty(shape, dtype)
         return np.frombuffer(ffi.buffer(handle, n * dtype.itemsize), dtype).reshape(shape)
 
-    def exclusive(self, handle, device_id):
+    def exclusive(self, handle: CData, device_id: int) -> bool:
         """Memory of our own, or that of an array that nobody else has; arrays made by `copy_out`
         hold the handle.
         """
         return memory.exclusive(handle)
 
-    def synchronize(self, device_id):
+    def synchronize(self, device_id: int) -> None:
         """Kernels return when they are done, so there is nothing to wait for."""
 
-    def prepare(self, op, types, attributes, device_id):
+    def prepare(
+        self, op: Op, types: Types, attributes: Mapping[str, Any], device_id: int
+    ) -> Call | None:
         """A call for this op on these types, or None when there is no kernel."""
         builder = KERNELS.get(op.name)
         if builder is not None:
@@ -79,19 +107,23 @@ class CPU(Backend):
             return prepare_elementwise(op, types, result, attributes)
         return None
 
-    def compiles(self, device_id):
+    def compiles(self, device_id: int) -> str | None:
         """None when this machine has a C compiler that works, else why not."""
         from . import toolchain  # what it needs is loaded by those who compile
 
         return toolchain.problem()
 
-    def compile(self, regions, device_id):
+    def compile(self, regions: Sequence[Graph], device_id: int) -> Sequence[Call | str]:
         """C for all regions of a program, built at once."""
         from .fused_regions import compile_regions
 
         return compile_regions(regions)
 
-    def compiler(self, device_id):
+    def costs(self, device_id: int) -> Costs:
+        """Costs of this backend's kernels and of transposes between them."""
+        return COSTS
+
+    def compiler(self, device_id: int) -> str | None:
         """The machine's C compiler; looked for, and perhaps run, here and where something is
         compiled, nowhere else.
         """
@@ -99,25 +131,25 @@ class CPU(Backend):
 
         return toolchain.describe()
 
-    def links(self, device_id):
+    def links(self, device_id: int) -> str | None:
         """None: programs run in native/program.c, which needs no compiler."""
         return None
 
-    def link(self, program, device_id):
+    def link(self, program: Program, device_id: int) -> Call | str:
         """One call for a whole program."""
         return link(program)
 
-    def memory_stats(self, device_id):
+    def memory_stats(self, device_id: int) -> dict[str, int]:
         """Bytes and counts of blocks above 4 KiB; smaller results live in Python's own allocator."""
         return memory.stats()
 
-    def empty_cache(self, device_id):
+    def empty_cache(self, device_id: int) -> None:
         """Unmap every cached free block."""
         lib.dg_memory_trim()
 
 
 @functools.cache
-def _processor():
+def _processor() -> str:
     """The processor's name as the system gives it."""
     if os.path.exists("/proc/cpuinfo"):
         with open("/proc/cpuinfo") as file:

@@ -1,16 +1,22 @@
 """Opens OpenBLAS once, from the wheel that carries it, and hands it to the C side."""
 
+from __future__ import annotations
+
 import functools
 import importlib.util
 import os
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ._native import lib
+from ._native import ffi, lib
+
+if TYPE_CHECKING:
+    from ._native import CData
 
 
 @functools.cache
-def open_blas():
+def open_blas() -> None:
     """Open the library of the `scipy-openblas32` package; without it products run on our own,
     slower loops.
     """
@@ -45,7 +51,5 @@ def open_blas():
     )
 
 
-def _text(pointer):
-    from ._native import ffi
-
+def _text(pointer: CData) -> str:
     return ffi.string(pointer).decode(errors="replace")

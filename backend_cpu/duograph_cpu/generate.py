@@ -5,15 +5,19 @@ slot and dtype.
 from one text and chosen by the processor at the first call; the rest for the baseline only.
 """
 
+from __future__ import annotations
+
 import hashlib
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import duograph.ops  # noqa: F401  (fills the op table)
 from duograph.backend.codegen import C, compute_dtype, print_function
 from duograph.backend.codegen.dialect import SUFFIX
+from duograph.backend.codegen.expression import Expr
 from duograph.backend.codegen.printer import is_heavy
-from duograph.backend.codegen.scalar_kernels import scalar_kernels
-from duograph.dtype import COMPLEX, float64
+from duograph.backend.codegen.scalar_kernels import ScalarKernel, scalar_kernels
+from duograph.dtype import COMPLEX, DType, float64
 
 HERE = Path(__file__).resolve().parent
 
@@ -43,13 +47,13 @@ NO_CONTRACTION = """\
 """
 
 
-def _nodes(e):
+def _nodes(e: Expr) -> Iterator[Expr]:
     yield e
     for a in e.args:
         yield from _nodes(a)
 
 
-def _is_hot(kernel):
+def _is_hot(kernel: ScalarKernel) -> bool:
     """Whether vectors pay."""
     if kernel.result in COMPLEX or any(d in COMPLEX for _, d in kernel.operands):
         return False
@@ -69,7 +73,7 @@ _PLAIN = {
 }  # fmt: skip
 
 
-def _patterns(n):
+def _patterns(n: int) -> list[int]:
     """Which operands move, for the loops that are written out; the last loop takes the rest."""
     if n == 1:
         return [1]
@@ -80,7 +84,7 @@ def _patterns(n):
     return [2**n - 1]
 
 
-def print_kernel(kernel, isa):
+def print_kernel(kernel: ScalarKernel, isa: str) -> str:
     """One row function, its element function before it."""
     name = f"{kernel.name}_{isa}"
     real = kernel.operands[-1][1]
@@ -128,13 +132,15 @@ def print_kernel(kernel, isa):
     return text + "\n".join(lines) + "\n"
 
 
-def _loop(indent, name, args, result, independent=True):
+def _loop(
+    indent: str, name: str, args: Sequence[str], result: DType, independent: bool = True
+) -> list[str]:
     call = C.store(result, f"{name}_at({', '.join(args)})")
     head = [f"{indent}DG_INDEPENDENT"] if independent else []
     return [*head, f"{indent}for (i64 i = 0; i < n; i++) result[i] = {call};"]
 
 
-def _source(kernels, isa):
+def _source(kernels: Sequence[ScalarKernel], isa: str) -> str:
     target, define = ISAS[isa]
     parts = ["/* Printed by generate.py from the op table. */\n"]
     if target:
@@ -157,7 +163,7 @@ def _source(kernels, isa):
     return "".join(parts)
 
 
-def _table(kernels, hot):
+def _table(kernels: Sequence[ScalarKernel], hot: Collection[str]) -> str:
     """dg_elementwise_find: names in order, rows by instruction set."""
     parts = [
         "/* Printed by generate.py from the op table. */\n",
@@ -202,14 +208,14 @@ dg_row dg_elementwise_find(const char *name, int *heavy) {
     return "".join(parts)
 
 
-def _write(path, text):
+def _write(path: Path, text: str) -> Path:
     """Write only what changed, so that unchanged files keep their time and are not compiled again."""
     if not path.exists() or path.read_text() != text:
         path.write_text(text)
     return path
 
 
-def generate(folder):
+def generate(folder: str | Path) -> tuple[str, list[Path]]:
     """Write the sources into `folder`; returns C declarations for cffi, and the sources."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -232,7 +238,7 @@ def generate(folder):
     return (HERE / "native" / "elementwise.h").read_text(), sources
 
 
-def fingerprint(folder):
+def fingerprint(folder: str | Path) -> str:
     """A hash of everything that was printed, for tests that a refactor leaves kernels as they were."""
     digest = hashlib.sha256()
     for path in sorted(Path(folder).glob("*.[ch]")):

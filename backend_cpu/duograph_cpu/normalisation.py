@@ -1,12 +1,23 @@
 """Builders of softmax, layer_norm, batch_norm and their gradients."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from ._native import lib
 from .kernels import call, kernel, plan, product, split
 
+if TYPE_CHECKING:
+    from duograph.backend.protocol import Call
+    from duograph.types import TensorType
 
-def _along(name, function):
+    from ._native import CFunction
+    from .kernels import Builder, Types
+
+
+def _along(name: str, function: CFunction) -> Builder:
     @kernel(name)
-    def along(types, results, *, axis):
+    def along(types: Types, results: Types, *, axis: int) -> Call | None:
         x = types[0]
         if x.dtype.kind != "f":
             return None
@@ -23,7 +34,19 @@ _along("softmax_grad", lib.dg_softmax_grad)
 _along("log_softmax_grad", lib.dg_log_softmax_grad)
 
 
-def _normalise(name, function, types, results, x, weight, stat, outer, n, inner, eps=0.0):
+def _normalise(
+    name: str,
+    function: CFunction,
+    types: Types,
+    results: Types,
+    x: TensorType,
+    weight: TensorType,
+    stat: TensorType,
+    outer: int,
+    n: int,
+    inner: int,
+    eps: float = 0.0,
+) -> Call | None:
     if any(t is None or t.dtype.kind != "f" for t in types) or n == 0:
         return None
     constants = plan(
@@ -35,7 +58,7 @@ def _normalise(name, function, types, results, x, weight, stat, outer, n, inner,
 
 
 @kernel("layer_norm_core")
-def layer_norm_core(types, results, *, axis, eps):
+def layer_norm_core(types: Types, results: Types, *, axis: int, eps: float) -> Call | None:
     """Axes axis.. to the end, with mean and rstd for the gradient."""
     x, gamma, _ = types
     outer, n = product(x.shape[:axis]), product(x.shape[axis:])
@@ -45,7 +68,7 @@ def layer_norm_core(types, results, *, axis, eps):
 
 
 @kernel("layer_norm_grad")
-def layer_norm_grad(types, results, *, axis):
+def layer_norm_grad(types: Types, results: Types, *, axis: int) -> Call | None:
     """Gradients of x, gamma and beta."""
     x, gamma, mean, _, _ = types
     outer, n = product(x.shape[:axis]), product(x.shape[axis:])
@@ -55,7 +78,7 @@ def layer_norm_grad(types, results, *, axis):
 
 
 @kernel("batch_norm_train")
-def batch_norm_train(types, results, *, eps):
+def batch_norm_train(types: Types, results: Types, *, eps: float) -> Call | None:
     """Channel axis 1, with the mean and the biased variance of the batch."""
     x, gamma, _ = types
     return _normalise(
@@ -72,7 +95,7 @@ def batch_norm_train(types, results, *, eps):
 
 
 @kernel("batch_norm_grad")
-def batch_norm_grad(types, results, *, eps):
+def batch_norm_grad(types: Types, results: Types, *, eps: float) -> Call | None:
     """Gradients of x, gamma and beta."""
     x, gamma, mean, _, _ = types
     return _normalise(

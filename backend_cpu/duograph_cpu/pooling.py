@@ -1,25 +1,37 @@
 """Builders of pooling, and of random bits."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from duograph.dtype import float32
 
 from ._native import lib
 from .kernels import call, kernel, plan, product
 
+if TYPE_CHECKING:
+    from duograph.backend.protocol import Call
+    from duograph.types import Shape, TensorType
+
+    from ._native import CData, CFunction
+    from .kernels import Types
+
 
 def _pooling(
-    name,
-    function,
-    types,
-    results,
-    x,
-    y,
-    kernel_size,
-    stride,
-    padding,
-    dilation,
-    include_pad=True,
-    divisor=None,
-):
+    name: str,
+    function: CFunction,
+    types: Types,
+    results: Types,
+    x: TensorType,
+    y: TensorType,
+    kernel_size: Shape,
+    stride: Shape,
+    padding: Sequence[tuple[int, int]],
+    dilation: Shape,
+    include_pad: bool = True,
+    divisor: int | None = None,
+) -> Call | None:
     """x, y: the types of the input and the output of the pooling, whichever of them is computed."""
     spatial = len(x.shape) - 2
     if x.dtype.kind != "f" or not 1 <= spatial <= 3:
@@ -39,7 +51,15 @@ def _pooling(
     return call(name, function, constants, types, results)
 
 
-def _windows(size, out_size, kernel_size, stride, padding, dilation, **others):
+def _windows(
+    size: Shape,
+    out_size: Shape,
+    kernel_size: Shape,
+    stride: Shape,
+    padding: Sequence[tuple[int, int]],
+    dilation: Shape,
+    **others: object,
+) -> CData:
     """The constants of pooling over axes of these sizes."""
     lead = (1,) * (3 - len(size))
     return plan(
@@ -52,7 +72,15 @@ def _windows(size, out_size, kernel_size, stride, padding, dilation, **others):
 
 
 @kernel("max_pool")
-def max_pool(types, results, *, kernel, stride, padding, dilation):
+def max_pool(
+    types: Types,
+    results: Types,
+    *,
+    kernel: Shape,
+    stride: Shape,
+    padding: Sequence[tuple[int, int]],
+    dilation: Shape,
+) -> Call | None:
     """Values, and where in the flattened spatial input each was found."""
     return _pooling(
         "max_pool",
@@ -69,7 +97,7 @@ def max_pool(types, results, *, kernel, stride, padding, dilation):
 
 
 @kernel("max_pool_grad")
-def max_pool_grad(types, results, *, input_shape):
+def max_pool_grad(types: Types, results: Types, *, input_shape: Shape) -> Call | None:
     """The gradient goes to the cells that won."""
     y, x = types[0], results[0]
     if x.dtype.kind != "f" or types[1].dtype.name != "int64":
@@ -83,7 +111,16 @@ def max_pool_grad(types, results, *, input_shape):
 
 
 @kernel("avg_pool")
-def avg_pool(types, results, *, kernel, stride, padding, count_include_pad, divisor):
+def avg_pool(
+    types: Types,
+    results: Types,
+    *,
+    kernel: Shape,
+    stride: Shape,
+    padding: Sequence[tuple[int, int]],
+    count_include_pad: bool,
+    divisor: int | None,
+) -> Call | None:
     """Means of windows."""
     return _pooling(
         "avg_pool",
@@ -101,7 +138,17 @@ def avg_pool(types, results, *, kernel, stride, padding, count_include_pad, divi
     )
 
 
-def _pooling_last(name, function, types, results, kernel_size, stride, padding, dilation, **others):
+def _pooling_last(
+    name: str,
+    function: CFunction,
+    types: Types,
+    results: Types,
+    kernel_size: Shape,
+    stride: Shape,
+    padding: Sequence[tuple[int, int]],
+    dilation: Shape,
+    **others: object,
+) -> Call | None:
     """Pooling of float32 whose channels lie innermost."""
     (x,), (y,) = types, results
     if x.dtype is not float32 or not 1 <= len(x.shape) - 2 <= 3:
@@ -114,7 +161,15 @@ def _pooling_last(name, function, types, results, kernel_size, stride, padding, 
 
 
 @kernel("max_pool_channels_last")
-def max_pool_channels_last(types, results, *, kernel, stride, padding, dilation):
+def max_pool_channels_last(
+    types: Types,
+    results: Types,
+    *,
+    kernel: Shape,
+    stride: Shape,
+    padding: Sequence[tuple[int, int]],
+    dilation: Shape,
+) -> Call | None:
     """The largest of each window."""
     return _pooling_last(
         "max_pool_channels_last",
@@ -129,7 +184,16 @@ def max_pool_channels_last(types, results, *, kernel, stride, padding, dilation)
 
 
 @kernel("avg_pool_channels_last")
-def avg_pool_channels_last(types, results, *, kernel, stride, padding, count_include_pad, divisor):
+def avg_pool_channels_last(
+    types: Types,
+    results: Types,
+    *,
+    kernel: Shape,
+    stride: Shape,
+    padding: Sequence[tuple[int, int]],
+    count_include_pad: bool,
+    divisor: int | None,
+) -> Call | None:
     """Means of windows."""
     return _pooling_last(
         "avg_pool_channels_last",
@@ -147,8 +211,16 @@ def avg_pool_channels_last(types, results, *, kernel, stride, padding, count_inc
 
 @kernel("avg_pool_grad")
 def avg_pool_grad(
-    types, results, *, input_shape, kernel, stride, padding, count_include_pad, divisor
-):
+    types: Types,
+    results: Types,
+    *,
+    input_shape: Shape,
+    kernel: Shape,
+    stride: Shape,
+    padding: Sequence[tuple[int, int]],
+    count_include_pad: bool,
+    divisor: int | None,
+) -> Call | None:
     """Each gradient is shared among the cells of its window."""
     return _pooling(
         "avg_pool_grad",
@@ -167,7 +239,7 @@ def avg_pool_grad(
 
 
 @kernel("random_bits")
-def random_bits(types, results, *, shape):
+def random_bits(types: Types, results: Types, *, shape: Shape) -> Call | None:
     """Philox words for a state (key, offset)."""
     return call(
         "random_bits", lib.dg_random_bits, plan("dg_bits", n=results[0].size), types, results

@@ -1,15 +1,27 @@
 """Builders of reductions, argmax and argmin, scans, sort and topk."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from ._native import lib
 from .kernels import call, kernel, plan, split
 from .movement import dense
 
+if TYPE_CHECKING:
+    from duograph.backend.protocol import Call
+    from duograph.types import Shape
+
+    from ._native import CFunction
+    from .kernels import Builder, Types
+
 OPS = {"sum": 0, "prod": 1, "max": 2, "min": 3, "all": 4, "any": 5}
 
 
-def merged(shape, axis):
+def merged(shape: Shape, axis: Sequence[int]) -> list[list[int]]:
     """[size, stride, reduced] of the axes, neighbours of one kind merged and sizes of 1 dropped."""
-    axes = []
+    axes: list[list[int]] = []
     for i, (n, stride) in enumerate(zip(shape, dense(shape))):
         if n == 1:
             continue
@@ -21,9 +33,9 @@ def merged(shape, axis):
     return axes
 
 
-def _reduction(name):
+def _reduction(name: str) -> Builder:
     @kernel(f"reduce_{name}")
-    def reduce(types, results, *, axis, keepdims):
+    def reduce(types: Types, results: Types, *, axis: Sequence[int], keepdims: bool) -> Call | None:
         """Any axes; float16 and bfloat16 accumulate in float32."""
         x = types[0]
         if x.dtype.kind == "c" and name in ("max", "min"):
@@ -55,18 +67,18 @@ for _name in OPS:
 
 
 @kernel("argmax")
-def argmax(types, results, *, axis):
+def argmax(types: Types, results: Types, *, axis: int) -> Call | None:
     """Index of the first largest element."""
     return _arg("argmax", lib.dg_argmax, types, results, axis)
 
 
 @kernel("argmin")
-def argmin(types, results, *, axis):
+def argmin(types: Types, results: Types, *, axis: int) -> Call | None:
     """Index of the first smallest element."""
     return _arg("argmin", lib.dg_argmin, types, results, axis)
 
 
-def _arg(name, function, types, results, axis):
+def _arg(name: str, function: CFunction, types: Types, results: Types, axis: int) -> Call | None:
     x = types[0]
     if x.dtype.kind == "c":
         return None
@@ -75,7 +87,15 @@ def _arg(name, function, types, results, axis):
     return call(name, function, constants, types, results)
 
 
-def _scan(name, function, types, results, axis, exclusive=False, reverse=False):
+def _scan(
+    name: str,
+    function: CFunction,
+    types: Types,
+    results: Types,
+    axis: int,
+    exclusive: bool = False,
+    reverse: bool = False,
+) -> Call | None:
     x = types[0]
     index = results[-1].dtype
     if len(results) == 2 and (x.dtype.kind == "c" or index.name not in ("int32", "int64")):
@@ -90,30 +110,36 @@ def _scan(name, function, types, results, axis, exclusive=False, reverse=False):
 
 
 @kernel("cumsum")
-def cumsum(types, results, *, axis, exclusive=False, reverse=False):
+def cumsum(
+    types: Types, results: Types, *, axis: int, exclusive: bool = False, reverse: bool = False
+) -> Call | None:
     """Running sums."""
     return _scan("cumsum", lib.dg_cumsum, types, results, axis, exclusive, reverse)
 
 
 @kernel("cumprod")
-def cumprod(types, results, *, axis, exclusive=False, reverse=False):
+def cumprod(
+    types: Types, results: Types, *, axis: int, exclusive: bool = False, reverse: bool = False
+) -> Call | None:
     """Running products."""
     return _scan("cumprod", lib.dg_cumprod, types, results, axis, exclusive, reverse)
 
 
 @kernel("cummax")
-def cummax(types, results, *, axis):
+def cummax(types: Types, results: Types, *, axis: int) -> Call | None:
     """Running maxima and the last index that each was seen at."""
     return _scan("cummax", lib.dg_cummax, types, results, axis)
 
 
 @kernel("cummin")
-def cummin(types, results, *, axis):
+def cummin(types: Types, results: Types, *, axis: int) -> Call | None:
     """Running minima and the last index that each was seen at."""
     return _scan("cummin", lib.dg_cummin, types, results, axis)
 
 
-def _sort(name, types, results, axis, k, descending):
+def _sort(
+    name: str, types: Types, results: Types, axis: int, k: int | None, descending: bool
+) -> Call | None:
     x = types[0]
     if x.dtype.kind == "c" or results[1].dtype.name != "int64":
         return None
@@ -131,12 +157,12 @@ def _sort(name, types, results, axis, k, descending):
 
 
 @kernel("sort")
-def sort(types, results, *, axis, descending):
+def sort(types: Types, results: Types, *, axis: int, descending: bool) -> Call | None:
     """Stable, with indices; NaN last."""
     return _sort("sort", types, results, axis, None, descending)
 
 
 @kernel("topk")
-def topk(types, results, *, k, axis, largest):
+def topk(types: Types, results: Types, *, k: int, axis: int, largest: bool) -> Call | None:
     """The first k of the sorted axis."""
     return _sort("topk", types, results, axis, k, largest)

@@ -9,18 +9,24 @@ Nothing here raises because of a compiler: one that is missing, fails, crashes o
 is nothing to #include.
 """
 
+from __future__ import annotations
+
 import contextlib
 import os
 import re
 import shutil
 import sys
 import threading
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from duograph._locks import new_lock
-from duograph.runtime import disk_cache
+from duograph.backend import disk_cache
+from duograph.backend.locks import new_lock
 
 from ._native import ffi, lib
+
+if TYPE_CHECKING:
+    from ._native import CData
 
 # Counts up when what is stored, or how it is called, changes.
 FORMAT = 2
@@ -29,7 +35,7 @@ NAMES = ("cc", "gcc", "clang")
 # What the same bits as those of the prebuilt kernels depend on, and what a loader needs. -nostdlib
 # saves 10 of 40 ms in the linker; what is left undefined, such as memcpy, is found in this process,
 # where libm need not be.
-REQUIRED = (
+REQUIRED: tuple[str, ...] = (
     "-std=gnu11",
     "-O2",
     "-fwrapv",
@@ -93,11 +99,11 @@ class BuildFailure(NamedTuple):
 class Library:
     """Compiled functions, loaded for the rest of the process."""
 
-    def __init__(self, path, handle):
+    def __init__(self, path: str | os.PathLike[str], handle: CData) -> None:
         self.path = path
         self._handle = handle
 
-    def address(self, name):
+    def address(self, name: str) -> int:
         """Where a function is, as an int.
 
         Raises:
@@ -108,7 +114,7 @@ class Library:
             raise LookupError(f"{self.path}: {_problem()}")
         return int(ffi.cast("uintptr_t", found))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Library({self.path!r})"
 
 
@@ -124,16 +130,16 @@ class Compiler:
         hung: how many sources it did not come to an end with.
     """
 
-    def __init__(self, command, identity):
+    def __init__(self, command: Sequence[str], identity: str) -> None:
         self.command = command
         self.identity = identity
         self.flags = REQUIRED + OPTIONAL
         self.known = False
-        self.problem = None
+        self.problem: str | None = None
         self.hung = 0
 
 
-def _problem():
+def _problem() -> str:
     return ffi.string(lib.dg_open_problem()).decode("utf-8", "replace")
 
 
@@ -148,7 +154,7 @@ class _Hung(_Failed):
     """It was stopped."""
 
 
-def _timeout():
+def _timeout() -> float:
     with contextlib.suppress(ValueError):
         seconds = float(os.environ.get("DUOGRAPH_CC_TIMEOUT", ""))
         if 0 < seconds < 1e6:
@@ -156,7 +162,7 @@ def _timeout():
     return 60.0
 
 
-def _run(command, source=""):
+def _run(command: Sequence[str], source: str = "") -> str:
     """Run a command on a source; what it printed.
 
     Source goes through a pipe: that is as fast as a file, and leaves none behind.
@@ -177,7 +183,7 @@ def _run(command, source=""):
     except OSError as error:
         raise _Failed(f"{command[0]} does not start: {error.strerror or error}") from None
 
-    def stop():
+    def stop() -> None:
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
             os.killpg(process.pid, signal.SIGTERM)  # it may remove its files
             process.wait(0.2)
@@ -185,8 +191,9 @@ def _run(command, source=""):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         for pipe in (process.stdin, process.stdout, process.stderr):
-            with contextlib.suppress(OSError):  # of unsent source
-                pipe.close()
+            if pipe is not None:
+                with contextlib.suppress(OSError):  # of unsent source
+                    pipe.close()
 
     seconds = _timeout()
     try:
@@ -207,7 +214,7 @@ def _run(command, source=""):
     return out.decode("utf-8", "replace")
 
 
-def _words(err):
+def _words(err: bytes) -> str:
     lines = [line for line in err.decode("utf-8", "replace").splitlines() if line.strip()]
     return "".join(f"\n  {line[:300]}" for line in lines[:6])
 
@@ -215,10 +222,10 @@ def _words(err):
 # ---- finding and probing it ----------------------------------------------------------------------
 
 _lock = new_lock()
-_found = {}
+_found: dict[tuple[str | None, str | None], Compiler | BuildFailure] = {}
 
 
-def compiler():
+def compiler() -> Compiler | BuildFailure:
     """The machine's compiler, or a `BuildFailure` that says why there is none."""
     key = (os.environ.get("CC"), os.environ.get("PATH"))
     found = _found.get(key)
@@ -230,7 +237,7 @@ def compiler():
     return found
 
 
-def _find(chosen):
+def _find(chosen: str | None) -> Compiler | BuildFailure:
     """The compiler that CC names, and no other if it names one: a choice is not replaced in
     silence.
     """
@@ -266,20 +273,20 @@ def _find(chosen):
     return made
 
 
-def isa_flags(level):
+def isa_flags(level: int) -> tuple[str, ...]:
     """The flags of an instruction set of `dg_isa`."""
     flags = tuple(f"-m{name}" for name in ISAS[level])
     return (*flags, "-DDG_HAS_FMA=1") if flags else ()
 
 
-def _command(found, flags, out):
+def _command(found: Compiler, flags: Sequence[str], out: str | os.PathLike[str]) -> tuple[str, ...]:
     libraries = [f for f in flags if f.startswith("-l")]  # some linkers want them last
     rest = [f for f in flags if f not in libraries]
     isa = isa_flags(lib.dg_isa())
     return (*found.command, *rest, *isa, "-x", "c", "-", "-o", str(out), *libraries)
 
 
-def _learn(found):
+def _learn(found: Compiler) -> None:
     """Find out which flags a compiler takes.
 
     Raises:
@@ -289,7 +296,7 @@ def _learn(found):
         if found.known:
             return
 
-        def trial(flags):
+        def trial(flags: Sequence[str]) -> None:
             out = disk_cache.scratch(".so")
             try:
                 _run(_command(found, flags, out), PROBE)
@@ -311,14 +318,14 @@ def _learn(found):
         _remember(found, flags)
 
 
-def _remember(found, flags):
+def _remember(found: Compiler, flags: tuple[str, ...]) -> None:
     """Keep what is known about a compiler, so that the next process does not start it to know."""
     found.flags, found.known = flags, True
     with contextlib.suppress(OSError):  # it will be asked again
         disk_cache.store(found.identity, ".txt", "\n".join(flags).encode())
 
 
-def describe():
+def describe() -> str:
     """The compiler and its flags in one line, or why there is none."""
     found = compiler()
     if isinstance(found, Compiler) and not found.known and found.problem is None:
@@ -326,14 +333,14 @@ def describe():
             _learn(found)
         except (_Failed, OSError) as error:
             found.problem = str(error)
-    problem = found.reason if isinstance(found, BuildFailure) else found.problem
-    if problem is not None:
-        return f"{problem}; compiled functions run at O0"
+    if isinstance(found, BuildFailure) or found.problem is not None:
+        reason = found.reason if isinstance(found, BuildFailure) else found.problem
+        return f"{reason}; compiled functions run at O0"
     flags = " ".join((*found.flags, *isa_flags(lib.dg_isa())))
     return f"{_version(found)} ({' '.join(found.command)}), {flags}"
 
 
-def _version(found):
+def _version(found: Compiler) -> str:
     """The first line of what a compiler says about itself. Only people read it, so nobody asks
     before.
     """
@@ -350,20 +357,20 @@ def _version(found):
     return version
 
 
-def problem():
+def problem() -> str | None:
     """Why nothing can be built, or None as far as is known."""
     found = compiler()
     return found.reason if isinstance(found, BuildFailure) else found.problem
 
 
-def _unlink(path):
+def _unlink(path: str | os.PathLike[str]) -> None:
     with contextlib.suppress(OSError):  # there is none
         os.unlink(path)
 
 
 # ---- building ------------------------------------------------------------------------------------
 
-_built = {}
+_built: dict[str, Library | BuildFailure] = {}
 
 
 class Source(NamedTuple):
@@ -376,14 +383,14 @@ class Source(NamedTuple):
     """
 
     text: str
-    prelude: object
+    prelude: Callable[[str], str]
     version: str
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.prelude(self.text) + "\n" + self.text
 
 
-def build(source):
+def build(source: str | Source) -> Library | BuildFailure:
     """The library compiled from this text or `Source`, of the disk cache if it is there; or a
     `BuildFailure`.
     """
@@ -407,7 +414,7 @@ def build(source):
 COMMENT = r"""/\*.*?\*/|//[^\n]*|("(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')"""
 
 
-def _key(found, source, flags):
+def _key(found: Compiler, source: str | Source, flags: Sequence[str]) -> str:
     """What a library depends on. Comments name lines of the user's program, which move with every
     edit above them.
     """
@@ -417,13 +424,13 @@ def _key(found, source, flags):
     return disk_cache.key_of("library", FORMAT, found.identity, *command, text)
 
 
-def build_all(sources):
+def build_all(sources: Iterable[str | Source]) -> list[Library | BuildFailure]:
     """`build` for several sources, on as many processes as there are threads in the pool."""
-    results = dict.fromkeys(sources)
-    todo = list(results)[::-1]
-    errors = []
+    results: dict[str | Source, Library | BuildFailure] = {}
+    todo = list(dict.fromkeys(sources))[::-1]
+    errors: list[BaseException] = []
 
-    def work():
+    def work() -> None:
         try:
             while todo:
                 source = todo.pop()
@@ -446,7 +453,7 @@ def build_all(sources):
     return [results[source] for source in sources]
 
 
-def _load(key):
+def _load(key: str) -> Library | None:
     """The library of the disk cache, or None."""
     path = disk_cache.load(key, ".so")
     if path is None:
@@ -458,7 +465,7 @@ def _load(key):
     return Library(str(path), handle)
 
 
-def _compile(found, source):
+def _compile(found: Compiler, source: str | Source) -> Library:
     if found.problem is not None:
         raise _Failed(found.problem)
     try:
@@ -485,7 +492,7 @@ def _compile(found, source):
         return _library(found, source)
 
 
-def _library(found, source):
+def _library(found: Compiler, source: str | Source) -> Library:
     flags = found.flags  # another thread may find out that these are too many
     out = disk_cache.scratch(".so")
     try:
@@ -512,7 +519,7 @@ def _library(found, source):
 FULL = ("No space left on device", "Disk quota exceeded")
 
 
-def _check(found, out):
+def _check(found: Compiler, out: str | os.PathLike[str]) -> None:
     """Look at what a compiler wrote before the loader does, which crashes on a truncated file.
 
     Raises:
@@ -537,5 +544,5 @@ def _check(found, out):
     raise _Failed(f"what {found.command[0]} wrote is no library, or not a whole one")
 
 
-def _forbids_code(path):
+def _forbids_code(path: str | os.PathLike[str]) -> bool:
     return hasattr(os, "ST_NOEXEC") and bool(os.statvfs(path).f_flag & os.ST_NOEXEC)

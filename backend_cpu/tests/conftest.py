@@ -4,7 +4,7 @@ import textwrap
 
 import pytest
 from compiling import forget
-from duograph.runtime import disk_cache
+from duograph.backend import disk_cache
 
 
 @pytest.fixture

@@ -6,8 +6,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 from duograph import Tensor, jit, ops
+from duograph.backend.attention_layouts import AXES
 from duograph.conformance.cases.attention import attention, attention_gradient
-from duograph.ops.attention import AXES, attention_grad, attention_of
+from duograph.ops.attention import attention_grad, attention_of
 from duograph_cpu import memory
 from duograph_cpu._native import lib
 from harness import CPU_BACKEND, KERNELS, type_of

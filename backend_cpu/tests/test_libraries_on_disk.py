@@ -12,7 +12,7 @@ import time
 
 import pytest
 from compiling import COMPILER, DOUBLE, doubles, forget, needs_compiler, source
-from duograph.runtime import disk_cache
+from duograph.backend import disk_cache
 from duograph_cpu import toolchain
 
 pytestmark = pytest.mark.usefixtures("fresh")

@@ -7,11 +7,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from duograph.backend.attention_layouts import AXES
 from duograph.backend.codegen.dialect import SUFFIX
 from duograph.backend.grid import Launch, Plan
 from duograph.backend.grid.kernel_writer import ceil_div
 from duograph.dtype import bfloat16, bool_, float16, float32, int64
-from duograph.ops.attention import AXES
 
 from .device import CudaDevice
 from .sources import text

@@ -72,7 +72,7 @@ class Blocks:
             self.kept[block.pointer] = block
             self.order.append(block.pointer)
         self.at += 1
-        return Memory(self.order[self.at - 1], nbytes, self)  # type: ignore[arg-type]  (it asks for `release` only)
+        return Memory(self.order[self.at - 1], nbytes, self)  # type: ignore[arg-type]  # only `release` is called
 
     def release(self, pointer: int) -> None:
         """A block is free again."""
@@ -240,7 +240,7 @@ class Captured:
         slots.update(zip(program.params, given))
         for step, done in zip(program.instructions, self.done):
             if isinstance(step, Step):
-                got = step.call(*[None if k < 0 else slots[k] for k in step.operands])
+                got = step.call.run(*[None if k < 0 else slots[k] for k in step.operands])
                 slots.update(zip(step.results, (got,) if step.single else got))
             elif isinstance(step, Copy):
                 source = slots[step.source]

@@ -11,8 +11,8 @@ import pathlib
 import tempfile
 from typing import Any
 
+from duograph.backend import disk_cache
 from duograph.errors import DeviceError
-from duograph.runtime import disk_cache
 
 __all__ = ["OPTIONS", "BuildError", "Compiler", "Nvrtc"]
 

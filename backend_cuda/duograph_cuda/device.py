@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from duograph._locks import new_lock
 from duograph.backend.grid import GridDevice, Launch, Scalar
 from duograph.backend.grid.matmul_operands import Matmul
 from duograph.backend.grid.matmul_tiled import few_lines, tiles
+from duograph.backend.locks import new_lock
 from duograph.errors import DeviceError, DeviceMemoryError
 
 from .compiler import Compiler
@@ -314,8 +314,10 @@ class CudaDevice(GridDevice):
 
     def compiler(self) -> str:
         library = self.library()
-        ours = isinstance(library, str)
-        by = f"our own kernels (cuBLASLt: {library})" if ours else f"cuBLASLt {library.version}"
+        if isinstance(library, str):
+            by = f"our own kernels (cuBLASLt: {library})"
+        else:
+            by = f"cuBLASLt {library.version}"
         return f"{self.compile.describe()}; matrix products by {by}"
 
     def build(self, source: str) -> Any:

@@ -2,7 +2,10 @@
 `duograph.backend.grid` does the rest.
 """
 
+from __future__ import annotations
+
 import os
+from collections.abc import Iterator
 
 import pyopencl as cl
 from duograph.backend.grid import GridBackend, normalisation
@@ -26,19 +29,19 @@ class OpenCL(GridBackend):
     dtypes = tuple(d for d in ALL if not d.is_complex)
     taken_apart = normalisation.OPS
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
-        self.problems = []
-        self._found = None
-        self._open = {}
+        self.problems: list[str] = []
+        self._found: list[cl.Device] | None = None
+        self._open: dict[int, Device] = {}
 
-    def available(self):
+    def available(self) -> str | None:
         """None when some device ran a kernel, else what each of them answered."""
         if self._candidates():
             return None
         return "; ".join(self.problems) or "no OpenCL platform is installed"
 
-    def devices(self):
+    def devices(self) -> list[DeviceInfo]:
         """The devices that work; those that do not are named in the description of the first."""
         infos = []
         for index, device in enumerate(self._candidates()):
@@ -48,7 +51,7 @@ class OpenCL(GridBackend):
             infos.append(DeviceInfo(index, device.name.strip(), text, device.global_mem_size))
         return infos
 
-    def device(self, device_id):
+    def device(self, device_id: int) -> Device:
         """The device of that index, opened at first use."""
         found = self._open.get(device_id)
         if found is None:
@@ -60,7 +63,7 @@ class OpenCL(GridBackend):
             found = self._open.setdefault(device_id, Device(usable[device_id]))
         return found
 
-    def tune(self, device_id):
+    def tune(self, device_id: int) -> Iterator[str]:
         """The tiles of matrix products."""
         device = self.device(device_id)
         side = side_of(device)
@@ -70,7 +73,7 @@ class OpenCL(GridBackend):
         device.tiles = best_of(found)
         yield f"chosen: {device.tiles}, kept in {store_tiles(device, device.tiles)}"
 
-    def _candidates(self):
+    def _candidates(self) -> list[cl.Device]:
         """Devices that ran a kernel; the answers of the others go to `problems`."""
         if self._found is None:
             wanted = os.environ.get(NAME_VARIABLE, "").lower()

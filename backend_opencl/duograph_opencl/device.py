@@ -2,19 +2,26 @@
 is read.
 """
 
+from __future__ import annotations
+
 import os
 import platform
 import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import pyopencl as cl
-from duograph._locks import new_lock
 from duograph.backend.codegen.dialect import OPENCL
-from duograph.backend.grid import GridDevice, Pool
+from duograph.backend.grid import Block, GridDevice, Pool, Scalar
+from duograph.backend.locks import new_lock
 from duograph.errors import DeviceError, DeviceMemoryError
+from duograph.types import Shape
 
 from .probe import first_line
 from .programs import build_program, stored_tiles
+
+T = TypeVar("T")
 
 # Bytes in use and cached together; the default is what the driver states, on a CPU three quarters
 # of it.
@@ -49,7 +56,7 @@ class Device(GridDevice):
 
     dialect = OPENCL
 
-    def __init__(self, device):
+    def __init__(self, device: cl.Device) -> None:
         self.cl_device = device
         self.name = device.name.strip()
         kind = os.environ.get(FORM_VARIABLE, "")
@@ -64,19 +71,27 @@ class Device(GridDevice):
         self.options = _options(device)
         self.tiles = stored_tiles(self)
         self.copies_in = self.copies_out = 0
-        self._sending = []
+        self._sending: list[tuple[cl.Event, np.ndarray[Any, Any]]] = []
         self._lock = new_lock()
         self._pool = Pool(self._take, lambda memory: memory.release(), _limit(device), self.name)
         _opened.add(self)
 
     # ---- kernels --------------------------------------------------------------------------------
 
-    def build(self, source):
+    def build(self, source: str) -> cl.Program:
         """The program of a source, from the cache of this or an earlier process where it is there."""
         self.alive()
         return build_program(self, source)
 
-    def launcher(self, module, name, groups, size, buffers, scalars):
+    def launcher(
+        self,
+        module: cl.Program,
+        name: str,
+        groups: tuple[int, int, int],
+        size: tuple[int, int, int],
+        buffers: int,
+        scalars: Sequence[Scalar],
+    ) -> Callable[..., None]:
         """A function of handles; the numbers stay set on a kernel object of its own."""
         kernel = cl.Kernel(module, name)
         for k, (dtype, value) in enumerate(scalars):
@@ -84,15 +99,15 @@ class Device(GridDevice):
         places = tuple(g * s for g, s in zip(groups, size))
         while len(places) > 1 and places[-1] == 1:
             places = places[:-1]
-        size = tuple(size[: len(places)])
+        local = size[: len(places)]
         lock, set_arg, enqueue = self._lock, kernel.set_arg, cl.enqueue_nd_range_kernel
 
-        def launch(handles):
+        def launch(handles: Sequence[Block]) -> None:
             for k, handle in enumerate(handles):
                 set_arg(k, handle.memory)
-            enqueue(self.queue, kernel, places, size)
+            enqueue(self.queue, kernel, places, local)
 
-        def run(*handles):
+        def run(*handles: Block) -> None:
             with lock:  # the arguments of a kernel object are its state
                 try:
                     launch(handles)
@@ -101,7 +116,7 @@ class Device(GridDevice):
 
         return run
 
-    def failure(self, what, error):
+    def failure(self, what: str, error: Exception) -> DeviceError | DeviceMemoryError:
         """The exception for what a driver answered."""
         code = getattr(error, "code", None)
         if code in _LOST and not self.gone:
@@ -118,7 +133,7 @@ class Device(GridDevice):
             )
         return DeviceError(f"{what}: {self.name}: {first_line(error)}")
 
-    def again(self, what, error, function):
+    def again(self, what: str, error: Exception, function: Callable[[], T]) -> T:
         """What `function` gives when it is tried once more with an empty pool, if that may help.
 
         Drivers may take memory when a buffer is first used, not when it is made.
@@ -132,7 +147,7 @@ class Device(GridDevice):
         except cl.Error as second:
             raise self.failure(what, second) from second
 
-    def alive(self):
+    def alive(self) -> None:
         """Refuse to go on with a device that is lost, or in a process forked from the one that
         opened it.
 
@@ -143,16 +158,18 @@ class Device(GridDevice):
         if self.gone:
             raise DeviceError(f"{self.name}: {self.gone}")
 
-    def leave(self, reason):
+    def leave(self, reason: str) -> None:
         """Never use the driver's objects of this device again, nor release them, which could wait
         for ever.
         """
         _kept.append((self.queue, self.context, self._sending))
-        self.queue, self._sending, self.gone = None, [], reason
+        self._sending, self.gone = [], reason
+        # A call that raced past `alive` now raises TypeError, which `launcher` turns into `gone`.
+        self.queue = None  # type: ignore[assignment]
 
     # ---- memory ---------------------------------------------------------------------------------
 
-    def _take(self, nbytes):
+    def _take(self, nbytes: int) -> cl.Buffer:
         self.alive()
         try:
             return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, nbytes)
@@ -161,11 +178,11 @@ class Device(GridDevice):
                 raise DeviceMemoryError(first_line(error)) from error  # the pool says the rest
             raise self.failure("buffer", error) from error
 
-    def allocate(self, nbytes, what):
+    def allocate(self, nbytes: int, what: str) -> Block:
         """A block of the pool."""
         return self._pool.allocate(nbytes, what)
 
-    def copy_in(self, array):
+    def copy_in(self, array: np.ndarray[Any, Any]) -> Block:
         """A block with the array's bytes; small arrays do not wait for what was launched before."""
         self.alive()
         block = self._pool.allocate(array.nbytes, "copy_in")
@@ -177,7 +194,7 @@ class Device(GridDevice):
         if small:
             source = source.copy()
 
-        def send():
+        def send() -> cl.Event:
             return cl.enqueue_copy(self.queue, block.memory, source, is_blocking=not small)
 
         try:
@@ -190,7 +207,7 @@ class Device(GridDevice):
                 self.synchronize()
         return block
 
-    def copy_out(self, handle, shape, dtype):
+    def copy_out(self, handle: Block, shape: Shape, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
         """The values; waits for all that was launched before."""
         self.alive()
         out = np.empty(shape, dtype)
@@ -204,7 +221,7 @@ class Device(GridDevice):
             self._sending.clear()
         return out
 
-    def synchronize(self):
+    def synchronize(self) -> None:
         """Wait for the queue."""
         self.alive()
         try:
@@ -213,16 +230,16 @@ class Device(GridDevice):
             raise self.failure("synchronize", error) from error
         self._sending.clear()
 
-    def memory_stats(self):
+    def memory_stats(self) -> dict[str, int]:
         """The pool's numbers, and how often values crossed between host and device."""
         return {**self._pool.stats(), "copies_in": self.copies_in, "copies_out": self.copies_out}
 
-    def empty_cache(self):
+    def empty_cache(self) -> None:
         """Release cached buffers, when nothing uses them any more."""
         self.synchronize()
         self._pool.empty()
 
-    def compiler(self):
+    def compiler(self) -> str:
         """Driver and language version."""
         d = self.cl_device
         return (
@@ -230,7 +247,7 @@ class Device(GridDevice):
         )
 
 
-def _capabilities(device):
+def _capabilities(device: cl.Device) -> frozenset[str]:
     extensions = device.extensions.split()
     found = {"int64"}
     if "cl_khr_fp64" in extensions or device.get_info(cl.device_info.DOUBLE_FP_CONFIG):
@@ -241,7 +258,7 @@ def _capabilities(device):
     return frozenset(found)
 
 
-def _options(device):
+def _options(device: cl.Device) -> list[str]:
     """Compiler options: exact division where the device has it, as NumPy divides."""
     options = ["-cl-std=CL1.2", "-w"]  # compilers warn about what the headers mean
     if device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT:
@@ -249,7 +266,7 @@ def _options(device):
     return options
 
 
-def _limit(device):
+def _limit(device: cl.Device) -> int:
     chosen = os.environ.get(LIMIT_VARIABLE)
     if chosen:
         try:
@@ -262,16 +279,16 @@ def _limit(device):
     return device.global_mem_size * share // 4
 
 
-def _power_of_two(n):
+def _power_of_two(n: int) -> int:
     return 1 << (n.bit_length() - 1)
 
 
 # Devices of this process. A forked child has their objects but none of the driver's threads.
-_opened = weakref.WeakSet()
-_kept = []
+_opened: weakref.WeakSet[Device] = weakref.WeakSet()
+_kept: list[object] = []
 
 
-def _forget():
+def _forget() -> None:
     for device in list(_opened):
         device.leave(_FORKED)
 

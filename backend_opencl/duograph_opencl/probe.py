@@ -2,6 +2,10 @@
 result looked at.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
 import numpy as np
 import pyopencl as cl
 
@@ -11,14 +15,14 @@ _SOURCE = (
 _ITEMS = 8
 
 
-def probe(device):
+def probe(device: cl.Device) -> str | None:
     """None when a small kernel was built, ran and gave the right numbers, else what went wrong."""
     if not device.available or not device.compiler_available:
         return "the driver says that it is not available, or has no compiler"
     try:
         context = cl.Context([device])
         queue = cl.CommandQueue(context, device)
-        kernel = cl.Kernel(cl.Program(context, _SOURCE).build(cache_dir=False), "probe")
+        kernel = cl.Kernel(build_uncached(cl.Program(context, _SOURCE)), "probe")
         buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, 4 * _ITEMS)
         kernel.set_arg(0, buffer)
         cl.enqueue_nd_range_kernel(queue, kernel, (_ITEMS,), (1,))
@@ -31,6 +35,12 @@ def probe(device):
     return None
 
 
-def first_line(error):
+def build_uncached(program: cl.Program, options: Sequence[str] | None = None) -> cl.Program:
+    """Build a program without the cache that pyopencl keeps on disk."""
+    # pyopencl documents False; its types know str and None only
+    return program.build(options, cache_dir=False)  # type: ignore[arg-type]
+
+
+def first_line(error: Exception) -> str:
     """What a driver said, without the log behind it."""
     return str(error).strip().partition("\n")[0]

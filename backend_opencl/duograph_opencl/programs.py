@@ -2,6 +2,8 @@
 were measured.
 """
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import functools
@@ -9,11 +11,19 @@ import json
 import os
 import pathlib
 import tempfile
+from typing import TYPE_CHECKING
 
 import pyopencl as cl
+from duograph.backend import disk_cache
 from duograph.backend.grid.tiles import choices_of
 from duograph.errors import DeviceError
-from duograph.runtime import disk_cache
+
+from .probe import build_uncached
+
+if TYPE_CHECKING:
+    from duograph.backend.grid.tiles import GroupTiles, Tiles
+
+    from .device import Device
 
 # Part of every key: changes when what is stored does.
 _FORMAT, _TILES = "opencl-1", "opencl-tiles-1"
@@ -21,7 +31,7 @@ _FORMAT, _TILES = "opencl-1", "opencl-tiles-1"
 _DECLARED = "PoCL 3."
 
 
-def build_program(device, source):
+def build_program(device: Device, source: str) -> cl.Program:
     """The built program of a source.
 
     Raises:
@@ -32,7 +42,7 @@ def build_program(device, source):
     binary = disk_cache.read(key, ".clbin")
     if binary is not None:
         try:
-            return cl.Program(device.context, [d], [binary]).build(device.options, cache_dir=False)
+            return build_uncached(cl.Program(device.context, [d], [binary]), device.options)
         except cl.Error:
             binary = None  # a driver may refuse what it wrote: built again below
     try:
@@ -40,13 +50,14 @@ def build_program(device, source):
     except cl.Error as error:
         raise DeviceError(_report(device, source, error)) from None
     if disk_cache.keeps():  # asking for binaries makes some drivers compile every kernel once more
-        (made,) = program.get_info(cl.program_info.BINARIES)
+        made: bytes
+        (made,) = program.get_info(cl.program_info.BINARIES)  # type: ignore[misc]  # typed `object`
         if made:
             disk_cache.store(key, ".clbin", made)
     return program
 
 
-def _compiled(device, source):
+def _compiled(device: Device, source: str) -> cl.Program:
     """A program built from text.
 
     PoCL reads the declarations of all built-in functions, 900 kB, before each: 100 ms, where the
@@ -60,38 +71,38 @@ def _compiled(device, source):
             [*device.options, "-D_OPENCL_H_"],
         )  # the guard of that file
         with contextlib.suppress(cl.Error):
-            return cl.Program(device.context, text).build(options, cache_dir=False)
-    return cl.Program(device.context, source).build(device.options, cache_dir=False)
+            return build_uncached(cl.Program(device.context, text), options)
+    return build_uncached(cl.Program(device.context, source), device.options)
 
 
 @functools.cache
-def _declarations():
+def _declarations() -> str:
     return pathlib.Path(__file__).with_name("builtins.cl").read_text()
 
 
-def _identity(d):
+def _identity(d: cl.Device) -> tuple[str, ...]:
     """What programs and measurements of a device depend on, beside what they are of."""
     return d.name, d.vendor, d.version, d.driver_version, d.platform.name, d.platform.version
 
 
-def _tiles_key(device):
+def _tiles_key(device: Device) -> str:
     return disk_cache.key_of(_TILES, device.serial, device.units, *_identity(device.cl_device))
 
 
-def stored_tiles(device):
+def stored_tiles(device: Device) -> Tiles | GroupTiles | None:
     """The tiles that `duograph tune` found best for products on this device, or None."""
     data = disk_cache.read(_tiles_key(device), ".json")
     stored = None if data is None else tuple(json.loads(data))
     return next((t for t in choices_of(device) if dataclasses.astuple(t) == stored), None)
 
 
-def store_tiles(device, tiles):
+def store_tiles(device: Device, tiles: Tiles | GroupTiles) -> pathlib.Path:
     """Keep them for later processes; where they are kept."""
     data = json.dumps(dataclasses.astuple(tiles)).encode()
     return disk_cache.store(_tiles_key(device), ".json", data)
 
 
-def _report(device, source, error):
+def _report(device: Device, source: str, error: cl.Error) -> str:
     """Save source and log; the message that names them."""
     folder = tempfile.mkdtemp(prefix="duograph-opencl-")
     text = os.path.join(folder, "kernel.cl")

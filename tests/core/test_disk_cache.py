@@ -16,8 +16,8 @@ import time
 import warnings
 
 import pytest
+from duograph.backend import disk_cache
 from duograph.cli import main
-from duograph.runtime import disk_cache
 
 KEY = disk_cache.key_of("some source", "some flags")
 ROOT = hasattr(os, "getuid") and os.getuid() == 0
@@ -123,7 +123,7 @@ def test_a_damaged_entry_does_not_hide_a_whole_one(place):
 def test_processes_that_store_the_same_at_once(place):
     code = f"""
         import sys, time
-        from duograph.runtime import disk_cache
+        from duograph.backend import disk_cache
         time.sleep(max(0, float(sys.argv[1]) - time.time()))
         for i in range(50):
             disk_cache.store({KEY!r}, ".so", b"code" * 5000)
@@ -287,7 +287,7 @@ def test_a_directory_that_takes_nothing_more(place):
     out, err = python(
         f"""
         import resource
-        from duograph.runtime import disk_cache
+        from duograph.backend import disk_cache
         disk_cache.store({KEY!r}, ".so", b"x" * 100)
         resource.setrlimit(resource.RLIMIT_FSIZE, (5000, resource.RLIM_INFINITY))
         try:
@@ -343,7 +343,7 @@ def test_the_temporary_folder_goes_with_its_process(place):
     place.write_text("")
     code = f"""
         import os
-        from duograph.runtime import disk_cache
+        from duograph.backend import disk_cache
         path = disk_cache.store({KEY!r}, ".so", b"code")
         child = os.fork()
         if child == 0:
@@ -388,7 +388,7 @@ def test_odd_names(name, tmp_path, monkeypatch):
 
 
 def test_import_is_lazy():
-    out, _ = python("import sys, duograph; print('duograph.runtime.disk_cache' in sys.modules)")
+    out, _ = python("import sys, duograph; print('duograph.backend.disk_cache' in sys.modules)")
     assert out == "False\n"
 
 

@@ -245,3 +245,26 @@ def none_from_helper(x):
 @case("2.8", "S", [()])
 def return_none():
     return None
+
+
+COUNT = Tensor(2)
+FLAG = Tensor(1.0)
+
+
+@case("1.8", "S", [(f(1, 2),), (f(3, 4),)])
+def condition_on_global_tensor(x):
+    if FLAG:
+        x = x * 2
+    return x + 1 if FLAG > 0 else x - 1
+
+
+@case("1.8", "S", [(f(1, 2),), (f(3, 4),)])
+def numbers_of_global_tensors(x):
+    for k in range(COUNT):
+        x = x + k
+    return x * int(COUNT) + float(FLAG), bool(FLAG)
+
+
+@case("1.8", "L", [(f(1, 2),), (f(3, 4),)])
+def item_of_global_tensor(x):
+    return [x, x * 2, x * 3][COUNT] * COUNT.item()

@@ -19,8 +19,8 @@ import duograph as ms
 import numpy as np
 import pytest
 from duograph.errors import CaptureError, DuographError, JoinError, UnsupportedSyntaxError
-from duograph.frontend import statements
 from duograph.frontend.diagnostics import Span, add_lines, join_error, located, unsupported
+from duograph.frontend.evaluation import loop_statements
 from duograph.types import TensorType
 from frontend.wrong_programs import RIGHT, WRONG, Right, Wrong, load
 
@@ -82,7 +82,7 @@ def test_line_by_line(program: Wrong) -> None:
 @pytest.mark.parametrize(("program", "level"), CASES, ids=IDS)
 def test_wrong(program: Wrong, level: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if program.id in ("endless_loop", "endless_iterator") and level == "LAX":
-        monkeypatch.setattr(statements, "UNROLL_LIMIT", 1000)  # STRICT waits for the real one
+        monkeypatch.setattr(loop_statements, "UNROLL_LIMIT", 1000)  # STRICT waits for the real one
     began = time.perf_counter()
     run: list[Any] = []
 
@@ -403,7 +403,7 @@ def test_a_very_long_line_is_cut_around_the_caret() -> None:
 
 def test_unsupported() -> None:
     node = ast.parse("yield x").body[0].value  # type: ignore[attr-defined]
-    error = unsupported(node, SPANS[1], "Return a list instead.")
+    error = unsupported(node, "Return a list instead.", SPANS[1])
     assert isinstance(error, RuntimeError)
     assert (error.construct, error.remedy) == ("Yield", "Return a list instead.")
     assert str(error).startswith("Unsupported expression 'Yield'")
@@ -411,7 +411,7 @@ def test_unsupported() -> None:
     assert "model.py:12" in str(error)
     other = pickle.loads(pickle.dumps(error))
     assert (other.construct, str(other)) == ("Yield", str(error))
-    bare = unsupported("Try", None, "Catch it outside.")
+    bare = unsupported("Try", "Catch it outside.")
     assert (
         str(bare)
         == "Unsupported statement 'Try': it is not supported inside jit\n  Catch it outside."

@@ -95,7 +95,7 @@ class HostCompiler(Compiler):
 
     def compile(self, text: str) -> bytes:
         """A shared library."""
-        from duograph.runtime import disk_cache
+        from duograph.backend import disk_cache
 
         out = disk_cache.scratch(".so")
         out.parent.mkdir(parents=True, exist_ok=True)

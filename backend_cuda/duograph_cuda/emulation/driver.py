@@ -16,7 +16,7 @@ import tempfile
 from typing import Any
 
 import numpy as np
-from duograph._locks import new_lock
+from duograph.backend.locks import new_lock
 
 from .compiler import HostCompiler
 
@@ -69,6 +69,8 @@ class CUstreamCaptureMode(enum.IntEnum):
 
 
 Answer = tuple[Any, ...]
+# `CUresult` means the class attribute in annotations of methods
+Code = CUresult
 _OK = CUresult.CUDA_SUCCESS
 
 
@@ -134,7 +136,7 @@ class EmulatedDriver:
     def cuDeviceTotalMem(self, device: int) -> Answer:
         return _OK, self.limit
 
-    def cuDeviceGetAttribute(self, attribute: CUdevice_attribute, device: int) -> Answer:
+    def cuDeviceGetAttribute(self, attribute: int, device: int) -> Answer:
         return _OK, {16: 4, 75: 9, 76: 0, 115: 1}[int(attribute)]
 
     def cuDevicePrimaryCtxRetain(self, device: int) -> Answer:
@@ -151,10 +153,10 @@ class EmulatedDriver:
             return self._captures("cuStreamSynchronize")
         return (_OK,)
 
-    def cuGetErrorName(self, code: CUresult) -> Answer:
+    def cuGetErrorName(self, code: Code) -> Answer:
         return _OK, code.name.encode()
 
-    def cuGetErrorString(self, code: CUresult) -> Answer:
+    def cuGetErrorString(self, code: Code) -> Answer:
         return _OK, self.text.encode()
 
     def _captures(self, what: str, *rest: Any) -> Answer:
@@ -163,7 +165,7 @@ class EmulatedDriver:
             CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, f"{what} while capturing", *rest
         )
 
-    def _bad(self, code: CUresult, text: str, *rest: Any) -> Answer:
+    def _bad(self, code: Code, text: str, *rest: Any) -> Answer:
         self.text = text
         return (code, *rest)
 
@@ -175,13 +177,13 @@ class EmulatedDriver:
     def cuMemPoolSetAttribute(self, pool: int, attribute: int, value: int) -> Answer:
         return (_OK,)
 
-    def cuMemPoolGetAttribute(self, pool: int, attribute: CUmemPool_attribute) -> Answer:
+    def cuMemPoolGetAttribute(self, pool: int, attribute: int) -> Answer:
         names = CUmemPool_attribute
         return _OK, {
             names.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: self.reserved,
             names.CU_MEMPOOL_ATTR_USED_MEM_CURRENT: self.in_use,
             names.CU_MEMPOOL_ATTR_USED_MEM_HIGH: self.peak,
-        }[attribute]
+        }[names(attribute)]
 
     def cuMemPoolTrimTo(self, pool: int, keep: int) -> Answer:
         self.reserved = max(self.in_use, keep)

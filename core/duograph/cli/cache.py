@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from ..runtime import disk_cache
+from ..backend import disk_cache
 
 __all__ = ["clear", "info"]
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from ..errors import UnsupportedSyntaxError
-from ..frontend import builtin_functions, statements  # noqa: F401  (one fills a table; both would load at the first call)
-from ..frontend.calls import Dead, call
 from ..frontend.diagnostics import located
-from ..frontend.spans import chain_of
-from ..frontend.trace import Restart, Trace
+from ..frontend.evaluation.dispatch import Dead
+from ..frontend.evaluation.evaluator import Evaluator
+from ..frontend.evaluation.spans import error_spans
+from ..frontend.state.outside import Restart
 from ..nn.cell import Cell
 from ..runtime_state import runtime_state, thread_state
 from ..tensor import Tensor, commit
 from ..types import Device, HostType
 from .arguments import entering
-from .program import Program
+from .compiled_program import CompiledProgram
 from .results import ArgumentContainer, template_of
 
 __all__ = ["compile_program"]
@@ -33,13 +34,13 @@ def compile_program(
     device: Device,
     name: str,
     level: str = "O0",
-    shared: dict[int, int | None] | None = None,
-) -> Program:
+    shared: Mapping[int, int | None] | None = None,
+) -> CompiledProgram:
     """Evaluate a call of `target` into a graph, and make it runnable at this level
     (`runtime.lower`).
 
     Args:
-        shared: see `Program.shared`.
+        shared: see `CompiledProgram.shared`.
 
     Raises:
         UnsupportedSyntaxError: something that compiled code cannot have.
@@ -48,22 +49,22 @@ def compile_program(
     written: set[Any] = set()
     keep: list[Any] = []
     for _ in range(_RESTARTS):
-        t = Trace(strict, written)
-        t.keep.append(keep)
+        ev = Evaluator(strict, written)
+        ev.keep.append(keep)
         runtime_state.enter_staging()
         before = thread_state.builder
-        thread_state.builder = t.root
+        thread_state.builder = ev.root
         try:
-            program = _evaluate(t, target, args, kwargs, device, name, level, shared or {})
+            program = _evaluate(ev, target, args, kwargs, device, name, level, shared or {})
             program.seconds = time.perf_counter() - start
             return program
         except Restart:
-            keep += t.keep
+            keep += ev.keep
             continue
         except RecursionError as error:
             raise _too_deep(error) from None
         except Exception as error:
-            located(error, chain_of(error))
+            located(error, error_spans(error))
             raise
         finally:
             thread_state.builder = before
@@ -76,7 +77,7 @@ def compile_program(
 
 
 def _too_deep(error: RecursionError) -> RecursionError:
-    chain = chain_of(error)
+    chain = error_spans(error)
     if "maximum recursion depth" in str(error):  # Python's own
         error = RecursionError(
             "Exceed function call depth limit: the function calls itself without end, or too deep"
@@ -85,16 +86,16 @@ def _too_deep(error: RecursionError) -> RecursionError:
 
 
 def _evaluate(
-    t: Trace,
+    ev: Evaluator,
     target: Any,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     device: Device,
     name: str,
     level: str,
-    shared: dict[int, int | None],
-) -> Program:
-    root = t.root
+    shared: Mapping[int, int | None],
+) -> CompiledProgram:
+    root = ev.root
     leaves: list[Any] = []
     containers: list[Any] = []
     count = [0]
@@ -108,22 +109,22 @@ def _evaluate(
             leaves.append(leaves[first])
             return leaves[first][0]
         made = root.parameter(value._type.plain)
-        t.inputs.append(("arg", len(leaves)))
-        t.arguments.append((made, made._id, len(leaves)))
+        ev.inputs.entries.append(("arg", len(leaves)))
+        ev.inputs.arguments.append((made, made._id, len(leaves)))
         leaves.append((made, made._id))
         return made
 
     def number(kind: HostType) -> Any:
         made = root.parameter(kind)
-        t.inputs.append(("number", count[0]))
+        ev.inputs.entries.append(("number", count[0]))
         count[0] += 1
         return made
 
     def container(value: Any) -> Any:
         copy: Any = [] if isinstance(value, list) else {}
-        t.own[id(copy)] = copy
-        t.shadow_of[id(copy)] = ArgumentContainer(t, len(containers))
-        t.keep.append(copy)
+        ev.owned.objects[id(copy)] = copy
+        ev.copies.originals[id(copy)] = ArgumentContainer(ev, len(containers))
+        ev.keep.append(copy)
         containers.append(copy)
         return copy
 
@@ -142,31 +143,33 @@ def _evaluate(
         return k
 
     if args and isinstance(args[0], Cell):  # the receiver of a compiled method
-        t.captures.members(args[0])
+        ev.captures.members(args[0])
     try:
-        result = call(t, target, given, named)
-        template = template_of(t, result, put, leaves, containers, 0)
+        result = ev.call(target, given, named)
+        template = template_of(ev, result, put, leaves, containers, 0)
     except Dead:
         template = None
     writes: list[tuple[str, Any, int]] = []
     for i, (made, first) in enumerate(leaves):
         if i not in shared and made._id != first:
             writes.append(("arg", i, put(made)))
-    for slot in t.slots.values():
+    for slot in ev.inputs.slots.values():
         if not slot.fresh and slot.current._id != slot.incoming._id:
             writes.append(("state", slot.tensor, put(slot.current)))
-    for owner in t.exact_owners.values():
-        for capture in t.captures.items.values():
+    for owner in ev.outside.changed_containers.values():
+        for capture in ev.captures.items.values():
             if capture.owner is owner:
                 capture.exact = True
     graph = root.whole(outputs)
     written = {id(v) for kind, v, _ in writes if kind == "state"}
-    for tensor_ in [v for kind, v in t.inputs if kind == "state"]:
+    for tensor_ in [v for kind, v in ev.inputs.entries if kind == "state"]:
         if tensor_._type.device is None:
             commit(tensor_, device, own=id(tensor_) in written)
     thread_state.builder = None
     runtime_state.leave_staging()
     try:
-        return Program(graph, t.inputs, template, writes, t, device, name, level, bool(shared))
+        return CompiledProgram(
+            graph, ev.inputs.entries, template, writes, ev, device, name, level, bool(shared)
+        )
     finally:
         runtime_state.enter_staging()

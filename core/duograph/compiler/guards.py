@@ -13,8 +13,8 @@ import numpy as np
 
 from .. import context
 from ..errors import CaptureError
-from ..frontend.captures import Capture, Captures, same
 from ..frontend.diagnostics import is_internal
+from ..frontend.state.captures import Capture, Captures, same
 from ..nn.cell import Cell
 from ..parameter import Parameter
 from ..runtime_state import runtime_state

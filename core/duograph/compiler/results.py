@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError, UnsupportedSyntaxError
-from ..frontend.calls import Function
-from ..frontend.external import seen
-from ..frontend.trace import Trace
+from ..frontend.state.evaluation import Evaluation
+from ..frontend.values.functions import Function
 from ..ir.builder import GraphTensor
 from ..ir.values import HostValue
 from ..tensor import Tensor
@@ -28,17 +27,17 @@ class ArgumentContainer:
     needed.
     """
 
-    def __init__(self, t: Trace, index: int) -> None:
-        self.t = t
+    def __init__(self, ev: Evaluation, index: int) -> None:
+        self.ev = ev
         self.index = index
         self._value: Any = None
 
     def value(self) -> Any:
         if self._value is None:
-            made = self.t.root.parameter(OBJECT)
-            self.t.inputs.append(("container", self.index))
+            made = self.ev.root.parameter(OBJECT)
+            self.ev.inputs.entries.append(("container", self.index))
             self._value = made
-        return self.t.root.tensor(self._value._id)
+        return self.ev.root.tensor(self._value._id)
 
 
 class Out:
@@ -81,7 +80,9 @@ class _Made:
         self.attributes = attributes
 
 
-def rebuilt(nest: Any, values: Sequence[Any], leaves: list[Tensor], containers: list[Any]) -> Any:
+def rebuilt(
+    nest: Any, values: Sequence[Any], leaves: Sequence[Tensor], containers: Sequence[object]
+) -> Any:
     """The result of a call: `nest` with what its places stand for."""
     kind = nest.__class__
     if kind is Out:
@@ -110,7 +111,9 @@ def rebuilt(nest: Any, values: Sequence[Any], leaves: list[Tensor], containers: 
 _ITERATORS = (zip, map, filter, enumerate, range, reversed)
 
 
-def template_of(t: Trace, value: Any, put: Any, leaves: Any, containers: Any, depth: int) -> Any:
+def template_of(
+    ev: Evaluation, value: Any, put: Any, leaves: Any, containers: Any, depth: int
+) -> Any:
     """The result with its graph values replaced by places to find them."""
     if isinstance(value, GraphTensor):
         for i, (made, first) in enumerate(leaves):
@@ -120,25 +123,25 @@ def template_of(t: Trace, value: Any, put: Any, leaves: Any, containers: Any, de
     if isinstance(value, HostValue):
         return Out(put(value))
     if isinstance(value, Tensor):
-        slot = t.slots.get(id(value))
-        if id(value) in t.fresh and slot is not None and slot.current is not slot.incoming:
+        slot = ev.inputs.slots.get(id(value))
+        if id(value) in ev.owned.tensors and slot is not None and slot.current is not slot.incoming:
             return Out(put(slot.current))
-        if id(value) in t.fresh:
+        if id(value) in ev.owned.tensors:
             return Out(put(value))  # a fresh buffer at every call
         return value
     if isinstance(value, (list, dict, set)):
-        seen(t, value)
+        ev.copies.observe(value)
         for i, c in enumerate(containers):
             if c is value:
                 return _Container(i)
-        outside = t.shadow_of.get(id(value))
+        outside = ev.copies.originals.get(id(value))
         if outside is not None and not isinstance(outside, ArgumentContainer):
             return outside
     if depth > 50:
         raise ArgumentError("jit: got a result that contains itself; wanted a tree")
 
     def again(v: Any) -> Any:
-        return template_of(t, v, put, leaves, containers, depth + 1)
+        return template_of(ev, v, put, leaves, containers, depth + 1)
 
     if isinstance(value, tuple):
         items = [again(v) for v in value]
@@ -183,22 +186,22 @@ def template_of(t: Trace, value: Any, put: Any, leaves: Any, containers: Any, de
                 construct="Return",
                 remedy="Return list(...) or dict(...) of it",
             )
-    if _own_data(t, value):
+    if _own_data(ev, value):
         return _Copy(value)
     plain = isinstance(value, (type, np.ndarray)) or type(value).__module__ == "builtins"
-    if id(value) in t.own and hasattr(value, "__dict__") and not plain:
+    if id(value) in ev.owned.objects and hasattr(value, "__dict__") and not plain:
         return _Made(type(value), {k: again(v) for k, v in vars(value).items()})
     return value
 
 
-def _own_data(t: Trace, value: Any) -> bool:
+def _own_data(ev: Evaluation, value: Any) -> bool:
     """Whether a value is data that can change, and that the function made: not one that is there
     outside of it.
     """
     base = value
     while isinstance(base, np.ndarray) and base.base is not None:
         base = base.base
-    if id(value) not in t.own and id(base) not in t.own:
+    if id(value) not in ev.owned.objects and id(base) not in ev.owned.objects:
         return False
     return isinstance(value, (np.ndarray, set, bytearray)) or type(value).__module__ in (
         "collections",

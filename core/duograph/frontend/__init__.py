@@ -1,13 +1,15 @@
-"""From Python source to a graph: the function's syntax tree is evaluated in stages.
+"""The front end: evaluates the Python source of a function into a graph.
 
-What is known while compiling is computed by Python there and then; what depends on a tensor becomes
-nodes. An `if` or a loop on a known value is decided or unrolled, on a tensor it becomes `switch` or
-`while_loop`.
+Values known at compile time are computed by Python at once; operations on tensors become graph
+nodes. An `if` or a loop on a known value is decided or unrolled; on a tensor it becomes a `switch`
+or a `while_loop`. `compiler.evaluate` is the only caller.
 
-- `source`: the syntax tree of a function, with its place in the file.
-- `builder`: the graph builder of evaluated source: sub-graphs take what they use of the graph
-  around them.
-- `trace`: one evaluation: what was read from outside, what is written, and how to undo a branch.
-- `join`, `branches`, `loops`: what two branches, or the turns of a loop, make of a value.
-- `expressions`, `statements`, `calls`, `builtins`: Python, one function per kind of syntax.
+Modules import each other in this order only:
+
+- `source`, `diagnostics`, `libraries`: syntax trees, error messages with source lines, and whose
+  code a function is.
+- `state`: what an evaluation has read and written, and how a branch is undone.
+- `values`: kinds of value that exist only during an evaluation.
+- `evaluation`: Python itself. `dispatch` holds the table from syntax node class to function, which
+  the modules after it fill: expressions, statements, calls, built-in functions.
 """

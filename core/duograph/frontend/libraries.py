@@ -1,15 +1,20 @@
-"""Whose code it is: ours runs while compiling, the user's is evaluated, other libraries' is
-Python's alone.
+"""Classification of code by its author: the framework, the user, or another library.
+
+The framework's functions run at compile time, the user's are evaluated from source, and those of
+other libraries run as Python only. The module decides by module name and never calls the code.
 """
 
 from __future__ import annotations
 
 import sys
-from typing import Any
+import types
 
-__all__ = ["is_framework", "is_host", "is_impure", "interpreted"]
+from ..tensor import Tensor
+from .types import Value
 
-# Libraries whose functions work on host data.
+__all__ = ["interpreted", "is_framework", "is_host", "is_impure", "user_method"]
+
+# Libraries whose functions accept host data only.
 _HOST = {
     "numpy",
     "scipy",
@@ -36,7 +41,7 @@ _HOST = {
     "safetensors",
 } | set(sys.stdlib_module_names)
 _NOT_HOST = {"__main__", "this"}
-# Modules and functions whose result is not a function of their arguments, or that do something.
+# Modules whose functions have side effects, or results that differ between equal calls.
 _IMPURE = (
     "time",
     "random",
@@ -68,28 +73,29 @@ _IMPURE = (
     "mtrand",
     "builtins.open",
 )
-# Ours that call functions of the user's: they are evaluated like the user's.
+# Modules of the framework that call the user's functions: they are evaluated from source too.
 _INTERPRETED = {"duograph.ops.higher_order", "duograph.autodiff.vmap"}
 
 
-def _top(module: Any) -> str:
+def _top(module: object) -> str:
     return module.split(".")[0] if isinstance(module, str) else ""
 
 
-def is_framework(module: Any) -> bool:
-    """Whether a module is part of duograph or of a backend of it."""
+def is_framework(module: object) -> bool:
+    """Return whether a module is part of duograph."""
     return _top(module) == "duograph" and not str(module).startswith("duograph.conformance")
 
 
-def is_host(module: Any) -> bool:
-    """Whether a module's functions work on host data only."""
+def is_host(module: object) -> bool:
+    """Return whether a module's functions accept host data only."""
     top = _top(module)
     return top in _HOST and top not in _NOT_HOST
 
 
-def is_impure(function: Any) -> bool:
-    """Whether calling it while compiling would be wrong: it does something, or answers differently
-    each time.
+def is_impure(function: Value) -> bool:
+    """Return whether a function has side effects or may differ between equal calls.
+
+    Such a function must run with the graph, not at compile time.
     """
     module = getattr(function, "__module__", None)
     if module is None:
@@ -102,6 +108,17 @@ def is_impure(function: Any) -> bool:
     return any(module == p or module.startswith(p + ".") for p in _IMPURE)
 
 
-def interpreted(module: Any) -> bool:
-    """Whether functions of this module of ours are evaluated from source."""
+def interpreted(module: object) -> bool:
+    """Return whether functions of this module of the framework are evaluated from source."""
     return module in _INTERPRETED
+
+
+def user_method(value: Value, name: str) -> types.FunctionType | None:
+    """Return the method that the user's class of a value defines in Python source, else None."""
+    kind = type(value)
+    if isinstance(value, Tensor) or is_framework(kind.__module__) or is_host(kind.__module__):
+        return None
+    found = getattr(kind, name, None)
+    if not isinstance(found, types.FunctionType) or found.__code__.co_filename == "<string>":
+        return None  # absent, or generated without source, as by dataclasses
+    return None if is_framework(found.__module__) or is_host(found.__module__) else found

@@ -1,4 +1,8 @@
-"""Layers, losses, optimisers and the Cells that hold them together (`mindspore.nn`)."""
+"""The public namespace `nn` (`mindspore.nn`): Cells, layers, losses, metrics and optimisers.
+
+User code imports it. Its modules use `ops` for all computation and must not import the front end
+or the compiler, which are built on Cells.
+"""
 
 from __future__ import annotations
 

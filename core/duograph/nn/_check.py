@@ -1,13 +1,16 @@
-"""Checks of constructor arguments, so that messages say the same thing the same way: layer, got,
-wanted.
+"""Checks of constructor arguments, with one form of message: layer, got, wanted.
+
+Layers, losses and optimisers call them in `__init__`. Each check returns the checked value or
+raises; none of them changes a value beyond converting it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeVar
 
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
+from ..tensor import Tensor
 
 __all__ = [
     "positive_int", "non_negative_int", "boolean", "real", "in_range", "one_of", "ints", "rank",
@@ -15,12 +18,15 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _got(owner: str, name: str, value: Any, wanted: str) -> str:
+T = TypeVar("T")
+
+
+def _got(owner: str, name: str, value: object, wanted: str) -> str:
     return f"{owner}: got {name}={value!r}; wanted {wanted}"
 
 
-def positive_int(owner: str, name: str, value: Any) -> int:
-    """`value` when it is an int above 0."""
+def positive_int(owner: str, name: str, value: object) -> int:
+    """Return `value` if it is an int above 0."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise ArgumentError(_got(owner, name, value, "an int"))
     if value <= 0:
@@ -28,8 +34,8 @@ def positive_int(owner: str, name: str, value: Any) -> int:
     return value
 
 
-def non_negative_int(owner: str, name: str, value: Any) -> int:
-    """`value` when it is an int of 0 or more."""
+def non_negative_int(owner: str, name: str, value: object) -> int:
+    """Return `value` if it is an int of 0 or more."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise ArgumentError(_got(owner, name, value, "an int"))
     if value < 0:
@@ -37,15 +43,15 @@ def non_negative_int(owner: str, name: str, value: Any) -> int:
     return value
 
 
-def boolean(owner: str, name: str, value: Any) -> bool:
-    """`value` when it is a bool."""
+def boolean(owner: str, name: str, value: object) -> bool:
+    """Return `value` if it is a bool."""
     if not isinstance(value, bool):
         raise ArgumentError(_got(owner, name, value, "True or False"))
     return value
 
 
-def real(owner: str, name: str, value: Any) -> float:
-    """`value` as a float when it is a number."""
+def real(owner: str, name: str, value: object) -> float:
+    """Return `value` as a float if it is a number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ArgumentError(_got(owner, name, value, "a number"))
     return float(value)
@@ -54,14 +60,14 @@ def real(owner: str, name: str, value: Any) -> float:
 def in_range(
     owner: str,
     name: str,
-    value: Any,
+    value: object,
     low: float | None = None,
     high: float | None = None,
     *,
     open_low: bool = False,
     open_high: bool = False,
 ) -> float:
-    """`value` as a float when it lies between `low` and `high`."""
+    """Return `value` as a float if it is in [`low`, `high`]; an open end excludes the bound."""
     number = real(owner, name, value)
     bad = (low is not None and (number <= low if open_low else number < low)) or (
         high is not None and (number >= high if open_high else number > high)
@@ -73,8 +79,8 @@ def in_range(
     return number
 
 
-def one_of(owner: str, name: str, value: Any, allowed: Sequence[Any]) -> Any:
-    """`value` when it is one of `allowed`."""
+def one_of(owner: str, name: str, value: T, allowed: Sequence[object]) -> T:
+    """Return `value` if it is one of `allowed`."""
     if value not in allowed:
         raise ArgumentValueError(
             _got(owner, name, value, f"one of {', '.join(map(repr, allowed))}")
@@ -82,8 +88,8 @@ def one_of(owner: str, name: str, value: Any, allowed: Sequence[Any]) -> Any:
     return value
 
 
-def ints(owner: str, name: str, value: Any, count: int, low: int = 1) -> tuple[int, ...]:
-    """`value` as `count` ints of at least `low`; one int stands for all of them."""
+def ints(owner: str, name: str, value: object, count: int, low: int = 1) -> tuple[int, ...]:
+    """Return `value` as `count` ints of at least `low`; a single int is repeated."""
     several = (value,) * count if isinstance(value, int) else value
     if isinstance(value, bool) or not isinstance(several, (tuple, list)):
         raise ArgumentError(_got(owner, name, value, f"an int or a tuple of {count} ints"))
@@ -97,16 +103,16 @@ def ints(owner: str, name: str, value: Any, count: int, low: int = 1) -> tuple[i
     return tuple(several)
 
 
-def rank(owner: str, x: Any, *allowed: int) -> None:
-    """Raise ShapeError when tensor `x` has another number of axes than `allowed`."""
+def rank(owner: str, x: Tensor, *allowed: int) -> None:
+    """Raise ShapeError unless the number of axes of `x` is one of `allowed`."""
     shape = x.shape
     if len(shape) not in allowed:
         wanted = " or ".join(f"{n}-D" for n in allowed)
         raise ShapeError(f"{owner}: input is {len(shape)}-D with shape {shape}; wanted {wanted}")
 
 
-def instance(owner: str, name: str, value: Any, kind: type | tuple[type, ...]) -> Any:
-    """`value` when it is an instance of `kind`."""
+def instance(owner: str, name: str, value: T, kind: type | tuple[type, ...]) -> T:
+    """Return `value` if it is an instance of `kind`."""
     if not isinstance(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
         raise ArgumentError(_got(owner, name, value, " or ".join(k.__name__ for k in kinds)))

@@ -1,14 +1,15 @@
-"""Hooks of Cells: their handles, and the call of a Cell that has some.
+"""Hooks of Cells: registration, handles, and the call of a Cell that has hooks.
 
-A forward hook is plain Python around `construct`. A backward hook needs the cotangents, so the
-inputs and outputs of the Cell pass through identities whose gradient rule calls the hooks.
+`Cell` registers hooks here and `_calls` runs them. A forward hook is plain Python around
+`construct`. A backward hook needs the cotangents, so the inputs and outputs of the Cell pass
+through identity functions whose bprop calls the hooks.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..autodiff.custom import custom_gradient
 from ..runtime_state import runtime_state
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
 __all__ = ["HookHandle", "add_hook", "call_with_hooks", "call_with_bprop"]
 
 _numbers = itertools.count()
-Hooks = dict[int, Any]
+Hooks: TypeAlias = "dict[int, Any]"  # registered functions, some paired with flags
+Values: TypeAlias = "tuple[Any, ...]"  # arguments or results of a Cell
 
 
 class HookHandle:
-    """What registering a hook returns; `remove()` takes the hook out.
+    """The handle of a registered hook; `remove()` unregisters it.
 
     Examples:
         >>> import duograph as ms
@@ -42,19 +44,19 @@ class HookHandle:
         self.handle_id = next(_numbers)
 
     def remove(self) -> None:
-        """Take the hook out; doing it twice does nothing."""
+        """Unregister the hook; a second call does nothing."""
         runtime_state.cells_version += 1
         self._hooks.pop(self.handle_id, None)
 
     def __enter__(self) -> HookHandle:
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         self.remove()
 
 
 def add_hook(hooks: Hooks, entry: Any, prepend: bool = False) -> HookHandle:
-    """Put `entry` into `hooks`, last or first."""
+    """Add `entry` to `hooks`, at the end or, with `prepend`, at the front."""
     handle = HookHandle(hooks)
     runtime_state.cells_version += 1
     if prepend:
@@ -67,33 +69,31 @@ def add_hook(hooks: Hooks, entry: Any, prepend: bool = False) -> HookHandle:
     return handle
 
 
-def _as_tuple(value: Any) -> tuple[Any, ...]:
+def _as_tuple(value: Any) -> Values:
     return value if isinstance(value, tuple) else (value,)
 
 
-def _through(
-    tensors: tuple[Any, ...], rule: Callable[[tuple[Any, ...]], tuple[Any, ...]]
-) -> tuple[Any, ...]:
-    """The values unchanged; cotangents of the tensors among them go through `rule`."""
-    places = [i for i, t in enumerate(tensors) if isinstance(t, Tensor)]
-    if not places:
-        return tensors
-    given = tuple(tensors[i] for i in places)
+def _intercept_cotangents(values: Values, rule: Callable[[Values], Values]) -> Values:
+    """Return `values` unchanged; the cotangents of their Tensors pass through `rule`."""
+    positions = [i for i, t in enumerate(values) if isinstance(t, Tensor)]
+    if not positions:
+        return values
+    tensors = tuple(values[i] for i in positions)
 
-    def bprop(*args: Any) -> tuple[Any, ...]:
+    def bprop(*args: Any) -> Values:
         return rule(_as_tuple(args[-1]))
 
-    passed = custom_gradient(lambda *xs: xs, bprop, given, "hook")
-    found = list(tensors)
-    for i, t in zip(places, passed, strict=True):
+    passed = custom_gradient(lambda *xs: xs, bprop, tensors, "hook")
+    found = list(values)
+    for i, t in zip(positions, passed, strict=True):
         found[i] = t
     return tuple(found)
 
 
 def call_with_hooks(
-    cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any], run: Callable[..., Any]
+    cell: Cell, args: Values, kwargs: dict[str, Any], run: Callable[..., Any]
 ) -> Any:
-    """Call `run` with the hooks of `cell` around it."""
+    """Call `run` between the forward hooks of `cell` and attach its backward hooks."""
     for hook, with_kwargs in list(cell._forward_pre_hooks.values()):
         if with_kwargs:
             changed = hook(cell, args, kwargs)
@@ -103,17 +103,17 @@ def call_with_hooks(
             changed = hook(cell, args)
             if changed is not None:
                 args = _as_tuple(changed)
-    seen: dict[str, Any] = {"grad_output": None}
+    grad_output: Values | None = None
     if cell._backward_hooks:
 
-        def input_rule(douts: tuple[Any, ...]) -> tuple[Any, ...]:
+        def input_rule(douts: Values) -> Values:
             for hook in list(cell._backward_hooks.values()):
-                changed = hook(cell, douts, seen["grad_output"])
+                changed = hook(cell, douts, grad_output)
                 if changed is not None:
                     douts = _as_tuple(changed)
             return douts
 
-        args = _through(args, input_rule)
+        args = _intercept_cotangents(args, input_rule)
     if cell._forward_hooks_always:
         try:
             output = run(*args, **kwargs)
@@ -126,22 +126,24 @@ def call_with_hooks(
     if cell._backward_hooks or cell._backward_pre_hooks:
         single = not isinstance(output, tuple)
 
-        def output_rule(douts: tuple[Any, ...]) -> tuple[Any, ...]:
+        def output_rule(douts: Values) -> Values:
+            nonlocal grad_output  # the backward hooks, which run later, receive it
             for hook in list(cell._backward_pre_hooks.values()):
                 changed = hook(cell, douts)
                 if changed is not None:
                     douts = _as_tuple(changed)
-            seen["grad_output"] = douts
+            grad_output = douts
             return douts
 
-        passed = _through(_as_tuple(output), output_rule)
+        passed = _intercept_cotangents(_as_tuple(output), output_rule)
         output = passed[0] if single else passed
     return output
 
 
 def _run_forward_hooks(
-    cell: Cell, args: Any, kwargs: Any, output: Any, only_always: bool = False
+    cell: Cell, args: Values, kwargs: dict[str, Any], output: Any, only_always: bool = False
 ) -> Any:
+    """Run the forward hooks; with `only_always`, those that also run after an exception."""
     for key, (hook, with_kwargs) in list(cell._forward_hooks.items()):
         if only_always and key not in cell._forward_hooks_always:
             continue
@@ -151,8 +153,9 @@ def _run_forward_hooks(
     return output
 
 
-def call_with_bprop(cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call_with_bprop(cell: Cell, args: Values, kwargs: dict[str, Any]) -> Any:
     """Run `construct` unrecorded, with the Cell's own `bprop` as its gradient."""
+    bprop: Callable[..., Any] = cell.bprop  # type: ignore[attr-defined]  # the caller checked it
     return custom_gradient(
-        lambda *xs: cell.construct(*xs, **kwargs), cell.bprop, args, type(cell).__name__
+        lambda *xs: cell.construct(*xs, **kwargs), bprop, args, type(cell).__name__
     )

@@ -1,10 +1,13 @@
-"""What walks a tree of Cells: names, state dictionaries, the printed form."""
+"""Walks over a tree of Cells: paths and names, state dictionaries, the printed form.
+
+The methods of `Cell` of the same names call these functions. Only `load_state_dict` writes.
+"""
 
 from __future__ import annotations
 
 from collections import OrderedDict, namedtuple
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..errors import ArgumentError, ArgumentValueError, CheckpointError
 from ..parameter import Parameter
@@ -26,14 +29,14 @@ __all__ = [
 
 
 class StateMismatch(CheckpointError, RuntimeError):
-    """Values that do not fit the Parameters they are meant for; nothing was changed."""
+    """A state dictionary that does not match the Cell; no Parameter was changed."""
 
 
 IncompatibleKeys = namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])
 
 
 def walk_cells(cell: Cell, prefix: str = "") -> Iterator[tuple[str, Cell]]:
-    """(path, Cell) of a tree, each Cell once, parents first."""
+    """Yield (path, Cell) over a tree, parents first; a shared Cell comes once."""
     seen: set[int] = set()
 
     def walk(own: Cell, path: str) -> Iterator[tuple[str, Cell]]:
@@ -51,7 +54,7 @@ def walk_cells(cell: Cell, prefix: str = "") -> Iterator[tuple[str, Cell]]:
 def walk_parameters(
     cell: Cell, prefix: str = "", expand: bool = True
 ) -> Iterator[tuple[str, Parameter]]:
-    """(path, Parameter) of a tree, each Parameter once."""
+    """Yield (path, Parameter) over a tree; a shared Parameter comes once."""
     seen: set[int] = set()
     cells = walk_cells(cell, prefix) if expand else iter([(prefix, cell)])
     for path, own in cells:
@@ -62,7 +65,7 @@ def walk_parameters(
 
 
 def check_names(cell: Cell) -> None:
-    """Raise ValueError when two Parameters of a tree have one name."""
+    """Raise ValueError if two Parameters of a tree have the same name."""
     seen: dict[str, str] = {}
     for path, parameter in walk_parameters(cell):
         other = seen.setdefault(parameter.name, path)
@@ -74,10 +77,13 @@ def check_names(cell: Cell) -> None:
 
 
 def state_dict(
-    cell: Cell, destination: Any = None, prefix: str = "", keep_vars: bool = False
+    cell: Cell,
+    destination: OrderedDict[str, Tensor] | None = None,
+    prefix: str = "",
+    keep_vars: bool = False,
 ) -> OrderedDict[str, Tensor]:
-    """Parameters and persistent buffers of a tree by path."""
-    found: OrderedDict[str, Any] = OrderedDict() if destination is None else destination
+    """Return the Parameters and persistent buffers of a tree by path."""
+    found: OrderedDict[str, Tensor] = OrderedDict() if destination is None else destination
     for path, own in walk_every_cell(cell):
         head = f"{prefix}{path}." if path else prefix
         for name, parameter in own._params.items():
@@ -90,15 +96,15 @@ def state_dict(
 
 
 def walk_every_cell(cell: Cell, prefix: str = "") -> Iterator[tuple[str, Cell]]:
-    """Like `walk_cells`, but a Cell that sits at two paths comes twice."""
+    """Yield (path, Cell) over a tree; a shared Cell comes once for each of its paths."""
     yield prefix, cell
     for name, child in cell._cells.items():
         if child is not None:
             yield from walk_every_cell(child, f"{prefix}.{name}" if prefix else name)
 
 
-def load_state_dict(cell: Cell, values: Mapping[str, Any], strict: bool) -> IncompatibleKeys:
-    """Put `values` into a tree; everything is checked before the first write."""
+def load_state_dict(cell: Cell, values: Mapping[str, Tensor], strict: bool) -> IncompatibleKeys:
+    """Copy `values` into the tree; all names and shapes are checked before the first write."""
     if not isinstance(values, Mapping):
         raise ArgumentError(
             f"{type(cell).__name__}.load_state_dict: got {type(values).__name__}; wanted a mapping "
@@ -129,7 +135,7 @@ def load_state_dict(cell: Cell, values: Mapping[str, Any], strict: bool) -> Inco
 
 
 def describe(cell: Cell) -> str:
-    """The printed form: ``Dense(input_channels=2, ...)``, children indented below it."""
+    """Return the printed form: ``Dense(input_channels=2, ...)``, children indented below it."""
     own = cell.extend_repr()
     children = [
         f"  ({name}): {_indent(repr(child))}"

@@ -1,96 +1,43 @@
-"""The Cell: a piece of a network, with Parameters and child Cells, that is called like a function.
+"""The Cell: a part of a network, with Parameters and child Cells, that is called like a function.
 
-`Cell.__call__` is as short as it can be. Whatever a Cell may have besides `construct` (hooks, a
-cast, its own `bprop`, checkpointing) sends the call down `_call_slow`; the flag `_plain` says that
-there is none of it.
-
-The module is as long as the public class is wide: walks over trees, hooks and printing stand in
-`_tree` and `_hooks`.
+Layers, losses and optimisers derive from it. `Cell.__call__` is the eager hot path: the flag
+`_plain` says that nothing but `construct` is to run; any other call goes to `_calls`. Walks over
+the tree of Cells are in `_tree`, hooks in `_hooks`.
 """
 
 from __future__ import annotations
 
-import importlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, ValuesView
 from typing import Any
 
-from ..context import GRAPH_MODE, PYNATIVE_MODE, settings
-from ..dtype import bfloat16, float16, float32
+from ..context import PYNATIVE_MODE, settings
+from ..dtype import DType, bfloat16, float16, float32
 from ..errors import ArgumentError, ArgumentValueError
 from ..parameter import Parameter, ParameterTuple
-from ..runtime_state import runtime_state, staged_builder
+from ..runtime_state import runtime_state
 from ..tensor import Tensor
-from . import _hooks, _tree
+from . import _calls, _hooks, _tree
 from ._hooks import HookHandle
-from .recompute import run_again as recompute
+from ._members import Members
 
-__all__ = ["Cell", "epoch"]
-
-_compilers: list[Any] = []
-
-
-def _compiler() -> Any:
-    """The graph compiler, which is built on Cells: loaded when a Cell is first compiled."""
-    if not _compilers:
-        _compilers.append(importlib.import_module("duograph.compiler"))
-    return _compilers[0]
-
-
-def epoch() -> int:
-    """How often any attribute of any Cell was set: what was read from Cells is still right while
-    this stands.
-    """
-    return runtime_state.cells_version
-
-
-class _Members(OrderedDict[str, Any]):
-    """The Parameters, Cells or buffers of a Cell; each is also a plain attribute, so that reading
-    one is cheap.
-    """
-
-    __slots__ = ("_owner",)
-    _owner: Cell
-
-    @classmethod
-    def of(cls, owner: Cell, items: Iterable[tuple[str, Any]] = ()) -> _Members:
-        made = cls()
-        made._owner = owner
-        for name, value in items:
-            made[name] = value
-        return made
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        super().__setitem__(name, value)
-        self._owner.__dict__[name] = value
-        self._owner.__dict__["_plain"] = False
-        runtime_state.cells_version += 1
-
-    def __delitem__(self, name: str) -> None:
-        super().__delitem__(name)
-        self._owner.__dict__.pop(name, None)
-        runtime_state.cells_version += 1
-
-    def add_unnamed(self, name: str, value: Any) -> None:
-        """Keep an item that is no attribute: one of a ParameterTuple."""
-        super().__setitem__(name, value)
-        self._owner.__dict__["_plain"] = False
+__all__ = ["Cell"]
 
 
 class Cell:
     """Base class of layers and networks (`mindspore.nn.Cell`); override `construct`.
 
     Args:
-        auto_prefix: put the attribute's name before the names of a child's Parameters.
+        auto_prefix: prefix the names of a child's Parameters with the name of its attribute.
         flags: flags to set, see `add_flags`.
 
     Attributes:
         training: True after `set_train()`; Dropout and BatchNorm ask it.
-        requires_grad: what `set_grad` last said.
+        requires_grad: the value last passed to `set_grad`.
 
     Raises:
         AttributeError: an attribute is set before `super().__init__()` ran.
-        ValueError: at the first call: two Parameters of the tree have one name.
+        ValueError: at the first call, if two Parameters of the tree have the same name.
 
     Examples:
         >>> import duograph as ms
@@ -110,14 +57,14 @@ class Cell:
 
     training: bool
     requires_grad: bool
-    _params: _Members
-    _cells: _Members
-    _buffers: _Members
+    _params: Members[Parameter]
+    _cells: Members[Cell]
+    _buffers: Members[Tensor]
     _transient: set[str]
     _auto_prefix: bool
     _flags: dict[str, Any]
     _plain: bool
-    _float_type: Any
+    _float_type: DType | None
     _recompute: bool
     _param_prefix: str
     _inputs: Any
@@ -131,9 +78,9 @@ class Cell:
 
     def __init__(self, auto_prefix: bool = True, flags: Mapping[str, Any] | None = None) -> None:
         own = self.__dict__
-        own["_params"] = _Members.of(self)
-        own["_cells"] = _Members.of(self)
-        own["_buffers"] = _Members.of(self)
+        own["_params"] = Members.of(self)
+        own["_cells"] = Members.of(self)
+        own["_buffers"] = Members.of(self)
         own["_transient"] = set()
         own["_auto_prefix"] = auto_prefix
         own["_flags"] = {}
@@ -157,7 +104,7 @@ class Cell:
     # ---- calling --------------------------------------------------------------------------------
 
     def construct(self, *args: Any, **kwargs: Any) -> Any:
-        """The computation; every subclass writes its own."""
+        """The computation of the Cell; every subclass overrides it."""
         raise AttributeError(
             f"{type(self).__name__}: has no construct; write the computation in a method of that name"
         )
@@ -165,60 +112,11 @@ class Cell:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._plain and not runtime_state.staging and settings.mode == PYNATIVE_MODE:
             return self.construct(*args, **kwargs)
-        return self._call_slow(args, kwargs)
-
-    def _call_slow(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if "_params" not in self.__dict__:
-            raise AttributeError(f"{type(self).__name__}: call super().__init__() first")
-        if runtime_state.staging:
-            builder = staged_builder()
-            if builder is not None:
-                return builder.trace.call_cell(self, args, kwargs)
-        if settings.mode == GRAPH_MODE or self._compiled is not None:
-            found = _compiler().graph_call(self, args, kwargs)
-            if found is not NotImplemented:
-                return found
-        _tree.check_names(self)
-        hooked = bool(
-            self._forward_pre_hooks or self._forward_hooks
-            or self._backward_hooks or self._backward_pre_hooks
-        )  # fmt: skip
-        own_bprop = hasattr(type(self), "bprop")
-        special = hooked or own_bprop or self._recompute or self._float_type is not None
-        if not special:
-            self.__dict__["_plain"] = self._compiled is None
-            return self.construct(*args, **kwargs)
-        run: Callable[..., Any] = self.construct
-        if own_bprop:
-            run = lambda *a, **k: _hooks.call_with_bprop(self, a, k)  # noqa: E731
-        if self._recompute:
-            inner = run
-            run = lambda *a, **k: recompute(inner, *a, weights=self.trainable_params(), **k)  # noqa: E731
-        if self._float_type is not None:
-            cast = run
-            run = lambda *a, **k: self._run_cast(cast, a, k)  # noqa: E731
-        if hooked:
-            return _hooks.call_with_hooks(self, args, kwargs, run)
-        return run(*args, **kwargs)
-
-    def _run_cast(self, run: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """Run with floating inputs and own trainable Parameters cast to the type that `to_float`
-        named.
-        """
-        target = self._float_type
-        kept: dict[str, Parameter] = {}
-        for name, p in self._params.items():
-            if p is not None and p.requires_grad and p.dtype.is_floating and p.dtype is not target:
-                kept[name] = p
-                self.__dict__[name] = p.astype(target)
-        try:
-            return run(*_cast(args, target), **_cast(kwargs, target))
-        finally:
-            self.__dict__.update(kept)
+        return _calls.call(self, args, kwargs)
 
     # ---- attributes -----------------------------------------------------------------------------
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         runtime_state.cells_version += 1
         own = self.__dict__
         if isinstance(value, Parameter):
@@ -261,7 +159,8 @@ class Cell:
         else:
             object.__setattr__(self, name, value)
 
-    def _members(self, kind: str) -> _Members:
+    def _members(self, kind: str) -> Members[Any]:
+        """Return `_params`, `_cells` or `_buffers`, once `__init__` has run."""
         found = self.__dict__.get(kind)
         if found is None:
             raise AttributeError(
@@ -269,7 +168,8 @@ class Cell:
             )
         return found
 
-    def _replace_parameter(self, name: str, value: Any) -> None:
+    def _replace_parameter(self, name: str, value: object) -> None:
+        """Assign None, or the values of a Tensor, to the attribute of a Parameter."""
         if value is None:
             self._params[name] = None
         elif isinstance(value, Tensor):
@@ -299,8 +199,8 @@ class Cell:
         """Add a Parameter under a name.
 
         Raises:
-            KeyError: the name is empty, has a dot, or is taken by something else.
-            TypeError: `param` is no Parameter.
+            KeyError: the name is empty, contains a dot, or names another attribute.
+            TypeError: `param` is not a Parameter.
         """
         params = self._members("_params")
         if not isinstance(param_name, str) or not param_name:
@@ -324,8 +224,8 @@ class Cell:
         """Add a child under a name, without prefixing its Parameters.
 
         Raises:
-            KeyError: the name is empty or taken.
-            TypeError: `child_cell` is no Cell.
+            KeyError: the name is empty or in use.
+            TypeError: `child_cell` is not a Cell.
         """
         cells = self._members("_cells")
         if not isinstance(child_name, str) or not child_name:
@@ -342,11 +242,11 @@ class Cell:
         cells[child_name] = child_cell
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Add a Tensor that is part of the state but no Parameter; `persistent` ones are saved.
+        """Add a Tensor that is state but not a Parameter; `state_dict` saves persistent ones.
 
         Raises:
-            TypeError: `tensor` is no Tensor.
-            KeyError: the name is empty, has a dot or is taken.
+            TypeError: `tensor` is not a Tensor.
+            KeyError: the name is empty, contains a dot or is in use.
         """
         buffers = self._members("_buffers")
         if not isinstance(name, str) or not name or "." in name:
@@ -365,18 +265,18 @@ class Cell:
     def parameters_and_names(
         self, name_prefix: str = "", expand: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        """(path, Parameter) of this Cell, with `expand` of the whole tree."""
+        """Yield (path, Parameter) of this Cell; with `expand`, of the whole tree."""
         return _tree.walk_parameters(self, name_prefix, expand)
 
     def get_parameters(self, expand: bool = True) -> Iterator[Parameter]:
-        """The Parameters of this Cell, with `expand` of the whole tree, each once."""
+        """Yield the Parameters of this Cell, each once; with `expand`, of the whole tree."""
         return (p for _, p in _tree.walk_parameters(self, "", expand))
 
     def trainable_params(self, recurse: bool = True) -> list[Parameter]:
         """The Parameters with `requires_grad`.
 
         Raises:
-            ValueError: two Parameters have one name.
+            ValueError: two Parameters have the same name.
         """
         _tree.check_names(self)
         return [p for p in self.get_parameters(recurse) if p.requires_grad]
@@ -389,20 +289,20 @@ class Cell:
         """The Parameters by name.
 
         Raises:
-            ValueError: two Parameters have one name.
+            ValueError: two Parameters have the same name.
         """
         _tree.check_names(self)
         return OrderedDict((p.name, p) for p in self.get_parameters(recurse))
 
     def check_names(self) -> None:
-        """Raise ValueError, naming both, when two Parameters of the tree have one name."""
+        """Raise ValueError if two Parameters of the tree have the same name."""
         _tree.check_names(self)
 
     def update_parameters_name(self, prefix: str = "", recurse: bool = True) -> None:
-        """Name every Parameter `prefix` + its path.
+        """Rename every Parameter to `prefix` + its path.
 
         Raises:
-            TypeError: `prefix` is no string.
+            TypeError: `prefix` is not a string.
         """
         if not isinstance(prefix, str):
             raise ArgumentError(f"update_parameters_name: got prefix={prefix!r}; wanted a string")
@@ -414,20 +314,20 @@ class Cell:
                 own.__dict__["_plain"] = False
 
     def init_parameters_data(self, auto_parallel_mode: bool = False) -> dict[Parameter, Parameter]:
-        """Make the values of Parameters that wait for their first use; returns them, each to
+        """Allocate the Parameters whose values are still pending; return a mapping from each to
         itself.
         """
         del auto_parallel_mode
         return {p: p.init_data() for p in self.get_parameters()}
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """The buffers of this Cell, with `recurse` of the tree."""
+        """Yield the buffers of this Cell; with `recurse`, of the whole tree."""
         return (b for _, b in self.named_buffers(recurse=recurse))
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """(path, buffer) of this Cell, with `recurse` of the tree."""
+        """Yield (path, buffer) of this Cell; with `recurse`, of the whole tree."""
         seen: set[int] = set()
         for path, cell in _tree.walk_cells(self, prefix) if recurse else [(prefix, self)]:
             for name, buffer in cell._buffers.items():
@@ -437,27 +337,33 @@ class Cell:
                 yield (f"{path}.{name}" if path else name), buffer
 
     def state_dict(
-        self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
+        self,
+        *args: Any,
+        destination: OrderedDict[str, Tensor] | None = None,
+        prefix: str = "",
+        keep_vars: bool = False,
     ) -> OrderedDict[str, Tensor]:
-        """Parameters and persistent buffers by path."""
+        """Return the Parameters and persistent buffers by path."""
         if args:
             destination = args[0]
             prefix = args[1] if len(args) > 1 else prefix
             keep_vars = args[2] if len(args) > 2 else keep_vars
         return _tree.state_dict(self, destination, prefix, keep_vars)
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> Any:
-        """Put the values of `state_dict` in; returns `(missing_keys, unexpected_keys)`.
+    def load_state_dict(
+        self, state_dict: Mapping[str, Tensor], strict: bool = True
+    ) -> _tree.IncompatibleKeys:
+        """Copy the values of `state_dict` into the tree; return `(missing_keys, unexpected_keys)`.
 
         Raises:
-            ValueError: with `strict`, keys are missing or too many; a shape differs. Nothing is
-                changed then.
+            ValueError: a shape differs or, with `strict`, keys are missing or unexpected. No value
+                is changed in that case.
         """
         return _tree.load_state_dict(self, state_dict, strict)
 
     # ---- children -------------------------------------------------------------------------------
 
-    def cells(self) -> Any:
+    def cells(self) -> ValuesView[Cell]:
         """The child Cells."""
         return self.name_cells().values()
 
@@ -466,17 +372,17 @@ class Cell:
         return OrderedDict((n, c) for n, c in self._cells.items() if c is not None)
 
     def cells_and_names(
-        self, cells: Any = None, name_prefix: str = ""
+        self, cells: object = None, name_prefix: str = ""
     ) -> Iterator[tuple[str, Cell]]:
-        """(path, Cell) of the tree, this one first, each once."""
+        """Yield (path, Cell) over the tree, this Cell first, each once."""
         del cells
         return _tree.walk_cells(self, name_prefix)
 
     def get_sub_cell(self, target: str) -> Cell:
-        """The Cell at a path such as ``"backbone.0"``.
+        """Return the Cell at a path such as ``"backbone.0"``.
 
         Raises:
-            AttributeError: there is none.
+            AttributeError: the path does not exist.
         """
         found: Cell = self
         for name in target.split(".") if target else []:
@@ -485,8 +391,8 @@ class Cell:
             found = found._cells[name]
         return found
 
-    def apply(self, fn: Callable[[Cell], Any]) -> Cell:
-        """Call `fn` with every Cell of the tree, children first; returns this Cell."""
+    def apply(self, fn: Callable[[Cell], object]) -> Cell:
+        """Call `fn` with every Cell of the tree, children first; return this Cell."""
         for child in self.cells():
             child.apply(fn)
         fn(self)
@@ -495,10 +401,10 @@ class Cell:
     # ---- flags ----------------------------------------------------------------------------------
 
     def set_train(self, mode: bool = True) -> Cell:
-        """Set `training` in the whole tree; returns this Cell.
+        """Set `training` in the whole tree; return this Cell.
 
         Raises:
-            TypeError: `mode` is no bool.
+            TypeError: `mode` is not a bool.
         """
         if not isinstance(mode, bool):
             raise ArgumentError(f"set_train: got mode={mode!r}; wanted True or False")
@@ -507,30 +413,30 @@ class Cell:
         return self
 
     def set_grad(self, requires_grad: bool = True) -> Cell:
-        """Record that gradients are wanted; returns this Cell."""
+        """Record that gradients are wanted; return this Cell."""
         self.requires_grad = requires_grad
         return self
 
     def add_flags(self, **flags: Any) -> Cell:
-        """Set flags: entries of `get_flags()` that are attributes too; returns this Cell."""
+        """Set flags, which are entries of `get_flags()` and attributes; return this Cell."""
         for name, value in flags.items():
             self._flags[name] = value
             setattr(self, name, value)
         return self
 
     def add_flags_recursive(self, **flags: Any) -> Cell:
-        """`add_flags` in the whole tree; returns this Cell."""
+        """Apply `add_flags` to the whole tree; return this Cell."""
         for _, cell in _tree.walk_cells(self):
             cell.add_flags(**flags)
         return self
 
     def get_flags(self) -> dict[str, Any]:
-        """The flags that `add_flags` set."""
+        """Return the flags set with `add_flags`."""
         return self._flags
 
     @property
     def param_prefix(self) -> str:
-        """What stands before the names of this Cell's Parameters."""
+        """The prefix of the names of this Cell's Parameters."""
         return self._param_prefix
 
     @property
@@ -543,9 +449,10 @@ class Cell:
         """``"train"`` or ``"predict"``."""
         return "train" if self.training else "predict"
 
-    def to_float(self, dst_type: Any) -> Cell:
-        """Run the whole tree in another float type: inputs and weights are cast when used; returns
-        this Cell.
+    def to_float(self, dst_type: DType) -> Cell:
+        """Compute the whole tree in another float type; return this Cell.
+
+        Inputs and weights are cast at each call; the Parameters keep their dtype.
 
         Raises:
             ValueError: `dst_type` is not float16, float32 or bfloat16.
@@ -560,19 +467,17 @@ class Cell:
         return self
 
     def recompute(self, **options: Any) -> None:
-        """Keep no intermediate values of this Cell for its gradient: compute them again in the
-        backward pass.
-        """
+        """Checkpoint this Cell: the backward pass recomputes its intermediate values."""
         if options.get("output_recompute") not in (None, False):
             raise ArgumentValueError("recompute: output_recompute is not offered; wanted False")
         self._recompute = True
         self._plain = False
 
     def set_jit_config(self, jit_config: Any) -> None:
-        """Set the options of the compiled form of this Cell.
+        """Set the options with which this Cell is compiled.
 
         Raises:
-            TypeError: no JitConfig.
+            TypeError: `jit_config` is not a JitConfig.
         """
         if not hasattr(jit_config, "jit_config_dict"):
             raise ArgumentError(
@@ -581,8 +486,9 @@ class Cell:
         self._jit_config = jit_config
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Compile for these arguments without running; calls with matching arguments use that graph
-        in either mode.
+        """Compile for these arguments without running.
+
+        Later calls with matching arguments use the compiled graph in either mode.
 
         Examples:
             >>> import duograph as ms
@@ -591,30 +497,30 @@ class Cell:
             >>> print(net(ms.Tensor([-1.0, 3.0])))
             [0. 3.]
         """
-        _compiler().compile_cell(self, args, kwargs)
+        runtime_state.load_compiler().compile_cell(self, args, kwargs)
 
     def set_inputs(self, *inputs: Any, **kwargs: Any) -> None:
-        """Record what inputs this Cell will get (None in a shape stands for any length)."""
+        """Declare the inputs to compile for; None in a shape is a symbolic dimension."""
         if inputs and kwargs:
             raise ArgumentValueError("set_inputs: got both forms; wanted positions or keywords")
         self._inputs = kwargs if kwargs else inputs
 
     def get_inputs(self) -> Any:
-        """What `set_inputs` recorded, or None."""
+        """Return the inputs declared with `set_inputs`, or None."""
         return self._inputs
 
-    def shard(self, in_strategy: Any, out_strategy: Any = None, parameter_plan: Any = None) -> None:
-        """Accepted for scripts written for several devices; on one device there is nothing to
-        split.
-        """
+    def shard(
+        self, in_strategy: object, out_strategy: object = None, parameter_plan: object = None
+    ) -> None:
+        """Accept the options of MindSpore's multi-device sharding and ignore them."""
 
     # ---- hooks ----------------------------------------------------------------------------------
 
     def register_forward_pre_hook(
         self, hook_fn: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> HookHandle:
-        """Call `hook_fn(cell, args)` before `construct`; what it returns replaces the arguments."""
-        _callable("register_forward_pre_hook", hook_fn)
+        """Call `hook_fn(cell, args)` before `construct`; a result other than None replaces `args`."""
+        _check_callable("register_forward_pre_hook", hook_fn)
         self._plain = False
         return _hooks.add_hook(self._forward_pre_hooks, (hook_fn, with_kwargs), prepend)
 
@@ -626,10 +532,10 @@ class Cell:
         with_kwargs: bool = False,
         always_call: bool = False,
     ) -> HookHandle:
-        """Call `hook_fn(cell, args, output)` after `construct`; what it returns replaces the
-        output.
+        """Call `hook_fn(cell, args, output)` after `construct`; a result other than None replaces
+        the output.
         """
-        _callable("register_forward_hook", hook_fn)
+        _check_callable("register_forward_hook", hook_fn)
         self._plain = False
         handle = _hooks.add_hook(self._forward_hooks, (hook_fn, with_kwargs), prepend)
         if always_call:
@@ -640,7 +546,7 @@ class Cell:
         """Call `hook_fn(cell, grad_input, grad_output)` in the backward pass; it may return a new
         grad_input.
         """
-        _callable("register_backward_hook", hook_fn)
+        _check_callable("register_backward_hook", hook_fn)
         self._plain = False
         return _hooks.add_hook(self._backward_hooks, hook_fn)
 
@@ -648,14 +554,14 @@ class Cell:
         """Call `hook_fn(cell, grad_output)` before this Cell's backward; it may return a new
         grad_output.
         """
-        _callable("register_backward_pre_hook", hook_fn)
+        _check_callable("register_backward_pre_hook", hook_fn)
         self._plain = False
         return _hooks.add_hook(self._backward_pre_hooks, hook_fn)
 
     # ---- printing and copying -------------------------------------------------------------------
 
     def extend_repr(self) -> str:
-        """What stands between the parentheses of the printed form; override it."""
+        """Return the text between the parentheses of the printed form; subclasses override it."""
         return ""
 
     def __repr__(self) -> str:
@@ -675,21 +581,9 @@ class Cell:
         self.__dict__.update(state)
         for kind in ("_params", "_cells", "_buffers"):
             if kind in state:
-                self.__dict__[kind] = _Members.of(self, state[kind])
+                self.__dict__[kind] = Members.of(self, state[kind])
 
 
-def _cast(value: Any, target: Any) -> Any:
-    if isinstance(value, Tensor):
-        return (
-            value.astype(target) if value.dtype.is_floating and value.dtype is not target else value
-        )
-    if isinstance(value, (tuple, list)):
-        return type(value)(_cast(v, target) for v in value)
-    if isinstance(value, dict):
-        return {k: _cast(v, target) for k, v in value.items()}
-    return value
-
-
-def _callable(what: str, hook: Any) -> None:
+def _check_callable(method: str, hook: object) -> None:
     if not callable(hook):
-        raise ArgumentError(f"{what}: got {type(hook).__name__}; wanted a function")
+        raise ArgumentError(f"{method}: got {type(hook).__name__}; wanted a function")

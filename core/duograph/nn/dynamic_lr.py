@@ -1,9 +1,12 @@
-"""Learning rates as lists, one number per step."""
+"""Learning rates as lists with one number for each step.
+
+User code passes them to an optimiser. `learning_rate_schedule` has the same formulas as Cells.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..errors import ArgumentError, ArgumentValueError
 from . import _check
@@ -18,8 +21,8 @@ def piecewise_constant_lr(milestone: Sequence[int], learning_rates: Sequence[flo
     """`learning_rates[i]` up to step `milestone[i]` (`mindspore.nn.piecewise_constant_lr`).
 
     Raises:
-        TypeError: no lists.
-        ValueError: lists of different lengths, milestones that do not rise.
+        TypeError: an argument is not a list.
+        ValueError: the lists differ in length, or the milestones are not increasing.
 
     Examples:
         >>> from duograph import nn
@@ -46,19 +49,26 @@ def piecewise_constant_lr(milestone: Sequence[int], learning_rates: Sequence[flo
     return rates
 
 
-def _check_decay(
+def _decayed(
     owner: str,
+    formula: Callable[[int], float],
     learning_rate: float,
     decay_rate: float,
     total_step: int,
     step_per_epoch: int,
     decay_epoch: int,
     is_stair: bool,
-) -> None:
+) -> list[float]:
+    """Check the arguments and return `formula(epoch)` for each step.
+
+    With `is_stair`, the epoch is rounded down to a multiple of `decay_epoch`.
+    """
     _check.in_range(owner, "learning_rate", learning_rate, 0, open_low=True)
     _check.in_range(owner, "decay_rate", decay_rate, 0, open_low=True)
     _check_steps(owner, total_step, step_per_epoch, decay_epoch)
     _check.boolean(owner, "is_stair", is_stair)
+    epochs = [i // step_per_epoch for i in range(total_step)]
+    return [formula(e // decay_epoch * decay_epoch if is_stair else e) for e in epochs]
 
 
 def _check_steps(owner: str, total_step: int, step_per_epoch: int, epochs: int) -> None:
@@ -82,23 +92,11 @@ def exponential_decay_lr(
         >>> nn.exponential_decay_lr(0.1, 0.5, 4, 2, 1)
         [0.1, 0.1, 0.05, 0.05]
     """
-    _check_decay(
+    return _decayed(
         "exponential_decay_lr",
-        learning_rate,
-        decay_rate,
-        total_step,
-        step_per_epoch,
-        decay_epoch,
-        is_stair,
-    )
-    return [
-        learning_rate * decay_rate ** _epochs(i // step_per_epoch, decay_epoch, is_stair)
-        for i in range(total_step)
-    ]
-
-
-def _epochs(epoch: int, decay_epoch: int, is_stair: bool) -> float:
-    return float(epoch // decay_epoch) if is_stair else epoch / decay_epoch
+        lambda epoch: learning_rate * decay_rate ** (epoch / decay_epoch),
+        learning_rate, decay_rate, total_step, step_per_epoch, decay_epoch, is_stair,
+    )  # fmt: skip
 
 
 def natural_exp_decay_lr(
@@ -116,22 +114,11 @@ def natural_exp_decay_lr(
         >>> ms.nn.natural_exp_decay_lr(0.5, 1.0, 2, 1, 1)
         [0.5, 0.18393972058572117]
     """
-    _check_decay(
+    return _decayed(
         "natural_exp_decay_lr",
-        learning_rate,
-        decay_rate,
-        total_step,
-        step_per_epoch,
-        decay_epoch,
-        is_stair,
-    )
-    found = []
-    for i in range(total_step):
-        epoch = i // step_per_epoch
-        if is_stair:
-            epoch = epoch // decay_epoch * decay_epoch
-        found.append(learning_rate * math.exp(-decay_rate * epoch))
-    return found
+        lambda epoch: learning_rate * math.exp(-decay_rate * epoch),
+        learning_rate, decay_rate, total_step, step_per_epoch, decay_epoch, is_stair,
+    )  # fmt: skip
 
 
 def inverse_decay_lr(
@@ -149,19 +136,11 @@ def inverse_decay_lr(
         >>> ms.nn.inverse_decay_lr(0.5, 1.0, 3, 1, 1)
         [0.5, 0.25, 0.16666666666666666]
     """
-    _check_decay(
+    return _decayed(
         "inverse_decay_lr",
-        learning_rate,
-        decay_rate,
-        total_step,
-        step_per_epoch,
-        decay_epoch,
-        is_stair,
-    )
-    return [
-        learning_rate / (1 + decay_rate * _epochs(i // step_per_epoch, decay_epoch, is_stair))
-        for i in range(total_step)
-    ]
+        lambda epoch: learning_rate / (1 + decay_rate * (epoch / decay_epoch)),
+        learning_rate, decay_rate, total_step, step_per_epoch, decay_epoch, is_stair,
+    )  # fmt: skip
 
 
 def cosine_decay_lr(
@@ -170,7 +149,7 @@ def cosine_decay_lr(
     """From max_lr to min_lr along half a cosine over decay_epoch (`mindspore.nn.cosine_decay_lr`).
 
     Raises:
-        ValueError: min_lr not below max_lr.
+        ValueError: min_lr is not below max_lr.
 
     Examples:
         >>> import duograph as ms
@@ -206,7 +185,7 @@ def polynomial_decay_lr(
     (`mindspore.nn.polynomial_decay_lr`).
 
     Raises:
-        ValueError: the end is not below the start, power of 0 or less.
+        ValueError: end_learning_rate is not below learning_rate, or power is 0 or less.
 
     Examples:
         >>> import duograph as ms
@@ -237,7 +216,7 @@ def polynomial_decay_lr(
 def warmup_lr(
     learning_rate: float, total_step: int, step_per_epoch: int, warmup_epoch: int
 ) -> list[float]:
-    """From 0 to learning_rate in a line over warmup_epoch (`mindspore.nn.warmup_lr`).
+    """Linear growth from 0 to learning_rate over warmup_epoch (`mindspore.nn.warmup_lr`).
 
     Examples:
         >>> import duograph as ms

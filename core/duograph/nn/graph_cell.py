@@ -1,9 +1,12 @@
-"""A Cell that runs a graph which was read from a file."""
+"""GraphCell: the Cell that runs a graph loaded from a file.
+
+`duograph.load` reads the graph; this module only binds its weights to Parameters and calls it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from ..errors import ArgumentError, ArgumentValueError
 from ..parameter import Parameter
@@ -13,21 +16,36 @@ from .cell import Cell
 __all__ = ["GraphCell"]
 
 
+class LoadedGraph(Protocol):
+    """The interface of a graph read from a file: its weights by name, and a call."""
+
+    @property
+    def weights(self) -> Mapping[str, Parameter]:
+        """The weights, in the order in which `run` takes them."""
+
+    def run(self, weights: Sequence[Parameter], inputs: Sequence[Any]) -> Any:
+        """Run the graph on weights and inputs."""
+
+
 class GraphCell(Cell):
-    """Runs what `duograph.load` has read (`mindspore.nn.GraphCell`); its weights are Parameters,
-    and can be trained.
+    """Runs a graph read by `duograph.load` (`mindspore.nn.GraphCell`).
+
+    The weights of the graph are Parameters of the Cell and can be trained.
 
     Args:
-        graph: what `load` returned.
-        params_init: weights by name that take the place of those in the file.
+        graph: the result of `load`.
+        params_init: weights by name that replace those in the file.
 
     Raises:
-        TypeError: `graph` is something else, or `params_init` no dictionary of Tensors.
-        ValueError: a name that is no weight of the graph, or a Tensor of another shape.
+        TypeError: `graph` is not a loaded graph, or `params_init` is not a dictionary of Tensors.
+        ValueError: a name that is not a weight of the graph, or a Tensor of another shape.
     """
 
     def __init__(
-        self, graph: Any, params_init: Mapping[str, Any] | None = None, obf_random_seed: Any = None
+        self,
+        graph: LoadedGraph,
+        params_init: Mapping[str, Tensor] | None = None,
+        obf_random_seed: object = None,
     ) -> None:
         super().__init__()
         if obf_random_seed is not None:

@@ -1,9 +1,11 @@
-"""Learning rates as functions of the step: Cells that an optimiser calls with its global_step."""
+"""Learning rates as functions of the step: Cells that an optimiser calls with its global_step.
+
+`dynamic_lr` has the same formulas as lists.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from .. import ops
 from ..errors import ArgumentValueError
@@ -40,12 +42,13 @@ class LearningRateSchedule(Cell):
         raise NotImplementedError(f"{type(self).__name__}: has no construct(global_step)")
 
 
-def _float(step: Any) -> Tensor:
-    step = step if isinstance(step, Tensor) else Tensor(step)
-    return ops.cast(step, "float32")
+def _float(step: Tensor | int) -> Tensor:
+    return ops.cast(step if isinstance(step, Tensor) else Tensor(step), "float32")
 
 
 class _Decay(LearningRateSchedule):
+    """Base of the schedules that decay with step / decay_steps, in stairs with `is_stair`."""
+
     def __init__(
         self, learning_rate: float, decay_rate: float, decay_steps: int, is_stair: bool = False
     ) -> None:
@@ -58,7 +61,8 @@ class _Decay(LearningRateSchedule):
         self.decay_steps = _check.positive_int(owner, "decay_steps", decay_steps)
         self.is_stair = _check.boolean(owner, "is_stair", is_stair)
 
-    def _progress(self, step: Any) -> Tensor:
+    def _progress(self, step: Tensor) -> Tensor:
+        """Return step / decay_steps, rounded down with `is_stair`."""
         part = _float(step) / self.decay_steps
         return ops.floor(part) if self.is_stair else part
 
@@ -66,7 +70,7 @@ class _Decay(LearningRateSchedule):
 class ExponentialDecayLR(_Decay):
     """`learning_rate * decay_rate ** (step / decay_steps)` (`mindspore.nn.ExponentialDecayLR`).
 
-    With `is_stair` the exponent is a whole number.
+    With `is_stair`, the exponent is rounded down.
 
     Raises:
         ValueError: an argument of 0 or less.
@@ -115,7 +119,7 @@ class CosineDecayLR(LearningRateSchedule):
     """From max_lr to min_lr along half a cosine over decay_steps (`mindspore.nn.CosineDecayLR`).
 
     Raises:
-        ValueError: min_lr below 0, or not below max_lr.
+        ValueError: min_lr is below 0, or not below max_lr.
 
     Examples:
         >>> import duograph as ms
@@ -143,7 +147,7 @@ class PolynomialDecayLR(LearningRateSchedule):
     """From learning_rate to end_learning_rate by a power of the step
     (`mindspore.nn.PolynomialDecayLR`).
 
-    With `update_decay_steps` the length grows to the next multiple of decay_steps.
+    With `update_decay_steps`, the length grows to the next multiple of decay_steps.
 
     Raises:
         ValueError: an argument out of range, or end_learning_rate not below learning_rate.
@@ -189,10 +193,10 @@ class PolynomialDecayLR(LearningRateSchedule):
 
 
 class WarmUpLR(LearningRateSchedule):
-    """From 0 to learning_rate in a line over warmup_steps (`mindspore.nn.WarmUpLR`).
+    """Linear growth from 0 to learning_rate over warmup_steps (`mindspore.nn.WarmUpLR`).
 
     Raises:
-        ValueError: learning_rate below 0, warmup_steps below 1.
+        ValueError: learning_rate is below 0, or warmup_steps below 1.
 
     Examples:
         >>> import duograph as ms

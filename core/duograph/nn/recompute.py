@@ -1,5 +1,7 @@
-"""Checkpointing (Chen et al., 2016): a block keeps only its inputs and runs again in the backward
-pass.
+"""Gradient checkpointing (Chen et al., 2016), also known as rematerialisation.
+
+A checkpointed block keeps only its inputs; the backward pass runs it again to obtain its
+intermediate values. User code calls `recompute`; `Cell` calls `run_again`.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ __all__ = ["recompute", "run_again"]
 def recompute(
     block: Callable[..., Any], *args: Any, use_reentrant: bool = True, **kwargs: Any
 ) -> Any:
-    """Call `block(*args)`, keeping none of its intermediate values for the gradient
+    """Call a Cell without keeping its intermediate values for the gradient
     (`mindspore.recompute`).
 
     Args:
@@ -27,7 +29,7 @@ def recompute(
         args: its inputs.
 
     Raises:
-        TypeError: `block` is no Cell.
+        TypeError: `block` is not a Cell.
 
     Examples:
         >>> import duograph as ms
@@ -48,7 +50,7 @@ def recompute(
 def run_again(
     block: Callable[..., Any], *args: Any, weights: Sequence[Parameter], **kwargs: Any
 ) -> Any:
-    """`block(*args)` as one node that runs the block again for its gradient."""
+    """Call `block(*args)` as one node of the tape whose bprop runs the block again."""
     n = len(args)
     state = get_rng_state()
 

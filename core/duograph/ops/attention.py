@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..backend.attention_layouts import AXES
 from ..dtype import FLOATING, bool_, float32, int32
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
 from ..op import NO_GRAD, op
@@ -25,8 +26,7 @@ from .shape_primitives import broadcast_by, reduce_sum, reshape_to, transpose_by
 
 __all__ = ["flash_attention_score"]
 
-# Where the batch, heads, positions and features of an operand lie, by layout.
-AXES = {"BNSD": (0, 1, 2, 3), "BSND": (0, 2, 1, 3), "SBND": (1, 2, 0, 3)}
+# The inverses of `AXES`.
 _BACK = {"BNSD": (0, 1, 2, 3), "BSND": (0, 2, 1, 3), "SBND": (2, 0, 1, 3)}
 
 # ---- what the ops are made of, all in the layout BNSD

@@ -128,7 +128,7 @@ def ctc_loss(
             *[TensorType.of((batch, wide), t) for t in (int32, bool_)],
             *[TensorType.of((batch,), t) for t in (int64, int64, bool_, float32)],
         )
-        labels, skip, last, before, empty, scale = builder.trace.compute_later(
+        labels, skip, last, before, empty, scale = builder.evaluation.compute_later(
             prepare, given, types, "ctc_tables"
         )
     alpha = ctc_alpha(log_probs, labels, skip)

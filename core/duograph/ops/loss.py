@@ -380,7 +380,7 @@ def _check_probabilities(name: str, x: Any) -> None:
     if builder is None:
         check(low, high)
     else:  # compiled: whenever the function runs
-        builder.trace.check_later(check, (low, high), "check_probabilities")
+        builder.evaluation.check_later(check, (low, high), "check_probabilities")
 
 
 @op(dtypes=FLOATING)

@@ -170,7 +170,7 @@ def print_(*input_x: Any) -> None:
     """
     builder = staged_builder()
     if builder is not None:
-        builder.trace.print_later(input_x)
+        builder.evaluation.print_later(input_x)
         return
     for x in input_x:
         text = repr(x) if isinstance(x, Tensor) else str(x)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...backend.attention_layouts import AXES
 from ...dtype import FLOATING, bfloat16, bool_, float16, float32
 from ...ops import attention as attention_ops
 from ...ops.attention import (
@@ -20,7 +21,6 @@ from .windows import wide
 
 ALL = (-99, 99)
 CAUSAL = (-99, 0)
-AXES = {"BNSD": (0, 1, 2, 3), "BSND": (0, 2, 1, 3), "SBND": (1, 2, 0, 3)}
 
 # kind, (batch, heads, heads of keys, queries, keys, features, features of values), mask, band,
 # layout

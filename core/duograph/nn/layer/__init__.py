@@ -1,4 +1,4 @@
-"""Layers, one family a file."""
+"""The layers of `nn`, one family in each module. `nn/__init__.py` re-exports them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Activation layers, each over the op of the same name, and `get_activation`."""
+"""Activation layers, and `get_activation`, which finds one by name.
+
+Each layer calls the public op of its formula; none of them computes in another way.
+"""
 
 from __future__ import annotations
-
-from typing import Any
 
 from ... import ops
 from ...common.initializer import initializer
@@ -11,6 +12,7 @@ from ...errors import ArgumentError
 from ...parameter import Parameter
 from ...tensor import Tensor
 from .. import _check
+from .._types import Axis
 from ..cell import Cell
 
 __all__ = [
@@ -106,7 +108,7 @@ class PReLU(Cell):
         [-0.25  2.  ]
     """
 
-    def __init__(self, channel: int = 1, w: Any = 0.25) -> None:
+    def __init__(self, channel: int = 1, w: float | list[float] | Tensor = 0.25) -> None:
         super().__init__()
         _check.positive_int("PReLU", "channel", channel)
         if isinstance(w, (int, float)):
@@ -124,9 +126,9 @@ class PReLU(Cell):
 
 
 class RReLU(Cell):
-    """Leaky ReLU with a slope drawn from [lower, upper] for every element (`mindspore.nn.RReLU`).
+    """Leaky ReLU with a random negative slope for every element (`mindspore.nn.RReLU`).
 
-    As in MindSpore the slope is drawn outside training too.
+    The slope is uniform in [lower, upper). As in MindSpore, it is random outside training too.
 
     Raises:
         ValueError: `lower` above `upper`.
@@ -292,7 +294,7 @@ class Tanhshrink(Cell):
 
 
 class Hardtanh(Cell):
-    """`x` cut to [min_val, max_val] (`mindspore.nn.Hardtanh`).
+    """`x` clamped to [min_val, max_val] (`mindspore.nn.Hardtanh`).
 
     Raises:
         ValueError: `min_val` is not below `max_val`.
@@ -321,7 +323,7 @@ class Softmax(Cell):
         [0.5 0.5]
     """
 
-    def __init__(self, axis: Any = -1) -> None:
+    def __init__(self, axis: Axis = -1) -> None:
         super().__init__()
         self.axis = axis
 
@@ -404,7 +406,7 @@ class Softsign(Cell):
 
 
 class SoftShrink(Cell):
-    """`x` moved towards 0 by `lambd`, 0 within it (`mindspore.nn.SoftShrink`).
+    """Soft thresholding: `sign(x) * max(|x| - lambd, 0)` (`mindspore.nn.SoftShrink`).
 
     Examples:
         >>> import duograph as ms
@@ -542,11 +544,11 @@ _ACTIVATIONS: dict[str, type[Cell]] = {
 
 
 def get_activation(name: str | None, prim_name: str | None = None) -> Cell | None:
-    """The activation layer of that name; None for None (`mindspore.nn.get_activation`).
+    """Return a new activation layer by name; None for None (`mindspore.nn.get_activation`).
 
     Raises:
         KeyError: no activation has that name.
-        TypeError: `name` is no string.
+        TypeError: `name` is not a string.
 
     Examples:
         >>> import duograph as ms

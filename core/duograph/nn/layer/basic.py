@@ -1,8 +1,12 @@
-"""Dense, Flatten, Identity, Embedding, Dropout and other layers without a family."""
+"""Dense, Flatten, Identity, Embedding, Dropout and other layers that belong to no family.
+
+`nn` exports them. They hold Parameters and arguments; all computation is done by public ops.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from ... import ops
@@ -12,6 +16,7 @@ from ...errors import ArgumentError, ShapeError
 from ...parameter import Parameter
 from ...tensor import Tensor
 from .. import _check
+from .._types import Activation, Axis, DTypeLike, Init
 from ..cell import Cell
 from .activation import get_activation
 
@@ -31,16 +36,16 @@ class Dense(Cell):
             HeUniform(sqrt(5)).
         bias_init: the same for the bias of (out_channels,); default uniform within
             1/sqrt(in_channels).
-        has_bias: whether there is a bias.
-        activation: name, Cell or function applied to the result; None for none.
+        has_bias: whether to add a bias.
+        activation: name, Cell or function applied to the result; None for no activation.
         dtype: of the Parameters.
 
     Inputs: x of (..., in_channels). Outputs: (..., out_channels).
 
     Raises:
         TypeError: an argument of the wrong kind.
-        ValueError: a channel count below 1, an initial Tensor of another shape, an input of another
-            length.
+        ValueError: a channel count below 1, an initial Tensor of another shape, or an input whose
+            last axis is not `in_channels` long.
 
     Examples:
         >>> import duograph as ms
@@ -55,11 +60,11 @@ class Dense(Cell):
         self,
         in_channels: int,
         out_channels: int,
-        weight_init: Any = None,
-        bias_init: Any = None,
+        weight_init: Init = None,
+        bias_init: Init = None,
         has_bias: bool = True,
-        activation: Any = None,
-        dtype: Any = float32,
+        activation: Activation = None,
+        dtype: DTypeLike = float32,
     ) -> None:
         super().__init__()
         self.in_channels = _check.positive_int("Dense", "in_channels", in_channels)
@@ -119,10 +124,10 @@ class BiDense(Cell):
         in1_channels: int,
         in2_channels: int,
         out_channels: int,
-        weight_init: Any = None,
-        bias_init: Any = None,
+        weight_init: Init = None,
+        bias_init: Init = None,
         has_bias: bool = True,
-        dtype: Any = float32,
+        dtype: DTypeLike = float32,
     ) -> None:
         super().__init__()
         self.in1_channels = _check.positive_int("BiDense", "in1_channels", in1_channels)
@@ -157,10 +162,10 @@ class BiDense(Cell):
 
 
 class Flatten(Cell):
-    """Joins the axes `start_dim` to `end_dim` into one (`mindspore.nn.Flatten`).
+    """Flattens the axes `start_dim` to `end_dim` into one (`mindspore.nn.Flatten`).
 
     Raises:
-        TypeError: an axis is no int.
+        TypeError: an axis is not an int.
         ValueError: `start_dim` comes after `end_dim`.
 
     Examples:
@@ -194,7 +199,7 @@ class Unflatten(Cell):
         (4, 2, 3)
     """
 
-    def __init__(self, axis: int, unflattened_size: Any) -> None:
+    def __init__(self, axis: int, unflattened_size: Sequence[int]) -> None:
         super().__init__()
         self.axis = axis
         self.unflattened_size = tuple(unflattened_size)
@@ -222,20 +227,20 @@ class Identity(Cell):
 
 
 class Embedding(Cell):
-    """A table of vectors, looked up by number (`mindspore.nn.Embedding`).
+    """A table of vectors, looked up by index (`mindspore.nn.Embedding`).
 
     Args:
         vocab_size: number of vectors.
-        embedding_size: length of each.
-        use_one_hot: look up by a product with one-hot rows; a number out of range then gives zeros.
+        embedding_size: length of each vector.
+        use_one_hot: look up by a matmul with one-hot rows; an index out of range then yields zeros.
         embedding_table: initial values, by default ``"normal"``.
-        padding_idx: number of a vector that starts as zeros.
+        padding_idx: index of a vector that is initialised to zeros.
 
     Inputs: integer Tensor of any shape. Outputs: that shape + (embedding_size,).
 
     Raises:
         ValueError: a size below 1 or a `padding_idx` outside the table.
-        IndexError: a number outside the table, on devices that check it.
+        IndexError: an index outside the table, on devices that check it.
 
     Examples:
         >>> import duograph as ms
@@ -248,8 +253,8 @@ class Embedding(Cell):
         vocab_size: int,
         embedding_size: int,
         use_one_hot: bool = False,
-        embedding_table: Any = "normal",
-        dtype: Any = float32,
+        embedding_table: Init = "normal",
+        dtype: DTypeLike = float32,
         padding_idx: int | None = None,
     ) -> None:
         super().__init__()
@@ -282,10 +287,10 @@ class Embedding(Cell):
 
 
 class Dropout(Cell):
-    """In training sets elements to 0 at random and scales the rest (`mindspore.nn.Dropout`).
+    """In training, sets elements to 0 at random and scales the rest (`mindspore.nn.Dropout`).
 
     Args:
-        keep_prob: probability of keeping an element; the old first argument, used when `p` is None.
+        keep_prob: probability of keeping an element; the older spelling, used when `p` is None.
         p: probability of dropping an element.
 
     Raises:
@@ -298,7 +303,7 @@ class Dropout(Cell):
     """
 
     def __init__(
-        self, keep_prob: float = 0.5, p: float | None = None, dtype: Any = float32
+        self, keep_prob: float = 0.5, p: float | None = None, dtype: DTypeLike = float32
     ) -> None:
         super().__init__()
         del dtype
@@ -321,6 +326,8 @@ class Dropout(Cell):
 
 
 class _ChannelDropout(Cell):
+    """Base of the dropouts of whole channels; `_ranks` are the ranks of input that it accepts."""
+
     _ranks: tuple[int, ...] = ()
 
     def __init__(self, p: float = 0.5) -> None:
@@ -342,10 +349,10 @@ class _ChannelDropout(Cell):
 
 
 class Dropout1d(_ChannelDropout):
-    """In training sets whole channels of (N, C, L) or (C, L) to 0 (`mindspore.nn.Dropout1d`).
+    """In training, sets whole channels of (N, C, L) or (C, L) to 0 (`mindspore.nn.Dropout1d`).
 
     Raises:
-        ValueError: `p` outside [0, 1], an input of other rank.
+        ValueError: `p` outside [0, 1], or an input of another rank.
 
     Examples:
         >>> import duograph as ms
@@ -357,10 +364,10 @@ class Dropout1d(_ChannelDropout):
 
 
 class Dropout2d(_ChannelDropout):
-    """In training sets whole channels of (N, C, H, W) to 0 (`mindspore.nn.Dropout2d`).
+    """In training, sets whole channels of (N, C, H, W) to 0 (`mindspore.nn.Dropout2d`).
 
     Raises:
-        ValueError: `p` outside [0, 1], an input of other rank.
+        ValueError: `p` outside [0, 1], or an input of another rank.
 
     Examples:
         >>> import duograph as ms
@@ -372,10 +379,10 @@ class Dropout2d(_ChannelDropout):
 
 
 class Dropout3d(_ChannelDropout):
-    """In training sets whole channels of (N, C, D, H, W) to 0 (`mindspore.nn.Dropout3d`).
+    """In training, sets whole channels of (N, C, D, H, W) to 0 (`mindspore.nn.Dropout3d`).
 
     Raises:
-        ValueError: `p` outside [0, 1], an input of other rank.
+        ValueError: `p` outside [0, 1], or an input of another rank.
 
     Examples:
         >>> import duograph as ms
@@ -387,7 +394,7 @@ class Dropout3d(_ChannelDropout):
 
 
 class OneHot(Cell):
-    """One-hot rows of integer numbers (`mindspore.nn.OneHot`).
+    """One-hot encoding of integers (`mindspore.nn.OneHot`).
 
     Examples:
         >>> import duograph as ms
@@ -402,7 +409,7 @@ class OneHot(Cell):
         depth: int = 1,
         on_value: float = 1.0,
         off_value: float = 0.0,
-        dtype: Any = float32,
+        dtype: DTypeLike = float32,
     ) -> None:
         super().__init__()
         self.axis, self.depth, self.dtype = axis, depth, as_dtype(dtype)
@@ -424,7 +431,7 @@ class Norm(Cell):
         5.0
     """
 
-    def __init__(self, axis: Any = (), keep_dims: bool = False) -> None:
+    def __init__(self, axis: Axis = (), keep_dims: bool = False) -> None:
         super().__init__()
         self.axis, self.keep_dims = axis, keep_dims
 
@@ -437,7 +444,7 @@ class Norm(Cell):
 
 
 class ClipByNorm(Cell):
-    """Scales a tensor down so that its norm is at most `clip_norm` (`mindspore.nn.ClipByNorm`).
+    """Scales a tensor down to a norm of at most `clip_norm` (`mindspore.nn.ClipByNorm`).
 
     Examples:
         >>> import duograph as ms
@@ -445,13 +452,13 @@ class ClipByNorm(Cell):
         [0.6 0.8]
     """
 
-    def __init__(self, axis: Any = None) -> None:
+    def __init__(self, axis: Axis = None) -> None:
         super().__init__()
         self.axis = axis
 
-    def construct(self, x: Tensor, clip_norm: Any) -> Tensor:
+    def construct(self, x: Tensor, clip_norm: Tensor | float) -> Tensor:
         squares = ops.sum(ops.square(x), self.axis, True)
-        # the gradient of sqrt at 0 is infinite: where the norm is 0 nothing is scaled
+        # sqrt has an infinite derivative at 0, so a zero norm bypasses it
         norm = ops.sqrt(ops.where(squares > 0, squares, ops.ones_like(squares)))
         norm = ops.where(squares > 0, norm, squares)
         out = x * clip_norm / ops.maximum(norm, clip_norm)
@@ -459,7 +466,7 @@ class ClipByNorm(Cell):
 
 
 class MatMul(Cell):
-    """Matrix product with optional transposes (`mindspore.nn.MatMul`, of older versions).
+    """Matmul with optional transposes (`mindspore.nn.MatMul`, of older versions).
 
     Examples:
         >>> import duograph as ms

@@ -1,14 +1,16 @@
-"""Layers made of several: convolution or Dense with normalisation and activation, one layer over
-every time step.
+"""Layers composed of other layers: convolution or Dense with normalisation and activation, and
+TimeDistributed.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
+from ... import ops
 from ...errors import ArgumentError, ShapeError
 from ...tensor import Tensor
 from .. import _check
+from .._types import Activation, Init, Ints
 from ..cell import Cell
 from .activation import LeakyReLU, get_activation
 from .basic import Dense
@@ -18,7 +20,10 @@ from .normalization import BatchNorm1d, BatchNorm2d
 __all__ = ["Conv2dBnAct", "DenseBnAct", "TimeDistributed"]
 
 
-def _activation(owner: str, value: Any, alpha: float) -> Any:
+def _activation(
+    owner: str, value: Activation, alpha: float
+) -> Cell | Callable[[Tensor], Tensor] | None:
+    """Return the layer of an `activation` argument; `alpha` is the slope of ``"leakyrelu"``."""
     if value == "leakyrelu":
         return LeakyReLU(alpha)
     if value is None or callable(value):
@@ -27,11 +32,11 @@ def _activation(owner: str, value: Any, alpha: float) -> Any:
 
 
 class Conv2dBnAct(Cell):
-    """Conv2d, then BatchNorm2d and an activation where asked for (`mindspore.nn.Conv2dBnAct`).
+    """Conv2d, then optionally BatchNorm2d and an activation (`mindspore.nn.Conv2dBnAct`).
 
     Args:
         in_channels ... bias_init: as for `Conv2d`.
-        has_bn: normalise.
+        has_bn: whether to normalise.
         momentum, eps: of the normalisation.
         activation: name or Cell; alpha is the slope of ``"leakyrelu"``.
 
@@ -46,19 +51,19 @@ class Conv2dBnAct(Cell):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
+        kernel_size: Ints,
+        stride: Ints = 1,
         pad_mode: str = "same",
-        padding: Any = 0,
-        dilation: Any = 1,
+        padding: Ints = 0,
+        dilation: Ints = 1,
         group: int = 1,
         has_bias: bool = False,
-        weight_init: Any = "normal",
-        bias_init: Any = "zeros",
+        weight_init: Init = "normal",
+        bias_init: Init = "zeros",
         has_bn: bool = False,
         momentum: float = 0.997,
         eps: float = 1e-5,
-        activation: Any = None,
+        activation: Activation = None,
         alpha: float = 0.2,
         after_fake: bool = True,
     ) -> None:
@@ -90,7 +95,7 @@ class Conv2dBnAct(Cell):
 
 
 class DenseBnAct(Cell):
-    """Dense, then BatchNorm1d and an activation where asked for (`mindspore.nn.DenseBnAct`).
+    """Dense, then optionally BatchNorm1d and an activation (`mindspore.nn.DenseBnAct`).
 
     Examples:
         >>> import duograph as ms
@@ -102,13 +107,13 @@ class DenseBnAct(Cell):
         self,
         in_channels: int,
         out_channels: int,
-        weight_init: Any = "normal",
-        bias_init: Any = "zeros",
+        weight_init: Init = "normal",
+        bias_init: Init = "zeros",
         has_bias: bool = True,
         has_bn: bool = False,
         momentum: float = 0.9,
         eps: float = 1e-5,
-        activation: Any = None,
+        activation: Activation = None,
         alpha: float = 0.2,
         after_fake: bool = True,
     ) -> None:
@@ -128,16 +133,16 @@ class DenseBnAct(Cell):
 
 
 class TimeDistributed(Cell):
-    """One layer over every slice of a time axis (`mindspore.nn.TimeDistributed`).
+    """Applies one layer to every slice along a time axis (`mindspore.nn.TimeDistributed`).
 
     Args:
         layer: Cell or function.
         time_axis: the axis.
-        reshape_with_axis: accepted; slices are taken one by one.
+        reshape_with_axis: accepted and ignored; the layer is called once for each slice.
 
     Raises:
-        TypeError: `layer` cannot be called.
-        ValueError: an axis that the input does not have.
+        TypeError: `layer` is not callable.
+        ValueError: the input does not have the axis.
 
     Examples:
         >>> import duograph as ms
@@ -146,7 +151,12 @@ class TimeDistributed(Cell):
         (4, 5, 2)
     """
 
-    def __init__(self, layer: Any, time_axis: int, reshape_with_axis: int | None = None) -> None:
+    def __init__(
+        self,
+        layer: Callable[[Tensor], Tensor],
+        time_axis: int,
+        reshape_with_axis: int | None = None,
+    ) -> None:
         super().__init__()
         if not callable(layer):
             raise ArgumentError(
@@ -157,8 +167,6 @@ class TimeDistributed(Cell):
         self.reshape_with_axis = reshape_with_axis
 
     def construct(self, inputs: Tensor) -> Tensor:
-        from ... import ops
-
         if not -inputs.ndim <= self.time_axis < inputs.ndim:
             raise ShapeError(
                 f"TimeDistributed: input has shape {inputs.shape}; wanted an axis {self.time_axis}"

@@ -1,9 +1,12 @@
-"""SequentialCell, CellList and CellDict."""
+"""SequentialCell, CellList and CellDict: Cells that hold other Cells by number or by name.
+
+They rename the Parameters of their children when positions change.
+"""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from typing import Any
 
 from ...errors import ArgumentError, IndexRangeError
@@ -13,15 +16,15 @@ __all__ = ["SequentialCell", "CellList", "CellDict"]
 
 
 class _Numbered(Cell):
-    """Children named 0, 1, 2, ...: what SequentialCell and CellList share."""
+    """Base of SequentialCell and CellList: children named 0, 1, 2, ..."""
 
-    def _check_cell(self, cell: Any) -> Cell:
+    def _check_cell(self, cell: object) -> Cell:
         if not isinstance(cell, Cell):
             raise ArgumentError(f"{type(self).__name__}: got {type(cell).__name__}; wanted a Cell")
         return cell
 
     def _set_all(self, cells: Iterable[Cell]) -> None:
-        """Renumber: children get the names 0, 1, ... and their Parameters the paths that follow."""
+        """Replace all children, numbered from 0, and rename their Parameters accordingly."""
         kept = list(cells)
         for name in list(self._cells):
             del self._cells[name]
@@ -41,7 +44,7 @@ class _Numbered(Cell):
             )
         return index % n
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: int | str | slice) -> Any:
         kept = list(self._cells.items())
         if isinstance(index, slice):
             made = type(self).__new__(type(self))
@@ -61,7 +64,7 @@ class _Numbered(Cell):
             cell.update_parameters_name(f"{head}{name}.")
         self._cells[name] = cell
 
-    def __delitem__(self, index: Any) -> None:
+    def __delitem__(self, index: int | slice) -> None:
         kept = list(self._cells.values())
         if isinstance(index, slice):
             del kept[index]
@@ -79,14 +82,14 @@ class _Numbered(Cell):
         return iter(list(self._cells.values()))
 
     def set_grad(self, requires_grad: bool = True) -> Cell:
-        """Record that gradients are wanted, in the children too; returns this Cell."""
+        """Record, here and in the children, that gradients are wanted; return this Cell."""
         self.requires_grad = requires_grad
         for cell in self._cells.values():
             cell.set_grad(requires_grad)
         return self
 
-    def append(self, cell: Cell) -> Any:
-        """Add a Cell at the end; returns this one."""
+    def append(self, cell: Cell) -> Cell:
+        """Add a Cell at the end; return this container."""
         self._check_cell(cell)
         name = str(len(self._cells))
         if self._auto_prefix:
@@ -97,13 +100,13 @@ class _Numbered(Cell):
 
 
 class SequentialCell(_Numbered):
-    """Cells called one after the other (`mindspore.nn.SequentialCell`).
+    """Calls its Cells one after the other (`mindspore.nn.SequentialCell`).
 
     Args:
         args: Cells, or one list of Cells, or one OrderedDict of Cells, whose keys are the names.
 
     Raises:
-        TypeError: something else than a Cell.
+        TypeError: an argument is not a Cell.
         IndexError: an index past the end.
 
     Examples:
@@ -139,10 +142,10 @@ class CellList(_Numbered):
 
     Args:
         args: one list of Cells, or Cells.
-        auto_prefix: put the number before the names of the Parameters; default True.
+        auto_prefix: prefix the names of the Parameters with the number; default True.
 
     Raises:
-        TypeError: something else than a Cell.
+        TypeError: an argument is not a Cell.
         IndexError: an index past the end.
 
     Examples:
@@ -165,7 +168,7 @@ class CellList(_Numbered):
         self._set_all([self._check_cell(c) for c in cells])
 
     def insert(self, index: int, cell: Cell) -> None:
-        """Put a Cell before position `index`."""
+        """Insert a Cell before position `index`."""
         self._check_cell(cell)
         kept = list(self._cells.values())
         n = len(kept)
@@ -175,13 +178,13 @@ class CellList(_Numbered):
         self._set_all(kept)
 
     def extend(self, cells: Iterable[Cell]) -> CellList:
-        """Add Cells at the end; returns this Cell."""
+        """Add Cells at the end; return this CellList."""
         for cell in list(cells):
             self.append(cell)
         return self
 
     def pop(self, index: int = -1) -> Cell:
-        """Take a Cell out and return it."""
+        """Remove a Cell and return it."""
         kept = list(self._cells.values())
         found = kept.pop(self._index(index))
         self._set_all(kept)
@@ -195,8 +198,8 @@ class CellDict(Cell):
     """A dictionary of Cells; it cannot be called itself (`mindspore.nn.CellDict`).
 
     Raises:
-        TypeError: something else than a Cell.
-        KeyError: no such key.
+        TypeError: a value is not a Cell.
+        KeyError: the key does not exist.
 
     Examples:
         >>> from duograph import nn
@@ -245,30 +248,30 @@ class CellDict(Cell):
     def __contains__(self, key: object) -> bool:
         return key in self._cells
 
-    def keys(self) -> Any:
+    def keys(self) -> KeysView[str]:
         """The names."""
         return self._cells.keys()
 
-    def values(self) -> Any:
+    def values(self) -> ValuesView[Cell]:
         """The Cells."""
         return self._cells.values()
 
-    def items(self) -> Any:
-        """(name, Cell) pairs."""
+    def items(self) -> ItemsView[str, Cell]:
+        """The (name, Cell) pairs."""
         return self._cells.items()
 
     def clear(self) -> None:
-        """Take all out."""
+        """Remove all Cells."""
         for key in list(self._cells):
             del self._cells[key]
 
     def pop(self, key: str) -> Cell:
-        """Take a Cell out and return it."""
+        """Remove a Cell and return it."""
         found = self._cells[key]
         del self._cells[key]
         return found
 
-    def update(self, cells: Any) -> None:
+    def update(self, cells: Mapping[str, Cell] | CellDict | Iterable[tuple[str, Cell]]) -> None:
         """Add or replace Cells from a mapping or a list of (name, Cell)."""
         pairs = cells.items() if isinstance(cells, (Mapping, CellDict, OrderedDict)) else cells
         for key, cell in pairs:

@@ -1,9 +1,12 @@
-"""Convolutions of 1 to 3 spatial axes and their transposes, over the one `conv` primitive."""
+"""Convolutions over 1 to 3 spatial axes and their transposes.
+
+Every layer calls the `conv` primitive, or its gradient with respect to the input for a transposed
+convolution. Pooling and unfolding layers use `same_padding`.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ... import ops
 from ...common.initializer import HeUniform, Uniform, initializer
@@ -12,6 +15,7 @@ from ...errors import ArgumentError, ArgumentValueError, ShapeError
 from ...parameter import Parameter
 from ...tensor import Tensor
 from .. import _check
+from .._types import DTypeLike, Init, Ints
 from ..cell import Cell
 
 __all__ = [
@@ -27,7 +31,7 @@ def same_padding(
     stride: tuple[int, ...],
     dilation: tuple[int, ...],
 ) -> Pairs:
-    """(low, high) per axis so that the result has length ceil(size / stride)."""
+    """Return (low, high) per axis such that the output length is ceil(size / stride)."""
     pairs = []
     for n, k, s, d in zip(size, kernel, stride, dilation, strict=True):
         total = max((-(-n // s) - 1) * s + d * (k - 1) + 1 - n, 0)
@@ -35,8 +39,8 @@ def same_padding(
     return tuple(pairs)
 
 
-def padding_pairs(owner: str, padding: Any, axes: int) -> Pairs:
-    """One int, one int per axis, or one int per side, as (low, high) per axis."""
+def padding_pairs(owner: str, padding: Ints, axes: int) -> Pairs:
+    """Convert an int, one int per axis, or one int per side to (low, high) per axis."""
     several = (padding,) * (2 * axes) if isinstance(padding, int) else padding
     if isinstance(padding, bool) or not isinstance(several, (tuple, list)):
         raise ArgumentError(
@@ -54,7 +58,10 @@ def padding_pairs(owner: str, padding: Any, axes: int) -> Pairs:
 
 
 class _Conv(Cell):
-    """What convolutions of every rank and direction share."""
+    """Base of all convolutions: checks the arguments and creates the Parameters.
+
+    `_axes` is the number of spatial axes, `_formats` the data formats that the class accepts.
+    """
 
     _axes = 2
     _formats: tuple[str, ...] = ("NCHW",)
@@ -64,17 +71,17 @@ class _Conv(Cell):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any,
-        stride: Any,
-        pad_mode: str,
-        padding: Any,
-        dilation: Any,
-        group: int,
-        has_bias: bool,
-        weight_init: Any,
-        bias_init: Any,
-        data_format: str,
-        dtype: Any,
+        kernel_size: Ints,
+        stride: Ints = 1,
+        pad_mode: str = "same",
+        padding: Ints = 0,
+        dilation: Ints = 1,
+        group: int = 1,
+        has_bias: bool = False,
+        weight_init: Init = None,
+        bias_init: Init = None,
+        data_format: str = "NCHW",
+        dtype: DTypeLike = float32,
     ) -> None:
         super().__init__()
         owner, axes = type(self).__name__, self._axes
@@ -119,7 +126,7 @@ class _Conv(Cell):
             self.bias = Parameter(initializer(self.bias_init, (out_channels,), dtype), name="bias")
 
     def _stored_shape(self) -> tuple[int, ...]:
-        """Shape of the Parameter: one-dimensional kernels are kept with a height of 1."""
+        """Return the shape of the Parameter; a 1-D kernel is stored with a height of 1."""
         if self._axes == 1:
             return (*self._weight_shape[:2], 1, self._weight_shape[2])
         return self._weight_shape
@@ -154,6 +161,8 @@ class _Conv(Cell):
 
 
 class _Forward(_Conv):
+    """Base of the convolutions that are not transposed."""
+
     def construct(self, x: Tensor) -> Tensor:
         last = self.data_format == "NHWC"
         if last:
@@ -180,8 +189,8 @@ class Conv2d(_Forward):
         pad_mode: ``"same"`` (the default: output length ceil(input / stride)), ``"valid"`` or
             ``"pad"``.
         padding: with ``"pad"``: int, or four ints (top, bottom, left, right).
-        group: splits channels; in_channels and out_channels are multiples of it.
-        has_bias: no bias by default.
+        group: number of channel groups; in_channels and out_channels are multiples of it.
+        has_bias: whether to add a bias; no by default.
         weight_init: Tensor of (out_channels, in_channels / group, height, width), name or
             Initializer.
         bias_init: the same for the bias.
@@ -192,8 +201,8 @@ class Conv2d(_Forward):
 
     Raises:
         TypeError: an argument of the wrong kind.
-        ValueError: an argument out of range, padding without ``"pad"``, an input of other rank or
-            channels.
+        ValueError: an argument out of range, padding without ``"pad"``, or an input of another
+            rank or number of channels.
 
     Examples:
         >>> import duograph as ms
@@ -202,27 +211,6 @@ class Conv2d(_Forward):
     """
 
     _formats = ("NCHW", "NHWC")
-
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        pad_mode: str = "same",
-        padding: Any = 0,
-        dilation: Any = 1,
-        group: int = 1,
-        has_bias: bool = False,
-        weight_init: Any = None,
-        bias_init: Any = None,
-        data_format: str = "NCHW",
-        dtype: Any = float32,
-    ) -> None:
-        super().__init__(
-            in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group,
-            has_bias, weight_init, bias_init, data_format, dtype,
-        )  # fmt: skip
 
 
 class Conv1d(_Forward):
@@ -242,16 +230,16 @@ class Conv1d(_Forward):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
+        kernel_size: Ints,
+        stride: Ints = 1,
         pad_mode: str = "same",
-        padding: Any = 0,
-        dilation: Any = 1,
+        padding: Ints = 0,
+        dilation: Ints = 1,
         group: int = 1,
         has_bias: bool = False,
-        weight_init: Any = None,
-        bias_init: Any = None,
-        dtype: Any = float32,
+        weight_init: Init = None,
+        bias_init: Init = None,
+        dtype: DTypeLike = float32,
     ) -> None:
         if isinstance(weight_init, Tensor) and weight_init.ndim == 3:
             weight_init = weight_init.expand_dims(2)
@@ -277,17 +265,17 @@ class Conv3d(_Forward):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
+        kernel_size: Ints,
+        stride: Ints = 1,
         pad_mode: str = "same",
-        padding: Any = 0,
-        dilation: Any = 1,
+        padding: Ints = 0,
+        dilation: Ints = 1,
         group: int = 1,
         has_bias: bool = False,
-        weight_init: Any = None,
-        bias_init: Any = None,
+        weight_init: Init = None,
+        bias_init: Init = None,
         data_format: str = "NCDHW",
-        dtype: Any = float32,
+        dtype: DTypeLike = float32,
     ) -> None:
         super().__init__(
             in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group,
@@ -296,10 +284,12 @@ class Conv3d(_Forward):
 
 
 class _Transposed(_Conv):
-    _transposed = True
-    output_padding: Any = 0
+    """Base of the transposed convolutions."""
 
-    def _set_output_padding(self, value: Any) -> None:
+    _transposed = True
+    output_padding: Ints = 0
+
+    def _set_output_padding(self, value: Ints) -> None:
         owner = type(self).__name__
         self.output_padding = value
         self._grown = self._extra = _check.ints(owner, "output_padding", value, self._axes, low=0)
@@ -355,24 +345,24 @@ class Conv2dTranspose(_Transposed):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
+        kernel_size: Ints,
+        stride: Ints = 1,
         pad_mode: str = "same",
-        padding: Any = 0,
-        output_padding: Any = 0,
-        dilation: Any = 1,
+        padding: Ints = 0,
+        output_padding: Ints = 0,
+        dilation: Ints = 1,
         group: int = 1,
         has_bias: bool = False,
-        weight_init: Any = None,
-        bias_init: Any = None,
-        dtype: Any = float32,
+        weight_init: Init = None,
+        bias_init: Init = None,
+        dtype: DTypeLike = float32,
     ) -> None:
         super().__init__(
             in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group,
             has_bias, weight_init, bias_init, "NCHW", dtype,
         )  # fmt: skip
         self._set_output_padding(output_padding)
-        self._grown = (0, 0)  # MindSpore pads the result, also behind the bias
+        self._grown = (0, 0)  # MindSpore pads the result, after the bias was added
 
     def construct(self, x: Tensor) -> Tensor:
         out = super().construct(x)
@@ -397,16 +387,16 @@ class Conv1dTranspose(_Transposed):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
+        kernel_size: Ints,
+        stride: Ints = 1,
         pad_mode: str = "same",
-        padding: Any = 0,
-        dilation: Any = 1,
+        padding: Ints = 0,
+        dilation: Ints = 1,
         group: int = 1,
         has_bias: bool = False,
-        weight_init: Any = None,
-        bias_init: Any = None,
-        dtype: Any = float32,
+        weight_init: Init = None,
+        bias_init: Init = None,
+        dtype: DTypeLike = float32,
     ) -> None:
         if isinstance(weight_init, Tensor) and weight_init.ndim == 3:
             weight_init = weight_init.expand_dims(2)
@@ -434,18 +424,18 @@ class Conv3dTranspose(_Transposed):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
+        kernel_size: Ints,
+        stride: Ints = 1,
         pad_mode: str = "same",
-        padding: Any = 0,
-        dilation: Any = 1,
+        padding: Ints = 0,
+        dilation: Ints = 1,
         group: int = 1,
-        output_padding: Any = 0,
+        output_padding: Ints = 0,
         has_bias: bool = False,
-        weight_init: Any = None,
-        bias_init: Any = None,
+        weight_init: Init = None,
+        bias_init: Init = None,
         data_format: str = "NCDHW",
-        dtype: Any = float32,
+        dtype: DTypeLike = float32,
     ) -> None:
         super().__init__(
             in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group,

@@ -1,9 +1,12 @@
-"""Layers over images: resizing, rearranging of pixels, measures of likeness."""
+"""Layers over images: resizing, pixel rearrangement, patches, and similarity measures.
+
+`nn` exports them; all computation is done by public ops.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,7 +14,10 @@ from ... import ops
 from ...errors import ArgumentValueError, ShapeError
 from ...tensor import Tensor
 from .. import _check
+from .._types import Ints
 from ..cell import Cell
+from .conv import same_padding
+from .padding import pad_constant
 
 __all__ = [
     "Upsample",
@@ -31,10 +37,10 @@ class Upsample(Cell):
     Args:
         size: output lengths, or
         scale_factor: factors of the lengths.
-        mode: ``"nearest"``, ``"linear"``, ``"bilinear"``, ``"trilinear"`` and what else
-            `ops.interpolate` has.
-        align_corners: corner pixels stay where they are.
-        recompute_scale_factor: work with the factor of the rounded lengths.
+        mode: ``"nearest"``, ``"linear"``, ``"bilinear"``, ``"trilinear"`` or another mode of
+            `ops.interpolate`.
+        align_corners: align the centres of the corner pixels of input and output.
+        recompute_scale_factor: interpolate with the factor that the rounded lengths imply.
 
     Examples:
         >>> import duograph as ms
@@ -44,8 +50,8 @@ class Upsample(Cell):
 
     def __init__(
         self,
-        size: Any = None,
-        scale_factor: Any = None,
+        size: Ints | None = None,
+        scale_factor: float | Sequence[float] | None = None,
         mode: str = "nearest",
         align_corners: bool | None = None,
         recompute_scale_factor: bool | None = None,
@@ -86,20 +92,24 @@ class ResizeBilinear(Cell):
         self.half_pixel_centers = half_pixel_centers
 
     def construct(
-        self, x: Tensor, size: Any = None, scale_factor: Any = None, align_corners: bool = False
+        self,
+        x: Tensor,
+        size: tuple[int, int] | None = None,
+        scale_factor: float | None = None,
+        align_corners: bool = False,
     ) -> Tensor:
         _check.rank("ResizeBilinear", x, 4)
         if (size is None) == (scale_factor is None):
             raise ArgumentValueError("ResizeBilinear: wanted exactly one of size and scale_factor")
-        if size is None:
-            size = tuple(int(n * scale_factor) for n in x.shape[2:])
-        for axis, out in zip((2, 3), size, strict=True):
-            x = _along(x, axis, int(out), align_corners, self.half_pixel_centers)
+        if scale_factor is not None:
+            size = (int(x.shape[2] * scale_factor), int(x.shape[3] * scale_factor))
+        for axis, out in zip((2, 3), size or (), strict=True):
+            x = _interpolate(x, axis, int(out), align_corners, self.half_pixel_centers)
         return x
 
 
-def _along(x: Tensor, axis: int, out: int, align: bool, half: bool) -> Tensor:
-    """Linear interpolation along one axis, as a product with a matrix of two weights a column."""
+def _interpolate(x: Tensor, axis: int, out: int, align: bool, half: bool) -> Tensor:
+    """Interpolate linearly along one axis: a matmul with a matrix of two weights per column."""
     n = x.shape[axis]
     step = (n - 1) / (out - 1) if align and out > 1 else n / out
     at = (np.arange(out) + 0.5) * step - 0.5 if half and not align else np.arange(out) * step
@@ -116,7 +126,7 @@ class PixelShuffle(Cell):
     """(..., C r^2, H, W) to (..., C, H r, W r) (`mindspore.nn.PixelShuffle`).
 
     Raises:
-        ValueError: a factor below 1, channels that do not divide.
+        ValueError: a factor below 1, or a number of channels that is not a multiple of r^2.
 
     Examples:
         >>> import duograph as ms
@@ -196,14 +206,16 @@ class ChannelShuffle(Cell):
 
 
 class Unfold(Cell):
-    """Patches of (N, C, H, W) as channels (`mindspore.nn.Unfold`): (N, kh * kw * C, H', W').
+    """Rearranges patches of (N, C, H, W) into channels (`mindspore.nn.Unfold`).
+
+    The output is (N, kh * kw * C, H', W').
 
     Args:
         ksizes, strides, rates: [1, rows, columns, 1].
         padding: ``"valid"`` or ``"same"``.
 
     Raises:
-        ValueError: other lists, another padding.
+        ValueError: a list of another form, or another padding.
 
     Examples:
         >>> import duograph as ms
@@ -212,7 +224,13 @@ class Unfold(Cell):
         (1, 12, 2, 2)
     """
 
-    def __init__(self, ksizes: Any, strides: Any, rates: Any, padding: str = "valid") -> None:
+    def __init__(
+        self,
+        ksizes: Sequence[int],
+        strides: Sequence[int],
+        rates: Sequence[int],
+        padding: str = "valid",
+    ) -> None:
         super().__init__()
         for name, value in (("ksizes", ksizes), ("strides", strides), ("rates", rates)):
             if (
@@ -230,20 +248,17 @@ class Unfold(Cell):
         self.padding = _check.one_of("Unfold", "padding", padding.lower(), ("valid", "same"))
 
     def construct(self, x: Tensor) -> Tensor:
-        from .conv import same_padding
-        from .padding import pad_constant
-
         _check.rank("Unfold", x, 4)
         n, c, h, w = x.shape
         if self.padding == "same":
             pairs = same_padding((h, w), self._kernel, self._stride, self._rate)
             x = pad_constant(x, ((0, 0), (0, 0), *pairs), 0.0)
             h, w = x.shape[2:]
-        starts = []
+        taps = []  # per axis: (kernel, output) positions in the input
         for size, k, s, r in zip((h, w), self._kernel, self._stride, self._rate, strict=True):
             first = np.arange(0, size - r * (k - 1), s)
-            starts.append(np.arange(k)[:, None] * r + first[None, :])
-        rows, columns = starts
+            taps.append(np.arange(k)[:, None] * r + first[None, :])
+        rows, columns = taps
         flat = rows[:, None, :, None] * w + columns[None, :, None, :]  # kh, kw, H', W'
         picked = ops.gather(x.reshape(n, c, h * w), Tensor(flat.reshape(-1).astype(np.int64)), 2)
         picked = picked.reshape(n, c, flat.shape[0] * flat.shape[1], *flat.shape[2:])
@@ -251,8 +266,9 @@ class Unfold(Cell):
 
 
 class SSIM(Cell):
-    """Structural similarity of two batches of images (Wang et al., 2004; `mindspore.nn.SSIM`):
-    (N,).
+    """Structural similarity of two batches of images (Wang et al., 2004; `mindspore.nn.SSIM`).
+
+    The output has shape (N,).
 
     Args:
         max_val: largest possible value.
@@ -260,7 +276,7 @@ class SSIM(Cell):
         k1, k2: constants of the measure.
 
     Raises:
-        ValueError: images of different shapes, or smaller than the window.
+        ValueError: the images differ in shape, or are smaller than the window.
 
     Examples:
         >>> import duograph as ms
@@ -312,10 +328,12 @@ class SSIM(Cell):
 
 
 class PSNR(Cell):
-    """Peak signal-to-noise ratio of two batches of images in dB (`mindspore.nn.PSNR`): (N,).
+    """Peak signal-to-noise ratio of two batches of images in dB (`mindspore.nn.PSNR`).
+
+    The output has shape (N,).
 
     Raises:
-        ValueError: images of different shapes.
+        ValueError: the images differ in shape.
 
     Examples:
         >>> import duograph as ms

@@ -1,14 +1,20 @@
-"""Mathematical layers: parts of matrices, moments, sums of exponentials, penalties."""
+"""Mathematical layers: triangles of matrices, moments, log-sum-exp, crops, jvp and vjp.
+
+Most are MindSpore's layers of older versions; each calls the public op of the same meaning.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from ... import ops
+from ...autodiff.transforms import jvp, vjp
 from ...errors import ShapeError
 from ...tensor import Tensor
 from .. import _check
+from .._types import Axis, Ints
 from ..cell import Cell
 
 __all__ = [
@@ -46,7 +52,7 @@ class Triu(Cell):
 
 
 class Roll(Cell):
-    """Elements moved along axes, those that leave come in at the other end (`mindspore.nn.Roll`).
+    """Cyclic shift along axes (`mindspore.nn.Roll`).
 
     Examples:
         >>> import duograph as ms
@@ -54,7 +60,7 @@ class Roll(Cell):
         [3 1 2]
     """
 
-    def __init__(self, shift: Any, axis: Any) -> None:
+    def __init__(self, shift: Ints, axis: Ints) -> None:
         super().__init__()
         self.shift, self.axis = shift, axis
 
@@ -63,7 +69,7 @@ class Roll(Cell):
 
 
 class Range(Cell):
-    """Numbers from `start` to `limit` in steps of `delta`, without input (`mindspore.nn.Range`).
+    """Numbers from `start` to `limit` in steps of `delta` (`mindspore.nn.Range`); takes no input.
 
     Examples:
         >>> import duograph as ms
@@ -71,10 +77,10 @@ class Range(Cell):
         [1 3 5 7]
     """
 
-    def __init__(self, start: Any, limit: Any = None, delta: Any = 1) -> None:
+    def __init__(self, start: float, limit: float | None = None, delta: float = 1) -> None:
         super().__init__()
-        self.start: Any = 0 if limit is None else start
-        self.limit: Any = start if limit is None else limit
+        self.start = 0 if limit is None else start
+        self.limit = start if limit is None else limit
         self.delta = delta
 
     def construct(self) -> Tensor:
@@ -91,7 +97,7 @@ class Moments(Cell):
         2.0 1.0
     """
 
-    def __init__(self, axis: Any = None, keep_dims: bool | None = None) -> None:
+    def __init__(self, axis: Axis = None, keep_dims: bool | None = None) -> None:
         super().__init__()
         self.axis, self.keep_dims = axis, bool(keep_dims)
 
@@ -114,7 +120,7 @@ class ReduceLogSumExp(Cell):
         0.6931472
     """
 
-    def __init__(self, axis: Any, keep_dims: bool = False) -> None:
+    def __init__(self, axis: Axis, keep_dims: bool = False) -> None:
         super().__init__()
         self.axis, self.keep_dims = axis, keep_dims
 
@@ -143,10 +149,10 @@ class L1Regularizer(Cell):
 
 
 class CentralCrop(Cell):
-    """The middle share of (C, H, W) or (N, C, H, W) images (`mindspore.nn.CentralCrop`).
+    """The central part of (C, H, W) or (N, C, H, W) images (`mindspore.nn.CentralCrop`).
 
     Raises:
-        ValueError: a share outside (0, 1], an input of other rank.
+        ValueError: a fraction outside (0, 1], or an input of another rank.
 
     Examples:
         >>> import duograph as ms
@@ -169,8 +175,9 @@ class CentralCrop(Cell):
 
 
 class ImageGradients(Cell):
-    """Differences to the next pixel below and to the right, 0 at the border
-    (`mindspore.nn.ImageGradients`).
+    """Differences to the next pixel below and to the right (`mindspore.nn.ImageGradients`).
+
+    They are 0 at the lower and right border.
 
     Examples:
         >>> import duograph as ms
@@ -192,8 +199,9 @@ class ImageGradients(Cell):
 
 
 class Jvp(Cell):
-    """`ops.jvp` as a Cell: inputs, then a direction for each (`mindspore.nn.Jvp`, of older
-    versions).
+    """`ops.jvp` as a Cell (`mindspore.nn.Jvp`, of older versions).
+
+    Inputs: the inputs of the function, then a tangent for each of them.
 
     Examples:
         >>> import duograph as ms
@@ -201,19 +209,19 @@ class Jvp(Cell):
         6.0
     """
 
-    def __init__(self, fn: Any) -> None:
+    def __init__(self, fn: Callable[..., Any]) -> None:
         super().__init__()
         self.fn = fn
 
     def construct(self, *args: Any) -> Any:
-        from ...autodiff.transforms import jvp
-
         half = math.ceil(len(args) / 2)
         return jvp(self.fn, args[:half], args[half:])
 
 
 class Vjp(Cell):
-    """Value and gradients for a cotangent, given last (`mindspore.nn.Vjp`, of older versions).
+    """`ops.vjp` as a Cell (`mindspore.nn.Vjp`, of older versions).
+
+    Inputs: the inputs of the function, then the cotangent. Outputs: the value and the gradients.
 
     Examples:
         >>> import duograph as ms
@@ -221,13 +229,11 @@ class Vjp(Cell):
         6.0
     """
 
-    def __init__(self, fn: Any) -> None:
+    def __init__(self, fn: Callable[..., Any]) -> None:
         super().__init__()
         self.fn = fn
 
     def construct(self, *args: Any) -> Any:
-        from ...autodiff.transforms import vjp
-
         value, pull = vjp(self.fn, *args[:-1])
         sens = args[-1]
         return value, pull(*(sens if isinstance(sens, tuple) else (sens,)))

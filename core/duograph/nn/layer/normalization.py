@@ -1,9 +1,13 @@
-"""Batch, layer, group and instance normalisation."""
+"""Batch, layer, group and instance normalisation.
+
+`nn` exports these layers. Batch normalisation updates its moving statistics in training; nothing
+else here has a side effect.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
 
 from ... import ops
 from ...common.initializer import initializer
@@ -12,6 +16,7 @@ from ...errors import ArgumentError, ArgumentValueError, ShapeError
 from ...parameter import Parameter
 from ...tensor import Tensor
 from .. import _check
+from .._types import DTypeLike, Init
 from ..cell import Cell
 
 __all__ = [
@@ -20,8 +25,13 @@ __all__ = [
 ]  # fmt: skip
 
 
+def _parameter(name: str, init: Init, features: int, dtype: DTypeLike, trained: bool) -> Parameter:
+    """Create a Parameter with one value per channel."""
+    return Parameter(initializer(init, (features,), dtype), name=name, requires_grad=trained)
+
+
 class _BatchNorm(Cell):
-    """What batch normalisations of every rank share."""
+    """Base of the batch normalisations; `_ranks` are the ranks of input that a class accepts."""
 
     _ranks: tuple[int, ...] = (4,)
 
@@ -31,13 +41,13 @@ class _BatchNorm(Cell):
         eps: float = 1e-5,
         momentum: float = 0.9,
         affine: bool = True,
-        gamma_init: Any = "ones",
-        beta_init: Any = "zeros",
-        moving_mean_init: Any = "zeros",
-        moving_var_init: Any = "ones",
+        gamma_init: Init = "ones",
+        beta_init: Init = "zeros",
+        moving_mean_init: Init = "zeros",
+        moving_var_init: Init = "ones",
         use_batch_statistics: bool | None = None,
         data_format: str = "NCHW",
-        dtype: Any = float32,
+        dtype: DTypeLike = float32,
     ) -> None:
         super().__init__()
         owner = type(self).__name__
@@ -51,19 +61,10 @@ class _BatchNorm(Cell):
         self.data_format = _check.one_of(
             owner, "data_format", data_format, ("NCHW", "NHWC", "NCDHW")
         )
-        shape = (num_features,)
-        self.moving_mean = Parameter(
-            initializer(moving_mean_init, shape, dtype), name="mean", requires_grad=False
-        )
-        self.moving_variance = Parameter(
-            initializer(moving_var_init, shape, dtype), name="variance", requires_grad=False
-        )
-        self.gamma = Parameter(
-            initializer(gamma_init, shape, dtype), name="gamma", requires_grad=affine
-        )
-        self.beta = Parameter(
-            initializer(beta_init, shape, dtype), name="beta", requires_grad=affine
-        )
+        self.moving_mean = _parameter("mean", moving_mean_init, num_features, dtype, False)
+        self.moving_variance = _parameter("variance", moving_var_init, num_features, dtype, False)
+        self.gamma = _parameter("gamma", gamma_init, num_features, dtype, affine)
+        self.beta = _parameter("beta", beta_init, num_features, dtype, affine)
 
     def construct(self, x: Tensor) -> Tensor:
         owner = type(self).__name__
@@ -108,16 +109,16 @@ class BatchNorm2d(_BatchNorm):
         momentum: weight of the *old* moving average, 0.9 by default.
         affine: whether gamma and beta are trained.
         gamma_init, beta_init, moving_mean_init, moving_var_init: initial values.
-        use_batch_statistics: None: batch statistics in training, moving ones else; True or False:
-            always or never.
+        use_batch_statistics: True: always use the statistics of the batch; False: always the moving
+            ones; None: those of the batch in training, the moving ones otherwise.
         data_format: ``"NCHW"`` or ``"NHWC"``.
         dtype: of the Parameters.
 
     In training the moving mean and the moving (unbiased) variance are updated.
 
     Raises:
-        ValueError: `num_features` below 1, `momentum` outside [0, 1], an input of other rank or
-            channels.
+        ValueError: `num_features` below 1, `momentum` outside [0, 1], or an input of another rank
+            or number of channels.
 
     Examples:
         >>> import duograph as ms
@@ -157,12 +158,12 @@ class BatchNorm3d(_BatchNorm):
         eps: float = 1e-5,
         momentum: float = 0.9,
         affine: bool = True,
-        gamma_init: Any = "ones",
-        beta_init: Any = "zeros",
-        moving_mean_init: Any = "zeros",
-        moving_var_init: Any = "ones",
+        gamma_init: Init = "ones",
+        beta_init: Init = "zeros",
+        moving_mean_init: Init = "zeros",
+        moving_var_init: Init = "ones",
         use_batch_statistics: bool | None = None,
-        dtype: Any = float32,
+        dtype: DTypeLike = float32,
     ) -> None:
         super().__init__(
             num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init,
@@ -188,13 +189,13 @@ class SyncBatchNorm(_BatchNorm):
         eps: float = 1e-5,
         momentum: float = 0.9,
         affine: bool = True,
-        gamma_init: Any = "ones",
-        beta_init: Any = "zeros",
-        moving_mean_init: Any = "zeros",
-        moving_var_init: Any = "ones",
+        gamma_init: Init = "ones",
+        beta_init: Init = "zeros",
+        moving_mean_init: Init = "zeros",
+        moving_var_init: Init = "ones",
         use_batch_statistics: bool | None = None,
-        process_groups: Any = None,
-        dtype: Any = float32,
+        process_groups: object = None,
+        dtype: DTypeLike = float32,
     ) -> None:
         del process_groups
         super().__init__(
@@ -204,18 +205,18 @@ class SyncBatchNorm(_BatchNorm):
 
 
 class LayerNorm(Cell):
-    """Normalises the last axes together (`mindspore.nn.LayerNorm`).
+    """Normalises each sample over its last axes (`mindspore.nn.LayerNorm`).
 
     Args:
         normalized_shape: tuple or list, shape of gamma and beta.
-        begin_norm_axis: first axis of those normalised together.
-        begin_params_axis: first axis that gamma and beta have.
+        begin_norm_axis: first of the axes to normalise over.
+        begin_params_axis: first axis of the input that gamma and beta cover.
         gamma_init, beta_init: initial values.
         epsilon: added to the variance, 1e-7 by default.
         dtype: of the Parameters.
 
     Raises:
-        TypeError: `normalized_shape` is no tuple or list.
+        TypeError: `normalized_shape` is not a tuple or list.
         ShapeError: the input does not end in `normalized_shape`.
 
     Examples:
@@ -226,13 +227,13 @@ class LayerNorm(Cell):
 
     def __init__(
         self,
-        normalized_shape: Any,
+        normalized_shape: Sequence[int],
         begin_norm_axis: int = -1,
         begin_params_axis: int = -1,
-        gamma_init: Any = "ones",
-        beta_init: Any = "zeros",
+        gamma_init: Init = "ones",
+        beta_init: Init = "zeros",
         epsilon: float = 1e-7,
-        dtype: Any = float32,
+        dtype: DTypeLike = float32,
     ) -> None:
         super().__init__()
         if not isinstance(normalized_shape, (tuple, list)):
@@ -263,10 +264,9 @@ class LayerNorm(Cell):
         if norm == params:
             out, _, _ = ops.layer_norm_core(x, self.gamma, self.beta, axis=norm, eps=self.epsilon)
             return out
-        mean = x.mean(tuple(range(norm, x.ndim)), True)
-        centred = x - mean
-        variance = (centred * centred).mean(tuple(range(norm, x.ndim)), True)
-        return centred * ops.rsqrt(variance + self.epsilon) * self.gamma + self.beta
+        one, zero = ops.ones(x.shape[norm:], x.dtype), ops.zeros(x.shape[norm:], x.dtype)
+        out, _, _ = ops.layer_norm_core(x, one, zero, axis=norm, eps=self.epsilon)
+        return out * self.gamma + self.beta
 
     def extend_repr(self) -> str:
         return (
@@ -279,7 +279,8 @@ class GroupNorm(Cell):
     """Normalises groups of channels of (N, C, ...) (`mindspore.nn.GroupNorm`).
 
     Raises:
-        ValueError: the channels do not divide into the groups, an input of other channels.
+        ValueError: the channels do not divide into the groups, or the input has another number of
+            channels.
 
     Examples:
         >>> import duograph as ms
@@ -293,9 +294,9 @@ class GroupNorm(Cell):
         num_channels: int,
         eps: float = 1e-5,
         affine: bool = True,
-        gamma_init: Any = "ones",
-        beta_init: Any = "zeros",
-        dtype: Any = float32,
+        gamma_init: Init = "ones",
+        beta_init: Init = "zeros",
+        dtype: DTypeLike = float32,
     ) -> None:
         super().__init__()
         self.num_groups = _check.positive_int("GroupNorm", "num_groups", num_groups)
@@ -306,27 +307,22 @@ class GroupNorm(Cell):
             )
         self.eps = _check.in_range("GroupNorm", "eps", eps, 0)
         self.affine = _check.boolean("GroupNorm", "affine", affine)
-        shape = (num_channels,)
-        self.gamma = Parameter(
-            initializer(gamma_init, shape, dtype), name="gamma", requires_grad=affine
-        )
-        self.beta = Parameter(
-            initializer(beta_init, shape, dtype), name="beta", requires_grad=affine
-        )
+        self.gamma = _parameter("gamma", gamma_init, num_channels, dtype, affine)
+        self.beta = _parameter("beta", beta_init, num_channels, dtype, affine)
 
     def construct(self, x: Tensor) -> Tensor:
         if x.ndim < 2 or x.shape[1] != self.num_channels:
             raise ShapeError(
                 f"GroupNorm: input has shape {x.shape}; wanted {self.num_channels} channels on axis 1"
             )
-        return _grouped(x, self.num_groups, self.gamma, self.beta, self.eps)
+        return _group_norm(x, self.num_groups, self.gamma, self.beta, self.eps)
 
     def extend_repr(self) -> str:
         return f"num_groups={self.num_groups}, num_channels={self.num_channels}"
 
 
-def _grouped(x: Tensor, groups: int, gamma: Tensor, beta: Tensor, eps: float) -> Tensor:
-    """Each group of channels to mean 0 and variance 1, then gamma and beta per channel."""
+def _group_norm(x: Tensor, groups: int, gamma: Tensor, beta: Tensor, eps: float) -> Tensor:
+    """Normalise each group of channels, then scale and shift each channel by gamma and beta."""
     shape = x.shape
     rows = x.reshape(shape[0] * groups, math.prod(shape[1:]) // groups)
     mean = rows.mean(1, True)
@@ -338,6 +334,8 @@ def _grouped(x: Tensor, groups: int, gamma: Tensor, beta: Tensor, eps: float) ->
 
 
 class _InstanceNorm(Cell):
+    """Base of the instance normalisations; `_ranks` are the ranks of input that a class accepts."""
+
     _ranks: tuple[int, ...] = (4,)
 
     def __init__(
@@ -346,9 +344,9 @@ class _InstanceNorm(Cell):
         eps: float = 1e-5,
         momentum: float = 0.1,
         affine: bool = True,
-        gamma_init: Any = "ones",
-        beta_init: Any = "zeros",
-        dtype: Any = float32,
+        gamma_init: Init = "ones",
+        beta_init: Init = "zeros",
+        dtype: DTypeLike = float32,
     ) -> None:
         super().__init__()
         owner = type(self).__name__
@@ -356,19 +354,10 @@ class _InstanceNorm(Cell):
         self.eps = _check.in_range(owner, "eps", eps, 0)
         self.momentum = _check.in_range(owner, "momentum", momentum, 0, 1)
         _check.boolean(owner, "affine", affine)
-        shape = (num_features,)
-        self.moving_mean = Parameter(
-            initializer("zeros", shape, dtype), name="mean", requires_grad=False
-        )
-        self.moving_variance = Parameter(
-            initializer("ones", shape, dtype), name="variance", requires_grad=False
-        )
-        self.gamma = Parameter(
-            initializer(gamma_init, shape, dtype), name="gamma", requires_grad=affine
-        )
-        self.beta = Parameter(
-            initializer(beta_init, shape, dtype), name="beta", requires_grad=affine
-        )
+        self.moving_mean = _parameter("mean", "zeros", num_features, dtype, False)
+        self.moving_variance = _parameter("variance", "ones", num_features, dtype, False)
+        self.gamma = _parameter("gamma", gamma_init, num_features, dtype, affine)
+        self.beta = _parameter("beta", beta_init, num_features, dtype, affine)
 
     def construct(self, x: Tensor) -> Tensor:
         owner = type(self).__name__
@@ -377,7 +366,7 @@ class _InstanceNorm(Cell):
             raise ShapeError(
                 f"{owner}: input has shape {x.shape}; wanted {self.num_features} channels on axis 1"
             )
-        return _grouped(x, self.num_features, self.gamma, self.beta, self.eps)
+        return _group_norm(x, self.num_features, self.gamma, self.beta, self.eps)
 
     def extend_repr(self) -> str:
         return (
@@ -390,10 +379,10 @@ class _InstanceNorm(Cell):
 class InstanceNorm2d(_InstanceNorm):
     """Normalises every channel of every sample of (N, C, H, W) (`mindspore.nn.InstanceNorm2d`).
 
-    Each sample's own statistics are used, in training and after it.
+    The statistics are those of each sample, in training and in evaluation.
 
     Raises:
-        ValueError: an input of other rank or channels.
+        ValueError: an input of another rank or number of channels.
 
     Examples:
         >>> import duograph as ms

@@ -1,8 +1,12 @@
-"""Padding layers: constant, reflection and replication."""
+"""Padding layers: constant, reflection and replication.
+
+Constant padding calls `ops.pad_constant`; the other modes gather along one axis after the other.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -10,6 +14,7 @@ from ... import ops
 from ...errors import ArgumentError, ArgumentValueError, ShapeError
 from ...tensor import Tensor
 from .. import _check
+from .._types import Array, Ints
 from ..cell import Cell
 
 __all__ = [
@@ -19,17 +24,19 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _picked(x: Tensor, axis: int, rows: Any) -> Tensor:
-    return ops.gather(x, Tensor(np.asarray(rows, np.int64)), axis)
+def _take(x: Tensor, axis: int, indices: Array) -> Tensor:
+    """Gather along `axis` by indices that are known now."""
+    return ops.gather(x, Tensor(indices.astype(np.int64)), axis)
 
 
-def pad_axis(owner: str, x: Tensor, axis: int, low: int, high: int, mode: str) -> Tensor:
-    """One axis longer by `low` and `high`; negative numbers cut. `mode` is reflect, symmetric or
-    edge.
-    """
+PadMode: TypeAlias = Literal["reflect", "symmetric", "edge"]  # those of numpy.pad
+
+
+def pad_axis(owner: str, x: Tensor, axis: int, low: int, high: int, mode: PadMode) -> Tensor:
+    """Pad one axis by `low` and `high` elements in a mode of `numpy.pad`; negative widths crop."""
     n = x.shape[axis]
     if low < 0 or high < 0:
-        x = _picked(x, axis, np.arange(max(-low, 0), n - max(-high, 0)))
+        x = _take(x, axis, np.arange(max(-low, 0), n - max(-high, 0)))
         n, low, high = x.shape[axis], max(low, 0), max(high, 0)
     if not low and not high:
         return x
@@ -39,19 +46,19 @@ def pad_axis(owner: str, x: Tensor, axis: int, low: int, high: int, mode: str) -
             f"{owner}: got padding ({low}, {high}) of axis {axis} of shape {x.shape}; "
             f"wanted at most {limit} to mirror"
         )
-    return _picked(x, axis, np.pad(np.arange(n), (low, high), mode=mode))  # type: ignore[call-overload]
+    return _take(x, axis, np.pad(np.arange(n), (low, high), mode=mode))
 
 
-def pad_constant(x: Tensor, widths: Any, value: float) -> Tensor:
-    """Every axis longer by its (low, high), filled with `value`; negative numbers cut."""
+def pad_constant(x: Tensor, widths: Sequence[tuple[int, int]], value: float) -> Tensor:
+    """Pad every axis by its (low, high) with `value`; negative widths crop."""
     for axis, (low, high) in enumerate(widths):
         if low < 0 or high < 0:
-            x = _picked(x, axis, np.arange(max(-low, 0), x.shape[axis] - max(-high, 0)))
-    low = tuple(max(w[0], 0) for w in widths)
-    high = tuple(max(w[1], 0) for w in widths)
-    if not any(low) and not any(high):
+            x = _take(x, axis, np.arange(max(-low, 0), x.shape[axis] - max(-high, 0)))
+    lows = tuple(max(w[0], 0) for w in widths)
+    highs = tuple(max(w[1], 0) for w in widths)
+    if not any(lows) and not any(highs):
         return x
-    return ops.pad_constant(x, low=low, high=high, value=value)
+    return ops.pad_constant(x, low=lows, high=highs, value=value)
 
 
 class Pad(Cell):
@@ -62,8 +69,9 @@ class Pad(Cell):
         mode: ``"CONSTANT"`` (zeros), ``"REFLECT"`` or ``"SYMMETRIC"``.
 
     Raises:
-        TypeError: no tuple of pairs.
-        ValueError: another mode, another number of pairs than axes, more than there is to mirror.
+        TypeError: `paddings` is not a tuple of pairs.
+        ValueError: another mode, a number of pairs other than the number of axes, or more elements
+            to mirror than the axis has.
 
     Examples:
         >>> import duograph as ms
@@ -71,7 +79,7 @@ class Pad(Cell):
         [[0. 1. 0. 0.]]
     """
 
-    def __init__(self, paddings: Any, mode: str = "CONSTANT") -> None:
+    def __init__(self, paddings: Sequence[Sequence[int]], mode: str = "CONSTANT") -> None:
         super().__init__()
         if not isinstance(paddings, (tuple, list)) or not all(
             isinstance(p, (tuple, list)) and len(p) == 2 for p in paddings
@@ -87,19 +95,23 @@ class Pad(Cell):
             )
         if self.mode == "CONSTANT":
             return pad_constant(x, self.paddings, 0.0)
+        mode: PadMode = "reflect" if self.mode == "REFLECT" else "symmetric"
         for axis, (low, high) in enumerate(self.paddings):
-            x = pad_axis("Pad", x, axis, low, high, self.mode.lower())
+            x = pad_axis("Pad", x, axis, low, high, mode)
         return x
 
 
 class _SpatialPad(Cell):
-    """Padding of the last axes, given from the last one backwards: (left, right, top, bottom, ...)."""
+    """Base of the layers that pad the last axes.
+
+    `padding` lists (low, high) from the last axis backwards: (left, right, top, bottom, ...).
+    """
 
     _axes = 2
-    _mode = "constant"
+    _mode: Literal["constant", "reflect", "edge"] = "constant"
     value: float = 0.0
 
-    def __init__(self, padding: Any) -> None:
+    def __init__(self, padding: Ints) -> None:
         super().__init__()
         owner = type(self).__name__
         several = (padding,) * (2 * self._axes) if isinstance(padding, int) else padding
@@ -137,7 +149,7 @@ class ConstantPad2d(_SpatialPad):
     """Pads height and width with a number (`mindspore.nn.ConstantPad2d`).
 
     Args:
-        padding: int, or (left, right, top, bottom); negative numbers cut.
+        padding: int, or (left, right, top, bottom); negative widths crop.
         value: the number.
 
     Raises:
@@ -149,7 +161,7 @@ class ConstantPad2d(_SpatialPad):
         [[[7. 1.]]]
     """
 
-    def __init__(self, padding: Any, value: float) -> None:
+    def __init__(self, padding: Ints, value: float) -> None:
         super().__init__(padding)
         self.value = float(_check.real(type(self).__name__, "value", value))
 
@@ -179,8 +191,9 @@ class ConstantPad3d(ConstantPad2d):
 
 
 class ZeroPad2d(_SpatialPad):
-    """Pads height and width with zeros (`mindspore.nn.ZeroPad2d`); padding as (left, right, top,
-    bottom) or one int.
+    """Pads height and width with zeros (`mindspore.nn.ZeroPad2d`).
+
+    The padding is an int or (left, right, top, bottom).
 
     Examples:
         >>> import duograph as ms
@@ -214,10 +227,10 @@ class ZeroPad3d(_SpatialPad):
 
 
 class ReflectionPad2d(_SpatialPad):
-    """Pads height and width by mirroring, the border once (`mindspore.nn.ReflectionPad2d`).
+    """Pads height and width by reflection at the border (`mindspore.nn.ReflectionPad2d`).
 
     Raises:
-        ValueError: a padding as long as the axis, or below 0.
+        ValueError: a width below 0, or not below the length of the axis.
 
     Examples:
         >>> import duograph as ms
@@ -253,7 +266,7 @@ class ReflectionPad3d(ReflectionPad2d):
 
 
 class ReplicationPad2d(_SpatialPad):
-    """Pads height and width with the border (`mindspore.nn.ReplicationPad2d`).
+    """Pads height and width by repeating the border (`mindspore.nn.ReplicationPad2d`).
 
     Examples:
         >>> import duograph as ms

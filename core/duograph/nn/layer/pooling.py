@@ -1,9 +1,14 @@
-"""Maximum, average and adaptive pooling over 1 to 3 spatial axes."""
+"""Maximum, average, power-average and adaptive pooling over 1 to 3 spatial axes.
+
+The layers translate MindSpore's arguments to the `max_pool` and `avg_pool` primitives, which take
+one padding pair per axis. Adaptive pooling uses a matmul or a gather where windows differ in size.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -11,6 +16,7 @@ from ... import ops
 from ...errors import ArgumentError, ArgumentValueError, ShapeError
 from ...tensor import Tensor
 from .. import _check
+from .._types import Array, Ints
 from ..cell import Cell
 from .conv import Pairs, same_padding
 
@@ -28,7 +34,7 @@ def _ceil_padding(
     dilation: tuple[int, ...],
     pairs: Pairs,
 ) -> Pairs:
-    """Padding that lets a last, partial window in, as long as it starts inside the padded input."""
+    """Extend `pairs` for ceil_mode: a last partial window counts if it starts inside the input."""
     found = []
     for n, k, s, d, (low, high) in zip(size, kernel, stride, dilation, pairs, strict=True):
         reach = d * (k - 1) + 1
@@ -40,17 +46,20 @@ def _ceil_padding(
 
 
 class _Pool(Cell):
-    """Windows, strides and padding, for pooling of every kind."""
+    """Base of the pooling layers with fixed windows: checks windows, strides and padding.
+
+    `_axes` is the number of spatial axes.
+    """
 
     _axes = 2
 
     def __init__(
         self,
-        kernel_size: Any,
-        stride: Any,
+        kernel_size: Ints,
+        stride: Ints,
         pad_mode: str,
-        padding: Any,
-        dilation: Any,
+        padding: Ints,
+        dilation: Ints,
         ceil_mode: bool,
     ) -> None:
         super().__init__()
@@ -79,11 +88,13 @@ class _Pool(Cell):
         self._pairs = tuple((p, p) for p in both)
 
     def _batched(self, x: Tensor) -> tuple[Tensor, bool]:
+        """Return `x` with a batch axis, and whether it had none."""
         _check.rank(type(self).__name__, x, self._axes + 1, self._axes + 2)
         single = x.ndim == self._axes + 1
         return (x.expand_dims(0) if single else x), single
 
     def _pairs_for(self, x: Tensor) -> Pairs:
+        """Return the padding of each spatial axis for an input of this shape."""
         size = x.shape[2:]
         if self.pad_mode == "SAME":
             return same_padding(size, self._kernel, self._stride, self._dilation)
@@ -103,9 +114,22 @@ class _Pool(Cell):
 
 
 class _MaxPool(_Pool):
-    return_indices = False
+    """Base of the maximum poolings, with the signature of the 1-D and 3-D layers."""
 
-    def construct(self, x: Tensor) -> Any:
+    def __init__(
+        self,
+        kernel_size: Ints = 1,
+        stride: Ints = 1,
+        pad_mode: str = "valid",
+        padding: Ints = 0,
+        dilation: Ints = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
+    ) -> None:
+        super().__init__(kernel_size, stride, pad_mode, padding, dilation, ceil_mode)
+        self.return_indices = return_indices
+
+    def construct(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         x, single = self._batched(x)
         values, indices = ops.max_pool(
             x, kernel=self._kernel, stride=self._stride, padding=self._pairs_for(x),
@@ -122,14 +146,15 @@ class MaxPool2d(_MaxPool):
     Args:
         kernel_size, stride: int, or two ints; both 1 by default.
         pad_mode: ``"valid"`` (the default), ``"same"`` or ``"pad"``.
-        padding: with ``"pad"``: int or two ints, at most half the kernel; padded cells never win.
+        padding: with ``"pad"``: int or two ints, at most half the kernel; padded cells count as
+            minus infinity.
         dilation: distance of the elements of a window.
         return_indices: also return the int64 index of each maximum in the flattened H x W.
         ceil_mode: a last, partial window counts too.
         data_format: ``"NCHW"`` or ``"NHWC"``.
 
     Raises:
-        ValueError: an argument out of range, an input of other rank.
+        ValueError: an argument out of range, or an input of another rank.
 
     Examples:
         >>> import duograph as ms
@@ -139,24 +164,26 @@ class MaxPool2d(_MaxPool):
 
     def __init__(
         self,
-        kernel_size: Any = 1,
-        stride: Any = 1,
+        kernel_size: Ints = 1,
+        stride: Ints = 1,
         pad_mode: str = "valid",
-        padding: Any = 0,
-        dilation: Any = 1,
+        padding: Ints = 0,
+        dilation: Ints = 1,
         return_indices: bool = False,
         ceil_mode: bool = False,
         data_format: str = "NCHW",
     ) -> None:
-        super().__init__(kernel_size, stride, pad_mode, padding, dilation, ceil_mode)
-        self.return_indices = return_indices
+        super().__init__(
+            kernel_size, stride, pad_mode, padding, dilation, return_indices, ceil_mode
+        )
         self.data_format = _check.one_of("MaxPool2d", "data_format", data_format, ("NCHW", "NHWC"))
 
-    def construct(self, x: Tensor) -> Any:
+    def construct(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         if self.data_format == "NHWC":
             found = super().construct(x.transpose(0, 3, 1, 2))
-            if self.return_indices:
-                return tuple(t.transpose(0, 2, 3, 1) for t in found)
+            if isinstance(found, tuple):
+                values, indices = found
+                return values.transpose(0, 2, 3, 1), indices.transpose(0, 2, 3, 1)
             return found.transpose(0, 2, 3, 1)
         return super().construct(x)
 
@@ -172,23 +199,11 @@ class MaxPool1d(_MaxPool):
 
     _axes = 1
 
-    def __init__(
-        self,
-        kernel_size: Any = 1,
-        stride: Any = 1,
-        pad_mode: str = "valid",
-        padding: Any = 0,
-        dilation: Any = 1,
-        return_indices: bool = False,
-        ceil_mode: bool = False,
-    ) -> None:
-        super().__init__(kernel_size, stride, pad_mode, padding, dilation, ceil_mode)
-        self.return_indices = return_indices
-
 
 class MaxPool3d(_MaxPool):
-    """Maximum over windows of (N, C, D, H, W) or (C, D, H, W) (`mindspore.nn.MaxPool3d`); see
-    `MaxPool2d`.
+    """Maximum over windows of (N, C, D, H, W) or (C, D, H, W) (`mindspore.nn.MaxPool3d`).
+
+    See `MaxPool2d`.
 
     Examples:
         >>> import duograph as ms
@@ -198,35 +213,43 @@ class MaxPool3d(_MaxPool):
 
     _axes = 3
 
-    def __init__(
-        self,
-        kernel_size: Any = 1,
-        stride: Any = 1,
-        pad_mode: str = "valid",
-        padding: Any = 0,
-        dilation: Any = 1,
-        return_indices: bool = False,
-        ceil_mode: bool = False,
-    ) -> None:
-        super().__init__(kernel_size, stride, pad_mode, padding, dilation, ceil_mode)
-        self.return_indices = return_indices
-
 
 class _AvgPool(_Pool):
-    count_include_pad = True
-    divisor_override: int | None = None
+    """Base of the average poolings, with the signature of the 3-D layer."""
+
+    def __init__(
+        self,
+        kernel_size: Ints = 1,
+        stride: Ints = 1,
+        pad_mode: str = "valid",
+        padding: Ints = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> None:
+        super().__init__(kernel_size, stride, pad_mode, padding, 1, ceil_mode)
+        owner = type(self).__name__
+        self.count_include_pad = _check.boolean(owner, "count_include_pad", count_include_pad)
+        if divisor_override is not None and (
+            isinstance(divisor_override, bool)
+            or not isinstance(divisor_override, int)
+            or divisor_override == 0
+        ):
+            raise ArgumentValueError(
+                f"{owner}: got divisor_override={divisor_override!r}; wanted an int other than 0"
+            )
+        self.divisor_override = divisor_override
 
     def construct(self, x: Tensor) -> Tensor:
         x, single = self._batched(x)
         pairs = self._pairs_for(x)
-        plain = pairs == self._pairs
-        if plain or self.divisor_override is not None:
+        if pairs == self._pairs or self.divisor_override is not None:
             out = ops.avg_pool(
                 x, kernel=self._kernel, stride=self._stride, padding=pairs,
                 count_include_pad=self.count_include_pad, divisor=self.divisor_override or 0,
             )  # fmt: skip
         else:
-            # cells that only "same" or ceil_mode added are never counted
+            # the mean never counts cells that "same" or ceil_mode added
             counted = self._pairs if self.count_include_pad else ((0, 0),) * self._axes
             sums = ops.avg_pool(
                 x, kernel=self._kernel, stride=self._stride, padding=pairs,
@@ -243,8 +266,8 @@ def _window_counts(
     stride: tuple[int, ...],
     pairs: Pairs,
     counted: Pairs,
-) -> np.ndarray[Any, Any]:
-    """How many cells of each window lie in the input or its counted padding."""
+) -> Array:
+    """Return the number of cells of each window inside the input or its counted padding."""
     per_axis = []
     for n, k, s, (low, high), (c_low, c_high) in zip(
         size, kernel, stride, pairs, counted, strict=True
@@ -264,10 +287,10 @@ class AvgPool2d(_AvgPool):
     Args:
         kernel_size, stride, pad_mode, padding, ceil_mode, data_format: as for `MaxPool2d`.
         count_include_pad: count the padding of ``"pad"`` in the mean.
-        divisor_override: divide by this instead of the count.
+        divisor_override: divide by this number instead of the count.
 
     Raises:
-        ValueError: an argument out of range, an input of other rank.
+        ValueError: an argument out of range, or an input of another rank.
 
     Examples:
         >>> import duograph as ms
@@ -277,32 +300,24 @@ class AvgPool2d(_AvgPool):
 
     def __init__(
         self,
-        kernel_size: Any = 1,
-        stride: Any = 1,
+        kernel_size: Ints = 1,
+        stride: Ints = 1,
         pad_mode: str = "valid",
-        padding: Any = 0,
+        padding: Ints = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
         divisor_override: int | None = None,
         data_format: str = "NCHW",
     ) -> None:
-        super().__init__(kernel_size, stride, pad_mode, padding, 1, ceil_mode)
-        self.count_include_pad = _check.boolean("AvgPool2d", "count_include_pad", count_include_pad)
-        self.divisor_override = _divisor("AvgPool2d", divisor_override)
+        super().__init__(
+            kernel_size, stride, pad_mode, padding, ceil_mode, count_include_pad, divisor_override
+        )
         self.data_format = _check.one_of("AvgPool2d", "data_format", data_format, ("NCHW", "NHWC"))
 
     def construct(self, x: Tensor) -> Tensor:
         if self.data_format == "NHWC":
             return super().construct(x.transpose(0, 3, 1, 2)).transpose(0, 2, 3, 1)
         return super().construct(x)
-
-
-def _divisor(owner: str, value: Any) -> int | None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value == 0):
-        raise ArgumentValueError(
-            f"{owner}: got divisor_override={value!r}; wanted an int other than 0"
-        )
-    return value
 
 
 class AvgPool1d(_AvgPool):
@@ -318,20 +333,20 @@ class AvgPool1d(_AvgPool):
 
     def __init__(
         self,
-        kernel_size: Any = 1,
-        stride: Any = 1,
+        kernel_size: Ints = 1,
+        stride: Ints = 1,
         pad_mode: str = "valid",
-        padding: Any = 0,
+        padding: Ints = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
     ) -> None:
-        super().__init__(kernel_size, stride, pad_mode, padding, 1, ceil_mode)
-        self.count_include_pad = _check.boolean("AvgPool1d", "count_include_pad", count_include_pad)
+        super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode, count_include_pad)
 
 
 class AvgPool3d(_AvgPool):
-    """Mean over windows of (N, C, D, H, W) or (C, D, H, W) (`mindspore.nn.AvgPool3d`); see
-    `AvgPool2d`.
+    """Mean over windows of (N, C, D, H, W) or (C, D, H, W) (`mindspore.nn.AvgPool3d`).
+
+    See `AvgPool2d`.
 
     Examples:
         >>> import duograph as ms
@@ -340,20 +355,6 @@ class AvgPool3d(_AvgPool):
     """
 
     _axes = 3
-
-    def __init__(
-        self,
-        kernel_size: Any = 1,
-        stride: Any = 1,
-        pad_mode: str = "valid",
-        padding: Any = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: int | None = None,
-    ) -> None:
-        super().__init__(kernel_size, stride, pad_mode, padding, 1, ceil_mode)
-        self.count_include_pad = _check.boolean("AvgPool3d", "count_include_pad", count_include_pad)
-        self.divisor_override = _divisor("AvgPool3d", divisor_override)
 
 
 class LPPool2d(_Pool):
@@ -366,7 +367,11 @@ class LPPool2d(_Pool):
     """
 
     def __init__(
-        self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+        self,
+        norm_type: float,
+        kernel_size: Ints,
+        stride: Ints | None = None,
+        ceil_mode: bool = False,
     ) -> None:
         super().__init__(
             kernel_size, kernel_size if stride is None else stride, "valid", 0, 1, ceil_mode
@@ -399,14 +404,19 @@ class LPPool1d(LPPool2d):
 
 
 def _windows(n: int, out: int) -> list[range]:
-    """The `out` windows that cover an axis of length `n` as evenly as can be."""
+    """Return the `out` windows that cover an axis of length `n` as evenly as possible."""
     return [range(i * n // out, -(-(i + 1) * n // out)) for i in range(out)]
 
 
+OutputSize: TypeAlias = "int | Sequence[int | None] | None"
+
+
 class _Adaptive(Cell):
+    """Base of the adaptive poolings: checks `output_size`; `_axes` is the number of spatial axes."""
+
     _axes = 2
 
-    def __init__(self, output_size: Any) -> None:
+    def __init__(self, output_size: OutputSize) -> None:
         super().__init__()
         owner, axes = type(self).__name__, self._axes
         several = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * axes
@@ -425,15 +435,18 @@ class _Adaptive(Cell):
         self.output_size = output_size
         self._sizes = tuple(several)
 
-    def _plan(self, x: Tensor) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def _sizes_for(self, x: Tensor) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the spatial lengths of the input and of the output."""
         _check.rank(type(self).__name__, x, self._axes + 1, self._axes + 2)
         size = x.shape[-self._axes :]
         return size, tuple(n if o is None else o for n, o in zip(size, self._sizes, strict=True))
 
 
 class _AdaptiveAvg(_Adaptive):
+    """Base of the adaptive average poolings."""
+
     def construct(self, x: Tensor) -> Tensor:
-        size, out = self._plan(x)
+        size, out = self._sizes_for(x)
         lead = x.shape[: -self._axes]
         if all(n % o == 0 for n, o in zip(size, out, strict=True)):
             if all(o == 1 for o in out):
@@ -455,13 +468,13 @@ class _AdaptiveAvg(_Adaptive):
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvg):
-    """Means over as many windows as `output_size` says (`mindspore.nn.AdaptiveAvgPool2d`).
+    """Average pooling to a given output size (`mindspore.nn.AdaptiveAvgPool2d`).
 
     Args:
         output_size: int, or (H, W); None keeps the length.
 
     Raises:
-        ValueError: a size below 1, an input of other rank.
+        ValueError: a size below 1, or an input of another rank.
 
     Examples:
         >>> import duograph as ms
@@ -495,14 +508,16 @@ class AdaptiveAvgPool3d(_AdaptiveAvg):
 
 
 class _AdaptiveMax(_Adaptive):
-    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+    """Base of the adaptive maximum poolings."""
+
+    def __init__(self, output_size: OutputSize, return_indices: bool = False) -> None:
         super().__init__(output_size)
         self.return_indices = _check.boolean(type(self).__name__, "return_indices", return_indices)
 
-    def construct(self, x: Tensor) -> Any:
-        size, out = self._plan(x)
+    def construct(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
+        size, out = self._sizes_for(x)
         lead = x.shape[: -self._axes]
-        # the flat positions of every window; short windows repeat their first cell
+        # flat input positions of every window; shorter windows repeat their first cell
         flat = np.zeros((1, 1), np.int64)
         for n, o in zip(size, out, strict=True):
             windows = _windows(n, o)
@@ -523,14 +538,14 @@ class _AdaptiveMax(_Adaptive):
 
 
 class AdaptiveMaxPool2d(_AdaptiveMax):
-    """Maxima over as many windows as `output_size` says (`mindspore.nn.AdaptiveMaxPool2d`).
+    """Maximum pooling to a given output size (`mindspore.nn.AdaptiveMaxPool2d`).
 
     Args:
         output_size: int, or (H, W); None keeps the length.
         return_indices: also return the int64 indices in the flattened H x W.
 
     Raises:
-        ValueError: a size below 1, an input of other rank.
+        ValueError: a size below 1, or an input of another rank.
 
     Examples:
         >>> import duograph as ms

@@ -1,9 +1,12 @@
-"""One step of recurrent layers: RNNCell, LSTMCell, GRUCell."""
+"""One time step of recurrent layers: RNNCell, LSTMCell, GRUCell.
+
+Each computes the input's share of all gates by `ops.dense` and the step by one op, such as
+`ops.lstm_step`.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ... import ops
 from ...common.initializer import Uniform, initializer
@@ -12,16 +15,19 @@ from ...errors import ArgumentError, ShapeError
 from ...parameter import Parameter
 from ...tensor import Tensor
 from .. import _check
+from .._types import DTypeLike
 from ..cell import Cell
 
 __all__ = ["RNNCell", "LSTMCell", "GRUCell"]
 
 
 class _StepCell(Cell):
+    """Base of the single-step cells; `_gates` is the number of gates stacked in each weight."""
+
     _gates = 1
 
     def __init__(
-        self, input_size: int, hidden_size: int, has_bias: bool = True, dtype: Any = float32
+        self, input_size: int, hidden_size: int, has_bias: bool = True, dtype: DTypeLike = float32
     ) -> None:
         super().__init__()
         owner = type(self).__name__
@@ -38,7 +44,8 @@ class _StepCell(Cell):
             self.bias_ih = Parameter(initializer(init, (rows,), dtype), name="bias_ih")
             self.bias_hh = Parameter(initializer(init, (rows,), dtype), name="bias_hh")
 
-    def _input_part(self, x: Tensor, *states: Tensor) -> Tensor:
+    def _input_gates(self, x: Tensor, *states: Tensor) -> Tensor:
+        """Check the shapes and return `x @ weight_ih.T + bias_ih`."""
         owner = type(self).__name__
         _check.rank(owner, x, 2)
         if x.shape[1] != self.input_size:
@@ -56,14 +63,14 @@ class RNNCell(_StepCell):
 
     Args:
         input_size, hidden_size: lengths of x and h.
-        has_bias: whether there are biases.
+        has_bias: whether to add biases.
         nonlinearity: ``"tanh"`` or ``"relu"``.
         dtype: of the Parameters.
 
     Inputs: x of (N, input_size), hx of (N, hidden_size). Outputs: h' of (N, hidden_size).
 
     Raises:
-        ValueError: another nonlinearity, inputs of other shapes.
+        ValueError: another nonlinearity, or inputs of other shapes.
 
     Examples:
         >>> import duograph as ms
@@ -78,13 +85,13 @@ class RNNCell(_StepCell):
         hidden_size: int,
         has_bias: bool = True,
         nonlinearity: str = "tanh",
-        dtype: Any = float32,
+        dtype: DTypeLike = float32,
     ) -> None:
         super().__init__(input_size, hidden_size, has_bias, dtype)
         self.nonlinearity = _check.one_of("RNNCell", "nonlinearity", nonlinearity, ("tanh", "relu"))
 
     def construct(self, x: Tensor, hx: Tensor) -> Tensor:
-        part = self._input_part(x, hx)
+        part = self._input_gates(x, hx)
         return ops.rnn_step(part, hx, self.weight_hh, self.bias_hh, self.nonlinearity == "relu")
 
 
@@ -94,7 +101,7 @@ class LSTMCell(_StepCell):
     Inputs: x of (N, input_size), hx: (h, c), each (N, hidden_size). Outputs: (h', c').
 
     Raises:
-        TypeError: hx is no pair.
+        TypeError: hx is not a pair.
         ValueError: inputs of other shapes.
 
     Examples:
@@ -107,10 +114,10 @@ class LSTMCell(_StepCell):
 
     _gates = 4
 
-    def construct(self, x: Tensor, hx: Any) -> tuple[Tensor, Tensor]:
+    def construct(self, x: Tensor, hx: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         if not isinstance(hx, (tuple, list)) or len(hx) != 2:
             raise ArgumentError(f"LSTMCell: got hx of {type(hx).__name__}; wanted the pair (h, c)")
-        part = self._input_part(x, *hx)
+        part = self._input_gates(x, *hx)
         h, c = ops.lstm_step(part, hx[0], hx[1], self.weight_hh, self.bias_hh)
         return h, c
 
@@ -133,4 +140,4 @@ class GRUCell(_StepCell):
     _gates = 3
 
     def construct(self, x: Tensor, hx: Tensor) -> Tensor:
-        return ops.gru_step(self._input_part(x, hx), hx, self.weight_hh, self.bias_hh)
+        return ops.gru_step(self._input_gates(x, hx), hx, self.weight_hh, self.bias_hh)

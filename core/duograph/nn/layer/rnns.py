@@ -1,13 +1,14 @@
 """Recurrent layers over sequences: RNN, LSTM, GRU.
 
-The input's part of all gates is one product over the whole sequence; a step of the loop is one op
-(`ops.lstm_step` and its like).
+The input's share of all gates is one matmul over the whole sequence; each time step is one op, such
+as `ops.lstm_step`.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -18,13 +19,22 @@ from ...errors import ArgumentError, ArgumentValueError, ShapeError
 from ...parameter import Parameter, ParameterTuple
 from ...tensor import Tensor
 from .. import _check
+from .._types import DTypeLike
 from ..cell import Cell
 from .basic import Dropout
 
 __all__ = ["RNN", "LSTM", "GRU"]
 
+States: TypeAlias = "tuple[Tensor, ...]"  # (h,), or (h, c) of an LSTM
+
 
 class _Recurrent(Cell):
+    """Base of RNN, GRU and LSTM: Parameters, layers, directions and the loop over time.
+
+    `_gates` is the number of gates stacked in each weight, `_states` that of state tensors. A
+    subclass implements `_step`.
+    """
+
     _gates = 1
     _states = 1
 
@@ -37,7 +47,7 @@ class _Recurrent(Cell):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
-        dtype: Any = float32,
+        dtype: DTypeLike = float32,
     ) -> None:
         super().__init__()
         owner = type(self).__name__
@@ -52,7 +62,7 @@ class _Recurrent(Cell):
         rows = self._gates * hidden_size
         init = Uniform(1 / math.sqrt(hidden_size))
         directions = ("", "_reverse") if bidirectional else ("",)
-        tables: dict[str, list[Parameter]] = {k: [] for k in ("w_ih", "w_hh", "b_ih", "b_hh")}
+        made: dict[str, list[Parameter]] = {k: [] for k in ("w_ih", "w_hh", "b_ih", "b_hh")}
         for layer in range(num_layers):
             width = input_size if layer == 0 else hidden_size * len(directions)
             for suffix in directions:
@@ -64,19 +74,23 @@ class _Recurrent(Cell):
                 ):
                     if key[0] == "w" or has_bias:
                         value = initializer(init, shape, dtype)
-                        tables[key].append(Parameter(value, name=f"{name}_l{layer}{suffix}"))
-        self.w_ih_list = ParameterTuple(tables["w_ih"])
-        self.w_hh_list = ParameterTuple(tables["w_hh"])
+                        made[key].append(Parameter(value, name=f"{name}_l{layer}{suffix}"))
+        self.w_ih_list = ParameterTuple(made["w_ih"])
+        self.w_hh_list = ParameterTuple(made["w_hh"])
         if has_bias:
-            self.b_ih_list = ParameterTuple(tables["b_ih"])
-            self.b_hh_list = ParameterTuple(tables["b_hh"])
+            self.b_ih_list = ParameterTuple(made["b_ih"])
+            self.b_hh_list = ParameterTuple(made["b_hh"])
 
-    def _step(
-        self, part: Tensor, states: tuple[Tensor, ...], weight: Any, bias: Any
-    ) -> tuple[Tensor, ...]:
+    def _step(self, gates: Tensor, states: States, weight: Tensor, bias: Tensor | None) -> States:
+        """Return the states after one time step; `gates` is the input's share of the gates."""
         raise NotImplementedError
 
-    def construct(self, x: Tensor, hx: Any = None, seq_length: Any = None) -> tuple[Any, Any]:
+    def construct(
+        self,
+        x: Tensor,
+        hx: Tensor | States | None = None,
+        seq_length: Tensor | Sequence[int] | None = None,
+    ) -> tuple[Tensor, Tensor | States]:
         owner = type(self).__name__
         _check.rank(owner, x, 3)
         if x.shape[2] != self.input_size:
@@ -87,9 +101,9 @@ class _Recurrent(Cell):
             x = x.swapaxes(0, 1)
         steps, batch = x.shape[:2]
         layers = self.num_layers * (2 if self.bidirectional else 1)
-        starts = self._starts(x, hx, layers, batch)
-        order, masks = self._lengths(seq_length, steps, batch, x.dtype)
-        ends: list[tuple[Tensor, ...]] = []
+        starts = self._initial_states(x, hx, layers, batch)
+        order, masks = self._lengths(seq_length, steps, batch)
+        ends: list[States] = []
         for layer in range(self.num_layers):
             if layer and self.dropout:
                 x = self.dropout_op(x)
@@ -107,9 +121,9 @@ class _Recurrent(Cell):
         return x, finals if self._states > 1 else finals[0]
 
     def _run(
-        self, x: Tensor, i: int, states: tuple[Tensor, ...], masks: Any
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """One direction of one layer."""
+        self, x: Tensor, i: int, states: States, masks: list[Tensor] | None
+    ) -> tuple[Tensor, States]:
+        """Run one direction of one layer, number `i`; return all outputs and the last states."""
         steps, batch, width = x.shape
         bias_ih = self.b_ih_list[i] if self.has_bias else None
         bias_hh = self.b_hh_list[i] if self.has_bias else None
@@ -127,24 +141,29 @@ class _Recurrent(Cell):
             outs.append(out)
         return ops.stack(outs, 0), states
 
-    def _starts(self, x: Tensor, hx: Any, layers: int, batch: int) -> tuple[Tensor, ...]:
+    def _initial_states(
+        self, x: Tensor, hx: Tensor | States | None, layers: int, batch: int
+    ) -> States:
+        """Return the initial states of all layers, each (layers, N, hidden_size)."""
         owner = type(self).__name__
         shape = (layers, batch, self.hidden_size)
         if hx is None:
             return (ops.zeros(shape, x.dtype),) * self._states
-        given = tuple(hx) if isinstance(hx, (tuple, list)) else (hx,)
-        if len(given) != self._states:
-            raise ArgumentError(f"{owner}: got {len(given)} states in hx; wanted {self._states}")
-        for h in given:
+        states = tuple(hx) if isinstance(hx, (tuple, list)) else (hx,)
+        if len(states) != self._states:
+            raise ArgumentError(f"{owner}: got {len(states)} states in hx; wanted {self._states}")
+        for h in states:
             if h.shape != shape:
                 raise ShapeError(f"{owner}: a state in hx has shape {h.shape}; wanted {shape}")
-        return given
+        return states
 
-    def _lengths(self, seq_length: Any, steps: int, batch: int, dtype: Any) -> tuple[Any, Any]:
-        """Row numbers that reverse each sequence, and a mask (N, 1) per step; both None for full
-        lengths.
+    def _lengths(
+        self, seq_length: Tensor | Sequence[int] | None, steps: int, batch: int
+    ) -> tuple[Tensor | None, list[Tensor] | None]:
+        """Return row indices that reverse each sequence, and a mask (N, 1) for each time step.
+
+        Both are None when every sequence has the full length.
         """
-        del dtype
         if seq_length is None:
             return None, None
         lengths = seq_length.asnumpy() if isinstance(seq_length, Tensor) else np.asarray(seq_length)
@@ -167,7 +186,8 @@ class _Recurrent(Cell):
         return ""
 
 
-def _reversed(x: Tensor, order: Any) -> Tensor:
+def _reversed(x: Tensor, order: Tensor | None) -> Tensor:
+    """Reverse (T, N, E) along time; `order` lists the rows where the sequences differ in length."""
     if order is None:
         return ops.flip(x, (0,))
     flat = x.reshape(x.shape[0] * x.shape[1], x.shape[2])
@@ -181,18 +201,18 @@ class RNN(_Recurrent):
         input_size, hidden_size: lengths of the last axis of input and output.
         num_layers: layers on top of each other.
         nonlinearity: ``"tanh"`` or ``"relu"``.
-        has_bias: whether there are biases.
+        has_bias: whether to add biases.
         batch_first: the input is (N, T, input_size) rather than (T, N, input_size).
-        dropout: between layers, in training.
-        bidirectional: also from the end; outputs are joined on the last axis.
+        dropout: probability of dropout between layers, in training.
+        bidirectional: also run backwards; the outputs are concatenated on the last axis.
         dtype: of the Parameters.
 
-    Inputs: x; hx, the first state (layers * directions, N, hidden_size), zeros when None;
-        seq_length (N,): steps that count, others give
-    zeros. Outputs: output for every step, and the last state.
+    Inputs: x; hx, the initial state (layers * directions, N, hidden_size), zeros if None;
+        seq_length (N,), the length of each sequence: outputs past it are zeros.
+    Outputs: the output of every time step, and the last state.
 
     Raises:
-        ValueError: an argument out of range, inputs of other shapes.
+        ValueError: an argument out of range, or inputs of other shapes.
 
     Examples:
         >>> import duograph as ms
@@ -211,27 +231,21 @@ class RNN(_Recurrent):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
-        dtype: Any = float32,
+        dtype: DTypeLike = float32,
     ) -> None:
         super().__init__(
-            input_size,
-            hidden_size,
-            num_layers,
-            has_bias,
-            batch_first,
-            dropout,
-            bidirectional,
-            dtype,
-        )
+            input_size, hidden_size, num_layers, has_bias, batch_first, dropout, bidirectional, dtype
+        )  # fmt: skip
         self.nonlinearity = _check.one_of("RNN", "nonlinearity", nonlinearity, ("tanh", "relu"))
 
-    def _step(self, part: Tensor, states: Any, weight: Any, bias: Any) -> tuple[Tensor, ...]:
-        return (ops.rnn_step(part, states[0], weight, bias, self.nonlinearity == "relu"),)
+    def _step(self, gates: Tensor, states: States, weight: Tensor, bias: Tensor | None) -> States:
+        return (ops.rnn_step(gates, states[0], weight, bias, self.nonlinearity == "relu"),)
 
 
 class GRU(_Recurrent):
-    """GRU layers (`mindspore.nn.GRU`); arguments, inputs and outputs as for `RNN`, without
-    nonlinearity.
+    """GRU layers (`mindspore.nn.GRU`).
+
+    Arguments, inputs and outputs are those of `RNN`, without nonlinearity.
 
     Examples:
         >>> import duograph as ms
@@ -242,13 +256,15 @@ class GRU(_Recurrent):
 
     _gates = 3
 
-    def _step(self, part: Tensor, states: Any, weight: Any, bias: Any) -> tuple[Tensor, ...]:
-        return (ops.gru_step(part, states[0], weight, bias),)
+    def _step(self, gates: Tensor, states: States, weight: Tensor, bias: Tensor | None) -> States:
+        return (ops.gru_step(gates, states[0], weight, bias),)
 
 
 class LSTM(_Recurrent):
-    """LSTM layers (`mindspore.nn.LSTM`); as `RNN`, without nonlinearity; hx and the last state are
-    pairs (h, c).
+    """LSTM layers (`mindspore.nn.LSTM`).
+
+    Arguments, inputs and outputs are those of `RNN`, without nonlinearity; hx and the last state
+    are pairs (h, c).
 
     Examples:
         >>> import duograph as ms
@@ -260,5 +276,5 @@ class LSTM(_Recurrent):
     _gates = 4
     _states = 2
 
-    def _step(self, part: Tensor, states: Any, weight: Any, bias: Any) -> tuple[Tensor, ...]:
-        return ops.lstm_step(part, states[0], states[1], weight, bias)
+    def _step(self, gates: Tensor, states: States, weight: Tensor, bias: Tensor | None) -> States:
+        return ops.lstm_step(gates, states[0], states[1], weight, bias)

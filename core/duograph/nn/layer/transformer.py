@@ -1,9 +1,14 @@
-"""Attention and the Transformer (Vaswani et al., 2017)."""
+"""Multi-head attention and the Transformer (Vaswani et al., 2017).
+
+The order in which the layers create their Parameters is part of the interface: random initial
+values are drawn in that order.
+"""
 
 from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Callable
 from typing import Any
 
 from ... import ops
@@ -13,6 +18,7 @@ from ...errors import ArgumentError, ArgumentValueError, ShapeError
 from ...parameter import Parameter
 from ...tensor import Tensor
 from .. import _check
+from .._types import Activation, DTypeLike
 from ..cell import Cell
 from .activation import get_activation
 from .basic import Dense, Dropout
@@ -30,30 +36,30 @@ __all__ = [
 
 
 class MultiheadAttention(Cell):
-    """Attention of several heads (`mindspore.nn.MultiheadAttention`).
+    """Multi-head attention (`mindspore.nn.MultiheadAttention`).
 
     Args:
         embed_dim: length of the last axis of query and output; a multiple of `num_heads`.
         num_heads: number of heads.
-        dropout: of the attention weights, in training.
-        has_bias: whether projections have biases.
-        add_bias_kv: one trained key and value more.
-        add_zero_attn: one zero key and value more.
-        kdim, vdim: lengths of the last axes of key and value, when they differ.
+        dropout: probability of dropping an attention weight, in training.
+        has_bias: whether the projections have biases.
+        add_bias_kv: append one trained key and value.
+        add_zero_attn: append one key and value of zeros.
+        kdim, vdim: lengths of the last axes of key and value; `embed_dim` by default.
         batch_first: inputs are (N, L, E) rather than (L, N, E).
         dtype: of the Parameters.
 
-    Inputs: query (L, N, E), key (S, N, kdim), value (S, N, vdim) (or without N); key_padding_mask
-        (N, S) and attn_mask (L, S) or
-    (N * num_heads, L, S): True, or what is added, where a key is not seen; need_weights;
-    average_attn_weights.
-    Outputs: (output like query, weights (N, L, S), (N, num_heads, L, S) when not averaged, None
-        when not needed).
-    Without need_weights the matrix of weights is not made (`ops.flash_attention_score`), except for
-    its dropout.
+    Inputs: query (L, N, E), key (S, N, kdim), value (S, N, vdim), all of them also without N;
+        key_padding_mask (N, S) and attn_mask (L, S) or (N * num_heads, L, S): True hides a key, a
+        floating mask is added to the scores; need_weights; average_attn_weights.
+    Outputs: the output, like query, and the attention weights: (N, L, S), or (N, num_heads, L, S)
+        if not averaged, or None without need_weights.
+    Without need_weights and without dropout, `ops.flash_attention_score` computes the output and
+    does not materialise the matrix of weights.
 
     Raises:
-        ValueError: `embed_dim` is no multiple of `num_heads`, inputs or masks of other shapes.
+        ValueError: `embed_dim` is not a multiple of `num_heads`, or inputs or masks of other
+            shapes.
 
     Examples:
         >>> import duograph as ms
@@ -74,7 +80,7 @@ class MultiheadAttention(Cell):
         kdim: int | None = None,
         vdim: int | None = None,
         batch_first: bool = False,
-        dtype: Any = float32,
+        dtype: DTypeLike = float32,
     ) -> None:
         super().__init__()
         owner = "MultiheadAttention"
@@ -157,7 +163,8 @@ class MultiheadAttention(Cell):
             weights = weights.mean(1)
         return out, weights.squeeze(0) if single else weights
 
-    def _projected(self, query: Tensor, key: Tensor, value: Tensor) -> list[Tensor]:
+    def _project(self, query: Tensor, key: Tensor, value: Tensor) -> list[Tensor]:
+        """Return the projections of query, key and value, each to the width `embed_dim`."""
         e = self.embed_dim
         if self._same:
             if query is key and key is value:
@@ -173,11 +180,17 @@ class MultiheadAttention(Cell):
         ]
 
     def _attend(
-        self, query: Tensor, key: Tensor, value: Tensor, padding: Any, mask: Any, weighted: bool
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        padding: Tensor | None,
+        mask: Tensor | None,
+        weighted: bool,
     ) -> tuple[Tensor, Tensor | None]:
         length, batch = query.shape[:2]
         heads, width = self.num_heads, self.head_dim
-        q, k, v = self._projected(query, key, value)
+        q, k, v = self._project(query, key, value)
         extra = 0
         if self.bias_k is not None and self.bias_v is not None:
             shape = (1, batch, self.embed_dim)
@@ -191,7 +204,7 @@ class MultiheadAttention(Cell):
         source = k.shape[0]
         scale = 1.0 / math.sqrt(width)
         dropped = bool(self.dropout) and self.training
-        bias = self._bias(mask, padding, length, source, batch, extra, q.dtype)
+        bias = self._score_bias(mask, padding, length, source, batch, extra, q.dtype)
         if not weighted and not dropped:
             out = ops.flash_attention_score(
                 q, k, v, heads, real_shift=bias, scalar_value=scale, input_layout="SBH"
@@ -211,11 +224,18 @@ class MultiheadAttention(Cell):
         out = ops.matmul(weights, v).transpose(2, 0, 1, 3).reshape(length, batch, self.embed_dim)
         return self.out_proj(out), weights if weighted else None
 
-    def _bias(
-        self, mask: Any, padding: Any, length: int, source: int, batch: int, extra: int, dtype: Any
-    ) -> Any:
-        """What is added to the scores (N, heads, L, S): -inf where a key is not seen."""
-        total: Any = None
+    def _score_bias(
+        self,
+        mask: Tensor | None,
+        padding: Tensor | None,
+        length: int,
+        source: int,
+        batch: int,
+        extra: int,
+        dtype: DTypeLike,
+    ) -> Tensor | None:
+        """Return the mask to add to the scores (N, heads, L, S): -inf where a key is hidden."""
+        total: Tensor | None = None
         seen = source - extra
         if mask is not None:
             if mask.shape[-2:] != (length, seen) or mask.ndim not in (2, 3):
@@ -224,7 +244,7 @@ class MultiheadAttention(Cell):
                     f"({batch * self.num_heads}, {length}, {seen})"
                 )
             shape = (1, 1) if mask.ndim == 2 else (batch, self.num_heads)
-            total = _added(mask, dtype).reshape(*shape, length, seen)
+            total = _additive(mask, dtype).reshape(*shape, length, seen)
         if padding is not None:
             padding = padding.reshape(1, -1) if padding.ndim == 1 else padding
             if padding.shape != (batch, seen):
@@ -232,25 +252,26 @@ class MultiheadAttention(Cell):
                     f"MultiheadAttention: key_padding_mask has shape {padding.shape}; "
                     f"wanted ({batch}, {seen})"
                 )
-            more = _added(padding, dtype).reshape(batch, 1, 1, seen)
+            more = _additive(padding, dtype).reshape(batch, 1, 1, seen)
             total = more if total is None else total + more
         if total is not None and extra:
             total = ops.concat((total, ops.zeros((*total.shape[:3], extra), dtype)), 3)
         return total
 
 
-def _added(mask: Tensor, dtype: Any) -> Tensor:
-    """A bool mask as 0 and -inf; another one as it is."""
+def _additive(mask: Tensor, dtype: DTypeLike) -> Tensor:
+    """Convert a bool mask to 0 and -inf; cast another mask."""
     if mask.dtype.kind == "b":
         return ops.where(mask, Tensor(float("-inf"), dtype), Tensor(0.0, dtype))
     return ops.cast(mask, dtype)
 
 
-def _activation(value: Any) -> Any:
+def _activation(value: Activation) -> Callable[[Tensor], Tensor]:
+    """Return the function of an `activation` argument; "gelu" is the exact form."""
+    if value == "gelu":
+        return lambda x: ops.gelu(x, "none")
     if isinstance(value, str):
-        if value == "gelu":
-            return lambda x: ops.gelu(x, "none")
-        return get_activation(value)
+        value = get_activation(value)
     if not callable(value):
         raise ArgumentError(
             f"Transformer: got activation={value!r}; wanted a name, a Cell or a function"
@@ -258,19 +279,65 @@ def _activation(value: Any) -> Any:
     return value
 
 
-class TransformerEncoderLayer(Cell):
-    """Self-attention and a feed-forward net, each with its residual and norm
-    (`mindspore.nn.TransformerEncoderLayer`).
+class _TransformerLayer(Cell):
+    """Base of the encoder and decoder layers; `_decoder` adds attention to a memory."""
+
+    _decoder = False
+    multihead_attn: MultiheadAttention
+    norm1: LayerNorm
+    norm2: LayerNorm
+    norm3: LayerNorm
+    dropout1: Dropout
+    dropout2: Dropout
+    dropout3: Dropout
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = "relu",
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        dtype: DTypeLike = float32,
+    ) -> None:
+        super().__init__()
+        self.self_attn = MultiheadAttention(
+            d_model, nhead, dropout, batch_first=batch_first, dtype=dtype
+        )
+        if self._decoder:
+            self.multihead_attn = MultiheadAttention(
+                d_model, nhead, dropout, batch_first=batch_first, dtype=dtype
+            )
+        self.dense1 = Dense(d_model, dim_feedforward, dtype=dtype)
+        self.dropout = Dropout(p=dropout)
+        self.dense2 = Dense(dim_feedforward, d_model, dtype=dtype)
+        self.norm_first = norm_first
+        blocks = range(1, 4 if self._decoder else 3)
+        for i in blocks:
+            norm = LayerNorm((d_model,), epsilon=layer_norm_eps, dtype=dtype)
+            setattr(self, f"norm{i}", norm)
+        for i in blocks:
+            setattr(self, f"dropout{i}", Dropout(p=dropout))
+        self.activation = _activation(activation)
+
+
+class TransformerEncoderLayer(_TransformerLayer):
+    """Self-attention and a feed-forward network (`mindspore.nn.TransformerEncoderLayer`).
+
+    Each of the two has a residual connection and a layer normalisation.
 
     Args:
         d_model: length of the last axis.
-        nhead: heads.
-        dim_feedforward: width of the feed-forward net.
-        dropout: in training.
+        nhead: number of heads.
+        dim_feedforward: width of the feed-forward network.
+        dropout: probability of dropout, in training.
         activation: ``"relu"``, ``"gelu"``, a Cell or a function.
-        layer_norm_eps: epsilon of the norms.
+        layer_norm_eps: epsilon of the normalisations.
         batch_first: inputs are (N, L, E) rather than (L, N, E).
-        norm_first: norms stand before attention and net rather than after.
+        norm_first: normalise before attention and feed-forward network rather than after.
         dtype: of the Parameters.
 
     Examples:
@@ -280,44 +347,17 @@ class TransformerEncoderLayer(Cell):
         (4, 2, 8)
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Any = "relu",
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        dtype: Any = float32,
-    ) -> None:
-        super().__init__()
-        self.self_attn = MultiheadAttention(
-            d_model, nhead, dropout, batch_first=batch_first, dtype=dtype
-        )
-        self.dense1 = Dense(d_model, dim_feedforward, dtype=dtype)
-        self.dropout = Dropout(p=dropout)
-        self.dense2 = Dense(dim_feedforward, d_model, dtype=dtype)
-        self.norm_first = norm_first
-        self.norm1 = LayerNorm((d_model,), epsilon=layer_norm_eps, dtype=dtype)
-        self.norm2 = LayerNorm((d_model,), epsilon=layer_norm_eps, dtype=dtype)
-        self.dropout1 = Dropout(p=dropout)
-        self.dropout2 = Dropout(p=dropout)
-        self.activation = _activation(activation)
-
     def construct(
-        self, src: Tensor, src_mask: Any = None, src_key_padding_mask: Any = None
+        self,
+        src: Tensor,
+        src_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
     ) -> Tensor:
         def attend(x: Tensor) -> Tensor:
             out, _ = self.self_attn(
-                x,
-                x,
-                x,
-                attn_mask=src_mask,
-                key_padding_mask=src_key_padding_mask,
+                x, x, x, attn_mask=src_mask, key_padding_mask=src_key_padding_mask,
                 need_weights=False,
-            )
+            )  # fmt: skip
             return self.dropout1(out)
 
         if self.norm_first:
@@ -330,9 +370,11 @@ class TransformerEncoderLayer(Cell):
         return self.dropout2(self.dense2(self.dropout(self.activation(self.dense1(x)))))
 
 
-class TransformerDecoderLayer(Cell):
-    """An encoder layer with attention to a memory in between
+class TransformerDecoderLayer(_TransformerLayer):
+    """Self-attention, attention to a memory, and a feed-forward network
     (`mindspore.nn.TransformerDecoderLayer`).
+
+    The arguments are those of `TransformerEncoderLayer`.
 
     Examples:
         >>> import duograph as ms
@@ -341,58 +383,25 @@ class TransformerDecoderLayer(Cell):
         (3, 2, 8)
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Any = "relu",
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        dtype: Any = float32,
-    ) -> None:
-        super().__init__()
-        self.self_attn = MultiheadAttention(
-            d_model, nhead, dropout, batch_first=batch_first, dtype=dtype
-        )
-        self.multihead_attn = MultiheadAttention(
-            d_model, nhead, dropout, batch_first=batch_first, dtype=dtype
-        )
-        self.dense1 = Dense(d_model, dim_feedforward, dtype=dtype)
-        self.dropout = Dropout(p=dropout)
-        self.dense2 = Dense(dim_feedforward, d_model, dtype=dtype)
-        self.norm_first = norm_first
-        self.norm1 = LayerNorm((d_model,), epsilon=layer_norm_eps, dtype=dtype)
-        self.norm2 = LayerNorm((d_model,), epsilon=layer_norm_eps, dtype=dtype)
-        self.norm3 = LayerNorm((d_model,), epsilon=layer_norm_eps, dtype=dtype)
-        self.dropout1 = Dropout(p=dropout)
-        self.dropout2 = Dropout(p=dropout)
-        self.dropout3 = Dropout(p=dropout)
-        self.activation = _activation(activation)
+    _decoder = True
 
     def construct(
         self,
         tgt: Tensor,
         memory: Tensor,
-        tgt_mask: Any = None,
-        memory_mask: Any = None,
-        tgt_key_padding_mask: Any = None,
-        memory_key_padding_mask: Any = None,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
     ) -> Tensor:
-        def own(x: Tensor) -> Tensor:
+        def attend(x: Tensor) -> Tensor:
             out, _ = self.self_attn(
-                x,
-                x,
-                x,
-                attn_mask=tgt_mask,
-                key_padding_mask=tgt_key_padding_mask,
+                x, x, x, attn_mask=tgt_mask, key_padding_mask=tgt_key_padding_mask,
                 need_weights=False,
-            )
+            )  # fmt: skip
             return self.dropout1(out)
 
-        def other(x: Tensor) -> Tensor:
+        def attend_memory(x: Tensor) -> Tensor:
             out, _ = self.multihead_attn(
                 x, memory, memory, attn_mask=memory_mask, key_padding_mask=memory_key_padding_mask,
                 need_weights=False,
@@ -403,21 +412,23 @@ class TransformerDecoderLayer(Cell):
             return self.dropout3(self.dense2(self.dropout(self.activation(self.dense1(x)))))
 
         if self.norm_first:
-            tgt = tgt + own(self.norm1(tgt))
-            tgt = tgt + other(self.norm2(tgt))
+            tgt = tgt + attend(self.norm1(tgt))
+            tgt = tgt + attend_memory(self.norm2(tgt))
             return tgt + feed(self.norm3(tgt))
-        tgt = self.norm1(tgt + own(tgt))
-        tgt = self.norm2(tgt + other(tgt))
+        tgt = self.norm1(tgt + attend(tgt))
+        tgt = self.norm2(tgt + attend_memory(tgt))
         return self.norm3(tgt + feed(tgt))
 
 
 def _copies(layer: Cell, n: int) -> CellList:
+    """Return `layer` and n - 1 deep copies of it."""
     return CellList([layer, *(copy.deepcopy(layer) for _ in range(n - 1))])
 
 
 class TransformerEncoder(Cell):
-    """Encoder layers on top of each other (`mindspore.nn.TransformerEncoder`); each starts as a
-    copy of the first.
+    """A stack of encoder layers (`mindspore.nn.TransformerEncoder`).
+
+    All layers start as copies of the first.
 
     Examples:
         >>> import duograph as ms
@@ -434,7 +445,10 @@ class TransformerEncoder(Cell):
         self.norm = norm
 
     def construct(
-        self, src: Tensor, src_mask: Any = None, src_key_padding_mask: Any = None
+        self,
+        src: Tensor,
+        src_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
     ) -> Tensor:
         for layer in self.layers:
             src = layer(src, src_mask=src_mask, src_key_padding_mask=src_key_padding_mask)
@@ -442,7 +456,9 @@ class TransformerEncoder(Cell):
 
 
 class TransformerDecoder(Cell):
-    """Decoder layers on top of each other (`mindspore.nn.TransformerDecoder`).
+    """A stack of decoder layers (`mindspore.nn.TransformerDecoder`).
+
+    All layers start as copies of the first.
 
     Examples:
         >>> import duograph as ms
@@ -465,7 +481,7 @@ class TransformerDecoder(Cell):
 
 
 class Transformer(Cell):
-    """Encoder and decoder (`mindspore.nn.Transformer`); arguments as for their layers.
+    """Encoder and decoder (`mindspore.nn.Transformer`); the arguments are those of their layers.
 
     Examples:
         >>> import duograph as ms
@@ -482,36 +498,29 @@ class Transformer(Cell):
         num_decoder_layers: int = 6,
         dim_feedforward: int = 2048,
         dropout: float = 0.1,
-        activation: Any = "relu",
+        activation: Activation = "relu",
         custom_encoder: Cell | None = None,
         custom_decoder: Cell | None = None,
         layer_norm_eps: float = 1e-5,
         batch_first: bool = False,
         norm_first: bool = False,
-        dtype: Any = float32,
+        dtype: DTypeLike = float32,
     ) -> None:
         super().__init__()
-        rest = (
-            d_model,
-            nhead,
-            dim_feedforward,
-            dropout,
-            activation,
-            layer_norm_eps,
-            batch_first,
-            norm_first,
-            dtype,
-        )
+        layer = (
+            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first,
+            norm_first, dtype,
+        )  # fmt: skip
         if custom_encoder is None:
             norm = LayerNorm((d_model,), epsilon=layer_norm_eps, dtype=dtype)
             custom_encoder = TransformerEncoder(
-                TransformerEncoderLayer(*rest), num_encoder_layers, norm
+                TransformerEncoderLayer(*layer), num_encoder_layers, norm
             )
         self.encoder = custom_encoder
         if custom_decoder is None:
             norm = LayerNorm((d_model,), epsilon=layer_norm_eps, dtype=dtype)
             custom_decoder = TransformerDecoder(
-                TransformerDecoderLayer(*rest), num_decoder_layers, norm
+                TransformerDecoderLayer(*layer), num_decoder_layers, norm
             )
         self.decoder = custom_decoder
         for p in self.get_parameters():
@@ -523,12 +532,12 @@ class Transformer(Cell):
         self,
         src: Tensor,
         tgt: Tensor,
-        src_mask: Any = None,
-        tgt_mask: Any = None,
-        memory_mask: Any = None,
-        src_key_padding_mask: Any = None,
-        tgt_key_padding_mask: Any = None,
-        memory_key_padding_mask: Any = None,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
     ) -> Tensor:
         memory = self.encoder(src, src_mask, src_key_padding_mask)
         return self.decoder(

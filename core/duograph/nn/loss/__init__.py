@@ -1,4 +1,4 @@
-"""Loss functions as Cells."""
+"""The losses of `nn`; `base` has the base class."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""LossBase: the reduction and the weights that losses share."""
+"""LossBase, the base class of losses, and the reductions and checks that losses share."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from ... import ops
+from ...dtype import float32, float64
 from ...errors import ShapeError
 from ...tensor import Tensor
 from .. import _check
@@ -16,7 +15,7 @@ REDUCTIONS = ("mean", "sum", "none")
 
 
 def reduce(x: Tensor, reduction: str) -> Tensor:
-    """Mean, sum or nothing over all axes."""
+    """Reduce `x` over all axes by mean or sum; "none" returns it unchanged."""
     if reduction == "mean":
         return x.mean()
     if reduction == "sum":
@@ -25,7 +24,7 @@ def reduce(x: Tensor, reduction: str) -> Tensor:
 
 
 def same_shape(owner: str, x: Tensor, y: Tensor) -> None:
-    """Raise ShapeError when prediction and target differ in shape."""
+    """Raise ShapeError if prediction and target differ in shape."""
     if x.shape != y.shape:
         raise ShapeError(
             f"{owner}: logits have shape {x.shape} and labels {y.shape}; wanted the same shape"
@@ -33,8 +32,9 @@ def same_shape(owner: str, x: Tensor, y: Tensor) -> None:
 
 
 class LossBase(Cell):
-    """Base class of losses (`mindspore.nn.LossBase`): subclass it and call `get_loss` in
-    `construct`.
+    """Base class of losses (`mindspore.nn.LossBase`).
+
+    A subclass calls `get_loss` in its `construct`.
 
     Args:
         reduction: ``"mean"`` (the default), ``"sum"`` or ``"none"``.
@@ -59,13 +59,11 @@ class LossBase(Cell):
         self.reduction = _check.one_of(type(self).__name__, "reduction", reduction, REDUCTIONS)
 
     def get_axis(self, x: Tensor) -> tuple[int, ...]:
-        """All axes of `x`."""
+        """Return all axes of `x`."""
         return tuple(range(x.ndim))
 
-    def get_loss(self, x: Tensor, weights: Any = 1.0) -> Tensor:
-        """`x * weights`, reduced; computed in float32 and returned in the dtype of `x`."""
-        from ...dtype import float32, float64
-
+    def get_loss(self, x: Tensor, weights: float | Tensor = 1.0) -> Tensor:
+        """Reduce `x * weights`; computed in float32, or float64, and cast to the dtype of `x`."""
         dtype = x.dtype
         wide = x if dtype is float64 else ops.cast(x, float32)
         if not (isinstance(weights, (int, float)) and weights == 1):

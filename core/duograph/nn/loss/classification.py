@@ -1,4 +1,4 @@
-"""Losses over classes and probabilities."""
+"""Losses over classes and probabilities. Each calls an op or composes public ops."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from ... import ops
 from ...errors import ArgumentError, ShapeError
 from ...tensor import Tensor
 from .. import _check
+from .._types import Activation
+from ..layer.activation import Softmax, get_activation
 from .base import LossBase, reduce, same_shape
 
 __all__ = [
@@ -26,7 +28,8 @@ __all__ = [
 ]
 
 
-def _weight(owner: str, weight: Any) -> Tensor | None:
+def _weight(owner: str, weight: object) -> Tensor | None:
+    """Return `weight` if it is a Tensor or None."""
     if weight is not None and not isinstance(weight, Tensor):
         raise ArgumentError(
             f"{owner}: got weight of {type(weight).__name__}; wanted a Tensor or None"
@@ -39,16 +42,16 @@ class CrossEntropyLoss(LossBase):
 
     Args:
         weight: Tensor (C,): one factor per class.
-        ignore_index: targets of this class count nothing.
+        ignore_index: targets of this class are left out.
         reduction: ``"mean"`` (weighted), ``"sum"`` or ``"none"``.
-        label_smoothing: share of the target spread over all classes.
+        label_smoothing: fraction of the target distributed evenly over all classes.
 
     Inputs: logits of (N, C, ...) or (C,), float; target: int32 classes of (N, ...), or
         probabilities like logits.
 
     Raises:
-        TypeError: `weight` is no Tensor.
-        ValueError: `label_smoothing` outside [0, 1], shapes that do not fit.
+        TypeError: `weight` is not a Tensor.
+        ValueError: `label_smoothing` is outside [0, 1], or the shapes do not match.
 
     Examples:
         >>> import duograph as ms
@@ -107,14 +110,14 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
     """Cross entropy of each row of logits (`mindspore.nn.SoftmaxCrossEntropyWithLogits`).
 
     Args:
-        sparse: labels are classes rather than one-hot rows.
+        sparse: whether labels are class indices rather than one-hot rows.
         reduction: ``"none"`` by default.
 
     Inputs: logits of (N, C); labels of (N,), integer, when `sparse`, else of (N, C).
 
     Raises:
-        TypeError: classes that are not integers.
-        ValueError: shapes that do not fit.
+        TypeError: class indices that are not integers.
+        ValueError: the shapes do not match.
 
     Examples:
         >>> import duograph as ms
@@ -156,7 +159,7 @@ class BCELoss(LossBase):
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
 
     Raises:
-        ValueError: shapes differ, or a probability lies outside [0, 1].
+        ValueError: the shapes differ, or a probability is outside [0, 1].
 
     Examples:
         >>> import duograph as ms
@@ -182,7 +185,7 @@ class BCEWithLogitsLoss(LossBase):
         pos_weight: Tensor that broadcasts: factor of positive targets.
 
     Raises:
-        ValueError: shapes differ.
+        ValueError: the shapes differ.
 
     Examples:
         >>> import duograph as ms
@@ -208,7 +211,8 @@ class BCEWithLogitsLoss(LossBase):
 
 
 class KLDivLoss(LossBase):
-    """Kullback-Leibler divergence of log probabilities to probabilities (`mindspore.nn.KLDivLoss`).
+    """Kullback-Leibler divergence, from log probabilities to probabilities
+    (`mindspore.nn.KLDivLoss`).
 
     Args:
         reduction: ``"mean"``, ``"batchmean"``, ``"sum"`` or ``"none"``.
@@ -250,8 +254,8 @@ class CTCLoss(LossBase):
         self.zero_infinity = _check.boolean("CTCLoss", "zero_infinity", zero_infinity)
 
     def construct(
-        self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any
-    ) -> Any:
+        self, log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor
+    ) -> Tensor:
         found = ops.ctc_loss(
             log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction,
             self.zero_infinity,
@@ -294,11 +298,9 @@ class MultiClassDiceLoss(LossBase):
         self,
         weights: Tensor | None = None,
         ignore_indiex: int | None = None,
-        activation: Any = "softmax",
+        activation: Activation = "softmax",
     ) -> None:
         super().__init__()
-        from ..layer.activation import Softmax, get_activation
-
         self.weights = _weight("MultiClassDiceLoss", weights)
         self.ignore_indiex = ignore_indiex
         self.activation = get_activation(activation) if isinstance(activation, str) else activation
@@ -319,8 +321,9 @@ class MultiClassDiceLoss(LossBase):
 
 
 class FocalLoss(LossBase):
-    """Cross entropy times `(1 - p) ** gamma`: sure answers count less (Lin et al., 2017;
-    `mindspore.nn.FocalLoss`).
+    """Cross entropy times `(1 - p) ** gamma` (Lin et al., 2017; `mindspore.nn.FocalLoss`).
+
+    The factor reduces the weight of confident predictions.
 
     Args:
         weight: Tensor (C,), one factor per class.
@@ -331,7 +334,7 @@ class FocalLoss(LossBase):
         (classes).
 
     Raises:
-        ValueError: another rank, or `gamma` below 0.
+        ValueError: inputs of another rank, or `gamma` below 0.
 
     Examples:
         >>> import duograph as ms
@@ -354,19 +357,19 @@ class FocalLoss(LossBase):
                 f"wanted the same number of axes"
             )
         n, classes = logits.shape[:2]
-        places = math.prod(logits.shape[2:])
-        rows = logits.reshape(n, classes, places)
+        pixels = math.prod(logits.shape[2:])
+        rows = logits.reshape(n, classes, pixels)
         log_p = ops.log_softmax(rows, 1)
         if labels.shape[1] == 1 and classes != 1:
-            target = ops.one_hot(labels.reshape(n, places), classes, axis=1).astype(log_p.dtype)
+            target = ops.one_hot(labels.reshape(n, pixels), classes, axis=1).astype(log_p.dtype)
         else:
-            target = labels.reshape(n, labels.shape[1], places).astype(log_p.dtype)
+            target = labels.reshape(n, labels.shape[1], pixels).astype(log_p.dtype)
         terms = target * log_p
         if self.weight is not None:
             terms = terms * self.weight.reshape(1, classes, 1)
-        picked = (target * log_p).sum(1)
-        share = ops.pow(1.0 - ops.exp(picked), self.gamma)
-        loss = -(share * terms.sum(1)).mean(1)
+        log_p_target = (target * log_p).sum(1)
+        focus = ops.pow(1.0 - ops.exp(log_p_target), self.gamma)
+        loss = -(focus * terms.sum(1)).mean(1)
         return self.get_loss(loss)
 
 

@@ -1,9 +1,9 @@
-"""Losses over distances and similarities."""
+"""Losses over distances, similarities and likelihoods. Each composes public ops."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
 
 from ... import ops
 from ...errors import ArgumentError
@@ -33,7 +33,7 @@ class L1Loss(LossBase):
 
 
 class MAELoss(L1Loss):
-    """`L1Loss` by another name (`mindspore.nn.MAELoss`).
+    """Mean absolute difference; the same as `L1Loss` (`mindspore.nn.MAELoss`).
 
     Examples:
         >>> import duograph as ms
@@ -72,11 +72,12 @@ class RMSELoss(LossBase):
 
 
 class SmoothL1Loss(LossBase):
-    """Quadratic below `beta`, linear above (`mindspore.nn.SmoothL1Loss`); reduction ``"none"`` by
-    default.
+    """Smooth L1: quadratic below `beta`, linear above (`mindspore.nn.SmoothL1Loss`).
+
+    The reduction is ``"none"`` by default.
 
     Raises:
-        ValueError: `beta` is 0 or less, or shapes differ.
+        ValueError: `beta` is 0 or less, or the shapes differ.
 
     Examples:
         >>> import duograph as ms
@@ -144,6 +145,7 @@ class CosineEmbeddingLoss(LossBase):
 
 
 def _distance(x: Tensor, y: Tensor, p: float, eps: float) -> Tensor:
+    """Return the p-norm of `x - y` along the last axis; `eps` is added to each difference."""
     size = ops.abs(x - y) + eps
     if p == 1:
         return size.sum(-1)
@@ -157,7 +159,7 @@ class TripletMarginLoss(LossBase):
     (`mindspore.nn.TripletMarginLoss`).
 
     Args:
-        p: degree of the norm.
+        p: order of the norm.
         swap: use d(positive, negative) where it is smaller (Balntas et al., 2016).
         eps: added to the differences.
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
@@ -185,7 +187,7 @@ class TripletMarginLoss(LossBase):
         self.margin = margin
 
     def construct(
-        self, x: Tensor, positive: Tensor, negative: Tensor, margin: Any = None
+        self, x: Tensor, positive: Tensor, negative: Tensor, margin: float | Tensor | None = None
     ) -> Tensor:
         near = _distance(x, positive, self.p, self.eps)
         far = _distance(x, negative, self.p, self.eps)
@@ -196,7 +198,7 @@ class TripletMarginLoss(LossBase):
 
 
 class TripletMarginWithDistanceLoss(LossBase):
-    """`TripletMarginLoss` with a distance of one's own
+    """`TripletMarginLoss` with a user-supplied distance
     (`mindspore.nn.TripletMarginWithDistanceLoss`).
 
     Examples:
@@ -208,7 +210,7 @@ class TripletMarginWithDistanceLoss(LossBase):
 
     def __init__(
         self,
-        distance_function: Any = None,
+        distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
         swap: bool = False,
         reduction: str = "mean",
         margin: float = 1.0,
@@ -306,7 +308,9 @@ class PoissonNLLLoss(LossBase):
 
 
 class GaussianNLLLoss(LossBase):
-    """Negative log likelihood under a normal of given variance (`mindspore.nn.GaussianNLLLoss`).
+    """Negative log likelihood under a normal distribution (`mindspore.nn.GaussianNLLLoss`).
+
+    Inputs: the means, the targets and the variances.
 
     Examples:
         >>> import duograph as ms

@@ -1,4 +1,7 @@
-"""Metrics: what an evaluation counts. They compute on the host, in NumPy."""
+"""Metrics of an evaluation, such as accuracy (`mindspore.train`).
+
+`Model.eval` and user code call them. They compute on the host in NumPy and record no gradient.
+"""
 
 from __future__ import annotations
 

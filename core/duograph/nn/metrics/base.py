@@ -1,22 +1,21 @@
-"""Metric, the base of all, and EvaluationBase, of those that tell classes from labels."""
+"""Metric, the base class of all metrics, and EvaluationBase, the base of metrics over classes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...errors import ArgumentError, ArgumentValueError, DuographError
 from ...tensor import Tensor
+from .._types import Array
 
 __all__ = ["Metric", "EvaluationBase", "rearrange_inputs", "MetricError"]
 
-Array = np.ndarray[Any, Any]
-
 
 class MetricError(DuographError, RuntimeError):
-    """A metric was asked for its value before it had counted anything."""
+    """Raised by `eval` of a metric that has seen no batch."""
 
 
 class Metric:
@@ -38,21 +37,22 @@ class Metric:
 
     @property
     def indexes(self) -> tuple[int, ...] | None:
-        """Which inputs `update` uses, when `set_indexes` said."""
+        """The positions of the inputs that `update` uses, or None for all."""
         return getattr(self, "_indexes", None)
 
-    def set_indexes(self, indexes: Any) -> Metric:
-        """Use these inputs of `update`, in this order; returns the metric.
+    def set_indexes(self, indexes: Sequence[int]) -> Metric:
+        """Select the inputs that `update` uses, in this order; return the metric.
 
         Raises:
-            ValueError: something else than a list of ints.
+            ValueError: `indexes` is not a list of ints.
         """
         if not isinstance(indexes, (list, tuple)) or not all(isinstance(i, int) for i in indexes):
             raise ArgumentValueError(f"set_indexes: got {indexes!r}; wanted a list of ints")
         self._indexes = tuple(indexes)
         return self
 
-    def _convert_data(self, data: Any) -> Array:
+    def _convert_data(self, data: object) -> Array:
+        """Return a Tensor, list, number or array as an array."""
         if isinstance(data, Tensor):
             return data.asnumpy()
         if isinstance(data, (list, tuple, np.ndarray, int, float, np.generic)):
@@ -61,7 +61,8 @@ class Metric:
             f"{type(self).__name__}: got {type(data).__name__}; wanted a Tensor, a list or an array"
         )
 
-    def _inputs(self, inputs: tuple[Any, ...], n: int) -> list[Array]:
+    def _inputs(self, inputs: Sequence[object], n: int) -> list[Array]:
+        """Return the `n` selected inputs of `update` as arrays."""
         chosen = inputs if self.indexes is None else [inputs[i] for i in self.indexes]
         if len(chosen) != n:
             raise ArgumentValueError(
@@ -70,22 +71,22 @@ class Metric:
         return [self._convert_data(x) for x in chosen]
 
     def clear(self) -> None:
-        """Forget all batches."""
+        """Discard all batches."""
         raise NotImplementedError(f"{type(self).__name__}: has no clear()")
 
     def eval(self) -> Any:
-        """The value over all batches."""
+        """Return the value over all batches."""
         raise NotImplementedError(f"{type(self).__name__}: has no eval()")
 
     def update(self, *inputs: Any) -> None:
-        """Count one batch."""
+        """Add one batch."""
         raise NotImplementedError(f"{type(self).__name__}: has no update(*inputs)")
 
 
 def rearrange_inputs(func: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator of `update`: inputs come in the order that `set_indexes` said."""
+    """Decorate `update` to receive its inputs in the order of `set_indexes`."""
 
-    def update(self: Any, *inputs: Any) -> Any:
+    def update(self: Metric, *inputs: Any) -> Any:
         chosen = self.indexes
         return func(self, *(inputs if chosen is None else [inputs[i] for i in chosen]))
 
@@ -110,7 +111,7 @@ class EvaluationBase(Metric):
         self.clear()
 
     def _labels(self, y_pred: Array, y: Array) -> tuple[Array, Array]:
-        """Predictions of (N, C, ...) and labels of (N, ...), for classification; checked."""
+        """Check predictions and labels; for classification, return labels of (N, ...)."""
         owner = type(self).__name__
         if self._type == "multilabel":
             if y_pred.shape != y.shape:

@@ -1,13 +1,15 @@
-"""Metrics over classes."""
+"""Metrics over classes: accuracy, precision, recall, F-scores, confusion matrix, ROC and others."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...errors import ArgumentValueError
 from .. import _check
+from .._types import Array
 from .base import EvaluationBase, Metric, MetricError
 
 __all__ = [
@@ -27,16 +29,17 @@ __all__ = [
 ]
 
 
-def _not_yet(owner: str) -> MetricError:
+def no_batches_error(owner: str) -> MetricError:
+    """Return the error of an `eval` without a preceding `update`."""
     return MetricError(f"{owner}.eval: no batch was counted yet; wanted update() first")
 
 
 class Accuracy(EvaluationBase):
-    """Share of right answers (`mindspore.train.Accuracy`).
+    """Fraction of correct predictions (`mindspore.train.Accuracy`).
 
     Args:
         eval_type: ``"classification"``: predictions (N, C, ...), labels (N, ...) or one-hot;
-            ``"multilabel"``: zeros and ones of one shape, right where all of a row agree.
+            ``"multilabel"``: zeros and ones of one shape, correct where a whole row agrees.
 
     Raises:
         RuntimeError: `eval` before any `update`.
@@ -70,12 +73,12 @@ class Accuracy(EvaluationBase):
 
     def eval(self) -> float:
         if not self._total:
-            raise _not_yet("Accuracy")
+            raise no_batches_error("Accuracy")
         return self._correct / self._total
 
 
 class _Counts(EvaluationBase):
-    """True positives, and what each class was predicted and had."""
+    """Base of the metrics that count true positives, predictions and labels of each class."""
 
     def clear(self) -> None:
         self._true = np.zeros(0)
@@ -104,15 +107,16 @@ class _Counts(EvaluationBase):
         self._predicted += predicted.sum(0)
         self._actual += actual.sum(0)
 
-    def _share(self, below: Any, average: bool) -> Any:
+    def _ratio(self, total: Array, average: bool) -> Array | float:
+        """Return true positives over `total` for each class, or the mean over classes."""
         if not self._true.size:
-            raise _not_yet(type(self).__name__)
-        found = self._true / np.maximum(below, 1e-20)
+            raise no_batches_error(type(self).__name__)
+        found = self._true / np.maximum(total, 1e-20)
         return float(found.mean()) if average else found
 
 
 class Precision(_Counts):
-    """Per class: share of right answers among those given (`mindspore.train.Precision`).
+    """Precision of each class: TP / (TP + FP) (`mindspore.train.Precision`).
 
     Examples:
         >>> import numpy as np
@@ -126,12 +130,12 @@ class Precision(_Counts):
     def __init__(self, eval_type: str = "classification") -> None:
         super().__init__(eval_type)
 
-    def eval(self, average: bool = False) -> Any:
-        return self._share(self._predicted, average)
+    def eval(self, average: bool = False) -> Array | float:
+        return self._ratio(self._predicted, average)
 
 
 class Recall(_Counts):
-    """Per class: share of right answers among those there are (`mindspore.train.Recall`).
+    """Recall of each class: TP / (TP + FN) (`mindspore.train.Recall`).
 
     Examples:
         >>> import duograph as ms
@@ -144,12 +148,12 @@ class Recall(_Counts):
     def __init__(self, eval_type: str = "classification") -> None:
         super().__init__(eval_type)
 
-    def eval(self, average: bool = False) -> Any:
-        return self._share(self._actual, average)
+    def eval(self, average: bool = False) -> Array | float:
+        return self._ratio(self._actual, average)
 
 
 class Fbeta(_Counts):
-    """Per class: weighted harmonic mean of precision and recall (`mindspore.train.Fbeta`).
+    """Weighted harmonic mean of precision and recall of each class (`mindspore.train.Fbeta`).
 
     Raises:
         ValueError: `beta` of 0 or less.
@@ -166,16 +170,16 @@ class Fbeta(_Counts):
         super().__init__("classification")
         self._beta = _check.in_range("Fbeta", "beta", beta, 0, open_low=True)
 
-    def eval(self, average: bool = False) -> Any:
+    def eval(self, average: bool = False) -> Array | float:
         if not self._true.size:
-            raise _not_yet(type(self).__name__)
+            raise no_batches_error(type(self).__name__)
         square = self._beta**2
         found = (1 + square) * self._true / (square * self._actual + self._predicted + 1e-20)
         return float(found.mean()) if average else found
 
 
 class F1(Fbeta):
-    """Per class: harmonic mean of precision and recall (`mindspore.train.F1`).
+    """Harmonic mean of precision and recall of each class (`mindspore.train.F1`).
 
     Examples:
         >>> import duograph as ms
@@ -190,7 +194,8 @@ class F1(Fbeta):
 
 
 class TopKCategoricalAccuracy(Metric):
-    """Share of labels among the k most likely classes (`mindspore.train.TopKCategoricalAccuracy`).
+    """Fraction of samples whose label is among the k most likely classes
+    (`mindspore.train.TopKCategoricalAccuracy`).
 
     Inputs: predictions (N, C); labels (N,) or one-hot (N, C).
 
@@ -224,7 +229,7 @@ class TopKCategoricalAccuracy(Metric):
 
     def eval(self) -> float:
         if not self._total:
-            raise _not_yet(type(self).__name__)
+            raise no_batches_error(type(self).__name__)
         return self._correct / self._total
 
 
@@ -259,12 +264,12 @@ class Top5CategoricalAccuracy(TopKCategoricalAccuracy):
 
 
 class ConfusionMatrix(Metric):
-    """Counts of (label, prediction) (`mindspore.train.ConfusionMatrix`).
+    """Confusion matrix: counts of each (label, prediction) (`mindspore.train.ConfusionMatrix`).
 
     Args:
         num_classes: number of classes.
         normalize: ``"no_norm"``, ``"target"``, ``"prediction"`` or ``"all"``.
-        threshold: above it a single probability counts as class 1.
+        threshold: a single probability above it means class 1.
 
     Raises:
         ValueError: another `normalize`.
@@ -311,26 +316,26 @@ class ConfusionMatrix(Metric):
         np.add.at(self.confusion_matrix, pairs, 1)
         self._seen = True
 
-    def eval(self) -> Any:
+    def eval(self) -> Array:
         if not self._seen:
-            raise _not_yet("ConfusionMatrix")
+            raise no_batches_error("ConfusionMatrix")
         counts = self.confusion_matrix.astype(np.float64)
         if self.normalize in (None, "no_norm"):
             return counts
-        below: Any = {
+        totals: dict[str, Array] = {
             "target": counts.sum(1, keepdims=True),
             "prediction": counts.sum(0, keepdims=True),
-            "all": counts.sum(),
-        }[self.normalize]
+            "all": np.asarray(counts.sum()),
+        }
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.nan_to_num(counts / below)
+            return np.nan_to_num(counts / totals[self.normalize])
 
 
 class Perplexity(Metric):
     """exp of the mean negative log probability of the labels (`mindspore.train.Perplexity`).
 
     Args:
-        ignore_label: labels of this value count nothing.
+        ignore_label: labels of this value are left out.
 
     Examples:
         >>> import duograph as ms
@@ -365,13 +370,14 @@ class Perplexity(Metric):
 
     def eval(self) -> float:
         if not self._count:
-            raise _not_yet("Perplexity")
+            raise no_batches_error("Perplexity")
         return float(np.exp(self._sum / self._count))
 
 
 class ROC(Metric):
-    """False and true positive rates over thresholds (`mindspore.train.ROC`): eval gives (fpr, tpr,
-    thresholds).
+    """Receiver operating characteristic (`mindspore.train.ROC`).
+
+    `eval` returns the false positive rates, the true positive rates and their thresholds.
 
     Examples:
         >>> import duograph as ms
@@ -388,8 +394,8 @@ class ROC(Metric):
         self.clear()
 
     def clear(self) -> None:
-        self._scores: list[Any] = []
-        self._labels_seen: list[Any] = []
+        self._scores: list[Array] = []
+        self._labels_seen: list[Array] = []
 
     def update(self, *inputs: Any) -> None:
         y_pred, y = self._inputs(inputs, 2)
@@ -398,7 +404,7 @@ class ROC(Metric):
 
     def eval(self) -> Any:
         if not self._scores:
-            raise _not_yet("ROC")
+            raise no_batches_error("ROC")
         scores, labels = np.concatenate(self._scores), np.concatenate(self._labels_seen)
         if self.class_num == 1:
             return _curve(scores.reshape(-1), labels.reshape(-1) == self.pos_label)
@@ -406,7 +412,8 @@ class ROC(Metric):
         return tuple(list(part) for part in zip(*curves, strict=True))
 
 
-def _curve(scores: Any, positive: Any) -> tuple[Any, Any, Any]:
+def _curve(scores: Array, positive: Array) -> tuple[Array, Array, Array]:
+    """Return false positive rates, true positive rates and thresholds of one binary problem."""
     order = np.argsort(-scores, kind="stable")
     scores, positive = scores[order], positive[order]
     last = np.append(np.nonzero(np.diff(scores))[0], scores.size - 1)
@@ -417,11 +424,11 @@ def _curve(scores: Any, positive: Any) -> tuple[Any, Any, Any]:
     return false / max(false[-1], 1), true / max(true[-1], 1), thresholds
 
 
-def auc(x: Any, y: Any, reorder: bool = False) -> float:
-    """Area under a curve by trapezoids (`mindspore.train.auc`).
+def auc(x: ArrayLike, y: ArrayLike, reorder: bool = False) -> float:
+    """Area under a curve by the trapezoidal rule (`mindspore.train.auc`).
 
     Raises:
-        ValueError: x and y of different lengths.
+        ValueError: x and y differ in length.
 
     Examples:
         >>> from duograph import nn
@@ -473,5 +480,5 @@ class Dice(Metric):
 
     def eval(self) -> float:
         if not self._steps:
-            raise _not_yet("Dice")
+            raise no_batches_error("Dice")
         return self._sum / self._steps

@@ -1,4 +1,4 @@
-"""Metrics over distances, and the mean loss."""
+"""Metrics over distances and similarities, and the mean loss."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from ...errors import ArgumentValueError
+from .._types import Array
 from .base import Metric
-from .classification import _not_yet
+from .classification import no_batches_error
 
 __all__ = ["Loss", "MAE", "MSE", "CosineSimilarity"]
 
@@ -17,7 +18,7 @@ class Loss(Metric):
     """Mean of the losses of the batches (`mindspore.train.Loss`).
 
     Raises:
-        ValueError: `update` with anything else than one number.
+        ValueError: `update` got something other than one number.
         RuntimeError: `eval` before any `update`.
 
     Examples:
@@ -45,11 +46,13 @@ class Loss(Metric):
 
     def eval(self) -> float:
         if not self._count:
-            raise _not_yet("Loss")
+            raise no_batches_error("Loss")
         return self._sum / self._count
 
 
 class _Distance(Metric):
+    """Base of the metrics that sum an error over samples; a subclass implements `_error`."""
+
     def __init__(self) -> None:
         super().__init__()
         self.clear()
@@ -58,7 +61,7 @@ class _Distance(Metric):
         self._sum = 0.0
         self._samples = 0
 
-    def _error(self, y_pred: Any, y: Any) -> float:
+    def _error(self, y_pred: Array, y: Array) -> float:
         raise NotImplementedError
 
     def update(self, *inputs: Any) -> None:
@@ -68,12 +71,12 @@ class _Distance(Metric):
 
     def eval(self) -> float:
         if not self._samples:
-            raise _not_yet(type(self).__name__)
+            raise no_batches_error(type(self).__name__)
         return self._sum / self._samples
 
 
 class MAE(_Distance):
-    """Sum of absolute errors over the number of samples (`mindspore.train.MAE`).
+    """Sum of absolute errors divided by the number of samples (`mindspore.train.MAE`).
 
     Examples:
         >>> import numpy as np
@@ -84,12 +87,12 @@ class MAE(_Distance):
         1.5
     """
 
-    def _error(self, y_pred: Any, y: Any) -> float:
+    def _error(self, y_pred: Array, y: Array) -> float:
         return float(np.abs(y - y_pred).sum())
 
 
 class MSE(_Distance):
-    """Sum of squared errors over the number of samples (`mindspore.train.MSE`).
+    """Sum of squared errors divided by the number of samples (`mindspore.train.MSE`).
 
     Examples:
         >>> import duograph as ms
@@ -99,12 +102,12 @@ class MSE(_Distance):
         2.5
     """
 
-    def _error(self, y_pred: Any, y: Any) -> float:
+    def _error(self, y_pred: Array, y: Array) -> float:
         return float(((y - y_pred) ** 2).sum())
 
 
 class CosineSimilarity(Metric):
-    """Matrix of cosine (or dot) similarities of the rows seen last
+    """Matrix of cosine (or dot product) similarities between the rows of the last batch
     (`mindspore.train.CosineSimilarity`).
 
     Examples:
@@ -123,9 +126,9 @@ class CosineSimilarity(Metric):
         self.clear()
 
     def clear(self) -> None:
-        self._matrix: Any = None
+        self._matrix: Array | None = None
 
-    def update(self, inputs: Any) -> None:
+    def update(self, inputs: object) -> None:
         rows = self._convert_data(inputs)
         if self.similarity == "cosine":
             rows = rows / np.linalg.norm(rows, ord=2, axis=-1, keepdims=True)
@@ -138,7 +141,7 @@ class CosineSimilarity(Metric):
             matrix = matrix.sum(-1)
         self._matrix = matrix
 
-    def eval(self) -> Any:
+    def eval(self) -> Array:
         if self._matrix is None:
-            raise _not_yet("CosineSimilarity")
+            raise no_batches_error("CosineSimilarity")
         return self._matrix

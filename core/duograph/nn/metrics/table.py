@@ -1,10 +1,11 @@
-"""Metrics by name."""
+"""The table of metrics by name, for `get_metric_fn` and `Model`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+from ...errors import ArgumentError
 from . import classification, regression
 from .base import Metric
 
@@ -23,12 +24,12 @@ _BY_NAME: dict[str, Callable[..., Metric]] = {
 
 
 def names() -> list[str]:
-    """Names that `get_metric_fn` knows."""
+    """Return the names that `get_metric_fn` accepts."""
     return list(_BY_NAME)
 
 
 def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Metric:
-    """The metric of that name (`mindspore.train.get_metric_fn`).
+    """Create a metric by name (`mindspore.train.get_metric_fn`).
 
     Raises:
         KeyError: no metric has that name.
@@ -43,14 +44,12 @@ def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Metric:
     return _BY_NAME[name](*args, **kwargs)
 
 
-def get_metrics(metrics: Any) -> dict[str, Metric]:
-    """Metrics of a Model: a dictionary from names, or a set of names known here.
+def get_metrics(metrics: object) -> dict[str, Metric]:
+    """Return the metrics of a Model, given as a dictionary by name or as a set of known names.
 
     Raises:
-        TypeError: something else.
+        TypeError: `metrics` has another type.
     """
-    from ...errors import ArgumentError
-
     if metrics is None:
         return {}
     if isinstance(metrics, dict):

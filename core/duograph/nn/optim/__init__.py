@@ -1,4 +1,4 @@
-"""Optimisers."""
+"""The optimisers of `nn`; `optimizer` has the base class."""
 
 from __future__ import annotations
 

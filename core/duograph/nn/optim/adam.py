@@ -1,4 +1,4 @@
-"""Adam and its relatives."""
+"""Adam and its variants. Each update is one fused op, such as `ops.adam_step`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from ...errors import ArgumentError
 from ...parameter import Parameter
 from ...tensor import Tensor
 from .. import _check
-from .optimizer import Optimizer
+from .._types import Decay, Params, Rate
+from .optimizer import DecayNow, Gradients, Optimizer
 
 __all__ = ["Adam", "AdamWeightDecay", "AdaMax", "LazyAdam", "AdamOffload"]
 
@@ -20,8 +21,8 @@ def _betas(owner: str, beta1: float, beta2: float, eps: float) -> None:
     _check.in_range(owner, "eps", eps, 0, open_low=True)
 
 
-class _PowersOfBeta(Optimizer):
-    """Keeps beta1 ** step and beta2 ** step."""
+class _BiasCorrected(Optimizer):
+    """Base of optimisers with bias correction: keeps beta1 ** step and beta2 ** step."""
 
     beta1: float
     beta2: float
@@ -36,7 +37,7 @@ class _PowersOfBeta(Optimizer):
         self.beta2_power.set_data(self.beta2_power * self.beta2)
 
 
-class Adam(_PowersOfBeta):
+class Adam(_BiasCorrected):
     """Adam (Kingma and Ba, 2015; `mindspore.nn.Adam`).
 
     `rate = lr * sqrt(1 - beta2 ** t) / (1 - beta1 ** t); p = p - rate * m / (sqrt(v) + eps)`.
@@ -45,11 +46,11 @@ class Adam(_PowersOfBeta):
         params, learning_rate, weight_decay, loss_scale: see `Optimizer`; the rate is 0.001 by
             default.
         beta1, beta2: decay of the moments, inside (0, 1).
-        eps: above 0.
-        use_locking: accepted; updates never race.
-        use_nesterov: Nesterov's form of the first moment.
-        use_amsgrad: the largest second moment so far (Reddi et al., 2018).
-        use_lazy, use_offload: accepted as keywords; gradients are dense and stay on the device.
+        eps: added to the denominator, above 0.
+        use_locking: accepted and ignored; updates never race.
+        use_nesterov: use Nesterov momentum.
+        use_amsgrad: divide by the largest second moment so far (Reddi et al., 2018).
+        use_lazy, use_offload: accepted and ignored; gradients are dense and stay on the device.
 
     Raises:
         ValueError: an argument out of range, or `use_nesterov` together with `use_amsgrad`.
@@ -65,14 +66,14 @@ class Adam(_PowersOfBeta):
 
     def __init__(
         self,
-        params: Any,
-        learning_rate: Any = 1e-3,
+        params: Params,
+        learning_rate: Rate = 1e-3,
         beta1: float = 0.9,
         beta2: float = 0.999,
         eps: float = 1e-8,
         use_locking: bool = False,
         use_nesterov: bool = False,
-        weight_decay: Any = 0.0,
+        weight_decay: Decay = 0.0,
         loss_scale: float = 1.0,
         use_amsgrad: bool = False,
         **kwargs: Any,
@@ -99,7 +100,9 @@ class Adam(_PowersOfBeta):
         if use_amsgrad:
             self.vhat = self._state("vhat")
 
-    def update(self, i: int, param: Any, grad: Any, lr: Any, decay: float, scale: float) -> None:
+    def update(
+        self, i: int, param: Parameter, grad: Tensor, lr: Tensor, decay: float, scale: float
+    ) -> None:
         m, v = self.moment1[i], self.moment2[i]
         if self.use_amsgrad:
             new, m1, v1, top = ops.amsgrad_step(
@@ -118,7 +121,7 @@ class Adam(_PowersOfBeta):
 
 
 class LazyAdam(Adam):
-    """Adam; gradients are dense here, so it does the same (`mindspore.nn.LazyAdam`).
+    """The same as `Adam`, since gradients are dense here (`mindspore.nn.LazyAdam`).
 
     Examples:
         >>> import duograph as ms
@@ -129,31 +132,24 @@ class LazyAdam(Adam):
 
     def __init__(
         self,
-        params: Any,
-        learning_rate: Any = 1e-3,
+        params: Params,
+        learning_rate: Rate = 1e-3,
         beta1: float = 0.9,
         beta2: float = 0.999,
         eps: float = 1e-8,
         use_locking: bool = False,
         use_nesterov: bool = False,
-        weight_decay: Any = 0.0,
+        weight_decay: Decay = 0.0,
         loss_scale: float = 1.0,
     ) -> None:
         super().__init__(
-            params,
-            learning_rate,
-            beta1,
-            beta2,
-            eps,
-            use_locking,
-            use_nesterov,
-            weight_decay,
+            params, learning_rate, beta1, beta2, eps, use_locking, use_nesterov, weight_decay,
             loss_scale,
-        )
+        )  # fmt: skip
 
 
 class AdamOffload(LazyAdam):
-    """Adam; nothing is moved to the host here (`mindspore.nn.AdamOffload`).
+    """The same as `Adam`; nothing moves to the host here (`mindspore.nn.AdamOffload`).
 
     Examples:
         >>> import duograph as ms
@@ -171,7 +167,7 @@ class AdamWeightDecay(Optimizer):
     Args:
         params, learning_rate, weight_decay: see `Optimizer`.
         beta1, beta2: decay of the moments, inside (0, 1).
-        eps: above 0, 1e-6 by default.
+        eps: added to the denominator, above 0; 1e-6 by default.
 
     Raises:
         ValueError: an argument out of range.
@@ -186,32 +182,34 @@ class AdamWeightDecay(Optimizer):
 
     def __init__(
         self,
-        params: Any,
-        learning_rate: Any = 1e-3,
+        params: Params,
+        learning_rate: Rate = 1e-3,
         beta1: float = 0.9,
         beta2: float = 0.999,
         eps: float = 1e-6,
-        weight_decay: Any = 0.0,
+        weight_decay: Decay = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay)
         _betas("AdamWeightDecay", beta1, beta2, eps)
         self.beta1, self.beta2, self.eps = beta1, beta2, eps
-        self._decay_now: Any = None
+        self._current_decay: DecayNow = 0.0
         self.moments1 = self._state("adam_m")
         self.moments2 = self._state("adam_v")
 
-    def decay_weight(self, gradients: Any) -> Any:
-        """The gradients: the decay of this step is kept for the update, and enters there."""
-        self._decay_now = self.get_weight_decay()
+    def decay_weight(self, gradients: Gradients) -> tuple[Tensor | None, ...]:
+        """Return the gradients unchanged; `update` applies the weight decay of this step."""
+        self._current_decay = self.get_weight_decay()
         return tuple(gradients)
 
-    def update(self, i: int, param: Any, grad: Any, lr: Any, decay: float, scale: float) -> None:
+    def update(
+        self, i: int, param: Parameter, grad: Tensor, lr: Tensor, decay: float, scale: float
+    ) -> None:
         m, v = self.moments1[i], self.moments2[i]
         new, m1, v1 = ops.adam_weight_decay_step(
             param, m, v, grad, lr, self.beta1, self.beta2, self.eps, decay, scale
         )
         if self.dynamic_weight_decay and self.decay_flags[i]:
-            rate = self._decay_now
+            rate = self._current_decay
             rate = rate[i] if isinstance(rate, tuple) else rate
             new = new - param * (lr * rate)
         param.set_data(new)
@@ -219,8 +217,8 @@ class AdamWeightDecay(Optimizer):
         v.set_data(v1)
 
 
-class AdaMax(_PowersOfBeta):
-    """AdaMax (Kingma and Ba, 2015; `mindspore.nn.AdaMax`): Adam over the largest gradient so far.
+class AdaMax(_BiasCorrected):
+    """AdaMax (Kingma and Ba, 2015; `mindspore.nn.AdaMax`): Adam with the infinity norm.
 
     Examples:
         >>> import duograph as ms
@@ -231,12 +229,12 @@ class AdaMax(_PowersOfBeta):
 
     def __init__(
         self,
-        params: Any,
-        learning_rate: Any = 0.001,
+        params: Params,
+        learning_rate: Rate = 0.001,
         beta1: float = 0.9,
         beta2: float = 0.999,
         eps: float = 1e-8,
-        weight_decay: Any = 0.0,
+        weight_decay: Decay = 0.0,
         loss_scale: float = 1.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
@@ -249,7 +247,9 @@ class AdaMax(_PowersOfBeta):
     def begin_step(self) -> None:
         self.beta1_power.set_data(self.beta1_power * self.beta1)
 
-    def update(self, i: int, param: Any, grad: Any, lr: Any, decay: float, scale: float) -> None:
+    def update(
+        self, i: int, param: Parameter, grad: Tensor, lr: Tensor, decay: float, scale: float
+    ) -> None:
         m, v = self.moment1[i], self.moment2[i]
         new, m1, v1 = ops.adamax_step(
             param, m, v, grad, lr, self.beta1_power, self.beta1, self.beta2, self.eps, decay, scale

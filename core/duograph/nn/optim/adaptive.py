@@ -1,5 +1,5 @@
-"""RMSProp, Adagrad, Adadelta, FTRL, Lamb, LARS and other optimisers that adapt a rate to each
-element or layer.
+"""Optimisers that adapt the learning rate to each element or layer: RMSProp, Adagrad, Adadelta,
+FTRL, Lamb, LARS, Rprop and ASGD. Most updates are one fused op.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from typing import Any
 from ... import ops
 from ...errors import ArgumentError
 from ...parameter import Parameter
+from ...tensor import Tensor
 from .. import _check
+from .._types import Decay, Params, Rate
 from ..cell import Cell
 from .optimizer import Optimizer
 
@@ -21,7 +23,7 @@ class RMSProp(Optimizer):
     """RMSProp (Tieleman and Hinton, 2012; `mindspore.nn.RMSProp`).
 
     `s = decay * s + (1 - decay) * g ** 2; m = momentum * m + lr * g / sqrt(s + epsilon); p = p -
-    m`; `centered` takes the squared mean gradient off s.
+    m`; `centered` subtracts the squared mean gradient from s.
 
     Raises:
         ValueError: an argument out of range.
@@ -34,15 +36,15 @@ class RMSProp(Optimizer):
 
     def __init__(
         self,
-        params: Any,
-        learning_rate: Any = 0.1,
+        params: Params,
+        learning_rate: Rate = 0.1,
         decay: float = 0.9,
         momentum: float = 0.0,
         epsilon: float = 1e-10,
         use_locking: bool = False,
         centered: bool = False,
         loss_scale: float = 1.0,
-        weight_decay: Any = 0.0,
+        weight_decay: Decay = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         self.decay = _check.in_range("RMSProp", "decay", decay, 0)
@@ -55,7 +57,9 @@ class RMSProp(Optimizer):
         self.ms = self._state("mean_square")
         self.moment = self._state("moment")
 
-    def update(self, i: int, param: Any, grad: Any, lr: Any, decay: float, scale: float) -> None:
+    def update(
+        self, i: int, param: Parameter, grad: Tensor, lr: Tensor, decay: float, scale: float
+    ) -> None:
         square, moment = self.ms[i], self.moment[i]
         rest = (self.decay, self.momentum, self.epsilon, decay, scale)
         if self.centered:
@@ -76,8 +80,8 @@ class Adagrad(Optimizer):
 
     Args:
         params, learning_rate, loss_scale, weight_decay: see `Optimizer`.
-        accum: what `a` starts as.
-        update_slots: whether `a` moves.
+        accum: initial value of `a`.
+        update_slots: whether to update `a`.
 
     Raises:
         ValueError: an argument out of range.
@@ -91,19 +95,21 @@ class Adagrad(Optimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         accum: float = 0.1,
-        learning_rate: Any = 0.001,
+        learning_rate: Rate = 0.001,
         update_slots: bool = True,
         loss_scale: float = 1.0,
-        weight_decay: Any = 0.0,
+        weight_decay: Decay = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         _check.in_range("Adagrad", "accum", accum, 0)
         self.update_slots = _check.boolean("Adagrad", "update_slots", update_slots)
         self.accum = self._state("accum", float(accum))
 
-    def update(self, i: int, param: Any, grad: Any, lr: Any, decay: float, scale: float) -> None:
+    def update(
+        self, i: int, param: Parameter, grad: Tensor, lr: Tensor, decay: float, scale: float
+    ) -> None:
         new, accum = ops.adagrad_step(
             param, self.accum[i], grad, lr, self.update_slots, decay, scale
         )
@@ -126,12 +132,12 @@ class Adadelta(Optimizer):
 
     def __init__(
         self,
-        params: Any,
-        learning_rate: Any = 1.0,
+        params: Params,
+        learning_rate: Rate = 1.0,
         rho: float = 0.9,
         epsilon: float = 1e-6,
         loss_scale: float = 1.0,
-        weight_decay: Any = 0.0,
+        weight_decay: Decay = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         self.rho = _check.in_range("Adadelta", "rho", rho, 0, 1)
@@ -139,21 +145,16 @@ class Adadelta(Optimizer):
         self.accum = self._state("accum")
         self.accum_update = self._state("accum_update")
 
-    def update(self, i: int, param: Any, grad: Any, lr: Any, decay: float, scale: float) -> None:
-        new, accum, moved = ops.adadelta_step(
-            param,
-            self.accum[i],
-            self.accum_update[i],
-            grad,
-            lr,
-            self.rho,
-            self.epsilon,
-            decay,
+    def update(
+        self, i: int, param: Parameter, grad: Tensor, lr: Tensor, decay: float, scale: float
+    ) -> None:
+        new, accum, accum_update = ops.adadelta_step(
+            param, self.accum[i], self.accum_update[i], grad, lr, self.rho, self.epsilon, decay,
             scale,
-        )
+        )  # fmt: skip
         param.set_data(new)
         self.accum[i].set_data(accum)
-        self.accum_update[i].set_data(moved)
+        self.accum_update[i].set_data(accum_update)
 
 
 class FTRL(Optimizer):
@@ -162,7 +163,7 @@ class FTRL(Optimizer):
     Args:
         params, learning_rate, loss_scale, weight_decay: see `Optimizer`; the rate is a constant
             above 0.
-        initial_accum: what the accumulator starts as.
+        initial_accum: initial value of the accumulator.
         lr_power: 0 or less.
         l1, l2: strengths of the regularisation.
 
@@ -179,15 +180,15 @@ class FTRL(Optimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         initial_accum: float = 0.1,
-        learning_rate: Any = 0.001,
+        learning_rate: Rate = 0.001,
         lr_power: float = -0.5,
         l1: float = 0.0,
         l2: float = 0.0,
         use_locking: bool = False,
         loss_scale: float = 1.0,
-        weight_decay: Any = 0.0,
+        weight_decay: Decay = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         if self.dynamic_lr or self.is_group_lr:
@@ -200,36 +201,31 @@ class FTRL(Optimizer):
         self.moments = self._state("moments", float(initial_accum))
         self.linear = self._state("linear")
 
-    def update(self, i: int, param: Any, grad: Any, lr: Any, decay: float, scale: float) -> None:
+    def update(
+        self, i: int, param: Parameter, grad: Tensor, lr: Tensor, decay: float, scale: float
+    ) -> None:
         new, accum, linear = ops.ftrl_step(
-            param,
-            self.moments[i],
-            self.linear[i],
-            grad,
-            lr,
-            self.l1,
-            self.l2,
-            self.lr_power,
-            decay,
-            scale,
-        )
+            param, self.moments[i], self.linear[i], grad, lr, self.l1, self.l2, self.lr_power,
+            decay, scale,
+        )  # fmt: skip
         param.set_data(new)
         self.moments[i].set_data(accum)
         self.linear[i].set_data(linear)
 
 
-def _norm(x: Any) -> Any:
+def _norm(x: Tensor) -> Tensor:
     return ops.sqrt(ops.square(x).sum())
 
 
 class Lamb(Optimizer):
-    """Lamb (You et al., 2020; `mindspore.nn.Lamb`): Adam whose step has the length of the weights,
-    layer by layer.
+    """Lamb (You et al., 2020; `mindspore.nn.Lamb`).
+
+    Adam whose step is scaled, for each Parameter, to the norm of the weights.
 
     Args:
         params, learning_rate, weight_decay: see `Optimizer`.
         beta1, beta2: decay of the moments, inside (0, 1).
-        eps: above 0.
+        eps: added to the denominator, above 0.
 
     Raises:
         ValueError: an argument out of range.
@@ -243,12 +239,12 @@ class Lamb(Optimizer):
 
     def __init__(
         self,
-        params: Any,
-        learning_rate: Any,
+        params: Params,
+        learning_rate: Rate,
         beta1: float = 0.9,
         beta2: float = 0.999,
         eps: float = 1e-6,
-        weight_decay: Any = 0.0,
+        weight_decay: Decay = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay)
         _check.in_range("Lamb", "beta1", beta1, 0, 1, open_low=True, open_high=True)
@@ -258,7 +254,9 @@ class Lamb(Optimizer):
         self.moments1 = self._state("lamb_m")
         self.moments2 = self._state("lamb_v")
 
-    def update(self, i: int, param: Any, grad: Any, lr: Any, decay: float, scale: float) -> None:
+    def update(
+        self, i: int, param: Parameter, grad: Tensor, lr: Tensor, decay: float, scale: float
+    ) -> None:
         m, v = self.moments1[i], self.moments2[i]
         g = grad * scale if scale != 1.0 else grad
         m1 = m * self.beta1 + g * (1.0 - self.beta1)
@@ -266,14 +264,14 @@ class Lamb(Optimizer):
         step = self.global_step.astype("float32").reshape(())
         m_hat = m1 / (1.0 - self.beta1**step)
         v_hat = v1 / (1.0 - self.beta2**step)
-        move = m_hat / (ops.sqrt(v_hat) + self.eps)
+        direction = m_hat / (ops.sqrt(v_hat) + self.eps)
         if decay:
-            move = move + param * decay
-        w_norm, g_norm = _norm(param), _norm(move)
+            direction = direction + param * decay
+        w_norm, g_norm = _norm(param), _norm(direction)
         one = ops.ones_like(w_norm)
         safe = ops.where(g_norm > 0, g_norm, one)
         ratio = ops.where(w_norm > 0, ops.where(g_norm > 0, w_norm / safe, one), one)
-        param.set_data((param - lr * ratio * move).astype(param.dtype))
+        param.set_data((param - lr * ratio * direction).astype(param.dtype))
         m.set_data(m1)
         v.set_data(v1)
 
@@ -281,20 +279,20 @@ class Lamb(Optimizer):
 class LARS(Optimizer):
     """Layer-wise adaptive rates around another optimiser (You et al., 2017; `mindspore.nn.LARS`).
 
-    Every gradient that `lars_filter` lets through becomes
-    `(g + wd * p) * coefficient * |p| / (|g| + wd * |p| + epsilon)`; then the optimiser steps
-    without decay.
+    The gradient of every Parameter that `lars_filter` accepts becomes
+    `(g + wd * p) * coefficient * |p| / (|g| + wd * |p| + epsilon)`; the optimiser then steps
+    without weight decay.
 
     Args:
-        optimizer: the optimiser that steps.
-        epsilon: against division by 0.
-        coefficient: trust.
-        use_clip: never raise a rate above the optimiser's own.
-        lars_filter: function of a Parameter; by default not those with ``LayerNorm`` or ``bias`` in
-            their names.
+        optimizer: the optimiser that updates the Parameters.
+        epsilon: added to the denominator.
+        coefficient: trust coefficient.
+        use_clip: never raise a rate above that of the optimiser.
+        lars_filter: predicate of a Parameter; by default it rejects those with ``LayerNorm`` or
+            ``bias`` in their names.
 
     Raises:
-        TypeError: `optimizer` is no Optimizer.
+        TypeError: `optimizer` is not an Optimizer.
 
     Examples:
         >>> import duograph as ms
@@ -325,23 +323,22 @@ class LARS(Optimizer):
         self.use_clip = _check.boolean("LARS", "use_clip", use_clip)
         self.lars_flag = tuple(bool(lars_filter(p)) for p in self.parameters)
         n = len(self.parameters)
-        self.weight_decay = (
-            optimizer.weight_decay if optimizer.is_group else (optimizer.weight_decay,) * n
-        )
+        decay = optimizer.weight_decay
+        self._decays = self.weight_decay = decay if isinstance(decay, tuple) else (decay,) * n
         self._own_flags = optimizer.decay_flags
         self.is_group = optimizer.is_group
         self.is_group_lr = optimizer.is_group_lr
-        # the decay enters here, not in the optimiser
+        # LARS applies the weight decay itself
         optimizer.weight_decay = (0.0,) * n if optimizer.is_group else 0.0
         optimizer.decay_flags = (False,) * n
         optimizer.exec_weight_decay = False
         optimizer.dynamic_weight_decay = False
 
-    def construct(self, gradients: Sequence[Any]) -> Any:
+    def construct(self, gradients: Sequence[Any]) -> bool:
         lr = self.opt.get_lr()
         scaled = []
         for i, (p, g) in enumerate(zip(self.parameters, gradients, strict=True)):
-            decay = self.weight_decay[i]
+            decay = self._decays[i]
             decay = decay(self.global_step) if isinstance(decay, Cell) else decay
             decay = decay if self._own_flags[i] else 0.0
             if not self.lars_flag[i]:
@@ -361,9 +358,8 @@ class Rprop(Optimizer):
     """Resilient backpropagation (Riedmiller and Braun, 1993; `mindspore.nn.Rprop`).
 
     Args:
-        params, learning_rate, weight_decay: see `Optimizer`; the rate is what every step size
-            starts as.
-        etas: factors of the step size when the sign of the gradient turned, and when it stayed.
+        params, learning_rate, weight_decay: see `Optimizer`; the rate is the initial step size.
+        etas: factors of the step size where the sign of the gradient changed, and where it did not.
         step_sizes: smallest and largest step size.
 
     Raises:
@@ -378,11 +374,11 @@ class Rprop(Optimizer):
 
     def __init__(
         self,
-        params: Any,
-        learning_rate: Any = 0.1,
+        params: Params,
+        learning_rate: Rate = 0.1,
         etas: tuple[float, float] = (0.5, 1.2),
         step_sizes: tuple[float, float] = (1e-6, 50.0),
-        weight_decay: Any = 0.0,
+        weight_decay: Decay = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay)
         self.etaminus = _check.in_range(
@@ -396,17 +392,21 @@ class Rprop(Optimizer):
         self.prev = self._state("prev")
         self.step_size = self._state("step_size")
 
-    def update(self, i: int, param: Any, grad: Any, lr: Any, decay: float, scale: float) -> None:
+    def update(
+        self, i: int, param: Parameter, grad: Tensor, lr: Tensor, decay: float, scale: float
+    ) -> None:
         g = grad + param * decay if decay else grad
         prev, size = self.prev[i], self.step_size[i]
         first = self.global_step.reshape(()) == 1
         step = ops.where(first, ops.ones_like(param) * lr, size)
-        turn = ops.sign(g * prev)
+        agreement = ops.sign(g * prev)
         step = ops.where(
-            turn > 0, step * self.etaplus, ops.where(turn < 0, step * self.etaminus, step)
+            agreement > 0,
+            step * self.etaplus,
+            ops.where(agreement < 0, step * self.etaminus, step),
         )
         step = ops.clamp(step, self.step_size_min, self.step_size_max)
-        g = ops.where(turn < 0, ops.zeros_like(g), g)
+        g = ops.where(agreement < 0, ops.zeros_like(g), g)
         param.set_data((param - ops.sign(g) * step).astype(param.dtype))
         prev.set_data(g)
         size.set_data(step)
@@ -418,8 +418,8 @@ class ASGD(Optimizer):
     Args:
         params, learning_rate, weight_decay: see `Optimizer`.
         lambd: decay term.
-        alpha: power of the rate.
-        t0: step from which on weights are averaged; the averages are in `ax`.
+        alpha: exponent of the rate's decay.
+        t0: step at which averaging starts; the averages are in `ax`.
 
     Examples:
         >>> import duograph as ms
@@ -430,12 +430,12 @@ class ASGD(Optimizer):
 
     def __init__(
         self,
-        params: Any,
-        learning_rate: Any = 0.1,
+        params: Params,
+        learning_rate: Rate = 0.1,
         lambd: float = 1e-4,
         alpha: float = 0.75,
         t0: float = 1e6,
-        weight_decay: Any = 0.0,
+        weight_decay: Decay = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay)
         self.lambd = _check.real("ASGD", "lambd", lambd)
@@ -445,7 +445,9 @@ class ASGD(Optimizer):
         self.eta = self._state("eta")
         self.ax = self._state("ax_")
 
-    def update(self, i: int, param: Any, grad: Any, lr: Any, decay: float, scale: float) -> None:
+    def update(
+        self, i: int, param: Parameter, grad: Tensor, lr: Tensor, decay: float, scale: float
+    ) -> None:
         g = grad + param * decay if decay else grad
         mu, eta, ax = self.mu[i], self.eta[i], self.ax[i]
         step = self.global_step.astype("float32").reshape(())

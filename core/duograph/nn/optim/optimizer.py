@@ -1,30 +1,50 @@
-"""The Optimizer: parameter groups, learning rates, weight decay, and the loop over Parameters."""
+"""Optimizer, the base class: parameter groups, learning rates, weight decay, and the update loop.
+
+A subclass implements `update` for one Parameter. User code and `TrainOneStepCell` call an optimiser
+with the gradients, in the order of its `parameters`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ... import ops
 from ...common.initializer import initializer
+from ...context import get_context
 from ...dtype import float32, int32
 from ...errors import ArgumentError, ArgumentValueError
 from ...parameter import Parameter, ParameterTuple
 from ...tensor import Tensor
+from .._types import Array, Decay, Init, Params, Rate
 from ..cell import Cell
 from ..learning_rate_schedule import LearningRateSchedule
 
 __all__ = ["Optimizer"]
 
+Gradients: TypeAlias = "Sequence[Tensor | None]"
+DecayGroups: TypeAlias = "Decay | tuple[Decay, ...]"  # one for all, or one per Parameter
+DecayNow: TypeAlias = "float | Tensor | tuple[float | Tensor, ...]"  # the decay of one step
+
+
+class _GroupEntry(NamedTuple):
+    """A Parameter of a group with the group's settings."""
+
+    parameter: Parameter
+    rate: Parameter | LearningRateSchedule
+    decay: Decay
+    centralize: bool
+
+
 _GROUP_KEYS = ("params", "lr", "weight_decay", "order_params", "grad_centralization")
 
 
 class _IteratorLearningRate(LearningRateSchedule):
-    """One rate per step, from a list."""
+    """A schedule that reads the rate of each step from a list."""
 
-    def __init__(self, rates: np.ndarray[Any, Any], name: str) -> None:
+    def __init__(self, rates: Array, name: str) -> None:
         super().__init__()
         self.learning_rate = Parameter(Tensor(rates), name=name)
 
@@ -40,23 +60,23 @@ class Optimizer(Cell):
             LearningRateSchedule.
         parameters: list, tuple or iterable of Parameters, or of groups: dictionaries with
             ``params`` and, if they differ from the common ones, ``lr``, ``weight_decay`` and
-            ``grad_centralization``; one may be ``{"order_params": ...}``, the order in which
-            gradients come.
-        weight_decay: number, or a Cell from global_step to a number: added to the gradient, times
-            the weights. Without groups, Parameters with ``beta`` or ``gamma`` in their names are
-            spared.
+            ``grad_centralization``; one group may be ``{"order_params": ...}``, the order of the
+            gradients.
+        weight_decay: number, or a Cell from global_step to a number; its product with the weights
+            is added to the gradient. Without groups, Parameters with ``beta`` or ``gamma`` in
+            their names are exempt.
         loss_scale: gradients are divided by it.
 
     Attributes:
         parameters: ParameterTuple, in the order of the gradients.
-        learning_rate: Parameter or schedule, one per Parameter when groups differ.
-        global_step: int32 Parameter (1,), counts calls.
+        learning_rate: Parameter or schedule, one per Parameter if groups differ.
+        global_step: int32 Parameter (1,), the number of calls.
 
-    A subclass writes `update`, or all of `construct(gradients)`.
+    A subclass implements `update`, or all of `construct(gradients)`.
 
     Raises:
-        TypeError: no Parameters, or arguments of the wrong kind.
-        ValueError: no parameters at all, a rate or decay below 0, a Parameter twice.
+        TypeError: `parameters` are not Parameters, or an argument has the wrong type.
+        ValueError: `parameters` is empty, a rate or decay is below 0, or a Parameter comes twice.
         KeyError: an unknown key in a group.
 
     Examples:
@@ -69,7 +89,11 @@ class Optimizer(Cell):
     """
 
     def __init__(
-        self, learning_rate: Any, parameters: Any, weight_decay: Any = 0.0, loss_scale: float = 1.0
+        self,
+        learning_rate: Rate,
+        parameters: Params,
+        weight_decay: Decay = 0.0,
+        loss_scale: float = 1.0,
     ) -> None:
         super().__init__(auto_prefix=False)
         owner = type(self).__name__
@@ -88,9 +112,9 @@ class Optimizer(Cell):
         self.is_group = isinstance(items[0], dict)
         self.is_group_lr = False
         self.is_group_params_ordered = False
-        self.grad_centralization: Any = False
-        self._names: dict[str, Any] = {}
-        common_rate: Any = None
+        self.grad_centralization: bool | tuple[bool, ...] = False
+        self._names: dict[str, Parameter] = {}
+        self.weight_decay: DecayGroups
         if self.is_group:
             self._init_groups(owner, items, learning_rate, common_decay)
         else:
@@ -100,9 +124,8 @@ class Optimizer(Cell):
                         f"{owner}: got {type(p).__name__} among the parameters; "
                         f"wanted Parameters or dictionaries"
                     )
-            common_rate = self._rate(owner, learning_rate, "learning_rate")
             ordered: Sequence[Parameter] = items
-            self.learning_rate = common_rate
+            self.learning_rate = self._rate(owner, learning_rate, "learning_rate")
             self.weight_decay = common_decay
             self.decay_flags = tuple(
                 "beta" not in p.name and "gamma" not in p.name for p in ordered
@@ -111,17 +134,18 @@ class Optimizer(Cell):
         self._parameters = self.parameters
         self.param_length = len(self.parameters)
         self.dynamic_lr = any(isinstance(r, Cell) for r in self._rates())
-        decays = self.weight_decay if self.is_group else (self.weight_decay,)
+        decay = self.weight_decay
+        decays = decay if isinstance(decay, tuple) else (decay,)
         self.dynamic_weight_decay = any(isinstance(d, Cell) for d in decays)
         self.exec_weight_decay = any(isinstance(d, Cell) or d > 0 for d in decays)
         for key, held in self._names.items():
-            if isinstance(held, Parameter) and key not in self._params:
+            if key not in self._params:
                 self._params.add_unnamed(key, held)
 
-    # ---- what the constructor does --------------------------------------------------------------
+    # ---- construction ---------------------------------------------------------------------------
 
-    def _rate(self, owner: str, rate: Any, name: str) -> Any:
-        """A Parameter or a schedule made of what the user gave."""
+    def _rate(self, owner: str, rate: Rate, name: str) -> Parameter | LearningRateSchedule:
+        """Convert a learning rate argument to a Parameter or a schedule."""
         if isinstance(rate, LearningRateSchedule):
             return rate
         if isinstance(rate, Cell):
@@ -163,20 +187,15 @@ class Optimizer(Cell):
         self._names[name] = found
         return found
 
-    def _init_groups(self, owner: str, groups: Any, learning_rate: Any, decay: Any) -> None:
-        order: Any = None
+    def _init_groups(
+        self, owner: str, groups: list[dict[str, Any]], learning_rate: Rate, decay: Decay
+    ) -> None:
+        """Set parameters, rates and decays from parameter groups."""
+        order: list[Parameter] | None = None
         common_rate = self._rate(owner, learning_rate, "learning_rate")
-        found: dict[int, tuple[Parameter, Any, Any, bool]] = {}
+        found: dict[int, _GroupEntry] = {}
         for number, group in enumerate(groups):
-            if not isinstance(group, dict):
-                raise ArgumentError(
-                    f"{owner}: got {type(group).__name__} among groups; wanted dictionaries only"
-                )
-            wrong = [k for k in group if k not in _GROUP_KEYS]
-            if wrong:
-                raise KeyError(
-                    f"{owner}: got the key {wrong[0]!r} in a group; wanted {_GROUP_KEYS}"
-                )
+            _check_group(owner, group)
             if "order_params" in group:
                 if len(group) > 1:
                     raise ArgumentValueError(
@@ -192,7 +211,7 @@ class Optimizer(Cell):
                 self.is_group_lr = True
                 rate = self._rate(owner, group["lr"], f"learning_rate_group_{number}")
             own_decay = _decay(owner, group["weight_decay"]) if "weight_decay" in group else decay
-            centre = bool(group.get("grad_centralization", False))
+            centralize = bool(group.get("grad_centralization", False))
             for p in members:
                 if not isinstance(p, Parameter):
                     raise ArgumentError(
@@ -202,7 +221,7 @@ class Optimizer(Cell):
                     raise ArgumentValueError(
                         f"{owner}: got the parameter {p.name!r} in two groups; wanted it in one"
                     )
-                found[id(p)] = (p, rate, own_decay, centre)
+                found[id(p)] = _GroupEntry(p, rate, own_decay, centralize)
         if not found:
             raise ArgumentValueError(f"{owner}: got groups without parameters; wanted at least one")
         entries = list(found.values())
@@ -214,37 +233,44 @@ class Optimizer(Cell):
                     f"{len(found)} of the groups; wanted the same ones"
                 )
             entries = [found[id(p)] for p in order]
-        self.parameters = _unique(owner, [e[0] for e in entries])
+        self._set_groups(owner, entries, common_rate)
+
+    def _set_groups(
+        self,
+        owner: str,
+        entries: list[_GroupEntry],
+        common_rate: Parameter | LearningRateSchedule,
+    ) -> None:
+        """Set the attributes that hold one entry for each Parameter of the groups."""
+        self.parameters = _unique(owner, [e.parameter for e in entries])
         if self.is_group_lr:
-            object.__setattr__(self, "learning_rate", tuple(e[1] for e in entries))
-            for i, r in enumerate({id(r): r for r in self.learning_rate}.values()):
+            object.__setattr__(self, "learning_rate", tuple(e.rate for e in entries))
+            for i, r in enumerate({id(r): r for r in self._rates()}.values()):
                 if isinstance(r, Cell):
                     self._cells[f"learning_rate_{i}"] = r
         else:
             self.learning_rate = common_rate
-        self.weight_decay = tuple(e[2] for e in entries)
-        self.decay_flags = tuple(isinstance(e[2], Cell) or e[2] > 0 for e in entries)
-        self.grad_centralization = tuple(e[3] for e in entries)
+        self.weight_decay = tuple(e.decay for e in entries)
+        self.decay_flags = tuple(isinstance(e.decay, Cell) or e.decay > 0 for e in entries)
+        self.grad_centralization = tuple(e.centralize for e in entries)
         self.group_params = self.parameters
 
-    def _rates(self) -> tuple[Any, ...]:
+    def _rates(self) -> tuple[Parameter | LearningRateSchedule, ...]:
         rate = self.learning_rate
         return rate if isinstance(rate, tuple) else (rate,)
 
-    # ---- what subclasses use --------------------------------------------------------------------
+    # ---- for subclasses -------------------------------------------------------------------------
 
     def get_lr(self) -> Any:
-        """The rate of this step: a Tensor or Parameter, or a tuple of one per Parameter."""
+        """Return the rate of this step: a Tensor, or a tuple of one for each Parameter."""
         if self.is_group_lr:
-            return tuple(
-                r(self.global_step) if isinstance(r, Cell) else r for r in self.learning_rate
-            )
+            return tuple(r(self.global_step) if isinstance(r, Cell) else r for r in self._rates())
         rate = self.learning_rate
         return rate(self.global_step).reshape(()) if isinstance(rate, Cell) else rate
 
-    def get_lr_parameter(self, param: Any) -> Any:
-        """Where the rate of a Parameter, or of a list of them, is kept: a Parameter or schedule
-        each.
+    def get_lr_parameter(self, param: Parameter | Sequence[Parameter]) -> Any:
+        """Return the Parameter or schedule that holds the rate of a Parameter, or of each of a
+        list.
         """
         if isinstance(param, (list, tuple)):
             return [self.get_lr_parameter(p) for p in param]
@@ -259,15 +285,15 @@ class Optimizer(Cell):
                 return found.learning_rate if isinstance(found, _IteratorLearningRate) else found
         raise ArgumentValueError(f"get_lr_parameter: {param.name!r} is not among the parameters")
 
-    def get_weight_decay(self) -> Any:
-        """The decay of this step: a number or Tensor, or a tuple of one per Parameter."""
+    def get_weight_decay(self) -> DecayNow:
+        """Return the decay of this step: a number or Tensor, or a tuple of one per Parameter."""
         decay = self.weight_decay
         if isinstance(decay, tuple):
             return tuple(d(self.global_step) if isinstance(d, Cell) else d for d in decay)
         return decay(self.global_step) if isinstance(decay, Cell) else decay
 
-    def decay_weight(self, gradients: Sequence[Any]) -> tuple[Any, ...]:
-        """Gradients with decay times weights, times the loss scale, added."""
+    def decay_weight(self, gradients: Gradients) -> tuple[Tensor | None, ...]:
+        """Return the gradients plus decay * weights * loss_scale."""
         if not self.exec_weight_decay:
             return tuple(gradients)
         decay = self.get_weight_decay()
@@ -279,33 +305,34 @@ class Optimizer(Cell):
             )
         )
 
-    def scale_grad(self, gradients: Sequence[Any]) -> tuple[Any, ...]:
-        """Gradients divided by the loss scale."""
+    def scale_grad(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """Return the gradients divided by the loss scale."""
         if self.loss_scale == 1.0:
             return tuple(gradients)
         return tuple(g * self.reciprocal_scale for g in gradients)
 
     def gradients_centralization(self, gradients: Sequence[Any]) -> tuple[Any, ...]:
-        """Gradients of the groups that ask for it, less their mean over all axes but the first."""
-        if not self.is_group:
+        """Subtract the mean over all axes but the first, in the groups with grad_centralization."""
+        centralized = self.grad_centralization
+        if not isinstance(centralized, tuple):
             return tuple(gradients)
         return tuple(
             g - g.mean(tuple(range(1, g.ndim)), True) if centre and g.ndim > 1 else g
-            for g, centre in zip(gradients, self.grad_centralization, strict=True)
+            for g, centre in zip(gradients, centralized, strict=True)
         )
 
-    def flatten_gradients(self, gradients: Sequence[Any]) -> Any:
-        """The gradients: there are no flattened weights here."""
+    def flatten_gradients(self, gradients: Sequence[Any]) -> Sequence[Any]:
+        """Return the gradients unchanged; this implementation does not flatten weights."""
         return gradients
 
-    def assignadd(self, target: Parameter, value: Any) -> Parameter:
-        """Add to a Parameter in place."""
+    def assignadd(self, target: Parameter, value: Tensor) -> Parameter:
+        """Add `value` to a Parameter in place."""
         return target.set_data(target + value)
 
     # ---- the step -------------------------------------------------------------------------------
 
-    def construct(self, gradients: Sequence[Any]) -> bool:
-        """Update every Parameter; returns True.
+    def construct(self, gradients: Gradients) -> bool:
+        """Update every Parameter; return True.
 
         Raises:
             ValueError: another number of gradients than Parameters, or a gradient of another shape.
@@ -320,7 +347,7 @@ class Optimizer(Cell):
             decays = self.weight_decay
         else:
             decays = [self.weight_decay if flag else 0.0 for flag in self.decay_flags]
-        if self.is_group and any(self.grad_centralization):
+        if isinstance(self.grad_centralization, tuple) and any(self.grad_centralization):
             gradients = self.gradients_centralization(gradients)
         self.global_step.set_data(self.global_step + self._one)
         self.begin_step()
@@ -333,17 +360,19 @@ class Optimizer(Cell):
         return True
 
     def begin_step(self) -> None:
-        """What happens once a step, before the first Parameter; a subclass may override it."""
+        """Run once per step before the first update; subclasses may override it."""
 
     def update(
-        self, i: int, param: Parameter, grad: Tensor, lr: Any, decay: float, scale: float
+        self, i: int, param: Parameter, grad: Tensor, lr: Tensor, decay: float, scale: float
     ) -> None:
-        """Write the new value of Parameter number `i`; every subclass that keeps `construct` writes
-        it.
+        """Write the new value of Parameter number `i`.
+
+        Every subclass that does not override `construct` implements it. The gradient is still
+        multiplied by the loss scale; `scale` is its reciprocal.
         """
         raise NotImplementedError(f"{type(self).__name__}: has no update and no construct")
 
-    def _check_gradients(self, gradients: Any) -> None:
+    def _check_gradients(self, gradients: object) -> None:
         owner = type(self).__name__
         if not isinstance(gradients, (tuple, list)):
             raise ArgumentError(
@@ -365,8 +394,8 @@ class Optimizer(Cell):
                     f"wanted the same"
                 )
 
-    def _state(self, prefix: str, init: Any = "zeros") -> ParameterTuple:
-        """One Parameter per Parameter, named ``prefix.name``, of the same shape and dtype."""
+    def _state(self, prefix: str, init: Init = "zeros") -> ParameterTuple:
+        """Create a state Parameter for each Parameter, named ``prefix.name``, of its type."""
         found = []
         for p in self.parameters:
             made = Parameter(initializer(init, p.shape, p.dtype), name=f"{prefix}.{p.name}")
@@ -375,18 +404,28 @@ class Optimizer(Cell):
 
     @property
     def unique(self) -> bool:
-        """True: gradients are dense."""
+        """Always True: gradients are dense."""
         return True
 
     @property
     def target(self) -> str:
-        """The device that steps run on."""
-        from ...context import get_context
-
+        """The device that the updates run on."""
         return str(get_context("device_target"))
 
 
-def _listed(owner: str, parameters: Any) -> list[Any]:
+def _check_group(owner: str, group: object) -> None:
+    """Raise if a parameter group is not a dictionary of the known keys."""
+    if not isinstance(group, dict):
+        raise ArgumentError(
+            f"{owner}: got {type(group).__name__} among groups; wanted dictionaries only"
+        )
+    unknown = [k for k in group if k not in _GROUP_KEYS]
+    if unknown:
+        raise KeyError(f"{owner}: got the key {unknown[0]!r} in a group; wanted {_GROUP_KEYS}")
+
+
+def _listed(owner: str, parameters: object) -> list[Any]:
+    """Return `parameters` as a list that is not empty; its items are not checked."""
     if isinstance(parameters, (Parameter, Tensor, str, dict)) or not isinstance(
         parameters, Iterable
     ):
@@ -400,6 +439,7 @@ def _listed(owner: str, parameters: Any) -> list[Any]:
 
 
 def _unique(owner: str, parameters: Sequence[Parameter]) -> ParameterTuple:
+    """Return a ParameterTuple; raise if two Parameters have the same name."""
     names: set[str] = set()
     for p in parameters:
         if p.name in names:
@@ -410,7 +450,8 @@ def _unique(owner: str, parameters: Sequence[Parameter]) -> ParameterTuple:
     return ParameterTuple(parameters)
 
 
-def _decay(owner: str, value: Any) -> Any:
+def _decay(owner: str, value: object) -> Decay:
+    """Check a weight decay argument."""
     if isinstance(value, Cell):
         return value
     if isinstance(value, bool) or not isinstance(value, (int, float)):

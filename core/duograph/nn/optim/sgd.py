@@ -1,14 +1,13 @@
-"""Gradient descent with and without momentum."""
+"""Stochastic gradient descent with and without momentum; each update is one fused op."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from ... import ops
 from ...errors import ArgumentValueError
 from ...parameter import Parameter
 from ...tensor import Tensor
 from .. import _check
+from .._types import Decay, Params, Rate
 from .optimizer import Optimizer
 
 __all__ = ["SGD", "Momentum"]
@@ -40,11 +39,11 @@ class SGD(Optimizer):
 
     def __init__(
         self,
-        params: Any,
-        learning_rate: Any = 0.1,
+        params: Params,
+        learning_rate: Rate = 0.1,
         momentum: float = 0.0,
         dampening: float = 0.0,
-        weight_decay: Any = 0.0,
+        weight_decay: Decay = 0.0,
         nesterov: bool = False,
         loss_scale: float = 1.0,
     ) -> None:
@@ -61,7 +60,9 @@ class SGD(Optimizer):
         self.accum = self._state("accum")
         self.stat = self._state("stat", "ones")
 
-    def update(self, i: int, param: Any, grad: Any, lr: Any, decay: float, scale: float) -> None:
+    def update(
+        self, i: int, param: Parameter, grad: Tensor, lr: Tensor, decay: float, scale: float
+    ) -> None:
         new, accum, stat = ops.sgd_step(
             param, self.accum[i], self.stat[i], grad, lr, self._momentum, self.dampening,
             self.nesterov, decay, scale,
@@ -93,10 +94,10 @@ class Momentum(Optimizer):
 
     def __init__(
         self,
-        params: Any,
-        learning_rate: Any,
+        params: Params,
+        learning_rate: Rate,
         momentum: float,
-        weight_decay: Any = 0.0,
+        weight_decay: Decay = 0.0,
         loss_scale: float = 1.0,
         use_nesterov: bool = False,
     ) -> None:
@@ -106,7 +107,9 @@ class Momentum(Optimizer):
         self.momentum = Parameter(Tensor(float(momentum)), name="momentum")
         self.moments = self._state("moments")
 
-    def update(self, i: int, param: Any, grad: Any, lr: Any, decay: float, scale: float) -> None:
+    def update(
+        self, i: int, param: Parameter, grad: Tensor, lr: Tensor, decay: float, scale: float
+    ) -> None:
         new, accum = ops.momentum_step(
             param, self.moments[i], grad, lr, self.momentum, self.use_nesterov, decay, scale
         )

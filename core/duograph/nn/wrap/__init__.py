@@ -1,4 +1,4 @@
-"""Cells around networks: loss, training step, loss scaling."""
+"""Cells that wrap networks: loss, training step, loss scaling."""
 
 from __future__ import annotations
 

@@ -1,18 +1,22 @@
-"""Cells that put a loss, an evaluation or a training step around a network."""
+"""Cells that wrap a network with a loss, an evaluation or a training step.
+
+`Model` and user code call them. Gradients come from `autodiff.transforms`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 from ... import ops
-from ...autodiff.transforms import GradOperation
+from ...autodiff.transforms import GradOperation, value_and_grad
 from ...dtype import float16, float32
 from ...errors import ArgumentError
 from ...parameter import Parameter, ParameterTuple
 from ...tensor import Tensor
 from ..cell import Cell
 from ..layer.basic import Identity
+from ..optim.optimizer import Optimizer
 
 __all__ = [
     "WithLossCell", "WithEvalCell", "WithGradCell", "ForwardValueAndGrad", "TrainOneStepCell",
@@ -20,11 +24,14 @@ __all__ = [
 ]  # fmt: skip
 
 
+Loss: TypeAlias = "Callable[[Tensor, Tensor], Tensor]"  # usually a LossBase
+
+
 class WithLossCell(Cell):
     """A network and its loss: (data, label) to loss (`mindspore.nn.WithLossCell`).
 
     Raises:
-        TypeError: `backbone` is no Cell.
+        TypeError: `backbone` is not a Cell.
 
     Examples:
         >>> import duograph as ms
@@ -34,14 +41,14 @@ class WithLossCell(Cell):
         4.0
     """
 
-    def __init__(self, backbone: Cell, loss_fn: Any) -> None:
+    def __init__(self, backbone: Cell, loss_fn: Loss) -> None:
         super().__init__(auto_prefix=False)
         if not isinstance(backbone, Cell):
             raise ArgumentError(f"WithLossCell: got {type(backbone).__name__}; wanted a Cell")
         self._backbone = backbone
         self._loss_fn = loss_fn
 
-    def construct(self, data: Any, label: Any) -> Any:
+    def construct(self, data: Tensor, label: Tensor) -> Tensor:
         return self._loss_fn(self._backbone(data), label)
 
     @property
@@ -62,13 +69,13 @@ class WithEvalCell(Cell):
         4.0
     """
 
-    def __init__(self, network: Cell, loss_fn: Any, add_cast_fp32: bool = False) -> None:
+    def __init__(self, network: Cell, loss_fn: Loss, add_cast_fp32: bool = False) -> None:
         super().__init__(auto_prefix=False)
         self._network = network
         self._loss_fn = loss_fn
         self.add_cast_fp32 = add_cast_fp32
 
-    def construct(self, data: Any, label: Any) -> Any:
+    def construct(self, data: Tensor, label: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         outputs = self._network(data)
         if self.add_cast_fp32 and isinstance(outputs, Tensor):
             outputs = ops.cast(outputs, float32)
@@ -83,8 +90,8 @@ class ForwardValueAndGrad(Cell):
     Args:
         network: Cell or function.
         weights: ParameterTuple, with `get_by_list`.
-        get_all: gradients of all inputs.
-        get_by_list: gradients of `weights`.
+        get_all: return the gradients of all inputs.
+        get_by_list: return the gradients of `weights`.
         sens_param: the last input is the cotangent of the value.
 
     Examples:
@@ -98,7 +105,7 @@ class ForwardValueAndGrad(Cell):
     def __init__(
         self,
         network: Callable[..., Any],
-        weights: Any = None,
+        weights: ParameterTuple | Sequence[Parameter] | Parameter | None = None,
         get_all: bool = False,
         get_by_list: bool = False,
         sens_param: bool = False,
@@ -118,11 +125,9 @@ class ForwardValueAndGrad(Cell):
         self.get_all, self.get_by_list, self.sens_param = get_all, get_by_list, sens_param
 
     def construct(self, *inputs: Any) -> Any:
-        from ...autodiff.transforms import value_and_grad
-
         n = len(inputs) - (1 if self.sens_param else 0)
         tensors = tuple(i for i in range(n) if isinstance(inputs[i], Tensor))
-        position: Any = tensors if self.get_all else None if self.get_by_list else tensors[0]
+        position = tensors if self.get_all else None if self.get_by_list else tensors[0]
         weights = self.weights if self.get_by_list else None
         return value_and_grad(self.network, position, weights, sens_param=self.sens_param)(*inputs)
 
@@ -138,7 +143,9 @@ class WithGradCell(Cell):
         2
     """
 
-    def __init__(self, network: Cell, loss_fn: Any = None, sens: Any = None) -> None:
+    def __init__(
+        self, network: Cell, loss_fn: Loss | None = None, sens: Tensor | float | None = None
+    ) -> None:
         super().__init__(auto_prefix=False)
         self.network = network
         self.loss_fn = loss_fn
@@ -163,11 +170,11 @@ class TrainOneStepCell(Cell):
         return_grad: return (loss, gradients by name).
 
     Attributes:
-        network, optimizer, weights, grad, sens, grad_reducer: for subclasses that write their own
+        network, optimizer, weights, grad, sens, grad_reducer: for subclasses that override
             `construct`.
 
     Raises:
-        TypeError: `sens` is no number.
+        TypeError: `sens` is not a number.
 
     Examples:
         >>> import duograph as ms
@@ -182,7 +189,11 @@ class TrainOneStepCell(Cell):
     """
 
     def __init__(
-        self, network: Cell, optimizer: Any, sens: float | None = None, return_grad: bool = False
+        self,
+        network: Cell,
+        optimizer: Optimizer,
+        sens: float | None = None,
+        return_grad: bool = False,
     ) -> None:
         super().__init__(auto_prefix=False)
         self.network = network
@@ -195,12 +206,10 @@ class TrainOneStepCell(Cell):
         self.grad = GradOperation(get_by_list=True, sens_param=True)
         self.grad_no_sens = GradOperation(get_by_list=True)
         self.reducer_flag = False
-        self.grad_reducer: Any = Identity()
+        self.grad_reducer: Cell = Identity()
         self.return_grad = return_grad
 
     def construct(self, *inputs: Any) -> Any:
-        from ...autodiff.transforms import value_and_grad
-
         if self.sens == 1.0:
             loss, grads = value_and_grad(self.network, None, self.weights)(*inputs)
         else:
@@ -236,7 +245,7 @@ class ParameterUpdate(Cell):
 
 
 class DistributedGradReducer(Cell):
-    """Mean of gradients over devices; on one device they stay
+    """Mean of the gradients over devices; on one device, the identity
     (`mindspore.nn.DistributedGradReducer`).
 
     Examples:
@@ -248,9 +257,9 @@ class DistributedGradReducer(Cell):
 
     def __init__(
         self,
-        parameters: Any,
-        mean: Any = None,
-        degree: Any = None,
+        parameters: object,
+        mean: bool | None = None,
+        degree: int | None = None,
         fusion_type: int = 1,
         group: str = "",
     ) -> None:

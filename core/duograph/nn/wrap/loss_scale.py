@@ -1,8 +1,10 @@
-"""Loss scaling inside Cells: training steps that skip the update when a gradient overflowed."""
+"""Loss scaling as Cells: a training step that skips the update when a gradient overflows, and the
+Cells that adjust the scale.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from ... import ops
 from ...autodiff.transforms import value_and_grad
@@ -11,6 +13,7 @@ from ...parameter import Parameter
 from ...tensor import Tensor
 from .. import _check
 from ..cell import Cell
+from ..optim.optimizer import Optimizer
 from .cell_wrapper import TrainOneStepCell
 
 __all__ = [
@@ -20,14 +23,17 @@ __all__ = [
 ]
 
 
+T = TypeVar("T")
+
+
 class DynamicLossScaleUpdateCell(Cell):
-    """A scale that falls after an overflow and grows after good steps
+    """Divides the scale after an overflow and multiplies it after steps without one
     (`mindspore.nn.DynamicLossScaleUpdateCell`).
 
     Args:
-        loss_scale_value: first scale, above 0.
+        loss_scale_value: initial scale, above 0.
         scale_factor: factor, above 0.
-        scale_window: good steps after which the scale grows.
+        scale_window: number of steps without overflow after which the scale grows.
 
     Inputs: the scale (a Parameter) and whether there was an overflow. Outputs: the overflow flag.
 
@@ -59,10 +65,10 @@ class DynamicLossScaleUpdateCell(Cell):
         )
 
     def get_loss_scale(self) -> float:
-        """The first scale."""
+        """Return the initial scale."""
         return self.loss_scale_value
 
-    def construct(self, loss_scale: Parameter, overflow: Any) -> Any:
+    def construct(self, loss_scale: Parameter, overflow: Tensor) -> Tensor:
         scale = float(loss_scale.asnumpy())
         step, last = int(self.cur_iter.asnumpy()), int(self.last_overflow_iter.asnumpy())
         if bool(overflow):
@@ -92,23 +98,23 @@ class FixedLossScaleUpdateCell(Cell):
         )
 
     def get_loss_scale(self) -> float:
-        """The scale."""
+        """Return the scale."""
         return self.loss_scale_value
 
-    def construct(self, _: Any, overflow: Any) -> Any:
+    def construct(self, _: object, overflow: Tensor) -> Tensor:
         return overflow
 
 
 class TrainOneStepWithLossScaleCell(TrainOneStepCell):
     """One training step on a scaled loss (`mindspore.nn.TrainOneStepWithLossScaleCell`).
 
-    Gradients are taken of loss * scale and divided by it; when one of them is not finite the update
-    is skipped.
+    The gradients are those of loss * scale, divided by the scale. If one of them is not finite, the
+    step skips the update.
 
     Args:
         network: Cell from data to a loss.
         optimizer: Optimizer.
-        scale_sense: the scale: a Tensor () or (1,), or a scale-updating Cell.
+        scale_sense: the scale, a Tensor () or (1,), or a Cell that updates the scale.
 
     Outputs: loss, whether an overflow was found, the scale.
 
@@ -129,7 +135,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         False 1024.0
     """
 
-    def __init__(self, network: Cell, optimizer: Any, scale_sense: Any) -> None:
+    def __init__(self, network: Cell, optimizer: Optimizer, scale_sense: Tensor | Cell) -> None:
         super().__init__(network, optimizer, sens=None)
         self.loss_scaling_manager: Cell | None = None
         if isinstance(scale_sense, Cell):
@@ -163,7 +169,8 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
             self.optimizer(grads)
         return loss, overflow, self.scale_sense.value()
 
-    def _scaled(self, scale: Tensor, *inputs: Any) -> Any:
+    def _scaled(self, scale: Tensor, *inputs: Any) -> tuple[Tensor, Tensor]:
+        """Return the scaled and the plain loss."""
         loss = self.network(*inputs)
         return loss * scale.astype(loss.dtype), loss
 
@@ -171,7 +178,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         """Set the scale.
 
         Raises:
-            TypeError: no Tensor.
+            TypeError: `sens` is not a Tensor.
         """
         if not isinstance(sens, Tensor):
             raise ArgumentError(f"set_sense_scale: got {type(sens).__name__}; wanted a Tensor")
@@ -179,28 +186,29 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
             raise ArgumentValueError(f"set_sense_scale: got shape {sens.shape}; wanted one element")
         self.scale_sense.set_data(sens.reshape(self.scale_sense.shape))
 
-    def start_overflow_check(self, pre_cond: Any, compute_input: Any) -> tuple[Any, Any]:
-        """Nothing to start: overflow is read off the gradients. Returns (status, `compute_input`)."""
+    def start_overflow_check(self, pre_cond: object, compute_input: T) -> tuple[Tensor, T]:
+        """Return (status, `compute_input`). Overflow is read from the gradients themselves."""
         del pre_cond
         return Tensor(False), compute_input
 
-    def get_overflow_status(self, status: Any, compute_output: Any) -> Tensor:
-        """Whether any of the gradients has an element that is not finite."""
+    def get_overflow_status(self, status: object, compute_output: object) -> Tensor:
+        """Return whether any gradient has an element that is not finite."""
         del status
-        found: Any = None
+        found: Tensor | None = None
         for g in _flat(compute_output):
             bad = ops.logical_not(ops.isfinite(g).all())
             found = bad if found is None else ops.logical_or(found, bad)
         return Tensor(False) if found is None else found
 
-    def process_loss_scale(self, overflow: Any) -> Any:
-        """Let the scale-updating Cell see the flag; returns the flag."""
+    def process_loss_scale(self, overflow: Tensor) -> Tensor:
+        """Update the scale, if a Cell does so; return the overflow flag."""
         if self.loss_scaling_manager is not None:
             return self.loss_scaling_manager(self.scale_sense, overflow)
         return overflow
 
 
-def _flat(value: Any) -> list[Tensor]:
+def _flat(value: object) -> list[Tensor]:
+    """Return the Tensors of nested tuples and lists."""
     if isinstance(value, Tensor):
         return [value]
     if isinstance(value, (tuple, list)):

@@ -1,0 +1,480 @@
+"""Compiled code on disk: a store addressed by the hash of what an entry was made from, shared by
+processes.
+
+    DUOGRAPH_CACHE_DIR      where it is (default: duograph/ under XDG_CACHE_HOME, or under ~/.cache)
+    DUOGRAPH_CACHE_LIMIT    bytes that are kept (default 1 GiB); 0 keeps nothing from one process to
+    the next
+
+An entry is one file, `<2 digits of the key>/<key>-<checksum><suffix>`: the name holds the checksum
+of the content, so that it is whole with one rename, and what a loader opens has nothing appended to
+it. Entries are code that will run, so a directory that others can write to is refused. Whatever is
+wrong with the directory costs one warning: files then go to a private temporary folder, which lasts
+as long as the process.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import itertools
+import os
+import re
+import shutil
+import stat
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .._locks import new_lock
+
+try:  # hashlib loads OpenSSL: 3 ms, of the 10 ms that a warm first result may take
+    from _blake2 import blake2b
+except ImportError:  # not CPython
+    from hashlib import blake2b
+
+__all__ = [
+    "Info",
+    "clear",
+    "distrust",
+    "info",
+    "keeps",
+    "key_of",
+    "load",
+    "read",
+    "scratch",
+    "store",
+]
+
+DEFAULT_LIMIT = 1 << 30
+BLOCK = 4096
+# An entry's time of last use is written again when it is older than this, in seconds.
+STALE = 60
+# A temporary file as old as this was left by a process that died.
+ABANDONED = 3600
+
+_ENTRY = r"[0-9a-f]{64}-[0-9a-f]{32}\.\w+"
+_SHARD = r"[0-9a-f]{2}"
+_SCRATCH = ".new-"
+_USAGE = "usage"
+_numbers = itertools.count()
+
+
+class Info(NamedTuple):
+    """What is stored, and why nothing is when `problem` says so."""
+
+    path: str
+    entries: int
+    bytes: int
+    limit: int
+    problem: str | None
+
+
+def key_of(*parts: Any) -> str:
+    """64 hex digits for these parts: bytes as they are, anything else as its `str`.
+
+    Examples:
+        >>> from duograph.backend.disk_cache import key_of
+        >>> key_of("ab", "c") == key_of("a", "bc")
+        False
+    """
+    digest = blake2b(digest_size=32)
+    for part in parts:
+        data = part if isinstance(part, bytes) else str(part).encode("utf-8", "surrogatepass")
+        digest.update(b"%d:" % len(data))
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def _checksum(data: bytes) -> str:
+    return blake2b(data, digest_size=16).hexdigest()
+
+
+class _Store:
+    """One directory of entries. Its methods raise OSError; what that costs is for the callers
+    below.
+    """
+
+    def __init__(self, root: str, limit: int | None) -> None:
+        self.root = root
+        self.limit = limit
+
+    def shard(self, key: str) -> str:
+        return os.path.join(self.root, key[:2])
+
+    def load(self, key: str, suffix: str) -> tuple[str, bytes] | None:
+        """Path and content of an entry; one that is not what its name says is removed."""
+        shard = self.shard(key)
+        try:
+            names = os.listdir(shard)
+        except OSError:
+            return None
+        for name in names:
+            checksum = name[len(key) + 1 : -len(suffix)]
+            if name != f"{key}-{checksum}{suffix}" or len(checksum) != 32:
+                continue
+            path = os.path.join(shard, name)
+            try:
+                with open(path, "rb") as file:
+                    data = file.read()
+                    used = os.fstat(file.fileno()).st_mtime
+            except OSError:  # evicted meanwhile, or unreadable
+                continue
+            if _checksum(data) != checksum:
+                _remove(path)
+                continue
+            if abs(time.time() - used) > STALE:
+                with contextlib.suppress(OSError):  # a read-only directory evicts nothing either
+                    os.utime(path)
+            return path, data
+        return None
+
+    def make(self) -> None:
+        os.makedirs(self.root, 0o700, exist_ok=True)
+
+    def scratch(self, suffix: str) -> str:
+        """The path of a file that does not exist yet, on the file system of the entries."""
+        self.make()
+        return os.path.join(self.root, f"{_SCRATCH}{os.getpid()}-{next(_numbers)}{suffix}")
+
+    def store(self, key: str, suffix: str, data: bytes, whole: str | None) -> str:
+        """Make an entry of this content, or of the file that holds it already."""
+        shard = self.shard(key)
+        try:
+            os.mkdir(shard, 0o700)
+        except FileExistsError:
+            pass
+        except FileNotFoundError:  # somebody removed the whole directory
+            self.make()
+            os.makedirs(shard, 0o700, exist_ok=True)
+        path = os.path.join(shard, f"{key}-{_checksum(data)}{suffix}")
+        if whole is not None and os.path.dirname(whole) == self.root:
+            os.replace(whole, path)
+        else:
+            self.write(path, suffix, data)
+        with contextlib.suppress(OSError):  # the entry stands; a full directory fails the next one
+            self.account(path, len(data))
+        return path
+
+    def write(self, path: str, suffix: str, data: bytes) -> None:
+        while True:
+            new = self.scratch(suffix)
+            try:
+                file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                break
+            except FileExistsError:  # of another machine's process of this number
+                continue
+        try:
+            with open(file, "wb") as out:
+                out.write(data)
+            os.replace(new, path)
+        except BaseException:
+            _remove(new)
+            raise
+
+    def account(self, kept: str, size: int) -> None:
+        """Count what was stored, and evict when the sum passes the limit.
+
+        The sum over all processes is the length of a file, one byte for each block: adding is an
+        append, looking is a stat, and no process lists the whole store for its few entries. It
+        overestimates where an entry is stored twice or was removed; looking at the entries sets it
+        right.
+        """
+        if self.limit is None:
+            return
+        usage = os.path.join(self.root, _USAGE)
+        file = os.open(usage, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            known = os.fstat(file).st_size
+            os.write(file, bytes(_blocks(size)))
+            if known == 0 or (known + _blocks(size)) * BLOCK > self.limit:
+                os.ftruncate(file, self.evict(kept))
+        finally:
+            os.close(file)
+
+    def evict(self, kept: str) -> int:
+        """Remove the entries used longest ago until a tenth of the limit is free; the blocks that
+        are left.
+        """
+        assert self.limit is not None
+        found = sorted((s.st_mtime_ns, path, _blocks(s.st_size)) for path, s in self.entries())
+        left = sum(blocks for _, _, blocks in found)
+        goal = self.limit - self.limit // 10
+        if left * BLOCK <= self.limit:
+            return left
+        for _, path, blocks in found:
+            if left * BLOCK <= goal:
+                break
+            if path != kept:
+                _remove(path)
+                left -= blocks
+        self.sweep(time.time() - ABANDONED)
+        return left
+
+    def entries(self) -> list[tuple[str, os.stat_result]]:
+        """Paths and facts of all entries, and of nothing that was not stored here."""
+        found = []
+        for shard in self.shards():
+            try:
+                for entry in os.scandir(shard):
+                    if re.fullmatch(_ENTRY, entry.name):
+                        found.append((entry.path, entry.stat(follow_symlinks=False)))
+            except OSError:  # gone meanwhile
+                continue
+        return found
+
+    def shards(self) -> list[str]:
+        try:
+            names = os.listdir(self.root)
+        except OSError:
+            return []
+        return [os.path.join(self.root, n) for n in names if re.fullmatch(_SHARD, n)]
+
+    def sweep(self, before: float) -> None:
+        """Remove temporary files that were last written before then."""
+        for name in os.listdir(self.root):
+            path = os.path.join(self.root, name)
+            try:
+                if name.startswith(_SCRATCH) and os.lstat(path).st_mtime < before:
+                    os.unlink(path)
+            except OSError:  # its process was faster
+                continue
+
+    def clear(self) -> int:
+        """Remove all entries, and nothing else that may be in the directory; how many."""
+        found = self.entries()
+        for path, _ in found:
+            Path(path).unlink(missing_ok=True)
+        for shard in self.shards():
+            try:
+                os.rmdir(shard)
+            except OSError:  # not ours alone, or filled again meanwhile
+                continue
+        if os.path.isdir(self.root):
+            self.sweep(time.time() - ABANDONED)
+            _remove(os.path.join(self.root, _USAGE))
+        return len(found)
+
+
+def _blocks(size: int) -> int:
+    return max(1, -(-size // BLOCK))
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(OSError):  # already gone, or the directory is read-only
+        os.unlink(path)
+
+
+# ---- the directory of this process ---------------------------------------------------------------
+
+
+class _Place:
+    """The directory that the environment names, and what is wrong with it if something is."""
+
+    def __init__(self, directory: str | None, limit: int) -> None:
+        self.directory = directory
+        self.limit = limit
+        self.disk: _Store | None = None  # None: there is nothing to read there either
+        self.problem: str | None = None
+
+    def open(self) -> None:
+        """Look at the directory, once."""
+        if self.limit == 0:
+            self.problem = "DUOGRAPH_CACHE_LIMIT is 0"
+        elif self.directory is None:
+            self.distrust("there is no home directory; set DUOGRAPH_CACHE_DIR")
+        else:
+            reason = _make(self.directory)
+            if reason is None:
+                self.disk = _Store(self.directory, self.limit)
+            else:
+                self.distrust(reason)
+
+    def distrust(self, reason: str) -> None:
+        """Store nothing there from now on."""
+        if self.problem is None:
+            self.problem = reason
+            where = self.directory or "the cache of compiled code"
+            _warn(f"{where}: {reason}. Compiled code is not kept for the next process")
+
+    def readable(self) -> list[_Store]:
+        return [s for s in (self.disk, _private.get(os.getpid())) if s is not None]
+
+    def writable(self) -> _Store:
+        if self.disk is not None and self.problem is None:
+            return self.disk
+        return _temporary()
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, RuntimeWarning, stacklevel=2)
+
+
+def _make(directory: str) -> str | None:
+    """Make sure that the directory is there and ours alone; else what is wrong with it."""
+    try:
+        os.makedirs(directory, 0o700, exist_ok=True)
+        facts = os.stat(directory)
+    except OSError as error:
+        return f"cannot be made ({error.strerror or error})"
+    if not hasattr(os, "getuid"):
+        return None  # permissions are not bits here
+    if facts.st_uid != os.getuid():
+        return f"belongs to user {facts.st_uid}, not to user {os.getuid()} who runs this"
+    if facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return (
+            f"others can write to it (mode {facts.st_mode & 0o777:o}); chmod 700 makes it private"
+        )
+    return None
+
+
+_lock = new_lock()
+_places: dict[tuple[str | None, ...], _Place] = {}
+_private: dict[int, _Store] = {}
+
+
+def _temporary() -> _Store:
+    """The private folder of this process, which goes when it ends."""
+    pid = os.getpid()  # a forked child makes its own
+    with _lock:
+        found = _private.get(pid)
+        if found is None or not os.path.isdir(found.root):
+            found = _private[pid] = _Store(tempfile.mkdtemp(prefix="duograph-"), None)
+            atexit.register(_discard, pid, found.root)
+    return found
+
+
+def _discard(pid: int, root: str) -> None:
+    if os.getpid() == pid:  # a forked child inherits the call
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def _place() -> _Place:
+    names = ("DUOGRAPH_CACHE_DIR", "XDG_CACHE_HOME", "HOME", "DUOGRAPH_CACHE_LIMIT")
+    key = tuple(map(os.environ.get, names))
+    found = _places.get(key)
+    if found is None:
+        with _lock:
+            found = _places.get(key)
+            if found is None:
+                size, complaint = _limit(key[3])
+                # entered before it may warn, which may raise: what is wrong is said once either way
+                found = _places[key] = _Place(_directory(key[0], key[1]), size)
+                found.open()
+                if complaint:
+                    _warn(complaint)
+    return found
+
+
+def _directory(chosen: str | None, xdg: str | None) -> str | None:
+    if chosen:
+        return os.path.abspath(os.path.expanduser(chosen))
+    if xdg and os.path.isabs(xdg):  # the specification has relative paths ignored
+        return os.path.join(xdg, "duograph")
+    found = os.path.expanduser(os.path.join("~", ".cache", "duograph"))
+    return found if os.path.isabs(found) else None
+
+
+def _limit(text: str | None) -> tuple[int, str | None]:
+    """The limit, and what to say about it."""
+    if not text:
+        return DEFAULT_LIMIT, None
+    if text.isdecimal():
+        return int(text), None
+    complaint = (
+        f"DUOGRAPH_CACHE_LIMIT: got {text!r}; wanted a number of bytes, so it is {DEFAULT_LIMIT}"
+    )
+    return DEFAULT_LIMIT, complaint
+
+
+# ---- what others call ----------------------------------------------------------------------------
+
+
+def load(key: str, suffix: str) -> Path | None:
+    """The file stored under this key, or None; a damaged one is removed and counts as none."""
+    found = _find(key, suffix)
+    return None if found is None else Path(found[0])
+
+
+def read(key: str, suffix: str) -> bytes | None:
+    """The content stored under this key, or None."""
+    found = _find(key, suffix)
+    return None if found is None else found[1]
+
+
+def _find(key: str, suffix: str) -> tuple[str, bytes] | None:
+    for place in _place().readable():
+        found = place.load(key, suffix)
+        if found is not None:
+            return found
+    return None
+
+
+def store(key: str, suffix: str, data: bytes | str | os.PathLike[str]) -> Path:
+    """Store bytes, or the content of a file, under this key; the path of the entry.
+
+    Args:
+        key: of `key_of`.
+        suffix: with its dot, such as ``".so"``.
+        data: bytes, or a file: one whose path is of `scratch` is moved, any other is copied.
+
+    Raises:
+        OSError: neither the cache nor the temporary folder takes it, or `data` cannot be read.
+    """
+    whole = None
+    if not isinstance(data, bytes):
+        whole = os.fspath(data)
+        data = Path(whole).read_bytes()
+    place = _place()
+    target = place.writable()
+    try:
+        return Path(target.store(key, suffix, data, whole))
+    except OSError as error:
+        if target is not place.disk:
+            raise
+        place.distrust(f"cannot be written ({error.strerror or error})")
+    return Path(place.writable().store(key, suffix, data, whole))
+
+
+def keeps() -> bool:
+    """Whether a later process finds what this one stores."""
+    place = _place()
+    return place.disk is not None and place.problem is None
+
+
+def scratch(suffix: str) -> Path:
+    """The path of a new file beside the entries, for a program that writes what will be stored.
+
+    Raises:
+        OSError: the temporary folder that stands in for an unusable cache cannot be made.
+    """
+    return Path(_place().writable().scratch(suffix))
+
+
+def distrust(error: OSError | str) -> bool:
+    """Go on without the directory, since writing to it failed; whether that changes anything."""
+    place = _place()
+    changes = keeps()
+    reason = (error.strerror or str(error)) if isinstance(error, OSError) else error
+    if changes:
+        place.distrust(f"cannot be written ({reason})")
+    return changes
+
+
+def info() -> Info:
+    """Where the entries are, how many there are, their bytes, and the limit."""
+    place = _place()
+    found = place.disk.entries() if place.disk is not None else []
+    size = sum(s.st_size for _, s in found)
+    return Info(place.directory or "", len(found), size, place.limit, place.problem)
+
+
+def clear() -> int:
+    """Remove every entry; how many there were.
+
+    Raises:
+        OSError: one could not be removed.
+    """
+    disk = _place().disk
+    return 0 if disk is None else disk.clear()

@@ -1,0 +1,114 @@
+"""Refuses writes in place to a tensor that a graph condition may have chosen among several.
+
+After `x = y if c else z`, Python's `x[0] = 1` changes y or z. In a graph x is a third value, so the
+write is refused while y or z is still visible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from ...errors import UnsupportedSyntaxError
+from ...ir.builder import GraphTensor
+from ...tensor import Tensor
+from ..state.builder import StagedBuilder
+from ..state.calls import Frame
+from ..state.evaluation import Evaluation
+from ..types import Value
+from ..values.flow import Maybe
+
+
+def tensors_before(ev: Evaluation, value: Value, builder: StagedBuilder) -> list[Value]:
+    """Return the tensor that a value is, as a list, if it existed before the graph of `builder`."""
+    found = ev.origins.get(id(value))
+    if found is not None:
+        return [found[1]]
+    if isinstance(value, GraphTensor):
+        return [] if value._builder is builder else [value]
+    if not isinstance(value, Tensor):
+        return []
+    made_here = id(value) in ev.owned.tensors and ev.owned.depths.get(id(value), 0) >= builder.depth
+    return [] if made_here else [value]
+
+
+def note_candidates(ev: Evaluation, made: Value, of: Sequence[Value]) -> None:
+    """Record that `made` may be one of the tensors `of`."""
+    if of and isinstance(made, GraphTensor):
+        ev.candidates[id(made)] = (made, [*ev.candidates.get(id(made), (made, []))[1], *of])
+
+
+def check_not_shared(ev: Evaluation, target: Value) -> None:
+    """Check that a tensor may be written in place.
+
+    Raises:
+        UnsupportedSyntaxError: it may be the same tensor as another one that is still visible.
+    """
+    if not ev.candidates:
+        return
+    links: dict[int, list[Value]] = {}
+    for made, of in ev.candidates.values():
+        for x in of:
+            links.setdefault(id(made), []).append(x)
+            links.setdefault(id(x), []).append(made)
+    found = {id(target): target}
+    waiting = [target]
+    while waiting:
+        for x in links.get(id(waiting.pop()), ()):
+            if id(x) not in found:
+                found[id(x)] = x
+                waiting.append(x)
+    del found[id(target)]
+    if found and any(id(x) in found for x in _visible_tensors(ev, found)):
+        raise UnsupportedSyntaxError(
+            "setitem: got a write in place to one of several Tensors between which a condition on a Tensor, or a loop, "
+            "chose inside jit; it would have to change the chosen one, too",
+            construct="setitem",
+            remedy="Copy the Tensor before it is written, e.g. x = x.copy()",
+        )
+
+
+def _visible_tensors(ev: Evaluation, found: dict[int, Value]) -> Iterator[Value]:
+    """The tensors that the evaluated program, or code outside, can still reach."""
+    yield from (made for made, _, _ in ev.inputs.arguments)
+    yield from (x for k, x in found.items() if k in ev.host_objects or k in ev.inputs.locations)
+    for x in found.values():
+        if not isinstance(x, GraphTensor) and id(x) not in ev.owned.tensors:
+            yield x  # from outside
+    done: set[int] = set()
+    for frame in ev.calls.frames:
+        yield from _in_frame(frame, done)
+    yield from _in_values(ev.outside.values.values(), done)
+    yield from _in_values((made for _, made in ev.copies.copies()), done)
+
+
+def _in_frame(frame: Frame | None, done: set[int]) -> Iterator[Value]:
+    """The tensors in the variables of a frame and of the frames around it."""
+    while frame is not None and id(frame) not in done:
+        done.add(id(frame))
+        yield from _in_values(frame.vars.values(), done)
+        frame = frame.parent
+
+
+def _in_values(values: Iterable[Value], done: set[int]) -> Iterator[Value]:
+    """The tensors in nested values, including attributes of objects and defaults of functions."""
+    for v in values:
+        if isinstance(v, Tensor):
+            yield v
+            continue
+        if id(v) in done:
+            continue
+        if isinstance(v, (list, tuple, set)):
+            done.add(id(v))
+            yield from _in_values(v, done)
+        elif isinstance(v, dict):
+            done.add(id(v))
+            yield from _in_values(v.values(), done)
+        elif hasattr(v, "kw_defaults"):  # a function
+            done.add(id(v))
+            yield from _in_values(v.defaults, done)
+            yield from _in_frame(v.parent, done)
+        elif isinstance(v, Maybe):
+            yield from _in_values((v.value,), done)
+        elif hasattr(v, "__dict__") and not isinstance(v, type) and not callable(v):
+            done.add(id(v))
+            yield from _in_values(list(vars(v).values()), done)

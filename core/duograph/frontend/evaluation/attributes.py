@@ -1,0 +1,209 @@
+"""Attributes: a read is a capture, and a write is an effect unless the object was made while compiling."""
+
+from __future__ import annotations
+
+import ast
+import types
+
+from ...errors import ArgumentError, StrictAttributeError, UnsupportedSyntaxError
+from ...ir.builder import GraphTensor
+from ...ir.values import GraphObject, GraphScalar, HostValue
+from ...nn.cell import Cell
+from ...parameter import Parameter
+from ...tensor import Tensor
+from ..libraries import is_framework, is_host
+from ..state.evaluation import Evaluation
+from ..state.journal import MISSING
+from ..types import Value
+from .dispatch import call
+from .host import run_on_host
+from .variables import read_outside, write_outside
+
+# Tensor methods that return the data as a Python or NumPy object.
+HOST_METHODS = {"asnumpy", "numpy", "tolist", "item", "__array__", "__dlpack__"}
+
+
+_ALWAYS_KEYED = {"training", "requires_grad"}
+
+
+def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -> Value:
+    """Evaluate `owner.name`; `node` is its syntax, for the name in messages."""
+    if isinstance(owner, (GraphTensor, HostValue)):
+        return _of_graph_value(ev, owner, name)
+    if isinstance(owner, Tensor):
+        if name == "requires_grad" and isinstance(owner, Parameter):
+            ev.captures.add(
+                "attribute", owner, name, owner.requires_grad, f"{owner.name}.{name}", True
+            )
+        return getattr(owner, name)
+    if isinstance(owner, types.ModuleType):
+        value = _native(owner, name)
+        if not is_framework(owner.__name__) and not is_host(owner.__name__):
+            return _read_and_capture(ev, owner, name, value, node)
+        return value
+    place = ("attribute", id(owner), name)
+    if place in ev.outside.values:
+        value = ev.outside.values[place]
+        if value is MISSING:
+            raise AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}")
+        return value
+    if id(owner) in ev.owned.objects and not isinstance(owner, Cell):
+        return _property(ev, owner, name) if _staged_property(owner, name) else _native(owner, name)
+    if isinstance(owner, type):
+        value = _native(owner, name)
+        if name in owner.__dict__ and not callable(value) and not is_framework(owner.__module__):
+            return _read_and_capture(ev, owner, name, value, node)
+        return value
+    held = getattr(owner, "__dict__", None)
+    if held is not None and name in held:
+        return _read_and_capture(ev, owner, name, held[name], node)
+    if _staged_property(owner, name):
+        return _property(ev, owner, name)
+    value = _native(owner, name)
+    if callable(value):
+        ev.captures.method(owner, name, value)
+    if (
+        callable(value)
+        or is_framework(type(owner).__module__)
+        or isinstance(owner, (list, dict, set, tuple, str))
+    ):
+        return value
+    # a class attribute, or a slot: the object is what is asked again, it may get an attribute of its own
+    return _read_and_capture(ev, owner, name, value, node)
+
+
+def _native(owner: Value, name: str) -> Value:
+    return getattr(owner, name)
+
+
+def _read_and_capture(ev: Evaluation, owner: Value, name: str, value: Value, node: Value) -> Value:
+    """Capture an attribute of an object from outside and return its value."""
+    label = name
+    if isinstance(node, ast.Attribute):
+        label = f"{ast.unparse(node.value)}.{name}"
+    found = read_outside(ev, "attribute", owner, name, value, label)
+    if isinstance(value, (Parameter, Cell)) or (name in _ALWAYS_KEYED and isinstance(owner, Cell)):
+        ev.captures.add("attribute", owner, name, value, label, exact=True)
+    if isinstance(value, Cell):
+        ev.captures.members(value)
+    return found
+
+
+def _staged_property(owner: Value, name: str) -> bool:
+    """Return whether an attribute is a property of a user's class."""
+    found = getattr(type(owner), name, None)
+    return isinstance(found, property) and not is_framework(type(owner).__module__)
+
+
+def _property(ev: Evaluation, owner: Value, name: str) -> Value:
+    """Evaluate a property of a user's class."""
+
+    return call(ev, getattr(type(owner), name).fget, (owner,), {})
+
+
+def _of_graph_value(ev: Evaluation, owner: Value, name: str) -> Value:
+    """Return an attribute of a graph tensor or host value."""
+    if isinstance(owner, GraphObject):
+        found = run_on_host(ev, getattr, (owner, name), {}, "getattr")
+        return found
+    if isinstance(owner, GraphScalar):
+        kind = {"int": int, "float": float, "bool": bool}[owner._type.name]
+        if name == "__class__":
+            return kind
+        if not hasattr(kind, name):
+            raise AttributeError(f"{owner._type.name!r} object has no attribute {name!r}")
+        return run_on_host(ev, getattr, (owner, name), {}, "getattr")
+    if name in HOST_METHODS and ev.strict:
+        raise StrictAttributeError(
+            f"In JIT strict mode a Tensor has no {name!r}: its data are known only when the function runs",
+            construct=name,
+            remedy="Compute with the Tensor, move the call out, or use jit_syntax_level=LAX",
+        )
+    try:
+        return getattr(owner, name)
+    except AttributeError as error:
+        if "'GraphTensor' object" not in str(error):
+            raise
+        raise AttributeError(f"'Tensor' object has no attribute {name!r}") from None
+
+
+def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None:
+    """Evaluate `owner.name = value`.
+
+    Raises:
+        UnsupportedSyntaxError: at STRICT, the attribute is no Parameter.
+    """
+    if isinstance(owner, (GraphTensor, Tensor)):
+        try:
+            setattr(owner, name, value)
+        except AttributeError as error:  # the user does not know this class
+            raise AttributeError(str(error).replace("'GraphTensor'", "'Tensor'")) from None
+        return
+    if isinstance(owner, GraphObject):
+        run_on_host(ev, setattr, (owner, name, value), {}, "setattr", ())
+        return
+    if isinstance(owner, Cell) and name in owner._params:
+        if isinstance(value, Parameter) and value is owner._params[name]:
+            return
+        if isinstance(owner._params[name], Parameter):
+            _write_parameter(owner, name, value)
+            return
+    found = getattr(type(owner), name, None)
+    if isinstance(found, property) and found.fset is not None:
+        call(ev, found.fset, (owner, value), {})
+        return
+    if id(owner) in ev.owned.objects and not isinstance(owner, Cell):
+        if hasattr(owner, "__dict__"):
+            ev.journal.touch("attribute", owner, name)
+            if not isinstance(owner, type):
+                owner.__dict__[name] = value
+                return
+        setattr(owner, name, value)
+        return
+    if ev.strict:
+        raise UnsupportedSyntaxError(
+            f"setattr: got an assignment to the attribute {name!r} of {type(owner).__name__} inside jit at STRICT",
+            construct="setattr",
+            remedy="The attribute should be a Parameter made in __init__, or use jit_syntax_level=LAX",
+        )
+    if isinstance(value, (Parameter, Cell)) and isinstance(owner, Cell):
+        raise UnsupportedSyntaxError(
+            f"setattr: got a {type(value).__name__} for {type(owner).__name__}.{name} inside jit",
+            construct="setattr",
+            remedy="Make Parameters and Cells in __init__",
+        )
+    label = f"{type(owner).__name__}.{name}"
+    write_outside(ev, "attribute", owner, name, value, label)
+
+
+def _write_parameter(owner: Cell, name: str, value: Value) -> None:
+    """Write a Cell's Parameter in place."""
+    if isinstance(value, Parameter):
+        raise ArgumentError(
+            f"{type(owner).__name__}: got the Parameter {value.name} for {name!r} inside jit; wanted a Tensor "
+            f"to write into the Parameter that is there"
+        )
+    if value is None:
+        raise UnsupportedSyntaxError(
+            f"setattr: got None for the Parameter {name!r} inside jit",
+            construct="setattr",
+            remedy="Assign a Tensor, or take the Parameter away outside the compiled function",
+        )
+    present = owner._params[name]
+    if not isinstance(value, Tensor):
+        value = Tensor(value)
+    present.set_data(value, slice_shape=True)
+
+
+def delete_attribute(ev: Evaluation, owner: Value, name: str) -> None:
+    """Evaluate `del owner.name`."""
+    get_attribute(ev, owner, name)
+    if id(owner) in ev.owned.objects:
+        ev.journal.touch("attribute", owner, name)
+        owner.__dict__.pop(name)
+        return
+    raise UnsupportedSyntaxError(
+        f"Delete: got the attribute {name!r} of {type(owner).__name__}, an object from outside, inside jit",
+        construct="Delete",
+        remedy="Move the `del` out of the compiled function",
+    )

@@ -1,0 +1,79 @@
+"""Blocks of statements: evaluate them in order until one leaves the block."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Callable, Sequence
+
+from ...errors import JoinError
+from ..diagnostics import unsupported
+from ..state.calls import Frame
+from ..state.evaluation import Evaluation
+from ..values.flow import NORMAL, Flow
+from .branches import select
+from .dispatch import SYNTAX, Dead
+from .spans import begin_node, explain_join, note_error_span
+from .truth import either
+
+
+def run_block(ev: Evaluation, frame: Frame, body: Sequence[ast.stmt]) -> Flow:
+    """Evaluate statements in order until one leaves the block, and return how it ended."""
+    for i, node in enumerate(body):
+        begin_node(ev, frame, node)
+        try:
+            run = SYNTAX.get(type(node))
+            if run is None:
+                raise unsupported(type(node).__name__, _statement_remedy(node))
+            flow = run(ev, frame, node)
+            if flow.normal:
+                continue
+            rest = body[i + 1 :]
+            if flow.certain or not rest:
+                return flow
+            return _evaluate_rest(ev, frame, flow, functools.partial(run_block, ev, frame, rest))
+        except Dead:
+            return Flow(dead=True)
+        except Exception as error:
+            if isinstance(error, JoinError):
+                explain_join(error, frame.source, body, i)
+            note_error_span(ev, error, frame, node)
+            raise
+    return NORMAL
+
+
+def _evaluate_rest(ev: Evaluation, frame: Frame, flow: Flow, run: Callable[[], Flow]) -> Flow:
+    """Evaluate the rest of a block under the condition that `flow` did not leave it."""
+    stopped = either(either(flow.ret, flow.brk), flow.cont)
+    return select(
+        ev,
+        stopped,
+        lambda: _certain(flow),
+        run,
+        "the result",
+        ("fall-through", "return"),
+        frame.vars,
+    )
+
+
+def _certain(flow: Flow) -> Flow:
+    """Return `flow` for the case that it left the block: if only one flag is possible, it holds."""
+    flags = [flow.ret is not False, flow.brk is not False, flow.cont is not False]
+    if sum(flags) == 1:
+        ret, brk, cont = flags
+        return Flow(ret, brk, cont, flow.value)
+    return flow
+
+
+def _statement_remedy(node: ast.stmt) -> str:
+    """Return what to write instead of an unsupported statement."""
+    return _STATEMENT_REMEDIES.get(type(node).__name__, "Move it out of the compiled function")
+
+
+_STATEMENT_REMEDIES = {
+    "AsyncFunctionDef": "Wanted a plain function: define it outside and call it line by line",
+    "AsyncFor": "Wanted a plain `for`",
+    "AsyncWith": "Wanted a plain `with`",
+    "ClassDef": "Define the class outside the compiled function",
+    "TryStar": "Wanted a plain `try`",
+}

@@ -1,0 +1,282 @@
+"""Branches on graph values: evaluate both sides separately, undo their writes, join the results.
+
+`select` implements `if`, conditional expressions, `and`, `or` and comparison chains on a condition
+that the graph computes; it appends one `switch`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from ...errors import JoinError
+from ...ir.builder import GraphTensor
+from ...ir.control import switch
+from ...tensor import Tensor
+from ..state.builder import StagedBuilder
+from ..state.evaluation import Evaluation
+from ..state.journal import Changes, Location, Scope
+from ..types import Flag, Value
+from ..values.flow import Flow, Maybe, Unjoined
+from .aliasing import note_candidates
+from .dispatch import Dead
+from .join import Join, with_results
+
+Branch: TypeAlias = tuple[StagedBuilder, Value, Changes]
+
+
+def run_branch(ev: Evaluation, run: Callable[[], Value]) -> Branch:
+    """Evaluate a branch in a graph of its own, then undo its writes.
+
+    Returns:
+        its builder, its result, and the locations that it wrote with their final content.
+    """
+    child = StagedBuilder(ev, ev.builder)
+    result, changes = run_condition(ev, child, run)
+    return child, result, changes
+
+
+def run_condition(
+    ev: Evaluation, child: StagedBuilder, run: Callable[[], Value]
+) -> tuple[Value, Changes]:
+    """As `run_and_undo`, for code that runs only under a condition of the graph."""
+    ev.journal.conditions += 1
+    try:
+        return run_and_undo(ev, child, run)
+    finally:
+        ev.journal.conditions -= 1
+
+
+def run_and_undo(
+    ev: Evaluation, child: StagedBuilder, run: Callable[[], Value]
+) -> tuple[Value, Changes]:
+    """Evaluate with `child` as the builder, then undo the writes to what existed before.
+
+    Returns:
+        the result, and the locations written with their final content.
+    """
+    journal = ev.journal
+    journal.open_branch()
+    result: Value = None
+    changes: Changes = {}
+    outer: Changes = {}  # writes to what existed before the branch
+    try:
+        with child.current():
+            try:
+                result = run()
+            finally:
+                writes = journal.branches[-1]
+                outer = {k: e for k, e in writes.items() if not _inside(ev, *e, child.depth)}
+            for key, (location, _) in outer.items():
+                changes[key] = (location, location.read())
+            result = settled(ev, changes, result, child.depth)
+            for key, (location, value) in changes.items():
+                changes[key] = (location, _settled_content(ev, changes, location, value, child))
+    finally:
+        journal.branches.pop()
+        for location, before in reversed(list(outer.values())):
+            location.write(before)
+    return result, changes
+
+
+def _inside(ev: Evaluation, location: Location, before: Value, depth: int) -> bool:
+    """Return whether a location was made in the graph of this depth, or inside it."""
+    owner = location.owner
+    if isinstance(owner, Scope):
+        return owner.depth >= depth
+    if location.kind == "tensor":
+        return bool(before._builder.depth >= depth)
+    return ev.owned.depths.get(id(owner), 0) >= depth
+
+
+def settled(
+    ev: Evaluation, changes: Changes, value: Value, depth: int, deep: bool = False
+) -> Value:
+    """Return a value as it is at the end of a branch with these changes.
+
+    A tensor that the branch wrote in place is replaced by its new value. Lists and dicts that
+    existed before stay the same object unless `deep`: their content is a change of its own.
+    """
+    if isinstance(value, GraphTensor):
+        found = changes.get(("tensor", id(value), None))
+        return value if found is None else _note_origin(ev, found[1], value)
+    if isinstance(value, Tensor):
+        slot = ev.inputs.slots.get(id(value))
+        if slot is None:
+            return value
+        found = changes.get(("slot", id(slot), None))
+        if found is None and slot.fresh and slot.written:
+            return ev.builder.bring(slot.current)  # made and written in the branch
+        return value if found is None else _note_origin(ev, found[1], value)
+    if isinstance(value, Flow):
+        inner = settled(ev, changes, value.value, depth, deep)
+        return Flow(value.ret, value.brk, value.cont, inner, value.dead)
+    kind = type(value)
+    if kind in (list, dict):
+        if not deep and ev.owned.depths.get(id(value), 0) < depth:
+            return value
+        found = changes.get((kind.__name__, id(value), None))
+        content = value if found is None else found[1]
+        return _settled_items(ev, changes, content, value, depth, deep)
+    if kind is tuple or hasattr(value, "_fields"):
+        return _settled_items(ev, changes, value, value, depth, deep)
+    return value
+
+
+def _note_origin(ev: Evaluation, now: Value, tensor: Tensor) -> Value:
+    """Remember which tensor a value was written into."""
+    ev.origins[id(now)] = (now, tensor)
+    return now
+
+
+def _settled_items(
+    ev: Evaluation, changes: Changes, content: Value, value: Value, depth: int, deep: bool
+) -> Value:
+    """A container with this content, settled; `value` itself if it holds just that."""
+    if isinstance(content, dict):
+        made = {k: settled(ev, changes, v, depth, deep) for k, v in content.items()}
+        alike = list(made) == list(value) and all(made[k] is value[k] for k in made)
+        return value if alike else ev.owned.add(made)
+    items = [settled(ev, changes, v, depth, deep) for v in content]
+    if len(items) == len(value) and all(a is b for a, b in zip(items, value)):
+        return value
+    if isinstance(value, list):
+        return ev.owned.add(items)
+    return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+
+
+def _settled_content(
+    ev: Evaluation, changes: Changes, location: Location, value: Value, child: StagedBuilder
+) -> Value:
+    """The content of a location at the end of a branch."""
+    if location.kind in ("list", "dict"):
+        return _settled_items(ev, changes, value, value, child.depth, False)
+    return settled(ev, changes, value, child.depth)
+
+
+def select(
+    ev: Evaluation,
+    cond: Flag,
+    then: Callable[[], Value],
+    orelse: Callable[[], Value],
+    what: str,
+    names: tuple[str, str] = ("else", "if"),
+    own: Value = None,
+    late: bool = False,
+) -> Value:
+    """Evaluate both branches separately, then join their results and what they wrote.
+
+    Args:
+        cond: a 0-d bool tensor, or a host bool.
+        then, orelse: evaluate a branch; both return a value, or both a `Flow`.
+        what: the name of the result in messages.
+        names: the names of the branches in messages, else first.
+        own: the variables of the function being evaluated; a branch that returns drops them.
+        late: whether reading a name that one branch binds is checked when the graph runs.
+    """
+    branches = [run_branch(ev, lambda: _reached(orelse)), run_branch(ev, lambda: _reached(then))]
+    builders = [b[0] for b in branches]
+    results = [b[1] for b in branches]
+    changes = [b[2] for b in branches]
+    join = Join(ev, cond, builders, names, late, changes)
+    gone = [isinstance(r, Flow) and r.dead for r in results]
+    left = [isinstance(r, Flow) and r.ret is True for r in results]
+    if all(gone):
+        template: Value = results[0]
+    elif any(gone):
+        k = gone.index(False)
+        r = results[k]
+        if isinstance(r, Flow):
+            template = Flow(*(join.only(v, k) for v in (r.ret, r.brk, r.cont, r.value)))
+        else:
+            template = join.only(r, k)
+    elif isinstance(results[0], Flow):
+        template = join.flow(results[0], results[1], what)
+    else:
+        template = join.value(results[0], results[1], what)
+    written: list[tuple[Value, Value]] = []
+    for key in {**changes[0], **changes[1]}:
+        location = (changes[0].get(key) or changes[1][key])[0]
+        before = location.read()
+        values = [
+            c[key][1] if key in c else settled(ev, c, before, b.depth)
+            for c, b in zip(changes, builders)
+        ]
+        away = [
+            g or (le and location.kind == "item" and location.owner is own)
+            for g, le in zip(gone, left)
+        ]
+        if all(away):
+            continue
+        label = label_of(ev, location)
+        if any(away):
+            k = away.index(False)
+            made = join.left(location, values[k], k)
+        else:
+            try:
+                made = join.value(values[0], values[1], label)
+            except JoinError as error:
+                local = location.kind == "item" and any(
+                    location.owner is f.vars for f in ev.calls.frames
+                )
+                if not local or not _made_alike(ev, values[0], values[1]):
+                    raise
+                made = Unjoined(label, error)
+        written.append((location, made))
+    found = _append(ev, cond, builders, join.exports.columns)
+    for index, of in join.exports.candidates.items():
+        note_candidates(ev, found[index], of)
+    for location, made in written:
+        ev.journal.write(location, with_results(made, found))
+    return with_results(template, found)
+
+
+def _made_alike(ev: Evaluation, a: Value, b: Value) -> bool:
+    """Return whether both are objects of one user class that the evaluated code made."""
+    a, b = (x.value if isinstance(x, Maybe) else x for x in (a, b))
+    return (
+        type(a) is type(b)
+        and id(a) in ev.owned.objects
+        and id(b) in ev.owned.objects
+        and hasattr(a, "__dict__")
+    )
+
+
+def _reached(run: Callable[[], Value]) -> Value:
+    """Return the result of a branch, or a dead `Flow` if it always raises."""
+
+    try:
+        return run()
+    except Dead:
+        return Flow(dead=True)
+
+
+def _append(
+    ev: Evaluation, cond: Flag, builders: list[StagedBuilder], columns: list[list[Value]]
+) -> Value:
+    """Append the `switch`, unless the branches neither return values nor have effects."""
+    outer = list(dict.fromkeys(i for b in builders for i in b.outer))
+    if not columns[0] and not any(b.nodes for b in builders):
+        return ()
+    graphs = tuple(b.closed(c, outer) for b, c in zip(builders, columns, strict=True))
+    parent = ev.builder
+    if not columns[0] and not any(g.effects for g in graphs):
+        return ()
+    assert not isinstance(cond, bool)
+    index = parent.bring(cond)
+    operands = (index, *(parent.tensor(i) for i in outer))
+    return parent.append(switch, operands, {"branches": graphs})
+
+
+def label_of(ev: Evaluation, location: Location) -> str:
+    """Return the name of a location for messages."""
+    kind, owner, name = location
+    if kind in ("item", "attribute"):
+        label = str(name[1] if isinstance(name, tuple) else name)
+        return "the result of the loop" if label == "*value" else label
+    if kind == "slot":
+        return str(getattr(owner.tensor, "name", "a Tensor"))
+    for variable, value in ev.calls.frames[-1].vars.items() if ev.calls.frames else ():
+        if value is owner:
+            return str(variable)
+    return {"tensor": "the Tensor", "list": "the list", "dict": "the dict", "set": "the set"}[kind]

@@ -1,0 +1,472 @@
+"""Built-in functions that need their own implementation on graph values."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import types
+from collections.abc import Callable
+
+import numpy as np
+
+from ...dtype import as_dtype, float32, promote, scalar_dtype
+from ...errors import ArgumentError, ArgumentValueError, UnsupportedSyntaxError
+from ...ir.builder import GraphTensor
+from ...ir.control import to_tensor
+from ...ir.values import EXAMPLES, GraphObject, GraphScalar, HostValue, NeedsValue, number_of
+from ...ops import print_ as _ops_print
+from ...ops.joining import stack_by
+from ...ops.rounding import round_half_even
+from ...tensor import Tensor
+from ...tensor import tensor as _tensor_function
+from ...types import BOOL, FLOAT, INT
+from ..state.evaluation import Evaluation
+from ..state.journal import MISSING
+from ..types import Flag, Value
+from ..values.nested import depends_on_graph
+from ..values.ranges import GraphRange
+from .attributes import delete_attribute, get_attribute, set_attribute
+from .branches import select
+from .dispatch import call, replaces
+from .host import append_effect, run_on_host
+from .iteration import iterate
+from .native import native
+from .printing import print_values
+from .truth import as_python_bool, either, negated, truth
+
+_CLASSES = {INT: int, FLOAT: float, BOOL: bool}
+
+
+# ---- numbers ------------------------------------------------------------------------------------
+
+
+def _number(kind: Value) -> Callable[..., Value]:
+    """Return the replacement of `int`, `float` or `bool`."""
+    python = _CLASSES[kind]
+
+    def convert(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
+        if len(args) == 1 and not kwargs:
+            (x,) = args
+            if isinstance(x, GraphObject):
+                return run_on_host(ev, python, (x,), {}, python.__name__, (kind,))
+            if isinstance(x, GraphScalar):
+                return number_of(x, kind)
+            if isinstance(x, Tensor):
+                if not isinstance(x, GraphTensor):
+                    if ev.is_constant(x):
+                        return python(x)
+                    x = ev.builder.present_value(x)
+                if x.size != 1:
+                    raise ArgumentValueError(
+                        f"{python.__name__}: got a tensor of shape {x.shape}; the truth or value of several elements "
+                        f"is ambiguous, wanted one element (use .any(), .all() or an index)"
+                    )
+                return number_of(x, kind)
+            if kind is BOOL and not isinstance(x, (int, float, str)):
+                return truth(ev, x)
+        return python(*args, **kwargs)
+
+    return convert
+
+
+replaces(int)(_number(INT))
+
+
+replaces(float)(_number(FLOAT))
+
+
+replaces(bool)(_number(BOOL))
+
+
+@replaces(range)
+def _range(ev: Evaluation, *args: Value) -> Value:
+    values = []
+    for a in args:
+        if isinstance(a, Tensor) and not isinstance(a, GraphTensor) and id(a) in ev.owned.tensors:
+            a = int(a)
+        if isinstance(a, Tensor):
+            a = number_of(
+                a if isinstance(a, GraphTensor) else ev.builder.present_value(a),
+                INT,
+            )
+        values.append(a)
+    if any(isinstance(a, GraphScalar) for a in values):
+        return GraphRange(*values)
+    if any(isinstance(a, GraphObject) for a in values):
+        return GraphRange(*[run_on_host(ev, int, (a,), {}, "int", (INT,)) for a in values])
+    return range(*values)
+
+
+@replaces(round)
+def _round(ev: Evaluation, x: Value, ndigits: Value = None) -> Value:
+    if isinstance(x, Tensor):
+        return round_half_even(x) if ndigits is None else round_half_even(x, decimals=ndigits)
+    return native(ev, round, (x,) if ndigits is None else (x, ndigits), {})
+
+
+# ---- order and sums -----------------------------------------------------------------------------
+
+
+def _extreme(python: Callable[..., Value], name: str) -> Callable[..., Value]:
+    """Return the replacement of `max` or `min`."""
+
+    def find(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
+        if kwargs.get("key") is None and not (set(kwargs) - {"key", "default"}):
+            items = list(iterate(ev, args[0])) if len(args) == 1 else list(args)
+            if any(isinstance(x, (Tensor, HostValue)) for x in items) and items:
+                best = items[0]
+                for x in items[1:]:
+                    first = (x > best) if python is max else (x < best)
+                    best = _chosen(ev, first, x, best, name)
+                return best
+        return native(ev, python, args, kwargs)
+
+    return find
+
+
+def _chosen(ev: Evaluation, first: Flag, x: Value, y: Value, name: str) -> Value:
+    """Return `x if first else y`."""
+    cond = truth(ev, first)
+    if isinstance(cond, bool):
+        return x if cond else y
+    return select(ev, cond, lambda: x, lambda: y, f"the result of {name}")
+
+
+replaces(max)(_extreme(max, "max"))
+
+
+replaces(min)(_extreme(min, "min"))
+
+
+@replaces(all)
+def _all(ev: Evaluation, items: Value) -> Value:
+    return as_python_bool(ev, negated(_any_of(ev, items, negate=True)))
+
+
+@replaces(any)
+def _any(ev: Evaluation, items: Value) -> Value:
+    return as_python_bool(ev, _any_of(ev, items, negate=False))
+
+
+def _any_of(ev: Evaluation, items: Value, negate: bool) -> Value:
+    """Return whether any item is true; with `negate`, whether any is false."""
+    found: Value = False
+    for x in iterate(ev, items):
+        flag = truth(ev, x)
+        found = either(found, negated(flag) if negate else flag)
+        if found is True:
+            break
+    return found
+
+
+@replaces(sum)
+def _sum(ev: Evaluation, items: Value, start: Value = 0) -> Value:
+    if isinstance(items, GraphObject):
+        return run_on_host(ev, sum, (items, start), {}, "sum")
+    total = start
+    for x in iterate(ev, items):
+        total = native(ev, _add, (total, x), {})
+    return total
+
+
+@replaces(functools.reduce)
+def _reduce(ev: Evaluation, function: Value, items: Value, *initial: Value) -> Value:
+    rest = iter(list(iterate(ev, items)))
+    total = initial[0] if initial else next(rest, _EMPTY)
+    if total is _EMPTY:
+        raise TypeError("reduce() of empty iterable with no initial value")
+    for x in rest:
+        total = call(ev, function, (total, x), {})
+    return total
+
+
+_EMPTY = object()
+
+
+def _add(x: Value, y: Value) -> Value:
+    return x + y
+
+
+@replaces(sorted)
+def _sorted(ev: Evaluation, items: Value, **kwargs: Value) -> Value:
+    listed = list(iterate(ev, items))
+    if depends_on_graph(listed) and "key" not in kwargs:
+        return run_on_host(ev, sorted, (listed,), kwargs, "sorted")
+    return ev.owned.add(native(ev, sorted, (listed,), kwargs))
+
+
+# ---- classes and attributes ---------------------------------------------------------------------
+
+
+def _class_of(x: Value) -> Value:
+    """Return the class of a value in the evaluated program."""
+    if isinstance(x, GraphTensor):
+        return Tensor
+    if isinstance(x, GraphScalar):
+        return _CLASSES[x._type]
+    return type(x)
+
+
+@replaces(isinstance)
+def is_instance(ev: Evaluation, x: Value, kinds: Value) -> Value:
+    """`isinstance(x, kinds)`."""
+    if isinstance(x, GraphObject):
+        return run_on_host(ev, isinstance, (x, kinds), {}, "isinstance", (BOOL,))
+    if isinstance(x, GraphScalar):
+        return issubclass(_class_of(x), kinds)
+    if type(x).__name__ == "Function" and kinds is types.FunctionType:
+        return True
+    return isinstance(x, kinds)
+
+
+@replaces(type)
+def _type(ev: Evaluation, x: Value, *rest: Value) -> Value:
+    if rest:
+        raise UnsupportedSyntaxError(
+            "type: got three arguments inside jit",
+            construct="type",
+            remedy="Define the class outside the compiled function",
+        )
+    if isinstance(x, GraphObject):
+        return run_on_host(ev, type, (x,), {}, "type")
+    return _class_of(x)
+
+
+@replaces(getattr)
+def _getattr(ev: Evaluation, owner: Value, name: Value, *default: Value) -> Value:
+    if not isinstance(name, str):
+        raise TypeError("getattr(): attribute name must be string")
+    if not default:
+        return get_attribute(ev, owner, name)
+    try:
+        return get_attribute(ev, owner, name)
+    except AttributeError:
+        if not isinstance(owner, (Tensor, HostValue)):
+            ev.captures.add("attribute", owner, name, MISSING, f"{type(owner).__name__}.{name}")
+        return default[0]
+
+
+@replaces(hasattr)
+def _hasattr(ev: Evaluation, owner: Value, name: str) -> Value:
+    if isinstance(owner, GraphObject):
+        return run_on_host(ev, hasattr, (owner, name), {}, "hasattr", (BOOL,))
+    marker = object()
+    return _getattr(ev, owner, name, marker) is not marker
+
+
+@replaces(setattr)
+def _setattr(ev: Evaluation, owner: Value, name: str, value: Value) -> None:
+    set_attribute(ev, owner, name, value)
+
+
+@replaces(delattr)
+def _delattr(ev: Evaluation, owner: Value, name: str) -> None:
+    delete_attribute(ev, owner, name)
+
+
+@replaces(len)
+def _len(ev: Evaluation, x: Value) -> Value:
+    if isinstance(x, GraphObject):
+        return run_on_host(ev, len, (x,), {}, "len", (INT,))
+    ev.copies.observe(x)
+    if isinstance(x, Tensor):
+        return x.__len__()
+    method = getattr(type(x), "__len__", None)
+    if isinstance(method, types.FunctionType):
+        return call(ev, x.__len__, (), {})
+    return len(x)
+
+
+@replaces(callable)
+def _callable(ev: Evaluation, x: Value) -> bool:
+    return callable(x)
+
+
+# ---- containers ---------------------------------------------------------------------------------
+
+
+def _container(python: Value) -> Callable[..., Value]:
+    """Return the replacement of a container class."""
+
+    def make(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
+        if args and isinstance(args[0], GraphObject):
+            return run_on_host(ev, python, args, kwargs, python.__name__)
+        if args and python is not dict:
+            made = python(iterate(ev, args[0]))
+        elif args and not isinstance(args[0], dict):
+            made = dict(((k, v) for k, v in iterate(ev, args[0])), **kwargs)
+        else:
+            if args:
+                ev.copies.observe(args[0])
+            made = python(*args, **kwargs)
+        if python is not tuple:
+            ev.owned.add(made)
+        return made
+
+    return make
+
+
+for _python in (list, tuple, set, frozenset, dict):
+    replaces(_python)(_container(_python))
+
+
+@replaces(reversed)
+def _reversed(ev: Evaluation, items: Value) -> Value:
+    if isinstance(items, Tensor):
+        return iter([items[i] for i in reversed(range(items.shape[0]))])
+    ev.copies.observe(items)
+    return reversed(items)
+
+
+@replaces(zip)
+def _zip(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
+    return zip(*(_rows(iterate, ev, a) for a in args), **kwargs)
+
+
+@replaces(enumerate)
+def _enumerate(ev: Evaluation, items: Value, start: int = 0) -> Value:
+    return enumerate(_rows(iterate, ev, items), start)
+
+
+@replaces(map)
+def _map(ev: Evaluation, function: Value, *args: Value) -> Value:
+    lists = [list(_rows(iterate, ev, a)) for a in args]
+    found = [call(ev, function, row, {}) for row in zip(*lists)]
+    return iter(tuple(found) if all(isinstance(a, tuple) for a in args) else found)
+
+
+@replaces(filter)
+def _filter(ev: Evaluation, function: Value, items: Value) -> Value:
+    found = []
+    for x in _rows(iterate, ev, items):
+        kept = truth(ev, x if function is None else call(ev, function, (x,), {}))
+        if not isinstance(kept, bool):
+            raise NeedsValue(
+                "filter: got a condition on a Tensor; the length of the result would be unknown"
+            )
+        if kept:
+            found.append(x)
+    return iter(found)
+
+
+def _rows(iterate: Value, ev: Evaluation, items: Value) -> Value:
+    """Return an iterator over a value; a tensor yields its rows."""
+    if isinstance(items, GraphRange):
+        raise NeedsValue("got a range whose length is known only when the compiled function runs")
+    if isinstance(items, Tensor):
+        len(items)
+        return (items[i] for i in range(items.shape[0]))
+    return iterate(ev, items)
+
+
+# ---- strings and printing -----------------------------------------------------------------------
+
+
+def _text(python: Callable[..., Value]) -> Callable[..., Value]:
+    """Return the replacement of a function that makes a string."""
+
+    def make(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
+        if depends_on_graph(args) or depends_on_graph(kwargs):
+            if ev.strict:
+                raise UnsupportedSyntaxError(
+                    f"{python.__name__}: got a Tensor inside jit at STRICT: its text is known only when the function "
+                    f"runs",
+                    construct=python.__name__,
+                    remedy="Use print(x), or jit_syntax_level=LAX",
+                )
+            return run_on_host(ev, python, args, kwargs, python.__name__)
+        return native(ev, python, args, kwargs)
+
+    return make
+
+
+for _function in (str, repr, format, ascii):
+    replaces(_function)(_text(_function))
+
+
+@replaces(print)
+def _print(ev: Evaluation, *args: Value, **kwargs: Value) -> None:
+    for a in args:
+        ev.copies.observe(a)
+    append_effect(ev, lambda values, named: print_values(*values, **named), (args, kwargs), "print")
+
+
+@replaces(_ops_print)
+def _print_op(ev: Evaluation, *args: Value) -> None:
+    _print(ev, *args)
+
+
+# ---- tensors ------------------------------------------------------------------------------------
+
+
+@replaces(Tensor, _tensor_function)
+def _tensor(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
+    """Evaluate `Tensor(...)` and `tensor(...)`."""
+    data = args[0] if args else kwargs.get("input_data")
+    if isinstance(data, np.ndarray) and id(data) in ev.inputs.large_arrays:
+        data = ev.inputs.array(data)
+    if not depends_on_graph(data):
+        if isinstance(data, Tensor):
+            dtype = args[1] if len(args) > 1 else kwargs.get("dtype")
+            return data if dtype is None else data.astype(dtype)
+        return native(ev, Tensor, args, kwargs)
+    if isinstance(data, GraphObject):
+        return run_on_host(ev, Tensor, args, kwargs, "Tensor")
+    dtype = args[1] if len(args) > 1 else kwargs.get("dtype")
+    return _converted(ev, data, dtype)
+
+
+def _converted(ev: Evaluation, data: Value, dtype: Value) -> Value:
+    """Return nested numbers and tensors as one tensor."""
+    wanted = None if dtype is None else as_dtype(dtype)
+    if isinstance(data, Tensor):
+        return data if wanted is None else data.astype(wanted)
+    if isinstance(data, GraphScalar):
+        own = wanted or scalar_dtype(EXAMPLES[data._type])
+        return ev.builder.append(to_tensor, (ev.builder.host(data),), {"dtype": own})
+    if isinstance(data, (list, tuple)):
+        parts = [_converted(ev, x, wanted) if depends_on_graph(x) else Tensor(x) for x in data]
+        if wanted is None:
+            wanted = functools.reduce(promote, [p.dtype for p in parts])
+            if wanted is float32 and not parts:
+                wanted = float32
+        return stack_by([p.astype(wanted) for p in parts], 0)
+    if isinstance(data, GraphObject):
+        raise NeedsValue(
+            "Tensor: got a Python object that is known only when the compiled function runs"
+        )
+    raise ArgumentError(f"Tensor: got {type(data).__name__} inside jit; wanted numbers or Tensors")
+
+
+# ---- functions that only Python can run ----------------------------------------------------------
+
+
+# Functions that need the frame of their caller, or stop the program.
+_REFUSED = {
+    "breakpoint", "locals", "vars", "exec", "eval", "globals", "dir", "__import__", "compile",
+}  # fmt: skip
+
+
+def _python_only(name: str) -> Callable[..., Value]:
+    """Return the replacement of a function that only Python can run."""
+    python = getattr(builtins, name)
+
+    def refuse(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
+        if ev.strict or name in _REFUSED:
+            raise UnsupportedSyntaxError(
+                f"{name}: the built-in function {name!r} is not supported inside jit",
+                construct=name,
+                remedy="Call it outside the compiled function, or use jit_syntax_level=LAX",
+            )
+        return run_on_host(ev, python, args, kwargs, name)
+
+    return refuse
+
+
+@replaces(id)
+def _id(ev: Evaluation, x: Value) -> Value:
+    return _python_only("id")(ev, x) if depends_on_graph(x) else id(x)
+
+
+for _name in ("open", "input", *_REFUSED):
+    replaces(getattr(builtins, _name))(_python_only(_name))

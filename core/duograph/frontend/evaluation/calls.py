@@ -1,0 +1,280 @@
+"""What a call does, by the class of the called object.
+
+The user's functions are evaluated from source, the framework's run directly, and other libraries'
+run at compile time or when the graph runs.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import types
+
+import numpy as np
+
+from ...errors import RefusedError, StrictAttributeError, UnsupportedSyntaxError
+from ...ir.builder import GraphTensor
+from ...ir.values import GraphObject, GraphScalar, number_of
+from ...nn.cell import Cell
+from ...op import Op
+from ...ops.state import HookBackward
+from ...parameter import Parameter
+from ...tensor import Tensor
+from ...types import BOOL, FLOAT, INT
+from ..diagnostics import unsupported
+from ..libraries import interpreted, is_framework, is_host, is_impure
+from ..source import source_of
+from ..state.evaluation import Evaluation
+from ..types import Args, Kwargs, Value
+from ..values.functions import Choice, Function
+from ..values.nested import depends_on_graph
+from .attributes import HOST_METHODS
+from .branches import select
+from .cells import capture_attributes, make_cell, no_hooks
+from .containers import check_array_changeable, container_method
+from .dispatch import call, calls
+from .functions import enter, evaluated_function
+from .host import run_on_host
+from .host_mutation import ARRAY_MUTATORS
+from .native import callable_name, native
+from .spans import set_error_span
+
+
+@calls(Function)
+def _call_evaluated(ev: Evaluation, f: Function, args: Args, kwargs: Kwargs) -> Value:
+    return enter(ev, f, args, kwargs)
+
+
+@calls(Choice)
+def _call_choice(ev: Evaluation, f: Choice, args: Args, kwargs: Kwargs) -> Value:
+    return select(
+        ev,
+        f.cond,
+        lambda: call(ev, f.then, args, kwargs),
+        lambda: call(ev, f.orelse, args, kwargs),
+        "the result of the call",
+        ("other choice", "choice"),
+    )
+
+
+@calls(functools.partial)
+def _call_partial(ev: Evaluation, f: functools.partial[Value], args: Args, kwargs: Kwargs) -> Value:
+    return call(ev, f.func, (*f.args, *args), {**f.keywords, **kwargs})
+
+
+@calls(GraphObject)
+def _call_graph_object(ev: Evaluation, f: GraphObject, args: Args, kwargs: Kwargs) -> Value:
+    return run_on_host(ev, _apply, (f, args, kwargs), {}, "call")
+
+
+@calls(GraphScalar, Tensor)
+def _call_number(ev: Evaluation, f: GraphScalar | Tensor, args: Args, kwargs: Kwargs) -> Value:
+    name = "Tensor" if isinstance(f, Tensor) else f._type.name
+    raise TypeError(f"{name!r} object is not callable")
+
+
+@calls(object)
+def _call_object(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
+    """Call an object of any other class: a compiled function, an op, or a class with `__call__`."""
+    staged = getattr(f, "_staged_call", None)  # a compiled function: evaluated as part of this one
+    if staged is not None:
+        return staged(ev, args, kwargs)
+    kind = type(f)
+    method = getattr(kind, "__call__", None)  # noqa: B004  (the function itself is wanted)
+    if isinstance(f, Op) or is_framework(kind.__module__):
+        if isinstance(f, HookBackward):
+            raise no_hooks("HookBackward")
+        if interpreted(kind.__module__) and isinstance(method, types.FunctionType):
+            return call_function(ev, method, (f, *args), kwargs)
+        return native(ev, f, args, kwargs)
+    if isinstance(method, types.FunctionType):
+        return call_function(ev, method, (f, *args), kwargs)
+    if method is None or not callable(f):
+        raise TypeError(f"{kind.__name__!r} object is not callable")
+    return call_foreign(ev, f, args, kwargs)
+
+
+def _apply(f: Value, args: Args, kwargs: Kwargs) -> Value:
+    """Call an object on the host."""
+    return f(*args, **kwargs)
+
+
+@calls(types.FunctionType)
+def call_function(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
+    """Call a Python function: the framework's, another library's, or the user's."""
+    module = f.__module__
+    if is_framework(module) and not interpreted(module):
+        return native(ev, f, args, kwargs)
+    if is_host(module):
+        return call_foreign(ev, f, args, kwargs)
+    if getattr(f, "is_constexpr", False):
+        return native(ev, f, args, kwargs)
+    flags = f.__code__.co_flags
+    if flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        return _generator(ev, f, args, kwargs)
+    return enter(ev, evaluated_function(ev, f), args, kwargs)
+
+
+def _generator(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
+    """Call a generator or coroutine function; it can only run at compile time."""
+    if ev.calls.frames and not depends_on_graph(args) and not depends_on_graph(kwargs):
+        return native(ev, f, args, kwargs)
+    source = source_of(f)
+    node = source.node
+    if isinstance(node, ast.FunctionDef):
+        remedy = "Return a list, or call it outside the compiled function"
+        node = next(n for n in ast.walk(node) if isinstance(n, (ast.Yield, ast.YieldFrom)))
+    else:
+        remedy = "Wanted a plain function: await outside the compiled function"
+    error = unsupported(node, remedy)
+    set_error_span(ev, error, source, node)
+    raise error
+
+
+@calls(types.MethodType)
+def _call_method(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
+    """Call a bound method."""
+    owner, function = f.__self__, f.__func__
+    if isinstance(owner, Tensor):
+        if function.__name__ in HOST_METHODS:
+            return _tensor_to_host(ev, owner, function.__name__, args, kwargs)
+        if function.__name__ == "register_hook":
+            raise no_hooks("register_hook")
+    if isinstance(owner, Cell):
+        if function.__name__.startswith("register_") and is_framework(function.__module__):
+            raise no_hooks(function.__name__)
+        capture_attributes(ev, owner)
+        if function.__name__ in ("trainable_params", "untrainable_params"):
+            for p in owner.get_parameters():
+                ev.captures.add(
+                    "attribute",
+                    p,
+                    "requires_grad",
+                    p.requires_grad,
+                    f"{p.name}.requires_grad",
+                    True,
+                )
+    if isinstance(function, types.FunctionType):
+        return call_function(ev, function, (owner, *args), kwargs)
+    replaced = getattr(function, "_staged_call", None)
+    if replaced is not None:
+        return replaced(ev, (owner, *args), kwargs)
+    return call(ev, function, (owner, *args), kwargs)
+
+
+def _tensor_to_host(ev: Evaluation, x: Value, name: str, args: Args, kwargs: Kwargs) -> Value:
+    """Call `x.asnumpy()` or a similar method; `item()` returns a number of the graph."""
+
+    if not isinstance(x, GraphTensor):
+        if ev.is_constant(x):
+            return getattr(x, name)(*args, **kwargs)
+        value = ev.builder.present_value(x)
+    else:
+        value = x
+    if ev.strict:
+        raise StrictAttributeError(
+            f"In JIT strict mode a Tensor has no {name!r}: its data are known only when the function runs",
+            construct=name,
+            remedy="Compute with the Tensor, move the call out, or use jit_syntax_level=LAX",
+        )
+    if (
+        name == "item"
+        and not args
+        and not kwargs
+        and value.size == 1
+        and value.dtype.kind in "biuf"
+    ):
+        kind = {"b": BOOL, "f": FLOAT}.get(value.dtype.kind, INT)
+        return number_of(value, kind)
+    return run_on_host(
+        ev, lambda v, a, k: getattr(v, name)(*a, **k), (value, args, kwargs), {}, name
+    )
+
+
+@calls(type)
+def _call_class(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
+    """Construct an object."""
+    if issubclass(cls, Parameter):
+        raise RefusedError(
+            "Parameter: got a Parameter made inside jit",
+            construct="Parameter",
+            remedy="Make it in __init__, outside the compiled function",
+        )
+    if issubclass(cls, Cell):
+        return make_cell(ev, cls, args, kwargs)
+    if issubclass(cls, BaseException):
+        return cls(*args, **kwargs)
+    if is_framework(cls.__module__) or is_host(cls.__module__) or cls.__module__ == "builtins":
+        if is_framework(cls.__module__):
+            return native(ev, cls, args, kwargs)
+        return call_foreign(ev, cls, args, kwargs)
+    init = cls.__init__
+    if type(cls) is not type or getattr(cls, "__new__") is not object.__new__:  # noqa: B009
+        made = native(
+            ev, cls, args, kwargs
+        )  # enums, named tuples and metaclasses construct themselves
+    elif isinstance(init, types.FunctionType) and not hasattr(cls, "__dataclass_fields__"):
+        made = object.__new__(cls)
+        ev.owned.add(made)
+        call_function(ev, init, (made, *args), kwargs)
+        return made
+    else:
+        made = native(ev, cls, args, kwargs)
+    ev.owned.add(made)
+    return made
+
+
+@calls(types.BuiltinFunctionType, types.MethodWrapperType)
+def _call_builtin(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
+    """Call a built-in function or method."""
+    owner = getattr(f, "__self__", None)
+    if isinstance(owner, (list, dict, set)):
+        return container_method(ev, owner, f.__name__, args, kwargs)
+    if isinstance(owner, np.ndarray) and f.__name__ in ARRAY_MUTATORS:
+        check_array_changeable(ev, owner, f.__name__)
+    return call_foreign(ev, f, args, kwargs)
+
+
+def call_foreign(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
+    """Call a function of another library: at compile time if all is known, else with the graph."""
+    if is_impure(f):
+        if ev.strict:
+            raise _refused_at_strict(f, "it does something, or answers differently each time")
+        return run_on_host(ev, f, args, kwargs, callable_name(f))
+    if not depends_on_graph(args) and not depends_on_graph(kwargs):
+        found = native(ev, f, args, kwargs)
+        if not isinstance(found, (int, float, str, bool, type(None))):
+            ev.owned.add(found, (*args, *kwargs.values(), getattr(f, "__self__", None)))
+        return found
+    module = getattr(f, "__module__", None)
+    if module in (
+        "operator",
+        "_operator",
+        "functools",
+        "itertools",
+        "builtins",
+        None,
+        "copy",
+        "collections",
+        "math",
+    ):
+        try:
+            return native(ev, f, args, kwargs)
+        except TypeError:
+            if ev.strict:
+                raise
+    if ev.strict:
+        raise _refused_at_strict(f, "it works on data that are known only when the function runs")
+    return run_on_host(ev, f, args, kwargs, callable_name(f))
+
+
+def _refused_at_strict(f: Value, why: str) -> UnsupportedSyntaxError:
+    """Return the error for a Python function that STRICT refuses."""
+    name = ".".join(filter(None, (getattr(f, "__module__", None), callable_name(f))))
+    return UnsupportedSyntaxError(
+        f"Illegal type in the graph: {name} is a function of Python that a compiled function cannot call "
+        f"at STRICT: {why}",
+        construct=callable_name(f),
+        remedy="Use ops of duograph, move the call out of the compiled function, or use jit_syntax_level=LAX",
+    )

@@ -1,0 +1,138 @@
+"""Calls of Cells: captures of their members and attributes, casts, custom `bprop`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...errors import RefusedError, UnsupportedSyntaxError
+from ...nn import _tree
+from ...nn._calls import cast_floating
+from ...nn.cell import Cell
+from ...op import Op
+from ...parameter import Parameter
+from ...runtime_state import thread_state
+from ..libraries import is_framework
+from ..state.captures import has_hooks
+from ..state.evaluation import Evaluation
+from ..types import Args, Kwargs, Value
+from ..values.nested import depends_on_graph
+from .dispatch import call, calls
+from .gradients import call_with_bprop
+
+
+def no_hooks(construct: str) -> RefusedError:
+    """The error for a hook inside compiled code."""
+    return RefusedError(
+        f"{construct}: hooks inside jit are not supported: a compiled function has no place where one could run",
+        construct=construct,
+        remedy="Use it outside the compiled function, or run the function line by line",
+    )
+
+
+def make_cell(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
+    """Construct a Cell without Parameters at compile time."""
+    if depends_on_graph(args) or depends_on_graph(kwargs):
+        raise UnsupportedSyntaxError(
+            f"{cls.__name__}: got an argument that is known only when the compiled function runs",
+            construct=cls.__name__,
+            remedy="Make the Cell in __init__, outside the compiled function",
+        )
+    before = thread_state.builder
+    thread_state.builder = None
+    try:
+        made = cls(*args, **kwargs)
+    finally:
+        thread_state.builder = before
+    own = next(made.get_parameters(), None)
+    if own is not None:
+        raise RefusedError(
+            f"{cls.__name__}: got a layer with Parameters ({own.name}) made inside jit",
+            construct=cls.__name__,
+            remedy="Make it outside, in __init__ or before the function, and call it inside",
+        )
+    ev.owned.add(made)
+    ev.keep.append(made)
+    return made
+
+
+def capture_attributes(ev: Evaluation, cell: Cell) -> None:
+    """Capture all attributes of a framework Cell, whose code runs at compile time unobserved."""
+    if (
+        not is_framework(type(cell).__module__)
+        or id(cell) in ev.owned.objects
+        or id(cell) in ev.captures.cells
+    ):
+        return
+    ev.captures.cells[id(cell)] = cell
+    name = type(cell).__name__
+    for key, value in cell.__dict__.items():
+        if key.startswith("_") or isinstance(value, Op):
+            continue
+        exact = isinstance(value, (Parameter, Cell)) or key in ("training", "requires_grad")
+        ev.captures.add("attribute", cell, key, value, f"{name}.{key}", exact=exact)
+    for i, child in enumerate(cell._cells.values()):
+        if child is not None and str(i) in cell._cells:
+            ev.captures.add("attribute", cell, str(i), child, f"{name}[{i}]", exact=True)
+
+
+@calls(Cell)
+def call_cell(ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs) -> Value:
+    """Call a Cell.
+
+    Raises:
+        RefusedError: the Cell has hooks, which compiled code cannot run.
+    """
+    own = cell.__dict__
+    if "_params" not in own:
+        raise AttributeError(f"{type(cell).__name__}: call super().__init__() first")
+    ev.captures.add("hooks", cell, None, False, f"hooks of {type(cell).__name__}", exact=True)
+    if id(cell) not in ev.owned.objects:
+        ev.captures.members(cell)
+    if has_hooks(cell):
+        raise RefusedError(
+            f"{type(cell).__name__}: got a Cell with hooks inside jit; a compiled function has no place where a "
+            f"hook could run",
+            construct="hook",
+            remedy="Remove the hooks, or run the Cell line by line (PYNATIVE_MODE, without jit)",
+        )
+    _tree.check_names(cell)
+    capture_attributes(ev, cell)
+    ev.captures.method(cell, "construct", cell.construct)
+    run: Callable[..., Value] = lambda *a, **k: call(ev, cell.construct, a, k)  # noqa: E731
+    if hasattr(type(cell), "bprop"):
+        run = lambda *a, **k: call_with_bprop(ev, cell, a, k)  # noqa: E731
+    if cell._float_type is not None:
+        return _run_cast(ev, cell, run, args, kwargs)
+    return run(*args, **kwargs)
+
+
+def _run_cast(
+    ev: Evaluation, cell: Cell, run: Callable[..., Value], args: Args, kwargs: Kwargs
+) -> Value:
+    """Run a Cell with inputs and trainable Parameters cast to the dtype that `to_float` set.
+
+    Same rule as `nn._calls._run_cast`.
+    """
+
+    target = cell._float_type
+    assert target is not None
+    places = []
+    for name, p in cell._params.items():
+        if p is not None and p.requires_grad and p.dtype.is_floating and p.dtype is not target:
+            places.append((("attribute", id(cell), name), name, p))
+    if is_framework(type(cell).__module__):  # its code reads the attributes directly
+        for _, name, p in places:
+            cell.__dict__[name] = p.astype(target)
+        try:
+            return run(*cast_floating(args, target), **cast_floating(kwargs, target))
+        finally:
+            for _, name, p in places:
+                cell.__dict__[name] = p
+    for place, _, p in places:
+        ev.journal.set_item(ev.outside.values, place, p.astype(target))
+    try:
+        return run(*cast_floating(args, target), **cast_floating(kwargs, target))
+    finally:
+        for place, _, _ in places:
+            ev.journal.touch("item", ev.outside.values, place)
+            ev.outside.values.pop(place, None)

@@ -1,0 +1,250 @@
+"""Items of tensors, lists, tuples, dicts and objects, and methods that change containers."""
+
+from __future__ import annotations
+
+import functools
+import operator
+
+import numpy as np
+
+from ...errors import UnsupportedSyntaxError
+from ...ir.builder import GraphTensor
+from ...ir.values import GraphObject, GraphScalar, NeedsValue, number_of
+from ...tensor import Tensor
+from ...types import INT
+from ..state.evaluation import Evaluation
+from ..types import Args, Kwargs, Value
+from ..values.nested import depends_on_graph
+from .branches import select
+from .dispatch import call
+from .host import append_effect, run_on_host, with_item
+from .native import native
+
+MUTATORS = {
+    "append", "extend", "insert", "pop", "remove", "clear", "reverse", "sort", "update", "setdefault", "popitem",
+    "add", "discard", "__setitem__", "__delitem__", "__iadd__", "difference_update", "intersection_update",
+    "symmetric_difference_update",
+}  # fmt: skip
+
+
+# Mutators whose effect does not depend on the present content.
+BLIND = {"append", "extend", "add", "update", "clear", "__setitem__"}
+
+
+def get_item(ev: Evaluation, owner: Value, index: Value) -> Value:
+    """Evaluate `owner[index]`."""
+
+    if isinstance(owner, GraphObject) or _has_object(index):
+        return run_on_host(ev, operator.getitem, (owner, index), {}, "getitem")
+    if isinstance(owner, Tensor):
+        return native(ev, operator.getitem, (owner, _tensor_index(ev, index)), {})
+    ev.copies.observe(owner)
+    if isinstance(owner, (list, tuple, str)) and isinstance(index, (Tensor, GraphScalar)):
+        return _select_item(ev, owner, index)
+    if isinstance(index, slice) and depends_on_graph(index):
+        raise NeedsValue(
+            "slice: got bounds that are known only when the compiled function runs; wanted constants"
+        )
+    own = type(owner)
+    method = getattr(own, "__getitem__", None)
+    if method is not None and hasattr(method, "__code__"):
+        return call(ev, owner.__getitem__, (index,), {})
+    if depends_on_graph(index):
+        return run_on_host(ev, operator.getitem, (owner, index), {}, "getitem")
+    found = owner[index]
+    if isinstance(found, np.ndarray) or (isinstance(index, slice) and type(found) is list):
+        ev.owned.add(found, (owner,))
+    return found
+
+
+def _has_object(index: Value) -> bool:
+    """Return whether an index holds an object that only Python knows."""
+    if isinstance(index, tuple):
+        return any(map(_has_object, index))
+    if isinstance(index, slice):
+        return any(map(_has_object, (index.start, index.stop, index.step)))
+    return isinstance(index, GraphObject)
+
+
+def _tensor_index(ev: Evaluation, index: Value) -> Value:
+    """Return an index of a tensor with host numbers as tensors."""
+    if isinstance(index, GraphScalar):
+        return ev.builder.operand(index, None)
+    if isinstance(index, tuple):
+        return tuple(_tensor_index(ev, i) for i in index)
+    if isinstance(index, slice) and depends_on_graph(index):
+        raise NeedsValue(
+            "slice: got bounds that are known only when the compiled function runs; the shape of the result would "
+            "be unknown, wanted constants"
+        )
+    return index
+
+
+def _select_item(ev: Evaluation, items: Value, index: Value) -> Value:
+    """Return the item of a tuple or list at an index that the graph computes."""
+    if isinstance(index, Tensor) and not isinstance(index, GraphTensor):
+        if id(index) in ev.owned.tensors:
+            return items[int(index)]
+        index = ev.builder.present_value(index)
+    n = len(items)
+    i = number_of(index, INT)
+
+    def check(k: int) -> None:
+        if not -n <= k < n:
+            raise IndexError(
+                f"{type(items).__name__} index out of range: got {k}, the length is {n}"
+            )
+
+    append_effect(ev, check, (i,), "check_index")
+    if n == 0:
+        return None
+
+    def pick(k: int) -> Value:
+        if k == n - 1:
+            return items[k]
+        here = (i == k) | (i == k - n)
+        return select(
+            ev, here, lambda: items[k], lambda: pick(k + 1), "the item", ("other item", "item")
+        )
+
+    return pick(0)
+
+
+def set_item(ev: Evaluation, owner: Value, index: Value, value: Value) -> None:
+    """Evaluate `owner[index] = value`."""
+
+    if isinstance(owner, GraphObject):
+        run_on_host(ev, operator.setitem, (owner, index, value), {}, "setitem", ())
+    elif isinstance(owner, Tensor):
+        if isinstance(value, GraphScalar):
+            value = ev.builder.operand(value, None)
+        if isinstance(value, GraphObject):
+            made = run_on_host(
+                ev, with_item, (owner, index, value), {}, "setitem", (owner._type.plain,)
+            )
+            ev.builder.write_state(owner, made)
+            return
+        native(ev, operator.setitem, (owner, _tensor_index(ev, index), value), {})
+    elif isinstance(owner, (list, dict)):
+        if isinstance(index, (Tensor, GraphScalar)) and isinstance(owner, list):
+            _set_selected_item(ev, owner, index, value)
+            return
+        container_method(ev, owner, "__setitem__", (index, value), {})
+    elif hasattr(type(owner), "__setitem__") and hasattr(type(owner).__setitem__, "__code__"):
+        call(ev, owner.__setitem__, (index, value), {})
+    elif type(owner).__module__ == "numpy":
+        check_array_changeable(ev, owner, "setitem")
+        if depends_on_graph(value) or depends_on_graph(index):
+            raise UnsupportedSyntaxError(
+                "setitem: got a value that is known only when the function runs for an item of an array of NumPy "
+                "inside jit",
+                construct="setitem",
+                remedy="Use a Tensor instead of the array",
+            )
+        owner[index] = value
+    else:
+        owner[index] = value
+
+
+def _set_selected_item(ev: Evaluation, items: list[Value], index: Value, value: Value) -> None:
+    """Write the item of a list at an index that the graph computes."""
+    i = number_of(index, INT)
+    n = len(items)
+    for k in range(n):
+        here = (i == k) | (i == k - n)
+        old = items[k]
+        new = select(
+            ev,
+            here,
+            lambda: value,
+            functools.partial(_constantly, old),
+            f"item {k}",
+            ("other item", "item"),
+        )
+        container_method(ev, items, "__setitem__", (k, new), {})
+
+
+def _constantly(value: Value) -> Value:
+    return value
+
+
+def delete_item(ev: Evaluation, owner: Value, index: Value) -> None:
+    """Evaluate `del owner[index]`."""
+
+    if isinstance(owner, GraphObject):
+        run_on_host(ev, operator.delitem, (owner, index), {}, "delitem", ())
+    elif isinstance(owner, (list, dict)):
+        container_method(ev, owner, "__delitem__", (index,), {})
+    else:
+        call(ev, owner.__delitem__, (index,), {})
+
+
+def check_changeable(ev: Evaluation, owner: Value) -> None:
+    """Check that a list, dict or set may be changed, and remember its content.
+
+    Raises:
+        UnsupportedSyntaxError: a graph condition chose between it and another one.
+    """
+    if id(owner) in ev.owned.ambiguous:
+        raise UnsupportedSyntaxError(
+            f"{type(owner).__name__}: got a change of one of two {type(owner).__name__}s between which a "
+            f"condition on a Tensor chose for some name; copy it in both branches"
+        )
+    kind = "dict" if isinstance(owner, dict) else "set" if isinstance(owner, set) else "list"
+    ev.journal.touch(kind, owner)
+
+
+def check_array_changeable(ev: Evaluation, owner: Value, what: str) -> None:
+    """Check that a NumPy array may be changed at compile time.
+
+    Raises:
+        UnsupportedSyntaxError: it came from outside, or the change depends on a graph condition.
+            Values computed from it at compile time would not follow.
+    """
+    if ev.strict:
+        raise UnsupportedSyntaxError(
+            f"{what}: got an array of NumPy to write to inside jit at STRICT; wanted a Tensor"
+        )
+    if id(owner) not in ev.owned.objects or ev.owned.depths[id(owner)] != ev.builder.depth:
+        raise UnsupportedSyntaxError(
+            f"{what}: got an array of NumPy inside jit that comes from outside, or that is written to under a "
+            f"condition on a Tensor; wanted a Tensor"
+        )
+
+
+def container_method(ev: Evaluation, owner: Value, name: str, args: Args, kwargs: Kwargs) -> Value:
+    """Call a method of a list, dict or set.
+
+    A change of a container from outside is repeated on the original when the graph runs.
+    """
+    method = getattr(owner, name)
+    if name not in MUTATORS:
+        ev.copies.observe(owner)
+        found = method(*args, **kwargs)
+        return ev.owned.add(found) if name in ("copy", "fromkeys") else found
+    check_changeable(ev, owner)
+    outside: Value = ev.copies.originals.get(id(owner))
+    if hasattr(outside, "value"):  # one of the arguments
+        append_effect(
+            ev,
+            lambda o, a, k: getattr(o, name)(*a, **k),
+            (outside.value(), args, kwargs),
+            f"{type(owner).__name__}.{name}",
+            objects=True,
+        )
+    elif outside is not None:
+        if name not in BLIND:
+            ev.copies.observe(owner)
+        ev.outside.changed_containers[id(outside)] = outside
+        ev.outside.has_writes = True
+        append_effect(
+            ev,
+            lambda a, k: getattr(outside, name)(*a, **k),
+            (args, kwargs),
+            f"{type(owner).__name__}.{name}",
+            objects=True,
+        )
+    if name == "extend" and isinstance(args[0], Tensor):
+        rows = args[0]
+        return owner.extend(rows[i] for i in range(rows.shape[0]))
+    return method(*args, **kwargs)

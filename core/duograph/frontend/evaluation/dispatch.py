@@ -1,0 +1,120 @@
+"""The dispatch tables of the evaluation: how a piece of syntax is evaluated and an object called.
+
+`SYNTAX` maps a syntax node class to its function, `CALLABLES` the class of a called object, and
+`REPLACEMENTS` a built-in function. The modules above fill the tables when they are imported, so that
+any module can evaluate an expression or make a call without importing them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TypeAlias, TypeVar
+
+from ...ir.values import HostValue
+from ...tensor import Tensor
+from ..diagnostics import unsupported
+from ..state.calls import Frame
+from ..state.evaluation import Evaluation
+from ..types import Args, Kwargs, Value
+from .spans import note_error_span
+
+__all__ = [
+    "CALLABLES",
+    "Dead",
+    "REPLACEMENTS",
+    "SYNTAX",
+    "call",
+    "calls",
+    "evaluate",
+    "replaces",
+    "syntax",
+]
+
+Handler: TypeAlias = Callable[[Evaluation, Frame, Value], Value]
+CallHandler: TypeAlias = Callable[[Evaluation, Value, Args, Kwargs], Value]
+H = TypeVar("H", bound=Callable[..., Value])
+
+# Syntax node class -> function(ev, frame, node). An expression's returns its value, a statement's
+# returns a `Flow`.
+SYNTAX: dict[type[ast.AST], Handler] = {}
+# Class of a called object -> function(ev, object, args, kwargs); base classes count.
+CALLABLES: dict[type, CallHandler] = {}
+# Function -> what runs instead of it: function(ev, *args, **kwargs).
+REPLACEMENTS: dict[Value, Callable[..., Value]] = {}
+
+
+class Dead(Exception):
+    """The code that follows is never reached, because the code before it raises."""
+
+
+def syntax(*kinds: type[ast.AST]) -> Callable[[H], H]:
+    """Register the function that evaluates these classes of syntax node."""
+
+    def register(function: H) -> H:
+        for kind in kinds:
+            SYNTAX[kind] = function
+        return function
+
+    return register
+
+
+def calls(*kinds: type) -> Callable[[H], H]:
+    """Register the function that calls objects of these classes."""
+
+    def register(function: H) -> H:
+        for kind in kinds:
+            CALLABLES[kind] = function
+        return function
+
+    return register
+
+
+def replaces(*functions: Value) -> Callable[[H], H]:
+    """Register what runs instead of these functions while a graph is built."""
+
+    def register(function: H) -> H:
+        for f in functions:
+            REPLACEMENTS[f] = function
+        return function
+
+    return register
+
+
+_EXPRESSION_REMEDIES = {
+    "Yield": "A compiled function cannot be a generator: return a list, or leave the function uncompiled",
+    "YieldFrom": "A compiled function cannot be a generator: return a list, or leave the function uncompiled",
+    "Await": "Wanted a plain function: await outside the compiled function",
+}
+
+
+def evaluate(ev: Evaluation, frame: Frame, node: ast.expr) -> Value:
+    """Return the value of an expression.
+
+    Raises:
+        UnsupportedSyntaxError: an expression that compiled functions cannot have.
+    """
+    try:
+        run = SYNTAX.get(type(node))
+        if run is None:
+            name = type(node).__name__
+            remedy = _EXPRESSION_REMEDIES.get(name, "Move it out of the compiled function")
+            raise unsupported(name, remedy)
+        return run(ev, frame, node)
+    except Exception as error:
+        note_error_span(ev, error, frame, node)
+        raise
+
+
+def call(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
+    """Call any object on values of the evaluation."""
+    kind = type(f)
+    if kind.__hash__ is not None and not isinstance(f, (HostValue, Tensor)):
+        replaced = REPLACEMENTS.get(f)
+        if replaced is not None:
+            return replaced(ev, *args, **kwargs)
+    for base in kind.__mro__:
+        handler = CALLABLES.get(base)
+        if handler is not None:
+            return handler(ev, f, args, kwargs)
+    raise AssertionError(f"no handler for {kind}")  # `object` has one

@@ -1,0 +1,280 @@
+"""`raise`, `assert`, `with` and `try`.
+
+An error whose condition is known is raised while compiling, and handlers run at once. One that
+depends on graph values becomes a node; no compiled code can catch it.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import sys
+from collections.abc import Callable, Iterable
+
+from ...errors import JoinError, UnsupportedSyntaxError
+from ...ir.values import NeedsValue
+from ...runtime.control import may_raise
+from ...tensor import Tensor
+from ...types import INT
+from ..diagnostics import unsupported
+from ..libraries import is_impure
+from ..state.calls import Frame
+from ..state.evaluation import Evaluation
+from ..state.outside import Restart
+from ..types import Value
+from ..values.flow import NORMAL, Flow
+from ..values.nested import depends_on_graph
+from .blocks import run_block
+from .branches import select
+from .dispatch import call, evaluate, syntax
+from .host import append_effect
+from .operators import condition
+from .recursion import Recursive
+from .spans import note_error_span
+from .targets import assign
+from .variables import remove, store
+
+
+def raise_error(ev: Evaluation, error: Value, arguments: tuple[Value, ...] | None) -> Flow:
+    """Evaluate `raise error(*arguments)`.
+
+    The error is raised at compile time if nothing depends on the graph; otherwise a node raises it.
+    """
+    unconditional = ev.journal.conditions == (ev.journal.tries[-1] if ev.journal.tries else 0)
+    known = arguments is None or not depends_on_graph(arguments)
+    if unconditional and known and (ev.journal.tries or not ev.has_effects()):
+        raise error if arguments is None else error(*arguments)
+
+    def run(kind: Value, given: Value) -> None:
+        raise kind if given is None else kind(*given)
+
+    append_effect(ev, run, (error, arguments), "raise", commit=True)
+    return Flow(dead=True)
+
+
+def enter_context(ev: Evaluation, manager: Value) -> tuple[Callable[..., Value], Value]:
+    """Enter a `with` block; return the function that leaves it and the value for `as`."""
+    kind = type(manager)
+    for name in ("__enter__", "__exit__"):
+        if not hasattr(kind, name):
+            shown = "Tensor" if isinstance(manager, Tensor) else kind.__name__
+            kind_of_error = (
+                TypeError if sys.version_info >= (3, 11) else AttributeError
+            )  # as Python does
+            raise kind_of_error(
+                f"{shown!r} object does not support the context manager protocol (no {name})"
+            )
+    if is_impure(manager):
+        raise UnsupportedSyntaxError(
+            f"with: got a {kind.__name__} inside jit, which only Python can use",
+            construct="With",
+            remedy="Move the `with` out of the compiled function",
+        )
+    close_call = functools.partial(call, ev, manager.__exit__)
+    return lambda *a: close_call(a, {}), call(ev, manager.__enter__, (), {})
+
+
+@syntax(ast.Assert)
+def _assert(ev: Evaluation, frame: Frame, node: ast.Assert) -> Flow:
+    cond = condition(ev, frame, node.test)
+
+    def fail() -> Flow:
+        arguments = () if node.msg is None else (evaluate(ev, frame, node.msg),)
+        return raise_error(ev, AssertionError, arguments)
+
+    if cond is True:
+        return NORMAL
+    if cond is False:
+        return fail()
+    return select(ev, cond, lambda: NORMAL, fail, "assert", own=frame.vars)
+
+
+@syntax(ast.Raise)
+def _raise(ev: Evaluation, frame: Frame, node: ast.Raise) -> Flow:
+    if node.exc is None:
+        current = frame.vars.get("*error")
+        if current is None:
+            raise RuntimeError("No active exception to reraise")
+        raise current
+    error = node.exc
+    if isinstance(error, ast.Call):  # its arguments may be graph values
+        kind = evaluate(ev, frame, error.func)
+        if isinstance(kind, type) and issubclass(kind, BaseException):
+            arguments = tuple(evaluate(ev, frame, a) for a in error.args)
+            return raise_error(ev, kind, arguments)
+    return raise_error(ev, evaluate(ev, frame, error), None)
+
+
+@syntax(ast.With)
+def _with(ev: Evaluation, frame: Frame, node: ast.With) -> Flow:
+    return _with_items(ev, frame, node, 0)
+
+
+def _with_items(ev: Evaluation, frame: Frame, node: ast.With, i: int) -> Flow:
+    """Evaluate a `with` statement from item `i` on."""
+    if i == len(node.items):
+        return run_block(ev, frame, node.body)
+    item = node.items[i]
+    manager = evaluate(ev, frame, item.context_expr)
+    try:
+        leave, value = enter_context(ev, manager)
+    except Exception as error:
+        note_error_span(ev, error, frame, item.context_expr)
+        raise
+    if item.optional_vars is not None:
+        assign(ev, frame, item.optional_vars, value)
+    start = len(ev.builder.nodes)
+    depth = ev.journal.conditions
+    try:
+        flow = _with_items(ev, frame, node, i + 1)
+    except (Restart, NeedsValue, Recursive, UnsupportedSyntaxError, JoinError):
+        raise
+    except Exception as error:
+        if leave(type(error), error, None) is not True:
+            raise
+        if getattr(error, "_duograph_conditions", depth) != depth:
+            raise _cannot_leave() from error  # raised in one branch of a graph condition
+        return NORMAL
+    uncertain = flow.dead or _may_raise(ev.builder.nodes[start:])
+    _, acts = _has_effects(ev, lambda: leave(None, None, None))
+    if uncertain and acts:
+        raise _cannot_leave()
+    return flow
+
+
+def _cannot_leave() -> UnsupportedSyntaxError:
+    """Return the error for a `with` around an error that depends on the graph."""
+    return unsupported(
+        "With",
+        "What a `with` does after an error that depends on a Tensor cannot be compiled: move the `with` outside",
+    )
+
+
+def _has_effects(ev: Evaluation, run: Callable[[], Value]) -> tuple[Value, bool]:
+    """Run code that ends a block.
+
+    Returns:
+        its result, and whether it has effects that a later failure of the graph would not undo.
+    """
+    nodes = len(ev.builder.nodes)
+    state = {id(s): s.current for s in ev.inputs.slots.values()}
+    result = run()
+    acts = any(n.effects for n in ev.builder.nodes[nodes:])
+    return result, acts or any(
+        s.current is not state.get(id(s), s.incoming) for s in ev.inputs.slots.values()
+    )
+
+
+@syntax(ast.Try)
+def _try(ev: Evaluation, frame: Frame, node: ast.Try) -> Flow:
+    start = len(ev.builder.nodes)
+    depth = ev.journal.conditions
+    try:
+        flow = (
+            _guarded(ev, frame, node)
+            if node.handlers
+            else run_block(ev, frame, [*node.body, *node.orelse])
+        )
+    except (Restart, NeedsValue, Recursive, UnsupportedSyntaxError, JoinError):
+        raise
+    except Exception as error:
+        if not node.finalbody:
+            raise
+        if getattr(error, "_duograph_conditions", depth) != depth:
+            raise _unfinished() from error  # raised in one branch of a graph condition
+        last = run_block(ev, frame, node.finalbody)
+        if last.normal:
+            raise
+        return last  # the block returned or left a loop, which drops the error
+    if not node.finalbody:
+        return flow
+    return _finally(ev, frame, node, flow, start)
+
+
+def _finally(ev: Evaluation, frame: Frame, node: ast.Try, flow: Flow, start: int) -> Flow:
+    """Evaluate `finally` after a block whose nodes begin at `start`."""
+    uncertain = flow.dead or _may_raise(ev.builder.nodes[start:])
+    last, acts = _has_effects(ev, lambda: run_block(ev, frame, node.finalbody))
+    if uncertain and (acts or not last.normal):
+        raise _unfinished()
+    return flow if flow.dead or last.normal else last
+
+
+def _unfinished() -> UnsupportedSyntaxError:
+    """Return the error for a `finally` after an error that depends on the graph."""
+    return unsupported(
+        "Try",
+        "What `finally` does after an error that depends on a Tensor cannot be compiled: move the `try` outside",
+    )
+
+
+def _guarded(ev: Evaluation, frame: Frame, node: ast.Try) -> Flow:
+    """Evaluate a `try` with handlers; an error raised at compile time is handled at once."""
+    nodes = len(ev.builder.nodes)
+    depth = ev.journal.conditions
+    ev.journal.tries.append(depth)
+    try:
+        flow = run_block(ev, frame, node.body)
+    except (Restart, NeedsValue, Recursive, UnsupportedSyntaxError, JoinError):
+        ev.journal.tries.pop()
+        raise
+    except Exception as error:
+        ev.journal.tries.pop()
+        for handler in node.handlers:
+            if handler.type is not None:
+                kinds = evaluate(ev, frame, handler.type)
+                if not isinstance(error, kinds):
+                    continue
+            if getattr(error, "_duograph_conditions", depth) != depth:
+                raise _uncaught() from error  # raised in one branch of a graph condition
+            if handler.name:
+                store(ev, frame, handler.name, error)
+            frame.vars["*error"] = error
+            try:
+                return run_block(ev, frame, handler.body)
+            finally:
+                frame.vars.pop("*error", None)
+                if handler.name and handler.name in frame.vars:  # Python unbinds the name
+                    remove(ev, frame, handler.name)
+        raise
+    ev.journal.tries.pop()
+    if not frame.source.internal and _may_raise(ev.builder.nodes[nodes:]):
+        raise _uncaught()  # handlers in the framework expect errors at compile time
+    if flow.normal and node.orelse:
+        return run_block(ev, frame, node.orelse)
+    return flow
+
+
+def _uncaught() -> UnsupportedSyntaxError:
+    """Return the error for a handler of an error that depends on the graph."""
+    return unsupported(
+        "Try",
+        "An error that depends on a Tensor cannot be caught in compiled code: move the `try` outside",
+    )
+
+
+# Names of host calls that cannot fail.
+_CANNOT_FAIL = {"print", "bool", "object", "tensor object", "is_", "isinstance", "type", "hasattr"}
+
+
+def _may_raise(nodes: Iterable[Value]) -> bool:
+    """Return whether some of these nodes may raise an error when the graph runs."""
+    for n in _with_graphs(nodes):
+        name = n.op.name
+        if name == "host_call":
+            what = n.attributes["run"].name
+            if what not in _CANNOT_FAIL and not what.startswith("set "):
+                return True
+        elif (name == "scalar" and may_raise(name, n.attributes)) or (
+            name == "to_host" and n.attributes["kind"] is INT
+        ):
+            return True
+    return False
+
+
+def _with_graphs(nodes: Iterable[Value]) -> Iterable[Value]:
+    """The nodes and, recursively, those of their sub-graphs."""
+    for n in nodes:
+        yield n
+        for g in n.graphs:
+            yield from _with_graphs(g.nodes)

@@ -1,0 +1,240 @@
+"""Expressions: names, attributes, items, displays, calls, comprehensions and strings."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from ...ir.values import GraphObject, GraphScalar, NeedsValue
+from ..source import local_names
+from ..state.calls import Frame
+from ..state.evaluation import Evaluation
+from ..types import Kwargs, Value
+from ..values.nested import depends_on_graph
+from ..values.ranges import GraphRange
+from .attributes import get_attribute
+from .containers import get_item
+from .dispatch import call, evaluate, syntax
+from .functions import function_from_syntax
+from .host import run_on_host
+from .iteration import is_iterable, iterate
+from .native import native
+from .operators import condition
+from .spans import begin_node
+from .targets import assign, mangled
+from .variables import load, store
+
+
+@syntax(ast.Constant)
+def _constant(ev: Evaluation, frame: Frame, node: ast.Constant) -> Value:
+    return node.value
+
+
+@syntax(ast.Name)
+def _name(ev: Evaluation, frame: Frame, node: ast.Name) -> Value:
+    return load(ev, frame, node.id)
+
+
+@syntax(ast.NamedExpr)
+def _walrus(ev: Evaluation, frame: Frame, node: ast.NamedExpr) -> Value:
+    value = evaluate(ev, frame, node.value)
+    store(ev, frame, node.target.id, value)
+    return value
+
+
+@syntax(ast.Attribute)
+def _attribute(ev: Evaluation, frame: Frame, node: ast.Attribute) -> Value:
+    return get_attribute(ev, evaluate(ev, frame, node.value), mangled(frame, node.attr), node)
+
+
+@syntax(ast.Subscript)
+def _subscript(ev: Evaluation, frame: Frame, node: ast.Subscript) -> Value:
+    value = evaluate(ev, frame, node.value)
+    index = evaluate(ev, frame, node.slice)
+    begin_node(ev, frame, node)
+    return get_item(ev, value, index)
+
+
+@syntax(ast.Slice)
+def _slice(ev: Evaluation, frame: Frame, node: ast.Slice) -> Value:
+    parts = (node.lower, node.upper, node.step)
+    return slice(*[None if p is None else evaluate(ev, frame, p) for p in parts])
+
+
+# ---- displays -----------------------------------------------------------------------------------
+
+
+def evaluate_items(ev: Evaluation, frame: Frame, nodes: Value) -> list[Value]:
+    """The values of the items of a display or of positional arguments; `*x` is expanded."""
+    found: list[Value] = []
+    for node in nodes:
+        if isinstance(node, ast.Starred):
+            value = evaluate(ev, frame, node.value)
+            if not is_iterable(value):
+                raise TypeError(f"Value after * must be an iterable, not {type(value).__name__}")
+            found.extend(iterate(ev, value))
+        else:
+            found.append(evaluate(ev, frame, node))
+    return found
+
+
+@syntax(ast.Tuple)
+def _tuple(ev: Evaluation, frame: Frame, node: ast.Tuple) -> Value:
+    return tuple(evaluate_items(ev, frame, node.elts))
+
+
+@syntax(ast.List)
+def _list(ev: Evaluation, frame: Frame, node: ast.List) -> Value:
+    return ev.owned.add(evaluate_items(ev, frame, node.elts))
+
+
+@syntax(ast.Set)
+def _set(ev: Evaluation, frame: Frame, node: ast.Set) -> Value:
+    return ev.owned.add(set(evaluate_items(ev, frame, node.elts)))
+
+
+@syntax(ast.Dict)
+def _dict(ev: Evaluation, frame: Frame, node: ast.Dict) -> Value:
+    made: dict[Value, Value] = {}
+    for k, v in zip(node.keys, node.values, strict=True):
+        if k is None:
+            made.update(evaluate(ev, frame, v))
+        else:
+            key = evaluate(ev, frame, k)
+            made[key] = evaluate(ev, frame, v)
+    return ev.owned.add(made)
+
+
+# ---- calls and functions ------------------------------------------------------------------------
+
+
+@syntax(ast.Call)
+def _call(ev: Evaluation, frame: Frame, node: ast.Call) -> Value:
+    if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args:
+        return _super(ev, frame)
+    function = evaluate(ev, frame, node.func)
+    args = evaluate_items(ev, frame, node.args)
+    kwargs: Kwargs = {}
+    for k in node.keywords:
+        value = evaluate(ev, frame, k.value)
+        if k.arg is None:
+            for name, v in dict(value).items():
+                if not isinstance(name, str):
+                    raise TypeError("keywords must be strings")
+                if name in kwargs:
+                    raise TypeError(f"got multiple values for keyword argument {name!r}")
+                kwargs[name] = v
+        else:
+            kwargs[k.arg] = value
+    begin_node(ev, frame, node)
+    return call(ev, function, tuple(args), kwargs)
+
+
+def _super(ev: Evaluation, frame: Frame) -> Value:
+    """Evaluate `super()` without arguments."""
+    outer: Frame | None = frame
+    while outer is not None and "__class__" not in outer.closure:
+        outer = outer.parent
+    if outer is None or outer.first is None:
+        raise RuntimeError("super(): no arguments")
+    return super(outer.closure["__class__"].cell_contents, outer.first)
+
+
+@syntax(ast.Lambda)
+def _lambda(ev: Evaluation, frame: Frame, node: ast.Lambda) -> Value:
+    return function_from_syntax(ev, frame, node)
+
+
+# ---- comprehensions -----------------------------------------------------------------------------
+
+
+@syntax(ast.ListComp, ast.GeneratorExp)
+def _list_comprehension(ev: Evaluation, frame: Frame, node: Value) -> Value:
+    found: list[Value] = []
+    _comprehend(ev, frame, node, lambda inner: found.append(evaluate(ev, inner, node.elt)))
+    return ev.owned.add(found)
+
+
+@syntax(ast.SetComp)
+def _set_comprehension(ev: Evaluation, frame: Frame, node: ast.SetComp) -> Value:
+    found: set[Value] = set()
+    _comprehend(ev, frame, node, lambda inner: found.add(evaluate(ev, inner, node.elt)))
+    return ev.owned.add(found)
+
+
+@syntax(ast.DictComp)
+def _dict_comprehension(ev: Evaluation, frame: Frame, node: ast.DictComp) -> Value:
+    found: dict[Value, Value] = {}
+
+    def add(inner: Frame) -> None:
+        key = evaluate(ev, inner, node.key)
+        found[key] = evaluate(ev, inner, node.value)
+
+    _comprehend(ev, frame, node, add)
+    return ev.owned.add(found)
+
+
+def _comprehend(ev: Evaluation, frame: Frame, node: Value, add: Callable[[Frame], None]) -> None:
+    """Evaluate a comprehension, calling `add` with the frame of each item."""
+    names = getattr(node, "_duograph_names", None)
+    if names is None:
+        names = node._duograph_names = local_names(node)[0]
+    _generators(ev, frame.inner(names, ev.builder.depth), frame, node.generators, add)
+
+
+def _generators(ev: Evaluation, inner: Frame, source: Frame, generators: Value, add: Value) -> None:
+    """Evaluate the `for` clauses of a comprehension, outermost first."""
+    first, *rest = generators
+    items = evaluate(ev, source, first.iter)
+    if isinstance(items, (GraphRange, GraphScalar, GraphObject)):
+        raise NeedsValue(
+            "comprehension: got a length that is known only when the compiled function runs; wanted a constant"
+        )
+    for item in iterate(ev, items):
+        assign(ev, inner, first.target, item)
+        kept = True
+        for test in first.ifs:
+            found = condition(ev, inner, test)
+            if not isinstance(found, bool):
+                raise NeedsValue(
+                    "comprehension: got a condition on a Tensor; the length of the result would be unknown"
+                )
+            if not found:
+                kept = False
+                break
+        if not kept:
+            continue
+        if rest:
+            _generators(ev, inner, inner, rest, add)
+        else:
+            add(inner)
+
+
+# ---- strings ------------------------------------------------------------------------------------
+
+
+@syntax(ast.JoinedStr)
+def _joined(ev: Evaluation, frame: Frame, node: ast.JoinedStr) -> Value:
+    parts = [evaluate(ev, frame, v) for v in node.values]
+    if any(isinstance(p, GraphObject) for p in parts):
+        return run_on_host(ev, lambda *p: "".join(map(str, p)), tuple(parts), {}, "join")
+    return "".join(parts)
+
+
+@syntax(ast.FormattedValue)
+def _formatted(ev: Evaluation, frame: Frame, node: ast.FormattedValue) -> Value:
+    value = evaluate(ev, frame, node.value)
+    spec = "" if node.format_spec is None else evaluate(ev, frame, node.format_spec)
+    convert = {-1: None, 115: str, 114: repr, 97: ascii}[node.conversion]
+
+    def text(v: Value, s: str) -> str:
+        return format(v if convert is None else convert(v), s)
+
+    if depends_on_graph(value) or depends_on_graph(spec):
+        return run_on_host(ev, text, (value, spec), {}, "format")
+    return native(ev, text, (value, spec), {})
+
+
+@syntax(ast.Starred)
+def _starred(ev: Evaluation, frame: Frame, node: ast.Starred) -> Value:
+    return evaluate(ev, frame, node.value)

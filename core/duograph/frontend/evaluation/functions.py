@@ -1,0 +1,187 @@
+"""Calls of functions whose source is evaluated: binding of arguments and evaluation of the body."""
+
+from __future__ import annotations
+
+from ...tensor import Tensor
+from ..diagnostics import join_error
+from ..source import source_of
+from ..state.calls import Frame
+from ..state.captures import defaults_of
+from ..state.evaluation import Evaluation
+from ..types import Args, Kwargs, Value
+from ..values.flow import Flow
+from ..values.functions import Function
+from .blocks import run_block
+from .dispatch import Dead, evaluate
+from .join import describe
+from .recursion import Recursive, call_named_graph, close_call, open_call, with_numbers
+from .spans import note_error_span
+
+# Maximal depth of nested calls of the user's functions.
+CALL_DEPTH = 1000
+
+
+def evaluated_function(ev: Evaluation, f: Value) -> Function:
+    """Return a user's function in the form in which it is evaluated.
+
+    Raises:
+        UnsupportedSyntaxError: its source cannot be found.
+    """
+    closure = f.__closure__ or ()
+    if f.__defaults__ or f.__kwdefaults__:
+        ev.captures.add("defaults", f, None, defaults_of(f), f"defaults of {f.__name__}")
+
+    given = f.__defaults__ or ()
+    code = f.__code__
+    names = code.co_varnames[code.co_argcount - len(given) : code.co_argcount]
+    defaults = tuple(ev.copies.imported(v, name) for v, name in zip(given, names, strict=True))
+    return Function(
+        source_of(f),
+        defaults,
+        dict(f.__kwdefaults__ or {}),
+        f.__globals__,
+        closure=dict(zip(f.__code__.co_freevars, closure, strict=True)),
+        original=f,
+    )
+
+
+def function_from_syntax(ev: Evaluation, frame: Frame, node: Value) -> Function:
+    """Return the function of a `def` or `lambda` in evaluated code."""
+
+    source = frame.source.inner(node)
+    a = node.args
+    defaults = tuple(evaluate(ev, frame, d) for d in a.defaults)
+    named = {
+        x.arg: evaluate(ev, frame, d)
+        for x, d in zip(a.kwonlyargs, a.kw_defaults, strict=True)
+        if d is not None
+    }
+    return Function(source, defaults, named, frame.globals, parent=frame)
+
+
+def enter(ev: Evaluation, f: Function, args: Args, kwargs: Kwargs) -> Value:
+    """Evaluate a call of a function from its source.
+
+    Raises:
+        RecursionError: more than CALL_DEPTH nested calls.
+        TypeError: wrong arguments.
+    """
+
+    if len(ev.calls.frames) >= CALL_DEPTH:
+        raise RecursionError(
+            f"Exceed function call depth limit {CALL_DEPTH}: {f.__name__} calls itself without end, or too deep"
+        )
+    again = open_call(ev, f, args, kwargs)
+    if again is not None:
+        return again()
+    record = ev.calls.open_calls[f.source.node][-1]
+    mark = ev.builder.mark()
+    try:
+        return _evaluate_body(ev, f, args, kwargs)
+    except Recursive as found:
+        if found.record is not record:
+            raise
+        ev.builder.rewind(mark)
+        if found.numbers:
+            args, kwargs = with_numbers(ev, args), with_numbers(ev, kwargs)
+        ev.calls.open_calls[f.source.node].remove(record)
+        try:
+            return call_named_graph(ev, f, args, kwargs, lambda a, k: _evaluate_body(ev, f, a, k))
+        finally:
+            ev.calls.open_calls[f.source.node].append(record)
+    finally:
+        close_call(ev, f)
+
+
+def _evaluate_body(ev: Evaluation, f: Function, args: Args, kwargs: Kwargs) -> Value:
+    """Evaluate the body of a function in a new frame."""
+
+    frame = Frame(f, ev.builder.depth)
+    _bind_arguments(f, frame, args, kwargs)
+    ev.calls.frames.append(frame)
+    span = ev.builder.span
+    try:
+        flow = run_block(ev, frame, f.source.body)
+        found = _result_of(flow)
+    except Exception as error:
+        note_error_span(ev, error, frame, f.source.node)
+        raise
+    finally:
+        ev.calls.frames.pop()
+    ev.builder.span = span
+    return found
+
+
+def _result_of(flow: Flow) -> Value:
+    """Return the result of a call whose body ended with `flow`."""
+    if flow.dead:
+        raise Dead
+    if flow.ret is False:
+        return None
+    if flow.ret is True or flow.value is None:
+        return flow.value
+    raise join_error(
+        "the result",
+        flow.value if isinstance(flow.value, Tensor) else describe(flow.value),
+        "None",
+        where=("where it returns", "where it ends without `return`"),
+    )
+
+
+def _bind_arguments(f: Function, frame: Frame, args: Args, kwargs: Kwargs) -> None:
+    """Bind arguments to parameter names by Python's rules, with its error messages."""
+    a = f.source.node.args
+    positional = [x.arg for x in (*a.posonlyargs, *a.args)]
+    names = frame.vars
+    given = dict(zip(positional, args))
+    names.update(given)
+    if len(args) > len(positional) and a.vararg is None:
+        least = len(positional) - len(f.defaults)
+        wanted = f"from {least} to {len(positional)}" if f.defaults else str(len(positional))
+        raise TypeError(
+            f"{f.__name__}() takes {wanted} positional argument{'s' if wanted != '1' else ''} but "
+            f"{len(args)} {'was' if len(args) == 1 else 'were'} given"
+        )
+    if a.vararg is not None:
+        names[a.vararg.arg] = tuple(args[len(positional) :])
+    only_positional = {x.arg for x in a.posonlyargs}
+    named_only = [x.arg for x in a.kwonlyargs]
+    extra: dict[str, Value] = {}
+    for k, v in kwargs.items():
+        if k in named_only or (k in positional and k not in only_positional):
+            if k in names:
+                raise TypeError(f"{f.__name__}() got multiple values for argument {k!r}")
+            names[k] = v
+        elif a.kwarg is not None:
+            extra[k] = v
+        elif k in only_positional:
+            misplaced = [x for x in positional if x in only_positional and x in kwargs]
+            raise TypeError(
+                f"{f.__name__}() got some positional-only arguments passed as keyword arguments: "
+                f"'{', '.join(misplaced)}'"
+            )
+        else:
+            raise TypeError(f"{f.__name__}() got an unexpected keyword argument {k!r}")
+    if a.kwarg is not None:
+        names[a.kwarg.arg] = extra
+    first = len(positional) - len(f.defaults)
+    missing = []
+    for i, k in enumerate(positional):
+        if k not in names:
+            if i >= first:
+                names[k] = f.defaults[i - first]
+            else:
+                missing.append(k)
+    if missing:
+        raise TypeError(
+            f"{f.__name__}() missing {len(missing)} required positional argument"
+            f"{'s' if len(missing) > 1 else ''}: {' and '.join(map(repr, missing))} "
+            f"(needs {first}, given {len(args)})"
+        )
+    for k in named_only:
+        if k not in names:
+            if k not in f.kw_defaults:
+                raise TypeError(f"{f.__name__}() missing 1 required keyword-only argument: {k!r}")
+            names[k] = f.kw_defaults[k]
+    if positional and positional[0] in names:
+        frame.first = names[positional[0]]

@@ -1,0 +1,280 @@
+"""Derivatives inside compiled code: a function becomes a closed graph that is linearised in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ...autodiff.linearize import Linearized, linearize
+from ...autodiff.transforms import mapped, tensors_of
+from ...errors import ArgumentError, GradientError, UnsupportedSyntaxError
+from ...ir.control import custom_call
+from ...ir.values import NeedsValue
+from ...nn.cell import Cell
+from ...ops.creation import fill, zeros_of
+from ...parameter import Parameter
+from ...tensor import Tensor
+from ..state.builder import StagedBuilder
+from ..state.evaluation import Evaluation
+from ..types import Args, Kwargs, Value
+from ..values.nested import depends_on_graph
+from .branches import run_and_undo
+from .dispatch import Dead, call
+from .join import Join, with_results
+
+
+def _run_and_undo_in(
+    ev: Evaluation, child: StagedBuilder, run: Callable[[], Value]
+) -> tuple[Value, list[tuple[Value, Value]]]:
+    """Evaluate in the graph of `child` and undo the writes.
+
+    Returns:
+        the result, with the final values of its tensors, and the pairs (location, final content).
+    """
+    result, changes = run_and_undo(ev, child, lambda: mapped(run(), child.copy_of))
+    return result, list(changes.values())
+
+
+class GraphRecorded:
+    """A function evaluated for its derivative inside a graph; see `autodiff.transforms`.
+
+    Attributes:
+        lin: the linearised graph.
+        residuals: values of the forward graph that the backward graph takes.
+        outputs: the differentiated outputs.
+        result: the result of the function.
+        leaf_types: types of the differentiated inputs.
+    """
+
+    def __init__(
+        self,
+        ev: Evaluation,
+        lin: Linearized,
+        residuals: Sequence[Value],
+        outputs: Sequence[Value],
+        result: Value,
+        leaf_types: Sequence[Value],
+    ) -> None:
+        self.ev = ev
+        self.lin = lin
+        self.residuals = residuals
+        self.outputs = outputs
+        self.result = result
+        self.leaf_types = leaf_types
+
+    def pull(self, seeds: Sequence[Value]) -> list[Value]:
+        """Return the gradients of the inputs for these cotangents of the outputs (None: ones)."""
+        builder = self.ev.builder
+        given = []
+        for out, seed in zip(self.outputs, seeds, strict=True):
+            if seed is None:
+                one: Value = True if out.dtype.kind == "b" else 1
+                seed = fill(out.shape, one, out.dtype)
+            elif seed.dtype is not out.dtype:
+                seed = seed.astype(out.dtype)
+            given.append(builder.operand(seed, None))
+        residuals = [builder.bring(r) for r in self.residuals]
+        found = builder.inline(self.lin.backward, [*residuals, *given])
+        by_leaf = dict(zip(self.lin.wrt, found, strict=True))
+        return [
+            by_leaf[i] if i in by_leaf else zeros_of(type_)
+            for i, type_ in enumerate(self.leaf_types)
+        ]
+
+
+def record(
+    ev: Evaluation,
+    fn: Callable[..., Value],
+    args: Sequence[Value],
+    kwargs: Kwargs,
+    positions: Sequence[int],
+    weights: Sequence[Parameter],
+    has_aux: bool,
+) -> GraphRecorded:
+    """Evaluate `fn` into a closed graph and linearise it.
+
+    The first parameters of the graph are the chosen inputs and the weights. The forward graph is
+    inserted into the current graph.
+
+    Args:
+        positions: indices of the differentiated arguments.
+        weights: differentiated Parameters.
+        has_aux: whether only the first item of the result is differentiated.
+    """
+    parent = ev.builder
+    child = StagedBuilder(ev, parent)
+    incoming: list[Value] = []
+    leaf_types: list[Value] = []
+    given = list(args)
+
+    def enter(x: Tensor) -> Value:
+        value = parent.operand(x, None)
+        incoming.append(parent.tensor(value._id))
+        leaf_types.append(value._type)
+        return child.parameter(value._type)
+
+    for i in positions:
+        given[i] = mapped(given[i], enter)
+
+    def run() -> Value:
+        for p in weights:
+            slot = ev.inputs.slot(p)
+            value = parent.bring(slot.current)
+            incoming.append(parent.tensor(value._id))
+            leaf_types.append(value._type)
+            ev.journal.touch("slot", slot)
+            slot.current = child.parameter(value._type)
+            inner[id(slot)] = slot.current._id
+        return call(ev, fn, tuple(given), kwargs)
+
+    inner: dict[int, int] = {}
+    try:
+        result, ends = _run_and_undo_in(ev, child, run)
+    except Dead:  # it raises when the graph runs; keep its effects before that
+        whole = child.closed([], list(child.outer))
+        parent.inline(whole, [*incoming, *(parent.tensor(i) for i in child.outer)])
+        raise
+    except NeedsValue as error:  # raised by the function, not by the transform
+        raise _needs_python(str(error)) from None
+    main = result
+    if has_aux:
+        if not isinstance(result, tuple) or len(result) < 2:
+            raise ArgumentError(
+                f"has_aux: got {type(result).__name__} from the function; wanted a tuple "
+                f"of the value to differentiate and at least one more item"
+            )
+        main = result[0]
+    with child.current():
+        outputs = [child.copy_of(x) for x in tensors_of(main)]
+    if not outputs and depends_on_graph(main):
+        raise _needs_python(
+            "grad: got a result that only Python computes, through which no gradient is compiled"
+        )
+    if not outputs:
+        raise GradientError(
+            f"grad: the function returned {type(main).__name__} without a Tensor; "
+            f"wanted at least one Tensor to differentiate"
+        )
+    # other exits of the graph: the rest of the result, and the writes
+    join = Join.of_one(ev, child)
+    exports = join.exports
+    for x in outputs:
+        exports.columns[0].append(x)
+    shape = join.only(result, 0)
+    written = []
+    for location, value in ends:
+        if (
+            location.kind == "slot"
+            and value._builder is child
+            and value._id == inner.get(id(location.owner))
+        ):
+            continue  # an unwritten weight
+        written.append((location, join.left(location, value, 0)))
+    outer = list(child.outer)
+    n_own = len(child.params)
+    graph = child.closed(exports.columns[0], outer)
+    wanted = [i < n_own for i in range(graph.n_params)]
+    present = [i < len(outputs) for i in range(len(graph.outputs))]
+    try:
+        lin = linearize(graph, wanted, present)
+    except NeedsValue as error:
+        raise _needs_python(str(error)) from None
+    values = [*incoming, *(parent.tensor(i) for i in outer)]
+    found = parent.inline(lin.forward, values)
+    by_id = {**dict(enumerate(values)), **dict(zip(lin.forward.outputs, found, strict=True))}
+    residuals = [by_id[i] for i in lin.residuals]
+    for location, template in written:
+        ev.journal.write(location, with_results(template, found))
+    return GraphRecorded(
+        ev, lin, residuals, found[: len(outputs)], with_results(shape, found), leaf_types
+    )
+
+
+def _needs_python(why: str) -> UnsupportedSyntaxError:
+    """Return the error for a gradient that only line-by-line execution can compute."""
+    return UnsupportedSyntaxError(
+        why,
+        construct="grad",
+        remedy="Compute it with ops whose result has a known size, or differentiate outside",
+    )
+
+
+def call_with_bprop(ev: Evaluation, cell: Value, args: Args, kwargs: Kwargs) -> Value:
+    """Call a Cell that defines `bprop`: append one node with the forward and backward graphs."""
+    parent = ev.builder
+    forward = StagedBuilder(ev, parent)
+    places = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
+    values = [parent.operand(args[i], None) for i in places]
+    given = list(args)
+    for i, v in zip(places, values, strict=True):
+        given[i] = forward.parameter(v._type)
+    result, ends = _run_and_undo_in(
+        ev, forward, lambda: call(ev, cell.construct, tuple(given), kwargs)
+    )
+    join = Join.of_one(ev, forward)
+    exports = join.exports
+    with forward.current():
+        own = [forward.operand(x, None) for x in tensors_of(result)]
+    outs = [exports.put([x]).index for x in own]
+    shape = join.only(result, 0)
+    written = [(location, join.left(location, value, 0)) for location, value in ends]
+    backward = StagedBuilder(ev, parent)
+    inner = [backward.parameter(v._type) for v in values]
+    results = [backward.parameter(x._type) for x in exports.columns[0]]
+    douts = [backward.parameter(x._type) for x in exports.columns[0]]
+    given = list(args)
+    for i, v in zip(places, inner, strict=True):
+        given[i] = v
+    several = isinstance(result, (tuple, list))
+    out: Value = tuple(results[i] for i in outs) if several else results[0]
+    dout: Value = tuple(douts[i] for i in outs) if several else douts[0]
+    found, _ = _run_and_undo_in(ev, backward, lambda: call(ev, cell.bprop, (*given, out, dout), {}))
+    grads = _gradients(ev, backward, cell, args, places, found)
+    outer = list(dict.fromkeys([*forward.outer, *backward.outer]))
+    graph = forward.closed(exports.columns[0], outer)
+    n = len(inner)
+    own = backward.params
+    captured = []
+    for i in outer:
+        known = backward.outer.get(i)
+        captured.append(backward._value(parent.types[i])._id if known is None else known)
+    back = backward.renumbered([*own[:n], *captured, *own[n:]], [g._id for g in grads])
+    operands = (*values, *(parent.tensor(i) for i in outer))
+    made = parent.append(custom_call, operands, {"graph": graph, "backward": back, "n_args": n})
+    for location, template in written:
+        ev.journal.write(location, with_results(template, made))
+    return with_results(shape, made)
+
+
+def _gradients(
+    ev: Evaluation,
+    backward: StagedBuilder,
+    cell: Cell,
+    args: Sequence[Value],
+    places: Sequence[int],
+    found: Value,
+) -> list[Value]:
+    """Return what a Cell's `bprop` returned as one gradient per tensor input."""
+    name = type(cell).__name__
+    items = list(found) if isinstance(found, (tuple, list)) else [found]
+    if len(items) == len(args):
+        items = [items[i] for i in places]
+    elif len(items) != len(places):
+        raise GradientError(
+            f"{name}: its bprop returned {len(items)} gradients, wanted {len(args)}, one per input"
+        )
+    grads = []
+    with backward.current():
+        for i, g in zip(places, items, strict=True):
+            want: Value = backward.types[backward.params[places.index(i)]]
+            if g is None:
+                g = zeros_of(want)
+            elif isinstance(g, (int, float)):
+                g = fill(want.shape, g, want.dtype)
+            if g.shape != want.shape:
+                raise GradientError(
+                    f"{name}: its bprop returned a gradient of shape {g.shape} for input {i} of shape "
+                    f"{want.shape}; wanted the input's shape"
+                )
+            g = g if g.dtype is want.dtype else g.astype(want.dtype)
+            grads.append(backward.operand(g, None))
+    return grads

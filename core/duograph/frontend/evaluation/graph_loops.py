@@ -1,0 +1,358 @@
+"""Loops whose condition the graph computes: one `while_loop` that carries what an iteration writes.
+
+The body is evaluated several times, until the types of the carried values are stable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...errors import JoinError
+from ...ir.builder import GraphTensor
+from ...ir.control import while_loop
+from ...ir.values import GraphScalar, HostValue, kind_of
+from ...tensor import Tensor
+from ...types import TensorType
+from ..diagnostics import AROUND_AN_ITERATION, join_error
+from ..state.builder import StagedBuilder
+from ..state.captures import same
+from ..state.evaluation import Evaluation
+from ..state.journal import MISSING, Location
+from ..types import Flag, Value
+from ..values.flow import NOTHING, Maybe, Undefined
+from ..values.functions import same_function
+from ..values.nested import pairs
+from .aliasing import note_candidates, tensors_before
+from .branches import label_of, run_and_undo, run_branch
+from .join import join_side, or_line_by_line, placeholder_value
+from .truth import as_flag
+
+
+class _Carried:
+    """A value of this type that the loop carries."""
+
+    def __init__(self, type_: Value) -> None:
+        self.type = type_
+
+
+class _BoundInside:
+    """A name that only the loop binds, with the plan of its value."""
+
+    def __init__(self, plan: Value) -> None:
+        self.plan = plan
+
+
+class _Dropped:
+    """A name to which each iteration binds a new object; it is unbound after the loop."""
+
+
+class _Constant:
+    """A value that the loop does not change."""
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+
+def _plan(old: Value, new: Value, what: str, late: bool = False) -> Value:
+    """Return the plan of a name: what is carried if it holds `old` before and `new` after an iteration.
+
+    A plan is one of the classes above, or a list, tuple or dict of plans.
+
+    Raises:
+        JoinError: the types differ.
+    """
+    if old is MISSING or old is NOTHING or isinstance(old, (Undefined, Maybe)):
+        if _unbound(new):
+            return _Constant(old)
+        new = new.value if isinstance(new, Maybe) else new
+        return _BoundInside(_plan(new, new, what, late=True))
+    if new is NOTHING:
+        return _BoundInside(_plan(old, old, what, late=True))
+    if what in ("*brk", "*ret"):  # flags may be constants or tensors
+        for flag in (old, new):
+            if isinstance(flag, Tensor):
+                return _Carried(flag._type.plain)
+    if old is new and not late and isinstance(old, (list, dict, set)):
+        return _Constant(old)  # its content has a plan of its own
+    if isinstance(old, Tensor) and isinstance(new, Tensor):
+        if old._type.plain is not new._type.plain:
+            raise _changes_type(what, old, new)
+        return _Carried(old._type.plain)
+    a, b = kind_of(old), kind_of(new)
+    if a is not None and b is not None:
+        if a is not b:
+            raise _changes_type(what, old, new)
+        known = not isinstance(old, GraphScalar) and not isinstance(new, GraphScalar)
+        return _Constant(old) if known and repr(old) == repr(new) else _Carried(a)
+    if isinstance(old, HostValue) and isinstance(new, HostValue) and old._type is new._type:
+        return _Carried(old._type)
+    if type(old) is type(new) and isinstance(old, (tuple, list)):
+        if len(old) != len(new):
+            raise _changes_type(what, old, new)
+        items = [_plan(x, y, f"{what}[{i}]", late) for i, (x, y) in enumerate(zip(old, new))]
+        if isinstance(old, list):
+            return items
+        return type(old)(*items) if hasattr(old, "_fields") else tuple(items)
+    if isinstance(old, dict) and isinstance(new, dict):
+        if list(old) != list(new):
+            raise _changes_type(what, old, new)
+        return {k: _plan(old[k], new[k], f"{what}[{k!r}]", late) for k in old}
+    if same(old, new) or same_function(old, new):
+        return _Constant(old)
+    raise _changes_type(what, old, new)
+
+
+def _unbound(value: Value) -> bool:
+    """Return whether a value marks an unbound name."""
+    return value is MISSING or value is NOTHING or isinstance(value, Undefined)
+
+
+def _changes_type(what: str, old: Value, new: Value) -> Exception:
+    """Return the error for a name whose type differs between iterations."""
+    return or_line_by_line(
+        join_error(what, join_side(old), join_side(new), where=AROUND_AN_ITERATION), old, new
+    )
+
+
+def _at_entry(plan: Value, builder: StagedBuilder) -> Value:
+    """Return the value of a name at the start of an iteration, adding parameters to the body."""
+    if isinstance(plan, _Carried):
+        return builder.parameter(plan.type)
+    if isinstance(plan, _BoundInside):
+        _at_entry(plan.plan, builder)
+        return MISSING
+    if isinstance(plan, _Dropped):
+        return MISSING
+    if isinstance(plan, _Constant):
+        return plan.value
+    if isinstance(plan, dict):
+        return builder.evaluation.owned.add({k: _at_entry(v, builder) for k, v in plan.items()})
+    items = [_at_entry(v, builder) for v in plan]
+    if isinstance(plan, list):
+        return builder.evaluation.owned.add(items)
+    return type(plan)(*items) if hasattr(plan, "_fields") else tuple(items)
+
+
+def _at_exit(plan: Value, value: Value, builder: StagedBuilder, out: list[Value]) -> None:
+    """Append the carried parts of a value to `out`, as values of `builder`."""
+    if isinstance(plan, _Carried):
+        if isinstance(plan.type, TensorType):
+            known = not isinstance(value, (bool, GraphScalar))
+            out.append(builder.operand(value, None) if known else as_flag(value))
+        else:
+            out.append(builder.host(value))
+    elif isinstance(plan, _BoundInside):
+        if _unbound(value):
+            _placeholders(plan.plan, builder, out)
+        else:
+            _at_exit(plan.plan, value.value if isinstance(value, Maybe) else value, builder, out)
+    elif isinstance(plan, dict):
+        for k, v in plan.items():
+            _at_exit(v, value[k], builder, out)
+    elif not isinstance(plan, (_Constant, _Dropped)):
+        for k, v in zip(plan, value):
+            _at_exit(k, v, builder, out)
+
+
+def _placeholders(plan: Value, builder: StagedBuilder, out: list[Value]) -> None:
+    """Append arbitrary values of the carried types to `out`."""
+    if isinstance(plan, _Carried):
+        out.append(placeholder_value(builder, plan.type))
+    elif isinstance(plan, dict):
+        for v in plan.values():
+            _placeholders(v, builder, out)
+    elif isinstance(plan, (tuple, list)):
+        for v in plan:
+            _placeholders(v, builder, out)
+
+
+def _after_loop(ev: Evaluation, plan: Value, results: Value, name: str, ran: Flag) -> Value:
+    """Return the value of a name after the loop."""
+    if isinstance(plan, _Carried):
+        return next(results)
+    if isinstance(plan, _BoundInside):
+        value = _after_loop(ev, plan.plan, results, name, ran)
+        return value if ran is True else Maybe(name, value, ran)
+    if isinstance(plan, _Dropped):
+        return Undefined(name, "loop")
+    if isinstance(plan, _Constant):
+        return plan.value
+    if isinstance(plan, dict):
+        return ev.owned.add({k: _after_loop(ev, v, results, name, ran) for k, v in plan.items()})
+    items = [_after_loop(ev, v, results, name, ran) for v in plan]
+    if isinstance(plan, list):
+        return ev.owned.add(items)
+    return type(plan)(*items) if hasattr(plan, "_fields") else tuple(items)
+
+
+def _same_plan(a: Value, b: Value) -> bool:
+    """Return whether two plans are equal."""
+    if isinstance(a, _Constant) and isinstance(b, _Constant):
+        return same(a.value, b.value) or same_function(a.value, b.value)
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(_same_plan(a[k], b[k]) for k in a)
+    if isinstance(a, (tuple, list)):
+        return len(a) == len(b) and all(map(_same_plan, a, b))
+    if isinstance(a, _Dropped):
+        return True
+    if isinstance(a, _BoundInside):
+        return _same_plan(a.plan, b.plan)
+    return bool(a.type == b.type)
+
+
+def _plan_for(ev: Evaluation, old: Value, new: Value, what: str) -> Value:
+    """Return the plan of a name; new user objects in each iteration are dropped."""
+    nothing = old is MISSING or isinstance(old, Undefined)
+    if old is not new and _is_object(ev, new) and (nothing or _is_object(ev, old)):
+        return _Dropped()
+    return _plan(old, new, what)
+
+
+def _is_object(ev: Evaluation, value: Value) -> bool:
+    """Return whether a value is an object of a user class that the evaluated code made."""
+    plain = isinstance(value, (Tensor, list, dict, set, tuple)) or callable(value)
+    return id(value) in ev.owned.objects and hasattr(value, "__dict__") and not plain
+
+
+def graph_loop(ev: Evaluation, predicate: Flag, step: Callable[[], Value], ran: Flag) -> None:
+    """Append a `while_loop` that runs `step` while the condition holds.
+
+    Args:
+        predicate: whether there is a first iteration.
+        step: evaluates one iteration and returns whether there is another.
+        ran: whether names that only the loop binds are bound after it.
+    """
+    _, _, changes = run_branch(ev, step)
+    locations = {key: location for key, (location, _) in changes.items()}
+    before = {key: location.read() for key, location in locations.items()}
+    plans = {
+        key: _plan_for(ev, before[key], changes[key][1], label_of(ev, locations[key]))
+        for key in locations
+    }
+    for _ in range(8):
+        child = StagedBuilder(ev, ev.builder)
+        first: dict[int, Value] = {}  # initial value of each parameter
+
+        def iteration(child: StagedBuilder = child, first: dict[int, Value] = first) -> Value:
+            for key, location in locations.items():
+                entered = _at_entry(plans[key], child)
+                for made, old in pairs(entered, before[key]):
+                    if (
+                        isinstance(made, GraphTensor)
+                        and isinstance(old, Tensor)
+                        and _holds_tensors(location)
+                    ):
+                        first[made._id] = old
+                        note_candidates(ev, made, [old])
+                ev.journal.write(location, entered)
+            return step()
+
+        ev.journal.conditions += 1
+        try:
+            following, written = run_and_undo(ev, child, iteration)
+        finally:
+            ev.journal.conditions -= 1
+        ends = {key: value for key, (_, value) in written.items()}
+        stable = True
+        for key, (location, _) in written.items():
+            if key not in locations:
+                locations[key] = location
+                before[key] = location.read()
+                plans[key] = _plan_for(ev, before[key], ends[key], label_of(ev, location))
+                stable = False
+            else:
+                wider = _widened(plans[key], before[key], ends[key], label_of(ev, location))
+                if not _same_plan(wider, plans[key]):
+                    plans[key] = wider
+                    stable = False
+        if stable:
+            break
+    else:
+        raise JoinError(
+            "Cannot join the return values of different branches: a loop whose condition is a Tensor "
+            "changes the types of its variables in every iteration; wanted fixed types"
+        )
+    outputs: list[Value] = []
+    with child.current():
+        for key in locations:
+            _at_exit(plans[key], ends[key], child, outputs)
+        host = isinstance(predicate, GraphScalar) and isinstance(following, (bool, GraphScalar))
+        last = child.host(following) if host else as_flag(following)
+    parent = ev.builder
+    begins = parent.host(predicate) if host else as_flag(predicate)
+    inits: list[Value] = []
+    for key in locations:
+        _at_exit(plans[key], before[key], parent, inits)
+    outer = list(child.outer)
+    body = child.closed([last, *outputs], outer)
+    operands = (begins, *inits, *(parent.tensor(i) for i in outer))
+    found = parent.append(while_loop, operands, {"body": body, "n_carry": len(inits)})
+    results = iter(found)
+    for key, location in locations.items():
+        value = _after_loop(ev, plans[key], results, label_of(ev, location), ran)
+        if _holds_tensors(location):
+            _note_origins(ev, value, before[key], ends[key], child, first)
+        ev.journal.write(location, value)
+
+
+def _holds_tensors(location: Location) -> bool:
+    """Return whether a location holds tensors, as opposed to being one."""
+    return location.kind in ("item", "attribute", "list", "dict")
+
+
+def _note_origins(
+    ev: Evaluation,
+    after: Value,
+    before: Value,
+    end: Value,
+    child: StagedBuilder,
+    first: dict[int, Value],
+) -> None:
+    """Record which tensors a name may hold after a loop.
+
+    These are the tensor from before, and older tensors that an iteration bound to the name.
+    """
+    for made, old in pairs(after, before):
+        if isinstance(old, Tensor) and made is not old:
+            note_candidates(ev, made, [old])
+    for made, last in pairs(after, end):
+        if made is last or not isinstance(last, Tensor):
+            continue
+        note_candidates(ev, made, tensors_before(ev, last, child))
+        if isinstance(last, GraphTensor) and last._builder is child and last._id in first:
+            # names may be exchanged between iterations
+            note_candidates(ev, made, list(first.values()))
+
+
+def _widened(plan: Value, old: Value, new: Value, what: str) -> Value:
+    """Return the plan that also covers `new`, the value after an iteration that began with `plan`."""
+    if isinstance(plan, _Dropped):
+        return plan
+    if isinstance(plan, _BoundInside):
+        if _unbound(new):
+            return plan
+        new = new.value if isinstance(new, Maybe) else new
+        return _BoundInside(_widened(plan.plan, new, new, what))
+    if isinstance(plan, _Carried):
+        if what in ("*brk", "*ret"):
+            return plan if kind_of(new) is not None else _Carried(new._type.plain)
+        if isinstance(new, (Tensor, HostValue)):
+            if new._type.plain is plan.type:
+                return plan
+        elif kind_of(new) is plan.type:
+            return plan
+        raise _changes_type(what, old, new)
+    if isinstance(plan, _Constant):
+        return _plan(old, new, what)
+    if isinstance(plan, dict):
+        if not isinstance(new, dict) or list(new) != list(plan):
+            raise _changes_type(what, old, new)
+        return {k: _widened(plan[k], old[k], new[k], f"{what}[{k!r}]") for k in plan}
+    if type(new) is not type(plan) or len(new) != len(plan):
+        raise _changes_type(what, old, new)
+    items = [_widened(k, o, n, what) for k, o, n in zip(plan, old, new)]
+    if isinstance(plan, list):
+        return items
+    return type(plan)(*items) if hasattr(plan, "_fields") else tuple(items)

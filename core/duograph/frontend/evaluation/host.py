@@ -1,0 +1,246 @@
+"""Graph nodes that run Python code, and the Tensor objects that such code holds.
+
+`run_on_host` makes a node with results, `append_effect` one without. Both keep program order with
+the writes around them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...errors import UnsupportedSyntaxError
+from ...ir.builder import GraphTensor
+from ...ir.control import HostCall, host_call
+from ...ir.values import HostValue
+from ...runtime.source_spans import mark_source
+from ...tensor import Tensor
+from ...types import OBJECT
+from ..state.evaluation import Evaluation
+from ..types import Args, Kwargs, Value
+from .host_mutation import Snapshot, refuse_mutation, was_changed, with_snapshots
+from .spans import call_spans
+
+
+class Operand:
+    """A reference to graph operand `index` inside the nested arguments of a host call."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+
+def take_operands(ev: Evaluation, value: Value, found: list[Value], objects: bool = False) -> Value:
+    """Return nested arguments with an `Operand` for each graph value, appending those to `found`.
+
+    A tensor from outside that the function has written is a graph value too.
+
+    Args:
+        objects: Python code will keep the arguments, so that a tensor must be the one object that
+            represents it at run time (see `object_of`).
+    """
+    if objects and isinstance(value, Tensor):
+        made = object_of(ev, value)
+        if made is None:
+            return value  # from outside: the object itself, which receives all writes
+        found.append(ev.builder.bring(made))
+        return Operand(len(found) - 1)
+    if isinstance(value, (GraphTensor, HostValue)):
+        found.append(ev.builder.bring(value))
+        return Operand(len(found) - 1)
+    if isinstance(value, Tensor):
+        slot = ev.inputs.slots.get(id(value))
+        if slot is None or slot.current is slot.incoming:
+            return value  # not written: the host call reads the object itself
+        found.append(ev.builder.bring(slot.current))
+        return Operand(len(found) - 1)
+    if hasattr(type(value), "as_python"):
+        return value.as_python()
+    if type(value) in (tuple, list) or hasattr(value, "_fields"):
+        items = [take_operands(ev, v, found, objects) for v in value]
+        if isinstance(value, list):
+            return items
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if type(value) is dict:
+        return {k: take_operands(ev, v, found, objects) for k, v in value.items()}
+    if type(value) is slice:
+        return slice(
+            *[take_operands(ev, v, found, objects) for v in (value.start, value.stop, value.step)]
+        )
+    return value
+
+
+def object_of(ev: Evaluation, tensor: Value) -> Value:
+    """Return the graph value of the Tensor object that represents a tensor at run time.
+
+    All writes in place to the tensor must reach the same object, wherever Python code stored it. Returns
+    None if `tensor` itself is that object.
+    """
+    known = ev.host_objects.get(id(tensor))
+    if known is not None:
+        return known[1]
+    if not isinstance(tensor, GraphTensor):
+        if id(tensor) not in ev.owned.tensors:
+            return None
+        home = ev.builder
+        while home.depth > ev.owned.depths.get(id(tensor), 0):
+            assert home.parent is not None
+            home = home.parent
+        first = home.made_constant(tensor)
+        slot = ev.inputs.slots.get(id(tensor))
+        later = slot is not None and slot.current is not slot.incoming
+    else:
+        for made, _, index in ev.inputs.arguments:
+            if made is tensor:
+                return ev.inputs.argument_object(index)
+        place = ev.inputs.locations.get(id(tensor))
+        if place is not None:
+            return ev.inputs.object(*place[1])
+        first = tensor
+        for journal in ev.journal.branches:
+            entry = journal.get(("tensor", id(tensor), None))
+            if entry is not None:
+                first = entry[1]
+                break
+        home = first._builder
+        later = first._id != tensor._id or home is not tensor._builder
+    run = HostCall(lambda x: (x,), "tensor object")
+    with home.current():
+        made = home.append(host_call, (home.tensor(first._id),), {"run": run, "types": (OBJECT,)})[
+            0
+        ]
+    ev.host_objects[id(tensor)] = (tensor, made)
+    if later:
+        write_through(ev, tensor)
+    return made
+
+
+def write_through(ev: Evaluation, tensor: Value) -> None:
+    """Append a write to the object that represents a tensor at run time, if there is one."""
+    if id(tensor) in ev.host_objects or id(tensor) in ev.inputs.locations:
+        append_effect(ev, Tensor._rebind, (object_of(ev, tensor), tensor), "set the value")
+
+
+def with_operands(nested: Value, values: Value) -> Value:
+    """Return nested arguments with each `Operand` replaced by its value."""
+    if isinstance(nested, Operand):
+        return values[nested.index]
+    if isinstance(nested, Snapshot):
+        return nested.array.copy()
+    if type(nested) in (tuple, list) or hasattr(nested, "_fields"):
+        items = [with_operands(v, values) for v in nested]
+        if isinstance(nested, list):
+            return items
+        return type(nested)(*items) if hasattr(nested, "_fields") else tuple(items)
+    if type(nested) is dict:
+        return {k: with_operands(v, values) for k, v in nested.items()}
+    if type(nested) is slice:
+        return slice(*[with_operands(v, values) for v in (nested.start, nested.stop, nested.step)])
+    return nested
+
+
+def run_on_host(
+    ev: Evaluation,
+    function: Callable[..., Value],
+    args: Args,
+    kwargs: Kwargs,
+    name: str,
+    types: tuple[Value, ...] = (OBJECT,),
+) -> Value:
+    """Append a node that calls `function` when the graph runs, at this point of the program order.
+
+    Earlier writes to tensors are made visible to the call first.
+
+    Args:
+        types: types of the results.
+
+    Returns:
+        the results as graph values: one, a tuple of several, or None.
+    """
+    refuse_mutation(ev, function, args, kwargs, name)
+    found: list[Value] = []
+    nested = with_snapshots(ev, take_operands(ev, (args, kwargs), found))
+    commits = take_writes(ev, found)
+    spans = call_spans(ev)
+
+    def run(*values: Value) -> tuple[Value, ...]:
+        for target, index in commits:
+            (values[target] if isinstance(target, int) else target)._rebind(values[index])
+        given, named = with_operands(nested, values)
+        try:
+            result = function(*given, **named)
+            if was_changed(nested, (given, named)):
+                raise UnsupportedSyntaxError(
+                    f"{name}: has changed a list or an array that was made while compiling, of which it got a copy; "
+                    f"use a function that returns a new one, or call it outside of compiled code"
+                )
+        except Exception as error:
+            mark_source(error, spans)
+            raise
+        if not types:
+            return ()
+        return (result,) if len(types) == 1 else tuple(result)
+
+    out = ev.builder.append(
+        host_call, tuple(found), {"run": HostCall(run, name), "types": tuple(types)}
+    )
+    if not types:
+        return None
+    return out[0] if len(types) == 1 else out
+
+
+def take_writes(ev: Evaluation, found: list[Value]) -> list[tuple[Tensor | int, int]]:
+    """Append to `found` the values that a host call must write to Tensor objects before it runs.
+
+    Returns:
+        pairs: a tensor from outside, or the operand index of an argument, and the operand index of
+        its new value.
+    """
+    commits: list[tuple[Tensor | int, int]] = []
+    for slot in ev.inputs.slots.values():
+        if not slot.fresh and slot.current is not slot.incoming:
+            found.append(ev.builder.bring(slot.current))
+            commits.append((slot.tensor, len(found) - 1))
+    for made, first, index in ev.inputs.arguments:
+        if made._id != first or made._builder is not ev.root:
+            found += [ev.builder.bring(ev.inputs.argument_object(index)), ev.builder.bring(made)]
+            commits.append((len(found) - 2, len(found) - 1))
+    return commits
+
+
+def append_effect(
+    ev: Evaluation,
+    function: Callable[..., Value],
+    args: Args,
+    name: str,
+    commit: bool = False,
+    objects: bool = False,
+) -> None:
+    """Append a node without results that runs Python: a print, a write to an object, a raise.
+
+    Args:
+        commit: whether earlier writes to tensors are made visible first.
+        objects: see `take_operands`.
+    """
+    found: list[Value] = []
+    nested = take_operands(ev, args, found, objects)
+    commits = take_writes(ev, found) if commit else []
+    spans = call_spans(ev)
+
+    def run(*values: Value) -> tuple[Value, ...]:
+        for target, index in commits:
+            (values[target] if isinstance(target, int) else target)._rebind(values[index])
+        try:
+            function(*with_operands(nested, values))
+        except Exception as error:
+            mark_source(error, spans)
+            raise
+        return ()
+
+    ev.builder.append(host_call, tuple(found), {"run": HostCall(run, name), "types": ()})
+
+
+def with_item(tensor: Value, index: Value, value: Value) -> Value:
+    """Write an item of a tensor that Python owns and return it."""
+    tensor[index] = value
+    return tensor

@@ -1,0 +1,144 @@
+"""Protects objects made at compile time from Python code that runs with the graph.
+
+Such an object is a constant of the graph: a change by one call would be visible to all later calls,
+or lost if the call got a copy. Calls known to change their argument are refused (LAX then runs the
+program line by line); any other call gets a copy, which is compared afterwards.
+"""
+
+from __future__ import annotations
+
+import bisect
+import datetime
+import decimal
+import fractions
+import functools
+import heapq
+import operator
+import pathlib
+import random
+import re
+import types
+from collections.abc import Callable
+
+import numpy as np
+
+from ...errors import UnsupportedSyntaxError
+from ...ir.values import HostValue
+from ...tensor import Tensor
+from ..state.evaluation import Evaluation
+from ..types import Args, Kwargs, Value
+
+# Methods of NumPy arrays that change the array.
+ARRAY_MUTATORS = {"fill", "sort", "partition", "put", "itemset", "resize", "setfield", "setflags"}
+
+
+_OPERATORS = (
+    "add", "and", "concat", "floordiv", "lshift", "matmul", "mod", "mul", "or", "pow", "rshift", "sub",
+    "truediv", "xor",
+)  # fmt: skip
+
+
+@functools.cache
+def _known_owners() -> tuple[type, ...]:
+    """Return the owners of methods that either change nothing or are listed as mutators."""
+
+    return (
+        type(None), str, bytes, int, float, complex, tuple, frozenset, range, type, types.ModuleType,
+        types.FunctionType, np.ndarray, np.generic, np.dtype, re.Pattern, re.Match, datetime.date, datetime.time,
+        datetime.timedelta, datetime.tzinfo, fractions.Fraction, decimal.Decimal, pathlib.PurePath, list, dict, set,
+        Tensor, HostValue,
+    )  # fmt: skip
+
+
+@functools.cache
+def _changing_first() -> frozenset[Value]:
+    """Return the functions that change their first argument."""
+
+    named = {
+        heapq.heappush, heapq.heappop, heapq.heapify, heapq.heapreplace, heapq.heappushpop, bisect.insort,
+        bisect.insort_left, bisect.insort_right, random.shuffle, np.random.shuffle, np.copyto, np.put, np.place,
+        np.putmask, np.fill_diagonal, np.put_along_axis,
+    }  # fmt: skip
+    return frozenset(named | {getattr(operator, f"i{name}") for name in _OPERATORS})
+
+
+class Snapshot:
+    """An operand that is an array made at compile time: a copy of its content at that time."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array.copy()
+
+
+def refuse_mutation(
+    ev: Evaluation,
+    function: Callable[..., Value],
+    args: Args,
+    kwargs: Kwargs,
+    name: str,
+) -> None:
+    """Refuse a call that would change a list or an array made at compile time.
+
+    Raises:
+        UnsupportedSyntaxError: the call would change one.
+    """
+    targets = [v for v in (kwargs.get("out"),) if v is not None]
+    if args and (_changes_first_argument(function) or getattr(function, "__name__", "") == "at"):
+        targets.append(args[0])
+    if args and getattr(function, "__name__", "") == "shuffle":
+        targets.append(args[-1])
+    owner = getattr(function, "__self__", None)
+    if getattr(function, "__name__", "") in ARRAY_MUTATORS or not isinstance(
+        owner, _known_owners()
+    ):
+        targets.append(owner)
+    for v in targets:
+        for target in v if isinstance(v, tuple) else (v,):
+            if isinstance(target, (list, dict, set)) or ev.owned.owns_data(target):
+                kind = type(target).__name__
+                kind = f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
+                raise UnsupportedSyntaxError(
+                    f"{name}: changes {kind} that was made while compiling, with what is known only when the "
+                    f"function runs",
+                    construct="Call",
+                    remedy="Use a function that returns a new one, or make it of Tensors",
+                )
+
+
+def _changes_first_argument(function: Value) -> bool:
+    """Return whether a function is known to change its first argument."""
+    try:
+        return function in _changing_first()
+    except TypeError:  # not hashable
+        return False
+
+
+def with_snapshots(ev: Evaluation, nested: Value) -> Value:
+    """Return nested arguments with a `Snapshot` for each array made at compile time."""
+    if isinstance(nested, np.ndarray) and ev.owned.owns_data(nested):
+        return Snapshot(nested)
+    if type(nested) in (tuple, list):
+        items = [with_snapshots(ev, v) for v in nested]
+        return tuple(items) if type(nested) is tuple else items
+    if type(nested) is dict:
+        return {k: with_snapshots(ev, v) for k, v in nested.items()}
+    return nested
+
+
+def was_changed(nested: Value, given: Value) -> bool:
+    """Return whether a call changed the copies of compile-time objects that it received."""
+    if isinstance(nested, Snapshot):
+        was = nested.array
+        if was.dtype == object:
+            return False
+        return (
+            was.shape != given.shape or was.dtype != given.dtype or was.tobytes() != given.tobytes()
+        )
+    if type(nested) in (tuple, list):
+        return len(nested) != len(given) or any(map(was_changed, nested, given))
+    if type(nested) is dict:
+        return list(nested) != list(given) or any(
+            was_changed(v, given[k]) for k, v in nested.items()
+        )
+    return False

@@ -1,0 +1,37 @@
+"""Iteration over values at compile time."""
+
+from __future__ import annotations
+
+from ..state.evaluation import Evaluation
+from ..types import Value
+from .dispatch import call
+
+
+def iterate(ev: Evaluation, items: Value) -> Value:
+    """Return an iterator over a value; a user-defined `__iter__` is evaluated from source."""
+    ev.copies.observe(items)
+    kind = type(items)
+    found = getattr(kind, "__iter__", None)
+    if (
+        found is not None
+        and hasattr(found, "__code__")
+        and not kind.__module__.startswith("duograph")
+    ):
+        items = call(ev, items.__iter__, (), {})
+        if hasattr(type(items), "__next__") and hasattr(type(items).__next__, "__code__"):
+            return _staged_iterator(ev, items)
+    return iter(items)
+
+
+def _staged_iterator(ev: Evaluation, items: Value) -> Value:
+    """Iterate with a user's `__next__`, evaluated from source."""
+    while True:
+        try:
+            yield call(ev, items.__next__, (), {})
+        except StopIteration:
+            return
+
+
+def is_iterable(value: Value) -> bool:
+    """Return whether Python can iterate over a value."""
+    return hasattr(type(value), "__iter__") or hasattr(type(value), "__getitem__")

@@ -1,0 +1,400 @@
+"""The join of two branches: what a variable holds after both were evaluated.
+
+A `Join` maps the values at the ends of the branches to a template in which `Placeholder`s stand for
+results of the `switch`; `with_results` replaces them once that node exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...dtype import bool_
+from ...errors import JoinError, UnsupportedSyntaxError
+from ...ir.builder import GraphTensor
+from ...ir.control import HostCall, host_call
+from ...ir.values import GraphScalar, HostValue, kind_of
+from ...ops.creation import fill
+from ...runtime_state import thread_state
+from ...tensor import Tensor
+from ...types import BOOL, FLOAT, INT, OBJECT, HostType
+from ..diagnostics import join_error
+from ..state.builder import StagedBuilder
+from ..state.captures import same
+from ..state.evaluation import Evaluation
+from ..state.journal import MISSING, Changes, Location
+from ..types import Flag, Value
+from ..values.flow import NOTHING, Flow, Maybe, Undefined
+from ..values.functions import Choice, same_function
+from .aliasing import tensors_before
+from .truth import as_flag, negated
+
+_FILL = {INT: 0, FLOAT: 0.0, BOOL: False, OBJECT: None}
+
+
+class Placeholder:
+    """A reference to result `index` of a `switch` (or call) inside a joined value."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+
+class Exports:
+    """The values that leave parallel sub-graphs: one column of values per sub-graph.
+
+    Attributes:
+        candidates: per row, tensors from before the branches that the row may be.
+    """
+
+    def __init__(self, builders: list[StagedBuilder]) -> None:
+        self.builders = builders
+        self.columns: list[list[Value]] = [[] for _ in builders]
+        self.candidates: dict[int, list[Value]] = {}
+        self._same: dict[Value, int] = {}
+
+    def put(self, values: list[Value]) -> Placeholder:
+        """Add a row of one value per sub-graph; an equal row is reused."""
+        key = tuple((id(v._builder), v._id) for v in values)
+        found = self._same.get(key)
+        if found is None:
+            found = self._same[key] = len(self.columns[0])
+            for column, v, b in zip(self.columns, values, self.builders, strict=True):
+                column.append(b.tensor(v._id))
+        return Placeholder(found)
+
+
+def placeholder_value(builder: StagedBuilder, type_: Value) -> Value:
+    """Return an arbitrary value of a type, for a branch whose value is never read."""
+    with builder.current():
+        if isinstance(type_, HostType):
+            return builder.host(_FILL.get(type_))
+        return fill(type_.shape, False if type_.dtype is bool_ else 0, type_.dtype)
+
+
+def describe(value: Value) -> str:
+    """Return a description of a value for an error message."""
+    if value is MISSING or isinstance(value, Undefined):
+        return "nothing"
+    if isinstance(value, Tensor):
+        return f"a Tensor of shape {value.shape} and dtype {value.dtype}"
+    if isinstance(value, HostValue):
+        return {"object": "an object"}.get(value._type.name, f"a Python {value._type.name}")
+    if isinstance(value, (bool, int, float, str)) or value is None:
+        return f"{type(value).__name__} {value!r}" if value is not None else "None"
+    if isinstance(value, (tuple, list, dict)):
+        return f"a {type(value).__name__} of {len(value)} items"
+    return f"a {type(value).__name__}"
+
+
+def join_side(value: Value) -> Value:
+    """Return a value in the form that `join_error` accepts."""
+    return value if isinstance(value, Tensor) else describe(value)
+
+
+def or_line_by_line(error: JoinError, *values: Value) -> Exception:
+    """Return the error of a join, or one that makes LAX run the function line by line.
+
+    The latter is right if only Python knows one of the values.
+    """
+    if any(isinstance(v, HostValue) and v._type is OBJECT for v in values):
+        return UnsupportedSyntaxError(str(error), construct="If", remedy="Compute it with Tensors")
+    return error
+
+
+class Join:
+    """Joins values of branch 0 (else) and branch 1 (then).
+
+    The values are graph values of the branches, of graphs around them, or Python objects. The joined
+    values hold `Placeholder`s, to be replaced by `with_results`.
+
+    Attributes:
+        cond: the condition, a bool of the graph.
+        exports: what leaves the branches.
+        names: of the branches, for messages.
+        late: whether a name that only one branch binds may be read after the join, with a check.
+        changes: per branch, the locations that it wrote.
+    """
+
+    def __init__(
+        self,
+        ev: Evaluation,
+        cond: Flag,
+        builders: list[StagedBuilder],
+        names: tuple[str, str],
+        late: bool = False,
+        changes: Sequence[Changes] = ({}, {}),
+    ) -> None:
+        self.changes = changes
+        self.late = late
+        self.ev = ev
+        self.cond = cond
+        self.exports = Exports(builders)
+        self.names = names
+
+    @classmethod
+    def of_one(cls, ev: Evaluation, builder: StagedBuilder) -> Join:
+        """The exit of a single sub-graph: `only` and `left` map what leaves it."""
+        made = cls(ev, False, [builder], ("", ""))
+        return made
+
+    def pair(self, a: Value, b: Value) -> Value:
+        """Export one value of each branch."""
+        return self.exports.put([a, b])
+
+    def value(self, a: Value, b: Value, what: str) -> Value:
+        """Return the join of two values; `what` names the variable in messages.
+
+        Raises:
+            JoinError: the values differ and cannot be outputs of the graph.
+        """
+        if a is b:
+            return a
+        if isinstance(a, HostValue) and isinstance(b, HostValue) and _equal_id(a, b):
+            return a
+        if what in ("*brk", "*ret"):  # flags of a loop may be host bools or tensors
+            return self.flag(a, b)
+        if isinstance(a, Tensor) and isinstance(b, Tensor):
+            return self._tensors(a, b, what)
+        if a is NOTHING or b is NOTHING:
+            return self.only(b, 1) if a is NOTHING else self.only(a, 0)
+        if isinstance(a, Maybe) or isinstance(b, Maybe):
+            return self._maybe(a, b, what)
+        if not _defined(a) or not _defined(b):
+            return self._maybe(a, b, what) if self.late else self._undefined(a, b, what)
+        ka, kb = kind_of(a), kind_of(b)
+        if ka is not None and kb is not None and ka is kb:
+            if (
+                not isinstance(a, GraphScalar)
+                and not isinstance(b, GraphScalar)
+                and repr(a) == repr(b)
+            ):
+                return a
+            return self._host(a, b)
+        two = self._freeze(a, 0) | self._freeze(b, 1)
+        a, b = self.contents(a, 0), self.contents(b, 1)
+        if type(a) is type(b) and isinstance(a, (tuple, list)) and len(a) == len(b):
+            items = [self.value(x, y, f"{what}[{i}]") for i, (x, y) in enumerate(zip(a, b))]
+            if isinstance(a, list):
+                return _ListOfTwo(items) if two else items
+            return type(a)(*items) if hasattr(a, "_fields") else tuple(items)
+        if isinstance(a, dict) and isinstance(b, dict) and list(a) == list(b):
+            named = {k: self.value(a[k], b[k], f"{what}[{k!r}]") for k in a}
+            return _DictOfTwo(named) if two else named
+        if same(a, b):
+            return a
+        if isinstance(a, (set, frozenset)) and a == b:
+            return a
+        if same_function(a, b):
+            return a
+        if all(callable(v) or isinstance(v, Choice) for v in (a, b)):
+            return Choice(self.cond, self.only(a, 0), self.only(b, 1))
+        if not self.ev.strict and _hostable(a) and _hostable(b):
+            return self._host(a, b)
+        raise self._refused(a, b, what)
+
+    def _refused(self, a: Value, b: Value, what: str) -> Exception:
+        """Return the error for two values that cannot be joined."""
+        where = (f"in the {self.names[1]!r} branch", f"in the {self.names[0]!r} branch")
+        if self.names == ("fall-through", "return"):
+            where = ("where it returns", "in what follows")
+        return or_line_by_line(join_error(what, join_side(b), join_side(a), where=where), a, b)
+
+    def _freeze(self, value: Value, k: int) -> bool:
+        """Return whether a list or dict existed before the branch, and mark it as ambiguous.
+
+        After the join it is unknown which object the name refers to.
+        """
+        ev = self.ev
+        if type(value) not in (list, dict) or not (
+            id(value) in ev.owned.objects or id(value) in ev.copies.originals
+        ):
+            return False
+        if ev.owned.depths.get(id(value), 0) >= self.exports.builders[k].depth:
+            return False
+        ev.owned.ambiguous[id(value)] = value
+        return True
+
+    def contents(self, value: Value, k: int) -> Value:
+        """Return the content of a list or dict at the end of branch k."""
+        found = self.changes[k].get((type(value).__name__, id(value), None))
+        return value if found is None else found[1]
+
+    def _tensors(self, a: Value, b: Value, what: str) -> Value:
+        """Join two tensors of one type."""
+        if isinstance(a, GraphTensor) and isinstance(b, GraphTensor) and _equal_id(a, b):
+            return a
+        if a._type.plain is not b._type.plain:
+            raise self._refused(a, b, what)
+        builders = self.exports.builders
+        found = self.pair(*[x.operand(v, None) for x, v in zip(builders, (a, b))])
+        for v, builder in zip((a, b), builders):
+            self.exports.candidates.setdefault(found.index, []).extend(
+                tensors_before(self.ev, v, builder)
+            )
+        return found
+
+    def _host(self, a: Value, b: Value) -> Value:
+        """Join two numbers or objects as host values."""
+        found = []
+        for builder, v in zip(self.exports.builders, (a, b)):
+            with builder.current():
+                found.append(builder.host(v))
+        if found[0]._type is not found[1]._type:  # of different types: both as objects
+            for k, builder in enumerate(self.exports.builders):
+                with builder.current():
+                    run = HostCall(lambda x: (x,), "object")
+                    found[k] = builder.append(
+                        host_call, (found[k],), {"run": run, "types": (OBJECT,)}
+                    )[0]
+        return self.pair(*found)
+
+    def _undefined(self, a: Value, b: Value, what: str) -> Value:
+        """Return the mark of a name that one branch does not bind."""
+        lost, where = (a, self.names[0]) if not _defined(a) else (b, self.names[1])
+        if isinstance(lost, Undefined):
+            return lost
+        return Undefined(what, where)
+
+    def _maybe(self, a: Value, b: Value, what: str) -> Value:
+        """Join a name that may be unbound; reading it is checked when the graph runs."""
+        if not _defined(a) and not _defined(b):
+            return self._undefined(a, b, what)
+        bound = [x.bound if isinstance(x, Maybe) else _defined(x) for x in (a, b)]
+        values = [x.value if isinstance(x, Maybe) else x for x in (a, b)]
+        if all(map(_defined, values)):
+            value = self.value(values[0], values[1], what)
+        else:
+            k = 1 if _defined(values[1]) else 0
+            value = self.only(values[k], k)
+        return Maybe(what, value, self.flag(bound[0], bound[1]))
+
+    def items(self, value: Value, k: int) -> Value:
+        """Return a new list or dict of the items that one has in branch k."""
+        if isinstance(value, dict):
+            return {n: self.only(v, k) for n, v in value.items()}
+        return [self.only(v, k) for v in value]
+
+    def left(self, location: Location, value: Value, k: int) -> Value:
+        """Return the content of a location after branch k if the other branch does not end normally."""
+        return self.items(value, k) if location.kind in ("list", "dict") else self.only(value, k)
+
+    def only(self, value: Value, k: int) -> Value:
+        """Return a value of branch k that is never read if the other branch ran."""
+        if isinstance(value, (GraphTensor, HostValue)):
+            builders = self.exports.builders
+            if value._builder is not builders[k]:
+                return value
+            values = [placeholder_value(b, value._type) for b in builders]
+            values[k] = value
+            return self.exports.put(values)
+        if isinstance(value, tuple):
+            items = [self.only(v, k) for v in value]
+            return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+        if isinstance(value, (list, dict)):
+            if self.ev.owned.depths.get(id(value), 0) < self.exports.builders[k].depth:
+                return value  # existed before: its content is a change of its own
+            return self.items(value, k)
+        if isinstance(value, Choice):
+            parts = (value.cond, value.orelse, value.then)
+            return Choice(*(self.only(v, k) for v in parts))
+        if isinstance(value, Maybe):
+            return Maybe(value.name, self.only(value.value, k), self.only(value.bound, k))
+        return value
+
+    def flag(self, a: Value, b: Value) -> Value:
+        """Join two flags."""
+        if isinstance(a, bool) and isinstance(b, bool):
+            if a is b:
+                return a
+            return self.cond if b else negated(self.cond)
+        values = []
+        for builder, v in zip(self.exports.builders, (a, b)):
+            with builder.current():
+                values.append(as_flag(v))
+        return self.pair(*values)
+
+    def flow(self, a: Flow, b: Flow, what: str) -> Flow:
+        """Join the ways in which two blocks ended."""
+        ret = self.flag(a.ret, b.ret)
+        value: Value = None
+        if a.ret is not False and b.ret is not False:
+            value = self.value(a.value, b.value, what)
+        elif a.ret is not False:
+            value = self.only(a.value, 0)
+        elif b.ret is not False:
+            value = self.only(b.value, 1)
+        return Flow(ret, self.flag(a.brk, b.brk), self.flag(a.cont, b.cont), value)
+
+
+def _equal_id(a: Value, b: Value) -> bool:
+    return a._builder is b._builder and a._id == b._id
+
+
+def _defined(value: Value) -> bool:
+    return value is not MISSING and not isinstance(value, Undefined)
+
+
+def _hostable(value: Value) -> bool:
+    return isinstance(value, (bool, int, float, complex, str, bytes, type(None), HostValue))
+
+
+class _OneOfTwo:
+    """Marks a template of a list or dict whose branches hold different existing objects."""
+
+
+class _ListOfTwo(_OneOfTwo, list[Value]):
+    """A list template of this kind."""
+
+    pass
+
+
+class _DictOfTwo(_OneOfTwo, dict[Value, Value]):
+    """A dict template of this kind."""
+
+    pass
+
+
+def _owned_container(template: Value, value: Value) -> Value:
+    """Record a list or dict that a join made."""
+
+    builder: Value = thread_state.builder
+    builder.evaluation.owned.add(value)
+    if isinstance(template, _OneOfTwo):
+        builder.evaluation.owned.ambiguous[id(value)] = value
+    return value
+
+
+def with_results(template: Value, results: Value) -> Value:
+    """Return a joined value with its `Placeholder`s replaced by the results of the node.
+
+    A container without placeholders is returned as it is.
+    """
+    if isinstance(template, Placeholder):
+        return results[template.index]
+    if isinstance(template, (list, tuple)):
+        items = [with_results(v, results) for v in template]
+        if not isinstance(template, _OneOfTwo) and all(a is b for a, b in zip(items, template)):
+            return template
+        if isinstance(template, list):
+            return _owned_container(template, items)
+        return type(template)(*items) if hasattr(template, "_fields") else tuple(items)
+    if isinstance(template, dict):
+        named = {k: with_results(v, results) for k, v in template.items()}
+        same_items = all(named[k] is v for k, v in template.items())
+        if same_items and not isinstance(template, _OneOfTwo):
+            return template
+        return _owned_container(template, named)
+    if isinstance(template, Choice):
+        parts = (template.cond, template.orelse, template.then)
+        return Choice(*(with_results(v, results) for v in parts))
+    if isinstance(template, Maybe):
+        value, bound = with_results(template.value, results), with_results(template.bound, results)
+        return Maybe(template.name, value, bound)
+    if isinstance(template, Flow):
+        ret, brk, cont, value = (
+            with_results(v, results)
+            for v in (template.ret, template.brk, template.cont, template.value)
+        )
+        return Flow(ret, brk, cont, value, template.dead)
+    return template

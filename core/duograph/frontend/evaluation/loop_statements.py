@@ -1,0 +1,224 @@
+"""`while` and `for`: unrolled over known values, a graph loop otherwise."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+
+from ...errors import RefusedError
+from ...ir.values import GraphObject, GraphScalar, NeedsValue
+from ...tensor import Tensor
+from ..state.calls import Frame
+from ..state.evaluation import Evaluation
+from ..state.journal import Scope
+from ..types import Flag, Value
+from ..values.flow import NORMAL, NOTHING, Flow, Maybe
+from ..values.ranges import GraphRange
+from .blocks import run_block
+from .branches import select
+from .dispatch import evaluate, syntax
+from .graph_loops import graph_loop
+from .iteration import iterate
+from .operators import condition
+from .spans import begin_node
+from .targets import assign
+from .truth import as_flag, either, negated
+
+# A loop that is unrolled for this many iterations is probably endless.
+UNROLL_LIMIT = 200_000
+
+
+class _LoopState:
+    """How far a loop has stopped, as variables that branches and graph loops can write.
+
+    They are: whether it broke, whether it returned, and the returned value.
+    """
+
+    def __init__(self, ev: Evaluation) -> None:
+        self.vars = Scope(ev.builder.depth)
+        self.vars.update({"*brk": False, "*ret": False, "*value": NOTHING})
+
+    def note(self, ev: Evaluation, flow: Flow) -> None:
+        """Record how an iteration ended."""
+        ev.journal.set_item(self.vars, "*brk", flow.brk)
+        ev.journal.set_item(self.vars, "*ret", flow.ret)
+        ev.journal.set_item(self.vars, "*value", flow.value if flow.ret is not False else NOTHING)
+
+    @property
+    def stopped(self) -> Value:
+        """Whether the loop broke or returned."""
+        return either(self.vars["*brk"], self.vars["*ret"])
+
+
+@syntax(ast.While)
+def _while(ev: Evaluation, frame: Frame, node: ast.While) -> Flow:
+    state = _LoopState(ev)
+    first = True
+    for _ in range(UNROLL_LIMIT):
+        cond = condition(ev, frame, node.test)
+        if cond is False:
+            return run_block(ev, frame, node.orelse)
+        if cond is not True:
+            return _graph_while(ev, frame, node, state, cond, cond if first else True)
+        flow = run_block(ev, frame, node.body)
+        first = False
+        if flow.dead or flow.ret is True:
+            return flow
+        if flow.brk is True:
+            return NORMAL
+        if flow.ret is not False or flow.brk is not False:
+            state.note(ev, flow)
+            going = negated(state.stopped)
+            cond = _next_iteration(ev, frame, node, going)
+            return _graph_while(ev, frame, node, state, cond, True)
+    raise RefusedError(
+        f"while: the loop was unrolled for {UNROLL_LIMIT} iterations while compiling and goes on",
+        construct="While",
+        remedy="Give it a condition that becomes false, or one that depends on a Tensor",
+    )
+
+
+def _next_iteration(ev: Evaluation, frame: Frame, node: ast.While, going: Flag) -> Value:
+    """Return whether there is another iteration; `going` tells whether the last one allows it."""
+    if going is True:
+        return condition(ev, frame, node.test)
+
+    return _and_also(ev, going, lambda: condition(ev, frame, node.test))
+
+
+def _and_also(ev: Evaluation, flag: Flag, test: Callable[[], Value]) -> Value:
+    """Return `flag and test()`."""
+    return select(ev, flag, lambda: as_flag(test()), lambda: as_flag(False), "the condition")
+
+
+def _graph_while(
+    ev: Evaluation, frame: Frame, node: ast.While, state: _LoopState, cond: Flag, ran: Flag
+) -> Flow:
+    """Evaluate the rest of a `while` whose condition is a value of the graph."""
+
+    def step() -> Value:
+        flow = run_block(ev, frame, node.body)
+        if flow.dead:
+            return False
+        state.note(ev, flow)
+        going = negated(state.stopped)
+        if going is False:
+            return False
+        return _next_iteration(ev, frame, node, going)
+
+    graph_loop(ev, cond, step, ran)
+    return _after_loop(ev, frame, node.orelse, state)
+
+
+def _after_loop(
+    ev: Evaluation, frame: Frame, orelse: Sequence[ast.stmt], state: _LoopState
+) -> Flow:
+    """Evaluate what follows a graph loop: its `else`, and the return inside it."""
+    brk, ret = state.vars["*brk"], state.vars["*ret"]
+    value = state.vars["*value"]
+    value = value.value if isinstance(value, Maybe) else value
+    flow = Flow(ret=ret, value=None if value is NOTHING else value)
+    if not orelse:
+        return flow
+    stopped = either(brk, ret)
+    if stopped is False:
+        return run_block(ev, frame, orelse)
+    if stopped is True:
+        return flow
+    # without a `break`, a loop that stopped has returned
+    left = Flow(ret=True, value=flow.value) if brk is False else flow
+    return select(
+        ev,
+        stopped,
+        lambda: left if ret is not False else NORMAL,
+        lambda: run_block(ev, frame, orelse),
+        "the result",
+        ("loop else", "loop"),
+        frame.vars,
+    )
+
+
+@syntax(ast.For)
+def _for(ev: Evaluation, frame: Frame, node: ast.For) -> Flow:
+    items = evaluate(ev, frame, node.iter)
+    if isinstance(items, GraphRange):
+        return _graph_for(ev, frame, node, items)
+    if isinstance(items, (GraphScalar, GraphObject)):
+        raise NeedsValue(
+            f"for: got a Python {items._type.name} to iterate over that is known only when the compiled function "
+            f"runs; wanted something known while compiling"
+        )
+    if isinstance(items, Tensor):
+        rows = items
+        if not rows.shape:
+            iter(rows)  # raises an error
+        items = (rows[i] for i in range(rows.shape[0]))
+    return _unrolled_for(ev, frame, node, iterate(ev, items))
+
+
+def _unrolled_for(ev: Evaluation, frame: Frame, node: ast.For, items: Value) -> Flow:
+    """Evaluate a `for` over known items, one copy of the body per item."""
+    state = _LoopState(ev)
+    uncertain = False
+    for count, item in enumerate(items):
+        if count > UNROLL_LIMIT:
+            raise RefusedError(
+                f"for: the loop was unrolled for {UNROLL_LIMIT} iterations while compiling and goes on",
+                construct="For",
+                remedy="Iterate over something that ends, or write a `while` on a Tensor",
+            )
+
+        def iteration(item: Value = item) -> Flow:
+            begin_node(ev, frame, node)
+            assign(ev, frame, node.target, item)
+            flow = run_block(ev, frame, node.body)
+            return flow
+
+        if not uncertain:
+            flow = iteration()
+            if flow.dead or flow.ret is True:
+                return flow
+            if flow.brk is True:
+                return NORMAL
+            if flow.ret is not False or flow.brk is not False:
+                uncertain = True
+                state.note(ev, flow)
+            continue
+
+        def guarded() -> Flow:
+            flow = iteration()
+            if not flow.dead:
+                state.note(ev, Flow(flow.ret, flow.brk, False, flow.value))
+            return Flow(dead=flow.dead)
+
+        select(ev, negated(state.stopped), guarded, lambda: NORMAL, "the result")
+    if not uncertain:
+        return run_block(ev, frame, node.orelse)
+    return _after_loop(ev, frame, node.orelse, state)
+
+
+def _graph_for(ev: Evaluation, frame: Frame, node: ast.For, items: GraphRange) -> Flow:
+    """Evaluate `for i in range(n)` with an n that is known only when the graph runs."""
+    state = _LoopState(ev)
+    counter = Scope(ev.builder.depth)
+    counter["next"] = items.start
+
+    def iteration() -> Value:
+        assign(ev, frame, node.target, counter["next"])
+        ev.journal.set_item(counter, "next", counter["next"] + items.step)
+        flow = run_block(ev, frame, node.body)
+        if flow.dead:
+            return False
+        state.note(ev, flow)
+        return negated(state.stopped)
+
+    def step() -> Value:
+        going = iteration()
+        if going is False:
+            return False
+        more = items.holds(counter["next"])
+        return more if going is True else _and_also(ev, going, lambda: more)
+
+    first = items.holds(counter["next"])
+    graph_loop(ev, first, step, first)
+    return _after_loop(ev, frame, node.orelse, state)

@@ -1,0 +1,97 @@
+"""Runs Python code directly on values of the evaluation, with a fallback when it needs data.
+
+If the code asks for a value that is known only when the graph runs, its effects are undone and the
+call becomes a node that runs Python then (LAX), or an error (STRICT).
+"""
+
+from __future__ import annotations
+
+import operator
+import types
+from collections.abc import Callable
+
+from ...errors import UnsupportedSyntaxError
+from ...ir.builder import GraphTensor
+from ...ir.values import NeedsValue
+from ..libraries import is_framework
+from ..state.evaluation import Evaluation
+from ..types import Args, Kwargs, Value
+from .functions import enter, evaluated_function
+from .host import run_on_host, with_item
+
+
+def native(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) -> Value:
+    """Run Python code at compile time on values of the evaluation.
+
+    If it needs a value that is known only when the graph runs, its effects are undone. The call then
+    becomes a node that runs Python (LAX), or an error (STRICT).
+    """
+    for x in args:
+        if type(x) in (list, dict, set):
+            ev.copies.observe(x)
+    mark = ev.builder.mark()
+    ev.journal.open_branch()
+    try:
+        found = f(*args, **kwargs)
+    except (NeedsValue, TypeError, ValueError) as error:
+        if not _needed_a_value(error):
+            ev.journal.keep()
+            raise
+        ev.journal.roll_back()
+        ours = isinstance(f, (types.FunctionType, types.MethodType)) and is_framework(f.__module__)
+        if ev.strict and not ours:
+            raise _unknown_argument(f, error) from None
+        ev.builder.rewind(mark)
+        function = getattr(f, "__func__", f)
+        if isinstance(function, types.FunctionType) and is_framework(function.__module__):
+            given = (f.__self__, *args) if isinstance(f, types.MethodType) else args
+            return _enter_framework_function(ev, f, function, given, kwargs)
+        if f is operator.setitem and isinstance(args[0], GraphTensor):
+            target = args[0]
+            made = run_on_host(ev, with_item, args, kwargs, "setitem", (target._type.plain,))
+            ev.builder.rebind(target, made)
+            return None
+        return run_on_host(ev, f, args, kwargs, callable_name(f))
+    except BaseException:
+        ev.journal.keep()
+        raise
+    ev.journal.keep()
+    return found
+
+
+def _enter_framework_function(
+    ev: Evaluation, f: Value, function: types.FunctionType, args: Args, kwargs: Kwargs
+) -> Value:
+    """Evaluate the source of a function of the framework that needs values of the graph."""
+    try:
+        return enter(ev, evaluated_function(ev, function), args, kwargs)
+    except (TypeError, ValueError) as error:  # Python refused a graph value as no number
+        if isinstance(error, NeedsValue) or not _needed_a_value(error):
+            raise
+        if ev.strict:
+            raise _unknown_argument(f, error) from None
+        raise NeedsValue(f"{callable_name(f)}: {UNKNOWN_NUMBER}") from None
+
+
+UNKNOWN_NUMBER = "got a number that is known only when the compiled function runs, where one is needed while compiling"
+
+
+def _needed_a_value(error: Exception) -> bool:
+    """Return whether a call failed because a number is known only when the graph runs."""
+    text = str(error)
+    return isinstance(error, NeedsValue) or "GraphScalar" in text or "GraphObject" in text
+
+
+def _unknown_argument(f: Value, error: Exception) -> UnsupportedSyntaxError:
+    """Return the error for such a call at STRICT."""
+    why = str(error) if isinstance(error, NeedsValue) else UNKNOWN_NUMBER
+    return UnsupportedSyntaxError(
+        why if why.startswith(f"{callable_name(f)}: ") else f"{callable_name(f)}: {why}",
+        construct=callable_name(f),
+        remedy="Compute it with Tensors, move the call out of the compiled function, or use LAX",
+    )
+
+
+def callable_name(f: Value) -> str:
+    """The name of a callable for messages."""
+    return str(getattr(f, "__qualname__", None) or getattr(f, "__name__", type(f).__name__))

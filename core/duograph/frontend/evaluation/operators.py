@@ -1,0 +1,253 @@
+"""Operators, comparisons and conditions."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+
+import numpy as np
+
+from ...ir.builder import GraphTensor
+from ...ir.values import GraphObject, GraphScalar
+from ...tensor import Tensor
+from ..libraries import user_method
+from ..state.calls import Frame
+from ..state.evaluation import Evaluation
+from ..types import Value
+from ..values.nested import depends_on_graph
+from .branches import select
+from .dispatch import call, evaluate, syntax
+from .host import run_on_host
+from .native import native
+from .overloads import overloaded
+from .spans import begin_node, note_error_span
+from .truth import as_flag, as_python_bool, either, negated, truth
+
+BINARY: dict[type, Callable[..., Value]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow,
+    ast.MatMult: operator.matmul, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
+}  # fmt: skip
+
+
+IN_PLACE: dict[type, Callable[..., Value]] = {
+    ast.Add: operator.iadd, ast.Sub: operator.isub, ast.Mult: operator.imul, ast.Div: operator.itruediv,
+    ast.FloorDiv: operator.ifloordiv, ast.Mod: operator.imod, ast.Pow: operator.ipow,
+    ast.MatMult: operator.imatmul, ast.BitAnd: operator.iand, ast.BitOr: operator.ior,
+    ast.BitXor: operator.ixor, ast.LShift: operator.ilshift, ast.RShift: operator.irshift,
+}  # fmt: skip
+
+
+_UNARY: dict[type, Callable[..., Value]] = {
+    ast.UAdd: operator.pos, ast.USub: operator.neg, ast.Invert: operator.invert,
+}  # fmt: skip
+
+
+_COMPARE: dict[type, Callable[..., Value]] = {
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
+    ast.Gt: operator.gt, ast.GtE: operator.ge,
+}  # fmt: skip
+
+
+@syntax(ast.BinOp)
+def _binary(ev: Evaluation, frame: Frame, node: ast.BinOp) -> Value:
+    x = evaluate(ev, frame, node.left)
+    y = evaluate(ev, frame, node.right)
+    begin_node(ev, frame, node)
+    return apply(ev, BINARY[type(node.op)], x, y)
+
+
+def _formats_object(operands: tuple[Value, ...]) -> bool:
+    """Return whether this is `"%d" % ...` of an object that only Python knows."""
+    if not isinstance(operands[0], (str, bytes)) or len(operands) < 2:
+        return False
+    values = operands[1]
+    values = values.values() if isinstance(values, dict) else values
+    return isinstance(values, (tuple, type({}.values()))) and any(
+        isinstance(v, GraphObject) for v in values
+    )
+
+
+def apply(ev: Evaluation, function: Callable[..., Value], *operands: Value) -> Value:
+    """Apply an operator to values of any kind."""
+    if any(isinstance(x, GraphObject) for x in operands) or _formats_object(operands):
+        return run_on_host(ev, function, operands, {}, function.__name__)
+    found = overloaded(ev, function, operands)
+    if found is NotImplemented:
+        found = native(ev, function, operands, {})
+    if isinstance(found, np.ndarray) or (
+        type(found) in (list, dict, set) and not any(found is x for x in operands)
+    ):
+        ev.owned.add(found, operands)
+    return found
+
+
+def condition(ev: Evaluation, frame: Frame, node: Value) -> Value:
+    """Return the truth of an expression whose value is not needed: a bool, or one of the graph."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return negated(condition(ev, frame, node.operand))
+    if isinstance(node, ast.BoolOp):
+        return _conditions(ev, frame, node.values, isinstance(node.op, ast.And))
+    if isinstance(node, ast.Compare) and len(node.ops) > 1:
+        left = evaluate(ev, frame, node.left)
+        return _chained(ev, frame, left, list(zip(node.ops, node.comparators, strict=True)))
+    value = evaluate(ev, frame, node)
+    try:
+        return truth(ev, value)
+    except Exception as error:
+        note_error_span(ev, error, frame, node)
+        raise
+
+
+def _conditions(ev: Evaluation, frame: Frame, nodes: list[Value], conjunction: bool) -> Value:
+    """Return the truth of `and` or `or` of several expressions."""
+    first = condition(ev, frame, nodes[0])
+    if len(nodes) == 1:
+        return first
+    if isinstance(first, bool):
+        return _conditions(ev, frame, nodes[1:], conjunction) if first is conjunction else first
+
+    def rest() -> Value:
+        return as_flag(_conditions(ev, frame, nodes[1:], conjunction))
+
+    def short() -> Value:
+        return as_flag(not conjunction)
+
+    then, orelse = (rest, short) if conjunction else (short, rest)
+    return select(ev, first, then, orelse, "the condition", late=True)
+
+
+def _chained(ev: Evaluation, frame: Frame, left: Value, rest: list[Value]) -> Value:
+    """Return the truth of a chain of comparisons."""
+    op, node = rest[0]
+    right = evaluate(ev, frame, node)
+    first = truth(ev, _compare_once(ev, op, left, right))
+    if len(rest) == 1 or first is False:
+        return first
+    if first is True:
+        return _chained(ev, frame, right, rest[1:])
+    return select(
+        ev,
+        first,
+        lambda: as_flag(_chained(ev, frame, right, rest[1:])),
+        lambda: as_flag(False),
+        "the condition",
+        late=True,
+    )
+
+
+@syntax(ast.UnaryOp)
+def _unary(ev: Evaluation, frame: Frame, node: ast.UnaryOp) -> Value:
+    if isinstance(node.op, ast.Not):
+        return as_python_bool(ev, negated(condition(ev, frame, node.operand)))
+    x = evaluate(ev, frame, node.operand)
+    return apply(ev, _UNARY[type(node.op)], x)
+
+
+@syntax(ast.BoolOp)
+def _bool(ev: Evaluation, frame: Frame, node: ast.BoolOp) -> Value:
+    return _chain(ev, frame, node.values, isinstance(node.op, ast.And))
+
+
+def _chain(ev: Evaluation, frame: Frame, nodes: list[Value], conjunction: bool) -> Value:
+    """Return the value of `and` or `or` of several expressions."""
+    value = evaluate(ev, frame, nodes[0])
+    if len(nodes) == 1:
+        return value
+    cond = truth(ev, value)
+    if isinstance(cond, bool):
+        return _chain(ev, frame, nodes[1:], conjunction) if cond is conjunction else value
+
+    def rest() -> Value:
+        return _chain(ev, frame, nodes[1:], conjunction)
+
+    def short() -> Value:
+        return value
+
+    what = "the value of `and`" if conjunction else "the value of `or`"
+    names = ("left", "right") if conjunction else ("right", "left")
+    then, orelse = (rest, short) if conjunction else (short, rest)
+    return select(ev, cond, then, orelse, what, names, late=True)
+
+
+@syntax(ast.IfExp)
+def _if_expression(ev: Evaluation, frame: Frame, node: ast.IfExp) -> Value:
+    cond = condition(ev, frame, node.test)
+    if isinstance(cond, bool):
+        return evaluate(ev, frame, node.body if cond else node.orelse)
+    return select(
+        ev,
+        cond,
+        lambda: evaluate(ev, frame, node.body),
+        lambda: evaluate(ev, frame, node.orelse),
+        "the value",
+    )
+
+
+@syntax(ast.Compare)
+def _compare(ev: Evaluation, frame: Frame, node: ast.Compare) -> Value:
+    left = evaluate(ev, frame, node.left)
+    return _comparisons(ev, frame, left, list(zip(node.ops, node.comparators, strict=True)))
+
+
+def _comparisons(ev: Evaluation, frame: Frame, left: Value, rest: list[Value]) -> Value:
+    """Return the value of a chain of comparisons."""
+    op, node = rest[0]
+    right = evaluate(ev, frame, node)
+    found = _compare_once(ev, op, left, right)
+    if len(rest) == 1:
+        return found
+    cond = truth(ev, found)
+    if isinstance(cond, bool):
+        return _comparisons(ev, frame, right, rest[1:]) if cond else found
+    return select(
+        ev, cond, lambda: _comparisons(ev, frame, right, rest[1:]), lambda: found, "the comparison"
+    )
+
+
+def _compare_once(ev: Evaluation, op: Value, x: Value, y: Value) -> Value:
+    """Return the value of one comparison."""
+    if isinstance(op, ast.Is):
+        return _identical(ev, x, y)
+    if isinstance(op, ast.IsNot):
+        return negated(_identical(ev, x, y))
+    if isinstance(op, (ast.In, ast.NotIn)):
+        found = _contained(ev, x, y)
+        return as_python_bool(ev, negated(found) if isinstance(op, ast.NotIn) else found)
+    return apply(ev, _COMPARE[type(op)], x, y)
+
+
+def _identical(ev: Evaluation, x: Value, y: Value) -> Value:
+    """Evaluate `x is y`."""
+    for a, b in ((x, y), (y, x)):
+        if isinstance(a, GraphObject):
+            return truth(ev, run_on_host(ev, operator.is_, (a, b), {}, "is_"))
+        if isinstance(a, GraphScalar) and (b is True or b is False):
+            return a == b if a._type.name == "bool" else False
+    if isinstance(x, GraphTensor) and isinstance(y, GraphTensor):
+        return x is y or (x._builder is y._builder and x._id == y._id)
+    return x is y
+
+
+def _contained(ev: Evaluation, x: Value, y: Value) -> Value:
+    """Evaluate `x in y`."""
+    if isinstance(y, GraphObject) or isinstance(x, GraphObject):
+        return truth(ev, run_on_host(ev, operator.contains, (y, x), {}, "contains"))
+    if isinstance(y, (tuple, list)) and (depends_on_graph(x) or depends_on_graph(y)):
+        found: Value = False
+
+        for item in y:
+            if x is item:
+                return True
+            equal = native(ev, operator.eq, (x, item), {})
+            if isinstance(equal, Tensor) and equal.size != 1:
+                equal = equal.all()
+            found = either(found, truth(ev, equal))
+            if found is True:
+                return True
+        return found
+    if user_method(y, "__contains__") is not None:
+        return truth(ev, call(ev, y.__contains__, (x,), {}))
+    return native(ev, operator.contains, (y, x), {})

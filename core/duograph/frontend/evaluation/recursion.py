@@ -1,0 +1,287 @@
+"""Recursion under a graph condition: a function becomes a named graph that calls itself.
+
+A call is recursive in this sense if the same function is already being evaluated with arguments of
+the same types and equal constants; unrolling would never end. (A number that differs from call to
+call, such as a depth, becomes a graph value after SAME_BUT_NUMBERS nested calls.) The outer call is
+then evaluated again as a named graph. Its result type comes from the branch that ends without a
+recursive call, and a second evaluation uses it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+from ...autodiff.transforms import mapped, tensors_of
+from ...errors import UnsupportedSyntaxError
+from ...ir.builder import GraphTensor
+from ...ir.control import call as call_op
+from ...ir.graph import NamedGraph
+from ...ir.values import HostValue, kind_of
+from ..state.builder import StagedBuilder
+from ..state.evaluation import Evaluation
+from ..types import Args, Kwargs, Value
+from ..values.functions import Function
+from .aliasing import note_candidates
+from .branches import run_and_undo
+from .dispatch import Dead
+from .join import Join, with_results
+from .spans import set_error_span
+
+_graph_numbers = itertools.count()
+
+
+SAME_BUT_NUMBERS = 8
+
+
+class Recursive(Exception):
+    """The open call `record` turned out to be recursive.
+
+    Attributes:
+        numbers: whether its number arguments must become graph values.
+    """
+
+    def __init__(self, record: OpenCall, numbers: bool = False) -> None:
+        self.record = record
+        self.numbers = numbers
+
+
+class OpenCall:
+    """A call of a user's function that is being evaluated.
+
+    Attributes:
+        key: the signature of its arguments.
+        loose: the signature without the values of numbers.
+        conditions: the number of open graph conditions when it began.
+        target: its named graph, if it is known to be recursive.
+        shape: its result, with placeholders for results of the graph.
+        known: whether `shape` is known.
+        captured: values of the graph around that the named graph takes as parameters.
+        pending: whether a recursive call was met while the result was unknown.
+    """
+
+    def __init__(self, key: Value, loose: Value = None, conditions: int = 0) -> None:
+        self.key = key
+        self.loose = loose
+        self.conditions = conditions
+        self.target: NamedGraph | None = None
+        self.shape: Value = None
+        self.known = False
+        self.captured: list[Value] = []
+        self.pending = False
+
+
+def _signature(value: Value, loose: bool = False) -> Value:
+    """Return a hashable description of arguments; `loose` omits the values of numbers."""
+    if isinstance(value, (GraphTensor, HostValue)):
+        return value._type
+    if isinstance(value, (tuple, list)):
+        return (type(value), *[_signature(v, loose) for v in value])
+    if isinstance(value, dict):
+        return (dict, *[(k, _signature(v, loose)) for k, v in value.items()])
+    if loose and kind_of(value) is not None:
+        return kind_of(value)
+    if isinstance(value, (int, float, str, bool, type(None))):
+        return (type(value), repr(value))
+    return (type(value), id(value))
+
+
+def open_call(
+    ev: Evaluation, f: Function, args: Args, kwargs: Kwargs
+) -> Callable[[], Value] | None:
+    """Record the start of a call.
+
+    Returns:
+        how to make the call if it repeats an open one; otherwise None, and `close_call` must follow.
+
+    Raises:
+        Recursive: an open call must be evaluated again as a named graph.
+    """
+    node = f.source.node
+    records = ev.calls.open_calls.setdefault(node, [])
+    key = (_signature(args), _signature(kwargs), id(f.parent))
+    for record in records:
+        if record.key == key:
+            if record.target is None:
+                raise Recursive(record)
+            return lambda: _call_again(ev, record, args, kwargs)
+    loose = (_signature(args, True), _signature(kwargs, True), id(f.parent))
+    same = [r for r in records if r.loose == loose and r.target is None]
+    if len(same) >= SAME_BUT_NUMBERS and ev.journal.conditions > same[0].conditions:
+        raise Recursive(same[0], numbers=True)
+    records.append(OpenCall(key, loose, ev.journal.conditions))
+    return None
+
+
+def with_numbers(ev: Evaluation, value: Value) -> Value:
+    """Return nested arguments with their numbers as values of the graph."""
+    if kind_of(value) is not None:
+        return ev.builder.host(value)
+    if type(value) in (tuple, list):
+        return type(value)(with_numbers(ev, v) for v in value)
+    if type(value) is dict:
+        return {k: with_numbers(ev, v) for k, v in value.items()}
+    return value
+
+
+def close_call(ev: Evaluation, f: Function) -> None:
+    """Record the end of a call that `open_call` admitted."""
+    ev.calls.open_calls[f.source.node].pop()
+
+
+def _graph_leaves(args: Args, kwargs: Kwargs) -> list[Value]:
+    """Return the graph values in the arguments, in order."""
+    found: list[Value] = []
+
+    def walk(value: Value) -> None:
+        if isinstance(value, (GraphTensor, HostValue)):
+            found.append(value)
+        elif isinstance(value, (tuple, list)):
+            for v in value:
+                walk(v)
+        elif isinstance(value, dict):
+            for v in value.values():
+                walk(v)
+
+    walk(args)
+    walk(kwargs)
+    return found
+
+
+def _call_again(ev: Evaluation, record: OpenCall, args: Args, kwargs: Kwargs) -> Value:
+    """Append a recursive call of a named graph."""
+
+    if not record.known:
+        record.pending = True
+        raise Dead  # the other branch determines the result type
+    assert record.target is not None
+    builder = ev.builder
+    operands = [builder.bring(v) for v in (*_graph_leaves(args, kwargs), *record.captured)]
+    found = builder.append(call_op, tuple(operands), {"target": record.target})
+    return with_results(record.shape, found)
+
+
+def call_named_graph(
+    ev: Evaluation,
+    f: Function,
+    args: Args,
+    kwargs: Kwargs,
+    run: Callable[..., Value],
+) -> Value:
+    """Evaluate a recursive function as a named graph, and append a call of it.
+
+    Args:
+        run: evaluates the body for given arguments.
+
+    Raises:
+        RecursionError: every branch makes a recursive call.
+    """
+
+    parent = ev.builder
+    key = (_signature(args), _signature(kwargs), id(f.parent))
+    record = OpenCall(key)
+    record.target = NamedGraph(f"{f.__name__}_{next(_graph_numbers)}", ())
+    outer: list[int] = []
+    records = ev.calls.open_calls.setdefault(f.source.node, [])
+    for _ in range(12):
+        child = StagedBuilder(ev, parent)
+        record.pending = False
+        records.append(record)
+
+        def body(child: StagedBuilder = child, outer: list[int] = outer) -> Value:
+            given, named = _as_parameters(child, args), _as_parameters(child, kwargs)
+            record.captured = [child.bring(parent.tensor(i)) for i in outer]
+            try:
+                return run(given, named)
+            except Dead:
+                error = RecursionError(
+                    f"{f.__name__}: There isn't any branch that can be evaluated: every branch calls "
+                    f"{f.__name__} again; wanted one that ends"
+                )
+                set_error_span(ev, error, f.source, f.source.node)
+                raise error from None
+
+        ev.journal.conditions += 1
+        try:
+            result, ends = run_and_undo(ev, child, body)
+        finally:
+            ev.journal.conditions -= 1
+            records.pop()
+        _refuse_writes(ev, f, ends)
+        join = Join.of_one(ev, child)
+        exports = join.exports
+        with child.current():
+            brought = mapped(result, child.copy_of)
+        shape = join.only(_bring_host_values(child, brought), 0)
+        outputs = exports.columns[0]
+        types = tuple(v._type for v in outputs)
+        settled = (
+            record.known and types == record.target.result_types and list(child.outer) == outer
+        )
+        record.shape, record.known = shape, True
+        record.target.result_types = types
+        new = list(child.outer)
+        if settled:
+            record.target.graph = child.closed(outputs, outer)
+            record.target.effects = record.target.graph.effects
+            break
+        outer = new
+    else:
+        raise UnsupportedSyntaxError(
+            f"{f.__name__}: the types of its result differ at every recursive call; wanted one type",
+            construct="recursion",
+            remedy="Return one shape and dtype from every branch",
+        )
+    operands = [*map(parent.bring, _graph_leaves(args, kwargs)), *(parent.tensor(i) for i in outer)]
+    found = parent.append(call_op, tuple(operands), {"target": record.target})
+    graph = record.target.graph
+    if any(_passed_on(graph, i) for i in graph.outputs):
+        for x in found:
+            given = [a for a in tensors_of((args, kwargs)) if a._type.plain is x._type.plain]
+            note_candidates(ev, x, given)
+    return with_results(record.shape, found)
+
+
+def _passed_on(graph: Value, i: int) -> bool:
+    """Return whether value `i` of a graph may be one of its parameters."""
+    if i < graph.n_params:
+        return True
+    node = next(n for n in graph.nodes if i in n.results)
+    if node.op.name == "switch":
+        k = node.results.index(i)
+        return any(_passed_on(b, b.outputs[k]) for b in node.attributes["branches"])
+    return node.op.name == "call" and any(_passed_on(graph, o) for o in node.operands)
+
+
+def _bring_host_values(child: StagedBuilder, value: Value) -> Value:
+    """Return a result with host values of other graphs as values of the child's."""
+    if isinstance(value, HostValue):
+        return child.bring(value)
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return tuple(_bring_host_values(child, v) for v in value)
+    if type(value) is list:
+        return [_bring_host_values(child, v) for v in value]
+    return value
+
+
+def _as_parameters(child: StagedBuilder, value: Value) -> Value:
+    """Return nested arguments with each graph value as a new parameter of the child."""
+    if isinstance(value, (GraphTensor, HostValue)):
+        return child.parameter(value._type)
+    if isinstance(value, tuple):
+        items = [_as_parameters(child, v) for v in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if type(value) is list:
+        return [_as_parameters(child, v) for v in value]
+    if type(value) is dict:
+        return {k: _as_parameters(child, v) for k, v in value.items()}
+    return value
+
+
+def _refuse_writes(ev: Evaluation, f: Function, ends: dict[Value, Value]) -> None:
+    """Refuse writes by a recursive function to anything outside."""
+    if ends:
+        raise UnsupportedSyntaxError(
+            f"{f.__name__}: got a function that calls itself under a condition on a Tensor and writes a Parameter, "
+            f"an attribute or a variable outside; return the value instead"
+        )

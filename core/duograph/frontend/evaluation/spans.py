@@ -1,0 +1,127 @@
+"""Source spans of the evaluation: of the node being evaluated, and of errors.
+
+Errors record the spans of the calls that they pass through; `compiler.evaluate` prints them. A join
+error also names the lines that produced its two sides.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from ...errors import JoinError
+from ..diagnostics import Span, add_lines, code_end
+from ..source import Source
+from ..state.calls import Frame
+from ..state.evaluation import Evaluation
+from ..types import Value
+
+
+def span_of(source: Source, node: Value) -> Span:
+    """Return the span of a syntax node: for a compound statement, of its head. Cached on the node."""
+    found: Span | None = getattr(node, "_duograph_span", None)
+    if found is None:
+        line = getattr(node, "lineno", 1)
+        text = source.lines[line - 1].rstrip("\n") if 0 < line <= len(source.lines) else ""
+        last = _caret_end(node)
+        end = getattr(last, "end_col_offset", None)
+        if last is None or end is None or last.end_lineno != line:
+            end = len(text[: code_end(text)].encode())
+        column = getattr(node, "col_offset", 0)
+        found = node._duograph_span = Span(source.file, line, column, end, text, source.name)
+    return found
+
+
+def _caret_end(node: Value) -> Value:
+    """Return the node where the marked source ends; None for the end of the line."""
+    if isinstance(node, (ast.If, ast.While)):
+        return node.test
+    if isinstance(node, (ast.For, ast.AsyncFor)):
+        return node.iter
+    return None if hasattr(node, "body") and isinstance(node.body, list) else node
+
+
+def begin_node(ev: Evaluation, frame: Frame, node: Value) -> None:
+    """Make `node` the current syntax: graph nodes appended from here on carry its span."""
+    frame.node = node
+    if not frame.source.internal:
+        ev.builder.span = span_of(frame.source, node)
+
+
+def call_spans(ev: Evaluation) -> tuple[Span, ...]:
+    """Return the span of the current syntax in each call, outermost call first."""
+    return tuple(span_of(f.source, f.node) for f in ev.calls.frames)
+
+
+def note_error_span(ev: Evaluation, error: BaseException, frame: Frame, node: Value) -> None:
+    """Record on an error where it passed through the current call.
+
+    The first record of each call, its innermost syntax, is kept.
+    """
+    try:
+        depth = len(ev.calls.frames)
+        chain = getattr(error, "_duograph_chain", None)
+        if chain is None:
+            chain = error._duograph_chain = []  # type: ignore[attr-defined]
+            error._duograph_conditions = ev.journal.conditions  # type: ignore[attr-defined]
+        elif chain[-1][0] <= depth:
+            return
+        chain.append((depth, span_of(frame.source, node)))
+    except AttributeError:  # an exception of a class with slots
+        pass
+
+
+def set_error_span(ev: Evaluation, error: BaseException, source: Source, node: Value) -> None:
+    """Record that an error arises at `node` of a function that is not entered."""
+    error._duograph_chain = [(len(ev.calls.frames) + 1, span_of(source, node))]  # type: ignore[attr-defined]
+
+
+def error_spans(error: BaseException) -> list[Span]:
+    """Return the spans of the calls that led to an error, outermost first."""
+    return [span for _, span in reversed(getattr(error, "_duograph_chain", ()))]
+
+
+# ---- joins --------------------------------------------------------------------------------------
+
+
+def explain_join(error: JoinError, source: Source, body: Sequence[ast.stmt], i: int) -> None:
+    """Add to a join error the lines that produced its two sides, at statement `i` of a block."""
+    if not error.sides:
+        return
+    node: Value = body[i]
+    name = error.name.partition("[")[0]
+    rest = body[i + 1 :]
+    if isinstance(node, ast.If):
+        blocks = [node.body, node.orelse or rest]
+    elif isinstance(node, (ast.While, ast.For)):
+        blocks = [body[:i], node.body]
+    else:
+        return
+    found = [_last_binding(block, name) for block in blocks]
+    add_lines(
+        error,
+        [None if n is None else (n.lineno, source.lines[n.lineno - 1]) for n in found],
+    )
+
+
+def _last_binding(block: Sequence[ast.stmt], name: str) -> Value:
+    """Return the last statement of a block that returns, or that binds the name."""
+    last = None
+    for syntax in block:
+        for node in ast.walk(syntax):
+            if not isinstance(node, ast.stmt):
+                continue
+            if isinstance(node, ast.Return) if not name.isidentifier() else _binds(node, name):
+                last = node
+    return last
+
+
+def _binds(node: Value, name: str) -> bool:
+    """Return whether a statement assigns to the name."""
+    targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
+    return any(
+        isinstance(x, ast.Name) and x.id == name
+        for target in targets
+        if isinstance(target, ast.AST)
+        for x in ast.walk(target)
+    )

@@ -1,0 +1,140 @@
+"""Targets of assignments: names, attributes, items and patterns of them."""
+
+from __future__ import annotations
+
+import ast
+
+import numpy as np
+
+from ...errors import UnsupportedSyntaxError
+from ...ir.values import GraphObject, GraphScalar, NeedsValue
+from ...tensor import Tensor
+from ..diagnostics import unsupported
+from ..state.calls import Frame
+from ..state.evaluation import Evaluation
+from ..types import Value
+from ..values.nested import depends_on_graph
+from .attributes import delete_attribute, get_attribute, set_attribute
+from .containers import check_array_changeable, check_changeable, delete_item, get_item, set_item
+from .dispatch import call, evaluate
+from .iteration import is_iterable, iterate
+from .operators import BINARY, IN_PLACE, apply
+from .variables import load, remove, store
+
+
+def mangled(frame: Frame, name: str) -> str:
+    """Return an attribute name with the class prefix that Python adds to private names."""
+    owner = frame.source.class_name
+    if name.startswith("__") and not name.endswith("__") and owner:
+        return f"_{owner.lstrip('_')}{name}"
+    return name
+
+
+def assign(ev: Evaluation, frame: Frame, target: Value, value: Value) -> None:
+    """Assign a value to a name, an attribute, an item, or a tuple or list of targets."""
+    if isinstance(target, ast.Name):
+        store(ev, frame, target.id, value)
+    elif isinstance(target, ast.Attribute):
+        owner = evaluate(ev, frame, target.value)
+        set_attribute(ev, owner, mangled(frame, target.attr), value)
+    elif isinstance(target, ast.Subscript):
+        owner = evaluate(ev, frame, target.value)
+        set_item(ev, owner, evaluate(ev, frame, target.slice), value)
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        _unpack(ev, frame, target.elts, value)
+    else:
+        raise unsupported(f"target {type(target).__name__!r}", "Assign to a name")
+
+
+def _unpack(ev: Evaluation, frame: Frame, targets: list[Value], value: Value) -> None:
+    """Assign the items of a value to several targets, of which one may be starred."""
+    if isinstance(value, (GraphObject, GraphScalar)):
+        raise NeedsValue("unpack: got a value that is known only when the compiled function runs")
+    if not is_iterable(value):
+        raise TypeError(f"cannot unpack non-iterable {type(value).__name__} object")
+    items = list(iterate(ev, value))
+    stars = [i for i, x in enumerate(targets) if isinstance(x, ast.Starred)]
+    if not stars:
+        if len(items) > len(targets):
+            raise ValueError(f"too many values to unpack (expected {len(targets)})")
+        if len(items) < len(targets):
+            raise ValueError(
+                f"not enough values to unpack (expected {len(targets)}, got {len(items)})"
+            )
+        for target, item in zip(targets, items, strict=True):
+            assign(ev, frame, target, item)
+        return
+    star = stars[0]
+    after = len(targets) - star - 1
+    if len(items) < len(targets) - 1:
+        raise ValueError(
+            f"not enough values to unpack (expected at least {len(targets) - 1}, got {len(items)})"
+        )
+    for target, item in zip(targets[:star], items):
+        assign(ev, frame, target, item)
+    assign(ev, frame, targets[star].value, ev.owned.add(items[star : len(items) - after]))
+    for target, item in zip(targets[star + 1 :], items[len(items) - after :]):
+        assign(ev, frame, target, item)
+
+
+def delete(ev: Evaluation, frame: Frame, target: Value) -> None:
+    """Evaluate `del target`."""
+    if isinstance(target, ast.Name):
+        remove(ev, frame, target.id)
+    elif isinstance(target, ast.Subscript):
+        owner = evaluate(ev, frame, target.value)
+        delete_item(ev, owner, evaluate(ev, frame, target.slice))
+    elif isinstance(target, ast.Attribute):
+        delete_attribute(ev, evaluate(ev, frame, target.value), mangled(frame, target.attr))
+    else:
+        for x in target.elts:
+            delete(ev, frame, x)
+
+
+def evaluate_in_place(ev: Evaluation, frame: Frame, node: ast.AugAssign) -> None:
+    """Evaluate `target += value`.
+
+    A tensor, number or tuple is rebound; a list or set is changed in place.
+    """
+    target = node.target
+    if isinstance(target, ast.Name):
+        old = load(ev, frame, target.id)
+        store(
+            ev, frame, target.id, _augmented_value(ev, node, old, evaluate(ev, frame, node.value))
+        )
+    elif isinstance(target, ast.Attribute):
+        owner = evaluate(ev, frame, target.value)
+        name = mangled(frame, target.attr)
+        old = get_attribute(ev, owner, name, target)
+        set_attribute(
+            ev, owner, name, _augmented_value(ev, node, old, evaluate(ev, frame, node.value))
+        )
+    else:
+        owner = evaluate(ev, frame, target.value)
+        index = evaluate(ev, frame, target.slice)
+        old = get_item(ev, owner, index)
+        set_item(ev, owner, index, _augmented_value(ev, node, old, evaluate(ev, frame, node.value)))
+
+
+def _augmented_value(ev: Evaluation, node: ast.AugAssign, old: Value, value: Value) -> Value:
+    """Return the new value of the target."""
+    kind = type(node.op)
+    if isinstance(old, list) and kind is ast.Add:
+        call(ev, old.extend, (value,), {})
+        return old
+    if isinstance(old, np.ndarray):
+        name = IN_PLACE[kind].__name__
+        check_array_changeable(ev, old, name)
+        if depends_on_graph(value):
+            raise UnsupportedSyntaxError(
+                f"{name}: got an array of NumPy that was made while compiling, to change with what is known only when "
+                f"the function runs; wanted a Tensor"
+            )
+    if isinstance(old, (list, dict, set)):
+        check_changeable(ev, old)
+        return IN_PLACE[kind](old, value)
+    if isinstance(old, Tensor) or not hasattr(
+        type(old), f"__i{BINARY[kind].__name__.strip('_')}__"
+    ):
+        return apply(ev, BINARY[kind], old, value)
+    return apply(ev, IN_PLACE[kind], old, value)

@@ -1,0 +1,94 @@
+"""Truth values: `bool(x)`, `not`, `or` on values that may be known only when the graph runs."""
+
+from __future__ import annotations
+
+from ...dtype import bool_
+from ...errors import ArgumentValueError
+from ...ir.builder import GraphTensor
+from ...ir.control import HostCall, host_call, to_tensor
+from ...ir.values import GraphObject, GraphScalar, number_of
+from ...ops.comparison import not_equal
+from ...ops.logic import logical_not, logical_or
+from ...ops.shape_primitives import reshape_to
+from ...runtime_state import thread_state
+from ...tensor import Tensor
+from ...types import BOOL
+from ..libraries import user_method
+from ..state.evaluation import Evaluation
+from ..types import Flag, Value
+from .dispatch import call
+
+
+def truth(ev: Evaluation, value: Value) -> Value:
+    """Return `bool(value)`: a Python bool if known, else a 0-d bool tensor or a host bool."""
+    if value is True or value is False:
+        return value
+    if isinstance(value, Tensor):
+        if not isinstance(value, GraphTensor):
+            if ev.is_constant(value):
+                return bool(value)
+            value = ev.builder.present_value(value)
+        return single_bool(value)
+    if isinstance(value, GraphScalar):
+        return value if value._type is BOOL else value.apply("bool", value)
+    if isinstance(value, GraphObject):
+        return ev.builder.append(
+            host_call,
+            (ev.builder.bring(value),),
+            {"run": HostCall(lambda x: (bool(x),), "bool"), "types": (BOOL,)},
+        )[0]
+    if type(value).__module__ != "builtins":
+        for name in ("__bool__", "__len__"):
+            if user_method(value, name) is not None:
+                return truth(ev, call(ev, getattr(value, name), (), {}))
+    return bool(value)
+
+
+def single_bool(x: Value) -> Value:
+    """Return the truth of a one-element graph tensor as a 0-d bool tensor."""
+    if x.size != 1:
+        raise ArgumentValueError(
+            f"bool: got a tensor of shape {x.shape}; the truth of several elements is ambiguous, "
+            f"wanted one element (use .any(), .all() or an index)"
+        )
+    if x.shape:
+        x = reshape_to(x, ())
+    return x if x.dtype is bool_ else not_equal(x, 0)
+
+
+def negated(flag: Flag) -> Value:
+    """Return `not flag`."""
+    if flag is True or flag is False:
+        return not flag
+    if isinstance(flag, GraphScalar):
+        return flag.apply("not", flag)
+    return logical_not(flag)
+
+
+def either(a: Value, b: Value) -> Value:
+    """Return `a or b` of two flags."""
+    if a is True or b is True:
+        return True
+    if a is False:
+        return b
+    if b is False:
+        return a
+    if isinstance(a, GraphScalar) and isinstance(b, GraphScalar):
+        return a.apply("or", a, b)
+    return logical_or(as_flag(a), as_flag(b))
+
+
+def as_flag(flag: Flag) -> Value:
+    """Return a flag as a 0-d bool tensor of the current graph."""
+
+    builder: Value = thread_state.builder
+    if isinstance(flag, bool):
+        return builder.constant(flag, bool_)
+    if isinstance(flag, GraphScalar):
+        return builder.append(to_tensor, (builder.host(flag),), {"dtype": bool_})
+    return builder.bring(flag)
+
+
+def as_python_bool(ev: Evaluation, flag: Flag) -> Value:
+    """Return a flag as the result of a Python operator: a bool, never a Tensor."""
+    return number_of(flag, BOOL) if isinstance(flag, GraphTensor) else flag

@@ -1,0 +1,212 @@
+"""Variables: lookup, binding and deletion of local, enclosing, global and built-in names.
+
+Reading a name outside the function captures it; writing one also appends a node that writes it when
+the graph runs.
+"""
+
+from __future__ import annotations
+
+import builtins
+from types import CellType
+
+from ...ir.values import kind_of
+from ...tensor import Tensor
+from ..libraries import is_framework
+from ..state.calls import Frame
+from ..state.evaluation import Evaluation
+from ..state.journal import MISSING
+from ..state.outside import Restart
+from ..types import Flag, Value
+from ..values.flow import Maybe, Undefined, Unjoined
+from .host import append_effect
+
+
+def load(ev: Evaluation, frame: Frame, name: str) -> Value:
+    """Return the value of a name.
+
+    Raises:
+        UnboundLocalError: a local name without a value.
+        NameError: no such name.
+    """
+    found: Frame | None = frame
+    while found is not None:
+        if name in found.locals:
+            value = found.vars.get(name, MISSING)
+            if value.__class__ in (Undefined, Maybe, Unjoined) or value is MISSING:
+                return _unbound(ev, found, name, value)
+            return value
+        if name in found.source.globals:
+            break
+        if found.parent is None:
+            cell = found.closure.get(name)
+            if cell is not None:
+                return _load_cell(ev, found, cell, name)
+        found = found.parent
+    return _load_global(ev, frame, name)
+
+
+def _unbound(ev: Evaluation, frame: Frame, name: str, value: Value) -> Value:
+    """Return the value of a name whose binding is uncertain, or raise."""
+    if isinstance(value, Maybe):
+        where = name
+
+        def check(bound: Flag) -> None:
+            if not bound:
+                raise UnboundLocalError(
+                    f"local variable '{where}' referenced before assignment: what binds it, a loop or a part of a "
+                    f"condition, did not run"
+                )
+
+        append_effect(ev, check, (value.bound,), "check_bound")
+        ev.journal.set_item(frame.vars, name, value.value)
+        return value.value
+    if isinstance(value, Unjoined):
+        raise value.error
+    if isinstance(value, Undefined):
+        raise UnboundLocalError(
+            f"local variable '{name}' referenced before assignment: it is not bound in the {value.where!r} branch "
+            f"of a condition on a Tensor; bind it there, or before the condition"
+        )
+    raise UnboundLocalError(f"local variable '{name}' referenced before assignment")
+
+
+def _load_cell(ev: Evaluation, frame: Frame, cell: CellType, name: str) -> Value:
+    """Return the value of a free variable of a user's function."""
+    key = ("cell", id(cell), None)
+    if key in ev.outside.values:
+        return ev.outside.values[key]
+    try:
+        value = cell.cell_contents
+    except ValueError:
+        raise NameError(
+            f"cannot access free variable '{name}' where it is not associated with a value in enclosing scope"
+        ) from None
+    return read_outside(ev, "cell", cell, None, value, name)
+
+
+def _load_global(ev: Evaluation, frame: Frame, name: str) -> Value:
+    """Return the value of a global or built-in name."""
+    values = frame.globals
+    key = ("item", id(values), name)
+    if key in ev.outside.values:
+        value = ev.outside.values[key]
+        if value is not MISSING:
+            return value
+        raise NameError(f"name '{name}' is not defined")
+    if name in values:
+        if is_framework(values.get("__name__")):
+            return ev.copies.imported(
+                values[name], None
+            )  # tables of the framework change without changing meaning
+        return read_outside(ev, "item", values, name, values[name], name)
+    found = getattr(builtins, name, MISSING)
+    if found is MISSING:
+        raise NameError(f"name '{name}' is not defined")
+    return found
+
+
+def read_outside(
+    ev: Evaluation, kind: str, owner: Value, name: Value, value: Value, label: str
+) -> Value:
+    """Capture a value read from a location that other code can write.
+
+    Numbers and tensors at locations that the function also writes become inputs instead.
+    """
+    key = (kind, id(owner), name)
+    if key in ev.outside.written:
+        if kind_of(value) is not None:
+            ev.captures.add("type", (kind, owner, name), None, type(value), label, exact=True)
+            return ev.inputs.number(kind, owner, name, value)
+        if type(value) is Tensor:
+            ev.captures.add("type", (kind, owner, name), None, value._type.plain, label, exact=True)
+            return ev.inputs.tensor(kind, owner, name, value)
+        ev.captures.add(kind, owner, name, value, label, exact=True)
+    else:
+        ev.captures.add(kind, owner, name, value, label)
+        ev.outside.constants[key] = value
+    ev.keep.append(owner)
+    return ev.copies.imported(value, label)
+
+
+def write_outside(
+    ev: Evaluation, kind: str, owner: Value, name: Value, value: Value, label: str
+) -> None:
+    """Write a location that other code can read, now and when the graph runs.
+
+    Raises:
+        Restart: the location was already read as a constant.
+    """
+    key = (kind, id(owner), name)
+    if key in ev.outside.constants and key not in ev.outside.written:
+        ev.outside.written.add(key)
+        ev.keep.append(owner)
+        raise Restart(label)
+    ev.keep.append(owner)
+    if ev.journal.conditions and key not in ev.outside.values:
+        # under a condition: the other branch leaves the present value
+        present = _outside_now(kind, owner, name)
+        if present is not MISSING:
+            if key not in ev.outside.written:
+                ev.outside.written.add(key)
+                raise Restart(label)
+            ev.outside.values[key] = read_outside(ev, kind, owner, name, present, label)
+    ev.journal.set_item(ev.outside.values, key, value)
+    ev.outside.has_writes = True
+    if kind == "item":
+        append_effect(ev, owner.__setitem__, (name, value), f"set {label}", objects=True)
+    elif kind == "cell":
+        append_effect(
+            ev, lambda v: setattr(owner, "cell_contents", v), (value,), f"set {label}", objects=True
+        )
+    else:
+        append_effect(ev, lambda v: setattr(owner, name, v), (value,), f"set {label}", objects=True)
+
+
+def _outside_now(kind: str, owner: Value, name: Value) -> Value:
+    """Return the present content of a location outside, or MISSING."""
+    if kind == "item":
+        return owner.get(name, MISSING)
+    if kind == "cell":
+        try:
+            return owner.cell_contents
+        except ValueError:
+            return MISSING
+    return getattr(owner, name, MISSING)
+
+
+def store(ev: Evaluation, frame: Frame, name: str, value: Value) -> None:
+    """Bind a name: local, `global`, `nonlocal`, or by a walrus inside a comprehension."""
+    source = frame.source
+    target: Frame | None
+    if name in frame.locals:
+        target = frame
+    elif name in source.globals:
+        write_outside(ev, "item", frame.globals, name, value, name)
+        return
+    else:  # nonlocal, or a walrus in a comprehension
+        target = frame.parent
+        while target is not None and name not in target.locals:
+            if name in target.source.globals:
+                write_outside(ev, "item", target.globals, name, value, name)
+                return
+            if target.parent is None:
+                break
+            target = target.parent
+        if target is None or name not in target.locals:
+            cell = (target or frame).closure.get(name)
+            if cell is None:
+                raise NameError(f"no binding for nonlocal '{name}' found")
+            write_outside(ev, "cell", cell, None, value, name)
+            return
+    assert target is not None
+    ev.journal.set_item(target.vars, name, value)
+
+
+def remove(ev: Evaluation, frame: Frame, name: str) -> None:
+    """Evaluate `del name`."""
+    load(ev, frame, name)
+    if name not in frame.locals:
+        write_outside(ev, "item", frame.globals, name, MISSING, name)
+        return
+    ev.journal.touch("item", frame.vars, name)
+    del frame.vars[name]

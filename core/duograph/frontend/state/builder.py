@@ -1,0 +1,216 @@
+"""The graph builder of evaluated source: a sub-graph takes what it uses of the graphs around it as
+parameters.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ...dtype import DType
+from ...errors import GraphError
+from ...ir.builder import GraphBuilder, GraphTensor
+from ...ir.graph import Graph, GraphNode
+from ...ir.values import HostValue
+from ...tensor import Tensor
+from ...types import ValueType
+from ..types import GraphValue, Value
+
+if TYPE_CHECKING:
+    from .evaluation import Evaluation
+
+__all__ = ["StagedBuilder"]
+
+
+class Mark(NamedTuple):
+    """A point in the construction of a graph, to which `StagedBuilder.rewind` can return."""
+
+    n_nodes: int
+    n_types: int
+    constants: dict[Hashable, int]
+
+
+class StagedBuilder(GraphBuilder):
+    """Builds the graph of a function, or of a branch or loop body in it.
+
+    Attributes:
+        evaluation: the evaluation that it belongs to.
+        parent: the builder of the graph around; None for the function's own graph.
+        depth: the number of graphs around this one.
+        params: value ids of the graph's own parameters.
+        outer: per value id of the graph around that is used here, its id here.
+    """
+
+    staged = True
+
+    def __init__(self, evaluation: Evaluation, parent: StagedBuilder | None) -> None:
+        super().__init__()
+        self.evaluation = evaluation
+        self.parent = parent
+        self.depth: int = 0 if parent is None else parent.depth + 1
+        self.params: list[int] = []
+        self.outer: dict[int, int] = {}
+        self._inner: dict[tuple[int, int], int] = {}  # by builder and id, for any outer graph
+        self._made: dict[int, int] = {}  # constants of eager tensors made while compiling
+        self._alive: list[StagedBuilder] = []  # builders whose id is a key of `_inner`
+        if parent is not None:
+            self.span = parent.span
+
+    # ---- values -------------------------------------------------------------------------------
+
+    def parameter(self, type_: ValueType) -> Value:
+        """A new parameter. Parameters may be added at any time; they are numbered first later."""
+        made = self._value(type_)
+        self.params.append(made._id)
+        return made
+
+    def bring(self, value: GraphValue) -> Value:
+        """A value of this graph, or of a graph around it, as a value of this graph."""
+        builder = value._builder
+        if builder is self:
+            return value
+        key = (id(builder), value._id)
+        found = self._inner.get(key)
+        if found is None:
+            if self.parent is None:
+                raise GraphError(
+                    f"got {value!r}, which was computed inside a branch or a loop that has ended"
+                )
+            outer = self.parent.bring(value)
+            found = self.outer.get(outer._id)
+            if found is None:
+                found = self.outer[outer._id] = self._value(outer._type)._id
+            self._inner[key] = found
+            self._alive.append(builder)  # type: ignore[arg-type]
+        return self.tensor(found)
+
+    def host(self, value: Value) -> Value:
+        """A host value, or a Python constant, as a host value of this graph."""
+        if isinstance(value, HostValue):
+            return self.bring(value)
+        return super().host(value)
+
+    def operand(self, value: Value, like: DType | None) -> Value:
+        """An operand as a tensor of this graph; eager tensors become inputs or constants."""
+        if isinstance(value, GraphTensor):
+            return self.bring(value)
+        evaluation = self.evaluation
+        if isinstance(value, Tensor):
+            inputs = evaluation.inputs
+            if id(value) in evaluation.owned.tensors and id(value) not in inputs.slots:
+                return self.made_constant(value)
+            return self.present_value(value)
+        if isinstance(value, np.ndarray) and id(value) in evaluation.inputs.large_arrays:
+            return self.bring(evaluation.inputs.array(value))
+        return super().operand(value, like)
+
+    def present_value(self, tensor: Tensor) -> Value:
+        """The present value of an eager tensor as a value of this graph."""
+        return self.bring(self.evaluation.inputs.slot(tensor).current)
+
+    def copy_of(self, value: Tensor) -> Value:
+        """A new graph tensor object for the present value of a tensor: later writes miss it."""
+        return self.tensor(self.operand(value, None)._id)
+
+    def made_constant(self, value: Tensor) -> Value:
+        """A tensor that was made while compiling, as a constant of this graph."""
+        found = self._made.get(id(value))
+        if found is None:
+            found = self._made[id(value)] = self.constant(value)._id
+        return self.tensor(found)
+
+    # ---- state: called by Tensor and Parameter ------------------------------------------------
+
+    def rebind(self, target: GraphTensor, value: GraphTensor) -> None:
+        """Let a graph tensor stand for another value: a write in place."""
+        evaluation = self.evaluation
+        evaluation.before_write(target)
+        evaluation.journal.touch("tensor", target)
+        super().rebind(target, value)
+        evaluation.after_write(target)
+
+    def write_state(self, target: Tensor, value: Tensor) -> None:
+        """Write a tensor from outside, or a graph tensor, in place."""
+        found = self.operand(value, None)
+        if isinstance(target, GraphTensor):
+            self.rebind(target, found)
+        else:
+            self.evaluation.write_slot(target, found)
+
+    def look_at(self, value: Tensor) -> None:
+        """Some code reads the data of an eager tensor at compile time."""
+        self.evaluation.require_data(value)
+
+    def made(self, value: Tensor) -> None:
+        """An eager tensor was made at compile time: it is a constant."""
+        owned = self.evaluation.owned
+        owned.tensors[id(value)] = value
+        owned.depths[id(value)] = self.depth
+
+    # ---- undoing ------------------------------------------------------------------------------
+
+    def mark(self) -> Mark:
+        """The present point of construction, for `rewind`."""
+        return Mark(len(self.nodes), len(self.types), dict(self._constants))
+
+    def rewind(self, mark: Mark) -> None:
+        """Remove the nodes, values and parameters that were added since `mark`."""
+        n_nodes, n_types, constants = mark
+        del self.nodes[n_nodes:]
+        del self.types[n_types:]
+        self._constants = constants
+        self._made = {k: i for k, i in self._made.items() if i < n_types}
+        self._inner = {k: i for k, i in self._inner.items() if i < n_types}
+        self.outer = {o: i for o, i in self.outer.items() if i < n_types}
+        objects = self.evaluation.host_objects
+        for key, (_, made) in list(objects.items()):
+            if made._builder is self and made._id >= n_types:
+                del objects[key]
+        if self.parent is None:
+            self.evaluation.inputs.forget(n_types)
+        self.params = [p for p in self.params if p < n_types]
+
+    # ---- finished graphs ------------------------------------------------------------------------
+
+    def closed(self, outputs: Sequence[GraphValue], outer: Sequence[int]) -> Graph:
+        """The closed graph: its own parameters, then one for each id in `outer`.
+
+        Args:
+            outputs: values of this graph.
+            outer: ids of values of the graph around; one that this graph does not use becomes an
+                unused parameter.
+        """
+        params = list(self.params)
+        for i in outer:
+            found = self.outer.get(i)
+            if found is None:
+                assert self.parent is not None
+                found = self._value(self.parent.types[i])._id
+            params.append(found)
+        return self.renumbered(params, [v._id for v in outputs])
+
+    def whole(self, outputs: Sequence[GraphValue]) -> Graph:
+        """The function's own graph, with its parameters in the order in which they were made."""
+        return self.renumbered(self.params, [v._id for v in outputs])
+
+    def renumbered(self, params: Sequence[int], outputs: Sequence[int]) -> Graph:
+        """A graph of the nodes in which ids are dense and `params` come first."""
+        number: dict[int, int] = {}
+        types: list[ValueType] = []
+
+        def define(i: int) -> int:
+            number[i] = len(types)
+            types.append(self.types[i])
+            return number[i]
+
+        for i in params:
+            define(i)
+        nodes: list[GraphNode] = []
+        for node in self.nodes:
+            operands = tuple([None if i is None else number[i] for i in node.operands])
+            results = tuple([define(i) for i in node.results])
+            nodes.append(dataclasses.replace(node, operands=operands, results=results))
+        return Graph(len(params), types, nodes, tuple(number[i] for i in outputs), False)

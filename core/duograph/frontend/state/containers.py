@@ -1,0 +1,105 @@
+"""Copies of lists, dicts and sets from outside, so that evaluating a function changes nothing.
+
+A copy's content becomes a capture only when the evaluated code looks at it. Writes to a copy are
+repeated on the original when the graph runs (`evaluation.containers`).
+"""
+
+from __future__ import annotations
+
+import collections
+
+import numpy as np
+
+from ..types import Value
+from .captures import Captures, entries_of
+from .inputs import GraphInputs
+
+__all__ = ["ContainerCopies"]
+
+# Arrays of at most this many bytes are captured by value; larger ones are inputs of each call.
+ARRAY_LIMIT = 4096
+
+
+class ContainerCopies:
+    """The copies of containers from outside.
+
+    Attributes:
+        originals: the container that each copy stands for, by id of the copy. For a copy of an
+            argument this is an object with a method `value` (see `compiler.results`).
+    """
+
+    def __init__(self, captures: Captures, inputs: GraphInputs, keep: list[Value]) -> None:
+        self._captures = captures
+        self._inputs = inputs
+        self._keep = keep
+        self.originals: dict[int, Value] = {}
+        self._copies: dict[int, tuple[Value, Value]] = {}  # by id of the original
+        self._unobserved: dict[int, str] = {}  # labels of copies whose items nobody has read
+
+    def copies(self) -> list[Value]:
+        """All copies."""
+        return [copy for _, copy in self._copies.values()]
+
+    def imported(self, value: Value, label: str | None) -> Value:
+        """Return a value read from outside in the form that evaluated code may change.
+
+        Args:
+            label: how a user would call it; None if its content is not to be captured.
+        """
+        kind = type(value)
+        if kind in (list, dict, set):
+            return self._copy(value, label)
+        if kind is tuple:
+            items = [self.imported(v, _item_label(label, i)) for i, v in enumerate(value)]
+            return value if all(a is b for a, b in zip(items, value)) else tuple(items)
+        if label is None:
+            return value
+        if isinstance(value, (dict, list, set, collections.deque)):
+            self._captures.add("entries", value, None, entries_of(value), label)
+        if isinstance(value, np.ndarray):
+            self._keep.append(value)
+            if value.nbytes > ARRAY_LIMIT and value.dtype.kind in "biuf":
+                self._inputs.large_arrays[id(value)] = value
+            elif value.dtype != object:
+                self._captures.contents(value, label)
+        return value
+
+    def _copy(self, value: Value, label: str | None) -> Value:
+        found = self._copies.get(id(value))
+        if found is not None:
+            return found[1]
+        made: Value = type(value)()
+        self._copies[id(value)] = (value, made)
+        self.originals[id(made)] = value
+        if label is not None:
+            self._unobserved[id(made)] = label
+        self._keep.append(made)
+        if isinstance(value, list):
+            made.extend(self.imported(v, _item_label(label, i)) for i, v in enumerate(value))
+        elif isinstance(value, dict):
+            made.update({k: self.imported(v, _item_label(label, k)) for k, v in value.items()})
+        else:
+            made.update(value)
+        return made
+
+    def observe(self, copy: Value) -> None:
+        """Capture the items of a container because something reads them, if it is a copy."""
+        label = self._unobserved.pop(id(copy), None)
+        if label is None:
+            return
+        captures = self._captures
+        value = self.originals[id(copy)]
+        if isinstance(value, list):
+            captures.add("length", value, None, len(value), f"len({label})")
+            for i, v in enumerate(value):
+                captures.add("index", value, i, v, f"{label}[{i}]")
+        elif isinstance(value, dict):
+            captures.add("keys", value, None, tuple(value), f"keys of {label}")
+            for k, v in value.items():
+                captures.add("item", value, k, v, f"{label}[{k!r}]")
+        else:
+            captures.add("keys", value, None, tuple(sorted(value, key=repr)), f"items of {label}")
+
+
+def _item_label(label: str | None, key: Value) -> str | None:
+    return None if label is None else f"{label}[{key!r}]"

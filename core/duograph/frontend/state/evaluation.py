@@ -1,0 +1,123 @@
+"""The state of one evaluation of a function's source.
+
+`compiler.evaluate` makes one `Evaluator` (the subclass in `frontend.evaluation.evaluator`) per
+attempt to compile a call. This class holds the parts of the state and never evaluates source.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING
+
+from ...ir.builder import GraphTensor
+from ...ir.values import NeedsValue
+from ...parameter import Parameter
+from ...runtime_state import thread_state
+from ...tensor import Tensor
+from ..types import Args, GraphValue, Kwargs, Value
+from .builder import StagedBuilder
+from .calls import CallStack
+from .captures import Captures
+from .containers import ContainerCopies
+from .inputs import GraphInputs
+from .journal import Journal, Key
+from .outside import OutsideLocations
+from .ownership import Ownership
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["Evaluation"]
+
+
+class Evaluation:
+    """What one evaluation knows, and the services that code of the framework asks it for.
+
+    Attributes:
+        strict: whether Python code that cannot become graph nodes is refused (STRICT).
+        root: the builder of the function's own graph.
+        builder: the builder of the graph that is being built now; changes with each branch.
+        journal: writes of the open branches.
+        owned: objects made by the evaluated code.
+        captures: values read from outside as constants.
+        inputs: parameters of the root graph.
+        outside: locations outside that are read or written.
+        copies: copies of containers from outside.
+        calls: the stack of calls.
+        candidates: per tensor that a condition or loop chose: it, and the tensors it may be.
+        origins: per value that a branch wrote into a tensor: it, and that tensor.
+        host_objects: per tensor that Python holds at run time: it, and the node of that object.
+        keep: objects that must stay alive because their id is a key.
+    """
+
+    def __init__(self, strict: bool, written: set[Key]) -> None:
+        self.strict = strict
+        self.keep: list[Value] = []
+        self.journal = Journal()
+        self.owned = Ownership()
+        self.captures = Captures()
+        self.root = StagedBuilder(self, None)
+        self.inputs = GraphInputs(self.root, self.owned)
+        self.outside = OutsideLocations(written)
+        self.copies = ContainerCopies(self.captures, self.inputs, self.keep)
+        self.calls = CallStack()
+        self.candidates: dict[int, tuple[Value, list[Value]]] = {}
+        self.origins: dict[int, tuple[Value, Value]] = {}
+        self.host_objects: dict[int, tuple[Tensor, GraphValue]] = {}
+        self._thread = thread_state
+
+    if TYPE_CHECKING:
+        builder: StagedBuilder
+    else:
+        builder = property(operator.attrgetter("_thread.builder"))  # no Python frame: it is hot
+
+    def has_effects(self) -> bool:
+        """Return whether running the graph built so far does more than compute results."""
+        return (
+            self.outside.has_writes
+            or any(n.effects for n in self.root.nodes)
+            or any(s.written for s in self.inputs.slots.values())
+        )
+
+    def is_constant(self, tensor: Tensor) -> bool:
+        """Return whether an eager tensor was made while compiling and is unused by the graph."""
+        return id(tensor) in self.owned.tensors and id(tensor) not in self.inputs.slots
+
+    def require_data(self, tensor: Tensor) -> None:
+        """Capture the data of an eager tensor that some code reads at compile time.
+
+        Raises:
+            NeedsValue: the data are known only when the function runs.
+        """
+        slot = self.inputs.slots.get(id(tensor))
+        written = slot is not None and slot.written
+        if id(tensor) in self.owned.tensors and not written:
+            return
+        if isinstance(tensor, Parameter) or written:
+            raise NeedsValue(
+                "got the data of a Parameter (or of a Tensor that the function writes), which is "
+                "known only when the compiled function runs"
+            )
+        self.captures.contents(tensor)
+
+    # ---- implemented by Evaluator: these evaluate code or append nodes that run Python -----------
+
+    def before_write(self, tensor: Tensor) -> None:
+        """Check that a tensor may be written in place."""
+        raise NotImplementedError
+
+    def after_write(self, tensor: Tensor) -> None:
+        """Write through to the Python object that stands for a tensor at run time, if any."""
+        raise NotImplementedError
+
+    def call(self, function: Value, args: Args, kwargs: Kwargs) -> Value:
+        """Call anything on values of the evaluation."""
+        raise NotImplementedError
+
+    def write_slot(self, tensor: Tensor, value: GraphTensor) -> None:
+        """Make `value` the present value of an eager tensor."""
+        self.before_write(tensor)
+        slot = self.inputs.slot(tensor)
+        self.journal.touch("slot", slot)
+        slot.current = value._builder.tensor(value._id)
+        self.after_write(tensor)

@@ -1,0 +1,143 @@
+"""The inputs of the function's own graph, and the present values of eager tensors in it.
+
+Reading a tensor, an array or a written number from outside adds a parameter to the root graph; the
+compiled program fetches it at each call. The module never reads data at compile time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...dtype import as_dtype
+from ...ir.builder import GraphTensor
+from ...ir.values import kind_of
+from ...tensor import Tensor
+from ...types import OBJECT, TensorType
+from ..types import GraphValue, Value
+from .ownership import Ownership
+
+if TYPE_CHECKING:
+    from .builder import StagedBuilder
+
+__all__ = ["GraphInputs", "Slot"]
+
+
+class Slot:
+    """The value of an eager tensor in the function: at entry, and now.
+
+    Attributes:
+        tensor: the eager tensor.
+        incoming, current: graph tensors of the value at entry and of the present one.
+        fresh: whether the tensor was made while compiling, so that `incoming` is a constant.
+    """
+
+    def __init__(
+        self, tensor: Tensor, incoming: GraphTensor, current: GraphTensor, fresh: bool
+    ) -> None:
+        self.tensor = tensor
+        self.incoming = incoming
+        self.current = current
+        self.fresh = fresh
+
+    @property
+    def written(self) -> bool:
+        """Whether the function has written the tensor."""
+        return self.current is not self.incoming
+
+
+class GraphInputs:
+    """Parameters of the root graph and where a call reads them.
+
+    Attributes:
+        entries: per parameter (kind, source), in order: what a compiled call fetches.
+        slots: present values of eager tensors, by id of the tensor.
+        large_arrays: NumPy arrays from outside that are too large to capture by value.
+        arguments: per tensor argument (graph tensor, its first value id, its index).
+        held: tensors fetched from a location outside that the function also writes.
+        locations: the location of each tensor in `held`, by id of the tensor.
+    """
+
+    def __init__(self, root: StagedBuilder, owned: Ownership) -> None:
+        self._root = root
+        self._owned = owned
+        self.entries: list[tuple[str, Value]] = []
+        self.slots: dict[int, Slot] = {}
+        self.large_arrays: dict[int, np.ndarray] = {}
+        self.arguments: list[tuple[GraphTensor, int, int]] = []
+        self.held: dict[Hashable, GraphTensor] = {}
+        self.locations: dict[int, tuple[GraphTensor, tuple[str, Value, Value]]] = {}
+        self._parameters: dict[Hashable, GraphValue] = {}
+
+    def slot(self, tensor: Tensor) -> Slot:
+        """The slot of an eager tensor; the first use adds a parameter, or a constant."""
+        found = self.slots.get(id(tensor))
+        if found is None:
+            root = self._root
+            fresh = id(tensor) in self._owned.tensors
+            if fresh:
+                with root.current():
+                    incoming = root.constant(tensor)
+            else:
+                incoming = root.parameter(tensor._type.plain)
+                self.entries.append(("state", tensor))
+            incoming = root.tensor(incoming._id)
+            found = self.slots[id(tensor)] = Slot(tensor, incoming, incoming, fresh)
+            depths = self._owned.depths
+            depths[id(found)] = depths.get(id(tensor), 0) if fresh else 0
+        return found
+
+    def array(self, array: np.ndarray) -> GraphTensor:
+        """A large array from outside as a tensor that each call fetches."""
+        return self._parameter(
+            ("array", id(array)),
+            TensorType.of(array.shape, as_dtype(array.dtype)),
+            ("array", array),
+        )
+
+    def tensor(self, kind: str, owner: Value, name: Value, value: Tensor) -> GraphTensor:
+        """The Tensor that a location outside holds at the start of a call.
+
+        Used for locations that the function also rebinds.
+        """
+        key = (kind, id(owner), name)
+        if key not in self._parameters:
+            held = self._parameter(key, value._type.plain, (kind, (owner, name)))
+            self.held[key] = held
+            self.locations[id(held)] = (held, (kind, owner, name))
+        return self.held[key]
+
+    def object(self, kind: str, owner: Value, name: Value) -> GraphValue:
+        """The Tensor object (not its value) that a location outside holds at the start of a call."""
+        source = ("held", (kind, owner, name))
+        return self._parameter(("held", kind, id(owner), name), OBJECT, source)
+
+    def argument_object(self, index: int) -> GraphValue:
+        """The Tensor object passed as tensor argument `index`."""
+        return self._parameter(("argument", index, None), OBJECT, ("argument", index))
+
+    def number(self, kind: str, owner: Value, name: Value, value: Value) -> GraphValue:
+        """The number that a location outside holds at the start of a call.
+
+        Used for locations that the function also rebinds.
+        """
+        type_ = kind_of(value)
+        assert type_ is not None
+        return self._parameter((kind, id(owner), name), type_, (kind, (owner, name)))
+
+    def _parameter(self, key: Hashable, type_: Value, source: tuple[str, Value]) -> Value:
+        """A parameter of the root graph, made at the first request for `key`."""
+        found = self._parameters.get(key)
+        if found is None:
+            found = self._parameters[key] = self._root.parameter(type_)
+            self.entries.append(source)
+        return self._root.tensor(found._id)
+
+    def forget(self, n_types: int) -> None:
+        """Drop the inputs whose parameter ids are `n_types` or higher."""
+        kept = [i for i, p in enumerate(self._root.params) if p < n_types]
+        self.entries = [self.entries[i] for i in kept]
+        self.slots = {k: s for k, s in self.slots.items() if s.incoming._id < n_types}
+        self._parameters = {k: s for k, s in self._parameters.items() if s._id < n_types}

@@ -1,0 +1,146 @@
+"""The journal: which locations each open branch has written, and what they held before.
+
+`evaluation.branches` opens a branch, evaluates it and rolls the writes back, so that the other
+branch starts from the same state. The journal never decides what a value means after a branch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, NamedTuple, TypeAlias
+
+from ...errors import ArgumentError
+from ...ir.builder import GraphTensor
+from ..types import Value
+
+__all__ = ["MISSING", "Changes", "Journal", "Key", "Location", "Scope"]
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+MISSING = _Missing()  # the content of a location that holds nothing
+
+
+class Scope(dict[str, Value]):
+    """The variables of a call or of a loop, and the depth of the graph in which it began."""
+
+    def __init__(self, depth: int) -> None:
+        super().__init__()
+        self.depth = depth
+
+
+class Location(NamedTuple):
+    """A place that evaluated code can write.
+
+    Attributes:
+        kind: "item" (of a dict), "attribute", "list", "dict" or "set" (the whole content), "tensor"
+            (what a graph tensor stands for), "slot" (the present value of an eager tensor).
+        owner: the object that is written.
+        name: key or attribute; None for the other kinds.
+    """
+
+    kind: str
+    owner: Value
+    name: Value
+
+    def read(self) -> Value:
+        """Return the present content, or MISSING."""
+        kind, owner, name = self
+        if kind == "item":
+            return owner.get(name, MISSING)
+        if kind == "list":
+            return list(owner)
+        if kind == "dict":
+            return dict(owner)
+        if kind == "set":
+            return set(owner)
+        if kind == "attribute":
+            return getattr(owner, "__dict__", {}).get(name, MISSING)
+        if kind == "tensor":
+            return owner._builder.tensor(owner._id)
+        assert kind == "slot", kind
+        return owner.current
+
+    def write(self, value: Value) -> None:
+        """Replace the content; MISSING removes it."""
+        kind, owner, name = self
+        if kind == "item":
+            if value is MISSING:
+                owner.pop(name, None)
+            else:
+                owner[name] = value
+        elif kind == "list":
+            owner[:] = value
+        elif kind in ("dict", "set"):
+            owner.clear()
+            owner.update(value)
+        elif kind == "attribute":
+            if value is MISSING:
+                owner.__dict__.pop(name, None)
+            else:
+                owner.__dict__[name] = value
+        elif kind == "tensor":
+            assert isinstance(owner, GraphTensor), owner
+            if not isinstance(value, GraphTensor):
+                raise ArgumentError(f"got {value!r} for a tensor")
+            owner._builder, owner._id, owner._type = value._builder, value._id, value._type
+        else:
+            owner.current = value
+
+
+# Identifies a location: (kind, id of the owner, name).
+Key: TypeAlias = tuple[str, int, Hashable]
+# Per location that a branch wrote: the location, and its content at the end of the branch.
+Changes: TypeAlias = dict[Key, tuple[Location, Value]]
+
+
+class Journal:
+    """The writes of the open branches, innermost last.
+
+    Attributes:
+        branches: per open branch, each written location and what it held before.
+        conditions: number of open branches and loops whose condition the graph computes.
+        tries: per open `try` block with handlers, the value of `conditions` when it began.
+    """
+
+    def __init__(self) -> None:
+        self.branches: list[Changes] = [{}]
+        self.conditions = 0
+        self.tries: list[int] = []
+
+    def touch(self, kind: str, owner: Value, name: Value = None) -> None:
+        """Remember the content of a location before a write, once per open branch."""
+        writes = self.branches[-1]
+        key = (kind, id(owner), name)
+        if key not in writes:
+            location = Location(kind, owner, name)
+            writes[key] = (location, location.read())
+
+    def write(self, location: Location, value: Value) -> None:
+        """Write a location, remembering what it held."""
+        self.touch(*location)
+        location.write(value)
+
+    def set_item(self, owner: dict[Any, Value], name: Hashable, value: Value) -> None:
+        """Bind a name of a scope, or set a key of a dict, remembering what it held."""
+        self.touch("item", owner, name)
+        owner[name] = value
+
+    def open_branch(self) -> None:
+        """Begin to record writes separately."""
+        self.branches.append({})
+
+    def roll_back(self) -> None:
+        """End the innermost branch and undo its writes."""
+        for location, before in reversed(list(self.branches.pop().values())):
+            location.write(before)
+
+    def keep(self) -> None:
+        """End the innermost branch; its writes become writes of the branch around it."""
+        writes = self.branches.pop()
+        outer = self.branches[-1]
+        for key, entry in writes.items():
+            outer.setdefault(key, entry)

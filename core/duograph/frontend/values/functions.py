@@ -1,0 +1,97 @@
+"""Functions as values of the evaluation: a `def`, a lambda, or the choice between two callables."""
+
+from __future__ import annotations
+
+from types import CellType, FunctionType
+from typing import TYPE_CHECKING
+
+from ...errors import UnsupportedSyntaxError
+from ...runtime_state import thread_state
+from ..source import Source
+from ..types import Flag, Value
+from .nested import depends_on_graph
+
+if TYPE_CHECKING:
+    from ..state.calls import Frame
+
+__all__ = ["Choice", "Function", "same_function"]
+
+
+class Function:
+    """A function that is evaluated from source when it is called.
+
+    Python code can call it too while the graph is built; such a call is evaluated the same way.
+
+    Attributes:
+        source: its syntax.
+        defaults, kw_defaults: default values of its parameters.
+        globals: the globals of its module.
+        parent: the frame around a function that compiled code defines; None for the user's own.
+        closure: the cells of its free variables, by name.
+        original: the Python function that it was made from; None if compiled code defines it.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        defaults: tuple[Value, ...],
+        kw_defaults: dict[str, Value],
+        globals_: dict[str, Value],
+        parent: Frame | None = None,
+        closure: dict[str, CellType] | None = None,
+        original: FunctionType | None = None,
+    ) -> None:
+        self.source = source
+        self.__name__ = source.name
+        self.__qualname__ = source.name
+        self.defaults = defaults
+        self.kw_defaults = kw_defaults
+        self.globals = globals_
+        self.parent = parent
+        self.closure = closure or {}
+        self.original = original
+
+    def __call__(self, *args: Value, **kwargs: Value) -> Value:
+        """A call from Python code that runs at compile time."""
+        builder: Value = thread_state.builder
+        if builder is None or not builder.staged:
+            raise RuntimeError(f"{self!r} belongs to a compiled function that has ended")
+        return builder.evaluation.call(self, args, kwargs)
+
+    def as_python(self) -> FunctionType:
+        """The Python function, for code that runs on the host while the graph runs.
+
+        Raises:
+            UnsupportedSyntaxError: compiled code defines the function.
+        """
+        if self.original is None:
+            raise UnsupportedSyntaxError(
+                f"{self.__name__}: got a function that is defined inside jit for Python code that works on data "
+                f"that are known only when the function runs; define it outside"
+            )
+        return self.original
+
+    def __repr__(self) -> str:
+        return f"<function {self.__name__}>"
+
+
+def same_function(a: Value, b: Value) -> bool:
+    """Return whether two values are one `def` or `lambda`, evaluated at different times."""
+    return (
+        isinstance(a, Function)
+        and isinstance(b, Function)
+        and a.source.node is b.source.node
+        and a.parent is b.parent
+        and not depends_on_graph((a.defaults, a.kw_defaults, b.defaults, b.kw_defaults))
+    )
+
+
+class Choice:
+    """One of two callables, picked by a bool of the graph; calling it makes a `switch`."""
+
+    __slots__ = ("cond", "orelse", "then")
+
+    def __init__(self, cond: Flag, orelse: Value, then: Value) -> None:
+        self.cond = cond
+        self.orelse = orelse
+        self.then = then

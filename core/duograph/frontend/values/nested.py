@@ -1,0 +1,51 @@
+"""Nested structures of values (lists, tuples, dicts, slices): walks that need no evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ...ir.builder import GraphTensor
+from ...ir.values import HostValue
+from ..types import Value
+from .flow import Maybe
+
+__all__ = ["depends_on_graph", "map_items", "pairs"]
+
+
+def depends_on_graph(value: Value) -> bool:
+    """Return whether a nested structure holds a value that is known only when the graph runs."""
+    if isinstance(value, (GraphTensor, HostValue)):
+        return True
+    if isinstance(value, (tuple, list, set, frozenset)):
+        return any(map(depends_on_graph, value))
+    if isinstance(value, dict):
+        return any(map(depends_on_graph, value.values()))
+    if isinstance(value, slice):
+        return any(map(depends_on_graph, (value.start, value.stop, value.step)))
+    return False
+
+
+def pairs(a: Value, b: Value) -> Iterator[tuple[Value, Value]]:
+    """The pairs of leaves of two nested structures, as far as the structures agree."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        for k in a.keys() & b.keys():
+            yield from pairs(a[k], b[k])
+    elif isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        for x, y in zip(a, b):
+            yield from pairs(x, y)
+    elif isinstance(a, Maybe) or isinstance(b, Maybe):
+        yield from pairs(
+            a.value if isinstance(a, Maybe) else a, b.value if isinstance(b, Maybe) else b
+        )
+    else:
+        yield a, b
+
+
+def map_items(function: Callable[[Value], Value], value: Value) -> Value:
+    """A list, tuple, named tuple or dict with `function` applied to each item."""
+    if isinstance(value, dict):
+        return {k: function(v) for k, v in value.items()}
+    items = [function(v) for v in value]
+    if isinstance(value, list):
+        return items
+    return type(value)(*items) if hasattr(value, "_fields") else tuple(items)

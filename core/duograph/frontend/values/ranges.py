@@ -1,0 +1,39 @@
+"""`range` with a bound that is known only when the graph runs."""
+
+from __future__ import annotations
+
+from ...ir.values import NeedsValue, number_of
+from ...types import INT
+from ..types import Flag, Value
+
+__all__ = ["GraphRange"]
+
+
+class GraphRange:
+    """The numbers start, start + step, ... below stop (above it for a negative step).
+
+    `start` and `stop` may be values of the graph; `step` is a Python int.
+    """
+
+    def __init__(self, *args: Value) -> None:
+        if len(args) == 1:
+            start, stop, step = 0, args[0], 1
+        else:
+            start, stop, step = (*args, 1)[:3]
+        if not isinstance(step, int):
+            raise NeedsValue(
+                "range: got a step that is known only when the compiled function runs; wanted a constant"
+            )
+        if step == 0:
+            raise ValueError("range() arg 3 must not be zero")
+        self.start = number_of(start, INT)
+        self.stop = number_of(stop, INT)
+        self.step = step
+
+    def __len__(self) -> int:
+        raise NeedsValue("range: got a length that is known only when the compiled function runs")
+
+    def holds(self, i: Value) -> Flag:
+        """Return whether `i` has not passed the end of the range."""
+        found: Flag = i < self.stop if self.step > 0 else i > self.stop
+        return found

@@ -1,0 +1,93 @@
+"""Calls of a Cell that take more than running `construct`.
+
+`Cell.__call__` comes here under GRAPH_MODE, while a graph is being built, and for Cells that have
+hooks, a cast, their own `bprop` or recomputation. It must not be on the path of a plain eager call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ..context import GRAPH_MODE, settings
+from ..dtype import DType
+from ..parameter import Parameter
+from ..runtime_state import runtime_state, staged_builder
+from ..tensor import Tensor
+from . import _hooks, _tree
+from .recompute import run_again
+
+if TYPE_CHECKING:
+    from .cell import Cell
+
+__all__ = ["call", "cast_floating"]
+
+
+def call(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call `cell` in the mode in force, with everything that wraps its `construct`.
+
+    The wrappers apply from the inside out: `bprop`, recomputation, the cast of `to_float`, hooks.
+    """
+    if "_params" not in cell.__dict__:
+        raise AttributeError(f"{type(cell).__name__}: call super().__init__() first")
+    if runtime_state.staging:
+        builder = staged_builder()
+        if builder is not None:
+            return builder.evaluation.call_cell(cell, args, kwargs)
+    if settings.mode == GRAPH_MODE or cell._compiled is not None:
+        found = runtime_state.load_compiler().graph_call(cell, args, kwargs)
+        if found is not NotImplemented:
+            return found
+    _tree.check_names(cell)
+    hooked = bool(
+        cell._forward_pre_hooks or cell._forward_hooks
+        or cell._backward_hooks or cell._backward_pre_hooks
+    )  # fmt: skip
+    own_bprop = hasattr(type(cell), "bprop")
+    if not (hooked or own_bprop or cell._recompute or cell._float_type is not None):
+        cell.__dict__["_plain"] = cell._compiled is None
+        return cell.construct(*args, **kwargs)
+    run: Callable[..., Any] = cell.construct
+    if own_bprop:
+        run = lambda *a, **k: _hooks.call_with_bprop(cell, a, k)  # noqa: E731
+    if cell._recompute:
+        inner = run
+        run = lambda *a, **k: run_again(inner, *a, weights=cell.trainable_params(), **k)  # noqa: E731
+    if cell._float_type is not None:
+        target, uncast = cell._float_type, run
+        run = lambda *a, **k: _run_cast(cell, target, uncast, a, k)  # noqa: E731
+    if hooked:
+        return _hooks.call_with_hooks(cell, args, kwargs, run)
+    return run(*args, **kwargs)
+
+
+def _run_cast(
+    cell: Cell,
+    target: DType,
+    run: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """Run with floating inputs and the Cell's own trainable Parameters cast to `target`."""
+    kept: dict[str, Parameter] = {}
+    for name, p in cell._params.items():
+        if p is not None and p.requires_grad and p.dtype.is_floating and p.dtype is not target:
+            kept[name] = p
+            cell.__dict__[name] = p.astype(target)
+    try:
+        return run(*cast_floating(args, target), **cast_floating(kwargs, target))
+    finally:
+        cell.__dict__.update(kept)
+
+
+def cast_floating(value: Any, target: DType) -> Any:
+    """Cast the floating Tensors of nested tuples, lists and dictionaries to `target`."""
+    if isinstance(value, Tensor):
+        return (
+            value.astype(target) if value.dtype.is_floating and value.dtype is not target else value
+        )
+    if isinstance(value, (tuple, list)):
+        return type(value)(cast_floating(v, target) for v in value)
+    if isinstance(value, dict):
+        return {k: cast_floating(v, target) for k, v in value.items()}
+    return value

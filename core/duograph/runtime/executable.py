@@ -1,0 +1,178 @@
+"""Runs a lowered graph step by step: prepared calls over slots, dead handles dropped as it goes.
+
+`runtime.lower` builds an `Executable` here, or from a program that the backend linked. Nothing here
+chooses kernels or plans memory.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..backend.prepared import HandleFunction
+from ..backend.program import Step
+
+__all__ = ["Executable", "InvariantPart", "link_steps"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Executable:
+    """A lowered graph, ready to run.
+
+    Attributes:
+        run: from parameter handles, by position, to one result handle or a tuple of them.
+        donations: position of an output -> position of the parameter whose buffer it may take.
+        run_donating: as `run`, of (donated, handles): `donated` says for each of `donations`, in
+            order, whether the caller gives the buffer up; None where there are no donations.
+        bind: see `LinkedProgram.bind`; None where the graph cannot be bound.
+        invariant: the part that depends on state alone, where computing it once pays off.
+    """
+
+    run: HandleFunction
+    donations: Mapping[int, int] = dataclasses.field(default_factory=dict)
+    run_donating: Callable[[Sequence[bool], Sequence[Any]], Any] | None = None
+    bind: Callable[[Sequence[Any]], Callable[[tuple[Any, ...]], Any]] | None = None
+    invariant: InvariantPart | None = None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class InvariantPart:
+    """A graph in two parts: what depends on unwritten state alone, and the rest.
+
+    Attributes:
+        reads: parameters that `once` reads.
+        once: from their handles to the values that the rest takes after all parameters.
+        rest: makes the executable of the rest, with these further parameters.
+    """
+
+    reads: tuple[int, ...]
+    once: HandleFunction
+    rest: Callable[[], Executable]
+
+
+def link_steps(
+    steps: Sequence[Step],
+    n_params: int,
+    constants: Mapping[int, Any],
+    outputs: tuple[int, ...],
+    single: bool,
+    n_slots: int,
+    further: Sequence[int] = (),
+) -> HandleFunction:
+    """Return one function from parameter handles to result handle(s).
+
+    A graph that is a single call on its own parameters becomes that call itself.
+
+    Args:
+        further: slots of handles that are passed after the parameters.
+    """
+    if further:
+        return _loop(steps, n_params, constants, outputs, single, n_slots, further)
+    params = tuple(range(n_params))
+    if len(steps) == 1 and not constants:
+        (step,) = steps
+        if step.operands == params and step.results == outputs and step.single == single:
+            return step.call.run
+    if not steps and not constants:
+        return _select(params, outputs, single)
+    if single and len(steps) == 1 and steps[0].single and steps[0].results == outputs:
+        found = _one_step(steps[0], n_params, constants)
+        if found is not None:
+            return found
+    return _loop(steps, n_params, constants, outputs, single, n_slots)
+
+
+def _select(params: tuple[int, ...], outputs: tuple[int, ...], single: bool) -> HandleFunction:
+    """Return a function that returns some of its arguments."""
+    if single:
+        i = outputs[0]
+        if len(params) == 1:
+            return lambda x: x
+        return lambda *handles: handles[i]
+    return lambda *handles: tuple([handles[i] for i in outputs])
+
+
+def _one_step(step: Step, n_params: int, constants: Mapping[int, Any]) -> HandleFunction | None:
+    """Return one call on parameters and constants in a common form, without the loop over steps."""
+    call = step.call.run
+    operands = step.operands
+    if n_params == 1 and len(operands) == 2:
+        if operands[0] == 0 and operands[1] in constants:
+            c = constants[operands[1]]
+            return lambda x: call(x, c)
+        if operands[1] == 0 and operands[0] in constants:
+            c = constants[operands[0]]
+            return lambda x: call(c, x)
+        if operands == (0, 0):
+            return lambda x: call(x, x)
+    if n_params == 2 and operands == (1, 0):
+        return lambda x, y: call(y, x)
+    if n_params == 2 and len(operands) == 1:
+        if operands[0] == 0:
+            return lambda x, y: call(x)
+        if operands[0] == 1:
+            return lambda x, y: call(y)
+    if all(0 <= i < n_params for i in operands):
+        return lambda *handles: call(*[handles[i] for i in operands])
+    return None
+
+
+def _loop(
+    steps: Sequence[Step],
+    n_params: int,
+    constants: Mapping[int, Any],
+    outputs: tuple[int, ...],
+    single: bool,
+    n_slots: int,
+    further: Sequence[int] = (),
+) -> HandleFunction:
+    """Return a function that interprets the steps; each handle is dropped after its last use."""
+    keep = {*outputs, *constants, *further}
+    last: dict[int, int] = {}
+    for k, step in enumerate(steps):
+        for i in (*step.operands, *step.results):
+            last[i] = k
+    program = []
+    for k, step in enumerate(steps):
+        dead = tuple(
+            i for i in dict.fromkeys((*step.operands, *step.results))
+            if i >= 0 and last[i] == k and i not in keep
+        )  # fmt: skip
+        result: Any = step.results[0] if step.single else step.results
+        a, b = (*step.operands, -1, -1)[:2] if len(step.operands) <= 2 else (-2, -2)
+        program.append(
+            (step.call.run, len(step.operands), a, b, step.operands, step.single, result, dead)
+        )
+    template: list[Any] = [None] * (n_slots + 1)  # the last slot stays None: absent operands (-1)
+    for i, handle in constants.items():
+        template[i] = handle
+    rest = template[n_params:]
+    out0 = outputs[0] if outputs else -1
+
+    def run(*handles: Any) -> Any:
+        if further:
+            env = [*handles[:n_params], *rest]
+            for i, v in zip(further, handles[n_params:], strict=True):
+                env[i] = v
+        else:
+            env = [*handles, *rest]
+        for call, arity, a, b, operands, one, result, dead in program:
+            if arity == 2:
+                value = call(env[a], env[b])
+            elif arity == 1:
+                value = call(env[a])
+            else:
+                value = call(*[env[i] for i in operands])
+            if one:
+                env[result] = value
+            else:
+                for i, v in zip(result, value):
+                    env[i] = v
+            for i in dead:
+                env[i] = None
+        if single:
+            return env[out0]
+        return tuple([env[i] for i in outputs])
+
+    return run
