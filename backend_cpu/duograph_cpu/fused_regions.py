@@ -10,11 +10,11 @@ import math
 import warnings
 
 from duograph.backend.codegen import C
-from duograph.backend.codegen.loops import print_region
+from duograph.backend.codegen.c_regions import print_region
 from duograph.backend.codegen.region_plan import gathered_in, overwrites, plan_region
 from duograph.dtype import float32
+from duograph.ir.epilogue import epilogue_of
 from duograph.ir.text import to_text
-from duograph.passes.fusion import epilogue_of
 
 from . import toolchain
 from .kernels import KERNELS, PRODUCTS
@@ -84,7 +84,7 @@ def _call(graph, epilogue, library, name, function, plan):
             results,
             name,
             overwrites=over,
-            sure=True,
+            infallible=True,
         )
     node = epilogue.product
     types = tuple([graph.types[i] for i in node.operands])
@@ -153,7 +153,7 @@ def _indices(graph, plan):
     """What `make_staged_call` must know of the operands with indices."""
     found = {}
     for g in gathered_in(plan):
-        place = plan.accesses[g.label].index
+        place = plan.accesses[g.label].operand
         found[place, g.op, g.axis, g.n] = (place, graph.types[place], g.op, g.axis, g.n)
     return list(found.values())
 

@@ -1,32 +1,31 @@
-"""Ops, their rule slots, and the door through which every call of one goes.
+"""The definition of an op: signature, documentation, rules and calls.
 
-An op is defined once, by a function whose signature says what it takes: a parameter annotated
-`Tensor` is an operand, `Tensor | None` an optional one, `Sequence[Tensor]` a variadic one (then it
-is the only one); the rest are attributes. A body makes it a composite, no body a primitive. Rules
-are attached to the op object with its slots.
+The families in `ops` define each op once with `@op`. In the signature of the function a parameter
+annotated `Tensor` is an operand, `Tensor | None` an optional operand, and `Sequence[Tensor]` a
+variadic operand, which must be the only one; all others are attributes. A function with a body
+defines a composite, one without defines a primitive. Rules are attached with the slots of the op.
+This module must not name a particular op, backend or builder.
 """
 
 from __future__ import annotations
 
-import dis
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-
-from .dtype import DType, promote
-from .errors import ArgumentError, DTypeError, UnsupportedOpError
+from .dtype import DType, float32, promote
+from .errors import ArgumentError, DTypeError, ShapeError, UnsupportedOpError
+from .op_signature import freeze, has_body, parameters_of
 from .runtime_state import runtime_state, thread_state
 from .traits import NO_TRAITS, Traits
-from .types import TensorType
+from .types import TensorType, broadcast_shapes
 
 if TYPE_CHECKING:
     from .effects import Effect
 
-__all__ = ["Op", "op", "OPS", "NO_GRAD", "freeze"]
+__all__ = ["Op", "op", "OPS", "NO_GRAD", "elementwise_type"]
 
-# Every op by name; filled by the modules that ops/__init__.py lists, and by plugins.
+# Every op by name, filled by the modules that ops/__init__.py lists and by plugins.
 OPS: dict[str, Op] = {}
 
 
@@ -42,24 +41,24 @@ _ABSENT: Any = object()
 
 
 class Builder(Protocol):
-    """Where a call of an op goes: eager runs it, graph appends it."""
+    """Receives op calls: the eager builder runs them, a graph builder appends nodes."""
 
     def apply(self, op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any: ...
 
 
-# 0-d tensors made of the Python numbers that met a tensor of some type: (type, class, value) -> tensor.
-# Zeros of floats are not kept here: 0.0 and -0.0 are equal keys.
+# Tensors made of Python numbers that were operands beside a tensor: (its type, class, value) -> tensor.
+# Floating zeros are not kept, because 0.0 and -0.0 are equal keys.
 numbers: dict[tuple[TensorType, type, Any], Any] = {}
 
 
 def drop_tables() -> None:
-    """Forget every prepared call: a rule, a plugin or the device_target changed."""
+    """Discard every prepared call, because a rule, a plugin or the device target changed."""
     for known in OPS.values():
         known.table.clear()
 
 
 def rules_changed() -> None:
-    """Rules of some op were replaced: everything made from rules is made anew."""
+    """Invalidate everything that was made from rules, after a rule of some op was replaced."""
     runtime_state.rules_version += 1
     runtime_state.settings_version = object()
     for known in OPS.values():
@@ -67,110 +66,23 @@ def rules_changed() -> None:
         known.expanded.clear()
 
 
-def freeze(value: Any) -> Any:
-    """A hashable attribute value: lists become tuples, NumPy scalars Python ones, small arrays
-    tuples.
-    """
-    kind = value.__class__
-    if kind in (int, float, bool, str, DType) or value is None:
-        return value
-    if kind is tuple or kind is list:
-        return tuple([freeze(v) for v in value])
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray):
-        return freeze(value.tolist())
-    if isinstance(value, dict):
-        return tuple((k, freeze(v)) for k, v in value.items())
-    concrete = getattr(value, "_attribute_value", None)
-    if concrete is not None:  # a Tensor given where an attribute is wanted
-        return freeze(concrete())
-    if isinstance(value, (list, tuple)):
-        return tuple([freeze(v) for v in value])
-    return value
-
-
-class _Wanted:
-    """What an attribute with some annotation may be."""
-
-    __slots__ = ("kinds", "items", "text")
-
-    def __init__(self, text: str, kinds: Any, items: Any = None) -> None:
-        self.text = text
-        self.kinds = kinds
-        self.items = items  # kinds of the elements of a tuple
-
-    def takes(self, value: Any) -> bool:
-        """Whether a frozen value is one."""
-        if not isinstance(value, self.kinds):
-            return False
-        return self.items is None or all(isinstance(v, self.items) for v in value)
-
-
-# By annotation. Attributes with any other annotation are checked by what reads them.
-_WANTED = {
-    "int": _Wanted("an int", int),
-    "float": _Wanted("a number", (int, float)),
-    "bool": _Wanted("a bool", bool),
-    "str": _Wanted("a str", str),
-    "DType": _Wanted("a dtype", DType),
-    "Sequence[int]": _Wanted("a tuple of ints", tuple, int),
-    "Sequence[float]": _Wanted("a tuple of numbers", tuple, (int, float)),
-}
-
-
-class _Parameter:
-    __slots__ = ("name", "kind", "wanted", "default", "required")
-
-    def __init__(self, name: str, annotation: Any, default: Any) -> None:
-        self.name = name
-        text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
-        self.kind = _classify(text)  # tensor, optional, list, attribute
-        self.wanted = _WANTED.get(text)
-        self.required = default is inspect.Parameter.empty
-        self.default = None if self.required else default
-
-
-def _parameters(function: Callable[..., Any]) -> list[_Parameter]:
-    """The parameters of a function, read from its code: `inspect.signature` would double the import
-    time.
-    """
-    code = function.__code__
-    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    defaults = dict(function.__kwdefaults__ or {})
-    given = function.__defaults__ or ()
-    defaults.update(zip(names[code.co_argcount - len(given) : code.co_argcount], given))
-    annotations = function.__annotations__
-    return [
-        _Parameter(n, annotations.get(n, ""), defaults.get(n, inspect.Parameter.empty))
-        for n in names
-    ]
-
-
-def _classify(text: str) -> str:
-    text = text.replace(" ", "")
-    if text == "Tensor":
-        return "tensor"
-    if text in ("Tensor|None", "Optional[Tensor]"):
-        return "optional"
-    if text.startswith(("Sequence[Tensor", "tuple[Tensor", "list[Tensor")):
-        return "list"
-    return "attribute"
-
-
 class Op:
     """One op: signature, documentation and rules. Call it like the function that defined it.
 
     Attributes:
-        name: unique name; what a backend sees.
+        name: unique name, by which backends know the op.
+        public: the function that users call; it applies the `arguments` rule where there is one.
+        primitives: spellings of the primitive classes; see `ops.primitive`.
+        result_dtype: dtype of the result of an element-wise op: a dtype, a function of the first
+            operand's dtype, or None for the dtype of the last operand.
         table: prepared calls by operand types (and attributes), read by the fast path.
-        is_composite: True when the defining function has a body made of ops.
+        is_composite: True when the defining function has a body, which calls other ops.
         differentiable: False when no operand ever has a gradient (comparisons, argmax).
-        host: True when the size of the result depends on values; runs on the host.
-        alias: True when the result is the operand's handle, perhaps of another shape; no backend is
-            asked.
-        graph_only: True for what only graphs have (control flow, host values): no name in `ops`, no
-            backend.
+        host: True when the size of the result depends on values; the op runs on the host.
+        alias: True when the result shares the operand's buffer, perhaps with another shape; backends
+            are not called.
+        graph_only: True for ops that exist only in graphs (control flow, host values): they have no
+            name in `ops` and no kernels.
         traits: facts that graph passes and code generators rely on.
         real_attributes: names of the attributes annotated `float`; kernels take them as numbers.
     """
@@ -184,7 +96,8 @@ class Op:
         method: str | Sequence[str] | None = None,
         operators: Sequence[str] = (),
         reflected: Sequence[str] = (),
-        primitive: str | None = None,
+        primitive: str | Sequence[str] = (),
+        result: DType | Callable[[DType], DType] | None = None,
         dtypes: Sequence[DType] | None = None,
         promote: str | None = None,
         promote_from: int = 0,
@@ -205,7 +118,8 @@ class Op:
         self.methods = (method,) if isinstance(method, str) else tuple(method or ())
         self.operators = tuple(operators)
         self.reflected = tuple(reflected)
-        self.primitive_name = primitive
+        self.primitives = (primitive,) if isinstance(primitive, str) else tuple(primitive)
+        self.result_dtype = result
         self.dtypes = None if dtypes is None else frozenset(dtypes)
         if promote not in (None, "common", "float"):
             raise ValueError(f"{name}: promote is None, 'common' or 'float', got {promote!r}")
@@ -226,8 +140,10 @@ class Op:
         self.bprop_rule: Callable[[Mapping[str, Any]], Callable[..., Any]] | None = None
         self.reference_rule: Callable[..., Any] | None = None
         self.scalar_rule: Callable[..., Any] | None = None
+        if elementwise and composite:
+            self.scalar_rule = self._scalar_of_body
         self.decompose_rule: Callable[..., Any] | None = None
-        self.parameters = _parameters(function)
+        self.parameters = parameters_of(function)
         kinds = [p.kind for p in self.parameters]
         self.n_operands = sum(k != "attribute" for k in kinds)
         self.variadic = "list" in kinds
@@ -236,37 +152,74 @@ class Op:
             raise ValueError(f"{name}: a variadic operand must be the only operand")
         self.attribute_names = tuple(p.name for p in self.parameters if p.kind == "attribute")
         self.real_attributes = tuple(
-            p.name for p in self.parameters if p.wanted is _WANTED["float"]
+            p.name for p in self.parameters if p.kind == "attribute" and p.annotation == "float"
         )
         self._index = {p.name: i for i, p in enumerate(self.parameters)}
         self.function = self._make_function(kinds)
+        # what users call under the op's name; `arguments` replaces it
+        self.public: Callable[..., Any] = self.function
+        self.has_arguments_rule = False
 
     # ---- rule slots -----------------------------------------------------------------------------
 
+    def arguments(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Slot: the signature that users call, where it differs from that of the definition.
+
+        `rule(*args, **kwargs)` takes the user's arguments. It returns those of the op as a tuple,
+        in the order of the definition, or a finished result that is not a tuple. Framework code
+        that calls the op passes the arguments of the definition and skips the rule.
+        """
+        call_op = self.function
+
+        def public(*args: Any, **kwargs: Any) -> Any:
+            found = rule(*args, **kwargs)
+            return call_op(*found) if found.__class__ is tuple else found
+
+        self.has_arguments_rule = True
+        self.public = _documented(public, self, rule)
+        return rule
+
     def infer(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Slot: `rule(*operand_types, **attributes)` -> TensorType, or a tuple of them."""
+        """Slot: `rule(*operand_types, **attributes)` returns one TensorType or a tuple of them.
+
+        Default: an element-wise op has the broadcast shape and the dtype that its `result` says; the
+        body of any other composite is traced.
+        """
         self.infer_rule = rule
         return rule
 
     def reference(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Slot: `rule(*arrays, **attributes)` -> array(s). This is the op's meaning."""
+        """Slot: `rule(*arrays, **attributes)` computes the result with NumPy and defines the op.
+
+        Default: the body of a composite.
+        """
         self.reference_rule = rule
         return rule
 
     def scalar(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Slot: `rule(s, *scalars, **attributes)` -> scalar expression; makes the op elementwise."""
+        """Slot: `rule(s, *scalars, **attributes)` returns the scalar expression of an element.
+
+        Attaching it makes the op element-wise. Default for a composite with ``elementwise=True``:
+        the expression that its body computes.
+        """
         self.scalar_rule = rule
         self.elementwise = True
         return rule
 
+    def _scalar_of_body(self, s: Any, *scalars: Any, **attributes: Any) -> Any:
+        """Scalar rule of an element-wise composite: run its body on symbolic scalars."""
+        return runtime_state.scalar_of_body(s, self, scalars, attributes)
+
     def decompose(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Slot: the op made of other ops, for backends without a kernel; the op's own signature."""
+        """Slot: the op in terms of other ops, with its own signature, for backends without a kernel."""
         self.decompose_rule = rule
         return rule
 
     def bprop(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Slot: `rule(*operands, out, dout, **attributes)` -> one cotangent, or NO_GRAD, per
-        operand.
+        """Slot: `rule(*operands, out, dout, **attributes)` returns the cotangents of the operands.
+
+        There is one cotangent, or NO_GRAD, for each operand. Default: the body of a composite is
+        differentiated.
 
         Raises:
             ArgumentError: the rule does not take the operands, `out` and `dout`.
@@ -310,72 +263,90 @@ class Op:
         return _op_by_name, (self.name,)
 
     def _make_function(self, kinds: list[str]) -> Callable[..., Any]:
-        """The function behind operators and methods: the fast path for this signature."""
-        table = self.table
+        """Return the function that applies the op, with the fast path for its kind of signature.
+
+        It looks up the prepared call by the types of the operands, and dispatches when there is
+        none. `operator_function` is the variant without keywords, for Python's operators.
+        """
         if kinds == ["tensor", "tensor"]:
-
-            def binary(x: Any, y: Any) -> Any:
-                if runtime_state.staging:
-                    return door(self, (x, y), {})
-                try:
-                    call = table[x._type, y._type]
-                except KeyError:
-                    call = None
-                except AttributeError:  # a number: its tensor is kept, see numbers
-                    try:
-                        if hasattr(x, "_type"):
-                            y = numbers[x._type, y.__class__, y]
-                        else:
-                            x = numbers[y._type, x.__class__, x]
-                        call = table.get((x._type, y._type))
-                    except (KeyError, TypeError, AttributeError):
-                        call = None
-                if call is None:
-                    return door(self, (x, y), {})
-                return call(x, y)
-
-            call_named = self._call_bound
-
-            def binary_named(
-                x: Any = _ABSENT, y: Any = _ABSENT, /, *rest: Any, **kwargs: Any
-            ) -> Any:
-                if kwargs or rest or y is _ABSENT:
-                    return call_named(*[a for a in (x, y) if a is not _ABSENT], *rest, **kwargs)
-                return binary(x, y)
-
-            self.operator_function: Callable[..., Any] = binary
-            return _documented(binary_named, self)
+            return self._make_binary()
         if kinds == ["tensor"]:
+            return self._make_unary()
+        if (
+            "attribute" in kinds[: self.n_operands]
+            or self.variadic
+            or self.n_operands == len(kinds)
+        ):
+            function = _plain_call(self._call_bound)
+        else:
+            function = self._make_with_attributes(len(kinds))
+        self.operator_function = _documented(function, self)
+        return self.operator_function
 
-            def unary(x: Any) -> Any:
-                if runtime_state.staging:
-                    return door(self, (x,), {})
+    def _make_binary(self) -> Callable[..., Any]:
+        table = self.table
+
+        def binary(x: Any, y: Any) -> Any:
+            if runtime_state.staging:
+                return dispatch(self, (x, y), {})
+            try:
+                call = table[x._type, y._type]
+            except KeyError:
+                call = None
+            except AttributeError:  # a number: its tensor is kept, see numbers
                 try:
-                    call = table[x._type]
-                except (KeyError, AttributeError):
+                    if hasattr(x, "_type"):
+                        y = numbers[x._type, y.__class__, y]
+                    else:
+                        x = numbers[y._type, x.__class__, x]
+                    call = table.get((x._type, y._type))
+                except (KeyError, TypeError, AttributeError):
                     call = None
-                if call is None:
-                    return door(self, (x,), {})
-                return call(x)
+            if call is None:
+                return dispatch(self, (x, y), {})
+            return call(x, y)
 
-            self.operator_function = unary
+        call_named = self._call_bound
 
-            call_bound = self._call_bound
+        def binary_named(x: Any = _ABSENT, y: Any = _ABSENT, /, *rest: Any, **kwargs: Any) -> Any:
+            if kwargs or rest or y is _ABSENT:
+                return call_named(*[a for a in (x, y) if a is not _ABSENT], *rest, **kwargs)
+            return binary(x, y)
 
-            def unary_named(x: Any = _ABSENT, /, *rest: Any, **kwargs: Any) -> Any:
-                if kwargs or rest or x is _ABSENT:
-                    return call_bound(*[a for a in (x,) if a is not _ABSENT], *rest, **kwargs)
-                return unary(x)
+        self.operator_function: Callable[..., Any] = binary
+        return _documented(binary_named, self)
 
-            return _documented(unary_named, self)
+    def _make_unary(self) -> Callable[..., Any]:
+        table = self.table
 
+        def unary(x: Any) -> Any:
+            if runtime_state.staging:
+                return dispatch(self, (x,), {})
+            try:
+                call = table[x._type]
+            except (KeyError, AttributeError):
+                call = None
+            if call is None:
+                return dispatch(self, (x,), {})
+            return call(x)
+
+        self.operator_function = unary
         call_bound = self._call_bound
-        n, k = len(kinds), self.n_operands
-        leading = not self.variadic and "attribute" not in kinds[:k]
+
+        def unary_named(x: Any = _ABSENT, /, *rest: Any, **kwargs: Any) -> Any:
+            if kwargs or rest or x is _ABSENT:
+                return call_bound(*[a for a in (x,) if a is not _ABSENT], *rest, **kwargs)
+            return unary(x)
+
+        return _documented(unary_named, self)
+
+    def _make_with_attributes(self, n: int) -> Callable[..., Any]:
+        """The function of an op whose `n` parameters are operands followed by attributes."""
+        table, k, call_bound = self.table, self.n_operands, self._call_bound
 
         def general(*args: Any, **kwargs: Any) -> Any:
-            # all arguments by position, attributes hashable and no floats: they are the key already
-            # (a float would find the entry of the int that it equals)
+            # All arguments by position, with hashable attributes and no floats, are the key already;
+            # a float would find the entry of the int that it equals.
             if (
                 len(args) == n
                 and not kwargs
@@ -393,15 +364,12 @@ class Op:
                     return call(*args[:k])
             return call_bound(*args, **kwargs)
 
-        if not leading or k == n:
-            general = _plain_call(call_bound)
-        self.operator_function = _documented(general, self)
-        return self.operator_function
+        return general
 
     def _call_bound(self, *args: Any, **kwargs: Any) -> Any:
         operands, attributes = self.bind(args, kwargs)
         if runtime_state.staging:
-            return door(self, operands, attributes)
+            return dispatch(self, operands, attributes)
         try:
             call = self.table.get(
                 self.key([None if x is None else x._type for x in operands], attributes)
@@ -409,11 +377,15 @@ class Op:
         except (AttributeError, TypeError):
             call = None
         if call is None:
-            return door(self, operands, attributes)
+            return dispatch(self, operands, attributes)
         return call(*operands)
 
     def key(self, types: Sequence[TensorType | None], attributes: Mapping[str, Any]) -> Any:
-        """Key of `table`. Floats go in as text: 1.0 is not 1, -0.0 not 0.0, and NaN equals itself."""
+        """Return the key of `table`.
+
+        Floats are keyed by their text, which tells 1.0 from 1 and -0.0 from 0.0 and makes NaN equal
+        to itself.
+        """
         if attributes:
             return (
                 *types,
@@ -426,39 +398,13 @@ class Op:
     def bind(
         self, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Operands (None where an optional one is absent; flat when variadic) and frozen
-        attributes.
+        """Split the arguments of a call into operands and frozen attributes.
+
+        An absent optional operand is None; the operands of a variadic op come flat.
         """
-        parameters = self.parameters
-        if len(args) > len(parameters):
-            raise ArgumentError(
-                f"{self.name}: got {len(args)} positional arguments, wanted at most "
-                f"{len(parameters)}: {self.name}{self.__signature__}"
-            )
-        values: list[Any] = list(args)
-        if kwargs or len(args) < len(parameters):
-            used = 0
-            for p in parameters[len(args) :]:
-                if p.name in kwargs:
-                    values.append(kwargs[p.name])
-                    used += 1
-                elif p.required:
-                    raise ArgumentError(
-                        f"{self.name}: got no value for {p.name!r}; "
-                        f"wanted {self.name}{self.__signature__}"
-                    )
-                else:
-                    values.append(p.default)
-            if used != len(kwargs):
-                bad = [k for k in kwargs if self._index.get(k, -1) < len(args)]
-                known = [k for k in bad if k in self._index]
-                raise ArgumentError(
-                    f"{self.name}: got {'two values for ' if known else 'the unknown argument '}"
-                    f"{(known or bad)[0]!r}; wanted {self.name}{self.__signature__}"
-                )
         operands: list[Any] = []
         attributes: dict[str, Any] = {}
-        for p, value in zip(parameters, values, strict=True):
+        for p, value in zip(self.parameters, self._values(args, kwargs), strict=True):
             kind = p.kind
             if kind == "attribute":
                 attributes[p.name] = freeze(value)
@@ -480,32 +426,76 @@ class Op:
                 operands.append(value)
         return tuple(operands), attributes
 
+    def _values(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        """Return one value per parameter, defaults included."""
+        parameters = self.parameters
+        if len(args) > len(parameters):
+            raise ArgumentError(
+                f"{self.name}: got {len(args)} positional arguments, wanted at most "
+                f"{len(parameters)}: {self.name}{self.__signature__}"
+            )
+        values: list[Any] = list(args)
+        if not kwargs and len(args) == len(parameters):
+            return values
+        used = 0
+        for p in parameters[len(args) :]:
+            if p.name in kwargs:
+                values.append(kwargs[p.name])
+                used += 1
+            elif p.required:
+                raise ArgumentError(
+                    f"{self.name}: got no value for {p.name!r}; "
+                    f"wanted {self.name}{self.__signature__}"
+                )
+            else:
+                values.append(p.default)
+        if used != len(kwargs):
+            bad = [k for k in kwargs if self._index.get(k, -1) < len(args)]
+            known = [k for k in bad if k in self._index]
+            raise ArgumentError(
+                f"{self.name}: got {'two values for ' if known else 'the unknown argument '}"
+                f"{(known or bad)[0]!r}; wanted {self.name}{self.__signature__}"
+            )
+        return values
+
     def check_attributes(self, attributes: Mapping[str, Any]) -> None:
-        """Raise ArgumentError when an attribute is nothing that its annotation says."""
+        """Raise ArgumentError when an attribute does not fit its annotation."""
         for name, value in attributes.items():
-            wanted = self.parameters[self._index[name]].wanted
-            if wanted is not None and not wanted.takes(value):
-                raise ArgumentError(f"{self.name}: got {name}={value!r}; wanted {wanted.text}")
+            accepted = self.parameters[self._index[name]].accepted
+            if accepted is not None and not accepted.accepts(value):
+                raise ArgumentError(f"{self.name}: got {name}={value!r}; wanted {accepted.text}")
 
     # ---- types ----------------------------------------------------------------------------------
 
-    def arguments(self, operands: Sequence[Any]) -> tuple[Any, ...]:
-        """Flat operands as the op's functions take them: one sequence when variadic."""
+    def packed(self, operands: Sequence[Any]) -> tuple[Any, ...]:
+        """Return flat operands as the rules take them: one sequence for a variadic op."""
         return (tuple(operands),) if self.variadic else tuple(operands)
 
     def result_types(
         self, types: tuple[TensorType | None, ...], attributes: Mapping[str, Any]
     ) -> Any:
-        """Types of the results for promoted, plain operand types: one type, or a tuple."""
+        """Return the type of the result, or a tuple of types, for promoted and plain operands."""
         if self.infer_rule is not None:
-            return self.infer_rule(*self.arguments(types), **attributes)
+            return self.infer_rule(*self.packed(types), **attributes)
+        if (self.elementwise or self.result_dtype) and not self._computes_in_float(types):
+            result = self.result_dtype
+            if result is not None and not isinstance(result, DType):
+                first = next(t for t in types if t is not None)
+                result = result(first.dtype)
+            return elementwise_type(self.name, *types, dtype=result)
         if self.body is None:
             raise UnsupportedOpError(f"{self.name}: has no infer rule and no body")
-        from .ir.builder import expand  # a composite's types come from tracing it
-
-        graph = expand(self, types, attributes)
+        graph = runtime_state.expand_body(self, types, attributes)
         found = tuple(graph.types[i] for i in graph.outputs)
         return found[0] if graph.single else found
+
+    def _computes_in_float(self, types: tuple[TensorType | None, ...]) -> bool:
+        """Return whether a composite mixes integer operands with float attributes."""
+        return (
+            self.is_composite
+            and bool(self.real_attributes)
+            and any(t is not None and t.dtype.kind in "biu" for t in types)
+        )
 
     def infer_types(
         self, types: tuple[TensorType | None, ...], attributes: Mapping[str, Any]
@@ -523,8 +513,6 @@ class Op:
             if t is not None:
                 target = t.dtype if target is None else promote(target, t.dtype)
         if target is not None and self.promote == "float" and target.kind in "biu":
-            from .dtype import float32
-
             target = float32
         return target
 
@@ -549,22 +537,54 @@ def _plain_call(call_bound: Callable[..., Any]) -> Callable[..., Any]:
     return general
 
 
-def _documented(function: Callable[..., Any], of: Op) -> Callable[..., Any]:
-    function.__name__ = of.name
-    function.__qualname__ = of.name
+def _documented(
+    function: Callable[..., Any], of: Op, signature: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    """Give a function the name and documentation of an op, and the signature of another function."""
+    function.__name__ = of.name if signature is None else of.__wrapped__.__name__
+    function.__qualname__ = function.__name__
     function.__doc__ = of.__doc__
     function.__module__ = of.__module__
-    function.__wrapped__ = of.__wrapped__  # type: ignore[attr-defined]
-    function.op = of  # type: ignore[attr-defined]
+    function.__wrapped__ = signature or of.__wrapped__  # type: ignore[attr-defined]
+    if signature is None:
+        function.op = of  # type: ignore[attr-defined]
     return function
+
+
+def elementwise_type(
+    name: str, *types: TensorType | None, dtype: DType | None = None
+) -> TensorType:
+    """Return the type of an element-wise result: the broadcast shape, and `dtype`.
+
+    Without `dtype` the result has the dtype of the last operand.
+
+    Raises:
+        ShapeError: the shapes do not broadcast.
+    """
+    operands = [t for t in types if t is not None]
+    first = operands[0]
+    if len(operands) == 1:
+        return first if dtype is None or dtype is first.dtype else first.with_(dtype=dtype)
+    shape = broadcast_shapes(*(t.shape for t in operands))
+    if shape is None:
+        shapes = " and ".join(str(t.shape) for t in operands)
+        raise ShapeError(
+            f"{name}: got operands of shapes {shapes}; wanted shapes that broadcast: equal from "
+            f"the last axis on, or 1"
+        )
+    return TensorType.of(shape, dtype or operands[-1].dtype)
 
 
 def _op_by_name(name: str) -> Op:
     return OPS[name]
 
 
-def door(op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-    """The one road of an op call that no prepared call serves: to the current builder."""
+def dispatch(op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
+    """Pass an op call for which no prepared call exists to the current builder.
+
+    The builder is that of the thread, else that of the first operand which belongs to a graph, else
+    the eager one.
+    """
     if attributes:
         op.check_attributes(attributes)
     builder = thread_state.builder
@@ -578,12 +598,6 @@ def door(op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
     return builder.apply(op, operands, attributes)
 
 
-def _has_body(function: Callable[..., Any]) -> bool:
-    """False when the code of the function is a docstring (or nothing) alone."""
-    idle = {"RESUME", "NOP", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST"}
-    return any(step.opname not in idle for step in dis.get_instructions(function))
-
-
 def op(
     *, name: str | None = None, composite: bool | None = None, **options: Any
 ) -> Callable[[Callable[..., Any]], Op]:
@@ -594,10 +608,12 @@ def op(
         composite: whether the function has a body; found by looking when None.
         method: name, or names, of the Tensor methods with the same signature.
         operators, reflected: special methods such as ``__add__`` and ``__radd__``.
-        primitive: name of the attribute-less primitive class, such as ``"Exp"``.
+        primitive: spelling, or spellings, of the primitive classes, such as ``"Exp"`` or
+            ``"Elu(alpha=1.0)(x)"``; see `ops.primitive`.
+        result: dtype of the result of an element-wise op; see `Op.result_dtype`.
         dtypes: dtypes taken (after promotion); None takes all.
         promote: ``"common"`` casts operands to their common dtype first, ``"float"`` also makes
-        integers float32.
+            integers float32.
         promote_from: index of the first operand that takes part (1 for select).
         effects, differentiable, host, elementwise, graph_only: see `Op`.
         folds, reduction, gather, scatter, per_axis, broadcasts: see `traits.Traits`.
@@ -618,7 +634,7 @@ def op(
         made = Op(
             function,
             name=own,
-            composite=_has_body(function) if composite is None else composite,
+            composite=has_body(function) if composite is None else composite,
             traits=traits,
             **options,
         )

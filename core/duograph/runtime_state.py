@@ -9,15 +9,26 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ._locks import new_lock
 
 if TYPE_CHECKING:
+    from .nn.cell import Cell
     from .op import Builder
     from .tensor import Tensor
 
 __all__ = ["runtime_state", "staged_builder", "thread_state"]
+
+
+class CellCompiler(Protocol):
+    """The functions of `duograph.compiler` that a Cell calls."""
+
+    def graph_call(self, cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any], /) -> Any: ...
+
+    def compile_cell(
+        self, cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any], /
+    ) -> None: ...
 
 
 class RuntimeState:
@@ -41,6 +52,11 @@ class RuntimeState:
             compiled function captures are inputs of its graph, whatever their type.
         seed: what `set_seed` or `manual_seed` was called with last; None before, and after `seed()`.
         eager_builder: runs ops immediately; installed by `runtime.eager`.
+        expand_body: traces the body of a composite to a graph; installed by `ir.builder`.
+        scalar_of_body: runs the body of an element-wise composite on symbolic scalars; installed by
+            `backend.codegen`.
+        load_compiler: returns the package `duograph.compiler`, which is imported when a Cell is first
+            compiled; installed by the package itself.
         check_device: validates a `device_target`; installed by `backend.registry`.
         default_device: the name of the device that an op would run on now; installed by
             `backend.registry`.
@@ -48,7 +64,8 @@ class RuntimeState:
 
     __slots__ = (
         "settings_version", "bindings_version", "rules_version", "cells_version", "derivatives",
-        "horizon", "staging", "seed", "eager_builder", "check_device", "default_device", "_lock",
+        "horizon", "staging", "seed", "eager_builder", "expand_body", "scalar_of_body",
+        "load_compiler", "check_device", "default_device", "_lock",
     )  # fmt: skip
 
     settings_version: object
@@ -60,6 +77,9 @@ class RuntimeState:
     staging: int
     seed: int | None
     eager_builder: Builder
+    expand_body: Callable[..., Any]
+    scalar_of_body: Callable[..., Any]
+    load_compiler: Callable[[], CellCompiler]
     check_device: Callable[[str], str] | None
     default_device: Callable[[], str] | None
 

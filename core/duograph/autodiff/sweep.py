@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import context
 from ..errors import GradientError, ShapeError
+from ..ir.basic_ops import cast_to
 from ..ir.builder import GraphBuilder, GraphTensor
 from ..ir.graph import Graph, GraphNode, live_nodes
 from ..ir.values import number_of
@@ -164,7 +165,7 @@ class Sweep:
         outs = [builder.tensor(i) for i in node.results]
         status, flag = self.joined(node.results)
         found = getter(node.attributes)(
-            *op.arguments(values),
+            *op.packed(values),
             outs[0] if node.single else tuple(outs),
             filled[0] if node.single else tuple(filled),
         )
@@ -307,8 +308,6 @@ def _fitted(builder: GraphBuilder, op: Op, operand: int, grad: Any) -> Any:
                 f"{op.name}: its bprop returned a {value._type.dtype.name} gradient for a "
                 f"{want.dtype.name} operand; wanted the operand's dtype"
             )
-        from ..ops.creation import cast_to
-
         value = builder.append(cast_to, (value,), {"dtype": want.dtype})
     return value
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 from types import FunctionType
 from typing import Any
 
+from .. import compat as _compat
 from .. import op as _op
+from ..autodiff.rules import bprop_getters as _rules
 from ..backend import registry as _registry
 from ..runtime import eager as _eager
 from ..tensor import Tensor
@@ -88,7 +90,8 @@ from . import (
 )
 from .creation import cast
 from .methods import install as _install
-from .primitive import Primitive, plain_primitives
+from .primitive import Primitive
+from .primitive import spelled_classes as _spelled_classes
 from .refusals import refusing
 
 # One family a line; its `__all__` becomes part of duograph.ops.
@@ -169,11 +172,24 @@ FAMILIES = (
 for _family in FAMILIES:
     for _name in _family.__all__:
         _value = getattr(_family, _name)
+        if isinstance(_value, _op.Op) and _value.has_arguments_rule:
+            _value = _value.public
         globals()[_name] = refusing(_value) if isinstance(_value, FunctionType) else _value
-globals().update(plain_primitives())
+globals().update(_spelled_classes(FAMILIES))
 # name -> function of every method and operator that Tensor got from the op table
 installed_methods = _install(Tensor, FAMILIES)
 _registry.on_plugin.append(extensions.take)
+
+
+def _public_name(name: str) -> object:
+    """The object of a public name, or None."""
+    try:
+        return globals()[name] if name in globals() else __getattr__(name)
+    except AttributeError:
+        return None
+
+
+_rules.public_names = _public_name
 
 
 def __getattr__(name: str) -> Any:
@@ -183,9 +199,7 @@ def __getattr__(name: str) -> Any:
     _registry.entries()  # loads the plugins
     found: Any = _op.OPS.get(name)
     if found is None or found.graph_only:
-        from .. import compat  # above the ops; old names alone need it
-
-        found = compat.renamed(name, __name__, globals().get)
+        found = _compat.renamed(name, __name__, globals().get)
     if found is None:
         raise AttributeError(f"module 'duograph.ops' has no attribute {name!r}")
     return found

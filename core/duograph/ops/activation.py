@@ -17,7 +17,7 @@ from .hyperbolic import tanh
 from .logic import select
 from .methods import tensor_method
 from .movement import slice_by
-from .pointwise import conjugate, same_type
+from .pointwise import conjugate
 from .primitive import Primitive
 
 __all__ = [
@@ -49,9 +49,6 @@ def sigmoid(input: Tensor):
     """
 
 
-sigmoid.infer(same_type)
-
-
 @sigmoid.reference
 def _(x):
     small = np.exp(-np.abs(x)) if x.dtype.kind != "c" else np.exp(-x)
@@ -81,20 +78,14 @@ def _(x):
     return true_divide(select(x >= 0, 1, small), 1 + small)
 
 
-@op(name="sigmoid_grad", dtypes=INEXACT, promote="common")
+@op(name="sigmoid_grad", dtypes=INEXACT, promote="common", elementwise=True)
 def sigmoid_grad(dout: Tensor, out: Tensor):
     """Composite: the gradient of sigmoid, ``dout * out * (1 - out)``."""
     y = conjugate(out)
     return dout * y * (1 - y)
 
 
-@sigmoid_grad.scalar
-def _(s, dout, out):
-    y = s.conj(out) if out.dtype.is_complex else out
-    return dout * y * (1 - y)
-
-
-@op(method="elu", dtypes=FLOATING)
+@op(method="elu", dtypes=FLOATING, elementwise=True)
 def elu(input_x: Tensor, alpha: float = 1.0):
     """Exponential linear unit: ``alpha * (exp(x) - 1)`` below zero (`mindspore.ops.elu`).
 
@@ -116,28 +107,18 @@ def elu(input_x: Tensor, alpha: float = 1.0):
     return select(input_x > 0, input_x, alpha * expm1(input_x))
 
 
-@elu.scalar
-def _(s, x, alpha):
-    return s.where(x > 0, x, alpha * s.expm1(x))
-
-
 @elu.bprop
 def _(x, out, dout, alpha):
     return (elu_grad(dout, x, alpha),)
 
 
-@op(name="elu_grad", dtypes=FLOATING, promote="common")
+@op(name="elu_grad", dtypes=FLOATING, promote="common", elementwise=True)
 def elu_grad(dout: Tensor, x: Tensor, alpha: float):
     """Composite: the gradient of elu."""
     return select(x > 0, dout, dout * alpha * exp(x))
 
 
-@elu_grad.scalar
-def _(s, dout, x, alpha):
-    return s.where(x > 0, dout, dout * alpha * s.exp(x))
-
-
-@op(method="celu", dtypes=FLOATING)
+@op(method="celu", dtypes=FLOATING, elementwise=True)
 def celu(x: Tensor, alpha: float = 1.0):
     """``max(0, x) + min(0, alpha * (exp(x / alpha) - 1))`` (`mindspore.ops.celu`).
 
@@ -159,28 +140,18 @@ def celu(x: Tensor, alpha: float = 1.0):
     return select(x > 0, x, alpha * expm1(x / alpha))
 
 
-@celu.scalar
-def _(s, x, alpha):
-    return s.where(x > 0, x, alpha * s.expm1(x / alpha))
-
-
 @celu.bprop
 def _(x, out, dout, alpha):
     return (celu_grad(dout, x, alpha),)
 
 
-@op(name="celu_grad", dtypes=FLOATING, promote="common")
+@op(name="celu_grad", dtypes=FLOATING, promote="common", elementwise=True)
 def celu_grad(dout: Tensor, x: Tensor, alpha: float):
     """Composite: the gradient of celu."""
     return select(x > 0, dout, dout * exp(x / alpha))
 
 
-@celu_grad.scalar
-def _(s, dout, x, alpha):
-    return s.where(x > 0, dout, dout * s.exp(x / alpha))
-
-
-@op(method="selu", primitive="SeLU", dtypes=FLOATING)
+@op(method="selu", primitive="SeLU", dtypes=FLOATING, elementwise=True)
 def selu(input_x: Tensor):
     """Scaled exponential linear unit, which keeps mean 0 and variance 1 (`mindspore.ops.selu`).
 
@@ -201,36 +172,21 @@ def selu(input_x: Tensor):
     return select(input_x > 0, _SELU_SCALE * input_x, (_SELU_SCALE * _SELU_ALPHA) * expm1(input_x))
 
 
-@selu.scalar
-def _(s, x):
-    return s.where(x > 0, _SELU_SCALE * x, (_SELU_SCALE * _SELU_ALPHA) * s.expm1(x))
-
-
 @selu.bprop
 def _(x, out, dout):
     return (selu_grad(dout, x),)
 
 
-@op(name="selu_grad", dtypes=FLOATING, promote="common")
+@op(name="selu_grad", dtypes=FLOATING, promote="common", elementwise=True)
 def selu_grad(dout: Tensor, x: Tensor):
     """Composite: the gradient of selu."""
     return dout * select(x > 0, _SELU_SCALE, (_SELU_SCALE * _SELU_ALPHA) * exp(x))
 
 
-@selu_grad.scalar
-def _(s, dout, x):
-    return dout * s.where(x > 0, _SELU_SCALE, (_SELU_SCALE * _SELU_ALPHA) * s.exp(x))
-
-
-@op(name="gelu_erf", dtypes=FLOATING)
+@op(name="gelu_erf", dtypes=FLOATING, elementwise=True)
 def gelu_erf(x: Tensor):
     """Composite: x times the normal distribution function."""
     return 0.5 * x * (1 + erf(x * _SQRT_HALF))
-
-
-@gelu_erf.scalar
-def _(s, x):
-    return 0.5 * x * (1 + s.erf(x * _SQRT_HALF))
 
 
 @gelu_erf.bprop
@@ -238,28 +194,17 @@ def _(x, out, dout):
     return (gelu_erf_grad(dout, x),)
 
 
-@op(name="gelu_erf_grad", dtypes=FLOATING, promote="common")
+@op(name="gelu_erf_grad", dtypes=FLOATING, promote="common", elementwise=True)
 def gelu_erf_grad(dout: Tensor, x: Tensor):
     """Composite: the gradient of gelu_erf."""
     below = 0.5 * (1 + erf(x * _SQRT_HALF))
     return dout * (below + x * (exp(-0.5 * x * x) * _INV_SQRT_2PI))
 
 
-@gelu_erf_grad.scalar
-def _(s, dout, x):
-    below = 0.5 * (1 + s.erf(x * _SQRT_HALF))
-    return dout * (below + x * (s.exp(-0.5 * x * x) * _INV_SQRT_2PI))
-
-
-@op(name="gelu_tanh", dtypes=FLOATING)
+@op(name="gelu_tanh", dtypes=FLOATING, elementwise=True)
 def gelu_tanh(x: Tensor):
     """Composite: gelu with the distribution function approximated by tanh."""
     return 0.5 * x * (1 + tanh(_GELU_A * (x + _GELU_B * x * x * x)))
-
-
-@gelu_tanh.scalar
-def _(s, x):
-    return 0.5 * x * (1 + s.tanh(_GELU_A * (x + _GELU_B * x * x * x)))
 
 
 @gelu_tanh.bprop
@@ -267,17 +212,10 @@ def _(x, out, dout):
     return (gelu_tanh_grad(dout, x),)
 
 
-@op(name="gelu_tanh_grad", dtypes=FLOATING, promote="common")
+@op(name="gelu_tanh_grad", dtypes=FLOATING, promote="common", elementwise=True)
 def gelu_tanh_grad(dout: Tensor, x: Tensor):
     """Composite: the gradient of gelu_tanh."""
     t = tanh(_GELU_A * (x + _GELU_B * x * x * x))
-    slope = (1 - t * t) * (_GELU_A * (1 + (3 * _GELU_B) * x * x))
-    return dout * (0.5 * (1 + t) + 0.5 * x * slope)
-
-
-@gelu_tanh_grad.scalar
-def _(s, dout, x):
-    t = s.tanh(_GELU_A * (x + _GELU_B * x * x * x))
     slope = (1 - t * t) * (_GELU_A * (1 + (3 * _GELU_B) * x * x))
     return dout * (0.5 * (1 + t) + 0.5 * x * slope)
 
@@ -382,7 +320,7 @@ def _(s, dout, x):
     return dout * (y * (1 + x * (1 - y)))
 
 
-@op(method="softplus", dtypes=FLOATING)
+@op(method="softplus", dtypes=FLOATING, elementwise=True)
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0):
     """``log(1 + exp(beta * x)) / beta``, and x itself where ``beta * x > threshold``
     (`mindspore.ops.softplus`).
@@ -408,13 +346,6 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0):
     return select(t > threshold, input, soft)
 
 
-@softplus.scalar
-def _(s, x, beta, threshold):
-    t = x * beta
-    soft = (s.maximum(t, 0) + s.log1p(s.exp(-s.abs(t)))) / beta
-    return s.where(t > threshold, x, soft)
-
-
 @softplus.bprop
 def _(x, out, dout, beta, threshold):
     return (softplus_grad(dout, x, beta, threshold),)
@@ -434,7 +365,7 @@ def _(s, dout, x, beta, threshold):
     return s.where(t > threshold, dout, dout * (s.where(t >= 0, 1, small) / (1 + small)))
 
 
-@op(method="mish", primitive="Mish", dtypes=FLOATING)
+@op(method="mish", primitive="Mish", dtypes=FLOATING, elementwise=True)
 def mish(input: Tensor):
     """``x * tanh(softplus(x))`` (`mindspore.ops.mish`).
 
@@ -454,11 +385,6 @@ def mish(input: Tensor):
     """
     soft = maximum(input, 0) + log1p(exp(neg(abs(input))))
     return input * tanh(soft)
-
-
-@mish.scalar
-def _(s, x):
-    return x * s.tanh(s.maximum(x, 0) + s.log1p(s.exp(-s.abs(x))))
 
 
 @mish.bprop
@@ -557,20 +483,14 @@ def _(x, out, dout):
     return (softsign_grad(dout, x),)
 
 
-@op(name="softsign_grad", dtypes=FLOATING, promote="common")
+@op(name="softsign_grad", dtypes=FLOATING, promote="common", elementwise=True)
 def softsign_grad(dout: Tensor, x: Tensor):
     """Composite: the gradient of softsign."""
     scale = 1 + abs(x)
     return dout / (scale * scale)
 
 
-@softsign_grad.scalar
-def _(s, dout, x):
-    scale = 1 + s.abs(x)
-    return dout / (scale * scale)
-
-
-@op(method="tanhshrink", dtypes=FLOATING)
+@op(method="tanhshrink", dtypes=FLOATING, elementwise=True)
 def tanhshrink(input: Tensor):
     """``x - tanh(x)`` (`mindspore.ops.tanhshrink`).
 
@@ -589,11 +509,6 @@ def tanhshrink(input: Tensor):
         Tensor(shape=[3], dtype=Float32, value= [-2.38405824e-01,  0.00000000e+00,  1.03597236e+00])
     """
     return input - tanh(input)
-
-
-@tanhshrink.scalar
-def _(s, x):
-    return x - s.tanh(x)
 
 
 def glu(x: Tensor, axis: int = -1) -> Tensor:

@@ -15,7 +15,7 @@ from .arguments import number_of
 from .elementwise import add, maximum, minimum, mul, neg, sub
 from .logic import logical_or, select
 from .methods import tensor_method
-from .pointwise import broadcast_type, conjugate
+from .pointwise import conjugate
 from .primitive import Primitive
 from .shape_primitives import unbroadcast
 
@@ -25,7 +25,13 @@ __all__ = [
 ]  # fmt: skip
 
 
-@op(method="squared_difference", primitive="SquaredDifference", dtypes=NUMERIC, promote="common")
+@op(
+    method="squared_difference",
+    primitive="SquaredDifference",
+    dtypes=NUMERIC,
+    promote="common",
+    elementwise=True,
+)
 def squared_difference(x: Tensor, y: Tensor):
     """Square of the difference of elements (`mindspore.ops.SquaredDifference`).
 
@@ -45,14 +51,6 @@ def squared_difference(x: Tensor, y: Tensor):
     """
     difference = x - y
     return difference * difference
-
-
-squared_difference.infer(broadcast_type("squared_difference"))
-
-
-@squared_difference.scalar
-def _(s, x, y):
-    return (x - y) * (x - y)
 
 
 @squared_difference.bprop
@@ -80,15 +78,12 @@ def div_no_nan(x: Tensor, y: Tensor):
     return select(zero, 0, x / select(zero, 1, y))
 
 
-div_no_nan.infer(broadcast_type("div_no_nan"))
-
-
 @div_no_nan.scalar
 def _(s, x, y):
     return s.where(y == 0, 0, x / y)
 
 
-@op(primitive="MulNoNan", dtypes=INEXACT, promote="float")
+@op(primitive="MulNoNan", dtypes=INEXACT, promote="float", elementwise=True)
 def mul_no_nan(x: Tensor, y: Tensor):
     """Product of elements, 0 where `y` is 0 even if `x` is NaN or infinite
     (`mindspore.ops.MulNoNan`).
@@ -107,40 +102,16 @@ def mul_no_nan(x: Tensor, y: Tensor):
     return select(y == 0, 0, x * y)
 
 
-mul_no_nan.infer(broadcast_type("mul_no_nan"))
-
-
-@mul_no_nan.scalar
-def _(s, x, y):
-    return s.where(y == 0, 0, x * y)
-
-
-@op(name="addcmul", dtypes=INEXACT, promote="common")
+@op(name="addcmul", dtypes=INEXACT, promote="common", elementwise=True)
 def addcmul_scaled(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: float = 1.0):
     """Composite: ``input + value * tensor1 * tensor2``."""
     return input + tensor1 * tensor2 * value
 
 
-addcmul_scaled.infer(broadcast_type("addcmul"))
-
-
-@addcmul_scaled.scalar
-def _(s, x, a, b, value):
-    return x + a * b * value
-
-
-@op(name="addcdiv", dtypes=INEXACT, promote="float")
+@op(name="addcdiv", dtypes=INEXACT, promote="float", elementwise=True)
 def addcdiv_scaled(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: float = 1.0):
     """Composite: ``input + value * tensor1 / tensor2``."""
     return input + tensor1 / tensor2 * value
-
-
-addcdiv_scaled.infer(broadcast_type("addcdiv"))
-
-
-@addcdiv_scaled.scalar
-def _(s, x, a, b, value):
-    return x + a / b * value
 
 
 @tensor_method("addcmul")
@@ -195,7 +166,7 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> 
     return addcdiv_scaled(input, tensor1, tensor2, number_of("addcdiv", "value", value))
 
 
-@op(name="lerp", method="lerp", primitive="Lerp", dtypes=INEXACT, promote="float")
+@op(name="lerp", method="lerp", primitive="Lerp", dtypes=INEXACT, promote="float", elementwise=True)
 def lerp(input: Tensor, end: Tensor, weight: Tensor):
     """``input + weight * (end - input)`` (`mindspore.ops.lerp`).
 
@@ -215,14 +186,6 @@ def lerp(input: Tensor, end: Tensor, weight: Tensor):
         Tensor(shape=[2], dtype=Float32, value= [ 2.00000000e+00,  4.00000000e+00])
     """
     return input + weight * (end - input)
-
-
-lerp.infer(broadcast_type("lerp"))
-
-
-@lerp.scalar
-def _(s, x, end, weight):
-    return x + weight * (end - x)
 
 
 def addn(x: Sequence[Tensor] | Tensor) -> Tensor:
@@ -286,15 +249,10 @@ def _(x, out, dout, low, high):
     return (clip_grad(dout, x, low, high),)
 
 
-@op(name="clip_grad", dtypes=REAL, promote="common")
+@op(name="clip_grad", dtypes=REAL, promote="common", elementwise=True)
 def clip_grad(dout: Tensor, x: Tensor, low: float, high: float):
     """Composite: the gradient of clipping: `dout` where nothing was clipped."""
     return select(logical_or(x < low, x > high), 0, dout)
-
-
-@clip_grad.scalar
-def _(s, dout, x, low, high):
-    return s.where((x < low) | (x > high), 0, dout)
 
 
 def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:

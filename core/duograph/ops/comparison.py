@@ -13,7 +13,6 @@ from ..tensor import Tensor
 from .creation import cast
 from .logic import logical_and, logical_not, logical_or
 from .methods import tensor_method
-from .pointwise import bool_type
 
 __all__ = [
     "approximate_equal", "eq", "equal", "ge", "greater", "greater_equal", "gt", "is_complex",
@@ -25,6 +24,7 @@ __all__ = [
 @op(
     method=["equal", "eq"], primitive="Equal", dtypes=BOOL + NUMERIC, promote="common",
     differentiable=False, folds="biuf",
+    result=bool_,
 )  # fmt: skip
 def equal(input: Tensor, other: Tensor):
     """Whether elements are equal (`mindspore.ops.equal`).
@@ -46,12 +46,7 @@ def equal(input: Tensor, other: Tensor):
     """
 
 
-equal.infer(bool_type("equal"))
-
-
-@equal.reference
-def _(x, y):
-    return np.equal(x, y)
+equal.reference(np.equal)
 
 
 @equal.scalar
@@ -62,6 +57,7 @@ def _(s, x, y):
 @op(
     method=["not_equal", "ne"], primitive="NotEqual", dtypes=BOOL + NUMERIC, promote="common",
     differentiable=False, folds="biuf",
+    result=bool_,
 )  # fmt: skip
 def not_equal(input: Tensor, other: Tensor):
     """Whether elements differ; NaN differs from everything (`mindspore.ops.not_equal`).
@@ -83,12 +79,7 @@ def not_equal(input: Tensor, other: Tensor):
     """
 
 
-not_equal.infer(bool_type("not_equal"))
-
-
-@not_equal.reference
-def _(x, y):
-    return np.not_equal(x, y)
+not_equal.reference(np.not_equal)
 
 
 @not_equal.scalar
@@ -104,6 +95,7 @@ def _(x, y):
 @op(
     method=["less", "lt"], operators=["__lt__"], primitive="Less", dtypes=BOOL + REAL,
     promote="common", differentiable=False, folds="biuf",
+    result=bool_,
 )  # fmt: skip
 def less(input: Tensor, other: Tensor):
     """Whether elements of `input` are smaller (`mindspore.ops.less`).
@@ -126,12 +118,7 @@ def less(input: Tensor, other: Tensor):
     """
 
 
-less.infer(bool_type("less"))
-
-
-@less.reference
-def _(x, y):
-    return np.less(x, y)
+less.reference(np.less)
 
 
 @less.scalar
@@ -142,6 +129,7 @@ def _(s, x, y):
 @op(
     method=["less_equal", "le"], operators=["__le__"], primitive="LessEqual", dtypes=BOOL + REAL,
     promote="common", differentiable=False, folds="biuf",
+    result=bool_,
 )  # fmt: skip
 def less_equal(input: Tensor, other: Tensor):
     """Whether elements of `input` are smaller or equal (`mindspore.ops.less_equal`).
@@ -164,12 +152,7 @@ def less_equal(input: Tensor, other: Tensor):
     """
 
 
-less_equal.infer(bool_type("less_equal"))
-
-
-@less_equal.reference
-def _(x, y):
-    return np.less_equal(x, y)
+less_equal.reference(np.less_equal)
 
 
 @less_equal.scalar
@@ -185,6 +168,7 @@ def _(x, y):
 @op(
     method=["greater", "gt"], operators=["__gt__"], primitive="Greater", dtypes=BOOL + REAL,
     promote="common", differentiable=False, folds="biuf",
+    result=bool_,
 )  # fmt: skip
 def greater(input: Tensor, other: Tensor):
     """Whether elements of `input` are greater (`mindspore.ops.greater`).
@@ -207,12 +191,7 @@ def greater(input: Tensor, other: Tensor):
     """
 
 
-greater.infer(bool_type("greater"))
-
-
-@greater.reference
-def _(x, y):
-    return np.greater(x, y)
+greater.reference(np.greater)
 
 
 @greater.scalar
@@ -228,6 +207,7 @@ def _(x, y):
 @op(
     method=["greater_equal", "ge"], operators=["__ge__"], primitive="GreaterEqual",
     dtypes=BOOL + REAL, promote="common", differentiable=False, folds="biuf",
+    result=bool_,
 )  # fmt: skip
 def greater_equal(input: Tensor, other: Tensor):
     """Whether elements of `input` are greater or equal (`mindspore.ops.greater_equal`).
@@ -250,12 +230,7 @@ def greater_equal(input: Tensor, other: Tensor):
     """
 
 
-greater_equal.infer(bool_type("greater_equal"))
-
-
-@greater_equal.reference
-def _(x, y):
-    return np.greater_equal(x, y)
+greater_equal.reference(np.greater_equal)
 
 
 @greater_equal.scalar
@@ -268,7 +243,7 @@ def _(x, y):
     return logical_or(less(y, x), equal(x, y))
 
 
-@op(method="isnan", primitive="IsNan", dtypes=BOOL + NUMERIC, differentiable=False)
+@op(method="isnan", primitive="IsNan", dtypes=BOOL + NUMERIC, differentiable=False, result=bool_)
 def isnan(input: Tensor):
     """Whether elements are NaN (`mindspore.ops.isnan`).
 
@@ -285,12 +260,7 @@ def isnan(input: Tensor):
     """
 
 
-isnan.infer(bool_type("isnan"))
-
-
-@isnan.reference
-def _(x):
-    return np.isnan(x)
+isnan.reference(np.isnan)
 
 
 @isnan.scalar
@@ -303,7 +273,7 @@ def _(x):
     return logical_not(equal(x, x))
 
 
-@op(method="isinf", primitive="IsInf", dtypes=BOOL + NUMERIC, differentiable=False)
+@op(method="isinf", primitive="IsInf", dtypes=BOOL + NUMERIC, differentiable=False, result=bool_)
 def isinf(input: Tensor):
     """Whether elements are infinities (`mindspore.ops.isinf`).
 
@@ -320,12 +290,7 @@ def isinf(input: Tensor):
     """
 
 
-isinf.infer(bool_type("isinf"))
-
-
-@isinf.reference
-def _(x):
-    return np.isinf(x)
+isinf.reference(np.isinf)
 
 
 @isinf.scalar
@@ -340,7 +305,13 @@ def _(x):
     return logical_or(equal(x, float("inf")), equal(x, float("-inf")))
 
 
-@op(method="isfinite", primitive="IsFinite", dtypes=BOOL + NUMERIC, differentiable=False)
+@op(
+    method="isfinite",
+    primitive="IsFinite",
+    dtypes=BOOL + NUMERIC,
+    differentiable=False,
+    result=bool_,
+)
 def isfinite(input: Tensor):
     """Whether elements are neither NaN nor infinities (`mindspore.ops.isfinite`).
 
@@ -357,12 +328,7 @@ def isfinite(input: Tensor):
     """
 
 
-isfinite.infer(bool_type("isfinite"))
-
-
-@isfinite.reference
-def _(x):
-    return np.isfinite(x)
+isfinite.reference(np.isfinite)
 
 
 @isfinite.scalar
@@ -377,7 +343,7 @@ def _(x):
     return logical_and(less(x, float("inf")), less(float("-inf"), x))
 
 
-@op(method="isposinf", dtypes=BOOL + REAL, differentiable=False)
+@op(method="isposinf", dtypes=BOOL + REAL, differentiable=False, result=bool_)
 def isposinf(input: Tensor):
     """Whether elements are plus infinity (`mindspore.ops.isposinf`).
 
@@ -397,9 +363,6 @@ def isposinf(input: Tensor):
     """
 
 
-isposinf.infer(bool_type("isposinf"))
-
-
 @isposinf.reference
 def _(x):
     return np.isposinf(x) if x.dtype.kind != "b" else np.zeros(x.shape, bool)
@@ -415,7 +378,7 @@ def _(x):
     return logical_and(isinf(x), greater(x, 0))
 
 
-@op(method="isneginf", dtypes=BOOL + REAL, differentiable=False)
+@op(method="isneginf", dtypes=BOOL + REAL, differentiable=False, result=bool_)
 def isneginf(input: Tensor):
     """Whether elements are minus infinity (`mindspore.ops.isneginf`).
 
@@ -435,9 +398,6 @@ def isneginf(input: Tensor):
     """
 
 
-isneginf.infer(bool_type("isneginf"))
-
-
 @isneginf.reference
 def _(x):
     return np.isneginf(x) if x.dtype.kind != "b" else np.zeros(x.shape, bool)
@@ -453,7 +413,7 @@ def _(x):
     return logical_and(isinf(x), less(x, 0))
 
 
-@op(method="signbit", dtypes=BOOL + REAL, differentiable=False)
+@op(method="signbit", dtypes=BOOL + REAL, differentiable=False, result=bool_)
 def signbit(input: Tensor):
     """Whether the sign bit is set, that of -0.0 included (`mindspore.ops.signbit`).
 
@@ -471,9 +431,6 @@ def signbit(input: Tensor):
         >>> ms.ops.signbit(ms.Tensor([-1.0, -0.0, 2.0]))
         Tensor(shape=[3], dtype=Bool, value= [ True,  True, False])
     """
-
-
-signbit.infer(bool_type("signbit"))
 
 
 @signbit.reference
@@ -495,7 +452,9 @@ def _(x):
     return logical_or(less(x, 0), logical_and(equal(x, 0), less(1 / x, 0)))
 
 
-@op(name="isclose", method="isclose", dtypes=BOOL + REAL, promote="common", differentiable=False)
+@op(
+    method="isclose", dtypes=BOOL + REAL, promote="common", differentiable=False, result=bool_
+)  # fmt: skip
 def isclose(
     input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ):
@@ -529,15 +488,13 @@ def isclose(
     return logical_or(close, logical_and(isnan(x), isnan(y))) if equal_nan else close
 
 
-isclose.infer(bool_type("isclose"))
-
-
 @op(
     name="approximate_equal",
     method="approximate_equal",
     dtypes=REAL,
     promote="common",
     differentiable=False,
+    result=bool_,
 )
 def approximate_equal(x: Tensor, y: Tensor, tolerance: float = 1e-05):
     """Whether elements differ by less than `tolerance` (`mindspore.ops.approximate_equal`).
@@ -555,9 +512,6 @@ def approximate_equal(x: Tensor, y: Tensor, tolerance: float = 1e-05):
         Tensor(shape=[2], dtype=Bool, value= [ True, False])
     """
     return abs(x - y) < tolerance
-
-
-approximate_equal.infer(bool_type("approximate_equal"))
 
 
 def isreal(input: Tensor) -> Tensor:

@@ -6,13 +6,13 @@ import numpy as np
 
 from ..dtype import BOOL, NUMERIC, bool_, complex64, complex128, float32, float64
 from ..errors import DTypeError
-from ..op import op
+from ..op import elementwise_type, op
 from ..tensor import Tensor
 from .creation import cast, zeros_of
 from .elementwise import mul, neg
 from .logic import logical_or
 from .methods import tensor_method
-from .pointwise import conj, elementwise_type, real_type
+from .pointwise import conj, real_dtype
 from .shape_primitives import unbroadcast
 from .trigonometry import atan2
 
@@ -24,7 +24,7 @@ def _same(x: Tensor) -> Tensor:
     return logical_or(x, x) if x.dtype is bool_ else mul(x, 1)
 
 
-@op(method="real", primitive="Real", dtypes=BOOL + NUMERIC)
+@op(method="real", primitive="Real", dtypes=BOOL + NUMERIC, result=real_dtype)
 def real(input: Tensor):
     """Real parts (`mindspore.ops.real`).
 
@@ -41,9 +41,6 @@ def real(input: Tensor):
     """
 
 
-real.infer(real_type)
-
-
 @real.reference
 def _(x):
     return x.real
@@ -56,7 +53,7 @@ def _(s, x):
 
 @real.decompose
 def _(x):
-    return cast(x, real_type(x._type).dtype) if x.dtype.is_complex else _same(x)
+    return cast(x, real_dtype(x.dtype)) if x.dtype.is_complex else _same(x)
 
 
 @real.bprop
@@ -64,7 +61,7 @@ def _(x, out, dout):
     return (complex(dout, zeros_of(dout._type)) if x.dtype.is_complex else dout,)
 
 
-@op(method="imag", primitive="Imag", dtypes=BOOL + NUMERIC)
+@op(method="imag", primitive="Imag", dtypes=BOOL + NUMERIC, result=real_dtype)
 def imag(input: Tensor):
     """Imaginary parts; zeros of a real tensor (`mindspore.ops.imag`).
 
@@ -81,12 +78,7 @@ def imag(input: Tensor):
     """
 
 
-imag.infer(real_type)
-
-
-@imag.reference
-def _(x):
-    return np.imag(x)
+imag.reference(np.imag)
 
 
 @imag.scalar

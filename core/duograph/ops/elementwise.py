@@ -12,7 +12,7 @@ from ..tensor import Tensor
 from .creation import cast
 from .logic import logical_or, select
 from .methods import tensor_method
-from .pointwise import broadcast_type, conjugate, real_type, same_type
+from .pointwise import conjugate, real_dtype
 from .shape_primitives import unbroadcast
 
 __all__ = [
@@ -43,12 +43,7 @@ def add(input: Tensor, other: Tensor):
     """
 
 
-add.infer(broadcast_type("add"))
-
-
-@add.reference
-def _(x, y):
-    return np.add(x, y)
+add.reference(np.add)
 
 
 @add.scalar
@@ -80,9 +75,6 @@ def sub(input: Tensor, other: Tensor):
         >>> ms.ops.sub(ms.Tensor([1.0, 2.0]), 1)
         Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  1.00000000e+00])
     """
-
-
-sub.infer(broadcast_type("sub"))
 
 
 @sub.reference
@@ -124,12 +116,7 @@ def mul(input: Tensor, other: Tensor):
     """
 
 
-mul.infer(broadcast_type("mul"))
-
-
-@mul.reference
-def _(x, y):
-    return np.multiply(x, y)
+mul.reference(np.multiply)
 
 
 @mul.scalar
@@ -167,12 +154,7 @@ def true_divide(input: Tensor, other: Tensor):
     """
 
 
-true_divide.infer(broadcast_type("div"))
-
-
-@true_divide.reference
-def _(x, y):
-    return np.true_divide(x, y)
+true_divide.reference(np.true_divide)
 
 
 @true_divide.scalar
@@ -218,12 +200,7 @@ def neg(input: Tensor):
     """
 
 
-neg.infer(same_type)
-
-
-@neg.reference
-def _(x):
-    return np.negative(x)
+neg.reference(np.negative)
 
 
 @neg.scalar
@@ -261,9 +238,6 @@ def sign(input: Tensor):
     """
 
 
-sign.infer(same_type)
-
-
 @sign.reference
 def _(x):
     if x.dtype.kind == "c":
@@ -291,6 +265,7 @@ def _(x):
     primitive="Abs",
     dtypes=BOOL + NUMERIC,
     folds="biu",
+    result=real_dtype,
 )
 def abs(input: Tensor):
     """Absolute value; of complex numbers the magnitude, which is real (`mindspore.ops.abs`).
@@ -308,12 +283,7 @@ def abs(input: Tensor):
     """
 
 
-abs.infer(real_type)
-
-
-@abs.reference
-def _(x):
-    return np.abs(x)
+abs.reference(np.abs)
 
 
 @abs.scalar
@@ -356,12 +326,7 @@ def square(input: Tensor):
     """
 
 
-square.infer(same_type)
-
-
-@square.reference
-def _(x):
-    return np.square(x)
+square.reference(np.square)
 
 
 @square.scalar
@@ -394,9 +359,6 @@ def reciprocal(input: Tensor):
         >>> ms.ops.reciprocal(ms.Tensor([0.5, 4.0]))
         Tensor(shape=[2], dtype=Float32, value= [ 2.00000000e+00,  2.50000000e-01])
     """
-
-
-reciprocal.infer(same_type)
 
 
 @reciprocal.reference
@@ -441,12 +403,7 @@ def maximum(input: Tensor, other: Tensor):
     """
 
 
-maximum.infer(broadcast_type("maximum"))
-
-
-@maximum.reference
-def _(x, y):
-    return np.maximum(x, y)
+maximum.reference(np.maximum)
 
 
 @maximum.scalar
@@ -482,12 +439,7 @@ def minimum(input: Tensor, other: Tensor):
     """
 
 
-minimum.infer(broadcast_type("minimum"))
-
-
-@minimum.reference
-def _(x, y):
-    return np.minimum(x, y)
+minimum.reference(np.minimum)
 
 
 @minimum.scalar
@@ -528,12 +480,7 @@ def fmax(input: Tensor, other: Tensor):
     """
 
 
-fmax.infer(broadcast_type("fmax"))
-
-
-@fmax.reference
-def _(x, y):
-    return np.fmax(x, y)
+fmax.reference(np.fmax)
 
 
 @fmax.scalar
@@ -575,12 +522,7 @@ def fmin(input: Tensor, other: Tensor):
     """
 
 
-fmin.infer(broadcast_type("fmin"))
-
-
-@fmin.reference
-def _(x, y):
-    return np.fmin(x, y)
+fmin.reference(np.fmin)
 
 
 @fmin.scalar

@@ -13,7 +13,6 @@ from ..tensor import Tensor
 from .elementwise import abs, mul, neg, true_divide
 from .exponential import exp
 from .logic import select
-from .pointwise import same_type
 
 __all__ = ["erf", "erfc"]
 
@@ -74,9 +73,6 @@ def erf(input: Tensor):
     """
 
 
-erf.infer(same_type)
-
-
 @erf.reference
 def _(x):
     return _by_math(math.erf, x)
@@ -118,9 +114,6 @@ def erfc(input: Tensor):
         >>> ms.ops.erfc(ms.Tensor([0.0, 1.0]))
         Tensor(shape=[2], dtype=Float32, value= [ 1.00000000e+00,  1.57299206e-01])
     """
-
-
-erfc.infer(same_type)
 
 
 @erfc.reference

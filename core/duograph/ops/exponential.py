@@ -12,7 +12,7 @@ from ..tensor import Tensor
 from .elementwise import mul, true_divide
 from .logic import logical_and, logical_or, select
 from .methods import tensor_method
-from .pointwise import broadcast_type, conjugate, same_type
+from .pointwise import conjugate
 
 __all__ = [
     "exp", "exp2", "expm1", "ldexp", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2",
@@ -39,12 +39,7 @@ def exp(input: Tensor):
     """
 
 
-exp.infer(same_type)
-
-
-@exp.reference
-def _(x):
-    return np.exp(x)
+exp.reference(np.exp)
 
 
 @exp.scalar
@@ -77,12 +72,7 @@ def exp2(input: Tensor):
     """
 
 
-exp2.infer(same_type)
-
-
-@exp2.reference
-def _(x):
-    return np.exp2(x)
+exp2.reference(np.exp2)
 
 
 @exp2.scalar
@@ -117,12 +107,7 @@ def expm1(input: Tensor):
     """
 
 
-expm1.infer(same_type)
-
-
-@expm1.reference
-def _(x):
-    return np.expm1(x)
+expm1.reference(np.expm1)
 
 
 @expm1.scalar
@@ -162,12 +147,7 @@ def log(input: Tensor):
     """
 
 
-log.infer(same_type)
-
-
-@log.reference
-def _(x):
-    return np.log(x)
+log.reference(np.log)
 
 
 @log.scalar
@@ -197,12 +177,7 @@ def log1p(input: Tensor):
     """
 
 
-log1p.infer(same_type)
-
-
-@log1p.reference
-def _(x):
-    return np.log1p(x)
+log1p.reference(np.log1p)
 
 
 @log1p.scalar
@@ -240,12 +215,7 @@ def log2(input: Tensor):
     """
 
 
-log2.infer(same_type)
-
-
-@log2.reference
-def _(x):
-    return np.log2(x)
+log2.reference(np.log2)
 
 
 @log2.scalar
@@ -280,12 +250,7 @@ def log10(input: Tensor):
     """
 
 
-log10.infer(same_type)
-
-
-@log10.reference
-def _(x):
-    return np.log10(x)
+log10.reference(np.log10)
 
 
 @log10.scalar
@@ -326,9 +291,6 @@ def xlogy(input: Tensor, other: Tensor):
     return select(zero, 0, input * log(select(zero, 1, other)))
 
 
-xlogy.infer(broadcast_type("xlogy"))
-
-
 @xlogy.scalar
 def _(s, x, y):
     return s.where((x == 0) & (y == y), 0, x * s.log(y))
@@ -357,15 +319,12 @@ def xdivy(x: Tensor, y: Tensor):
     return select(zero, 0, x / select(zero, 1, y))
 
 
-xdivy.infer(broadcast_type("xdivy"))
-
-
 @xdivy.scalar
 def _(s, x, y):
     return s.where((x == 0) & (y == y), 0, x / y)
 
 
-@op(method="logaddexp", dtypes=FLOATING, promote="float")
+@op(method="logaddexp", dtypes=FLOATING, promote="float", elementwise=True)
 def logaddexp(input: Tensor, other: Tensor):
     """``log(exp(input) + exp(other))`` without overflow (`mindspore.ops.logaddexp`).
 
@@ -388,17 +347,6 @@ def logaddexp(input: Tensor, other: Tensor):
     low = select(input >= other, other, input)
     gap = select(low == high, 0, low - high)  # two equal infinities have no difference
     return high + log1p(exp(gap))
-
-
-logaddexp.infer(broadcast_type("logaddexp"))
-
-
-@logaddexp.scalar
-def _(s, x, y):
-    high = s.where(x >= y, x, y)
-    low = s.where(x >= y, y, x)
-    gap = s.where(low == high, 0, low - high)
-    return high + s.log1p(s.exp(gap))
 
 
 @op(method="logaddexp2", dtypes=FLOATING, promote="float")
@@ -426,9 +374,6 @@ def logaddexp2(input: Tensor, other: Tensor):
     return high + log1p(exp(gap * _LN2)) * (1 / _LN2)
 
 
-logaddexp2.infer(broadcast_type("logaddexp2"))
-
-
 @logaddexp2.scalar
 def _(s, x, y):
     high = s.where(x >= y, x, y)
@@ -437,15 +382,10 @@ def _(s, x, y):
     return high + s.log1p(s.exp2(gap)) * (1 / _LN2)
 
 
-@op(name="logit", dtypes=FLOATING, promote="float")
+@op(name="logit", dtypes=FLOATING, promote="float", elementwise=True)
 def logit_of(input: Tensor):
     """Composite: ``log(x / (1 - x))``."""
     return log(input / (1 - input))
-
-
-@logit_of.scalar
-def _(s, x):
-    return s.log(x / (1 - x))
 
 
 @tensor_method("logit")

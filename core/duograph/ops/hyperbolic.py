@@ -10,7 +10,7 @@ from ..tensor import Tensor
 from .elementwise import abs, mul, neg, square, true_divide
 from .exponential import exp, expm1, log, log1p
 from .logic import select
-from .pointwise import conjugate, same_type
+from .pointwise import conjugate
 from .powers import rsqrt, sqrt
 from .trigonometry import signed
 
@@ -36,12 +36,7 @@ def sinh(input: Tensor):
     """
 
 
-sinh.infer(same_type)
-
-
-@sinh.reference
-def _(x):
-    return np.sinh(x)
+sinh.reference(np.sinh)
 
 
 @sinh.scalar
@@ -82,12 +77,7 @@ def cosh(input: Tensor):
     """
 
 
-cosh.infer(same_type)
-
-
-@cosh.reference
-def _(x):
-    return np.cosh(x)
+cosh.reference(np.cosh)
 
 
 @cosh.scalar
@@ -125,12 +115,7 @@ def tanh(input: Tensor):
     """
 
 
-tanh.infer(same_type)
-
-
-@tanh.reference
-def _(x):
-    return np.tanh(x)
+tanh.reference(np.tanh)
 
 
 @tanh.scalar
@@ -152,16 +137,10 @@ def _(x):
     return signed(x, neg(true_divide(t, t + 2)))
 
 
-@op(name="tanh_grad", dtypes=INEXACT, promote="common")
+@op(name="tanh_grad", dtypes=INEXACT, promote="common", elementwise=True)
 def tanh_grad(dout: Tensor, out: Tensor):
     """Composite: the gradient of tanh, ``dout * (1 - out**2)``."""
     return dout * (1 - square(conjugate(out)))
-
-
-@tanh_grad.scalar
-def _(s, dout, out):
-    conjugated = s.conj(out) if out.dtype.is_complex else out
-    return dout * (1 - conjugated * conjugated)
 
 
 @op(method=["asinh", "arcsinh"], primitive="Asinh", dtypes=INEXACT, promote="float")
@@ -181,12 +160,7 @@ def asinh(input: Tensor):
     """
 
 
-asinh.infer(same_type)
-
-
-@asinh.reference
-def _(x):
-    return np.arcsinh(x)
+asinh.reference(np.arcsinh)
 
 
 @asinh.scalar
@@ -227,12 +201,7 @@ def acosh(input: Tensor):
     """
 
 
-acosh.infer(same_type)
-
-
-@acosh.reference
-def _(x):
-    return np.arccosh(x)
+acosh.reference(np.arccosh)
 
 
 @acosh.scalar
@@ -273,12 +242,7 @@ def atanh(input: Tensor):
     """
 
 
-atanh.infer(same_type)
-
-
-@atanh.reference
-def _(x):
-    return np.arctanh(x)
+atanh.reference(np.arctanh)
 
 
 @atanh.scalar

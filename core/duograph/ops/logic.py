@@ -8,11 +8,10 @@ import numpy as np
 
 from ..dtype import BOOL, INTEGER, NUMERIC, bool_
 from ..errors import DTypeError
-from ..op import NO_GRAD, op
+from ..op import NO_GRAD, elementwise_type, op
 from ..tensor import Tensor
 from .creation import cast
 from .methods import tensor_method
-from .pointwise import bool_type, broadcast_type, elementwise_type, same_type
 from .shape_primitives import unbroadcast
 
 __all__ = [
@@ -42,6 +41,7 @@ def _bits(x: Any) -> int:
 @op(
     method="logical_not", operators=["__invert__"], primitive="LogicalNot", dtypes=BOOL + NUMERIC,
     differentiable=False, folds="biu",
+    result=bool_,
 )  # fmt: skip
 def logical_not(input: Tensor):
     """Whether elements are zero or False (`mindspore.ops.logical_not`).
@@ -59,12 +59,7 @@ def logical_not(input: Tensor):
     """
 
 
-logical_not.infer(bool_type("logical_not"))
-
-
-@logical_not.reference
-def _(x):
-    return np.logical_not(x)
+logical_not.reference(np.logical_not)
 
 
 @logical_not.scalar
@@ -75,6 +70,7 @@ def _(s, x):
 @op(
     method="logical_and", primitive="LogicalAnd", dtypes=BOOL + NUMERIC, promote="common",
     differentiable=False, folds="biu",
+    result=bool_,
 )  # fmt: skip
 def logical_and(input: Tensor, other: Tensor):
     """Whether both elements are true (not zero) (`mindspore.ops.logical_and`).
@@ -96,12 +92,7 @@ def logical_and(input: Tensor, other: Tensor):
     """
 
 
-logical_and.infer(bool_type("logical_and"))
-
-
-@logical_and.reference
-def _(x, y):
-    return np.logical_and(x, y)
+logical_and.reference(np.logical_and)
 
 
 @logical_and.scalar
@@ -117,6 +108,7 @@ def _(x, y):
 @op(
     method="logical_or", primitive="LogicalOr", dtypes=BOOL + NUMERIC, promote="common",
     differentiable=False, folds="biu",
+    result=bool_,
 )  # fmt: skip
 def logical_or(input: Tensor, other: Tensor):
     """Whether at least one of the elements is true (not zero) (`mindspore.ops.logical_or`).
@@ -138,12 +130,7 @@ def logical_or(input: Tensor, other: Tensor):
     """
 
 
-logical_or.infer(bool_type("logical_or"))
-
-
-@logical_or.reference
-def _(x, y):
-    return np.logical_or(x, y)
+logical_or.reference(np.logical_or)
 
 
 @logical_or.scalar
@@ -159,6 +146,7 @@ def _(x, y):
 @op(
     method="logical_xor", primitive="LogicalXor", dtypes=BOOL + NUMERIC, promote="common",
     differentiable=False, folds="biu",
+    result=bool_,
 )  # fmt: skip
 def logical_xor(input: Tensor, other: Tensor):
     """Whether exactly one of the elements is true (not zero) (`mindspore.ops.logical_xor`).
@@ -180,12 +168,7 @@ def logical_xor(input: Tensor, other: Tensor):
     """
 
 
-logical_xor.infer(bool_type("logical_xor"))
-
-
-@logical_xor.reference
-def _(x, y):
-    return np.logical_xor(x, y)
+logical_xor.reference(np.logical_xor)
 
 
 @logical_xor.scalar
@@ -223,12 +206,7 @@ def bitwise_and(input: Tensor, other: Tensor):
     """
 
 
-bitwise_and.infer(broadcast_type("bitwise_and"))
-
-
-@bitwise_and.reference
-def _(x, y):
-    return np.bitwise_and(x, y)
+bitwise_and.reference(np.bitwise_and)
 
 
 @bitwise_and.scalar
@@ -261,12 +239,7 @@ def bitwise_or(input: Tensor, other: Tensor):
     """
 
 
-bitwise_or.infer(broadcast_type("bitwise_or"))
-
-
-@bitwise_or.reference
-def _(x, y):
-    return np.bitwise_or(x, y)
+bitwise_or.reference(np.bitwise_or)
 
 
 @bitwise_or.scalar
@@ -299,12 +272,7 @@ def bitwise_xor(input: Tensor, other: Tensor):
     """
 
 
-bitwise_xor.infer(broadcast_type("bitwise_xor"))
-
-
-@bitwise_xor.reference
-def _(x, y):
-    return np.bitwise_xor(x, y)
+bitwise_xor.reference(np.bitwise_xor)
 
 
 @bitwise_xor.scalar
@@ -335,12 +303,7 @@ def bitwise_not(input: Tensor):
     """
 
 
-bitwise_not.infer(same_type)
-
-
-@bitwise_not.reference
-def _(x):
-    return np.bitwise_not(x)
+bitwise_not.reference(np.bitwise_not)
 
 
 @bitwise_not.scalar
@@ -381,9 +344,6 @@ def shift_left(input: Tensor, other: Tensor):
     """
 
 
-shift_left.infer(broadcast_type("shift_left"))
-
-
 @shift_left.reference
 def _(x, y):
     inside = (y >= 0) & (y < _bits(x))
@@ -418,9 +378,6 @@ def shift_right(input: Tensor, other: Tensor):
         >>> ms.ops.shift_right(ms.Tensor([8, -8]), ms.Tensor([2, 1]))
         Tensor(shape=[2], dtype=Int64, value= [ 2, -4])
     """
-
-
-shift_right.infer(broadcast_type("shift_right"))
 
 
 @shift_right.reference
@@ -472,9 +429,7 @@ def _(condition, x, y):
     return elementwise_type("select", condition, x, y)
 
 
-@select_by.reference
-def _(condition, x, y):
-    return np.where(condition, x, y)
+select_by.reference(np.where)
 
 
 @select_by.scalar

@@ -44,7 +44,7 @@ def install(cls: type, families: Iterable[ModuleType]) -> dict[str, Any]:
     """
     given: dict[str, Any] = {}
     for known in OPS.values():
-        given.update({name: known.function for name in known.methods})
+        given.update({name: known.public for name in known.methods})
         given.update({name: known.operator_function for name in known.operators})
         given.update({name: _reflected(known.operator_function) for name in known.reflected})
     for family in families:

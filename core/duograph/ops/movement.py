@@ -97,9 +97,7 @@ def _(x):
     return x
 
 
-@identity.reference
-def _(x):
-    return np.array(x)
+identity.reference(np.array)
 
 
 @identity.bprop
@@ -129,9 +127,7 @@ def _(x):
     return x
 
 
-@stop_gradient.reference
-def _(x):
-    return np.array(x)
+stop_gradient.reference(np.array)
 
 
 def slice_shape(
@@ -261,9 +257,7 @@ def _(x, axes):
     return x
 
 
-@flip_by.reference
-def _(x, axes):
-    return np.flip(x, axes)
+flip_by.reference(np.flip)
 
 
 @flip_by.decompose
@@ -305,9 +299,7 @@ def _(tensors, axis):
     return TensorType.of(tuple(shape), first.dtype)
 
 
-@concat_by.reference
-def _(tensors, axis):
-    return np.concatenate(tensors, axis)
+concat_by.reference(np.concatenate)
 
 
 @concat_by.bprop

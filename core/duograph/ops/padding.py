@@ -261,7 +261,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int):
     return reshape_to(moved, (*lead, c * r * r, h // r, w // r))
 
 
-@op(name="channel_shuffle", primitive=None)
+@op(name="channel_shuffle")
 def channel_shuffle(x: Tensor, groups: int):
     """Channels of (N, C, ...) dealt out from `groups` groups in turn
     (`mindspore.ops.channel_shuffle`).

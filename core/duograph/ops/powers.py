@@ -14,7 +14,7 @@ from .elementwise import abs, mul, neg, reciprocal, true_divide
 from .exponential import exp, log
 from .logic import bitwise_and, logical_and, logical_or, select, shift_right
 from .methods import tensor_method
-from .pointwise import broadcast_type, conjugate, same_type
+from .pointwise import conjugate
 from .rounding import floor
 from .shape_primitives import unbroadcast
 
@@ -38,12 +38,7 @@ def sqrt(input: Tensor):
     """
 
 
-sqrt.infer(same_type)
-
-
-@sqrt.reference
-def _(x):
-    return np.sqrt(x)
+sqrt.reference(np.sqrt)
 
 
 @sqrt.scalar
@@ -71,9 +66,6 @@ def rsqrt(input: Tensor):
         >>> ms.ops.rsqrt(ms.Tensor([4.0, 2.0]))
         Tensor(shape=[2], dtype=Float32, value= [ 5.00000000e-01,  7.07106769e-01])
     """
-
-
-rsqrt.infer(same_type)
 
 
 @rsqrt.reference
@@ -122,9 +114,6 @@ def pow(input: Tensor, exponent: Tensor):
         >>> ms.ops.pow(ms.Tensor([1.0, 2.0, 3.0]), 2)
         Tensor(shape=[3], dtype=Float32, value= [ 1.00000000e+00,  4.00000000e+00,  9.00000000e+00])
     """
-
-
-pow.infer(broadcast_type("pow"))
 
 
 @pow.reference
@@ -197,12 +186,7 @@ def hypot(input: Tensor, other: Tensor):
     """
 
 
-hypot.infer(broadcast_type("hypot"))
-
-
-@hypot.reference
-def _(x, y):
-    return np.hypot(x, y)
+hypot.reference(np.hypot)
 
 
 @hypot.scalar

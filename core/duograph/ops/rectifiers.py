@@ -16,7 +16,6 @@ from .elementwise import abs, maximum
 from .logic import logical_and, logical_or, select
 from .methods import tensor_method
 from .movement import reshape
-from .pointwise import same_type
 from .primitive import Primitive
 
 __all__ = [
@@ -28,9 +27,6 @@ __all__ = [
 @op(name="relu", primitive="ReLU", dtypes=BOOL + REAL)
 def relu_of(x: Tensor):
     """Primitive: the greater of x and 0; NaN stays."""
-
-
-relu_of.infer(same_type)
 
 
 @relu_of.reference
@@ -53,15 +49,10 @@ def _(x):
     return logical_or(x, x) if x.dtype is bool_ else maximum(x, 0)
 
 
-@op(name="relu_grad", dtypes=REAL, promote="common")
+@op(name="relu_grad", dtypes=REAL, promote="common", elementwise=True)
 def relu_grad(dout: Tensor, out: Tensor):
     """Composite: the gradient of relu: `dout` where the result is positive."""
     return select(out > 0, dout, 0)
-
-
-@relu_grad.scalar
-def _(s, dout, out):
-    return s.where(out > 0, dout, 0)
 
 
 @tensor_method("relu")
@@ -121,18 +112,13 @@ def _(x, out, dout):
     return (relu6_grad(dout, x),)
 
 
-@op(name="relu6_grad", dtypes=REAL, promote="common")
+@op(name="relu6_grad", dtypes=REAL, promote="common", elementwise=True)
 def relu6_grad(dout: Tensor, x: Tensor):
     """Composite: the gradient of relu6."""
     return select(logical_and(x > 0, x < 6), dout, 0)
 
 
-@relu6_grad.scalar
-def _(s, dout, x):
-    return s.where((x > 0) & (x < 6), dout, 0)
-
-
-@op(method="leaky_relu", dtypes=REAL)
+@op(method="leaky_relu", dtypes=REAL, elementwise=True)
 def leaky_relu(input: Tensor, alpha: float = 0.2):
     """Elements, negative ones times `alpha` (`mindspore.ops.leaky_relu`).
 
@@ -154,28 +140,18 @@ def leaky_relu(input: Tensor, alpha: float = 0.2):
     return select(input > 0, input, cast(input * alpha, input.dtype))
 
 
-@leaky_relu.scalar
-def _(s, x, alpha):
-    return s.where(x > 0, x, x * alpha)
-
-
 @leaky_relu.bprop
 def _(x, out, dout, alpha):
     return (leaky_relu_grad(dout, x, alpha),)
 
 
-@op(name="leaky_relu_grad", dtypes=REAL, promote="common")
+@op(name="leaky_relu_grad", dtypes=REAL, promote="common", elementwise=True)
 def leaky_relu_grad(dout: Tensor, x: Tensor, alpha: float):
     """Composite: the gradient of leaky_relu."""
     return select(x > 0, dout, dout * alpha)
 
 
-@leaky_relu_grad.scalar
-def _(s, dout, x, alpha):
-    return s.where(x > 0, dout, dout * alpha)
-
-
-@op(method="hardsigmoid", dtypes=FLOATING)
+@op(method="hardsigmoid", dtypes=FLOATING, elementwise=True)
 def hardsigmoid(input: Tensor):
     """``x / 6 + 1/2`` limited to the range from 0 to 1 (`mindspore.ops.hardsigmoid`).
 
@@ -196,27 +172,15 @@ def hardsigmoid(input: Tensor):
     return clamp(input / 6 + 0.5, 0, 1)
 
 
-@hardsigmoid.scalar
-def _(s, x):
-    t = x / 6 + 0.5
-    t = s.where(t < 0, 0, t)
-    return s.where(t > 1, 1, t)
-
-
 @hardsigmoid.bprop
 def _(x, out, dout):
     return (hardsigmoid_grad(dout, x),)
 
 
-@op(name="hardsigmoid_grad", dtypes=FLOATING, promote="common")
+@op(name="hardsigmoid_grad", dtypes=FLOATING, promote="common", elementwise=True)
 def hardsigmoid_grad(dout: Tensor, x: Tensor):
     """Composite: the gradient of hardsigmoid."""
     return select(logical_and(x > -3, x < 3), dout / 6, 0)
-
-
-@hardsigmoid_grad.scalar
-def _(s, dout, x):
-    return s.where((x > -3) & (x < 3), dout / 6, 0)
 
 
 @op(method="hardswish", primitive="HSwish", dtypes=FLOATING)
@@ -251,18 +215,13 @@ def _(x, out, dout):
     return (hardswish_grad(dout, x),)
 
 
-@op(name="hardswish_grad", dtypes=FLOATING, promote="common")
+@op(name="hardswish_grad", dtypes=FLOATING, promote="common", elementwise=True)
 def hardswish_grad(dout: Tensor, x: Tensor):
     """Composite: the gradient of hardswish."""
     return dout * select(x < -3, 0, select(x > 3, 1, x / 3 + 0.5))
 
 
-@hardswish_grad.scalar
-def _(s, dout, x):
-    return dout * s.where(x < -3, 0, s.where(x > 3, 1, x / 3 + 0.5))
-
-
-@op(method="hardshrink", dtypes=FLOATING)
+@op(method="hardshrink", dtypes=FLOATING, elementwise=True)
 def hardshrink(input: Tensor, lambd: float = 0.5):
     """0 where ``|x| <= lambd``, else x (`mindspore.ops.hardshrink`).
 
@@ -284,28 +243,18 @@ def hardshrink(input: Tensor, lambd: float = 0.5):
     return select(abs(input) <= lambd, 0, input)
 
 
-@hardshrink.scalar
-def _(s, x, lambd):
-    return s.where(s.abs(x) <= lambd, 0, x)
-
-
 @hardshrink.bprop
 def _(x, out, dout, lambd):
     return (hardshrink_grad(dout, x, lambd),)
 
 
-@op(name="hardshrink_grad", dtypes=FLOATING, promote="common")
+@op(name="hardshrink_grad", dtypes=FLOATING, promote="common", elementwise=True)
 def hardshrink_grad(dout: Tensor, x: Tensor, lambd: float):
     """Composite: the gradient of hardshrink."""
     return select(abs(x) <= lambd, 0, dout)
 
 
-@hardshrink_grad.scalar
-def _(s, dout, x, lambd):
-    return s.where(s.abs(x) <= lambd, 0, dout)
-
-
-@op(method="softshrink", dtypes=FLOATING)
+@op(method="softshrink", dtypes=FLOATING, elementwise=True)
 def softshrink(input: Tensor, lambd: float = 0.5):
     """x moved towards 0 by `lambd`; 0 where ``|x| <= lambd`` (`mindspore.ops.softshrink`).
 
@@ -327,25 +276,15 @@ def softshrink(input: Tensor, lambd: float = 0.5):
     return select(input > lambd, input - lambd, select(input < -lambd, input + lambd, input * 0))
 
 
-@softshrink.scalar
-def _(s, x, lambd):
-    return s.where(x > lambd, x - lambd, s.where(x < -lambd, x + lambd, x * 0))
-
-
 @softshrink.bprop
 def _(x, out, dout, lambd):
     return (softshrink_grad(dout, x, lambd),)
 
 
-@op(name="softshrink_grad", dtypes=FLOATING, promote="common")
+@op(name="softshrink_grad", dtypes=FLOATING, promote="common", elementwise=True)
 def softshrink_grad(dout: Tensor, x: Tensor, lambd: float):
     """Composite: the gradient of softshrink."""
     return select(abs(x) <= lambd, 0, dout)
-
-
-@softshrink_grad.scalar
-def _(s, dout, x, lambd):
-    return s.where(s.abs(x) <= lambd, 0, dout)
 
 
 @op(method="hardtanh", dtypes=REAL)
@@ -382,18 +321,13 @@ def _(x, out, dout, min_val, max_val):
     return (hardtanh_grad(dout, x, min_val, max_val),)
 
 
-@op(name="hardtanh_grad", dtypes=REAL, promote="common")
+@op(name="hardtanh_grad", dtypes=REAL, promote="common", elementwise=True)
 def hardtanh_grad(dout: Tensor, x: Tensor, min_val: float, max_val: float):
     """Composite: the gradient of hardtanh."""
     return select(logical_and(x > min_val, x < max_val), dout, 0)
 
 
-@hardtanh_grad.scalar
-def _(s, dout, x, min_val, max_val):
-    return s.where((x > min_val) & (x < max_val), dout, 0)
-
-
-@op(method="threshold", dtypes=REAL)
+@op(method="threshold", dtypes=REAL, elementwise=True)
 def threshold(input: Tensor, thr: float, value: float):
     """Elements above `thr`, `value` in place of the others (`mindspore.ops.threshold`).
 
@@ -415,11 +349,6 @@ def threshold(input: Tensor, thr: float, value: float):
     """
     whole = input.dtype.is_integer
     return select(input > thr, input, int(value) if whole else value)
-
-
-@threshold.scalar
-def _(s, x, thr, value):
-    return s.where(x > thr, x, value)
 
 
 @tensor_method("prelu")

@@ -16,7 +16,6 @@ from .creation import cast, zeros_of
 from .elementwise import abs, mul, neg, true_divide
 from .logic import logical_and, logical_or, select
 from .methods import tensor_method
-from .pointwise import broadcast_type, same_type
 from .primitive import Primitive
 from .shape_primitives import unbroadcast
 
@@ -66,9 +65,6 @@ def floor(input: Tensor):
     """
 
 
-floor.infer(same_type)
-
-
 @floor.reference
 def _(x):
     return np.floor(x) if x.dtype.kind not in "biu" else x
@@ -97,9 +93,6 @@ def ceil(input: Tensor):
         >>> ms.ops.ceil(ms.Tensor([1.5, -1.5, 2.0]))
         Tensor(shape=[3], dtype=Float32, value= [ 2.00000000e+00, -1.00000000e+00,  2.00000000e+00])
     """
-
-
-ceil.infer(same_type)
 
 
 @ceil.reference
@@ -137,9 +130,6 @@ def trunc(input: Tensor):
     """
 
 
-trunc.infer(same_type)
-
-
 @trunc.reference
 def _(x):
     return np.trunc(x) if x.dtype.kind not in "biu" else x
@@ -173,9 +163,6 @@ def round_half_even(input: Tensor):
         >>> ms.ops.round(ms.Tensor([0.5, 1.5, -1.2]))
         Tensor(shape=[3], dtype=Float32, value= [ 0.00000000e+00,  2.00000000e+00, -1.00000000e+00])
     """
-
-
-round_half_even.infer(same_type)
 
 
 @round_half_even.reference
@@ -324,9 +311,6 @@ def floor_divide(input: Tensor, other: Tensor):
     """
 
 
-floor_divide.infer(broadcast_type("floor_divide"))
-
-
 @floor_divide.reference
 def _(x, y):
     if x.dtype.kind == "b":
@@ -375,9 +359,6 @@ def remainder(input: Tensor, other: Tensor):
         >>> ms.ops.remainder(ms.Tensor([7.0, -7.0]), ms.Tensor([2.0, 2.0]))
         Tensor(shape=[2], dtype=Float32, value= [ 1.00000000e+00,  1.00000000e+00])
     """
-
-
-remainder.infer(broadcast_type("remainder"))
 
 
 @remainder.reference
@@ -429,9 +410,6 @@ def truncate_div(input: Tensor, other: Tensor):
     """
 
 
-truncate_div.infer(broadcast_type("truncate_div"))
-
-
 @truncate_div.reference
 def _(x, y):
     if x.dtype.kind == "b":
@@ -476,9 +454,6 @@ def fmod(input: Tensor, other: Tensor):
         >>> ms.ops.fmod(ms.Tensor([7.0, -7.0]), ms.Tensor([2.0, 2.0]))
         Tensor(shape=[2], dtype=Float32, value= [ 1.00000000e+00, -1.00000000e+00])
     """
-
-
-fmod.infer(broadcast_type("fmod"))
 
 
 @fmod.reference
@@ -540,12 +515,7 @@ def copysign(x: Tensor, other: Tensor):
     """
 
 
-copysign.infer(broadcast_type("copysign"))
-
-
-@copysign.reference
-def _(x, y):
-    return np.copysign(x, y)
+copysign.reference(np.copysign)
 
 
 @copysign.scalar
@@ -565,7 +535,14 @@ def _(x, y):
     return select(logical_or(y < 0, true_divide(1, y) < 0), neg(size), size)
 
 
-@op(primitive="Heaviside", method="heaviside", dtypes=REAL, promote="common", differentiable=False)
+@op(
+    primitive="Heaviside",
+    method="heaviside",
+    dtypes=REAL,
+    promote="common",
+    differentiable=False,
+    elementwise=True,
+)
 def heaviside(input: Tensor, values: Tensor):
     """The step function: 0 below zero, 1 above, `values` at zero (`mindspore.ops.heaviside`).
 
@@ -584,27 +561,12 @@ def heaviside(input: Tensor, values: Tensor):
     return select(input == 0, values, select(input < 0, 0, select(input > 0, 1, input)))
 
 
-heaviside.infer(broadcast_type("heaviside"))
-
-
-@heaviside.scalar
-def _(s, x, values):
-    return s.where(x == 0, values, s.where(x < 0, 0, s.where(x > 0, 1, x)))
-
-
-@op(name="nan_to_num", dtypes=FLOATING)
+@op(name="nan_to_num", dtypes=FLOATING, elementwise=True)
 def replace_special(input: Tensor, nan: float, posinf: float, neginf: float):
     """Composite: numbers in place of NaN and the infinities."""
     out = select(input != input, nan, input)
     out = select(input == float("inf"), posinf, out)
     return select(input == float("-inf"), neginf, out)
-
-
-@replace_special.scalar
-def _(s, x, nan, posinf, neginf):
-    out = s.where(x != x, nan, x)
-    out = s.where(x == s.inf, posinf, out)
-    return s.where(x == -s.inf, neginf, out)
 
 
 @tensor_method("nan_to_num")

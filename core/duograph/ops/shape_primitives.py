@@ -66,9 +66,7 @@ def _(x, shape):
     return TensorType.of(tuple(shape), x.dtype)
 
 
-@reshape_to.reference
-def _(x, shape):
-    return np.reshape(x, shape)
+reshape_to.reference(np.reshape)
 
 
 @reshape_to.bprop
@@ -122,9 +120,7 @@ def _(x, perm):
     return TensorType.of(tuple(x.shape[p] for p in perm), x.dtype)
 
 
-@transpose_by.reference
-def _(x, perm):
-    return np.transpose(x, perm)
+transpose_by.reference(np.transpose)
 
 
 @transpose_by.decompose
@@ -155,9 +151,7 @@ def _(x, shape):
     return TensorType.of(shape, x.dtype)
 
 
-@broadcast_by.reference
-def _(x, shape):
-    return np.broadcast_to(x, shape)
+broadcast_by.reference(np.broadcast_to)
 
 
 @broadcast_by.decompose

@@ -16,7 +16,6 @@ from .elementwise import abs, mul, true_divide
 from .error_functions import erf
 from .exponential import exp, log
 from .logic import logical_and, select
-from .pointwise import same_type
 from .powers import sqrt
 from .rounding import floor
 from .trigonometry import sin, tan
@@ -47,9 +46,6 @@ def lgamma(input: Tensor):
         >>> ms.ops.lgamma(ms.Tensor([1.0, 4.0]))
         Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  1.79175949e+00])
     """
-
-
-lgamma.infer(same_type)
 
 
 def _lgamma_of_number(x: float) -> float:

@@ -13,7 +13,7 @@ from ..tensor import Tensor
 from .elementwise import abs, mul, neg, reciprocal, square, true_divide
 from .exponential import log
 from .logic import logical_and, logical_or, select
-from .pointwise import broadcast_type, conjugate, same_type
+from .pointwise import conjugate
 from .powers import rsqrt, sqrt
 from .primitive import Primitive
 from .shape_primitives import unbroadcast
@@ -61,12 +61,7 @@ def sin(input: Tensor):
     """
 
 
-sin.infer(same_type)
-
-
-@sin.reference
-def _(x):
-    return np.sin(x)
+sin.reference(np.sin)
 
 
 @sin.scalar
@@ -96,12 +91,7 @@ def cos(input: Tensor):
     """
 
 
-cos.infer(same_type)
-
-
-@cos.reference
-def _(x):
-    return np.cos(x)
+cos.reference(np.cos)
 
 
 @cos.scalar
@@ -136,12 +126,7 @@ def tan(input: Tensor):
     """
 
 
-tan.infer(same_type)
-
-
-@tan.reference
-def _(x):
-    return np.tan(x)
+tan.reference(np.tan)
 
 
 @tan.scalar
@@ -176,12 +161,7 @@ def asin(input: Tensor):
     """
 
 
-asin.infer(same_type)
-
-
-@asin.reference
-def _(x):
-    return np.arcsin(x)
+asin.reference(np.arcsin)
 
 
 @asin.scalar
@@ -218,12 +198,7 @@ def acos(input: Tensor):
     """
 
 
-acos.infer(same_type)
-
-
-@acos.reference
-def _(x):
-    return np.arccos(x)
+acos.reference(np.arccos)
 
 
 @acos.scalar
@@ -260,12 +235,7 @@ def atan(input: Tensor):
     """
 
 
-atan.infer(same_type)
-
-
-@atan.reference
-def _(x):
-    return np.arctan(x)
+atan.reference(np.arctan)
 
 
 @atan.scalar
@@ -314,12 +284,7 @@ def atan2(input: Tensor, other: Tensor):
     """
 
 
-atan2.infer(broadcast_type("atan2"))
-
-
-@atan2.reference
-def _(x, y):
-    return np.arctan2(x, y)
+atan2.reference(np.arctan2)
 
 
 @atan2.scalar
@@ -376,7 +341,7 @@ def _(s, x):
     return s.where(x == 0, 1, s.sin(angle) / angle)
 
 
-@op(method="deg2rad", dtypes=FLOATING, promote="float")
+@op(method="deg2rad", dtypes=FLOATING, promote="float", elementwise=True)
 def deg2rad(x: Tensor):
     """Degrees as radians (`mindspore.ops.deg2rad`).
 
@@ -394,12 +359,7 @@ def deg2rad(x: Tensor):
     return x * (math.pi / 180)
 
 
-@deg2rad.scalar
-def _(s, x):
-    return x * (math.pi / 180)
-
-
-@op(method="rad2deg", dtypes=FLOATING, promote="float")
+@op(method="rad2deg", dtypes=FLOATING, promote="float", elementwise=True)
 def rad2deg(x: Tensor):
     """Radians as degrees (`mindspore.ops.rad2deg`).
 
@@ -414,11 +374,6 @@ def rad2deg(x: Tensor):
         >>> ms.ops.rad2deg(ms.Tensor([3.0, 1.0]))
         Tensor(shape=[2], dtype=Float32, value= [ 1.71887344e+02,  5.72957802e+01])
     """
-    return x * (180 / math.pi)
-
-
-@rad2deg.scalar
-def _(s, x):
     return x * (180 / math.pi)
 
 

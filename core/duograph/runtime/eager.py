@@ -18,6 +18,7 @@ from ..autodiff.tape import GraphPlan, Node, Output, OwnResult, edge_of, interpr
 from ..backend import registry
 from ..dtype import promote_scalar, scalar_dtype
 from ..errors import ArgumentError, DeviceError
+from ..ir.basic_ops import cast_to
 from ..ir.builder import GraphBuilder, expand
 from ..ir.graph import Graph
 from ..op import Op, drop_tables, numbers
@@ -444,8 +445,6 @@ def _as_is(t: Tensor) -> Tensor:
 
 
 def _promoting_call(op: Op, target: Any, attributes: dict[str, Any]) -> Callable[..., Any]:
-    from ..ops.creation import cast_to
-
     def call(*operands: Any) -> Any:
         cast = list(operands)
         for i in reversed(range(op.promote_from, len(cast))):  # as GraphBuilder.apply
@@ -453,7 +452,7 @@ def _promoting_call(op: Op, target: Any, attributes: dict[str, Any]) -> Callable
             if x is not None and x._type.dtype is not target:
                 cast[i] = cast_to(x, target)
         return (
-            op.function(*op.arguments(cast), **attributes)
+            op.function(*op.packed(cast), **attributes)
             if not op.variadic
             else op.function(cast, **attributes)
         )
@@ -478,7 +477,7 @@ def _run_on_host(
     """
     arrays = [None if t is None else t.asnumpy() for t in tensors]
     assert op.reference_rule is not None
-    found = op.reference_rule(*op.arguments(arrays), **attributes)
+    found = op.reference_rule(*op.packed(arrays), **attributes)
     parts = found if isinstance(found, tuple) else (found,)
     out = []
     for array in parts:

@@ -6,11 +6,12 @@ scalars, `print_function` prints the expression as a function of a dialect, whos
 the mathematics.
 """
 
+from .body_scalar import run_body
 from .dialect import C, Dialect
 from .expression import Expr, Scalars, compute_dtype, s
 from .printer import print_expression, print_function, trace_scalar
 
 __all__ = [
-    "C", "Dialect", "Expr", "Scalars", "compute_dtype", "print_expression", "print_function", "s",
+    "C", "Dialect", "Expr", "Scalars", "compute_dtype", "print_expression", "print_function", "run_body", "s",
     "trace_scalar",
 ]  # fmt: skip

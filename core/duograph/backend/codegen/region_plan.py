@@ -1,23 +1,24 @@
-"""What a fused region computes, ready to be printed: the loop nest, how each operand is read, what
-each pass computes.
+"""The plan of a fused region: its loop nest, the strides of its operands, its values as expressions.
 
-A region is a graph of elementwise ops, with perhaps reductions over trailing axes. All its *inner*
-values have one number of elements, n; results of reductions, and what is computed from them before
-they are spread again, are *row* values, of which there are n / row length. The elements lie in one
-order, so reshapes and axes of size one mean nothing here; an operand that is broadcast is read with
-steps of its own::
+`plan_region` is called on the graph of a region, by fusion as a check and by backends before
+`scheduling` turns the plan into a loop program. A plan names no device and no dialect.
 
-    add(float32[8, 128, 256], float32[128, 256])      axes 8, 32768; steps (32768, 1) and (0, 1)
+A region is a graph of elementwise ops, optionally with reductions over trailing axes. All its
+*inner* values have n elements. Results of reductions, and values computed from them before they are
+broadcast again, are *row* values; there are n / row length of them. Elements are visited in one
+order, so reshapes and axes of size one do not matter; a broadcast operand has strides of its own::
 
-What `gather` and `gather_elements` take is read where it lies, through the index: an operand whose
-place has a part that another operand says::
+    add(float32[8, 128, 256], float32[128, 256])      axes 8, 32768; strides (32768, 1) and (0, 1)
 
-    gather(float32[1000, 256], int32[8, 128], axis=0)    axes 1024, 256; steps (0, 1), and 256 times
-    x1, of steps (1, 0)
+The source of a `gather` or `gather_elements` is read in memory through the index: the other operand
+supplies a part of its offset::
 
-A region may end in reductions over other axes than the last, which all leave the same *columns*:
-rows of `width` neighbours are added up one after the other. Nothing in the region reads what they
-give. Or it ends in scatters, which put each of those rows where an index says.
+    gather(float32[1000, 256], int32[8, 128], axis=0)    axes 1024, 256; strides (0, 1), plus 256
+    times x1, which has strides (1, 0)
+
+A region may end in reductions over other axes than the last, all with the same *columns*: rows of
+`width` neighbours are added up one after the other. Nothing in the region reads their results. Or it
+ends in scatters, which write each of those rows to the row that an index names.
 
 A row that is reduced is walked once per pass. Pass k computes what needs the reductions of the
 passes before it.
@@ -28,7 +29,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ...dtype import DType
 from ...errors import DuographError
@@ -66,67 +67,55 @@ __all__ = [
 ]
 
 
-class NotPrintable(Exception):
-    """A region whose operands do not fit one loop nest; the caller runs its ops one by one."""
+class NoLoopNest(Exception):
+    """The operands of a region do not fit one loop nest; the caller runs its ops one by one."""
 
 
 class Gathered(NamedTuple):
-    """The part of a place that an index says.
+    """The part of an offset that an index operand supplies.
 
     Attributes:
-        label: of the access that reads the index.
-        n: the index counts so many.
-        step: in elements, from one to the next.
+        label: the access that reads the index.
+        n: the size of the indexed axis.
+        stride: of that axis, in elements.
         op, axis: for messages.
     """
 
     label: str
     n: int
-    step: int
+    stride: int
     op: str
     axis: int
 
 
-class Access:
+class Access(NamedTuple):
     """How an operand is read.
 
     Attributes:
-        index: which operand of the region.
+        operand: which operand of the region.
         dtype: as stored.
-        steps: in elements, per axis of the loop nest, outermost first.
-        per_row: whether it has at most one element for each row.
-        gathered: what an index adds to the place.
+        strides: in elements, per axis of the loop nest, outermost first.
+        gathered: what an index adds to the offset.
     """
 
-    __slots__ = ("index", "dtype", "steps", "per_row", "gathered")
-
-    def __init__(
-        self,
-        index: int,
-        dtype: DType,
-        steps: tuple[int, ...],
-        per_row: bool,
-        gathered: Gathered | None = None,
-    ) -> None:
-        self.index = index
-        self.dtype = dtype
-        self.steps = steps
-        self.per_row = per_row
-        self.gathered = gathered
+    operand: int
+    dtype: DType
+    strides: tuple[int, ...]
+    gathered: Gathered | None = None
 
 
 class Computed(NamedTuple):
-    """A value of the region, as an expression over operands and other values, which it names.
+    """A value of the region, as an expression over names of operands and of other values.
 
     Attributes:
         name: such as ``exp_3``.
-        node: what it comes from; for comments.
+        node: the node that computes it; for comments.
         expression: rounded to `dtype`.
         dtype: as stored.
         row: whether it is a row value.
-        stage: an inner value: the first pass in which it can be computed; a row value: it is known
-            before that pass.
-        uses: names in the expression.
+        stage: of an inner value, the first pass that can compute it; of a row value, the pass
+            before which it is known.
+        uses: names of values in the expression.
     """
 
     name: str
@@ -149,20 +138,17 @@ class Reduction(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """ "+" or "max"."""
+        """How elements are combined: "+" or "max"."""
         return self.node.op.traits.reduction or ""
 
 
 class Scatter(NamedTuple):
-    """A result that begins as another tensor, and whose rows the region changes, one after the
-    other.
+    """A result that starts as a copy of a tensor and whose rows the region updates in order.
 
     Attributes:
-        source: the inner value that is added or put there.
-        at: what the index says; `step` is the width of the columns.
-        index: the operand with the indices.
-        begin: the operand that the result begins as; an expression where it is one number
-            throughout.
+        source: the inner value with the updates.
+        at: the index of the row; its stride is the width of the columns.
+        start: the operand with the start values; a constant where all of them are equal.
     """
 
     name: str
@@ -170,28 +156,27 @@ class Scatter(NamedTuple):
     source: str
     dtype: DType
     at: Gathered
-    begin: int | Expr
+    start: int | Expr
 
     @property
     def kind(self) -> str:
-        """ "+" or "="."""
+        """Whether updates are added ("+") or written ("=")."""
         return self.node.op.traits.scatter or ""
 
 
 class RegionPlan(NamedTuple):
-    """Everything that a printer needs.
+    """All that the scheduler needs to know of a region.
 
     Attributes:
-        n: inner elements.
-        row: elements of a row; 0 when nothing is reduced.
-        axes: sizes of the loop nest, outermost first; the product is n. With reductions the last
-            axes make up the row.
-        accesses: by the name of the operand in expressions; one operand may be read in several
-            ways.
-        values: in order.
-        outputs: per result of the region, the name of the value and its stored dtype.
-        n_operands: of the region.
-        columns: what the reductions at the end of the region leave, when it has such.
+        n: number of inner elements.
+        row: elements of a row; 0 when nothing is reduced along rows.
+        axes: sizes of the loop nest, outermost first; their product is n. With reductions the last
+            axis is the row.
+        accesses: by the label of the operand in expressions; one operand may have several.
+        values: in the order of computation.
+        outputs: for each result of the region the name of the value and its stored dtype.
+        n_operands: number of operands of the region.
+        columns: the columns that the reductions or scatters at the end of the region work on.
     """
 
     n: int
@@ -205,7 +190,7 @@ class RegionPlan(NamedTuple):
 
     @property
     def stages(self) -> int:
-        """Passes over a row."""
+        """Number of passes over a row."""
         return 1 + max(
             (v.stage for v in self.values if isinstance(v, Computed) and not v.row), default=0
         )
@@ -214,7 +199,7 @@ class RegionPlan(NamedTuple):
 def expression_of(
     op: Op, operands: Sequence[Expr], attributes: Mapping[str, Any], result: DType
 ) -> Expr:
-    """The value of an elementwise op, rounded to `result`, as the op's own kernel computes it."""
+    """The value of an elementwise op, rounded to `result` as in the op's own kernel."""
     assert op.scalar_rule is not None
     real = operands[-1].dtype
     parameters = parameter_names(op)
@@ -225,11 +210,24 @@ def expression_of(
     return s.cast(op.scalar_rule(s, *operands, **values), result)
 
 
+_AccessKey: TypeAlias = tuple[int, bool, tuple[tuple[int, int], ...], Gathered | None]
+
+
 class _Planner:
+    """Builds the plan of one region, node by node.
+
+    Attributes:
+        accesses: (operand, row, strides, gathered) -> (label, operand, row, strides).
+        names: value id -> the name of the planned value.
+        literals: value id -> the constant it is filled with.
+        gathers: value id -> a gather that is read where its result is used.
+        known: planned values by name.
+    """
+
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.types: list[Any] = list(graph.types)
-        self.accesses: dict[Any, tuple[str, int, bool, list[tuple[int, int]]]] = {}
+        self.accesses: dict[_AccessKey, tuple[str, int, bool, list[tuple[int, int]]]] = {}
         self.values: list[Computed | Reduction | Scatter] = []
         self.names: dict[int, str] = {}
         self.literals: dict[int, Expr] = {}
@@ -255,10 +253,11 @@ class _Planner:
         self.n = max(sizes)
 
     def is_row(self, type_: TensorType) -> bool:
+        """Return whether a value of this type is a row value."""
         return self.row != 0 and type_.size != self.n
 
     def read(self, i: int, shape: tuple[int, ...], row: bool) -> tuple[Expr, str | None]:
-        """Operand i of the region where a value of this shape is computed."""
+        """Value i as an operand of a value of this shape, and its name if the region computes it."""
         literal = self.literals.get(i)
         if literal is not None:
             return literal, None
@@ -269,7 +268,7 @@ class _Planner:
         if name is not None:
             made = self.known[name]
             if self.is_row(type_) and not row and not is_row_value(type_.shape, shape, self.row):
-                raise NotPrintable("a row value that is spread along other axes")
+                raise NoLoopNest("a row value that is broadcast along other axes")
             return Expr("input", compute_dtype(made.dtype), (), name), name
         label = self.access(i, row, strides_of(type_.shape, shape))
         return Expr("input", compute_dtype(type_.dtype), (), label), None
@@ -277,7 +276,7 @@ class _Planner:
     def access(
         self, i: int, row: bool, steps: list[tuple[int, int]], gathered: Gathered | None = None
     ) -> str:
-        """The label of operand i, read with these steps."""
+        """The label of operand i, read with these strides."""
         key = (i, row, tuple(steps), gathered)
         found = self.accesses.get(key)
         if found is None:
@@ -289,25 +288,26 @@ class _Planner:
         return found[0]
 
     def read_gathered(self, node: GraphNode, shape: tuple[int, ...], row: bool) -> Expr:
-        """What a gather takes, spread to `shape`."""
+        """The result of a gather, broadcast to `shape`, as a read through its index."""
         source, indices = node.operands[0] or 0, node.operands[1] or 0
         if any(i >= self.graph.n_params for i in (source, indices)):
-            raise NotPrintable("a gather of what the region itself computes")
-        *steps, step, n = gather_strides(node, self.types[source], self.types[indices])
+            raise NoLoopNest("a gather of what the region itself computes")
+        *strides, stride, n = gather_strides(node, self.types[source], self.types[indices])
         own = self.types[node.results[0]].shape
         lead = len(shape) - len(own)
         along = [
             merged_strides(
                 shape, [0] * lead + [0 if size == 1 else s for size, s in zip(own, each)]
             )
-            for each in steps
+            for each in strides
         ]
         label = self.access(indices, row, along[1])
-        gathered = Gathered(label, n, step, node.op.name, node.attributes["axis"])
+        gathered = Gathered(label, n, stride, node.op.name, node.attributes["axis"])
         label = self.access(source, row, along[0], gathered)
         return Expr("input", compute_dtype(self.types[source].dtype), (), label)
 
     def add(self, node: GraphNode) -> None:
+        """Plan the value of a node."""
         op, attributes = node.op, node.attributes
         (result,) = node.results
         type_ = self.types[result]
@@ -339,7 +339,7 @@ class _Planner:
                 self.enter(Computed(used, node, expr, source.dtype, False, 0, ()))
             made = Reduction(name, node, used, type_.dtype, self.known[used].stage + 1)
             if not self.row and columns_of(node, source) != self.columns:
-                raise NotPrintable("reductions that leave different columns")
+                raise NoLoopNest("reductions that leave different columns")
         else:
             row = self.is_row(type_)
             shape = type_.shape if op.name != "reshape" else self.types[operands[0]].shape
@@ -356,16 +356,16 @@ class _Planner:
         self.enter(made)
 
     def scatter(self, node: GraphNode, name: str) -> None:
-        """Enter a scatter of what the region computes."""
+        """Plan a scatter of a value that the region computes."""
         target, indices, updates = (i or 0 for i in node.operands)
         if indices >= self.graph.n_params or (
             target >= self.graph.n_params and target not in self.literals
         ):
-            raise NotPrintable("a scatter into what the region itself computes")
+            raise NoLoopNest("a scatter into what the region itself computes")
         type_ = self.types[target]
         columns = scatter_columns(node, type_, self.types[indices])
         if columns != self.columns:
-            raise NotPrintable("scatters of different rows")
+            raise NoLoopNest("scatters of different rows")
         expression, used = self.read(updates, self.types[updates].shape, False)
         if used is None:
             used = f"{name}_of"
@@ -373,16 +373,17 @@ class _Planner:
         label = self.access(indices, False, merged_strides(columns, (0, 1, 0)))
         axis = node.attributes["axis"]
         at = Gathered(label, type_.shape[axis], columns.width, node.op.name, axis)
-        begin = self.literals.get(target, target)
-        self.values.append(Scatter(name, node, used, type_.dtype, at, begin))
+        start = self.literals.get(target, target)
+        self.values.append(Scatter(name, node, used, type_.dtype, at, start))
         self.names[node.results[0]] = name
 
     def enter(self, made: Computed | Reduction) -> None:
+        """Append a planned value."""
         self.values.append(made)
         self.known[made.name] = made
 
     def axes(self) -> tuple[int, ...]:
-        """The loop nest into which every access fits: cut where any of them is cut."""
+        """The axes of the loop nest: split wherever the strides of any access change."""
         cuts = {self.n, 1}
         if self.row:
             cuts.add(self.row)
@@ -392,25 +393,26 @@ class _Planner:
                 unit *= size
                 cuts.add(unit)
         if any(1 < cut < self.row for cut in cuts):
-            raise NotPrintable("operands that are spread inside of a row that is reduced")
+            raise NoLoopNest("operands that are broadcast inside of a reduced row")
         if self.columns is not None:
             cuts.add(self.columns.width)
             if self.row or any(1 < cut < self.columns.width for cut in cuts):
-                raise NotPrintable("operands that are spread inside of the columns that are left")
+                raise NoLoopNest("operands that are broadcast inside of reduced columns")
         ordered = sorted(cuts, reverse=True)
         for big, small in itertools.pairwise(ordered):
             if small == 0 or big % small:
-                raise NotPrintable("operands that are spread along axes which do not fit together")
+                raise NoLoopNest("operands that are broadcast along axes which do not fit together")
         return tuple(big // small for big, small in itertools.pairwise(ordered)) or (1,)
 
     def plan(self) -> RegionPlan:
+        """Plan all nodes."""
         for node in self.graph.nodes:
             self.add(node)
         axes = self.axes()
         accesses = {}
         for label, i, row, steps in self.accesses.values():
-            places = self.spread(axes, steps, row)
-            accesses[label] = Access(i, self.types[i].dtype, places, row, self.gathered.get(label))
+            strides = self.nest_strides(axes, steps, row)
+            accesses[label] = Access(i, self.types[i].dtype, strides, self.gathered.get(label))
         outputs = tuple([(self.names[i], self.types[i].dtype) for i in self.graph.outputs])
         return RegionPlan(
             self.n,
@@ -423,10 +425,10 @@ class _Planner:
             self.columns,
         )
 
-    def spread(
+    def nest_strides(
         self, axes: tuple[int, ...], steps: list[tuple[int, int]], row: bool
     ) -> tuple[int, ...]:
-        """Steps on the axes of the nest of what has these steps on its own."""
+        """Strides along the axes of the nest for an access with (size, stride) axes of its own."""
         found = []
         unit = self.n
         for size in axes:
@@ -446,43 +448,43 @@ class _Planner:
 
 
 def plan_region(graph: Graph) -> RegionPlan | None:
-    """The plan of a region, or None when its operands do not fit one loop nest or its ops have no
-    scalar form.
+    """Plan a region.
+
+    Returns None when its operands do not fit one loop nest or an op has no scalar form.
     """
     try:
         return _Planner(graph).plan()
-    except (NotPrintable, DuographError):
+    except (NoLoopNest, DuographError):
         return None
 
 
 def gathered_in(plan: RegionPlan) -> list[Gathered]:
-    """All that indices say in a region."""
+    """Every index that a region reads or writes through."""
     found = [a.gathered for a in plan.accesses.values() if a.gathered is not None]
     return found + [v.at for v in plan.values if isinstance(v, Scatter)]
 
 
 def overwrites(plan: RegionPlan) -> list[tuple[int, int]]:
-    """Pairs (operand, result) that may share memory: element by element the one is read before the
-    other is written.
+    """Pairs (operand, result) that may share memory.
 
-    Only of regions of one pass, where every way to read the operand is the order in which the
-    result is written.
+    Such an operand is read element by element in the order in which the result is written, by a
+    region of one pass.
     """
     if plan.row:
         return []
-    random = {a.index for a in plan.accesses.values() if a.gathered is not None}
-    random |= {plan.accesses[g.label].index for g in gathered_in(plan)}
-    random |= {v.begin for v in plan.values if isinstance(v, Scatter) and isinstance(v.begin, int)}
-    steps = tuple(math.prod(plan.axes[k + 1 :]) for k in range(len(plan.axes)))
+    random = {a.operand for a in plan.accesses.values() if a.gathered is not None}
+    random |= {plan.accesses[g.label].operand for g in gathered_in(plan)}
+    random |= {v.start for v in plan.values if isinstance(v, Scatter) and isinstance(v.start, int)}
+    in_order = tuple(math.prod(plan.axes[k + 1 :]) for k in range(len(plan.axes)))
     sums = {v.name for v in plan.values if not isinstance(v, Computed)}
     read: dict[int, list[Access]] = {}
     for access in plan.accesses.values():
-        read.setdefault(access.index, []).append(access)
+        read.setdefault(access.operand, []).append(access)
     return [
         (index, k)
         for index, accesses in read.items()
         if index not in random
         for k, (name, dtype) in enumerate(plan.outputs)
         if name not in sums
-        if all(a.steps == steps and a.dtype.itemsize == dtype.itemsize for a in accesses)
+        if all(a.strides == in_order and a.dtype.itemsize == dtype.itemsize for a in accesses)
     ]

@@ -1,0 +1,259 @@
+"""Schedule regions that end in reductions over other axes than the last, or in scatters.
+
+The rows of a block of columns (`region_plan.Columns`) are combined one after the other. They are cut
+into pieces, and a row into tiles that stay in the nearest cache; a unit of work is a piece of a tile.
+Every piece has partial results of its own, which a second kernel combines in their order. The cut
+follows from sizes alone, so the bits are the same on any number of threads.
+
+A unit of a scatter is a tile of all rows, which go where the indices say, in their order; another
+kernel writes the start values of the result before.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ...ir.loops import Columns
+from .dialect import SUFFIX
+from .loop_program import (
+    Address,
+    Array,
+    Assign,
+    Combine,
+    Declare,
+    Exit,
+    For,
+    Index,
+    Let,
+    Locate,
+    LoopProgram,
+    Order,
+    Partial,
+    Pointer,
+    Position,
+    Prefetch,
+    Statement,
+    Store,
+    Stream,
+    Take,
+    Work,
+    least,
+    name,
+    number,
+)
+from .region_plan import Reduction, RegionPlan, Scatter
+from .scheduling import FETCH_BYTES, STREAM_BYTES, Scheduler, Target, array_of
+
+__all__ = ["column_program", "scatters_of"]
+
+# Columns that are summed side by side, elements that go into one sum of each, and the least number
+# of rows of a piece. Tiles of scatters are narrow, since all rows of a tile are one unit of work.
+TILE, PIECE, LEAST_ROWS, SCATTER_TILE = 512, 32768, 64, 128
+
+
+@dataclasses.dataclass(frozen=True)
+class Cut:
+    """How columns are cut into units of work.
+
+    Attributes:
+        tile, tiles: columns of a tile, and how many there are in a row.
+        piece, pieces: rows of a piece, and how many there are in a block.
+    """
+
+    tile: int
+    tiles: int
+    piece: int
+    pieces: int
+
+
+def cut_of(target: Target, columns: Columns, scatters: bool) -> Cut:
+    """The cut for a target."""
+    outer, rows, width = columns
+    tiles = -(-width // (SCATTER_TILE if scatters else TILE))
+    tile = -(-width // tiles)
+    piece = rows if scatters else max(LEAST_ROWS, PIECE // tile)
+    if target.split is not None:
+        piece = -(-rows // target.split(outer, rows, width))
+    return Cut(tile, tiles, piece, -(-rows // piece))
+
+
+def scatters_of(plan: RegionPlan) -> list[Scatter]:
+    """The scatters that a region ends in."""
+    return [v for v in plan.values if isinstance(v, Scatter)]
+
+
+def column_program(target: Target, plan: RegionPlan) -> LoopProgram:
+    """Schedule a region with columns."""
+    return _Columns(target, plan).made()
+
+
+class _Columns(Scheduler):
+    """The kernel that combines the rows of a piece, or scatters them."""
+
+    def __init__(self, target: Target, plan: RegionPlan) -> None:
+        super().__init__(target, plan)
+        assert plan.columns is not None
+        self.columns = plan.columns
+        self.scatters = scatters_of(plan)
+        self.cut = cut_of(target, plan.columns, bool(self.scatters))
+        self.sums = [v for v in plan.values if isinstance(v, Reduction)]
+        self.results = {result: k for k, (result, _) in enumerate(plan.outputs)}
+        self.inner_results = [
+            (k, result, dtype)
+            for k, (result, dtype) in enumerate(plan.outputs)
+            if result in self.computed
+        ]
+        ends = [*(v.source for v in self.sums), *(v.source for v in self.scatters)]
+        self.needed = self.closure([*ends, *(r for _, r, _ in self.inner_results)], set())
+        labels = [*self.read_by(self.needed), *(v.at.label for v in self.scatters)]
+        self.labels = list(dict.fromkeys(labels))
+        self.moving = [x for x in self.labels if self.moves(x)]
+
+    def made(self) -> LoopProgram:
+        (outer, rows, width), cut = self.columns, self.cut
+        if self.target.split is None:
+            units, unit = outer * cut.pieces * cut.tiles, cut.tile * min(cut.piece, rows)
+            made = self.program(Work.SPAN, units, unit, self.span())
+        else:
+            made = self.program(Work.ITEM, outer * cut.pieces * width, 1, self.item())
+        if cut.pieces == 1:
+            return made
+        count = outer * cut.pieces * width
+        partials = tuple([Partial(v.name, self.combine(v).dtype, count) for v in self.sums])
+        return dataclasses.replace(made, partials=partials)
+
+    def combine(self, v: Reduction) -> Combine:
+        """How the reduction is done."""
+        return self.target.combine(v.kind, v.dtype)
+
+    def rows(self) -> list[Statement]:
+        """Name the rows top .. bottom of piece `piece`, of the type of an index."""
+        rows, cut, piece = self.columns.rows, self.cut, name("piece")
+        top, last = name("top"), name("last")
+        first = piece // cut.pieces * rows + piece % cut.pieces * cut.piece
+        end = Index("?", (last - top < number(cut.piece), last, top + cut.piece))
+        return [
+            self.let("top", first),
+            self.let("last", (piece // cut.pieces + 1) * rows),
+            self.let("bottom", end),
+        ]
+
+    # ---- one column of a piece for each work item ------------------------------------------------
+
+    def item(self) -> list[Statement]:
+        (outer, _, width), cut = self.columns, self.cut
+        at, piece, row, j = name("at"), name("piece"), name("row"), name("j")
+        columns = (("piece", at // width), ("j", at - piece * width))
+        body: list[Statement] = [
+            Position(self.index, "at", "item"),
+            Exit(at >= outer * cut.pieces * width, "return"),
+            Let(self.index, columns),
+            *self.rows(),
+        ]
+        for v in self.sums:
+            c = self.combine(v)
+            body.append(Declare(SUFFIX[c.dtype], v.name, c.start))
+        loop = [*self.offsets(row), *self.hoist(x for x in self.labels if x not in self.moving)]
+        for x in self.moving:
+            loop += [*self.point(x), *self.load(x, j)]
+        for value in self.needed:
+            loop += self.define(value)
+        for k, result, dtype in self.inner_results:
+            loop.append(Store(f"out{k}", row * width + j, dtype, result))
+        loop += [self.take(v, v.name) for v in self.sums]
+        body.append(For("row", name("top"), name("bottom"), loop, type=self.index))
+        return [*body, *(self.finished(v, at, v.name) for v in self.sums)]
+
+    def take(self, v: Reduction, target: str) -> Take:
+        """Combine the element of an iteration into `target`."""
+        return Take(self.combine(v), target, v.source, self.values[v.source].dtype, v.node)
+
+    def finished(self, v: Reduction, at: Index, value: str) -> Assign:
+        """Store an accumulator: with the partial results, or rounded in the result."""
+        if self.cut.pieces > 1:
+            return Assign(f"{v.name}_parts", at, value, None)
+        rounded = v.dtype if v.dtype is not self.combine(v).dtype else None
+        return Assign(f"out{self.results[v.name]}", at, value, rounded)
+
+    # ---- a span of units for each work item ------------------------------------------------------
+
+    def span(self) -> list[Statement]:
+        width, n = self.columns.width, self.plan.n
+        invariant = [x for x in self.labels if self.is_invariant(x)]
+        size = max((dtype.itemsize for _, _, dtype in self.inner_results), default=0)
+        streams = self.target.streams and n * size >= STREAM_BYTES
+        body = self.hoist(invariant)
+        blocks = self.inner_results if streams else []
+        body += [array_of(f"block{k}", dtype, self.cut.tile) for k, _, dtype in blocks]
+        j, count = name("j"), name("count")
+        unit = self.unit()
+        for v in self.sums:
+            c = self.combine(v)
+            unit.append(Array(SUFFIX[c.dtype], v.name, number(self.cut.tile)))
+            start = Assign(v.name, j, c.start, None)
+            unit.append(For("j", number(0), count, [start], compact=True))
+        row = [*self.pointers(invariant), self.columns_loop(streams)]
+        for k, _, dtype in blocks:
+            row.append(Stream(Address(f"out{k}_row"), f"block{k}", dtype.itemsize))
+        unit.append(For("row", name("top"), name("bottom"), row))
+        for v in self.sums:
+            at = name("piece") * width + name("first") + j
+            stored = self.finished(v, at, f"{v.name}[j]")
+            unit.append(For("j", number(0), count, [stored], compact=True))
+        return [*body, For("unit", name("begin"), name("end"), unit)]
+
+    def unit(self) -> list[Statement]:
+        """Name the columns first .. first + count and the rows top .. bottom of a unit of work."""
+        (_, rows, width), cut, unit = self.columns, self.cut, name("unit")
+        if cut.tiles == 1:
+            values = (("first", number(0)), ("count", number(width)), ("piece", unit))
+            found: list[Statement] = [Let("i64", values)]
+        else:
+            first = unit % cut.tiles * cut.tile
+            found = [Let("i64", (("first", first), ("piece", unit // cut.tiles)))]
+            left = number(width) - name("first")
+            found.append(Let("i64", (("count", least(left, number(cut.tile))),)))
+        if cut.pieces > 1:
+            return [*found, *self.rows()]
+        top = name("piece") * rows
+        return [*found, Let("i64", (("top", top), ("bottom", name("top") + rows)))]
+
+    def pointers(self, invariant: list[str]) -> list[Statement]:
+        """Locate the operands and results of one row."""
+        width, row, first = self.columns.width, name("row"), name("first")
+        fetches = self.target.prefetches and 4 * self.plan.n >= FETCH_BYTES
+        fixed = [x for x in self.labels if x not in self.moving and x not in invariant]
+        found = [*self.offsets(row), *self.hoist(fixed)]
+        for x in self.moving:
+            found += self.point(x, "first")
+            a = self.plan.accesses[x]
+            if fetches and a.strides[-1] == 1 and a.strides[-2:-1] == (width,) and not a.gathered:
+                found.append(Prefetch(Address(f"{x}_row", (number(width),)), a.dtype.itemsize))
+        for v in self.scatters:
+            target = f"out{self.results[v.name]}"
+            counted = (name("piece") * v.at.n + name(f"{v.name}_counted")) * width
+            address = Address(target, (counted, first))
+            found += [
+                Locate(v.name, v.at, skips=True),
+                Pointer(f"{v.name}_row", v.dtype, address, writable=True),
+            ]
+        for k, _, dtype in self.inner_results:
+            address = Address(f"out{k}", (row * width, first))
+            found.append(Pointer(f"out{k}_row", dtype, address, writable=True))
+        return found
+
+    def columns_loop(self, streams: bool) -> For:
+        """The loop over the columns of one row."""
+        j = name("j")
+        body = [s for x in self.moving for s in self.load(x, j)]
+        for value in self.needed:
+            body += self.define(value)
+        for k, result, dtype in self.inner_results:
+            body.append(Store(f"block{k}" if streams else f"out{k}_row", j, dtype, result))
+        body += [self.take(v, f"{v.name}[j]") for v in self.sums]
+        body += [self.put(v) for v in self.scatters]
+        return For("j", number(0), name("count"), body, Order.INDEPENDENT)
+
+    def put(self, v: Scatter) -> Store:
+        """Add a value to an element of a scatter's result, or replace it."""
+        return Store(f"{v.name}_row", name("j"), v.dtype, v.source, v.node, adds=v.kind == "+")

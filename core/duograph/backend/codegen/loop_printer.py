@@ -1,0 +1,368 @@
+"""Print loop programs in a dialect of the C family.
+
+`LoopPrinter` prints statements; it is the same for all dialects, which differ in attributes of
+`Dialect`. A subclass says how a kernel begins and ends: `CPrinter` prints functions for a processor
+(``int name(void **args, i64 begin, i64 end)``), `GridPrinter` kernels of a grid of work items.
+
+A kernel reads top to bottom like the program it comes from: one line for each op, with the op's name
+and the line of the user's source. Printers decide nothing about loops; that is the scheduler's.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...dtype import DType
+from ...ir.graph import GraphNode
+from . import loop_program as ir
+from .dialect import SUFFIX, Dialect, GridDialect
+from .expression import Expr, compute_dtype, constant, s
+from .loop_program import LoopProgram, Order, Space, Statement, Work
+from .printer import print_expression
+from .region_plan import Gathered, Reduction
+
+__all__ = ["CPrinter", "GridPrinter", "least_value", "source_comment"]
+
+_POSITIONS = {"item": "DG_ITEM(0)", "group": "DG_GROUP(0)", "lane": "DG_PLACE(0)"}
+
+
+class LoopPrinter:
+    """Print the statements of one program."""
+
+    def __init__(self, dialect: Dialect, program: LoopProgram) -> None:
+        self.dialect = dialect
+        self.program = program
+        self.lines: list[str] = []
+        self.depth = 1
+        self.memory = f"{dialect.memory} " if dialect.memory else ""
+
+    def kernel(self, name: str) -> str:
+        """The definition of the kernel."""
+        self.begin()
+        self.block(self.program.body)
+        return "\n".join([self.head(name), *self.lines, *self.end(), "}", ""])
+
+    def head(self, name: str) -> str:
+        """The line with the name and the parameters."""
+        raise NotImplementedError
+
+    def begin(self) -> None:
+        """Print the lines before the body: pointers to operands, the span of this work item."""
+        raise NotImplementedError
+
+    def end(self) -> list[str]:
+        """The lines after the body."""
+        return []
+
+    def wrong_index(self, label: str, g: Gathered) -> None:
+        """Print the lines that report an index out of range."""
+        raise NotImplementedError
+
+    # ---- lines ----------------------------------------------------------------------------------
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self.depth + text)
+
+    def open(self, text: str) -> None:
+        self.line(text + " {")
+        self.depth += 1
+
+    def close(self) -> None:
+        self.depth -= 1
+        self.line("}")
+
+    def block(self, statements: Sequence[Statement]) -> None:
+        for statement in statements:
+            _PRINT[type(statement)](self, statement)
+
+    def cast(self, source: str, dtype: DType, target: DType) -> str:
+        """The text of a value of the region in another dtype."""
+        element = Expr("input", compute_dtype(dtype), (), source)
+        return print_expression(self.dialect, s.cast(element, target))[1]
+
+    # ---- declarations ---------------------------------------------------------------------------
+
+    def let(self, x: ir.Let) -> None:
+        values = ", ".join(f"{name} = {value}" for name, value in x.values)
+        self.line(f"const {x.type} {values};")
+
+    def position(self, x: ir.Position) -> None:
+        cast = "" if x.of == "lane" else f"({x.type})"
+        self.line(f"const {x.type} {x.name} = {cast}{_POSITIONS[x.of]};")
+
+    def exit(self, x: ir.Exit) -> None:
+        self.line(f"if ({x.condition}) {x.how};")
+
+    def array(self, x: ir.Array) -> None:
+        shared = "DG_SHARED " if x.space is Space.SHARED else ""
+        aligned = " __attribute__((aligned(64)))" if x.space is Space.ALIGNED else ""
+        self.line(f"{shared}{x.type} {x.name}[{x.extent}]{aligned};")
+
+    def pointer(self, x: ir.Pointer) -> None:
+        const = "" if x.writable else "const "
+        self.line(f"{self.memory}{const}{SUFFIX[x.dtype]} *const {x.name} = {x.address};")
+
+    def declare(self, x: ir.Declare) -> None:
+        self.line(f"{x.type} {x.name} = {x.value};")
+
+    def locate(self, x: ir.Locate) -> None:
+        label, g = x.label, x.gathered
+        signed = f"{g.label} < 0 ? (i64){g.label} + {g.n} : (i64){g.label}"
+        self.line(f"const i64 {label}_counted = {signed};")
+        self.wrong_index(label, g)
+        if x.skips:
+            self.line(f"if ((u64){label}_counted >= {g.n}) continue;")
+        else:
+            self.line(f"const i64 {label}_at = (u64){label}_counted < {g.n} ? {label}_counted : 0;")
+
+    # ---- values ---------------------------------------------------------------------------------
+
+    def load(self, x: ir.Load) -> None:
+        element = f"*({x.source})" if x.at is None else f"{x.source}[{x.at}]"
+        text = self.dialect.load(x.dtype, element)
+        self.line(f"const {SUFFIX[compute_dtype(x.dtype)]} {x.name} = {text};")
+
+    def define(self, x: ir.Define) -> None:
+        lines, text = print_expression(self.dialect, x.expression, f"{x.name}_")
+        for line in lines:
+            self.line(line)
+        comment = source_comment(x.node)
+        self.line(f"const {SUFFIX[compute_dtype(x.dtype)]} {x.name} = {text};{comment}")
+
+    def store(self, x: ir.Store) -> None:
+        target = f"{x.target}[{x.at}]"
+        text = x.value
+        if x.adds:
+            dtype = compute_dtype(x.dtype)
+            there = Expr("input", dtype, (), self.dialect.load(x.dtype, target))
+            element = Expr("input", dtype, (), x.value)
+            total = Expr("|" if x.dtype.kind == "b" else "+", dtype, (there, element))
+            text = print_expression(self.dialect, total)[1]
+        only = "if (lane == 0) " if x.lane_zero else ""
+        comment = source_comment(x.node) if x.node is not None else ""
+        self.line(f"{only}{target} = {self.dialect.store(x.dtype, text)};{comment}")
+
+    def assign(self, x: ir.Assign) -> None:
+        text = x.value
+        if x.dtype is not None and x.dtype.is_floating:
+            text = self.dialect.store(x.dtype, text)
+        elif x.dtype is not None:
+            text = f"({SUFFIX[x.dtype]}){text}"
+        self.line(f"{x.target}[{x.at}] = {text};")
+
+    # ---- reductions -----------------------------------------------------------------------------
+
+    def start(self, x: ir.Start) -> None:
+        v = x.reduction
+        acc = compute_dtype(v.dtype)
+        first = constant(0, acc) if v.kind == "+" else least_value(acc)
+        self.line(f"{SUFFIX[acc]} {v.name} = {print_expression(self.dialect, first)[1]};")
+        if _has_flag(v):
+            self.line(f"int {v.name}_nan = 0;")
+
+    def accumulate(self, x: ir.Accumulate) -> None:
+        v, comment = x.reduction, source_comment(x.reduction.node)
+        text = self.cast(v.source, x.source, compute_dtype(v.dtype))
+        if v.kind == "+":
+            self.line(self.dialect.accumulate(v.name, text) + comment)
+            return
+        self.line(f"{v.name} = {text} > {v.name} ? {text} : {v.name};{comment}")
+        if _has_flag(v):
+            self.line(f"{v.name}_nan |= {text} != {text};")
+
+    def finish(self, x: ir.Finish) -> None:
+        v = x.reduction
+        if _has_flag(v):
+            _, nan = print_expression(self.dialect, constant(math.nan, compute_dtype(v.dtype)))
+            self.line(f"{v.name} = {v.name}_nan ? {nan} : {v.name};")
+
+    def take(self, x: ir.Take) -> None:
+        text = self.cast(x.source, x.dtype, x.combine.dtype)
+        comment = source_comment(x.node) if x.node is not None else ""
+        self.line(x.combine.text(x.target, text) + comment)
+
+    def group_reduce(self, x: ir.GroupReduce) -> None:
+        shared = f"shared_{SUFFIX[x.combine.dtype]}"
+        self.line(f"{shared}[lane] = {x.name}_acc;")
+        self.line("DG_BARRIER();")
+        self.open("for (i32 far = lanes / 2; far > 0; far /= 2)")
+        combined = x.combine.text(f"{shared}[lane]", f"{shared}[lane + far]")
+        self.line(f"if (lane < far) {{ {combined} }}")
+        self.line("DG_BARRIER();")
+        self.close()
+        type_ = SUFFIX[compute_dtype(x.dtype)]
+        self.line(f"const {type_} {x.name} = ({type_}){shared}[0];")
+        self.line("DG_BARRIER();")
+
+    # ---- loops ----------------------------------------------------------------------------------
+
+    def for_loop(self, x: ir.For) -> None:
+        if x.order is Order.INDEPENDENT:
+            self.line(self.dialect.independent)
+        elif x.order is Order.ANY_ORDER:
+            sums = [v.name for v in x.sums if v.kind == "+"]
+            maxima = [v.name for v in x.sums if v.kind == "max"]
+            flags = [f"{v.name}_nan" for v in x.sums if _has_flag(v)]
+            self.line(self.dialect.reduction(sums, maxima, flags + ["wrong"] * x.checks))
+        j = x.variable
+        self.open(f"for ({x.type} {j} = {x.begin}; {j} < {x.end}; {j}++)")
+        self.block(x.body)
+        if not x.compact:
+            self.close()
+            return
+        self.depth -= 1
+        only = self.lines.pop().strip()
+        self.lines[-1] = self.lines[-1].removesuffix("{") + only
+
+    def blocks(self, x: ir.Blocks) -> None:
+        self.open("for (i64 i = begin; i < end;)")
+        self.line(f"const i64 row = i / {x.inner}, first = i - row * {x.inner};")
+        self.line(f"i64 count = {x.inner} - first;")
+        self.line("if (count > end - i) count = end - i;")
+        if x.limit is not None:
+            self.line(f"if (count > {x.limit}) count = {x.limit};")
+        self.block(x.body)
+        self.line("i += count;")
+        self.close()
+
+    def lane_loop(self, x: ir.LaneLoop) -> None:
+        self.open(f"for (i32 q = 0; q < {x.each}; q++)")
+        self.line(f"const {x.type} j = lane + q * lanes;")
+        if x.each * x.lanes > x.row:
+            self.line(f"if (j >= {x.row}) break;")
+        self.block(x.body)
+        self.close()
+
+    def prefetch(self, x: ir.Prefetch) -> None:
+        self.line(f"{self.dialect.fetch}({x.address}, count * {x.itemsize});")
+
+    def stream(self, x: ir.Stream) -> None:
+        self.line(f"{self.dialect.stream}({x.target}, {x.array}, count * {x.itemsize});")
+
+
+_PRINT: dict[type, Callable[[LoopPrinter, Any], None]] = {
+    ir.Let: LoopPrinter.let,
+    ir.Position: LoopPrinter.position,
+    ir.Exit: LoopPrinter.exit,
+    ir.Array: LoopPrinter.array,
+    ir.Pointer: LoopPrinter.pointer,
+    ir.Declare: LoopPrinter.declare,
+    ir.Locate: LoopPrinter.locate,
+    ir.Load: LoopPrinter.load,
+    ir.Define: LoopPrinter.define,
+    ir.Store: LoopPrinter.store,
+    ir.Assign: LoopPrinter.assign,
+    ir.Start: LoopPrinter.start,
+    ir.Accumulate: LoopPrinter.accumulate,
+    ir.Finish: LoopPrinter.finish,
+    ir.Take: LoopPrinter.take,
+    ir.GroupReduce: LoopPrinter.group_reduce,
+    ir.For: LoopPrinter.for_loop,
+    ir.Blocks: LoopPrinter.blocks,
+    ir.LaneLoop: LoopPrinter.lane_loop,
+    ir.Prefetch: LoopPrinter.prefetch,
+    ir.Stream: LoopPrinter.stream,
+}
+
+
+class CPrinter(LoopPrinter):
+    """Functions for a processor.
+
+    ``int name(void **args, i64 begin, i64 end)``: `args` are the operands of the region, its results
+    and, where there are partial results, the memory of these. The caller splits the range as it
+    likes. The function returns 2 when an index was out of range.
+    """
+
+    def head(self, name: str) -> str:
+        return f"{self.dialect.kernel} int {name}(void **args, i64 begin, i64 end) {{"
+
+    def begin(self) -> None:
+        p = self.program
+        for x in p.operands:
+            self.line(f"const {SUFFIX[x.dtype]} *const {x.label}_data = args[{x.operand}];")
+        for k, dtype in enumerate(p.results):
+            self.line(f"{SUFFIX[dtype]} *const out{k} = args[{p.n_operands + k}];")
+        if p.checks:
+            self.line("int wrong = 0;")
+        last = p.n_operands + len(p.results)
+        for part, at in zip(p.partials, partial_offsets(p)):
+            data = f"(void *)((u8 *)args[{last}] + {at})"
+            self.line(f"{SUFFIX[part.dtype]} *const {part.name}_parts = {data};")
+
+    def end(self) -> list[str]:
+        return ["    return wrong ? 2 : 0;" if self.program.checks else "    return 0;"]
+
+    def wrong_index(self, label: str, g: Gathered) -> None:
+        self.line(f"wrong |= (u64){label}_counted >= {g.n};  /* {g.op} along axis {g.axis} */")
+
+
+def partial_offsets(program: LoopProgram) -> list[int]:
+    """Where in one block of memory the partial results of each reduction begin; then its size."""
+    offsets = [0]
+    for part in program.partials:
+        offsets.append(offsets[-1] + -(-part.nbytes // 64) * 64)
+    return offsets
+
+
+class GridPrinter(LoopPrinter):
+    """Kernels of a grid: operands, results, partial results and the index record are parameters."""
+
+    dialect: GridDialect
+
+    def head(self, name: str) -> str:
+        p, memory = self.program, self.memory
+        dtypes = {x.operand: SUFFIX[x.dtype] for x in p.operands}
+        parameters = [f"{memory}const {dtypes.get(k, 'u8')} *arg{k}" for k in range(p.n_operands)]
+        parameters += [
+            f"{memory}{SUFFIX[dtype]} *DG_RESTRICT out{k}" for k, dtype in enumerate(p.results)
+        ]
+        parameters += [f"{memory}{SUFFIX[x.dtype]} *DG_RESTRICT {x.name}_parts" for x in p.partials]
+        if p.checks:
+            parameters.append(f"{memory}i64 *record")
+        if p.work is Work.SPAN:
+            parameters += ["const i64 total", "const i64 grain"]
+        parameters += [f"const i32 watched{k}" for k in range(len(p.watched))]
+        return f"{self.dialect.kernel} void {name}({', '.join(parameters)}) {{"
+
+    def begin(self) -> None:
+        p = self.program
+        for x in p.operands:
+            pointer = f"{self.memory}const {SUFFIX[x.dtype]} *const {x.label}_data"
+            self.line(f"{pointer} = arg{x.operand};")
+        if p.work is Work.SPAN:
+            self.line("const i64 begin = DG_ITEM(0) * grain;")
+            self.line("const i64 end = total - begin < grain ? total : begin + grain;")
+        if p.work is Work.GROUP:
+            self.line(f"enum {{ lanes = {p.lanes} }};")
+
+    def wrong_index(self, label: str, g: Gathered) -> None:
+        number = f"watched{self.program.watched.index((g.op, g.axis))}"
+        claim = f"dg_atomic_claim_i32(({self.memory}i32 *)record, {number})"
+        self.line(f"if ((u64){label}_counted >= {g.n} && {claim}) {{")
+        self.line(f"    record[1] = {g.label}, record[2] = {g.n};")
+        self.line("}")
+
+
+def _has_flag(v: Reduction) -> bool:
+    """Return whether a reduction in any order keeps a flag for NaN, which a comparison loses."""
+    return v.kind == "max" and v.dtype.is_floating
+
+
+def least_value(dtype: DType) -> Expr:
+    """The least value of a dtype: the neutral element of a maximum."""
+    if dtype.is_floating:
+        return constant(-math.inf, dtype)
+    bits = 8 * dtype.itemsize
+    return constant(-(2 ** (bits - 1)) if dtype.kind == "i" else 0, dtype)
+
+
+def source_comment(node: GraphNode) -> str:
+    """A comment with the line of the user's source."""
+    span = node.span
+    if span is None:
+        return ""
+    name = os.path.basename(span.file).replace("*/", "")
+    return f"  /* {name}:{span.line} */"

@@ -1,0 +1,444 @@
+"""The loop program of a fused region: what the scheduler makes and every dialect's printer prints.
+
+`scheduling.schedule` builds a `LoopProgram` from a region plan and a target; `loop_printer` prints
+it as C, OpenCL C or CUDA C. A program says which work item computes what, in which order, and where
+values are kept. It never holds text of a dialect: qualifiers, pragmas, how operands arrive and how
+a wrong index is reported are the printer's.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from ...dtype import DType
+from ...ir.graph import GraphNode
+from .expression import Expr
+from .region_plan import Gathered, Reduction
+
+__all__ = [
+    "Accumulate",
+    "Address",
+    "Array",
+    "Assign",
+    "Blocks",
+    "Combine",
+    "Declare",
+    "Define",
+    "Exit",
+    "Finish",
+    "For",
+    "GroupReduce",
+    "Index",
+    "LaneLoop",
+    "Let",
+    "Load",
+    "Locate",
+    "LoopProgram",
+    "Operand",
+    "Order",
+    "Partial",
+    "Pointer",
+    "Position",
+    "Prefetch",
+    "Space",
+    "Start",
+    "Statement",
+    "Store",
+    "Stream",
+    "Take",
+    "Work",
+    "least",
+    "name",
+    "number",
+]
+
+
+# ---- index arithmetic ----------------------------------------------------------------------------
+
+_PRECEDENCE = {"?": 0, "<": 1, ">=": 1, "+": 2, "-": 2, "*": 3, "/": 3, "%": 3, "": 4}
+
+
+@dataclasses.dataclass(frozen=True)
+class Index:
+    """Integer arithmetic on positions; it prints alike in every dialect.
+
+    Values never overflow, so no dialect needs a cast. Nothing is simplified: ``row * 1`` is printed
+    as it was built.
+
+    Attributes:
+        operator: such as ``"+"``; ``"?"`` selects; ``""``: a name or a number.
+        operands: of the operator; the text of a name or a number.
+    """
+
+    operator: str
+    operands: tuple[Index | str, ...]
+
+    def __add__(self, other: Index | int) -> Index:
+        return self._with("+", other)
+
+    def __sub__(self, other: Index | int) -> Index:
+        return self._with("-", other)
+
+    def __mul__(self, other: Index | int) -> Index:
+        return self._with("*", other)
+
+    def __floordiv__(self, other: Index | int) -> Index:
+        return self._with("/", other)
+
+    def __mod__(self, other: Index | int) -> Index:
+        return self._with("%", other)
+
+    def __lt__(self, other: Index | int) -> Index:
+        return self._with("<", other)
+
+    def __ge__(self, other: Index | int) -> Index:
+        return self._with(">=", other)
+
+    def _with(self, operator: str, other: Index | int) -> Index:
+        return Index(operator, (self, number(other) if isinstance(other, int) else other))
+
+    def __str__(self) -> str:
+        if not self.operator:
+            return str(self.operands[0])
+        if self.operator == "?":
+            condition, x, y = self.operands
+            return f"{condition} ? {x} : {y}"
+        own = _PRECEDENCE[self.operator]
+        left, right = self.operands
+        assert isinstance(left, Index) and isinstance(right, Index)
+        x = f"({left})" if _PRECEDENCE[left.operator] < own else f"{left}"
+        y = f"({right})" if _PRECEDENCE[right.operator] <= own else f"{right}"
+        return f"{x} {self.operator} {y}"
+
+
+def name(text: str) -> Index:
+    """A variable."""
+    return Index("", (text,))
+
+
+def number(value: int) -> Index:
+    """A constant."""
+    return Index("", (str(value),))
+
+
+def least(x: Index, y: Index) -> Index:
+    """The smaller of two."""
+    return Index("?", (x < y, x, y))
+
+
+class Address(NamedTuple):
+    """A pointer plus offsets in elements."""
+
+    base: str
+    offsets: tuple[Index, ...] = ()
+
+    def __str__(self) -> str:
+        return " + ".join([self.base, *map(str, self.offsets)])
+
+
+# ---- statements ----------------------------------------------------------------------------------
+
+
+class Order(enum.Enum):
+    """What a loop promises a compiler about its iterations."""
+
+    SERIAL = "serial"
+    INDEPENDENT = "independent"
+    ANY_ORDER = "any order"  # independent but for sums, whose order is free
+
+
+class Space(enum.Enum):
+    """The memory of an array."""
+
+    PRIVATE = "private"
+    ALIGNED = "aligned"  # private, on a cache line of its own
+    SHARED = "shared"  # by the work items of a group
+
+
+class Work(enum.Enum):
+    """How the work of a region is divided over work items.
+
+    A processor's thread that gets a range of rows is a work item too: SPAN.
+    """
+
+    SPAN = "span"  # a range begin .. end of elements, rows or units
+    ITEM = "item"  # one element or column each
+    GROUP = "group"  # one row for each group of work items
+
+
+class Combine(Protocol):
+    """How two values of a reduction become one, in the order of the elements.
+
+    Attributes:
+        dtype: in which it is done and kept.
+        start: the text of the neutral element.
+    """
+
+    @property
+    def dtype(self) -> DType: ...
+
+    @property
+    def start(self) -> str: ...
+
+    def text(self, acc: str, x: str) -> str:
+        """The statement that combines `x` into `acc`."""
+
+
+class Let(NamedTuple):
+    """Constants of one integer type, such as ``const i64 row = i / 4, first = i - row * 4;``."""
+
+    type: str
+    values: tuple[tuple[str, Index], ...]
+
+
+class Position(NamedTuple):
+    """A constant with the position of a work item: ``item``, ``group`` or ``lane`` in its group."""
+
+    type: str
+    name: str
+    of: str
+
+
+class Exit(NamedTuple):
+    """Leave the kernel or the loop (``"return"``, ``"break"``, ``"continue"``) on a condition."""
+
+    condition: Index
+    how: str
+
+
+class Array(NamedTuple):
+    """An array of a constant extent."""
+
+    type: str
+    name: str
+    extent: Index
+    space: Space = Space.PRIVATE
+
+
+class Pointer(NamedTuple):
+    """A constant pointer to elements of device memory."""
+
+    name: str
+    dtype: DType
+    address: Address
+    writable: bool = False
+
+
+class Locate(NamedTuple):
+    """Count an index from 0 and report one that is out of range.
+
+    Names ``LABEL_counted``. A wrong index of a gather reads element 0 (``LABEL_at``); the row of a
+    scatter with a wrong index is skipped.
+    """
+
+    label: str
+    gathered: Gathered
+    skips: bool = False
+
+
+class Load(NamedTuple):
+    """An element as a constant, in the dtype in which it is computed.
+
+    `at`: the element behind a pointer; None: the one at the address.
+    """
+
+    name: str
+    dtype: DType
+    source: Address
+    at: Index | None = None
+
+
+class Define(NamedTuple):
+    """A value of the region as a constant."""
+
+    name: str
+    dtype: DType
+    expression: Expr
+    node: GraphNode
+
+
+class Store(NamedTuple):
+    """Write a value, rounded to the dtype of the target.
+
+    `adds`: to the element that is there. `lane_zero`: only the first work item of a group writes.
+    """
+
+    target: str
+    at: Index
+    dtype: DType
+    value: str
+    node: GraphNode | None = None
+    adds: bool = False
+    lane_zero: bool = False
+
+
+class Declare(NamedTuple):
+    """A variable with a start value, both as text."""
+
+    type: str
+    name: str
+    value: str
+
+
+class Start(NamedTuple):
+    """Variables of a reduction along a row, in any order: the sum, or the maximum and a NaN flag."""
+
+    reduction: Reduction
+
+
+class Accumulate(NamedTuple):
+    """Add an element to a reduction that was started, in an ANY_ORDER loop."""
+
+    reduction: Reduction
+    source: DType
+
+
+class Finish(NamedTuple):
+    """The result of a reduction that was started: NaN where the flag says so."""
+
+    reduction: Reduction
+
+
+class Take(NamedTuple):
+    """Combine an element into `target`, in order."""
+
+    combine: Combine
+    target: str
+    source: str
+    dtype: DType  # in which the source is computed
+    node: GraphNode | None = None
+
+
+class GroupReduce(NamedTuple):
+    """Combine ``NAME_acc`` over the work items of a group; every item then knows NAME."""
+
+    combine: Combine
+    name: str
+    dtype: DType
+
+
+class Assign(NamedTuple):
+    """Store an accumulator as text: rounded where the target's dtype differs from it."""
+
+    target: str
+    at: Index
+    value: str
+    dtype: DType | None  # to which it is rounded; None: stored as it is
+
+
+class For(NamedTuple):
+    """A loop over begin .. end."""
+
+    variable: str
+    begin: Index
+    end: Index
+    body: Sequence[Statement]
+    order: Order = Order.SERIAL
+    type: str = "i64"
+    sums: tuple[Reduction, ...] = ()  # of an ANY_ORDER loop
+    checks: bool = False  # whether an ANY_ORDER loop reports wrong indices
+    compact: bool = False  # one statement, on the same line
+
+
+class Blocks(NamedTuple):
+    """A loop over begin .. end by blocks that stay inside one row of `inner` elements.
+
+    Names ``i``, the first element; ``row``; ``first``, its position in the row; ``count``, at most
+    `limit`.
+    """
+
+    inner: int
+    limit: int | None
+    body: Sequence[Statement]
+
+
+class LaneLoop(NamedTuple):
+    """A loop of a group over a row: iteration ``q`` of a lane has element ``j = lane + q * lanes``."""
+
+    type: str
+    row: int
+    each: int
+    lanes: int
+    body: Sequence[Statement]
+
+
+class Prefetch(NamedTuple):
+    """Ask for ``count`` elements that are read soon."""
+
+    address: Address
+    itemsize: int
+
+
+class Stream(NamedTuple):
+    """Copy ``count`` elements of an array to memory, past the caches."""
+
+    target: Address
+    array: str
+    itemsize: int
+
+
+Statement = (
+    Let | Position | Exit | Array | Pointer | Locate | Load | Define | Store | Declare | Start
+    | Accumulate | Finish | Take | GroupReduce | Assign | For | Blocks | LaneLoop | Prefetch | Stream
+)  # fmt: skip
+
+
+# ---- programs ------------------------------------------------------------------------------------
+
+
+class Operand(NamedTuple):
+    """A pointer ``LABEL_data`` to an operand of the region."""
+
+    label: str
+    operand: int
+    dtype: DType
+
+
+class Partial(NamedTuple):
+    """Memory ``NAME_parts`` for partial results that another kernel combines."""
+
+    name: str
+    dtype: DType
+    size: int
+
+    @property
+    def nbytes(self) -> int:
+        """Of all partial results."""
+        return self.size * self.dtype.itemsize
+
+
+@dataclasses.dataclass(frozen=True)
+class LoopProgram:
+    """One kernel.
+
+    Attributes:
+        work: how work is divided.
+        size: elements, rows or units of work; the range that spans divide.
+        unit: inner elements of the region that one of them computes.
+        n_operands: of the region.
+        operands: those that are read.
+        results: dtypes of the results ``out0 ..``.
+        partials: for results that are combined later.
+        checks: every index that the kernel reads through.
+        body: its statements.
+        lanes: work items of a group (GROUP).
+    """
+
+    work: Work
+    size: int
+    unit: int
+    n_operands: int
+    operands: tuple[Operand, ...]
+    results: tuple[DType, ...]
+    checks: tuple[Gathered, ...]
+    body: tuple[Statement, ...]
+    partials: tuple[Partial, ...] = ()
+    lanes: int = 1
+
+    @property
+    def watched(self) -> list[tuple[str, int]]:
+        """Ops and axes that the checked indices are for, each once."""
+        return list(dict.fromkeys((g.op, g.axis) for g in self.checks))

@@ -1,0 +1,221 @@
+"""Schedule regions that reduce along rows: each row is walked once for each pass.
+
+Pass k computes what needs the reductions of the passes before it. A span of rows belongs to one
+work item, or (GROUP) every row to a group of them, whose items share its elements.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from .dialect import SUFFIX
+from .expression import compute_dtype
+from .loop_program import (
+    Accumulate,
+    Address,
+    Array,
+    Combine,
+    Declare,
+    Finish,
+    For,
+    GroupReduce,
+    Index,
+    LaneLoop,
+    Load,
+    LoopProgram,
+    Order,
+    Pointer,
+    Position,
+    Space,
+    Start,
+    Statement,
+    Store,
+    Take,
+    Work,
+    name,
+    number,
+)
+from .printer import is_heavy
+from .region_plan import Computed, Reduction, RegionPlan
+from .scheduling import Scheduler, Target
+
+__all__ = ["row_program"]
+
+# Bytes of a row that a processor keeps between two passes, on the stack; elements that a work item
+# of a group keeps. Rows up to SHORT_ROW have one work item on a grid.
+ROW_BYTES, KEPT, SHORT_ROW = 32768, 16, 16
+
+
+def row_program(target: Target, plan: RegionPlan) -> LoopProgram:
+    """Schedule a region that reduces along rows."""
+    if target.spans or plan.row <= SHORT_ROW:
+        return _RowSpan(target, plan).made()
+    return _GroupRow(target, plan).made()
+
+
+class _Rows(Scheduler):
+    """The passes over a row."""
+
+    def __init__(self, target: Target, plan: RegionPlan) -> None:
+        super().__init__(target, plan)
+        self.inner_values = {v.name for v in plan.values if isinstance(v, Computed) and not v.row}
+        # The targets of each pass: results that it can write, and sources of its reductions.
+        self.targets: list[list[str]] = [[] for _ in range(plan.stages + 1)]
+        for result, _ in plan.outputs:
+            if result in self.inner_values:
+                value = self.values[result]
+                self.targets[value.stage].append(result)
+        self.reductions = [v for v in plan.values if isinstance(v, Reduction)]
+        for v in self.reductions:
+            self.targets[v.stage - 1].append(v.source)
+        labels = self.read_by(self.computed.values())
+        self.moving = [x for x in labels if self.moves(x)]
+        self.fixed = [x for x in labels if x not in self.moving]
+        self.kept = self.to_keep()
+
+    def to_keep(self) -> set[str]:
+        """The values that two passes need and that cost more than a load."""
+        passes: dict[str, int] = {}
+        for targets in self.targets:
+            for v in self.closure(targets, set()):
+                if v.name in self.inner_values:
+                    passes[v.name] = passes.get(v.name, 0) + 1
+        found: set[str] = set()
+        room = ROW_BYTES
+        for value in self.computed.values():
+            if passes.get(value.name, 0) > 1 and is_heavy(value.expression):
+                room -= compute_dtype(value.dtype).itemsize * self.plan.row
+                if room >= 0:
+                    found.add(value.name)
+        return found
+
+    def kept_arrays(self, extent: int) -> list[Statement]:
+        """Arrays for the kept values."""
+        return [
+            Array(SUFFIX[compute_dtype(self.values[v].dtype)], f"{v}_kept", number(extent))
+            for v in sorted(self.kept)
+        ]
+
+    def row(self) -> list[Statement]:
+        """One row: pointers to it, then all passes, each after the row values that it needs."""
+        row = name("row")
+        body = [*self.offsets(row), *self.hoist(self.fixed)]
+        for x in self.moving:
+            body += self.point(x)
+        for k, (result, dtype) in enumerate(self.plan.outputs):
+            if result in self.inner_values:
+                address = Address(f"out{k}", (row * self.plan.row,))
+                body.append(Pointer(f"out{k}_row", dtype, address, writable=True))
+        known: set[str] = set()
+        for stage, targets in enumerate(self.targets):
+            for value in self.computed.values():
+                if value.row and value.stage == stage:
+                    body += self.define(value)
+                    known.add(value.name)
+            if targets:
+                sums = [v for v in self.reductions if v.stage == stage + 1]
+                body += self.walk(stage, targets, known, sums)
+                known.update(v.name for v in sums)
+        return body
+
+    def results(self, lane_zero: bool = False) -> list[Statement]:
+        """Store the results that have one element for each row."""
+        return [
+            Store(f"out{k}", name("row"), dtype, result, lane_zero=lane_zero)
+            for k, (result, dtype) in enumerate(self.plan.outputs)
+            if result not in self.inner_values
+        ]
+
+    def walk(
+        self, stage: int, targets: list[str], known: set[str], sums: list[Reduction]
+    ) -> list[Statement]:
+        """One pass over the row: start its reductions, loop, finish them."""
+        raise NotImplementedError
+
+    def elements(
+        self, stage: int, targets: list[str], known: set[str], at: Index
+    ) -> tuple[list[Statement], set[str]]:
+        """What a pass does with one element, and the operands it reads; kept values are at `at`."""
+        loads_kept = {v for v in self.kept if self.values[v].stage < stage}
+        values = self.closure(targets, known | loads_kept)
+        used = set(self.read_by(values))
+        body = [s for x in self.moving if x in used for s in self.load(x, name("j"))]
+        wanted = {u for v in values for u in v.uses} | set(targets)
+        for v in sorted(loads_kept & wanted):
+            body.append(Load(v, compute_dtype(self.values[v].dtype), Address(f"{v}_kept"), at))
+        for value in values:
+            body += self.define(value)
+            if value.name in self.kept and value.stage == stage:
+                body.append(Store(f"{value.name}_kept", at, compute_dtype(value.dtype), value.name))
+        for k, (result, dtype) in enumerate(self.plan.outputs):
+            if result in self.inner_values and self.values[result].stage == stage:
+                body.append(Store(f"out{k}_row", name("j"), dtype, result))
+        return body, used
+
+
+class _RowSpan(_Rows):
+    """Rows one after the other."""
+
+    def made(self) -> LoopProgram:
+        rows = For("row", name("begin"), name("end"), [*self.row(), *self.results()])
+        body = [*self.kept_arrays(self.plan.row), rows]
+        return self.program(Work.SPAN, self.plan.n // self.plan.row, self.plan.row, body)
+
+    def walk(
+        self, stage: int, targets: list[str], known: set[str], sums: list[Reduction]
+    ) -> list[Statement]:
+        body, used = self.elements(stage, targets, known, name("j"))
+        body += [Accumulate(v, self.values[v.source].dtype) for v in sums]
+        loop = For(
+            "j",
+            number(0),
+            number(self.plan.row),
+            body,
+            Order.ANY_ORDER if sums else Order.INDEPENDENT,
+            sums=tuple(sums),
+            checks=any(self.is_indexed(x) for x in used),
+        )
+        return [*map(Start, sums), loop, *map(Finish, sums)]
+
+
+class _GroupRow(_Rows):
+    """One row for each group of work items, whose reductions go through shared memory."""
+
+    def __init__(self, target: Target, plan: RegionPlan) -> None:
+        assert target.lanes is not None
+        self.lanes = target.lanes(plan.row)
+        self.each = -(-plan.row // self.lanes)
+        super().__init__(target, plan)
+
+    def to_keep(self) -> set[str]:
+        return super().to_keep() if self.each <= KEPT else set()
+
+    def combine(self, v: Reduction) -> Combine:
+        """How the reduction is done."""
+        return self.target.combine(v.kind, v.dtype)
+
+    def made(self) -> LoopProgram:
+        shared = sorted({SUFFIX[self.combine(v).dtype] for v in self.reductions})
+        body: list[Statement] = [
+            *(Array(t, f"shared_{t}", name("lanes"), Space.SHARED) for t in shared),
+            Position("i32", "lane", "lane"),
+            Position(self.index, "row", "group"),
+            *self.kept_arrays(self.each),
+            *self.row(),
+            *self.results(lane_zero=True),
+        ]
+        rows = self.plan.n // self.plan.row
+        made = self.program(Work.GROUP, rows, self.plan.row, body)
+        return dataclasses.replace(made, lanes=self.lanes)
+
+    def walk(
+        self, stage: int, targets: list[str], known: set[str], sums: list[Reduction]
+    ) -> list[Statement]:
+        body, _ = self.elements(stage, targets, known, name("q"))
+        started: list[Statement] = []
+        for v in sums:
+            c = self.combine(v)
+            started.append(Declare(SUFFIX[c.dtype], f"{v.name}_acc", c.start))
+            body.append(Take(c, f"{v.name}_acc", v.source, self.values[v.source].dtype))
+        loop = LaneLoop(self.index, self.plan.row, self.each, self.lanes, body)
+        return [*started, loop, *(GroupReduce(self.combine(v), v.name, v.dtype) for v in sums)]

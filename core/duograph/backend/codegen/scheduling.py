@@ -1,0 +1,343 @@
+"""Schedule a region: which work item computes what, in which loops.
+
+`schedule` is the one planner for all backends: it turns a `RegionPlan` and the `Target` of a
+dialect into a `LoopProgram`. Reductions along rows are in `row_schedule`, reductions of columns and
+scatters in `column_schedule`. Nothing here prints text, and no dialect is named.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+
+from ...dtype import DType
+from .dialect import SUFFIX
+from .expression import Expr
+from .loop_program import (
+    Address,
+    Array,
+    Blocks,
+    Combine,
+    Define,
+    Exit,
+    For,
+    Index,
+    Let,
+    Load,
+    Locate,
+    LoopProgram,
+    Operand,
+    Order,
+    Pointer,
+    Position,
+    Prefetch,
+    Space,
+    Statement,
+    Store,
+    Stream,
+    Work,
+    name,
+    number,
+)
+from .printer import is_heavy
+from .region_plan import Access, Computed, RegionPlan, Scatter, gathered_in
+
+__all__ = ["FETCH_BYTES", "STREAM_BYTES", "Scheduler", "Target", "element_program"]
+
+# Loops over results of at least FETCH_BYTES go by blocks of BLOCK elements and prefetch the
+# operands of the next block; results of STREAM_BYTES are written past the caches. Heavy blocks are
+# shorter then: a processor computes the next one while it writes the last.
+FETCH_BYTES, STREAM_BYTES, BLOCK, HEAVY_BLOCK = 1 << 20, 32 << 20, 512, 128
+# Elements that an index of 32 bits may count; the rest of its range is for positions past the end.
+NARROW = 1 << 30
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """What the scheduler knows of a device and of its dialect.
+
+    Attributes:
+        spans: whether a work item is a processor's thread, which takes a span of the work.
+        prefetches: whether the dialect has a prefetch.
+        streams: whether the dialect has stores past the caches.
+        narrow: whether index arithmetic is done in 32 bits where these suffice.
+        combine: how a reduction combines elements in order: ("+" or "max", dtype).
+        lanes: work items that share a row of so many elements.
+        row_bytes: bytes of a row that are kept between two passes over it.
+        split: into how many parts columns are cut: (outer, rows, width); None: as for a processor.
+    """
+
+    spans: bool
+    combine: Callable[[str, DType], Combine]
+    prefetches: bool = False
+    streams: bool = False
+    narrow: bool = False
+    lanes: Callable[[int], int] | None = None
+    split: Callable[[int, int, int], int] | None = None
+
+
+class Scheduler:
+    """What schedules of all kinds share: pointers, loads and definitions of values."""
+
+    def __init__(self, target: Target, plan: RegionPlan) -> None:
+        self.target = target
+        self.plan = plan
+        self.index = "i32" if target.narrow and _reach(plan) < NARROW else "i64"
+        self.values = {v.name: v for v in plan.values if not isinstance(v, Scatter)}
+        self.computed = {v.name: v for v in plan.values if isinstance(v, Computed)}
+
+    def program(self, work: Work, size: int, unit: int, body: list[Statement]) -> LoopProgram:
+        """The program with these statements."""
+        accesses = self.plan.accesses.items()
+        return LoopProgram(
+            work,
+            size,
+            unit,
+            self.plan.n_operands,
+            tuple([Operand(label, a.operand, a.dtype) for label, a in accesses]),
+            tuple([dtype for _, dtype in self.plan.outputs]),
+            tuple(gathered_in(self.plan)),
+            tuple(body),
+        )
+
+    # ---- how operands move ----------------------------------------------------------------------
+
+    def is_indexed(self, label: str) -> bool:
+        """Return whether the inner loop reads an operand through another index each iteration."""
+        g = self.plan.accesses[label].gathered
+        return g is not None and self.plan.accesses[g.label].strides[-1] != 0
+
+    def moves(self, label: str) -> bool:
+        """Return whether the inner loop reads another element of the operand each iteration."""
+        return self.plan.accesses[label].strides[-1] != 0 or self.is_indexed(label)
+
+    def is_invariant(self, label: str) -> bool:
+        """Return whether the whole loop nest reads one element of the operand."""
+        a = self.plan.accesses[label]
+        return not any(a.strides) and not (
+            a.gathered and any(self.plan.accesses[a.gathered.label].strides)
+        )
+
+    # ---- statements -----------------------------------------------------------------------------
+
+    def offsets(self, row: Index) -> list[Statement]:
+        """Name ``LABEL_from``, the offset of each operand in row `row` of the outer axes."""
+        axes = self.plan.axes[:-1]
+        moving = {
+            label: a.strides
+            for label, a in self.plan.accesses.items()
+            if any(a.strides[: len(axes)])
+        }
+        found: list[Statement] = []
+        for label, steps in list(moving.items()):
+            if all(a == b * size for a, b, size in zip(steps, steps[1:], axes[1:])):
+                found.append(self.let(f"{label}_from", row * steps[len(axes) - 1]))
+                del moving[label]
+        if not moving:
+            return found
+        rest = row
+        terms: dict[str, list[Index]] = {label: [] for label in moving}
+        for k in range(len(axes) - 1, -1, -1):
+            if axes[k] > 1 and any(steps[k] for steps in moving.values()):
+                found.append(self.let(f"at{k}", rest % axes[k] if k else rest))
+                for label, steps in moving.items():
+                    if steps[k]:
+                        terms[label].insert(0, name(f"at{k}") * steps[k])
+            if k:
+                found.append(self.let(f"rest{k}", rest // axes[k]))
+                rest = name(f"rest{k}")
+        for label, (first, *others) in terms.items():
+            found.append(self.let(f"{label}_from", sum(others, first)))
+        return found
+
+    def let(self, variable: str, value: Index) -> Let:
+        """A constant of the index type."""
+        return Let(self.index, ((variable, value),))
+
+    def row_start(self, label: str, access: Access) -> Address:
+        """The address where the current row of an operand begins."""
+        offsets = []
+        if any(access.strides[: len(self.plan.axes) - 1]):
+            offsets.append(name(f"{label}_from"))
+        if access.gathered and not self.is_indexed(label):
+            offsets.append(name(f"{label}_at") * access.gathered.stride)
+        return Address(f"{label}_data", tuple(offsets))
+
+    def point(self, label: str, first: str = "") -> list[Statement]:
+        """Name ``LABEL_row``, from which the inner loop reads; `first`: its first position."""
+        a = self.plan.accesses[label]
+        found: list[Statement] = []
+        if a.gathered and not self.is_indexed(label):
+            found.append(Locate(label, a.gathered))
+        address = self.row_start(label, a)
+        if first and a.strides[-1]:
+            offset = _scaled(name(first), a.strides[-1])
+            address = address._replace(offsets=(*address.offsets, offset))
+        return [*found, Pointer(f"{label}_row", a.dtype, address)]
+
+    def hoist(self, labels: Iterable[str]) -> list[Statement]:
+        """Load the operands that the inner loop does not move."""
+        found: list[Statement] = []
+        for label in labels:
+            a = self.plan.accesses[label]
+            if a.gathered:
+                found.append(Locate(label, a.gathered))
+            found.append(Load(label, a.dtype, self.row_start(label, a)))
+        return found
+
+    def load(self, label: str, at: Index) -> list[Statement]:
+        """Load a moving operand at position `at` of the inner loop."""
+        a = self.plan.accesses[label]
+        step, row = a.strides[-1], Address(f"{label}_row")
+        index = _scaled(at, step)
+        if not (a.gathered and self.is_indexed(label)):
+            return [Load(label, a.dtype, row, index)]
+        place = _scaled(name(f"{label}_at"), a.gathered.stride)
+        return [
+            Locate(label, a.gathered),
+            Load(label, a.dtype, row, index + place if step else place),
+        ]
+
+    def define(self, value: Computed) -> list[Statement]:
+        """Define a value, unless its name is that of what it copies."""
+        e = value.expression
+        if e.op == "input" and str(e.value) == value.name:
+            return []
+        return [Define(value.name, value.dtype, e, value.node)]
+
+    # ---- what is needed -------------------------------------------------------------------------
+
+    def closure(self, targets: Iterable[str], known: set[str]) -> list[Computed]:
+        """The values to compute for `targets`, in order, when the values `known` exist."""
+        needed: set[str] = set()
+        queue = [t for t in targets if t not in known]
+        while queue:
+            found = queue.pop()
+            if found in needed:
+                continue
+            needed.add(found)
+            value = self.values[found]
+            if isinstance(value, Computed):
+                queue += [u for u in value.uses if u not in known]
+        return [v for v in self.computed.values() if v.name in needed]
+
+    def read_by(self, values: Iterable[Computed]) -> list[str]:
+        """Labels of the operands in the expressions of these values, in order."""
+        found: dict[str, None] = {}
+        for v in values:
+            for label in _inputs(v.expression):
+                access = self.plan.accesses.get(label)
+                if access is not None and access.gathered is not None:
+                    found[access.gathered.label] = None
+                if access is not None:
+                    found[label] = None
+        return list(found)
+
+
+def element_program(target: Target, plan: RegionPlan) -> LoopProgram:
+    """Schedule a region without reductions."""
+    return _Elements(target, plan).made()
+
+
+class _Elements(Scheduler):
+    """One loop over elements, inside rows where an operand is broadcast."""
+
+    def made(self) -> LoopProgram:
+        self.inner = self.plan.axes[-1]
+        self.needed = self.closure([v for v, _ in self.plan.outputs], set())
+        self.labels = self.read_by(self.needed)
+        self.moving = [x for x in self.labels if self.moves(x)]
+        if self.target.spans:
+            return self.program(Work.SPAN, self.plan.n, 1, self.span())
+        return self.program(Work.ITEM, self.plan.n, 1, self.item())
+
+    def item(self) -> list[Statement]:
+        """One element for each work item."""
+        i, j = name("i"), name("i")
+        body: list[Statement] = [
+            Position(self.index, "i", "item"),
+            Exit(i >= self.plan.n, "return"),
+        ]
+        if len(self.plan.axes) > 1:
+            row, j = name("row"), name("j")
+            values = (("row", i // self.inner), ("j", i - row * self.inner))
+            body += [Let(self.index, values), *self.offsets(row)]
+        body += self.hoist(x for x in self.labels if x not in self.moving)
+        for x in self.moving:
+            body += [*self.point(x), *self.load(x, j)]
+        return [*body, *self.compute([(f"out{k}", i) for k in range(len(self.plan.outputs))])]
+
+    def compute(self, targets: Sequence[tuple[str, Index]]) -> list[Statement]:
+        """Define all values and store each result in its target."""
+        body = [statement for v in self.needed for statement in self.define(v)]
+        for (target, at), (value, dtype) in zip(targets, self.plan.outputs, strict=True):
+            body.append(Store(target, at, dtype, value))
+        return body
+
+    def loop(
+        self, variable: str, begin: Index, end: Index, targets: Sequence[tuple[str, Index]]
+    ) -> For:
+        """The loop over elements begin .. end."""
+        loads = [s for x in self.moving for s in self.load(x, name(variable))]
+        return For(variable, begin, end, [*loads, *self.compute(targets)], Order.INDEPENDENT)
+
+    def span(self) -> list[Statement]:
+        """Elements begin .. end, by blocks where a row ends or memory is prefetched or streamed."""
+        results = self.plan.outputs
+        invariant = [x for x in self.labels if self.is_invariant(x)]
+        fixed = [x for x in self.labels if x not in invariant and x not in self.moving]
+        body = self.hoist(invariant)
+        largest = max(self.plan.n * dtype.itemsize for _, dtype in results)
+        fetches = self.target.prefetches and largest >= FETCH_BYTES
+        streams = self.target.streams and largest >= STREAM_BYTES
+        i, j = name("i"), name("j")
+        if len(self.plan.axes) == 1 and not fetches and not streams:
+            for x in self.moving:
+                body += self.point(x)
+            targets = [(f"out{k}", i) for k in range(len(results))]
+            return [*body, self.loop("i", name("begin"), name("end"), targets)]
+        heavy = streams and any(is_heavy(v.expression) for v in self.needed)
+        size = HEAVY_BLOCK if heavy else BLOCK
+        targets = [(f"out{k}", i + j) for k in range(len(results))]
+        if streams:
+            targets = [(f"block{k}", j) for k in range(len(results))]
+            for k, (_, dtype) in enumerate(results):
+                body.append(array_of(f"block{k}", dtype, size))
+        block: list[Statement] = [*self.offsets(name("row")), *self.hoist(fixed)]
+        for x in self.moving:
+            a = self.plan.accesses[x]
+            block += self.point(x, "first")
+            in_order = a.strides[-1] == 1 and a.strides[-2:-1] in ((), (self.inner,))
+            if fetches and in_order and not a.gathered:
+                block.append(Prefetch(Address(f"{x}_row", (number(size),)), a.dtype.itemsize))
+        block.append(self.loop("j", number(0), name("count"), targets))
+        if streams:
+            for k, (_, dtype) in enumerate(results):
+                block.append(Stream(Address(f"out{k}", (i,)), f"block{k}", dtype.itemsize))
+        return [*body, Blocks(self.inner, size if fetches or streams else None, block)]
+
+
+def array_of(variable: str, dtype: DType, extent: int) -> Array:
+    """An array of stored elements on cache lines of its own."""
+    return Array(SUFFIX[dtype], variable, number(extent), Space.ALIGNED)
+
+
+def _scaled(at: Index, step: int) -> Index:
+    """`at` steps of an operand, in elements."""
+    return at if step == 1 else at * step
+
+
+def _inputs(e: Expr) -> list[str]:
+    """The names of the inputs of an expression."""
+    if e.op == "input":
+        return [str(e.value)]
+    return [label for a in e.args for label in _inputs(a)]
+
+
+def _reach(plan: RegionPlan) -> int:
+    """The largest offset in any buffer, or the number of elements."""
+    found = [plan.n]
+    for a in plan.accesses.values():
+        far = sum((size - 1) * step for size, step in zip(plan.axes, a.strides, strict=True))
+        found.append(far + (a.gathered.n * a.gathered.stride if a.gathered is not None else 0))
+    return max(found)

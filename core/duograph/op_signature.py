@@ -1,0 +1,124 @@
+"""The signature of an op: its parameters, and the values that its attributes accept.
+
+`op.py` builds one `Parameter` for each parameter of the defining function and freezes attribute
+values with `freeze`, so that they can be part of a dictionary key. This module knows no ops.
+"""
+
+from __future__ import annotations
+
+import dis
+import inspect
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .dtype import DType
+
+__all__ = ["Parameter", "freeze", "has_body", "parameters_of"]
+
+
+def freeze(value: Any) -> Any:
+    """Return an attribute value in hashable form.
+
+    Lists and small arrays become tuples, NumPy scalars become Python numbers, and a tensor that was
+    passed for an attribute becomes its value.
+    """
+    kind = value.__class__
+    if kind in (int, float, bool, str, DType) or value is None:
+        return value
+    if kind is tuple or kind is list:
+        return tuple([freeze(v) for v in value])
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return freeze(value.tolist())
+    if isinstance(value, dict):
+        return tuple((k, freeze(v)) for k, v in value.items())
+    concrete = getattr(value, "_attribute_value", None)
+    if concrete is not None:  # a tensor passed for an attribute
+        return freeze(concrete())
+    if isinstance(value, (list, tuple)):
+        return tuple([freeze(v) for v in value])
+    return value
+
+
+class _Accepted(NamedTuple):
+    """The frozen values that an attribute accepts, and the words for them in an error."""
+
+    text: str
+    kinds: type | tuple[type, ...]
+    items: type | tuple[type, ...] | None = None  # of the elements of a tuple
+
+    def accepts(self, value: object) -> bool:
+        if not isinstance(value, self.kinds):
+            return False
+        return self.items is None or all(isinstance(v, self.items) for v in value)  # type: ignore[attr-defined]
+
+
+# By annotation. An attribute with any other annotation is checked by the rules that read it.
+_ACCEPTED = {
+    "int": _Accepted("an int", int),
+    "float": _Accepted("a number", (int, float)),
+    "bool": _Accepted("a bool", bool),
+    "str": _Accepted("a str", str),
+    "DType": _Accepted("a dtype", DType),
+    "Sequence[int]": _Accepted("a tuple of ints", tuple, int),
+    "Sequence[float]": _Accepted("a tuple of numbers", tuple, (int, float)),
+}
+
+
+class Parameter:
+    """One parameter of an op.
+
+    Attributes:
+        kind: "tensor", "optional" (a tensor or None), "list" (a sequence of tensors) or "attribute".
+        accepted: the values that an attribute accepts, or None when its rules check them.
+    """
+
+    __slots__ = ("name", "kind", "annotation", "accepted", "default", "required")
+
+    def __init__(self, name: str, annotation: object, default: object) -> None:
+        self.name = name
+        text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+        self.annotation = text
+        self.kind = _kind_of(text)
+        self.accepted = _ACCEPTED.get(text)
+        self.required = default is inspect.Parameter.empty
+        self.default = None if self.required else default
+
+
+def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
+    """Return the parameters of a function, read from its code object.
+
+    `inspect.signature` would double the import time of the package.
+    """
+    assert isinstance(function, FunctionType)
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    defaults: dict[str, object] = dict(function.__kwdefaults__ or {})
+    values = function.__defaults__ or ()
+    defaults.update(zip(names[code.co_argcount - len(values) : code.co_argcount], values))
+    annotations = function.__annotations__
+    return [
+        Parameter(n, annotations.get(n, ""), defaults.get(n, inspect.Parameter.empty))
+        for n in names
+    ]
+
+
+def _kind_of(annotation: str) -> str:
+    text = annotation.replace(" ", "")
+    if text == "Tensor":
+        return "tensor"
+    if text in ("Tensor|None", "Optional[Tensor]"):
+        return "optional"
+    if text.startswith(("Sequence[Tensor", "tuple[Tensor", "list[Tensor")):
+        return "list"
+    return "attribute"
+
+
+def has_body(function: Callable[..., Any]) -> bool:
+    """Return whether a function contains any code beside its docstring."""
+    idle = {"RESUME", "NOP", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST"}
+    return any(step.opname not in idle for step in dis.get_instructions(function))
