@@ -15,7 +15,8 @@ from ..dtype import ALL, DType, bool_, float32, int64
 from ..op import Op
 
 __all__ = [
-    "KINDS", "Bad", "Make", "OpCase", "Sample", "binary", "reduction", "ternary", "unary", "of_op",
+    "CUBE", "FOUR", "KINDS", "NUMBER", "ROWS", "Array", "Bad", "Make", "OpCase", "Sample", "Samples",
+    "binary", "by_shape", "of_op", "reduction", "ternary", "unary",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
@@ -135,6 +136,12 @@ class Make:
 
 Samples = Callable[[Make], Iterable[Sample]]
 
+# Arrays for the calls in `OpCase.errors`.
+NUMBER = np.ones((), np.float32)
+FOUR = np.ones(4, np.float32)
+ROWS = np.ones((2, 3), np.float32)
+CUBE = np.ones((2, 3, 4), np.float32)
+
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class OpCase:
@@ -227,6 +234,19 @@ def of_op(function: Any) -> Op | None:
 
 
 # ---- samples of the standard kinds --------------------------------------------------------------
+
+
+def by_shape(*rows: tuple[Any, ...], **kwargs: Any) -> Samples:
+    """Samples from rows of (kind, shape of the first operand, further arguments...)."""
+
+    def samples(make: Make) -> Iterator[Sample]:
+        for kind, shape, *args in rows:
+            if kind == "nan" and not make.inexact:
+                continue
+            array_of = {"nan": make.special, "noncontiguous": make.strided}.get(kind, make)
+            yield Sample((array_of(*shape), *args), kwargs, kind)
+
+    return samples
 
 
 def unary(low: float | None = None, high: float | None = None, **kwargs: Any) -> Samples:

@@ -62,10 +62,8 @@ from ...ops.rounding import (
     trunc,
     truncate_div,
 )
-from ..case import Bad, Make, OpCase, Sample, binary, ternary, unary
+from ..case import FOUR, ROWS, Bad, Make, OpCase, Sample, binary, ternary, unary
 
-ROWS = np.ones((2, 3), np.float32)
-FOUR = np.ones(4, np.float32)
 IMAGINARY = np.ones(3, np.complex64)
 SHAPES = Bad((ROWS, FOUR), ValueError, r"\(2, 3\).*\(4,\)")
 TEXT = Bad(("text",), TypeError, "got str")

@@ -12,10 +12,8 @@ from ...dtype import FLOATING, NUMERIC, bfloat16, complex64, float16, float32, f
 from ...ops import linalg
 from ...ops.linalg import bias_add, matmul_of
 from ...ops.matrices import cholesky_by, det_by, inverse_by, slogdet_by, solve_by
-from ..case import Bad, Make, OpCase, Sample
+from ..case import FOUR, ROWS, Bad, Make, OpCase, Sample
 
-ROWS = np.ones((2, 3), np.float32)
-FOUR = np.ones(4, np.float32)
 NUMBERS = np.array([[1, 2], [3, 4]])
 TRUE = np.ones((2, 2), bool)
 PRODUCTS = {float16: 2e-2, bfloat16: 2e-1, float32: 2e-5, complex64: 2e-5}

@@ -38,9 +38,8 @@ from ...ops.statistics import (
     reduce_var,
     vector_norm_of,
 )
-from ..case import Bad, Make, OpCase, Sample, Samples, binary, reduction
+from ..case import ROWS, Bad, Make, OpCase, Sample, Samples, binary, reduction
 
-ROWS = np.ones((2, 3), np.float32)
 EMPTY = np.ones((0, 3), np.float32)
 NUMBERS = np.array([1, 2])
 IMAGINARY = np.ones(3, np.complex64)

@@ -26,9 +26,8 @@ from ...ops.pooling import (
     max_pool,
     max_pool_grad,
 )
-from ..case import Bad, Make, OpCase, Sample
+from ..case import ROWS, Bad, Make, OpCase, Sample
 
-ROWS = np.ones((2, 3), np.float32)
 IMAGE = np.ones((1, 3, 4, 4), np.float32)
 IMAGINARY = np.ones((1, 3, 4), np.complex64)
 KERNEL = np.ones((2, 2, 3, 3), np.float32)
