@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,11 +15,12 @@ from ..dtype import ALL, DType, bool_, float32, int64
 from ..op import Op
 
 __all__ = [
-    "CUBE", "FOUR", "KINDS", "NUMBER", "ROWS", "Array", "Bad", "Make", "OpCase", "Sample", "Samples",
+    "CUBE", "FOUR", "KINDS", "NUMBER", "ROWS", "Oracle", "Array", "Bad", "Make", "OpCase", "Sample", "Samples",
     "binary", "by_shape", "of_op", "reduction", "ternary", "unary",
 ]  # fmt: skip
 
-Array = np.ndarray[Any, Any]
+Array: TypeAlias = np.ndarray[Any, Any]
+Oracle: TypeAlias = Callable[..., Any]  # a NumPy function with the arguments of a case's function
 
 # What a sample exercises. An op needs one of each kind that makes sense for it (test_coverage.py).
 KINDS = ("normal", "broadcast", "zero_d", "empty", "odd", "noncontiguous", "nan", "error", "edge")
@@ -172,7 +173,7 @@ class OpCase:
     function: Callable[..., Any]
     samples: Samples
     dtypes: Sequence[DType] | None = None
-    oracle: Callable[..., Any] | None = None
+    oracle: Oracle | None = None
     errors: Sequence[Bad] = ()
     grad: bool | tuple[int, ...] = True
     second: bool = True

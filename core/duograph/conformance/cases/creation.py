@@ -19,7 +19,7 @@ from ...ops.creation_functions import (
     one_hot_mask,
     sequence_mask_by,
 )
-from ..case import ROWS, Bad, Make, OpCase, Sample, Samples, by_shape
+from ..case import ROWS, Array, Bad, Make, OpCase, Sample, Samples, by_shape
 
 
 def dtyped(*calls: tuple[Any, ...], name: str = "dtype") -> Samples:
@@ -32,11 +32,11 @@ def dtyped(*calls: tuple[Any, ...], name: str = "dtype") -> Samples:
     return samples
 
 
-def full(shape: Any, value: Any, dtype: Any) -> Any:
+def full(shape: Any, value: Array, dtype: Any) -> Array:
     return np.full(shape, np.asarray(value).astype(dtype.np), dtype.np)
 
 
-def counted(shape: Any, axis: int, dtype: Any) -> Any:
+def counted(shape: Any, axis: int, dtype: Any) -> Array:
     lead = [1] * len(shape)
     lead[axis] = -1
     return np.broadcast_to(np.arange(shape[axis]).astype(dtype.np).reshape(lead), shape)
@@ -51,7 +51,7 @@ def ends(make: Make) -> Iterator[Sample]:
     yield Sample((make.strided(3, 2), make(3, 2), 3), kind="noncontiguous")
 
 
-def spaced(start: Any, end: Any, steps: int) -> Any:
+def spaced(start: Any, end: Any, steps: int) -> Array:
     wide = np.linspace(start.astype(np.float64), end.astype(np.float64), steps, axis=-1)
     return wide.astype(start.dtype)
 
@@ -66,7 +66,7 @@ def labels(make: Make) -> Iterator[Sample]:
     yield Sample((make.index(17, below=13, dtype=dtype), 13), kind="odd")
 
 
-def hot(indices: Any, depth: int, on: Any = 1, off: Any = 0, axis: int = -1) -> Any:
+def hot(indices: Array, depth: int, on: Any = 1, off: Any = 0, axis: int = -1) -> Array:
     dtype = np.int64 if isinstance(on, int) else np.float32
     out = np.where(indices[..., None] == np.arange(depth), on, off).astype(dtype)
     return np.moveaxis(out, -1, axis)
@@ -81,7 +81,7 @@ def lengths(make: Make) -> Iterator[Sample]:
     yield Sample((make.index(7, below=17, dtype=dtype), 13), kind="odd")
 
 
-def before_end(found: Any, maxlen: int | None = None) -> Any:
+def before_end(found: Array, maxlen: int | None = None) -> Array:
     return np.arange(found.max() if maxlen is None else maxlen) < found[..., None]
 
 

@@ -20,7 +20,7 @@ from ...ops.diagonals import (
     tril,
     triu,
 )
-from ..case import FOUR, NUMBER, ROWS, Bad, Make, OpCase, Sample, Samples, by_shape
+from ..case import FOUR, NUMBER, ROWS, Array, Bad, Make, OpCase, Sample, Samples, by_shape
 
 MATRICES = {"zero_d": "a matrix has two axes"}
 
@@ -38,13 +38,13 @@ def triangle(*args: Any) -> Samples:
     )
 
 
-def band(x: Any, lower: int, upper: int) -> Any:
+def band(x: Array, lower: int, upper: int) -> Array:
     at = np.arange(x.shape[-1]) - np.arange(x.shape[-2])[:, None]
     keep = ((lower < 0) | (at >= -lower)) & ((upper < 0) | (at <= upper))
     return np.where(keep, x, np.zeros((), x.dtype))
 
 
-def embedded(x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+def embedded(x: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Array:
     n = x.shape[-1] + abs(offset)
     out = np.zeros((*x.shape[:-1], n, n), x.dtype)
     i = np.arange(x.shape[-1])
@@ -63,7 +63,7 @@ def set_diagonals(make: Make) -> Iterator[Sample]:
         yield Sample((make.special(3, 3), make.special(3), 0, 0, 1), kind="nan")
 
 
-def set_diagonal(x: Any, values: Any, offset: int, dim1: int, dim2: int) -> Any:
+def set_diagonal(x: Array, values: Array, offset: int, dim1: int, dim2: int) -> Array:
     out = np.array(x)
     view = np.moveaxis(out, (dim1, dim2), (-2, -1))
     i = np.arange(values.shape[-1])
@@ -71,7 +71,7 @@ def set_diagonal(x: Any, values: Any, offset: int, dim1: int, dim2: int) -> Any:
     return out
 
 
-def filled_diagonal(x: Any, value: Any, wrap: bool = False) -> Any:
+def filled_diagonal(x: Array, value: Array, wrap: bool = False) -> Array:
     out = np.array(x)
     if out.size:
         np.fill_diagonal(out, np.asarray(value).astype(x.dtype), wrap)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -22,14 +22,14 @@ from ...ops.movement import identity
 from ...ops.scattering import scatter_nd_by, scatter_nd_write, scatter_reduce_by
 from ...ops.segments import segments_by
 from ...tensor import Tensor
-from ..case import FOUR, ROWS, Bad, Make, OpCase, Sample, Samples
+from ..case import FOUR, ROWS, Array, Bad, Make, OpCase, Oracle, Sample, Samples
 
 HALF = np.array([[0.5]], np.float32)
 NOT_BOOL = tuple(d for d in ALL if d is not bool_)
 SELECTS = {"broadcast": "indices select, they do not broadcast"}
 
 
-def distinct(make: Make, count: int, below: int, dtype: Any = int64) -> Any:
+def distinct(make: Make, count: int, below: int, dtype: Any = int64) -> Array:
     """Different indices: what stays of duplicates has no derivative in the others, which
     differences cannot see.
     """
@@ -40,7 +40,7 @@ def rows(once: bool) -> Samples:
     """An operand, indices into one axis of it, and updates."""
 
     def samples(make: Make) -> Iterator[Sample]:
-        def at(*shape: int, below: int, dtype: Any = int64) -> Any:
+        def at(*shape: int, below: int, dtype: Any = int64) -> Array:
             if once:
                 size = int(np.prod(shape))
                 return distinct(make, size, below, dtype).reshape(shape)
@@ -61,8 +61,8 @@ def rows(once: bool) -> Samples:
     return samples
 
 
-def put(add: bool) -> Callable[..., Any]:
-    def oracle(x: Any, indices: Any, updates: Any, axis: int) -> Any:
+def put(add: bool) -> Oracle:
+    def oracle(x: Array, indices: Array, updates: Array, axis: int) -> Array:
         out = np.moveaxis(np.array(x), axis, 0)
         flat = updates.reshape(*x.shape[:axis], indices.size, *x.shape[axis + 1 :])
         for i, row in zip(indices.reshape(-1), np.moveaxis(flat, axis, 0)):
@@ -91,7 +91,7 @@ def elements(make: Make) -> Iterator[Sample]:
         yield Sample((make.special(9), 0, make.index(9, below=9)), kind="nan")
 
 
-def taken(x: Any, axis: int, index: Any) -> Any:
+def taken(x: Array, axis: int, index: Array) -> Array:
     if x.ndim == 0:
         return x
     part = tuple(slice(None) if k == axis % x.ndim else slice(n) for k, n in enumerate(index.shape))
@@ -99,7 +99,7 @@ def taken(x: Any, axis: int, index: Any) -> Any:
 
 
 def element_updates(make: Make) -> Iterator[Sample]:
-    def at(*shape: int, axis: int, below: int, dtype: Any = int64) -> Any:
+    def at(*shape: int, axis: int, below: int, dtype: Any = int64) -> Array:
         """Indices that differ along the axis."""
         other = [n for k, n in enumerate(shape) if k != axis]
         found = [distinct(make, shape[axis], below) for _ in range(int(np.prod(other)))]
@@ -122,8 +122,8 @@ def element_updates(make: Make) -> Iterator[Sample]:
     yield Sample((make(1, 5), 1, twice, make(1, 4)), kind="edge", name="duplicates")
 
 
-def put_elements(add: bool) -> Callable[..., Any]:
-    def oracle(x: Any, axis: int, index: Any, src: Any, reduction: str = "") -> Any:
+def put_elements(add: bool) -> Oracle:
+    def oracle(x: Array, axis: int, index: Array, src: Array, reduction: str = "") -> Array:
         out = np.array(x)
         for at in np.ndindex(*index.shape):
             to = list(at)
@@ -134,7 +134,7 @@ def put_elements(add: bool) -> Callable[..., Any]:
     return oracle
 
 
-def scattered_add(input: Any, axis: int, index: Any, src: Any) -> Any:
+def scattered_add(input: Any, axis: int, index: Array, src: Array) -> Array:
     """The method `Tensor.scatter_add` along an axis."""
     return input.scatter_add(axis, index, src)
 
@@ -149,7 +149,7 @@ def primitive_elements(name: str) -> list[Bad]:
 
 
 def nd(make: Make) -> Iterator[Sample]:
-    def at(*shape: int, of: tuple[int, ...], dtype: Any = int64) -> Any:
+    def at(*shape: int, of: tuple[int, ...], dtype: Any = int64) -> Array:
         columns = [make.index(*shape, below=n, low=-n) for n in of]
         return np.stack(columns, -1).astype(dtype.np)
 
@@ -166,11 +166,11 @@ def nd(make: Make) -> Iterator[Sample]:
 
 def nd_updates(low: float | None = None, high: float | None = None) -> Samples:
     def samples(make: Make) -> Iterator[Sample]:
-        def at(count: int, of: tuple[int, ...], dtype: Any = int64) -> Any:
+        def at(count: int, of: tuple[int, ...], dtype: Any = int64) -> Array:
             flat = distinct(make, count, int(np.prod(of)))
             return np.stack(np.unravel_index(flat, of), -1).astype(dtype.np)
 
-        def x(*shape: int) -> Any:
+        def x(*shape: int) -> Array:
             return make(*shape, low=low, high=high)
 
         yield Sample((x(3, 4), at(5, (3, 4)), x(5)))
@@ -189,8 +189,8 @@ def nd_updates(low: float | None = None, high: float | None = None) -> Samples:
     return samples
 
 
-def put_nd(mode: str) -> Callable[..., Any]:
-    table: dict[str, Callable[..., Any]] = {
+def put_nd(mode: str) -> Oracle:
+    table: dict[str, Oracle] = {
         "update": lambda a, b: b,
         "add": np.add,
         "sub": np.subtract,
@@ -201,7 +201,7 @@ def put_nd(mode: str) -> Callable[..., Any]:
     }
     function = table[mode]
 
-    def oracle(x: Any, indices: Any, updates: Any) -> Any:
+    def oracle(x: Array, indices: Array, updates: Array) -> Array:
         out = np.array(x)
         for at in np.ndindex(*indices.shape[:-1]):
             to = tuple(indices[at])
@@ -233,7 +233,7 @@ def of_zeros(make: Make) -> Iterator[Sample]:
 
 def segments(low: float | None = None, high: float | None = None) -> Samples:
     def samples(make: Make) -> Iterator[Sample]:
-        def x(*shape: int) -> Any:
+        def x(*shape: int) -> Array:
             return make(*shape, low=low, high=high)
 
         yield Sample((x(5, 2), np.array([0, 2, 0, 1, 2]), 3))
@@ -253,8 +253,8 @@ def segments(low: float | None = None, high: float | None = None) -> Samples:
     return samples
 
 
-def segmented(mode: str) -> Callable[..., Any]:
-    def oracle(x: Any, ids: Any, count: int) -> Any:
+def segmented(mode: str) -> Oracle:
+    def oracle(x: Array, ids: Any, count: int) -> Array:
         start: Any = {"sum": 0, "prod": 1}.get(mode)
         if start is None:
             lowest = mode == "max"
@@ -276,7 +276,7 @@ def segmented(mode: str) -> Callable[..., Any]:
 class Index:
     """Brackets as an argument: `at[1:, None]`; arrays in it become Tensors as any others do."""
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Any) -> tuple[Array, ...]:
         return index if isinstance(index, tuple) else (index,)
 
 
@@ -326,25 +326,25 @@ def assignments(make: Make) -> Iterator[Sample]:
     yield Sample((make(3, 4), (mask,), make()), kind="edge", name="mask and 0-d value")
 
 
-def read(x: Tensor, index: Any) -> Tensor:
+def read(x: Tensor, index: Array) -> Tensor:
     """`x[index]`."""
     return x[index]
 
 
-def write(x: Tensor, index: Any, value: Any) -> Tensor:
+def write(x: Tensor, index: Array, value: Array) -> Tensor:
     """A copy of x after `x[index] = value`."""
     out = identity(x)
     out[index] = value
     return out
 
 
-def assigned(x: Any, index: Any, value: Any) -> Any:
+def assigned(x: Array, index: Array, value: Array) -> Array:
     out = np.array(x)
     out[index] = value
     return out
 
 
-def found(x: Any, values: Any, right: bool = False, out_int32: bool = False) -> Any:
+def found(x: Array, values: Array, right: bool = False, out_int32: bool = False) -> Array:
     side: Any = "right" if right else "left"
     if x.dtype.kind == "V" or x.dtype.itemsize == 2:
         kind = np.float32 if x.dtype.kind in "fV" else np.int64
@@ -367,7 +367,7 @@ def batches(make: Make) -> Iterator[Sample]:
         yield Sample((make.special(3, 3), make.index(3, 2, below=3), 1, 1), kind="nan")
 
 
-def batched(x: Any, indices: Any, axis: int, batch_dims: int) -> Any:
+def batched(x: Array, indices: Array, axis: int, batch_dims: int) -> Array:
     return (
         np.stack([np.take(a, i, axis - 1) for a, i in zip(x, indices)])
         if len(x)
@@ -385,7 +385,7 @@ def sequences(make: Make) -> Iterator[Sample]:
         yield Sample((make.special(2, 6), np.array([3, 6]), 1), kind="nan")
 
 
-def turned(x: Any, lengths: Any, seq_dim: int, batch_dim: int = 0) -> Any:
+def turned(x: Array, lengths: Any, seq_dim: int, batch_dim: int = 0) -> Array:
     out = np.array(x)
     view = np.moveaxis(out, (batch_dim, seq_dim), (0, 1))
     for row, n in zip(view, lengths):

@@ -24,7 +24,7 @@ from ...ops.margin_loss import (
     gaussian_nll_of,
     soft_margin_loss,
 )
-from ..case import FOUR, ROWS, Bad, Make, OpCase, Sample
+from ..case import FOUR, ROWS, Array, Bad, Make, OpCase, Oracle, Sample
 
 TOL = {float16: 2e-2, bfloat16: 2e-1, float32: 2e-5}
 GRAD_TOL = {float16: 1e-1, bfloat16: 1.0, float32: 2e-4}
@@ -33,11 +33,11 @@ NO_ROWS = {"zero_d": "there must be rows of classes"}
 REDUCTIONS = ("none", "mean", "sum")
 
 
-def wide(x: Any) -> Any:
+def wide(x: Array) -> Array:
     return np.asarray(x).astype(np.float64)
 
 
-def reduced(loss: Any, reduction: str) -> Any:
+def reduced(loss: Array, reduction: str) -> Array:
     return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss
 
 
@@ -51,7 +51,7 @@ def pairs(
     """Two tensors and a reduction; values apart enough that kinks are met in no sample."""
 
     def samples(make: Make) -> Iterator[Sample]:
-        def two(*shape: int) -> tuple[Any, Any]:
+        def two(*shape: int) -> tuple[Array, Array]:
             bounds = second or (low, high)
             return make(*shape, low=low, high=high), make(*shape, low=bounds[0], high=bounds[1])
 
@@ -72,21 +72,21 @@ def pairs(
     return samples
 
 
-def loss_of(each: Callable[..., Any]) -> Callable[..., Any]:
+def loss_of(each: Oracle) -> Oracle:
     """An oracle from a loss per element."""
 
-    def oracle(x: Any, y: Any, reduction: str, **kwargs: Any) -> Any:
+    def oracle(x: Array, y: Array, reduction: str, **kwargs: Any) -> Array:
         return np.asarray(reduced(each(wide(x), wide(y), **kwargs), reduction)).astype(x.dtype)
 
     return oracle
 
 
-def huber(x: Any, y: Any, delta: float) -> Any:
+def huber(x: Array, y: Array, delta: float) -> Array:
     d = np.abs(x - y)
     return np.where(d < delta, d * d / 2, delta * (d - delta / 2))
 
 
-def kl(x: Any, y: Any) -> Any:
+def kl(x: Array, y: Array) -> Array:
     return np.where(y > 0, y * (np.log(np.where(y > 0, y, 1)) - x), 0)
 
 
@@ -111,8 +111,8 @@ def classes(make: Make) -> Iterator[Sample]:
 
 
 def classes_of(
-    x: Any, target: Any, weight: Any, ignore: int, reduction: str, smoothing: float
-) -> Any:
+    x: Array, target: Array, weight: Array, ignore: int, reduction: str, smoothing: float
+) -> Array:
     logp = wide(x)
     valid = target != ignore
     safe = np.where(valid, target, 0)
@@ -135,7 +135,7 @@ def classes_of(
 
 
 def distributions(make: Make) -> Iterator[Sample]:
-    def target(*shape: int) -> Any:
+    def target(*shape: int) -> Array:
         return make(*shape, low=0.1, high=0.9)
 
     for reduction in REDUCTIONS:
@@ -150,8 +150,8 @@ def distributions(make: Make) -> Iterator[Sample]:
 
 
 def distribution_of(
-    x: Any, target: Any, weight: Any, axis: int, reduction: str, smoothing: float
-) -> Any:
+    x: Array, target: Array, weight: Array, axis: int, reduction: str, smoothing: float
+) -> Array:
     y = wide(x)
     if not y.size:
         return np.zeros((), x.dtype)
@@ -189,14 +189,14 @@ def weighted(low: float, high: float, positive: bool) -> Callable[[Make], Iterat
     return samples
 
 
-def bce_of(x: Any, y: Any, weight: Any, reduction: str) -> Any:
+def bce_of(x: Array, y: Array, weight: Array, reduction: str) -> Array:
     p, t = wide(x), wide(y)
     loss = -(t * np.log(np.maximum(p, 1e-12)) + (1 - t) * np.log(np.maximum(1 - p, 1e-12)))
     loss = loss if weight is None else loss * wide(weight)
     return np.asarray(reduced(loss, reduction)).astype(x.dtype)
 
 
-def bce_logits_of(x: Any, y: Any, weight: Any, positive: Any, reduction: str) -> Any:
+def bce_logits_of(x: Array, y: Array, weight: Array, positive: Array, reduction: str) -> Array:
     p, t = wide(x), wide(y)
     soft = np.log1p(np.exp(-np.abs(p))) + np.maximum(-p, 0)
     loss = (1 - t) * p + (1 if positive is None else (wide(positive) - 1) * t + 1) * soft
@@ -222,7 +222,9 @@ def likelihoods(make: Make) -> Iterator[Sample]:
     yield Sample((x, y, v, False, 1e-6, "none"), kind="nan")
 
 
-def likelihood_of(x: Any, target: Any, var: Any, full: bool, eps: float, reduction: str) -> Any:
+def likelihood_of(
+    x: Array, target: Array, var: Array, full: bool, eps: float, reduction: str
+) -> Array:
     v = np.maximum(wide(var), eps)
     loss = (np.log(v) + (wide(x) - wide(target)) ** 2 / v) / 2 + (
         np.log(2 * np.pi) / 2 if full else 0
@@ -246,7 +248,7 @@ def alignments(make: Make) -> Iterator[Sample]:
     yield Sample((x, labels, skip), kind="nan")
 
 
-def alignment_of(x: Any, labels: Any, skip: Any) -> Any:
+def alignment_of(x: Array, labels: Array, skip: Any) -> Array:
     y = wide(x)
     steps, n, _ = y.shape
     out = np.full((steps, n, labels.shape[1]), -np.inf)

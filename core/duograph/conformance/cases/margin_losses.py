@@ -17,7 +17,7 @@ from ...ops.margin_loss import (
     multilabel_margin_rows,
     triplet_margin_loss,
 )
-from ..case import FOUR, ROWS, Bad, Make, OpCase, Sample
+from ..case import FOUR, ROWS, Array, Bad, Make, OpCase, Sample
 
 TOL = {float16: 2e-2, bfloat16: 2e-1, float32: 2e-5}
 GRAD_TOL = {float16: 1e-1, bfloat16: 1.0, float32: 2e-4}
@@ -26,15 +26,15 @@ NO_ROWS = {"zero_d": "there must be rows of classes"}
 REDUCTIONS = ("none", "mean", "sum")
 
 
-def wide(x: Any) -> Any:
+def wide(x: Array) -> Array:
     return np.asarray(x).astype(np.float64)
 
 
-def reduced(loss: Any, reduction: str) -> Any:
+def reduced(loss: Array, reduction: str) -> Array:
     return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss
 
 
-def signs(make: Make, *shape: int) -> Any:
+def signs(make: Make, *shape: int) -> Array:
     return (make.rng.integers(0, 2, shape) * 2 - 1).astype(make.dtype.np)
 
 
@@ -52,7 +52,7 @@ def ranked(make: Make) -> Iterator[Sample]:
     yield Sample((x, make(3, 4), signs(make, 3, 4), 0.0, "none"), kind="nan")
 
 
-def ranked_of(a: Any, b: Any, y: Any, margin: float, reduction: str) -> Any:
+def ranked_of(a: Array, b: Array, y: Array, margin: float, reduction: str) -> Array:
     loss = -wide(y) * (wide(a) - wide(b)) + margin
     return np.asarray(reduced(np.where(loss <= 0, 0.0, loss), reduction)).astype(a.dtype)
 
@@ -69,7 +69,7 @@ def hinged(make: Make) -> Iterator[Sample]:
     yield Sample((x, signs(make, 3, 4), 1.0, "none"), kind="nan")
 
 
-def hinged_of(x: Any, y: Any, margin: float, reduction: str) -> Any:
+def hinged_of(x: Array, y: Array, margin: float, reduction: str) -> Array:
     far = margin - wide(x)
     far = np.where(far <= 0, 0.0, far)
     return np.asarray(reduced(np.where(y == 1, wide(x), far), reduction)).astype(x.dtype)
@@ -84,7 +84,7 @@ def cosines(make: Make) -> Iterator[Sample]:
     yield Sample((x, make(3, 4)), kind="nan")
 
 
-def cosine_of(a: Any, b: Any) -> Any:
+def cosine_of(a: Array, b: Array) -> Array:
     x, y = wide(a), wide(b)
     return (
         (x * y).sum(-1) / np.sqrt(((x * x).sum(-1) + 1e-12) * ((y * y).sum(-1) + 1e-12))
@@ -102,7 +102,7 @@ def cosine_margins(make: Make) -> Iterator[Sample]:
         )
 
 
-def cosine_margin_of(a: Any, b: Any, target: Any, margin: float, reduction: str) -> Any:
+def cosine_margin_of(a: Array, b: Array, target: Array, margin: float, reduction: str) -> Array:
     cos = wide(cosine_of(wide(a), wide(b)))
     far = np.where(cos - margin <= 0, 0.0, cos - margin)
     return np.asarray(reduced(np.where(target == 1, 1 - cos, far), reduction)).astype(a.dtype)
@@ -127,9 +127,9 @@ def triplets(make: Make) -> Iterator[Sample]:
 
 
 def triplet_of(
-    a: Any, b: Any, c: Any, margin: float, p: float, eps: float, swap: bool, reduction: str
-) -> Any:
-    def apart(x: Any, y: Any) -> Any:
+    a: Array, b: Array, c: Array, margin: float, p: float, eps: float, swap: bool, reduction: str
+) -> Array:
+    def apart(x: Array, y: Array) -> Array:
         return (np.abs(wide(x) - wide(y) + eps) ** p).sum(-1) ** (1 / p)
 
     far = apart(a, c)
@@ -153,7 +153,9 @@ def multi_margins(make: Make) -> Iterator[Sample]:
     yield Sample((x, make.index(3, below=2), None, 1, 1.0, "none"), kind="nan")
 
 
-def multi_margin_of(x: Any, target: Any, weight: Any, p: int, margin: float, reduction: str) -> Any:
+def multi_margin_of(
+    x: Array, target: Array, weight: Array, p: int, margin: float, reduction: str
+) -> Array:
     n, c = x.shape
     y = wide(x)
     own = y[np.arange(n), target][:, None]

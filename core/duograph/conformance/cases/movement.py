@@ -14,7 +14,7 @@ from ...ops.movement import concat_by, flip_by, identity, slice_by, stop_gradien
 from ...ops.repeating import repeat_by, tile_by
 from ...ops.rolling import roll_by
 from ...ops.shape_primitives import broadcast_by, reshape_to, strided_copy, transpose_by
-from ..case import CUBE, FOUR, NUMBER, ROWS, Bad, Make, OpCase, Sample, Samples, by_shape
+from ..case import CUBE, FOUR, NUMBER, ROWS, Array, Bad, Make, OpCase, Sample, Samples, by_shape
 
 
 def lists(*rows: tuple[Any, ...]) -> Samples:
@@ -37,7 +37,7 @@ def slices(begin: Any, end: Any, strides: Any) -> tuple[slice, ...]:
     )
 
 
-def strided(x: Any, shape: Any, strides: Any, offset: int) -> Any:
+def strided(x: Array, shape: Any, strides: Any, offset: int) -> Array:
     flat = x.reshape(-1)
     out = np.empty(shape, x.dtype)
     for at in np.ndindex(*shape):
@@ -45,12 +45,12 @@ def strided(x: Any, shape: Any, strides: Any, offset: int) -> Any:
     return out
 
 
-def broadcasted(x: Any, shape: Any) -> Any:
+def broadcasted(x: Array, shape: Any) -> Array:
     lead = len(shape) - x.ndim
     return np.broadcast_to(x, [x.shape[i - lead] if n == -1 else n for i, n in enumerate(shape)])
 
 
-def cut(x: Any, sizes: Any, axis: int = 0) -> Any:
+def cut(x: Array, sizes: Any, axis: int = 0) -> Any:
     at = np.cumsum(sizes)[:-1] if isinstance(sizes, tuple) else range(sizes, x.shape[axis], sizes)
     return np.split(x, at, axis)
 
@@ -67,7 +67,7 @@ def updates(make: Make) -> Iterator[Sample]:
         yield Sample((make.special(3, 3), make.special(3, 1), (0, 2), (3, 3), (1, 1)), kind="nan")
 
 
-def updated(x: Any, v: Any, begin: Any, end: Any, strides: Any) -> Any:
+def updated(x: Array, v: Array, begin: Any, end: Any, strides: Any) -> Array:
     out = np.array(x)
     out[slices(begin, end, strides)] = v
     return out

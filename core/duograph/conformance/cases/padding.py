@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,11 +17,11 @@ from ...ops.padding import (
     pixel_unshuffle,
     space_to_depth,
 )
-from ..case import CUBE, ROWS, Bad, OpCase, Samples, by_shape
+from ..case import CUBE, ROWS, Array, Bad, OpCase, Oracle, Samples, by_shape
 
 
-def padded(mode: str) -> Callable[..., Any]:
-    def oracle(x: Any, padding: Any, mode_: Any = None, value: Any = None) -> Any:
+def padded(mode: str) -> Oracle:
+    def oracle(x: Array, padding: Any, mode_: Any = None, value: Array | None = None) -> Array:
         pairs = [(padding[i], padding[i + 1]) for i in range(0, len(padding), 2)]
         pairs = [(0, 0)] * (x.ndim - len(pairs)) + pairs[::-1]
         inner = x[tuple(slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(pairs, x.shape))]
@@ -56,7 +55,7 @@ def pads(mode: str) -> Samples:
     return by_shape(*rows)
 
 
-def blocks_out(x: Any, r: int, depth_first: bool) -> Any:
+def blocks_out(x: Array, r: int, depth_first: bool) -> Array:
     *lead, c, h, w = x.shape
     if depth_first:  # the place in the block is the slower part of the channel
         parts = x.reshape(lead[0], r, r, c // (r * r), h, w).transpose(0, 3, 4, 1, 5, 2)
@@ -67,7 +66,7 @@ def blocks_out(x: Any, r: int, depth_first: bool) -> Any:
     return parts.reshape(*lead, c // (r * r), h * r, w * r)
 
 
-def blocks_in(x: Any, r: int, depth_first: bool) -> Any:
+def blocks_in(x: Array, r: int, depth_first: bool) -> Array:
     *lead, c, h, w = x.shape
     if depth_first:
         parts = x.reshape(lead[0], c, h // r, r, w // r, r).transpose(0, 3, 5, 1, 2, 4)
@@ -93,7 +92,7 @@ def shuffles(factor: int, channels: int, side: int) -> Samples:
     )
 
 
-def full(shape: Any, value: Any, dtype: Any) -> Any:
+def full(shape: Any, value: Array, dtype: Any) -> Array:
     return np.full(shape, np.asarray(value).astype(dtype.np), dtype.np)
 
 

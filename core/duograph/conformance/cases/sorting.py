@@ -11,7 +11,7 @@ from ... import ops
 from ...dtype import ALL, BOOL, REAL, bool_
 from ...ops.sorting import searchsorted_by, sort_by, topk_by
 from ...ops.value_sizes import nonzero_by, unique_by, unique_consecutive_by
-from ..case import FOUR, NUMBER, ROWS, Bad, Make, OpCase, Sample, Samples
+from ..case import FOUR, NUMBER, ROWS, Array, Bad, Make, OpCase, Sample, Samples
 
 
 def ordered(*calls: tuple[Any, ...], **kwargs: Any) -> Samples:
@@ -31,11 +31,11 @@ def ordered(*calls: tuple[Any, ...], **kwargs: Any) -> Samples:
     return samples
 
 
-def arranged(x: Any, axis: int, descending: bool) -> Any:
+def arranged(x: Array, axis: int, descending: bool) -> Any:
     """Order by (NaN last, key, place)."""
     sign = -1 if descending else 1
 
-    def key(row: Any) -> Any:
+    def key(row: Array) -> Any:
         wide = row.astype(np.float64) if row.dtype.kind in "fV" else row.astype(object)
         nan = [bool(v != v) for v in wide]
         return sorted(range(len(row)), key=lambda i: (nan[i], 0 if nan[i] else sign * wide[i], i))
@@ -47,12 +47,12 @@ def arranged(x: Any, axis: int, descending: bool) -> Any:
     return np.moveaxis(order.reshape(moved.shape), -1, axis)
 
 
-def sorted_pair(x: Any, axis: int = -1, descending: bool = False) -> Any:
+def sorted_pair(x: Array, axis: int = -1, descending: bool = False) -> tuple[Array, ...]:
     order = arranged(x, axis, descending)
     return np.take_along_axis(x, order, axis), order.astype(np.int32)
 
 
-def top(x: Any, k: int, dim: Any = None, largest: bool = True) -> Any:
+def top(x: Array, k: int, dim: Any = None, largest: bool = True) -> tuple[Array, ...]:
     axis = -1 if dim is None else dim
     order = np.take(arranged(x, axis, largest), np.arange(k), axis)
     return np.take_along_axis(x, order, axis), order.astype(np.int32)
@@ -75,7 +75,7 @@ def bounds(make: Make) -> Iterator[Sample]:
         yield Sample((x, make.special(9)), kind="nan")
 
 
-def found(x: Any, values: Any, right: bool = False, out_int32: bool = False) -> Any:
+def found(x: Array, values: Array, right: bool = False, out_int32: bool = False) -> Array:
     side: Any = "right" if right else "left"
     if x.dtype.kind == "V" or x.dtype.itemsize == 2:
         kind = np.float32 if x.dtype.kind in "fV" else np.int64
@@ -111,7 +111,7 @@ def repeated(make: Make) -> Iterator[Sample]:
     yield Sample((make.strided(4, 5),), kind="noncontiguous")
 
 
-def first_seen(x: Any) -> Any:
+def first_seen(x: Array) -> tuple[Array, ...]:
     seen: list[Any] = []
     inverse = []
     for v in x.reshape(-1):
@@ -122,7 +122,7 @@ def first_seen(x: Any) -> Any:
     return np.array(seen, x.dtype), np.array(inverse, np.int32).reshape(x.shape)
 
 
-def runs(x: Any, return_inverse: bool = True, return_counts: bool = True) -> Any:
+def runs(x: Array, return_inverse: bool = True, return_counts: bool = True) -> tuple[Array, ...]:
     values: list[Any] = []
     inverse: list[int] = []
     counts: list[int] = []
@@ -146,7 +146,7 @@ def masks(make: Make) -> Iterator[Sample]:
     yield Sample((make(3, 4), np.array([True, False, True, True])), kind="broadcast")
 
 
-def picked(x: Any, mask: Any) -> Any:
+def picked(x: Array, mask: Array) -> Array:
     wide, where = np.broadcast_arrays(x, mask)
     return wide[where]
 
