@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..autodiff.tape import _constants, call_op
+from ..autodiff.custom import custom_gradient
+from ..autodiff.replay import call_op, constants_of
 from ..ir.control import SCALAR_FUNCTIONS
 from ..ir.graph import Graph, GraphNode
 from ..tensor import Tensor, commit
@@ -42,7 +43,7 @@ def interpret(
             if run is not None:
                 found = run(node, operands, again, device)
             elif not operands:
-                found = tuple(_constants(node, graph, device))
+                found = tuple(constants_of(node, graph, device))
             else:
                 out = call_op(node.op, tuple(operands), node.attributes)
                 found = (out,) if node.single else out
@@ -80,8 +81,6 @@ def _call(node: GraphNode, operands: Any, again: Run, device: Device) -> Any:
 
 
 def _custom(node: GraphNode, operands: Any, again: Run, device: Device) -> Any:
-    from ..autodiff.custom import custom_gradient
-
     n = node.attributes["n_args"]
     forward, backward = node.attributes["graph"], node.attributes["backward"]
     rest = operands[n:]

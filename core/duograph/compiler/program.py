@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from .. import passes
-from ..autodiff.tape import GraphPlan, Node, Output, edge_of
+from ..autodiff.node_plans import GraphPlan
+from ..autodiff.tape import Node, Output, edge_of
 from ..backend import registry
 from ..dtype import float32
 from ..errors import DeviceError, IndexRangeError
