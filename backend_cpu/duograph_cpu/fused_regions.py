@@ -84,7 +84,7 @@ def _call(graph, epilogue, library, name, function, plan):
             results,
             name,
             overwrites=over,
-            sure=True,
+            infallible=True,
         )
     node = epilogue.product
     types = tuple([graph.types[i] for i in node.operands])

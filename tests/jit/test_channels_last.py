@@ -529,7 +529,7 @@ def test_lines_of_the_source_stay(always, graphs):
     net = Kept()
     run = ms.jit(lambda x: net(x), jit_level="O1")
     run(image())
-    (program,) = [e.program for entries in run._own.entries.values() for e in entries]
+    (program,) = run.programs()
     want = [node.span for node in program.graph.nodes if node.op.name == "conv"]
     assert [node.span for node in graphs[0].nodes if node.op.name == "conv_channels_last"] == want
     assert len(set(want)) == len(want) > 1

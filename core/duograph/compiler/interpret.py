@@ -11,6 +11,7 @@ from ..autodiff.custom import custom_gradient
 from ..autodiff.replay import call_op, constants_of
 from ..ir.control import SCALAR_FUNCTIONS
 from ..ir.graph import Graph, GraphNode
+from ..runtime.source_spans import mark_source
 from ..tensor import Tensor, commit
 from ..types import Device, HostType
 
@@ -48,8 +49,8 @@ def interpret(
                 out = call_op(node.op, tuple(operands), node.attributes)
                 found = (out,) if node.single else out
         except Exception as error:
-            if node.span is not None and not hasattr(error, "_duograph_place"):
-                error._duograph_place = (node.span,)  # type: ignore[attr-defined]
+            if node.span is not None:
+                mark_source(error, (node.span,))
             raise
         env.update(zip(node.results, found, strict=True))
         if watch is not None:

@@ -6,16 +6,15 @@ the writes around them.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 
 from ...errors import UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.control import HostCall, host_call
 from ...ir.values import HostValue
+from ...runtime.source_spans import mark_source
 from ...tensor import Tensor
 from ...types import OBJECT
-from ..diagnostics import Span
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
 from .host_mutation import Snapshot, refuse_mutation, was_changed, with_snapshots
@@ -176,7 +175,7 @@ def run_on_host(
                     f"use a function that returns a new one, or call it outside of compiled code"
                 )
         except Exception as error:
-            _note_spans(error, spans)
+            mark_source(error, spans)
             raise
         if not types:
             return ()
@@ -234,18 +233,11 @@ def append_effect(
         try:
             function(*with_operands(nested, values))
         except Exception as error:
-            _note_spans(error, spans)
+            mark_source(error, spans)
             raise
         return ()
 
     ev.builder.append(host_call, tuple(found), {"run": HostCall(run, name), "types": ()})
-
-
-def _note_spans(error: Exception, spans: tuple[Span, ...]) -> None:
-    """Record on an error the source spans of its call, unless it has some already."""
-    if not hasattr(error, "_duograph_place"):
-        with contextlib.suppress(AttributeError):  # an exception class with slots
-            error._duograph_place = spans  # type: ignore[attr-defined]
 
 
 def with_item(tensor: Value, index: Value, value: Value) -> Value:
