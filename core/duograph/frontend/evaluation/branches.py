@@ -56,7 +56,7 @@ def run_and_undo(
         the result, and the locations written with their final content.
     """
     journal = ev.journal
-    journal.open_branch()
+    journal.branches.append({})
     result: Value = None
     changes: Changes = {}
     outer: Changes = {}  # writes to what existed before the branch
