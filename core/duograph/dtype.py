@@ -7,7 +7,7 @@ MindSpore: `str(float32)` is ``Float32`` and the module is also served as ``duog
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -180,6 +180,9 @@ string = Type("String")
 list_ = Type("List")
 tuple_ = Type("Tuple")
 type_none = Type("None")
+
+
+DTypeLike: TypeAlias = "DType | np.dtype[Any] | type | str"  # the arguments of as_dtype
 
 
 def as_dtype(value: Any) -> DType:
