@@ -22,11 +22,11 @@ CORE = pathlib.Path(__file__).resolve().parents[2] / "core" / "duograph"
 # above it. The longest dotted prefix of a module's name that has an entry decides its row.
 LAYERS = [
     ("_locks", "dtype", "errors", "runtime_state", "context", "compat", "log"),
-    ("types", "effects", "traits", "_text"),
+    ("types", "effects", "traits", "host_arrays", "tensor_printing"),
     ("backend",),
     ("op_signature",),
     ("op",),
-    ("tensor",),
+    ("placement", "tensor"),
     ("ir",),
     ("backend.codegen",),
     ("backend.grid",),

@@ -24,8 +24,9 @@ from ..ir.basic_ops import cast_to
 from ..ir.builder import GraphBuilder, expand
 from ..ir.graph import Graph
 from ..op import Op, drop_tables, numbers
+from ..placement import check_index, commit
 from ..runtime_state import runtime_state
-from ..tensor import Tensor, check_index, commit
+from ..tensor import Tensor
 from ..types import Device, TensorType
 from .lower import lower
 
