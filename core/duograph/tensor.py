@@ -31,7 +31,7 @@ __all__ = ["Tensor", "tensor", "from_numpy", "is_tensor"]
 
 _commit_lock = new_lock()
 
-# By id, handles that something was computed from which is kept (`runtime.still`), and weak
+# By id, handles that something was computed from which is kept (`runtime.cached_values`), and weak
 # references to what is kept.
 watched: dict[int, tuple[weakref.ref[Any], ...]] = {}
 
