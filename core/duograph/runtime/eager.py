@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from .. import context
-from ..autodiff.tape import GraphPlan, Node, Output, OwnResult, edge_of, interpret
+from ..autodiff.node_plans import GraphPlan, OwnResult
+from ..autodiff.replay import replay
+from ..autodiff.tape import Node, Output, edge_of
 from ..backend import registry
 from ..dtype import promote_scalar, scalar_dtype
 from ..errors import ArgumentError, DeviceError
@@ -186,7 +188,7 @@ def _interpreted(graph: Graph, device: Device) -> Callable[..., Any]:
         for k in reversed(range(len(values))):
             if values[k]._type.level:
                 values[k] = _renamed(values[k])
-        found = interpret(graph, values, device)
+        found = replay(graph, values, device)
         return found[0] if graph.single else found
 
     return call
