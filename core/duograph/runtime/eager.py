@@ -16,8 +16,9 @@ from ..backend import registry
 from ..dtype import DType, promote_scalar, scalar_dtype
 from ..errors import ArgumentError, DeviceError
 from ..op import Op, drop_tables, numbers
+from ..placement import check_index, commit
 from ..runtime_state import runtime_state
-from ..tensor import Tensor, check_index, commit
+from ..tensor import Tensor
 from ..types import Device, TensorType
 from .eager_calls import eager_call
 

@@ -11,7 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, TypeAlias
 
-from ..autodiff.tape import GraphPlan, Node, Output, OwnResult, edge_of, interpret
+from ..autodiff.node_plans import GraphPlan, OwnResult
+from ..autodiff.replay import replay
+from ..autodiff.tape import Node, Output, edge_of
 from ..dtype import DType
 from ..ir.basic_ops import cast_to
 from ..ir.builder import GraphBuilder, expand
@@ -75,7 +77,7 @@ def _interpreted(graph: Graph, device: Device) -> TensorCall:
         for k in reversed(range(len(values))):
             if values[k]._type.level:
                 values[k] = _with_own_edge(values[k])
-        found = interpret(graph, values, device)
+        found = replay(graph, values, device)
         return found[0] if graph.single else found
 
     return call
