@@ -546,7 +546,9 @@ def _documented(
     function.__doc__ = of.__doc__
     function.__module__ = of.__module__
     function.__wrapped__ = signature or of.__wrapped__  # type: ignore[attr-defined]
-    if signature is None:
+    if signature is not None:
+        function.__annotations__ = signature.__annotations__
+    else:
         function.op = of  # type: ignore[attr-defined]
     return function
 

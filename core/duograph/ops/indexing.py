@@ -23,7 +23,7 @@ from ..tensor import Tensor
 from ..types import broadcast_shapes, size_of
 from . import elementwise
 from .comparison import equal
-from .creation import cast_to
+from .creation import cast
 from .creation_functions import as_index
 from .gather_scatter import (
     gather_by,
@@ -36,7 +36,7 @@ from .gathering import linear_index
 from .logic import select_by
 from .methods import tensor_method
 from .movement import identity, slice_by, slice_shape, update_by
-from .shape_primitives import broadcast_by, reshape_to, transpose_by
+from .shape_primitives import broadcast_to, reshape_to, transpose_by
 from .value_sizes import nonzero_by
 
 __all__: list[str] = []
@@ -170,7 +170,7 @@ def _positions(arrays: Sequence[Any], plan: _Plan) -> Any:
             f"that broadcast"
         )
     at = linear_index(arrays, tuple([plan.middle[a] for a in plan.axes]))
-    return at if at.shape == shape else broadcast_by(at, shape)
+    return at if at.shape == shape else broadcast_to(at, shape)
 
 
 @op(name="getitem")
@@ -200,7 +200,7 @@ def setitem_by(tensors: Sequence[Tensor], index: Any, add: bool):
             raise DTypeError(
                 f"setitem: got a {value.dtype.name} value for a {x.dtype.name} tensor; wanted a real one"
             )
-        value = cast_to(value, x.dtype)
+        value = cast(value, x.dtype)
     part = slice_shape(plan.begin, plan.end, plan.strides)
     if arrays:
         inside = _sliced(x, plan)
@@ -230,7 +230,7 @@ def _fitted(value: Any, shape: tuple[int, ...]) -> Any:
     if broadcast_shapes(have, shape) != shape:
         raise ShapeError(f"setitem: got a value of shape {value.shape} for a part of shape {shape}")
     value = value if have == value.shape else reshape_to(value, have)
-    return value if have == shape else broadcast_by(value, shape)
+    return value if have == shape else broadcast_to(value, shape)
 
 
 # ---- from what stands between the brackets to index and arrays
@@ -524,7 +524,7 @@ def masked_by(tensors: Sequence[Tensor]):
     """
     x, mask, value = tensors
     rest = len(x.shape) - len(mask.shape)
-    value = value if value.dtype is x.dtype else cast_to(value, x.dtype)
+    value = value if value.dtype is x.dtype else cast(value, x.dtype)
     return select_by(reshape_to(mask, (*mask.shape, *[1] * rest)), value, x)
 
 

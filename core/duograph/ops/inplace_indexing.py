@@ -184,7 +184,7 @@ def _tensor_masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tenso
 @tensor_method("fill_diagonal_")
 def _tensor_fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     """One value on the diagonal, in place. Returns the tensor."""
-    return write(self, fill_diagonal(self, fill_value, wrap), "fill_diagonal_")
+    return write(self, fill_diagonal.public(self, fill_value, wrap), "fill_diagonal_")
 
 
 @tensor_method("index_put")
@@ -208,7 +208,7 @@ def _tensor_put_(self: Tensor, index: Any, source: Tensor, accumulate: bool = Fa
     """Elements of the flattened tensor replaced, or added to, in place. Returns the tensor."""
     at = as_index(index)
     flat = reshape_to(self, (self.size,))
-    new = reshape_to(cast(source, self.dtype), (at.size,))
+    new = reshape_to(cast.public(source, self.dtype), (at.size,))
     change = scatter_add_by if accumulate else scatter_set_by
     return write(
         self, reshape_to(change(flat, reshape_to(at, (at.size,)), new, 0), self.shape), "put_"

@@ -15,7 +15,7 @@ from ..tensor import Tensor
 from ..types import TensorType, broadcast_shapes
 from .arguments import ints_of
 from .axes import axis_of
-from .creation import cast_to
+from .creation import cast
 from .methods import tensor_method
 from .pointwise import conjugate
 from .shape_primitives import reduce_sum, reshape_to, transpose_by
@@ -552,18 +552,8 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
 # ---- layers -------------------------------------------------------------------------------------
 
 
-@op(name="dense")
-def dense_of(input: Tensor, weight: Tensor, bias: Tensor | None):
-    """input (..., in) @ weight (out, in) transposed + bias (out,)."""
-    lead = input.shape[:-1]
-    x = input if input.ndim == 2 else reshape_to(input, (math.prod(lead), input.shape[-1]))
-    out = matmul_of(x, weight, False, True)
-    if bias is not None:
-        out = out + bias
-    return out if input.ndim == 2 else reshape_to(out, (*lead, weight.shape[0]))
-
-
-def dense(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+@op()
+def dense(input: Tensor, weight: Tensor, bias: Tensor | None):
     """A fully connected layer: input @ weight.T + bias (`mindspore.ops.dense`).
 
     Args:
@@ -584,6 +574,16 @@ def dense(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         [[4. 4. 4. 4.]
          [4. 4. 4. 4.]]
     """
+    lead = input.shape[:-1]
+    x = input if input.ndim == 2 else reshape_to(input, (math.prod(lead), input.shape[-1]))
+    out = matmul_of(x, weight, False, True)
+    if bias is not None:
+        out = out + bias
+    return out if input.ndim == 2 else reshape_to(out, (*lead, weight.shape[0]))
+
+
+@dense.arguments
+def _(input: Tensor, weight: Tensor, bias: Tensor | None = None):
     if weight.ndim == 1:
         out = matmul(input, weight)
         return out if bias is None else out + bias
@@ -596,7 +596,7 @@ def dense(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         raise ShapeError(
             f"dense: got bias of shape {bias.shape}; wanted {(weight.shape[0],)}, one number per output"
         )
-    return dense_of(input, weight, bias)
+    return (input, weight, bias)
 
 
 @op(name="bias_add", promote="common")
@@ -628,4 +628,4 @@ def bias_add(input_x: Tensor, bias: Tensor):
 
 def widened(x: Any) -> Any:
     """16-bit floats as float32, others as they are: what sums inside composites are made in."""
-    return cast_to(x, float32) if x.dtype.is_floating and x.dtype.itemsize == 2 else x
+    return cast(x, float32) if x.dtype.is_floating and x.dtype.itemsize == 2 else x

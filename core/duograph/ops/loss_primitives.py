@@ -8,7 +8,7 @@ from ..autodiff.transforms import grad, value_and_grad
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
 from ..tensor import Tensor
 from .comparison import not_equal
-from .creation import cast_to
+from .creation import cast
 from .ctc import ctc_loss
 from .elementwise import maximum
 from .gather_scatter import gather_by
@@ -57,7 +57,7 @@ class SigmoidCrossEntropyWithLogits(Primitive):
     """Primitive: elementwise binary cross entropy of logits."""
 
     def __call__(self, logits: Tensor, label: Tensor) -> Tensor:
-        return binary_cross_entropy_with_logits(logits, label, None, None, "none")
+        return binary_cross_entropy_with_logits.public(logits, label, None, None, "none")
 
 
 class BinaryCrossEntropy(Primitive):
@@ -68,7 +68,7 @@ class BinaryCrossEntropy(Primitive):
         self.reduction = check_reduction("BinaryCrossEntropy", reduction)
 
     def __call__(self, logits: Tensor, labels: Tensor, weight: Tensor | None = None) -> Tensor:
-        return binary_cross_entropy(logits, labels, weight, self.reduction)
+        return binary_cross_entropy.public(logits, labels, weight, self.reduction)
 
 
 class BCEWithLogitsLoss(Primitive):
@@ -85,7 +85,9 @@ class BCEWithLogitsLoss(Primitive):
         weight: Tensor | None = None,
         pos_weight: Tensor | None = None,
     ) -> Tensor:
-        return binary_cross_entropy_with_logits(input, target, weight, pos_weight, self.reduction)
+        return binary_cross_entropy_with_logits.public(
+            input, target, weight, pos_weight, self.reduction
+        )
 
 
 class NLLLoss(Primitive):
@@ -98,7 +100,7 @@ class NLLLoss(Primitive):
 
     def __call__(self, logits: Tensor, labels: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
         loss = nll_loss(logits, labels, weight, self.ignore_index, self.reduction)
-        valid = cast_to(not_equal(labels, self.ignore_index), weight.dtype)
+        valid = cast(not_equal(labels, self.ignore_index), weight.dtype)
         safe = maximum(labels, 0)
         return loss, total_of(gather_by(weight, safe, 0) * valid)
 
@@ -111,7 +113,7 @@ class KLDivLoss(Primitive):
         self.reduction = reduction
 
     def __call__(self, logits: Tensor, labels: Tensor) -> Tensor:
-        return kl_div(logits, labels, self.reduction)
+        return kl_div.public(logits, labels, self.reduction)
 
 
 class SmoothL1Loss(Primitive):

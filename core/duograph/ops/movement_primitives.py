@@ -142,7 +142,7 @@ def _top_k(input_x: Tensor, k: Any, sorted: bool) -> tuple[Tensor, Tensor]:
 
 
 def _one_hot(indices: Tensor, depth: int, on_value: Any, off_value: Any, axis: int) -> Tensor:
-    return creation.one_hot(indices, depth, on_value, off_value, axis)
+    return creation.one_hot.public(indices, depth, on_value, off_value, axis)
 
 
 def _unstack(input_x: Tensor, axis: int, num: int | None) -> tuple[Tensor, ...]:
@@ -275,15 +275,15 @@ _form("Transpose", shaping.transpose, "transpose")
 _form("TransposeView", shaping.transpose, "transpose")
 _form("ReverseV2", rolling.reverse, "flip", axis=_REQUIRED)
 _form("Roll", rolling.roll, "roll", shifts=_REQUIRED, dims=None)
-_form("ReverseSequence", gathering.reverse_sequence, seq_dim=_REQUIRED, batch_dim=0)
+_form("ReverseSequence", gathering.reverse_sequence.public, seq_dim=_REQUIRED, batch_dim=0)
 _form("Concat", _tensors(joining.concat), "concat", axis=0)
 _form("ParallelConcat", _tensors(joining.concat), "concat")
 _form("Stack", _tensors(joining.stack), axis=0)
 _form("Unstack", _unstack, axis=0, num=None)
 _form("Split", _split, axis=0, output_num=1)
 _form("SplitV", _split_v, size_splits=_REQUIRED, split_dim=_REQUIRED, num_split=_REQUIRED)
-_form("Tile", repeating.tile, "tile")
-_form("BroadcastTo", repeating.broadcast_to, "broadcast_to", shape=_REQUIRED)
+_form("Tile", repeating.tile.public, "tile")
+_form("BroadcastTo", repeating.broadcast_to.public, "broadcast_to", shape=_REQUIRED)
 _form("Expand", repeating.expand, "broadcast_to")
 _form(
     "Meshgrid",
@@ -318,7 +318,7 @@ _form("BatchToSpaceND", padding.batch_to_space_nd, block_shape=_REQUIRED, crops=
 _form("SpaceToBatch", padding.space_to_batch_nd, block_size=_REQUIRED, paddings=_REQUIRED)
 _form("BatchToSpace", lambda x, block_size, crops: padding.batch_to_space_nd(x, block_size, crops),
       block_size=_REQUIRED, crops=_REQUIRED)  # fmt: skip
-_form("Cast", cast, "cast")
+_form("Cast", cast.public, "cast")
 _form("Fill", creation.fill, "fill")
 _form(
     "FillV2", lambda shape, value: creation.full(shape, value, dtype=getattr(value, "dtype", None))
@@ -328,9 +328,9 @@ _form("Zeros", creation.zeros)
 _form("Ones", creation.ones)
 _form("ZerosLike", creation.zeros_like)
 _form("OnesLike", creation.ones_like)
-_form("Eye", creation.eye)
+_form("Eye", creation.eye.public)
 _form("OneHot", _one_hot, axis=-1)
-_form("LinSpace", creation.linspace, "linspace")
+_form("LinSpace", creation.linspace.public, "linspace")
 _form("LogSpace", _log_space, steps=10, base=10, dtype=creation.float32)
 _form("Range", _range, maxlen=1000000)
 _form(
@@ -364,16 +364,16 @@ _form("Tril", diagonals.tril.function, "tril", diagonal=0)
 _form("Triu", diagonals.triu.function, "triu", diagonal=0)
 _form("Diag", diagonals.diag)
 _form("DiagPart", lambda x: diagonals.diagonal(x))
-_form("MatrixDiagV3", diagonals.matrix_diag, align="RIGHT_LEFT")
+_form("MatrixDiagV3", diagonals.matrix_diag.public, align="RIGHT_LEFT")
 _form("MatrixDiagPartV3", diagonals.matrix_diag_part, align="RIGHT_LEFT")
 _form("MatrixSetDiagV3", diagonals.matrix_set_diag, align="RIGHT_LEFT")
-_form("FillDiagonal", diagonals.fill_diagonal, fill_value=_REQUIRED, wrap=False)
+_form("FillDiagonal", diagonals.fill_diagonal.public, fill_value=_REQUIRED, wrap=False)
 _form("Gather", gathering.gather, "gather", batch_dims=0)
 _form("SparseGatherV2", _gather_v2, "gather")
 _form("EmbeddingLookup", _embedding_lookup)
 _form("GatherD", gathering.gather_d, "gather_elements")
 _form("GatherNd", gathering.gather_nd, "gather_nd")
-_form("ScatterNd", scattering.scatter_nd, "scatter_nd")
+_form("ScatterNd", scattering.scatter_nd.public, "scatter_nd")
 _form("TensorScatterElements", scattering.tensor_scatter_elements, axis=0, reduction="none")
 for _mode in ("update", "add", "sub", "mul", "div", "max", "min"):
     _word = _mode.capitalize()

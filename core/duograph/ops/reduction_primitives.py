@@ -10,9 +10,9 @@ from ..dtype import as_dtype, bool_, int32
 from ..errors import ArgumentError
 from . import extremes, reduction, scan
 from .axes import axes_of, axis_of
-from .creation import cast_to
+from .creation import cast
 from .primitive import Primitive
-from .statistics import vector_norm_of
+from .statistics import vector_norm
 
 __all__ = [
     "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceAll", "ReduceAny",
@@ -66,7 +66,7 @@ class ReduceSum(_Reduce):
         if self.skip_mode and (axis is None or (isinstance(axis, (tuple, list)) and not axis)):
             return x
         if x.dtype is bool_:
-            x = cast_to(x, int32)
+            x = cast(x, int32)
         return super().__call__(x, axis)
 
 
@@ -159,7 +159,7 @@ class Argmax(Primitive):
 
     def __call__(self, x: Any) -> Any:
         """The indices."""
-        return cast_to(extremes.argmax(x, self.axis), self.output_type)
+        return cast(extremes.argmax(x, self.axis), self.output_type)
 
 
 class Argmin(Primitive):
@@ -174,7 +174,7 @@ class Argmin(Primitive):
 
     def __call__(self, x: Any) -> Any:
         """The indices."""
-        return cast_to(extremes.argmin(x, self.axis), self.output_type)
+        return cast(extremes.argmin(x, self.axis), self.output_type)
 
 
 class _Scan(Primitive):
@@ -251,6 +251,4 @@ class LpNorm(Primitive):
 
     def __call__(self, x: Any) -> Any:
         """The norm."""
-        return vector_norm_of(
-            x, float(self.p), axes_of("LpNorm", self.axis, x.ndim), self.keep_dims
-        )
+        return vector_norm(x, float(self.p), axes_of("LpNorm", self.axis, x.ndim), self.keep_dims)

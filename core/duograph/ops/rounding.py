@@ -214,7 +214,7 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
         scaled = input * scale if decimals > 0 else input / scale
         back = round_half_even(scaled)
         return back / scale if decimals > 0 else back * scale
-    return cast(round_half_even(cast(input, float64) / scale) * scale, input.dtype)
+    return cast.public(round_half_even(cast.public(input, float64) / scale) * scale, input.dtype)
 
 
 @tensor_method("round")
@@ -268,18 +268,22 @@ def _whole_quotient(x: Any, y: Any) -> Any:
     if x.dtype.kind == "u":  # estimates from below, so that nothing becomes negative
         q, rest = x * 0, x
         for _ in range(rounds):
-            below = true_divide(cast(rest, float32), cast(d, float32)) * (1 - 2.0**-21)
-            q = q + cast(below, x.dtype)
+            below = true_divide(cast.public(rest, float32), cast.public(d, float32)) * (
+                1 - 2.0**-21
+            )
+            q = q + cast.public(below, x.dtype)
             rest = x - q * d
         q = select(rest >= d, q + 1, q)
     else:
         q, rest = x * 0, x
         for _ in range(rounds):
-            q = q + cast(true_divide(cast(rest, float32), cast(d, float32)), x.dtype)
+            q = q + cast.public(
+                true_divide(cast.public(rest, float32), cast.public(d, float32)), x.dtype
+            )
             rest = x - q * d
         # the remainder must have the sign of x and be smaller than d; minus magnitudes do not
         # overflow
-        one = cast(select((x < 0) == (d < 0), 1, -1), x.dtype)
+        one = cast.public(select((x < 0) == (d < 0), 1, -1), x.dtype)
         wrong_side = logical_and(rest != 0, (rest < 0) != (x < 0))
         small = select(rest > 0, neg(rest), rest) > select(d > 0, neg(d), d)
         q = select(wrong_side, q - one, select(small, q, q + one))
@@ -526,7 +530,7 @@ def _(s, x, y):
 @copysign.bprop
 def _(x, y, out, dout):
     same = select(signbit(x) == signbit(y), 1.0, -1.0)
-    return unbroadcast(mul(dout, cast(same, dout.dtype)), x), zeros_of(y._type)
+    return unbroadcast(mul(dout, cast.public(same, dout.dtype)), x), zeros_of(y._type)
 
 
 @copysign.decompose
@@ -561,21 +565,8 @@ def heaviside(input: Tensor, values: Tensor):
     return select(input == 0, values, select(input < 0, 0, select(input > 0, 1, input)))
 
 
-@op(name="nan_to_num", dtypes=FLOATING, elementwise=True)
-def replace_special(input: Tensor, nan: float, posinf: float, neginf: float):
-    """Composite: numbers in place of NaN and the infinities."""
-    out = select(input != input, nan, input)
-    out = select(input == float("inf"), posinf, out)
-    return select(input == float("-inf"), neginf, out)
-
-
-@tensor_method("nan_to_num")
-def nan_to_num(
-    input: Tensor,
-    nan: float | None = None,
-    posinf: float | None = None,
-    neginf: float | None = None,
-) -> Tensor:
+@op(method="nan_to_num", dtypes=FLOATING, elementwise=True)
+def nan_to_num(input: Tensor, nan: float, posinf: float, neginf: float):
     """Numbers in place of NaN and the infinities (`mindspore.ops.nan_to_num`).
 
     Args:
@@ -595,6 +586,18 @@ def nan_to_num(
         >>> ms.ops.nan_to_num(ms.Tensor([float("nan"), float("inf"), 1.0]), posinf=9.0)
         Tensor(shape=[3], dtype=Float32, value= [ 0.00000000e+00,  9.00000000e+00,  1.00000000e+00])
     """
+    out = select(input != input, nan, input)
+    out = select(input == float("inf"), posinf, out)
+    return select(input == float("-inf"), neginf, out)
+
+
+@nan_to_num.arguments
+def _(
+    input: Tensor,
+    nan: float | None = None,
+    posinf: float | None = None,
+    neginf: float | None = None,
+):
     if not isinstance(input, Tensor):
         raise ArgumentError(f"nan_to_num: got {type(input).__name__}; wanted a Tensor")
     if input.dtype.is_integer or input.dtype is bool_:
@@ -605,7 +608,7 @@ def nan_to_num(
         "float32": 3.4028234663852886e38,
     }
     limit = greatest.get(input.dtype.name, 1.7976931348623157e308)
-    return replace_special(
+    return (
         input,
         0.0 if nan is None else float(nan),
         limit if posinf is None else float(posinf),

@@ -12,7 +12,7 @@ from ..op import op
 from ..tensor import Tensor
 from .axes import axes_of, axis_of, spelled
 from .comparison import equal, isfinite, isinf
-from .creation import cast_to, fill
+from .creation import cast, fill
 from .elementwise import neg
 from .exponential import exp, log
 from .linalg import widened
@@ -26,7 +26,7 @@ __all__ = ["softmax", "log_softmax", "softmin", "logsumexp"]
 
 
 def _back(x: Any, like: Any) -> Any:
-    return x if x.dtype is like.dtype else cast_to(x, like.dtype)
+    return x if x.dtype is like.dtype else cast(x, like.dtype)
 
 
 def _shifted(x: Any, axis: tuple[int, ...]) -> Any:
@@ -101,7 +101,7 @@ def _floating(name: str, x: Any, dtype: Any) -> Any:
         raise ArgumentError(f"{name}: got {type(x).__name__} for the input; wanted a Tensor")
     if dtype is not None:
         target = as_dtype(dtype)
-        return x if x.dtype is target else cast_to(x, target)
+        return x if x.dtype is target else cast(x, target)
     if not x.dtype.is_floating:
         raise DTypeError(
             f"{name}: input has dtype {x.dtype.name}; wanted one of float16, bfloat16, float32, "
@@ -191,36 +191,8 @@ def softmin(x: Tensor, axis: Any = -1, *, dtype: Any = None) -> Tensor:
     return softmax(neg(_floating("softmin", x, dtype)), axis)
 
 
-@op(name="logsumexp", dtypes=FLOATING)
-def logsumexp_over(input: Tensor, axis: tuple[int, ...], keepdims: bool):
-    """log(sum(exp(x))) over axes, a tuple of non-negative ints."""
-    x = widened(input)
-    if 0 in [x.shape[i] for i in axis]:
-        return _back(log(reduce_sum(x, axis, keepdims)), input)
-    top = reduce_max(x, axis, True)
-    # an infinite maximum would give inf - inf
-    top = stop_gradient(select_by(isfinite(top), top, fill((), 0.0, top.dtype)))
-    total = reduce_sum(exp(x - top), axis, True)
-    out = _back(log(total) + top, input)
-    return (
-        out
-        if keepdims
-        else reshape_to(out, tuple(n for i, n in enumerate(x.shape) if i not in axis))
-    )
-
-
-@logsumexp_over.bprop
-def _(x, out, dout, axis, keepdims):
-    full = spread(out, x.shape, axis, keepdims)
-    weight = exp(widened(x) - widened(full))
-    # an infinite result: the elements that made it share the gradient as 1 or 0
-    same = logical_and(equal(x, full), isinf(x))
-    weight = select_by(same, fill((), 1.0, weight.dtype), weight)
-    return (_back(weight * spread(dout, x.shape, axis, keepdims), x),)
-
-
-@tensor_method("logsumexp")
-def logsumexp(input: Tensor, axis: Any = None, keep_dims: Any = False, **dim: Any) -> Tensor:
+@op(method="logsumexp", dtypes=FLOATING)
+def logsumexp(input: Tensor, axis: tuple[int, ...], keepdims: bool):
     """log(sum(exp(x))) over axes, without overflow (`mindspore.ops.logsumexp`).
 
     Args:
@@ -239,6 +211,33 @@ def logsumexp(input: Tensor, axis: Any = None, keep_dims: Any = False, **dim: An
         >>> print(ms.ops.logsumexp(ms.Tensor([0.0, 0.0, 1000.0]), 0))
         1000.0
     """
+    x = widened(input)
+    if 0 in [x.shape[i] for i in axis]:
+        return _back(log(reduce_sum(x, axis, keepdims)), input)
+    top = reduce_max(x, axis, True)
+    # an infinite maximum would give inf - inf
+    top = stop_gradient(select_by(isfinite(top), top, fill((), 0.0, top.dtype)))
+    total = reduce_sum(exp(x - top), axis, True)
+    out = _back(log(total) + top, input)
+    return (
+        out
+        if keepdims
+        else reshape_to(out, tuple(n for i, n in enumerate(x.shape) if i not in axis))
+    )
+
+
+@logsumexp.arguments
+def _(input: Tensor, axis: Any = None, keep_dims: Any = False, **dim: Any):
     axis, keep_dims = spelled("logsumexp", axis, keep_dims, dim)
-    x = cast_to(input, float32) if input.dtype.kind in "biu" else input
-    return logsumexp_over(x, axes_of("logsumexp", axis, x.ndim), keep_dims)
+    x = cast(input, float32) if input.dtype.kind in "biu" else input
+    return (x, axes_of("logsumexp", axis, x.ndim), keep_dims)
+
+
+@logsumexp.bprop
+def _(x, out, dout, axis, keepdims):
+    full = spread(out, x.shape, axis, keepdims)
+    weight = exp(widened(x) - widened(full))
+    # an infinite result: the elements that made it share the gradient as 1 or 0
+    same = logical_and(equal(x, full), isinf(x))
+    weight = select_by(same, fill((), 1.0, weight.dtype), weight)
+    return (_back(weight * spread(dout, x.shape, axis, keepdims), x),)

@@ -14,7 +14,7 @@ from ..runtime_state import staged_builder
 from ..tensor import Tensor
 from ..types import TensorType, broadcast_shapes
 from .axes import axis_of
-from .creation import cast_to
+from .creation import cast
 from .creation_functions import beside
 from .gather_scatter import gather_by
 from .methods import tensor_method
@@ -124,8 +124,8 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
         raise ShapeError(
             f"masked_select: got shapes {input.shape} and {mask.shape}; wanted ones that broadcast"
         )
-    wide = broadcast_to(beside(mask, input), shape)
-    where = broadcast_to(beside(input, mask), shape)
+    wide = broadcast_to.public(beside(mask, input), shape)
+    where = broadcast_to.public(beside(input, mask), shape)
     at = nonzero_by(reshape_to(where, (where.size,)))
     return gather_by(reshape_to(wide, (wide.size,)), reshape_to(at, (at.size,)), 0)
 
@@ -176,7 +176,7 @@ def unique(input: Tensor) -> tuple[Tensor, Tensor]:
         (Tensor(shape=[2], dtype=Int64, value= [3, 1]), Tensor(shape=[3], dtype=Int32, value= [0, 1, 0]))
     """
     found = unique_by(input, False, None)
-    return found[0], cast_to(found[1], int32)
+    return found[0], cast(found[1], int32)
 
 
 @tensor_method("unique")

@@ -444,14 +444,14 @@ def _as_is(t: Tensor) -> Tensor:
 
 
 def _promoting_call(op: Op, target: Any, attributes: dict[str, Any]) -> Callable[..., Any]:
-    from ..ops.creation import cast_to
+    from ..ops import creation
 
     def call(*operands: Any) -> Any:
         cast = list(operands)
         for i in reversed(range(op.promote_from, len(cast))):  # as GraphBuilder.apply
             x = cast[i]
             if x is not None and x._type.dtype is not target:
-                cast[i] = cast_to(x, target)
+                cast[i] = creation.cast(x, target)
         return (
             op.function(*op.packed(cast), **attributes)
             if not op.variadic

@@ -24,17 +24,17 @@ from ...dtype import (
 )
 from ...ops import complex_numbers, elementwise
 from ...ops.combinations import (
-    addcdiv_scaled,
-    addcmul_scaled,
+    addcdiv,
+    addcmul,
+    clamp,
     clip_grad,
-    clip_to,
     div_no_nan,
     lerp,
     mul_no_nan,
     squared_difference,
 )
 from ...ops.complex_numbers import imag, real
-from ...ops.creation import cast_to
+from ...ops.creation import cast
 from ...ops.elementwise import (
     fmax,
     fmin,
@@ -56,8 +56,8 @@ from ...ops.rounding import (
     floor_divide,
     fmod,
     heaviside,
+    nan_to_num,
     remainder,
-    replace_special,
     round_half_even,
     trunc,
     truncate_div,
@@ -179,7 +179,7 @@ def casts(make: Make) -> Iterator[Sample]:
 
 
 CASES = [
-    OpCase(cast_to, casts, errors=[Bad((ROWS,), TypeError, "cast: got no value for 'dtype'")]),
+    OpCase(cast, casts, errors=[Bad((ROWS,), TypeError, "cast: got no value for 'dtype'")]),
     OpCase(sub, sums, errors=[SHAPES]),
     OpCase(mul, sums, errors=[SHAPES, Bad((None, ROWS), TypeError, "mul: got None")]),
     OpCase(
@@ -234,7 +234,7 @@ CASES = [
         ternary(value=0.5),
         dtypes=FLOATING,
         oracle=fused(lambda x, a, b, value: x + value * a * b),
-        covers=[addcmul_scaled],
+        covers=[addcmul],
         errors=[Bad((ROWS, FOUR, FOUR), ValueError, SHAPES.pattern)],
     ),
     OpCase(
@@ -251,7 +251,7 @@ CASES = [
         ternary(*KINKS, value=0.5),
         dtypes=FLOATING,
         oracle=fused(lambda x, a, b, value: x + value * a / b),
-        covers=[addcdiv_scaled],
+        covers=[addcdiv],
         errors=[Bad((ROWS, FOUR, FOUR), ValueError, SHAPES.pattern)],
     ),
     OpCase(
@@ -276,7 +276,7 @@ CASES = [
         dtypes=REAL,
         oracle=clip,
         grad=False,
-        covers=[clip_to, clip_grad],
+        covers=[clamp, clip_grad],
         errors=[
             Bad((ROWS,), ValueError, "clamp: got neither"),
             Bad((IMAGINARY, 0, 1), TypeError, "complex64"),
@@ -325,7 +325,7 @@ CASES = [
         unary(),
         dtypes=FLOATING,
         oracle=replaced,
-        covers=[replace_special],
+        covers=[nan_to_num],
         errors=[Bad(("text",), TypeError, "nan_to_num: got str"), no_complex(1, "nan_to_num")],
     ),
     OpCase(real, unary(), errors=[TEXT]),

@@ -11,22 +11,22 @@ from ...dtype import FLOATING, bfloat16, float16, float32, float64, int32
 from ...ops import loss as loss_ops
 from ...ops.ctc import ctc_alpha
 from ...ops.loss import (
-    bce_with_logits,
+    binary_cross_entropy_with_logits,
     cross_entropy_with_probabilities,
     huber_loss,
-    kl_div_of,
+    kl_div,
     l1_loss,
     mse_loss,
     nll_rows,
     smooth_l1_loss,
 )
 from ...ops.margin_loss import (
-    cosine_margin,
+    cosine_embedding_loss,
     cosine_margin_rows,
-    gaussian_nll_of,
+    gaussian_nll_loss,
     hinge_embedding_loss,
     margin_ranking_loss,
-    multi_margin_rows,
+    multi_margin_loss,
     multilabel_margin_rows,
     soft_margin_loss,
     triplet_margin_loss,
@@ -470,7 +470,7 @@ CASES = [
         second=False,
     ),
     OpCase(
-        kl_div_of,
+        kl_div,
         pairs(second=(0.1, 0.9)),
         dtypes=FLOATING,
         oracle=loss_of(kl),
@@ -512,7 +512,7 @@ CASES = [
         errors=[Bad((np.ones((2, 3), np.int64), ROWS, None, 1, "mean", 0.0), TypeError, "int64")],
     ),
     OpCase(
-        loss_ops.bce_of,
+        loss_ops.binary_cross_entropy,
         weighted(0.1, 0.9, False),
         oracle=bce_of,
         tol=TOL,
@@ -521,7 +521,7 @@ CASES = [
         errors=[Bad((np.ones(3, np.int64), np.ones(3), None, "mean"), TypeError, "int64")],
     ),
     OpCase(
-        bce_with_logits,
+        binary_cross_entropy_with_logits,
         weighted(-2.0, 2.0, True),
         oracle=bce_logits_of,
         tol=TOL,
@@ -559,7 +559,7 @@ CASES = [
         errors=[Bad((np.ones((1, 3), np.int64), np.ones((1, 3))), TypeError, "int64")],
     ),
     OpCase(
-        cosine_margin,
+        cosine_embedding_loss,
         cosine_margins,
         dtypes=FLOATING,
         oracle=cosine_margin_of,
@@ -581,7 +581,7 @@ CASES = [
         errors=[Bad((np.ones((1, 3), np.int64), ROWS, ROWS), TypeError, "int64")],
     ),
     OpCase(
-        multi_margin_rows,
+        multi_margin_loss,
         multi_margins,
         dtypes=FLOATING,
         oracle=multi_margin_of,
@@ -604,7 +604,7 @@ CASES = [
         errors=[Bad(("text", FOUR, "mean"), TypeError, "str")],
     ),
     OpCase(
-        gaussian_nll_of,
+        gaussian_nll_loss,
         likelihoods,
         oracle=likelihood_of,
         tol=TOL,

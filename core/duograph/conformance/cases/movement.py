@@ -11,20 +11,20 @@ from ... import ops
 from ...dtype import ALL, INTEGER, REAL, bool_, float32, float64, int32, int64
 from ...ops.creation import fill, iota
 from ...ops.creation_functions import (
-    eye_by,
-    full_like_by,
-    linspace_by,
+    eye,
+    full_like,
+    linspace,
     new_full_by,
-    one_hot_by,
+    one_hot,
     one_hot_mask,
-    sequence_mask_by,
+    sequence_mask,
 )
 from ...ops.diagonals import (
     diag_embed_by,
     diagonal_by,
-    fill_diagonal_by,
+    fill_diagonal,
     matrix_band_part,
-    matrix_diag_by,
+    matrix_diag,
     set_diagonal_by,
     trace,
     tril,
@@ -40,9 +40,9 @@ from ...ops.padding import (
     pixel_unshuffle,
     space_to_depth,
 )
-from ...ops.repeating import repeat_by, tile_by
+from ...ops.repeating import repeat_interleave, tile
 from ...ops.rolling import roll_by
-from ...ops.shape_primitives import broadcast_by, reshape_to, strided_copy, transpose_by
+from ...ops.shape_primitives import broadcast_to, reshape_to, strided_copy, transpose_by
 from ..case import Bad, Make, OpCase, Sample, Samples
 
 ROWS = np.ones((2, 3), np.float32)
@@ -417,7 +417,7 @@ CASES = [
             ("nan", (9,), (2, 9)),
         ),
         dtypes=ALL,
-        covers=[broadcast_by],
+        covers=[broadcast_to],
         oracle=broadcasted,
         errors=[Bad((ROWS, (2, 4)), ValueError, r"broadcast_to: got shape \(2, 3\).*\(2, 4\)")],
     ),
@@ -557,7 +557,7 @@ CASES = [
         ),
         dtypes=ALL,
         oracle=np.tile,
-        covers=[tile_by],
+        covers=[tile],
         errors=[Bad((ROWS, (-1,)), ValueError, "tile: got dims=")],
     ),
     OpCase(
@@ -575,7 +575,7 @@ CASES = [
         ),
         dtypes=ALL,
         oracle=np.repeat,
-        covers=[repeat_by],
+        covers=[repeat_interleave],
         errors=[Bad((ROWS, (1, 2, 3), 0), ValueError, "repeat_interleave: got repeats=")],
     ),
     OpCase(
@@ -837,7 +837,7 @@ CASES = [
             ("nan", (9,)),
         ),
         dtypes=ALL,
-        covers=[matrix_diag_by],
+        covers=[matrix_diag],
         oracle=lambda x, k=0, rows=-1, columns=-1: embedded(x, k),
         errors=[Bad((FOUR, 0, 3, 3), ValueError, "matrix_diag: got shape")],
     ),
@@ -854,7 +854,7 @@ CASES = [
         ),
         dtypes=ALL,
         oracle=filled_diagonal,
-        covers=[fill_diagonal_by],
+        covers=[fill_diagonal],
         errors=[Bad((FOUR, 1), ValueError, "fill_diagonal: got shape")],
     ),
     # ---- constants
@@ -883,7 +883,7 @@ CASES = [
         ),
         dtypes=ALL,
         grad=False,
-        covers=[full_like_by],
+        covers=[full_like],
         oracle=lambda x, value: np.full(x.shape, np.asarray(value).astype(x.dtype), x.dtype),
         errors=[Bad((ROWS, "text"), TypeError, "full_like: got str")],
     ),
@@ -906,7 +906,7 @@ CASES = [
         dtyped((2, 3), (3,), (0, 2), (7, 5)),
         dtypes=ALL,
         grad=False,
-        covers=[eye_by],
+        covers=[eye],
         oracle=lambda n, m=None, dtype=None: np.eye(n, m).astype(dtype.np),
         errors=[Bad((-1,), ValueError, "eye: got shape")],
     ),
@@ -923,7 +923,7 @@ CASES = [
         ends,
         dtypes=(float32, float64),
         oracle=spaced,
-        covers=[linspace_by],
+        covers=[linspace],
         without={
             "nan": "what lies between NaN or infinity and a number depends on how it is written"
         },
@@ -935,7 +935,7 @@ CASES = [
         dtypes=INTEGER,
         grad=False,
         oracle=hot,
-        covers=[one_hot_mask, one_hot_by],
+        covers=[one_hot_mask, one_hot],
         errors=[
             Bad((ROWS, 3), TypeError, "one_hot: indices have dtype float32"),
             Bad((np.array([1]), -1), ValueError, "one_hot: got shape"),
@@ -947,7 +947,7 @@ CASES = [
         dtypes=(int32, int64),
         grad=False,
         oracle=before_end,
-        covers=[sequence_mask_by],
+        covers=[sequence_mask],
         errors=[Bad((ROWS, 3), TypeError, "index: got indices of dtype float32")],
     ),
 ]
