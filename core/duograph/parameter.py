@@ -117,9 +117,9 @@ class Parameter(Tensor):
                     f"{own.name} cannot hold"
                 )
             if value._type.level or builder is not None:
-                from .ops.creation import cast  # an op family: imported at first use
+                from .ops.creation import cast_to  # an op family: imported at first use
 
-                value = cast(value, own)
+                value = cast_to(value, own)
             else:
                 value = Tensor(host_array(value, own))
         if builder is not None:

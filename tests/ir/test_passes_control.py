@@ -16,7 +16,7 @@ from duograph.ir.graph import FrozenArray, Graph, GraphNode, NamedGraph
 from duograph.ir.verify import verify
 from duograph.op import OPS
 from duograph.ops.comparison import greater, less
-from duograph.ops.creation import cast
+from duograph.ops.creation import cast_to
 from duograph.ops.elementwise import add, mul, neg, sub
 from duograph.ops.exponential import exp
 from duograph.ops.logic import logical_and, select_by
@@ -189,8 +189,8 @@ FOLDED: list[tuple[str, Callable[[], Any], str]] = [
         lambda: less(constant([1.0, 3.0], float32), number(2.0, float32)),
         "[True, False]",
     ),
-    ("cast", lambda: cast(constant([1, 0], int32), float32), "[1.0, 0.0]"),
-    ("cast to int", lambda: cast(constant([1.75, -2.5], float32), int32), "[1, -2]"),
+    ("cast", lambda: cast_to(constant([1, 0], int32), float32), "[1.0, 0.0]"),
+    ("cast to int", lambda: cast_to(constant([1.75, -2.5], float32), int32), "[1, -2]"),
     ("reshape", lambda: reshape_to(constant([[1, 2]], float32), (2,)), "[1.0, 2.0]"),
     ("transpose", lambda: transpose_by(constant([[1, 2]], float32), (1, 0)), "[[1.0], [2.0]]"),
     (
@@ -232,10 +232,10 @@ def test_constants_are_folded(case: tuple[str, Callable[[], Any], str]) -> None:
     [
         lambda: exp(number(1.0, float32)),  # a kernel may round otherwise than NumPy
         lambda: reduce_sum(constant([0.1, 0.2], float32), (0,), False),
-        lambda: cast(
+        lambda: cast_to(
             constant([1e10, 0], float32), int32
         ),  # what comes of it is the device's affair
-        lambda: cast(constant([0.1, 0.2], float64), float32),
+        lambda: cast_to(constant([0.1, 0.2], float64), float32),
         lambda: broadcast_to(constant([1, 2], float32), (1000, 2)),
     ],
 )

@@ -307,9 +307,9 @@ def _fitted(builder: GraphBuilder, op: Op, operand: int, grad: Any) -> Any:
                 f"{op.name}: its bprop returned a {value._type.dtype.name} gradient for a "
                 f"{want.dtype.name} operand; wanted the operand's dtype"
             )
-        from ..ops.creation import cast
+        from ..ops.creation import cast_to
 
-        value = builder.append(cast, (value,), {"dtype": want.dtype})
+        value = builder.append(cast_to, (value,), {"dtype": want.dtype})
     return value
 
 

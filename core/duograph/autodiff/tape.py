@@ -428,9 +428,9 @@ def handle_of(t: Tensor, like: TensorType) -> Any:
         assert like.device is not None
         commit(t, like.device)
     if t._type.dtype is not like.dtype:
-        from ..ops.creation import cast
+        from ..ops.creation import cast_to
 
-        t = cast(t, like.dtype)
+        t = cast_to(t, like.dtype)
     return t._buf
 
 

@@ -87,9 +87,9 @@ class _Recorded:
                 if cot._type.device is None:
                     commit(cot, type_.place)
                 if cot._type.dtype is not type_.dtype:
-                    from ..ops.creation import cast
+                    from ..ops.creation import cast_to
 
-                    cot = cast(cot, type_.dtype)
+                    cot = cast_to(cot, type_.dtype)
                 pairs.append((out._edge, cot))
             else:
                 pairs.append((out._edge, handle_of(cot, type_)))
@@ -98,7 +98,7 @@ class _Recorded:
         for value, type_ in zip(found, self.leaf_types, strict=True):
             plain = type_.on(type_.device)
             if value is None:
-                from ..ops.creation import cast, zeros_of
+                from ..ops.creation import cast_to, zeros_of
 
                 value = zeros_of(plain)
                 if value._type.device is not plain.device:

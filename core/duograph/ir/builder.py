@@ -179,14 +179,14 @@ class GraphBuilder:
             )
         target = op.promoted_dtype([None if v is None else v._type for v in values])
         if target is not None:
-            from ..ops.creation import cast
+            from ..ops.creation import cast_to
 
             # the last operand first: walked backwards, the casts give up their cotangents in
             # operand order
             for i in reversed(range(op.promote_from, len(values))):
                 v = values[i]
                 if v is not None and v._type.dtype is not target:
-                    values[i] = self.append(cast, (v,), {"dtype": target})
+                    values[i] = self.append(cast_to, (v,), {"dtype": target})
         return self.append(op, tuple(values), attributes)
 
     def append(

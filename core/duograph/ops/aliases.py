@@ -184,4 +184,4 @@ class FloatStatus(Primitive):
     def __call__(self, x: Tensor) -> Tensor:
         """The status of `x`, of shape (1,)."""
         good = reduce_all(comparison.isfinite(x), tuple(range(x.ndim)), False)
-        return reshape_to(cast.public(logic.logical_not(good), float32), (1,))
+        return reshape_to(cast(logic.logical_not(good), float32), (1,))

@@ -13,7 +13,7 @@ from ..op import NO_GRAD, op
 from ..tensor import Tensor
 from ..types import TensorType
 from .comparison import equal, less
-from .creation import cast, fill, iota
+from .creation import cast_to, fill, iota
 from .dropouts import dropout
 from .exponential import exp, log
 from .linalg import matmul_of, widened
@@ -67,7 +67,7 @@ def _scores(query: Any, key: Any, mask: Any, scale: float, low: int, high: int) 
         if mask.dtype is bool_:
             scores = select_by(mask, hidden, scores)
         else:
-            scores = scores + cast(mask, scores.dtype)
+            scores = scores + cast_to(mask, scores.dtype)
     if low > 1 - queries or high < keys - 1:
         ahead = iota((queries, keys), 1, int32) - iota((queries, keys), 0, int32)
         if high < keys - 1:
@@ -131,7 +131,8 @@ def _gradients(
     dk = _of_own_heads(matmul_of(dscores, widened(q), True, False) * scale, k.shape[1])
     dv = _of_own_heads(matmul_of(weights, widened(do), True, False), v.shape[1])
     made = [
-        _turned(cast(d, x.dtype), _BACK[layout]) for d, x in ((dq, query), (dk, key), (dv, value))
+        _turned(cast_to(d, x.dtype), _BACK[layout])
+        for d, x in ((dq, query), (dk, key), (dv, value))
     ]
     return made[0], made[1], made[2], dscores
 
@@ -166,7 +167,7 @@ def attention_of(
         return _turned(zeros, _BACK[layout]), sums
     weights, log_sum = _weights(_scores(q, k, mask, scale, low, high))
     out = matmul_of(weights, _of_all_heads(widened(v), q.shape[1]))
-    return _turned(cast(out, query.dtype), _BACK[layout]), log_sum
+    return _turned(cast_to(out, query.dtype), _BACK[layout]), log_sum
 
 
 def _shape(name: str, t: TensorType, layout: str) -> tuple[int, ...]:
@@ -240,7 +241,7 @@ def _(query, key, value, mask, out, dout, scale, low, high, layout):
         dq,
         dk,
         dv,
-        unbroadcast(cast(dscores, mask.dtype), mask) if trained else _no_gradient(mask),
+        unbroadcast(cast_to(dscores, mask.dtype), mask) if trained else _no_gradient(mask),
     )
 
 
@@ -476,7 +477,7 @@ def flash_attention_score(
         q, k, v = (_turned(x, axes) for x in (query, key, value))
         weights, _ = _weights(_scores(q, k, mask, float(scalar_value), low, high))
         weights = _dropped(weights, drop_mask, keep_prob)
-        out = cast(matmul_of(weights, _of_all_heads(widened(v), head_num)), query.dtype)
+        out = cast_to(matmul_of(weights, _of_all_heads(widened(v), head_num)), query.dtype)
         out = _turned(out, _BACK[layout])
     return reshape_to(out, shape) if len(input_layout) == 3 else out
 
@@ -540,7 +541,7 @@ def _mask(seen: Any, shift: Any, dtype: Any) -> Tensor | None:
             raise ShapeError(
                 f"{_NAME}: got attn_mask of shape {seen.shape}; wanted two or four axes"
             )
-        seen = seen if seen.dtype is bool_ else cast(seen, bool_)
+        seen = seen if seen.dtype is bool_ else cast_to(seen, bool_)
         seen = seen if seen.ndim == 4 else reshape_to(seen, (1, 1, *seen.shape))
     if shift is None:
         return seen
@@ -561,7 +562,7 @@ def _dropped(weights: Any, mask: Any, keep: float) -> Any:
             f"{_NAME}: got drop_mask of shape {mask.shape} and {mask.dtype.name}; wanted uint8 of "
             f"{(*lead, keys // 8)}, the number of keys being a multiple of 8"
         )
-    bytes_ = reshape_to(cast(mask, int32), (*lead, keys // 8, 1))
+    bytes_ = reshape_to(cast_to(mask, int32), (*lead, keys // 8, 1))
     bits = bitwise_and(shift_right(bytes_, iota((8,), 0, int32)), fill((), 1, int32))
     kept = reshape_to(less(fill((), 0, int32), bits), weights.shape)
     return select_by(kept, weights * (1.0 / keep), fill((), 0.0, weights.dtype))

@@ -481,8 +481,8 @@ def isclose(
         raise ArgumentValueError(
             f"isclose: got rtol={rtol} and atol={atol}; wanted no negative one"
         )
-    x = input if input.dtype.is_floating else cast.public(input, float32)
-    y = other if other.dtype.is_floating else cast.public(other, float32)
+    x = input if input.dtype.is_floating else cast(input, float32)
+    y = other if other.dtype.is_floating else cast(other, float32)
     near = abs(x - y) <= atol + rtol * abs(y)
     close = logical_or(equal(x, y), logical_and(near, isfinite(y)))
     return logical_or(close, logical_and(isnan(x), isnan(y))) if equal_nan else close

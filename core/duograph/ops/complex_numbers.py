@@ -53,7 +53,7 @@ def _(s, x):
 
 @real.decompose
 def _(x):
-    return cast.public(x, real_dtype(x.dtype)) if x.dtype.is_complex else _same(x)
+    return cast(x, real_dtype(x.dtype)) if x.dtype.is_complex else _same(x)
 
 
 @real.bprop
@@ -137,7 +137,7 @@ def _(s, x, y):
 @complex.decompose
 def _(x, y):
     wide = complex64 if x.dtype is float32 else complex128
-    return cast.public(x, wide) + mul(cast.public(y, wide), 1j)
+    return cast(x, wide) + mul(cast(y, wide), 1j)
 
 
 @complex.bprop

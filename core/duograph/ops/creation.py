@@ -66,8 +66,38 @@ def _(value):
     return np.array(value.array)
 
 
-@op(composite=False)
-def cast(input: Tensor, dtype: DType):
+@op(name="cast", composite=False)
+def cast_to(input: Tensor, dtype: DType):
+    """Primitive: every element converted to `dtype`.
+
+    Float to bool is ``!= 0``; float to integer truncates; complex to real keeps the real part.
+    """
+
+
+@cast_to.infer
+def _(x, dtype):
+    return TensorType.of(x.shape, dtype)
+
+
+@cast_to.reference
+def _(x, dtype):
+    with np.errstate(all="ignore"):
+        if x.dtype.kind == "c" and dtype.kind in "biuf":
+            x = (x != 0) if dtype.kind == "b" else x.real
+        return x.astype(dtype.np)
+
+
+@cast_to.scalar
+def _(s, x, dtype):
+    return s.cast(x, dtype)
+
+
+@cast_to.bprop
+def _(x, out, dout, dtype):
+    return (cast_to(dout, x.dtype),)
+
+
+def cast(input: Any, dtype: Any) -> Tensor:
     """Convert a tensor, or a number, to another dtype (`mindspore.ops.cast`).
 
     Args:
@@ -85,39 +115,12 @@ def cast(input: Tensor, dtype: DType):
         >>> ms.ops.cast(ms.Tensor([1.7, -1.7]), ms.int32)
         Tensor(shape=[2], dtype=Int32, value= [ 1, -1])
     """
-
-
-@cast.arguments
-def _(input: Any, dtype: Any):
     target = as_dtype(dtype)
     if not isinstance(input, Tensor):
         input = Tensor(input)
     if input._type.dtype is target:
         return input
-    return (input, target)
-
-
-@cast.infer
-def _(x, dtype):
-    return TensorType.of(x.shape, dtype)
-
-
-@cast.reference
-def _(x, dtype):
-    with np.errstate(all="ignore"):
-        if x.dtype.kind == "c" and dtype.kind in "biuf":
-            x = (x != 0) if dtype.kind == "b" else x.real
-        return x.astype(dtype.np)
-
-
-@cast.scalar
-def _(s, x, dtype):
-    return s.cast(x, dtype)
-
-
-@cast.bprop
-def _(x, out, dout, dtype):
-    return (cast(dout, x.dtype),)
+    return cast_to(input, target)
 
 
 def zeros_of(type_: TensorType) -> Tensor:

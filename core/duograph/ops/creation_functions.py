@@ -19,7 +19,7 @@ from . import powers
 from .arguments import ints_of
 from .axes import axis_of
 from .comparison import equal, less
-from .creation import cast, iota
+from .creation import cast, cast_to, iota
 from .creation import fill as fill_by
 from .logic import select_by
 from .methods import tensor_method
@@ -307,7 +307,7 @@ def eye(n: int, m: int, offset: int, dtype: DType):
         [[1, 0, 0],
          [0, 1, 0]])
     """
-    return cast(equal(iota((n, m), 1, int32) - offset, iota((n, m), 0, int32)), dtype)
+    return cast_to(equal(iota((n, m), 1, int32) - offset, iota((n, m), 0, int32)), dtype)
 
 
 @eye.arguments
@@ -350,7 +350,7 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None)
             out = out * by
         if first != 0:
             out = out + first
-        return cast.public(out, found)
+        return cast(out, found)
     return Tensor(np.arange(float(first), last, by).astype(found.np))
 
 
@@ -419,9 +419,7 @@ def _(start: Any, end: Any, steps: int):
         return Tensor(np.linspace(start, end, count).astype(np.float32))
     like = start if isinstance(start, Tensor) else end
     found = like.dtype if like.dtype.is_floating else float32
-    first, last = (
-        cast.public(v if isinstance(v, Tensor) else Tensor(v), found) for v in (start, end)
-    )
+    first, last = (cast(v if isinstance(v, Tensor) else Tensor(v), found) for v in (start, end))
     return (first, last, count)
 
 
@@ -438,7 +436,7 @@ def logspace(start: Any, end: Any, steps: int, base: int = 10, *, dtype: Any = f
         return Tensor(
             np.power(float(base), np.linspace(start, end, count)).astype(as_dtype(dtype).np)
         )
-    return cast.public(powers.pow(float(base), linspace.public(start, end, steps)), dtype)
+    return cast(powers.pow(float(base), linspace.public(start, end, steps)), dtype)
 
 
 # ---- one-hot and masks
@@ -533,9 +531,9 @@ def as_index(indices: Any, like: Tensor | None = None) -> Any:
         return indices
     if not kind.is_integer:
         if indices.size == 0 and indices.dtype is float32:
-            return cast(indices, int64)  # made of an empty list
+            return cast_to(indices, int64)  # made of an empty list
         raise DTypeError(f"index: got indices of dtype {kind.name}; wanted integers")
-    return cast(indices, int64)
+    return cast_to(indices, int64)
 
 
 @op(differentiable=False)

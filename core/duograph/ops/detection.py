@@ -15,7 +15,7 @@ from ..tensor import Tensor
 from ..types import TensorType
 from .axes import tuple_of
 from .comparison import less
-from .creation import cast, fill
+from .creation import cast_to, fill
 from .elementwise import maximum, minimum
 from .exponential import exp, log
 from .gather_scatter import gather_by
@@ -94,7 +94,7 @@ def iou(anchor_boxes: Tensor, gt_boxes: Tensor, of_ground: bool):
     ground = (gx2 - gx1 + 1.0) * (gy2 - gy1 + 1.0)
     whole = ground if of_ground else ground + (ax2 - ax1 + 1.0) * (ay2 - ay1 + 1.0) - inner
     out = inner / whole
-    return out if out.dtype is anchor_boxes.dtype else cast(out, anchor_boxes.dtype)
+    return out if out.dtype is anchor_boxes.dtype else cast_to(out, anchor_boxes.dtype)
 
 
 @iou.arguments
@@ -129,7 +129,7 @@ def bounding_box_encode(
     gx, gy, gw, gh = _centres(widened(groundtruth_box))
     offsets = ((gx - ax) / aw, (gy - ay) / ah, log(gw / aw), log(gh / ah))
     out = _joined([(d - m) / s for d, m, s in zip(offsets, means, stds, strict=True)])
-    return out if out.dtype is anchor_box.dtype else cast(out, anchor_box.dtype)
+    return out if out.dtype is anchor_box.dtype else cast_to(out, anchor_box.dtype)
 
 
 @bounding_box_encode.arguments
@@ -180,7 +180,7 @@ def bounding_box_decode(
         bounded(x - w * 0.5 + 0.5, 0.0, width), bounded(y - h * 0.5 + 0.5, 0.0, height),
         bounded(x + w * 0.5 - 0.5, 0.0, width), bounded(y + h * 0.5 - 0.5, 0.0, height),
     ])  # fmt: skip
-    return out if out.dtype is anchor_box.dtype else cast(out, anchor_box.dtype)
+    return out if out.dtype is anchor_box.dtype else cast_to(out, anchor_box.dtype)
 
 
 @bounding_box_decode.arguments
@@ -265,7 +265,7 @@ def _corners(p: Any, size: int) -> list[tuple[Any, Any]]:
     """The two neighbours of clamped positions along an axis, with their weights."""
     low = stop_gradient(floor(p))
     part = p - low
-    first = minimum(cast(low, int64), fill((), size - 1, int64))
+    first = minimum(cast_to(low, int64), fill((), size - 1, int64))
     second = minimum(first + 1, fill((), size - 1, int64))
     return [(first, 1.0 - part), (second, part)]
 
@@ -315,7 +315,7 @@ def roi_align(
         (1, 2, 2, 2)
     """
     x = widened(features)
-    r = rois if rois.dtype is x.dtype else cast(rois, x.dtype)
+    r = rois if rois.dtype is x.dtype else cast_to(rois, x.dtype)
     n, c, height, width = x.shape
     m = r.shape[0]
     batch, x1, y1, x2, y2 = (
@@ -337,14 +337,14 @@ def roi_align(
     x_at, x_inside = line(x1, x2, pooled_width, width)
     y = broadcast_to(reshape_to(y, (m, h, 1)), (m, h, w))
     x_at = broadcast_to(reshape_to(x_at, (m, 1, w)), (m, h, w))
-    start = reshape_to(cast(batch, int64) * (height * width), (m, 1, 1))
+    start = reshape_to(cast_to(batch, int64) * (height * width), (m, 1, 1))
     rows = reshape_to(transpose_by(x, (0, 2, 3, 1)), (n * height * width, c))
     found = _bilinear(rows, start, y, x_at, height, width)
     inside = logical_and(reshape_to(y_inside, (m, h, 1, 1)), reshape_to(x_inside, (m, 1, w, 1)))
     found = select_by(inside, found, zero)
     cells = reshape_to(found, (m, pooled_height, sample_num, pooled_width, sample_num, c))
     out = transpose_by(reduce_mean(cells, (2, 4), False), (0, 3, 1, 2))
-    return out if out.dtype is features.dtype else cast(out, features.dtype)
+    return out if out.dtype is features.dtype else cast_to(out, features.dtype)
 
 
 @roi_align.arguments
@@ -422,13 +422,13 @@ def crop_and_resize(
     x, x_inside = line(x1, x2, w, width)
     y = broadcast_to(reshape_to(y, (m, h, 1)), (m, h, w))
     x = broadcast_to(reshape_to(x, (m, 1, w)), (m, h, w))
-    start = reshape_to(cast(box_indices, int64) * (height * width), (m, 1, 1))
+    start = reshape_to(cast_to(box_indices, int64) * (height * width), (m, 1, 1))
     rows = reshape_to(
-        image if image.dtype is boxes.dtype else cast(image, boxes.dtype),
+        image if image.dtype is boxes.dtype else cast_to(image, boxes.dtype),
         (n * height * width, c),
     )
     if method == "nearest":
-        iy, ix = (cast(round_half_even(stop_gradient(v)), int64) for v in (y, x))
+        iy, ix = (cast_to(round_half_even(stop_gradient(v)), int64) for v in (y, x))
         found = gather_by(rows, start + iy * width + ix, 0)
     else:
         found = _bilinear(rows, start, y, x, height, width)

@@ -16,7 +16,7 @@ from ..tensor import Tensor
 from ..types import broadcast_shapes, size_of
 from .arguments import number_of
 from .comparison import equal, less
-from .creation import cast, fill
+from .creation import cast_to, fill
 from .elementwise import neg
 from .exponential import exp, log
 from .logic import bitwise_and, logical_and, logical_not, logical_or, select_by
@@ -39,7 +39,7 @@ def random_laplace(state: Tensor, shape: Sequence[int], dtype: Any):
     positive = equal(bitwise_and(bits, u32(1)), u32(1))
     size = neg(log(1.0 - fraction(bits)))
     found = select_by(positive, size, neg(size))
-    return found if dtype is float32 else cast(found, dtype)
+    return found if dtype is float32 else cast_to(found, dtype)
 
 
 def standard_laplace(shape: Any, seed: Any = None) -> Tensor:
@@ -83,7 +83,7 @@ _GAMMA_ROUNDS = 8
 @op(differentiable=False)
 def random_gamma_by(state: Tensor, alpha: Tensor, shape: Sequence[int]):
     """Gamma numbers of scale 1 (Marsaglia and Tsang, 2000), a fixed number of rounds."""
-    a = broadcast_to(cast(alpha, float32), tuple(shape))
+    a = broadcast_to(cast_to(alpha, float32), tuple(shape))
     small = less(a, 1.0)
     lifted = select_by(small, a + 1.0, a)  # below 1: gamma(a + 1) * u^(1/a)
     d = lifted - 1.0 / 3.0

@@ -10,7 +10,7 @@ from ..errors import ShapeError
 from ..op import op
 from ..tensor import Tensor
 from .comparison import less
-from .creation import cast, fill
+from .creation import cast_to, fill
 from .logic import logical_not, select_by
 from .random import probability_of, random_uniform, take_state
 
@@ -60,7 +60,7 @@ def _(
 def dropout_mask_by(input: Tensor, state: Tensor, p: float):
     """`dropout`, and its mask of ones and zeros in the dtype of input."""
     kept = logical_not(less(random_uniform(state, input.shape, float32), fill((), p, float32)))
-    mask = cast(kept, input.dtype)
+    mask = cast_to(kept, input.dtype)
     scaled = input * (1.0 / (1.0 - p)) if p < 1.0 else input
     return select_by(kept, scaled, fill((), 0, input.dtype)), mask
 

@@ -294,8 +294,8 @@ def _(s, x):
 @abs.bprop
 def _(x, out, dout):
     if x.dtype.is_complex:
-        unit = select(out == 0, 0, true_divide(x, cast.public(select(out == 0, 1, out), x.dtype)))
-        return (mul(cast.public(dout, x.dtype), unit),)
+        unit = select(out == 0, 0, true_divide(x, cast(select(out == 0, 1, out), x.dtype)))
+        return (mul(cast(dout, x.dtype), unit),)
     return (mul(dout, sign(x)),)
 
 

@@ -16,7 +16,7 @@ from ..errors import DTypeError, IndexRangeError, ShapeError
 from ..op import NO_GRAD, op
 from ..tensor import Tensor
 from ..types import TensorType
-from .creation import cast, fill, iota, zeros_of
+from .creation import cast_to, fill, iota, zeros_of
 from .logic import logical_or, select_by
 from .shape_primitives import (
     dense_strides,
@@ -199,7 +199,7 @@ def element_positions(shape: Sequence[int], indices: Any, axis: int) -> Any:
     dtype = position_dtype(size)
     rest = flat_positions(indices.shape, steps, 0, size)
     n = shape[axis]
-    wide = indices if indices.dtype is dtype else cast(indices, dtype)
+    wide = indices if indices.dtype is dtype else cast_to(indices, dtype)
     at = from_zero(wide, n)
     inside = rest + at * step
     # a wrong index stays wrong as a position, so that the gather or scatter sees it

@@ -15,7 +15,7 @@ from ..tensor import Tensor
 from ..types import size_of
 from .axes import axis_of
 from .comparison import less
-from .creation import cast, iota
+from .creation import cast_to, iota
 from .creation_functions import as_index, beside
 from .elementwise import maximum, minimum
 from .gather_scatter import from_zero, gather_by, gather_elements_by, normal_indices
@@ -51,7 +51,7 @@ def linear_index(parts: Sequence[Any], sizes: tuple[int, ...]) -> Any:
     kind = position_dtype(total)
     wrong = at = None
     for part, n, step in zip(parts, sizes, dense_strides(sizes), strict=True):
-        part = part if part.dtype is kind or part.dtype is int64 else cast(part, kind)
+        part = part if part.dtype is kind or part.dtype is int64 else cast_to(part, kind)
         own = from_zero(part, n)
         outside = logical_or(less(own, 0), less(n - 1, own))
         wrong = outside if wrong is None else logical_or(wrong, outside)

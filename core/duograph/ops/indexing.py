@@ -23,7 +23,7 @@ from ..tensor import Tensor
 from ..types import broadcast_shapes, size_of
 from . import elementwise
 from .comparison import equal
-from .creation import cast
+from .creation import cast_to
 from .creation_functions import as_index
 from .gather_scatter import (
     gather_by,
@@ -200,7 +200,7 @@ def setitem_by(tensors: Sequence[Tensor], index: Any, add: bool):
             raise DTypeError(
                 f"setitem: got a {value.dtype.name} value for a {x.dtype.name} tensor; wanted a real one"
             )
-        value = cast(value, x.dtype)
+        value = cast_to(value, x.dtype)
     part = slice_shape(plan.begin, plan.end, plan.strides)
     if arrays:
         inside = _sliced(x, plan)
@@ -524,7 +524,7 @@ def masked_by(tensors: Sequence[Tensor]):
     """
     x, mask, value = tensors
     rest = len(x.shape) - len(mask.shape)
-    value = value if value.dtype is x.dtype else cast(value, x.dtype)
+    value = value if value.dtype is x.dtype else cast_to(value, x.dtype)
     return select_by(reshape_to(mask, (*mask.shape, *[1] * rest)), value, x)
 
 

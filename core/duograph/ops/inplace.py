@@ -46,7 +46,7 @@ def write(target: Tensor, value: Tensor, what: str) -> Tensor:
             f"{what}: the result has dtype {value.dtype.name}; wanted one that fits into "
             f"{target.dtype.name}, that of the tensor"
         )
-    target._rebind(cast.public(value, target.dtype))
+    target._rebind(cast(value, target.dtype))
     return target
 
 
@@ -121,7 +121,7 @@ def _tensor_copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     tensor.
     """
     del non_blocking
-    value = cast.public(src, self.dtype)
+    value = cast(src, self.dtype)
     if value.shape != self.shape:
         value = value.broadcast_to(self.shape)
     return write(self, value, "copy_")

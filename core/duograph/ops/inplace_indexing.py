@@ -208,7 +208,7 @@ def _tensor_put_(self: Tensor, index: Any, source: Tensor, accumulate: bool = Fa
     """Elements of the flattened tensor replaced, or added to, in place. Returns the tensor."""
     at = as_index(index)
     flat = reshape_to(self, (self.size,))
-    new = reshape_to(cast.public(source, self.dtype), (at.size,))
+    new = reshape_to(cast(source, self.dtype), (at.size,))
     change = scatter_add_by if accumulate else scatter_set_by
     return write(
         self, reshape_to(change(flat, reshape_to(at, (at.size,)), new, 0), self.shape), "put_"

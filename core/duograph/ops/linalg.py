@@ -15,7 +15,7 @@ from ..tensor import Tensor
 from ..types import TensorType, broadcast_shapes
 from .arguments import ints_of
 from .axes import axis_of
-from .creation import cast
+from .creation import cast_to
 from .methods import tensor_method
 from .pointwise import conjugate
 from .shape_primitives import reduce_sum, reshape_to, transpose_by
@@ -628,4 +628,4 @@ def bias_add(input_x: Tensor, bias: Tensor):
 
 def widened(x: Any) -> Any:
     """16-bit floats as float32, others as they are: what sums inside composites are made in."""
-    return cast(x, float32) if x.dtype.is_floating and x.dtype.itemsize == 2 else x
+    return cast_to(x, float32) if x.dtype.is_floating and x.dtype.itemsize == 2 else x

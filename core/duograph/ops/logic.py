@@ -102,7 +102,7 @@ def _(s, x, y):
 
 @logical_and.decompose
 def _(x, y):
-    return bitwise_and(cast.public(x, bool_), cast.public(y, bool_))
+    return bitwise_and(cast(x, bool_), cast(y, bool_))
 
 
 @op(
@@ -140,7 +140,7 @@ def _(s, x, y):
 
 @logical_or.decompose
 def _(x, y):
-    return bitwise_or(cast.public(x, bool_), cast.public(y, bool_))
+    return bitwise_or(cast(x, bool_), cast(y, bool_))
 
 
 @op(
@@ -178,7 +178,7 @@ def _(s, x, y):
 
 @logical_xor.decompose
 def _(x, y):
-    return bitwise_xor(cast.public(x, bool_), cast.public(y, bool_))
+    return bitwise_xor(cast(x, bool_), cast(y, bool_))
 
 
 @op(
@@ -468,7 +468,7 @@ def select(condition: Tensor, input: Any, other: Any) -> Tensor:
         Tensor(shape=[2], dtype=Float32, value= [ 1.00000000e+00,  5.00000000e-01])
     """
     if isinstance(condition, Tensor) and condition.dtype is not bool_:
-        condition = cast.public(condition, bool_)
+        condition = cast(condition, bool_)
     return select_by(condition, input, other)
 
 
@@ -516,5 +516,5 @@ def masked_fill(input_x: Tensor, mask: Tensor, value: Any) -> Tensor:
         raise DTypeError(f"masked_fill: mask has dtype {mask.dtype.name}; wanted bool")
     kept = input_x.dtype
     if isinstance(value, Tensor):
-        value = cast.public(value, kept)
-    return cast.public(select_by(mask, value, input_x), kept)
+        value = cast(value, kept)
+    return cast(select_by(mask, value, input_x), kept)

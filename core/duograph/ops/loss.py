@@ -17,7 +17,7 @@ from ..tensor import Tensor
 from . import elementwise
 from .activation import logsigmoid
 from .comparison import greater, less, less_equal, not_equal
-from .creation import cast, fill
+from .creation import cast_to, fill
 from .elementwise import maximum, neg
 from .exponential import log
 from .gather_scatter import gather_by, gather_elements_by
@@ -88,17 +88,17 @@ def nll_rows(
     classes = input.shape[1]
     valid = not_equal(target, ignore_index)
     # an ignored target may be no class at all: it reads class 0 and counts nothing
-    safe = select_by(valid, target, cast(fill((), 0, int32), target.dtype))
+    safe = select_by(valid, target, cast_to(fill((), 0, int32), target.dtype))
     column = reshape_to(safe, (*safe.shape, 1))
     picked = reshape_to(gather_elements_by(input, column, 1), safe.shape)
-    scale = cast(valid, input.dtype)
+    scale = cast_to(valid, input.dtype)
     if weight is not None:
-        scale = scale * gather_by(cast(weight, input.dtype), safe, 0)
+        scale = scale * gather_by(cast_to(weight, input.dtype), safe, 0)
     # not by the factor 0 alone: an ignored row may hold -inf
     loss = select_by(valid, neg(picked) * scale, fill((), 0.0, input.dtype))
     if smoothing:
-        spread = input if weight is None else input * cast(weight, input.dtype)
-        uniform = neg(reduce_sum(spread, (1,), False)) * cast(valid, input.dtype)
+        spread = input if weight is None else input * cast_to(weight, input.dtype)
+        uniform = neg(reduce_sum(spread, (1,), False)) * cast_to(valid, input.dtype)
         loss = loss * (1.0 - smoothing) + uniform * (smoothing / classes)
     if reduction == "none":
         return loss
@@ -220,14 +220,14 @@ def cross_entropy_with_probabilities(
 ):
     """Cross entropy along `axis` with a target distribution."""
     logp = log_softmax_along(input, axis)
-    target = cast(target, input.dtype)
+    target = cast_to(target, input.dtype)
     if smoothing:
         target = target * (1.0 - smoothing) + smoothing / input.shape[axis]
     terms = logp * target
     if weight is not None:
         lead = [1] * input.ndim
         lead[axis] = input.shape[axis]
-        terms = terms * reshape_to(cast(weight, input.dtype), tuple(lead))
+        terms = terms * reshape_to(cast_to(weight, input.dtype), tuple(lead))
     return reduced(neg(reduce_sum(terms, (axis,), False)), reduction)
 
 
@@ -376,13 +376,13 @@ def binary_cross_entropy(logits: Tensor, labels: Tensor, weight: Tensor | None, 
         0.6931472
     """
     x = widened(logits)
-    labels = cast(labels, x.dtype)
+    labels = cast_to(labels, x.dtype)
     positive = log(maximum(x, 1e-12))
     negative = log(maximum(1.0 - x, 1e-12))
     loss = neg(labels * positive + (1.0 - labels) * negative)
     if weight is not None:
-        loss = loss * cast(weight, x.dtype)
-    return cast(reduced(loss, reduction), logits.dtype)
+        loss = loss * cast_to(weight, x.dtype)
+    return cast_to(reduced(loss, reduction), logits.dtype)
 
 
 @binary_cross_entropy.arguments
@@ -397,13 +397,13 @@ def _(logits: Tensor, labels: Tensor, weight: Tensor | None = None, reduction: s
 @binary_cross_entropy.bprop
 def _(logits, labels, weight, out, dout, reduction):
     """(p - y) / (p (1 - p)), its denominator bounded away from 0: finite at p = 0 and 1."""
-    labels = cast(labels, logits.dtype)
+    labels = cast_to(labels, logits.dtype)
     scale = dout
     if reduction == "mean":
         scale = scale / max(logits.size, 1)
     factor = broadcast_to(scale, logits.shape) if reduction != "none" else scale
     if weight is not None:
-        factor = factor * cast(weight, logits.dtype)
+        factor = factor * cast_to(weight, logits.dtype)
     spread = maximum(logits * (1.0 - logits), 1e-12 if logits.dtype.itemsize > 2 else 1e-4)
 
     d_logits = unbroadcast(factor * (logits - labels) / spread, logits)
@@ -434,13 +434,13 @@ def binary_cross_entropy_with_logits(
         >>> print(ms.ops.binary_cross_entropy_with_logits(ms.Tensor([0.0]), ms.Tensor([1.0])))
         0.6931472
     """
-    target = cast(target, input.dtype)
+    target = cast_to(target, input.dtype)
     tail = neg(logsigmoid(input))  # log(1 + exp(-x)), with a gradient that is right at 0 too
     if pos_weight is not None:
-        tail = tail * ((cast(pos_weight, input.dtype) - 1.0) * target + 1.0)
+        tail = tail * ((cast_to(pos_weight, input.dtype) - 1.0) * target + 1.0)
     loss = (1.0 - target) * input + tail
     if weight is not None:
-        loss = loss * cast(weight, input.dtype)
+        loss = loss * cast_to(weight, input.dtype)
     return reduced(loss, reduction)
 
 

@@ -8,7 +8,7 @@ from ..autodiff.transforms import grad, value_and_grad
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
 from ..tensor import Tensor
 from .comparison import not_equal
-from .creation import cast
+from .creation import cast_to
 from .ctc import ctc_loss
 from .elementwise import maximum
 from .gather_scatter import gather_by
@@ -100,7 +100,7 @@ class NLLLoss(Primitive):
 
     def __call__(self, logits: Tensor, labels: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
         loss = nll_loss(logits, labels, weight, self.ignore_index, self.reduction)
-        valid = cast(not_equal(labels, self.ignore_index), weight.dtype)
+        valid = cast_to(not_equal(labels, self.ignore_index), weight.dtype)
         safe = maximum(labels, 0)
         return loss, total_of(gather_by(weight, safe, 0) * valid)
 

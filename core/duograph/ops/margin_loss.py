@@ -11,7 +11,7 @@ from ..tensor import Tensor
 from . import elementwise, powers
 from .activation import logsigmoid
 from .comparison import equal, less
-from .creation import cast, fill, iota
+from .creation import cast_to, fill, iota
 from .elementwise import maximum, minimum, neg
 from .exponential import log
 from .gather_scatter import gather_by, gather_elements_by
@@ -233,9 +233,9 @@ def multilabel_margin_rows(input: Tensor, target: Tensor, reduction: str):
     """Multi-label hinge loss of rows (N, C); the labels of a row end at the first -1."""
     n, c = input.shape
     ended = less(target, 0)
-    before = scan_sum(cast(ended, int32), 1, False, False)
+    before = scan_sum(cast_to(ended, int32), 1, False, False)
     valid = equal(before, 0)
-    safe = cast(select_by(valid, target, cast(fill((), 0, int32), target.dtype)), int32)
+    safe = cast_to(select_by(valid, target, cast_to(fill((), 0, int32), target.dtype)), int32)
     own = gather_elements_by(input, safe, 1)
     hits = equal(reshape_to(safe, (n, c, 1)), iota((n, c, c), 2, int32))
     hits = logical_and(hits, reshape_to(valid, (n, c, 1)))

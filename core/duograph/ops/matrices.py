@@ -19,7 +19,7 @@ from ..types import TensorType
 from . import elementwise
 from .axes import axis_of
 from .comparison import equal, less
-from .creation import cast, fill, iota
+from .creation import cast_to, fill, iota
 from .elementwise import neg
 from .exponential import exp, log
 from .gather_scatter import gather_by, gather_elements_by
@@ -58,7 +58,7 @@ def _column(x: Any, k: int) -> Any:
 
 
 def _eye(n: int, dtype: Any) -> Any:
-    return cast(equal(iota((n, n), 0, int64), iota((n, n), 1, int64)), dtype)
+    return cast_to(equal(iota((n, n), 0, int64), iota((n, n), 1, int64)), dtype)
 
 
 def _eliminated(a: Any, steps: int) -> tuple[Any, Any, Any]:
@@ -120,15 +120,15 @@ def _(a, b):
     n = a.shape[-1]
     if n == 0 or a.size == 0:
         return identity(b)
-    wide = cast(a, float32) if a.dtype.itemsize == 2 else a
-    right = b if b.dtype is wide.dtype else cast(b, wide.dtype)
+    wide = cast_to(a, float32) if a.dtype.itemsize == 2 else a
+    right = b if b.dtype is wide.dtype else cast_to(b, wide.dtype)
     lead = a.ndim - 2
     reduced, rows, pivots = _eliminated(concat_by((wide, right), a.ndim - 1), n)
     begin = (*[0] * (a.ndim - 1), n)
     found = slice_by(reduced, begin, reduced.shape, (1,) * a.ndim)
     index = broadcast_to(reshape_to(rows, (*rows.shape, 1)), found.shape)
     ordered = gather_elements_by(found, index, lead) / reshape_to(pivots, (*pivots.shape, 1))
-    return ordered if ordered.dtype is b.dtype else cast(ordered, b.dtype)
+    return ordered if ordered.dtype is b.dtype else cast_to(ordered, b.dtype)
 
 
 @solve_by.bprop
@@ -187,7 +187,7 @@ def inverse(input: Tensor):
 @inverse.arguments
 def _(input: Tensor):
     _square("inverse", input)
-    return (cast(input, float32) if input.dtype.kind in "biu" else input,)
+    return (cast_to(input, float32) if input.dtype.kind in "biu" else input,)
 
 
 @inverse.bprop
@@ -260,8 +260,8 @@ def _signs(rows: Any, pivots: Any) -> Any:
     lead = len(batch)
     before = less(reshape_to(rows, (*batch, 1, n)), reshape_to(rows, (*batch, n, 1)))
     upper = less(iota((n, n), 0, int64), iota((n, n), 1, int64))
-    swaps = reduce_sum(cast(logical_and(before, upper), int64), (lead, lead + 1), False)
-    minus = reduce_sum(cast(less(pivots, fill((), 0.0, pivots.dtype)), int64), (lead,), False)
+    swaps = reduce_sum(cast_to(logical_and(before, upper), int64), (lead, lead + 1), False)
+    minus = reduce_sum(cast_to(less(pivots, fill((), 0.0, pivots.dtype)), int64), (lead,), False)
     odd = bitwise_and(swaps + minus, fill((), 1, int64))
     sign = select_by(
         equal(odd, fill((), 1, int64)),
@@ -278,7 +278,7 @@ def _(input):
     batch = input.shape[:-2]
     if n == 0 or input.size == 0:
         return fill(batch, 1.0, input.dtype), fill(batch, 0.0, input.dtype)
-    wide = cast(input, float32) if input.dtype.itemsize == 2 else input
+    wide = cast_to(input, float32) if input.dtype.itemsize == 2 else input
     _, rows, pivots = _eliminated(wide, n)
     # behind a pivot of 0 stand NaN: the matrix is singular
     clean = select_by(equal(pivots, pivots), pivots, fill((), 0.0, pivots.dtype))
@@ -286,7 +286,7 @@ def _(input):
     sign = _signs(rows, clean)
     if wide.dtype is input.dtype:
         return sign, size
-    return cast(sign, input.dtype), cast(size, input.dtype)
+    return cast_to(sign, input.dtype), cast_to(size, input.dtype)
 
 
 @slogdet.bprop
@@ -396,7 +396,7 @@ def _(input):
     *batch, n, _ = input.shape
     if input.size == 0:
         return identity(input)
-    wide = cast(input, float32) if input.dtype.itemsize == 2 else input
+    wide = cast_to(input, float32) if input.dtype.itemsize == 2 else input
     zero = fill((), 0.0, wide.dtype)
     row = iota((n,), 0, int64)
     columns = []
@@ -412,7 +412,7 @@ def _(input):
             wide = wide - columns[-1] * reshape_to(column, (*batch, 1, n))
     found = concat_by(columns, len(batch) + 1) if n > 1 else columns[0]
     found = select_by(reshape_to(bad, (*batch, 1, 1)), fill((), float("nan"), found.dtype), found)
-    return found if found.dtype is input.dtype else cast(found, input.dtype)
+    return found if found.dtype is input.dtype else cast_to(found, input.dtype)
 
 
 @cholesky_by.bprop
@@ -420,7 +420,7 @@ def _(x, out, dout):
     # Murray, 2016: S = L^-T phi(L^T dL) L^-1, phi halves the diagonal of the lower triangle
     n = x.shape[-1]
     below = logical_not(less(iota((n, n), 0, int64), iota((n, n), 1, int64)))
-    weight = cast(below, x.dtype) - _eye(n, x.dtype) * 0.5
+    weight = cast_to(below, x.dtype) - _eye(n, x.dtype) * 0.5
     inner = matmul_of(out, dout, True, False) * weight
     inv = inverse(out)
     s = matmul_of(matmul_of(inv, inner, True, False), inv)

@@ -318,7 +318,7 @@ _form("BatchToSpaceND", padding.batch_to_space_nd, block_shape=_REQUIRED, crops=
 _form("SpaceToBatch", padding.space_to_batch_nd, block_size=_REQUIRED, paddings=_REQUIRED)
 _form("BatchToSpace", lambda x, block_size, crops: padding.batch_to_space_nd(x, block_size, crops),
       block_size=_REQUIRED, crops=_REQUIRED)  # fmt: skip
-_form("Cast", cast.public, "cast")
+_form("Cast", cast, "cast")
 _form("Fill", creation.fill, "fill")
 _form(
     "FillV2", lambda shape, value: creation.full(shape, value, dtype=getattr(value, "dtype", None))

@@ -16,7 +16,7 @@ from . import elementwise
 from .arguments import ints_of
 from .axes import tuple_of
 from .comparison import equal, less, not_equal
-from .creation import cast, fill
+from .creation import cast_to, fill
 from .elementwise import maximum, minimum
 from .gather_scatter import gather_by, gather_elements_by, scatter_add_by, scatter_set_by
 from .linalg import matmul_of, widened
@@ -120,7 +120,7 @@ def resize_by(
                 part = part * weight.astype(x.dtype.np).reshape(tail)
             total = part if total is None else total + part
         x = total
-    return x if x.dtype is input.dtype else cast(x, input.dtype)
+    return x if x.dtype is input.dtype else cast_to(x, input.dtype)
 
 
 _MODES = {
@@ -361,7 +361,7 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str, padding_mode: str, align
         [[[[2.]]]]
     """
     x, g = widened(input), widened(grid)
-    g = g if g.dtype is x.dtype else cast(g, x.dtype)
+    g = g if g.dtype is x.dtype else cast_to(g, x.dtype)
     n, c, *sizes = x.shape
     k = len(sizes)
     out = g.shape[1:-1]
@@ -400,7 +400,7 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str, padding_mode: str, align
                 logical_not(less(whole, fill((), 0.0, p.dtype))),
                 less(whole, fill((), float(size), p.dtype)),
             )
-            i = cast(whole, int64)
+            i = cast_to(whole, int64)
             i = minimum(maximum(i, fill((), 0, int64)), fill((), size - 1, int64)) * step
             for index, w, ok in corners:
                 grown.append((
@@ -419,7 +419,7 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str, padding_mode: str, align
         value = select_by(reshape_to(inside, (n, 1, count)), value, fill((), 0.0, value.dtype))
         total = value if total is None else total + value
     found = reshape_to(total, (n, c, *out))
-    return found if found.dtype is input.dtype else cast(found, input.dtype)
+    return found if found.dtype is input.dtype else cast_to(found, input.dtype)
 
 
 @grid_sample.arguments

@@ -14,7 +14,7 @@ from ..tensor import Tensor
 from ..types import TensorType, size_of
 from .arguments import ints_of
 from .axes import axes_of
-from .creation import cast, fill
+from .creation import cast_to, fill
 from .elementwise import maximum
 from .exponential import exp, log
 from .linalg import widened
@@ -33,7 +33,7 @@ __all__ = [
 
 
 def _as(x: Any, dtype: Any) -> Any:
-    return x if x.dtype is dtype else cast(x, dtype)
+    return x if x.dtype is dtype else cast_to(x, dtype)
 
 
 def _statistics_dtype(dtype: Any) -> Any:

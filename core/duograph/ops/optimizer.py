@@ -14,7 +14,7 @@ from typing import Any
 from ..dtype import float32, float64
 from ..op import op
 from ..tensor import Tensor
-from .creation import cast
+from .creation import cast_to
 from .elementwise import abs as absolute
 from .elementwise import maximum, sign, square
 from .powers import sqrt
@@ -36,11 +36,11 @@ __all__ = [
 
 
 def _wide(x: Any) -> Any:
-    return x if x.dtype in (float32, float64) else cast(x, float32)
+    return x if x.dtype in (float32, float64) else cast_to(x, float32)
 
 
 def _like(x: Any, target: Any) -> Any:
-    return x if x.dtype is target.dtype else cast(x, target.dtype)
+    return x if x.dtype is target.dtype else cast_to(x, target.dtype)
 
 
 def _gradient(param: Any, grad: Any, weight_decay: float, scale: float) -> Any:

@@ -18,7 +18,7 @@ from ..types import TensorType, size_of
 from . import powers
 from .axes import tuple_of
 from .comparison import equal, less
-from .creation import cast, fill
+from .creation import cast_to, fill
 from .gather_scatter import gather_by, gather_elements_by, scatter_elements_add_by
 from .logic import logical_and, logical_not, logical_or, select_by
 from .reduction import max_with_index, reduce_max, reduce_mean, reduce_min
@@ -242,7 +242,7 @@ def _(input, kernel, stride, padding, count_include_pad, divisor):
     parts = windows(input, kernel, stride, padding, one, out)
     total = reduce_sum(parts, tuple(range(2, 2 + len(kernel))), False)
     found = _divided(total, sizes, kernel, stride, padding, count_include_pad, divisor)
-    return found if found.dtype is input.dtype else cast(found, input.dtype)
+    return found if found.dtype is input.dtype else cast_to(found, input.dtype)
 
 
 @op(dtypes=REAL)

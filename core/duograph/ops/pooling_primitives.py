@@ -8,7 +8,7 @@ from ..dtype import as_dtype, int32
 from ..errors import ArgumentValueError, ShapeError
 from ..tensor import Tensor
 from . import pooling
-from .creation import cast, iota
+from .creation import cast_to, iota
 from .data_formats import first_to_last, last_to_first, spatial, wanted_format
 from .primitive import Primitive
 from .windows import pad_pairs
@@ -160,7 +160,7 @@ class MaxPoolWithArgmax(_Pool):
         """(values, indices)."""
         values, indices = pooling.max_pool(x, self.kernel_size, self.strides, self._pads(x), (1, 1))
         channel = iota(values.shape, 1, indices.dtype) * (x.shape[2] * x.shape[3])
-        return values, cast(indices + channel, int32)
+        return values, cast_to(indices + channel, int32)
 
 
 class MaxPoolWithArgmaxV2(Primitive):
@@ -190,7 +190,7 @@ class MaxPoolWithArgmaxV2(Primitive):
         values, indices = pooling.max_pool2d(
             x, self.kernel_size, self.strides, self.pads, self.dilation, True, self.ceil_mode
         )
-        return values, indices if self.argmax_type is None else cast(indices, self.argmax_type)
+        return values, indices if self.argmax_type is None else cast_to(indices, self.argmax_type)
 
 
 class AdaptiveAvgPool2D(Primitive):
@@ -244,4 +244,4 @@ class AdaptiveMaxPool3D(Primitive):
         """(values, indices)."""
         size = output_size.tolist() if isinstance(output_size, Tensor) else output_size
         values, indices = pooling.adaptive_max_pool3d(x, size, True)
-        return values, cast(indices, int32)
+        return values, cast_to(indices, int32)

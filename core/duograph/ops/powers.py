@@ -230,5 +230,5 @@ def float_power(input: Any, exponent: Any) -> Tensor:
     """
     tensors = [t for t in (input, exponent) if isinstance(t, Tensor)]
     wide = complex128 if any(t.dtype.is_complex for t in tensors) else float64
-    x, y = (cast.public(t, wide) if isinstance(t, Tensor) else t for t in (input, exponent))
+    x, y = (cast(t, wide) if isinstance(t, Tensor) else t for t in (input, exponent))
     return pow(x, y)

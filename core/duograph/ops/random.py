@@ -23,7 +23,7 @@ from ..runtime_state import staged_builder, thread_state
 from ..tensor import Tensor, commit
 from ..types import TensorType, broadcast_shapes, size_of
 from .comparison import less
-from .creation import cast, fill, iota
+from .creation import cast_to, fill, iota
 from .elementwise import add, minimum, mul, neg
 from .exponential import log
 from .gather_scatter import gather_by
@@ -106,14 +106,14 @@ def _(state, shape):
 
 def fraction(bits: Any) -> Any:
     """float32 in [0, 1) from the top 24 bits."""
-    return cast(shift_right(bits, u32(8)), float32) * 2.0**-24
+    return cast_to(shift_right(bits, u32(8)), float32) * 2.0**-24
 
 
 @op(differentiable=False)
 def random_uniform(state: Tensor, shape: Sequence[int], dtype: Any):
     """[0, 1), every element from one word."""
     found = fraction(random_bits(state, shape))
-    return found if dtype is float32 else cast(found, dtype)
+    return found if dtype is float32 else cast_to(found, dtype)
 
 
 @op(differentiable=False)
@@ -129,7 +129,7 @@ def random_normal(state: Tensor, shape: Sequence[int], dtype: Any):
     angle = second * (2.0 * math.pi)
     both = concat_by((radius * cos(angle), radius * sin(angle)), 0)
     found = reshape_to(slice_by(both, (0,), (count,), (1,)), tuple(shape))
-    return found if dtype is float32 else cast(found, dtype)
+    return found if dtype is float32 else cast_to(found, dtype)
 
 
 @op(differentiable=False)
@@ -138,9 +138,9 @@ def random_integers(state: Tensor, shape: Sequence[int], low: int, high: int, dt
     span = high - low
     if span <= 2**16:  # the bias of the modulus is at most 2^-16 of a probability
         bits = random_bits(state, shape)
-        value = cast(remainder(bits, u32(span)), int64)
+        value = cast_to(remainder(bits, u32(span)), int64)
     else:
-        bits = cast(random_bits(state, (2, *shape)), int64)
+        bits = cast_to(random_bits(state, (2, *shape)), int64)
         rest = (1,) * (len(shape) + 1)
         upper = slice_by(bits, (0,) * len(rest), (1, *shape), rest)
         lower = slice_by(bits, (1, *[0] * len(shape)), (2, *shape), rest)
@@ -150,7 +150,7 @@ def random_integers(state: Tensor, shape: Sequence[int], low: int, high: int, dt
         )
         value = reshape_to(remainder(wide, fill((), span, int64)), tuple(shape))
     value = value + fill((), low, int64)
-    return value if dtype is int64 else cast(value, dtype)
+    return value if dtype is int64 else cast_to(value, dtype)
 
 
 @op(differentiable=False)
@@ -158,12 +158,12 @@ def permutation(state: Tensor, n: int, dtype: Any):
     """The numbers 0 to n - 1 in random order: sorted by random words."""
     bits = random_bits(state, (2 * n,))
     # by two words, so that equal ones are rarer than 2^-50 for a million elements
-    high = bitwise_and(cast(bits, int64), fill((), 0x7FFFFFFF, int64))
+    high = bitwise_and(cast_to(bits, int64), fill((), 0x7FFFFFFF, int64))
     high = slice_by(high, (0,), (n,), (1,))
-    low = cast(slice_by(bits, (n,), (2 * n,), (1,)), int64)
+    low = cast_to(slice_by(bits, (n,), (2 * n,), (1,)), int64)
     word = bitwise_or(shift_left(high, fill((), 32, int64)), low)
     _, order = sort_by(word, 0, False)
-    return order if dtype is int64 else cast(order, dtype)
+    return order if dtype is int64 else cast_to(order, dtype)
 
 
 # ---- public functions ---------------------------------------------------------------------------
@@ -500,14 +500,14 @@ def bernoulli(input: Tensor, p: Any = 0.5, seed: Any = None) -> Tensor:
     if not isinstance(p, Tensor):
         p = probability_of("bernoulli", p)
     unit = random_uniform(take_state(seed, like=input), input.shape, float32)
-    return cast(less(unit, p if isinstance(p, Tensor) else fill((), p, float32)), input.dtype)
+    return cast_to(less(unit, p if isinstance(p, Tensor) else fill((), p, float32)), input.dtype)
 
 
 @op(name="multinomial", differentiable=False)
 def multinomial_by(input: Tensor, state: Tensor, num_samples: int, replacement: bool):
     """Indices drawn with the probabilities of the rows of (n, k)."""
     n, k = input.shape
-    x = cast(input, float32)
+    x = cast_to(input, float32)
     if replacement:
         total = scan_sum(x, 1, False, False)
         last = slice_by(total, (0, k - 1), (n, k), (1, 1))
@@ -516,8 +516,8 @@ def multinomial_by(input: Tensor, state: Tensor, num_samples: int, replacement: 
             less(reshape_to(draw, (n, num_samples, 1)), reshape_to(total, (n, 1, k)))
         )
         # a draw rounded up to the total takes the last index that has a probability
-        allowed = argmax_along(mul(iota((n, k), 1, float32), cast(less(0.0, x), float32)), 1)
-        found = reduce_sum(cast(below, int64), (2,), False)
+        allowed = argmax_along(mul(iota((n, k), 1, float32), cast_to(less(0.0, x), float32)), 1)
+        found = reduce_sum(cast_to(below, int64), (2,), False)
         return minimum(found, reshape_to(allowed, (n, 1)))
     # the largest of log(p) + Gumbel noise are a sample without replacement (Efraimidis and
     # Spirakis, 2006)
@@ -557,7 +557,7 @@ def multinomial(
             f"{replacement}; wanted at least 1, and without replacement at most the number of indices"
         )
     x = reshape_to(input, (1, input.shape[0])) if input.ndim == 1 else input
-    found = cast(
+    found = cast_to(
         multinomial_by(x, take_state(seed, like=x), int(num_samples), bool(replacement)), int32
     )
     return reshape_to(found, found.shape[1:]) if input.ndim == 1 else found

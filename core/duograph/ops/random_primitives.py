@@ -11,7 +11,7 @@ from ..dtype import as_dtype, bool_, float32, int32
 from ..errors import ArgumentError, ArgumentValueError
 from ..tensor import Tensor
 from . import distributions, dropouts, random
-from .creation import cast, fill
+from .creation import cast_to, fill
 from .movement import concat_by
 from .primitive import Primitive
 from .shape_primitives import broadcast_to
@@ -69,7 +69,7 @@ class _ChannelDropout(Primitive):
         kept = dropouts.dropout(
             fill(shape, 1.0, float32), random.take_state(), 1.0 - self.keep_prob, shape
         )
-        return x * cast(kept, x.dtype), broadcast_to(cast(kept, bool_), x.shape)
+        return x * cast_to(kept, x.dtype), broadcast_to(cast_to(kept, bool_), x.shape)
 
 
 class Dropout2D(_ChannelDropout):
@@ -163,7 +163,7 @@ class Multinomial(Primitive):
     def __call__(self, x: Any, num_samples: int) -> Any:
         """The indices."""
         found = random.multinomial(x, num_samples, True, _seed(self.seed, self.seed2))
-        return cast(found, self.dtype)
+        return cast_to(found, self.dtype)
 
 
 class RandomShuffle(_Seeded):

@@ -137,7 +137,7 @@ def leaky_relu(input: Tensor, alpha: float = 0.2):
         >>> ms.ops.leaky_relu(ms.Tensor([-1.0, 0.0, 2.0]))
         Tensor(shape=[3], dtype=Float32, value= [-2.00000003e-01,  0.00000000e+00,  2.00000000e+00])
     """
-    return select(input > 0, input, cast.public(input * alpha, input.dtype))
+    return select(input > 0, input, cast(input * alpha, input.dtype))
 
 
 @leaky_relu.bprop
@@ -307,7 +307,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0):
         >>> ms.ops.hardtanh(ms.Tensor([-2.0, 0.5, 3.0]))
         Tensor(shape=[3], dtype=Float32, value= [-1.00000000e+00,  5.00000000e-01,  1.00000000e+00])
     """
-    return cast.public(clamp.public(input, min_val, max_val), input.dtype)
+    return cast(clamp.public(input, min_val, max_val), input.dtype)
 
 
 @hardtanh.scalar

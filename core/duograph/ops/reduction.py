@@ -15,7 +15,7 @@ from ..types import TensorType, size_of
 from . import elementwise
 from .axes import axes_of, spelled
 from .comparison import equal, less
-from .creation import cast, fill, iota
+from .creation import cast_to, fill, iota
 from .elementwise import mul, neg
 from .gather_scatter import gather_elements_by
 from .logic import bitwise_xor, logical_not, logical_or, select_by
@@ -55,10 +55,10 @@ def _even_share(x: Any, out: Any, dout: Any, axis: Axes, keepdims: bool) -> tupl
     kept = reduced_shape(x.shape, axis, True)
     if not keepdims:
         out, dout = reshape_to(out, kept), reshape_to(dout, kept)
-    mask = cast(equal(x, out), x.dtype)
+    mask = cast_to(equal(x, out), x.dtype)
     found = mask * (dout / reduce_sum(mask, axis, True))
     return (
-        found if found.dtype is x.dtype else cast(found, x.dtype),
+        found if found.dtype is x.dtype else cast_to(found, x.dtype),
     )  # a quotient of integers is none
 
 
@@ -207,13 +207,13 @@ def _(x, axis, keepdims):
 
 @reduce_any.decompose
 def _(input, axis, keepdims):
-    truth = input if input.dtype is bool_ else cast(input, bool_)
-    return cast(reduce_sum(cast(truth, int32), axis, keepdims), bool_)
+    truth = input if input.dtype is bool_ else cast_to(input, bool_)
+    return cast_to(reduce_sum(cast_to(truth, int32), axis, keepdims), bool_)
 
 
 @reduce_all.decompose
 def _(input, axis, keepdims):
-    truth = input if input.dtype is bool_ else cast(input, bool_)
+    truth = input if input.dtype is bool_ else cast_to(input, bool_)
     return logical_not(reduce_any(logical_not(truth), axis, keepdims))
 
 
@@ -259,7 +259,7 @@ def _no_bfloat(x: Any) -> Any:
 
 @argmax_along.decompose
 def _(input, axis):
-    x = cast(input, int32) if input.dtype is bool_ else input
+    x = cast_to(input, int32) if input.dtype is bool_ else input
     best = reduce_max(x, (axis,), True)
     hit = equal(x, best)
     if x.dtype.is_floating:
@@ -273,7 +273,7 @@ def _(input, axis):
 
 @argmin_along.decompose
 def _(input, axis):
-    x = cast(input, int32) if input.dtype is bool_ else input
+    x = cast_to(input, int32) if input.dtype is bool_ else input
     return argmax_along(mirrored(x), axis)
 
 
@@ -288,13 +288,13 @@ def reduce_mean(input: Tensor, axis: Axes, keepdims: bool):
     n = _count(input.shape, axis)
     dtype = input.dtype
     if dtype.is_integer:
-        total = reduce_sum(cast(input, int64), axis, keepdims)
+        total = reduce_sum(cast_to(input, int64), axis, keepdims)
         whole = floor_divide(elementwise.abs(total), n or 1)
-        return cast(select_by(less(total, 0), neg(whole), whole), dtype)
+        return cast_to(select_by(less(total, 0), neg(whole), whole), dtype)
     narrow = dtype.is_floating and dtype.itemsize == 2
-    total = reduce_sum(cast(input, float32) if narrow else input, axis, keepdims)
+    total = reduce_sum(cast_to(input, float32) if narrow else input, axis, keepdims)
     found = total * (1.0 / n) if n and n & (n - 1) == 0 else total / float(n)
-    return cast(found, dtype) if narrow else found
+    return cast_to(found, dtype) if narrow else found
 
 
 @op(dtypes=BOOL + REAL)
@@ -320,7 +320,7 @@ def _picked(x: Any, index: Any, axis: int, keepdims: bool) -> tuple[Any, Any]:
 
 def _cast(x: Any, dtype: Any) -> Any:
     target = as_dtype(dtype)
-    return x if x.dtype is target else cast(x, target)
+    return x if x.dtype is target else cast_to(x, target)
 
 
 def wanted_tensor(name: str, x: Any) -> Any:
@@ -378,7 +378,7 @@ def sum(
     if dtype is not None:
         x = _cast(x, dtype)
     elif x.dtype.kind in "biu" and x.dtype is not int64:
-        x = cast(x, int64)
+        x = cast_to(x, int64)
     out = reduce_sum(x, axes_of("sum", axis, x.ndim), keepdims)
     return out if initial is None else out + initial
 
@@ -448,7 +448,7 @@ def prod(
     if dtype is not None:
         x = _cast(x, dtype)
     elif x.dtype.kind in "biu" and x.dtype is not int64:
-        x = cast(x, int64)
+        x = cast_to(x, int64)
     return reduce_prod(x, axes_of("prod", axis, x.ndim), keepdims)
 
 

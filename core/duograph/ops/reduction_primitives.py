@@ -10,7 +10,7 @@ from ..dtype import as_dtype, bool_, int32
 from ..errors import ArgumentError
 from . import extremes, reduction, scan
 from .axes import axes_of, axis_of
-from .creation import cast
+from .creation import cast_to
 from .primitive import Primitive
 from .statistics import vector_norm
 
@@ -66,7 +66,7 @@ class ReduceSum(_Reduce):
         if self.skip_mode and (axis is None or (isinstance(axis, (tuple, list)) and not axis)):
             return x
         if x.dtype is bool_:
-            x = cast(x, int32)
+            x = cast_to(x, int32)
         return super().__call__(x, axis)
 
 
@@ -159,7 +159,7 @@ class Argmax(Primitive):
 
     def __call__(self, x: Any) -> Any:
         """The indices."""
-        return cast(extremes.argmax(x, self.axis), self.output_type)
+        return cast_to(extremes.argmax(x, self.axis), self.output_type)
 
 
 class Argmin(Primitive):
@@ -174,7 +174,7 @@ class Argmin(Primitive):
 
     def __call__(self, x: Any) -> Any:
         """The indices."""
-        return cast(extremes.argmin(x, self.axis), self.output_type)
+        return cast_to(extremes.argmin(x, self.axis), self.output_type)
 
 
 class _Scan(Primitive):

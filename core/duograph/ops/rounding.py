@@ -214,7 +214,7 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
         scaled = input * scale if decimals > 0 else input / scale
         back = round_half_even(scaled)
         return back / scale if decimals > 0 else back * scale
-    return cast.public(round_half_even(cast.public(input, float64) / scale) * scale, input.dtype)
+    return cast(round_half_even(cast(input, float64) / scale) * scale, input.dtype)
 
 
 @tensor_method("round")
@@ -268,22 +268,18 @@ def _whole_quotient(x: Any, y: Any) -> Any:
     if x.dtype.kind == "u":  # estimates from below, so that nothing becomes negative
         q, rest = x * 0, x
         for _ in range(rounds):
-            below = true_divide(cast.public(rest, float32), cast.public(d, float32)) * (
-                1 - 2.0**-21
-            )
-            q = q + cast.public(below, x.dtype)
+            below = true_divide(cast(rest, float32), cast(d, float32)) * (1 - 2.0**-21)
+            q = q + cast(below, x.dtype)
             rest = x - q * d
         q = select(rest >= d, q + 1, q)
     else:
         q, rest = x * 0, x
         for _ in range(rounds):
-            q = q + cast.public(
-                true_divide(cast.public(rest, float32), cast.public(d, float32)), x.dtype
-            )
+            q = q + cast(true_divide(cast(rest, float32), cast(d, float32)), x.dtype)
             rest = x - q * d
         # the remainder must have the sign of x and be smaller than d; minus magnitudes do not
         # overflow
-        one = cast.public(select((x < 0) == (d < 0), 1, -1), x.dtype)
+        one = cast(select((x < 0) == (d < 0), 1, -1), x.dtype)
         wrong_side = logical_and(rest != 0, (rest < 0) != (x < 0))
         small = select(rest > 0, neg(rest), rest) > select(d > 0, neg(d), d)
         q = select(wrong_side, q - one, select(small, q, q + one))
@@ -530,7 +526,7 @@ def _(s, x, y):
 @copysign.bprop
 def _(x, y, out, dout):
     same = select(signbit(x) == signbit(y), 1.0, -1.0)
-    return unbroadcast(mul(dout, cast.public(same, dout.dtype)), x), zeros_of(y._type)
+    return unbroadcast(mul(dout, cast(same, dout.dtype)), x), zeros_of(y._type)
 
 
 @copysign.decompose

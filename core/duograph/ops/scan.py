@@ -16,7 +16,7 @@ from . import creation
 from .arguments import tensor_of
 from .axes import axis_of
 from .comparison import equal, less
-from .creation import cast, iota
+from .creation import cast_to, iota
 from .elementwise import add, maximum, minimum, mul, neg
 from .exponential import exp, log, log1p
 from .gather_scatter import scatter_elements_add_by
@@ -138,7 +138,7 @@ def _(x, out, dout, axis, exclusive, reverse):
     # zero as 1, for behind a second zero every product that holds the first is 0 anyway.
     zero, one = creation.fill((), 0, x.dtype), creation.fill((), 1, x.dtype)
     is_zero = equal(x, zero)
-    count = scan_sum(cast(is_zero, int32), axis, False, reverse)
+    count = scan_sum(cast_to(is_zero, int32), axis, False, reverse)
     first = logical_and(is_zero, equal(count, creation.fill((), 1, int32)))
     filled = select_by(first, one, x)
     lifted = scan_prod(filled, axis, exclusive, reverse)
@@ -219,14 +219,14 @@ def _pairwise(x: Any, axis: int, largest: bool) -> tuple[Any, Any]:
 
 @scan_max.decompose
 def _(input, axis):
-    x, index = _pairwise(cast(input, int32) if input.dtype in BOOL else input, axis, True)
-    return (x if x.dtype is input.dtype else cast(x, input.dtype)), index
+    x, index = _pairwise(cast_to(input, int32) if input.dtype in BOOL else input, axis, True)
+    return (x if x.dtype is input.dtype else cast_to(x, input.dtype)), index
 
 
 @scan_min.decompose
 def _(input, axis):
-    x, index = _pairwise(cast(input, int32) if input.dtype in BOOL else input, axis, False)
-    return (x if x.dtype is input.dtype else cast(x, input.dtype)), index
+    x, index = _pairwise(cast_to(input, int32) if input.dtype in BOOL else input, axis, False)
+    return (x if x.dtype is input.dtype else cast_to(x, input.dtype)), index
 
 
 def _to_source(x, out, dout, axis):
@@ -251,7 +251,7 @@ def _arguments(
         axis = value
     if dtype is not None:
         target = as_dtype(dtype)
-        x = x if x.dtype is target else cast(x, target)
+        x = x if x.dtype is target else cast_to(x, target)
     return x, None if axis is None else axis_of(name, axis, x.ndim)
 
 
@@ -293,7 +293,7 @@ def cumsum(x: Tensor, axis: Any = None, dtype: Any = None, **dim: Any) -> Tensor
     """
     x, axis = _arguments("cumsum", x, axis, dtype, dim)
     if x.dtype in BOOL:
-        x = cast(x, int64)
+        x = cast_to(x, int64)
     return _line(x, axis, lambda t, i: scan_sum(t, i, False, False))
 
 
@@ -319,7 +319,7 @@ def cumprod(input: Tensor, dim: Any = None, dtype: Any = None, **axis: Any) -> T
     """
     x, along = _arguments("cumprod", input, dim, dtype, axis)
     if dtype is None and x.dtype.kind in "biu" and x.dtype is not int64:
-        x = cast(x, int64)
+        x = cast_to(x, int64)
     return _line(x, along, lambda t, i: scan_prod(t, i, False, False))
 
 
@@ -381,7 +381,7 @@ def scan_logsumexp(input: Tensor, axis: int, reverse: bool):
     """log of the running sum of exp along one axis, from the end when `reverse`."""
     x = widened(input)
     out = _doubling(_log_sum, x, axis, False, reverse, float("-inf"))
-    return out if out.dtype is input.dtype else cast(out, input.dtype)
+    return out if out.dtype is input.dtype else cast_to(out, input.dtype)
 
 
 @scan_logsumexp.infer

@@ -82,7 +82,7 @@ def scatter_along(
         src = slice_axis(src, k, 0, n)
     write = scatter_elements_add_by if add else scatter_elements_set_by
     try:
-        return write(input, indices, cast.public(src, input.dtype), at)
+        return write(input, indices, cast(src, input.dtype), at)
     except IndexError:
         explain(name, shape[at], indices, at)
         raise
@@ -202,7 +202,7 @@ def scatter_rows(name: str, input: Tensor, indices: Any, updates: Any, mode: str
     """
     at = as_index(indices, input)
     wanted = at.shape + input.shape[1:]
-    rows = cast.public(beside(input, updates), input.dtype)
+    rows = cast(beside(input, updates), input.dtype)
     if rows.shape != wanted:
         if rows.size != 1 and rows.shape != ():
             raise ShapeError(f"{name}: got updates of shape {rows.shape}; wanted {wanted}")
@@ -244,7 +244,7 @@ def scatter_nd_mode(name: str, input: Tensor, indices: Any, updates: Any, mode: 
             f"wanted {wanted}"
         )
     try:
-        return scatter_nd_write(input, at, cast.public(new, input.dtype), mode)
+        return scatter_nd_write(input, at, cast(new, input.dtype), mode)
     except IndexError:
         explain_nd(name, input.shape, at)
         raise
@@ -392,7 +392,7 @@ def index_write(
             raise ShapeError(f"{name}: got a source of shape {new.shape}; wanted {wanted}")
         new = broadcast_to.public(new, wanted)
     write = scatter_add_by if add else scatter_set_by
-    return write(input, indices, cast.public(new, input.dtype), at)
+    return write(input, indices, cast(new, input.dtype), at)
 
 
 @tensor_method("index_fill")
@@ -512,7 +512,7 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     count = at.shape[0]
     if source.size < count:
         raise ShapeError(f"masked_scatter: got {source.size} elements for a mask with {count} True")
-    new = slice_axis(reshape_to(cast.public(source, x.dtype), (source.size,)), 0, 0, count)
+    new = slice_axis(reshape_to(cast(source, x.dtype), (source.size,)), 0, 0, count)
     flat = scatter_set_by(reshape_to(x, (x.size,)), reshape_to(at, (count,)), new, 0)
     return reshape_to(flat, x.shape)
 
@@ -582,5 +582,5 @@ def slice_scatter(
     begin, stop, strides = [0] * len(input.shape), list(input.shape), [1] * len(input.shape)
     begin[at], stop[at], strides[at] = first, last, by
     wanted = gathered_shape(input.shape, (len(range(first, last, by)),), at)
-    new = broadcast_to.public(cast.public(beside(input, src), input.dtype), wanted)
+    new = broadcast_to.public(cast(beside(input, src), input.dtype), wanted)
     return update_by(input, new, begin, stop, strides)

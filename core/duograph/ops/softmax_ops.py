@@ -12,7 +12,7 @@ from ..op import op
 from ..tensor import Tensor
 from .axes import axes_of, axis_of, spelled
 from .comparison import equal, isfinite, isinf
-from .creation import cast, fill
+from .creation import cast_to, fill
 from .elementwise import neg
 from .exponential import exp, log
 from .linalg import widened
@@ -26,7 +26,7 @@ __all__ = ["softmax", "log_softmax", "softmin", "logsumexp"]
 
 
 def _back(x: Any, like: Any) -> Any:
-    return x if x.dtype is like.dtype else cast(x, like.dtype)
+    return x if x.dtype is like.dtype else cast_to(x, like.dtype)
 
 
 def _shifted(x: Any, axis: tuple[int, ...]) -> Any:
@@ -101,7 +101,7 @@ def _floating(name: str, x: Any, dtype: Any) -> Any:
         raise ArgumentError(f"{name}: got {type(x).__name__} for the input; wanted a Tensor")
     if dtype is not None:
         target = as_dtype(dtype)
-        return x if x.dtype is target else cast(x, target)
+        return x if x.dtype is target else cast_to(x, target)
     if not x.dtype.is_floating:
         raise DTypeError(
             f"{name}: input has dtype {x.dtype.name}; wanted one of float16, bfloat16, float32, "
@@ -229,7 +229,7 @@ def logsumexp(input: Tensor, axis: tuple[int, ...], keepdims: bool):
 @logsumexp.arguments
 def _(input: Tensor, axis: Any = None, keep_dims: Any = False, **dim: Any):
     axis, keep_dims = spelled("logsumexp", axis, keep_dims, dim)
-    x = cast(input, float32) if input.dtype.kind in "biu" else input
+    x = cast_to(input, float32) if input.dtype.kind in "biu" else input
     return (x, axes_of("logsumexp", axis, x.ndim), keep_dims)
 
 

@@ -14,7 +14,7 @@ from ..types import TensorType
 from .arguments import ints_of
 from .axes import axis_of
 from .comparison import equal, less, less_equal, not_equal
-from .creation import cast, fill, iota, zeros_of
+from .creation import cast_to, fill, iota, zeros_of
 from .creation_functions import as_index, beside
 from .gather_scatter import gather_by, gather_elements_by, scatter_elements_set_by
 from .logic import logical_and, logical_not, logical_or, select_by
@@ -80,7 +80,7 @@ def _(x, axis, descending):
     size = 1 << (n - 1).bit_length()
     lead = moved.shape[:-1]
     low, high = (0,) * len(moved.shape), (*(0,) * len(lead), size - n)
-    key = cast(moved, int32) if x.dtype is bool_ else moved
+    key = cast_to(moved, int32) if x.dtype is bool_ else moved
     key = pad_by(key, low, high, 0) if size > n else key
     index = iota((*lead, size), len(lead), int32)
     group = select_by(less(index, n), fill((), 0, int32), fill((), 2, int32))
@@ -98,7 +98,7 @@ def _(x, axis, descending):
             half //= 2
         block *= 2
     at = moveaxis(slice_axis(lanes[2], len(lead), 0, n), -1, axis)
-    order = cast(at, int64)
+    order = cast_to(at, int64)
     return gather_elements_by(x, order, axis), order
 
 
@@ -162,7 +162,7 @@ def sort(input_x: Tensor, axis: int = -1, descending: bool = False) -> tuple[Ten
     if not input_x.shape:
         return input_x, fill((), 0, int32)
     values, indices = sort_by(input_x, axis_of("sort", axis, len(input_x.shape)), bool(descending))
-    return values, cast(indices, int32)
+    return values, cast_to(indices, int32)
 
 
 @tensor_method("sort")
@@ -278,7 +278,7 @@ def topk(
     (count,) = ints_of("topk", "k", k)
     axis = axis_of("topk", -1 if dim is None else dim, len(input.shape))
     values, indices = topk_by(input, count, axis, bool(largest))
-    return values, cast(indices, int32)
+    return values, cast_to(indices, int32)
 
 
 tensor_method("topk")(topk)
@@ -347,7 +347,7 @@ def searchsorted_by(sequence: Tensor, values: Tensor, right: bool):
         below = logical_not(_less(values, seen)) if right else _less(seen, values)
         at = select_by(logical_and(less_equal(try_, n), below), try_, at)
         step //= 2
-    return cast(at, int64)
+    return cast_to(at, int64)
 
 
 def _less(a: Any, b: Any) -> Any:
@@ -404,7 +404,7 @@ def searchsorted(
             sorted_sequence, as_index(sorter, sorted_sequence), len(shape) - 1
         )
     found = searchsorted_by(sorted_sequence, values, bool(right) or side == "right")
-    return cast(found, int32) if out_int32 else found
+    return cast_to(found, int32) if out_int32 else found
 
 
 def bucketize(input: Tensor, boundaries: Any, *, right: bool = False) -> Tensor:

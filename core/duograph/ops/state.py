@@ -52,7 +52,7 @@ def _written(name: str, variable: Any, value: Any) -> Tensor:
                 f"wanted that shape, or one that broadcasts to it"
             )
         value = broadcast_to(value, variable.shape)
-    value = cast.public(value, variable.dtype)
+    value = cast(value, variable.dtype)
     builder = staged_builder()
     if builder is not None:
         builder.write_state(variable, value)

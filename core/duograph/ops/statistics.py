@@ -14,7 +14,7 @@ from . import elementwise, powers
 from .arguments import number_of, tensor_of, tensors_of
 from .axes import axes_of, axis_of, spelled
 from .comparison import equal, isfinite, less
-from .creation import cast, fill
+from .creation import cast_to, fill
 from .elementwise import maximum, minimum
 from .gather_scatter import gather_elements_by
 from .linalg import matmul_of, widened
@@ -55,7 +55,7 @@ __all__ = [
 
 
 def _as(x: Any, dtype: Any) -> Any:
-    return x if x.dtype is dtype else cast(x, dtype)
+    return x if x.dtype is dtype else cast_to(x, dtype)
 
 
 # ---- variance -----------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ def reduce_var(input: Tensor, axis: Sequence[int], keepdims: bool, ddof: int):
 
 
 def _floating(x: Any) -> Any:
-    return cast(x, float32) if x.dtype.kind in "biu" else x
+    return cast_to(x, float32) if x.dtype.kind in "biu" else x
 
 
 def _spread_arguments(
@@ -220,7 +220,7 @@ def vector_norm(input: Tensor, p: float, axis: Sequence[int], keepdims: bool):
     elif p == float("-inf"):
         found = reduce_min(elementwise.abs(x), axis, keepdims)
     elif p == 0.0:
-        found = reduce_sum(cast(cast(x, bool_), x.dtype), axis, keepdims)
+        found = reduce_sum(cast_to(cast_to(x, bool_), x.dtype), axis, keepdims)
     elif p == 1.0:
         found = reduce_sum(elementwise.abs(x), axis, keepdims)
     else:
@@ -331,7 +331,7 @@ def median_along(input: Tensor, axis: int, keepdims: bool, ignore_nan: bool):
     _, order = sort_by(x, axis, False)
     middle = fill(kept, (n - 1) // 2, int64)
     if x.dtype.is_floating:
-        ordered = cast(equal(x, x), int64)
+        ordered = cast_to(equal(x, x), int64)
         count = reduce_sum(ordered, (axis,), True)
         if ignore_nan:
             whole = shift_right(maximum(count - 1, fill((), 0, int64)), fill((), 1, int64))

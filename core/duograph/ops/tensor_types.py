@@ -36,7 +36,7 @@ def tuple_to_array(input_x: Sequence[Any]) -> Tensor:
             f"tuple_to_array: got {type(input_x).__name__}; wanted a tuple of numbers"
         )
     made = Tensor(list(input_x))
-    return cast.public(made, int32) if made.dtype is int64 else made
+    return cast(made, int32) if made.dtype is int64 else made
 
 
 def scalar_to_tensor(input_x: Any, dtype: Any = float32) -> Tensor:
@@ -193,20 +193,20 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
         >>> ms.ops.type_as(ms.Tensor([1]), ms.Tensor([1.0]))
         Tensor(shape=[1], dtype=Float32, value= [ 1.00000000e+00])
     """
-    return cast.public(input, other.dtype)
+    return cast(input, other.dtype)
 
 
 @tensor_method("astype")
 def _tensor_astype(self: Tensor, dtype: Any, copy: bool = True) -> Tensor:
     """Every element converted to `dtype`. See `ops.cast`."""
     del copy  # buffers are immutable: sharing one is as good as a copy
-    return cast.public(self, dtype)
+    return cast(self, dtype)
 
 
 @tensor_method("type")
 def _tensor_type(self: Tensor, dtype: Any = None) -> Any:
     """The name of the dtype, or the tensor converted to another one."""
-    return str(self.dtype) if dtype is None else cast.public(self, dtype)
+    return str(self.dtype) if dtype is None else cast(self, dtype)
 
 
 @tensor_method("to")
@@ -231,7 +231,7 @@ def _tensor_to(
             device = value
         elif value is not None and not isinstance(value, bool):
             dtype = value
-    out = self if dtype is None else cast.public(self, dtype)
+    out = self if dtype is None else cast(self, dtype)
     own = out._type.device
     if device is None or (own is not None and repr(own) in (device, f"{device}:0")):
         return out
@@ -248,7 +248,7 @@ def _names_dtype(text: str) -> bool:
 
 def _converter(name: str, dtype_name: str) -> None:
     def method(self: Tensor) -> Tensor:
-        return cast.public(self, dtype_name)
+        return cast(self, dtype_name)
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"Every element converted to {dtype_name}."
@@ -272,7 +272,7 @@ for _name, _dtype_name in {
 @tensor_method("set_dtype")
 def _tensor_set_dtype(self: Tensor, dtype: Any) -> Tensor:
     """Every element converted to `dtype`, in place. Returns the tensor."""
-    self._rebind(cast.public(self, dtype))
+    self._rebind(cast(self, dtype))
     return self
 
 

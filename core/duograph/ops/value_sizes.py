@@ -14,7 +14,7 @@ from ..runtime_state import staged_builder
 from ..tensor import Tensor
 from ..types import TensorType, broadcast_shapes
 from .axes import axis_of
-from .creation import cast
+from .creation import cast_to
 from .creation_functions import beside
 from .gather_scatter import gather_by
 from .methods import tensor_method
@@ -176,7 +176,7 @@ def unique(input: Tensor) -> tuple[Tensor, Tensor]:
         (Tensor(shape=[2], dtype=Int64, value= [3, 1]), Tensor(shape=[3], dtype=Int32, value= [0, 1, 0]))
     """
     found = unique_by(input, False, None)
-    return found[0], cast(found[1], int32)
+    return found[0], cast_to(found[1], int32)
 
 
 @tensor_method("unique")

@@ -451,7 +451,7 @@ def _promoting_call(op: Op, target: Any, attributes: dict[str, Any]) -> Callable
         for i in reversed(range(op.promote_from, len(cast))):  # as GraphBuilder.apply
             x = cast[i]
             if x is not None and x._type.dtype is not target:
-                cast[i] = creation.cast(x, target)
+                cast[i] = creation.cast_to(x, target)
         return (
             op.function(*op.packed(cast), **attributes)
             if not op.variadic

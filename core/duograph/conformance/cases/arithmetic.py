@@ -34,7 +34,7 @@ from ...ops.combinations import (
     squared_difference,
 )
 from ...ops.complex_numbers import imag, real
-from ...ops.creation import cast
+from ...ops.creation import cast_to
 from ...ops.elementwise import (
     fmax,
     fmin,
@@ -179,7 +179,7 @@ def casts(make: Make) -> Iterator[Sample]:
 
 
 CASES = [
-    OpCase(cast, casts, errors=[Bad((ROWS,), TypeError, "cast: got no value for 'dtype'")]),
+    OpCase(cast_to, casts, errors=[Bad((ROWS,), TypeError, "cast: got no value for 'dtype'")]),
     OpCase(sub, sums, errors=[SHAPES]),
     OpCase(mul, sums, errors=[SHAPES, Bad((None, ROWS), TypeError, "mul: got None")]),
     OpCase(
