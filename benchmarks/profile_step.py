@@ -20,6 +20,8 @@ import sys
 import time
 from pathlib import Path
 
+from duograph.backend.prepared import PreparedCall
+
 Key = tuple[str, str]
 
 
@@ -55,22 +57,27 @@ def _flops(name: str, operands, results) -> float:
     return 0.0
 
 
-def _timed(call, entry: Entry):
+class Timed(PreparedCall):
+    """A prepared call that adds the time it takes to an `Entry`; it cannot be linked."""
+
+
+def _timed(call: PreparedCall, entry: Entry) -> Timed:
+    inner = call.run
+
     def run(*handles):
         begin = time.perf_counter()
-        out = call(*handles)
+        out = inner(*handles)
         entry.seconds += time.perf_counter() - begin
         entry.count += 1
         return out
 
-    run.timed = True
-    return run
+    return Timed(run)
 
 
 def watch() -> None:
     """From here on, lowered graphs time their calls, and so run step by step."""
     from duograph.backend.program import Step
-    from duograph.runtime import lower
+    from duograph.runtime import lowering as lower
     from duograph.types import TensorType
 
     plain = lower.Lowering.node
@@ -81,7 +88,11 @@ def watch() -> None:
         found = plain(self, node, graph, env, is_result)
         for i in range(first, len(self.steps)):
             step = self.steps[i]
-            if node.op.name in CONTROL or not isinstance(step, Step) or hasattr(step.call, "timed"):
+            if (
+                node.op.name in CONTROL
+                or not isinstance(step, Step)
+                or isinstance(step.call, Timed)
+            ):
                 continue
             operands = [graph.types[k] for k in node.operands if k is not None]
             results = [graph.types[k] for k in node.results]

@@ -355,8 +355,17 @@ def small_regions(program: str) -> Iterator[None]:
     if not program.startswith("conformance"):
         yield
         return
-    changed = []
-    for module in list(sys.modules.values()):
+    changed: list[tuple[Any, str, Any]] = []
+    with contextlib.suppress(ImportError):
+        from duograph.backend.costs import Costs, FusionLimits
+        from duograph.backend.protocol import Backend
+
+        limits = Costs(fusion=FusionLimits(min_ops=1, min_run=1))
+        for kind in [Backend, *Backend.__subclasses__()]:
+            if "costs" in vars(kind):
+                changed.append((kind, "costs", vars(kind)["costs"]))
+                kind.costs = lambda self, device_id: limits  # type: ignore[method-assign]
+    for module in list(sys.modules.values()):  # where earlier versions keep the limits
         name = getattr(module, "__name__", "")
         if name not in PATCHED:
             continue
@@ -367,8 +376,8 @@ def small_regions(program: str) -> Iterator[None]:
     try:
         yield
     finally:
-        for module, constant, value in changed:
-            setattr(module, constant, value)
+        for owner, attribute, value in changed:
+            setattr(owner, attribute, value)
 
 
 def collect(out: Path, targets: list[str], only: list[str], verbose: bool) -> None:

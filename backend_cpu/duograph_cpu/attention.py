@@ -6,7 +6,7 @@ from duograph.backend.attention_layouts import AXES
 
 from ._native import lib
 from .kernels import call, kernel, plan
-from .native_program import describe
+from .native_program import NativeCall
 
 
 def _strides(shape, axes):
@@ -92,7 +92,10 @@ def _call(name, function, constants, types, results):
     if None not in types:
         return call(name, function, constants, types, results)
     made = call(name, function, constants, [t for t in types if t is not None], results)
-    return describe(lambda *handles: made(*[h for h in handles if h is not None]), made.native)
+    run = made.run
+    return NativeCall(
+        lambda *handles: run(*[h for h in handles if h is not None]), native=made.native
+    )
 
 
 @kernel("attention")

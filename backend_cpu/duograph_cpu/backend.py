@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from duograph.backend.costs import Costs, FusionLimits, LayoutCosts
 from duograph.backend.protocol import Backend, DeviceInfo
 
 from . import (  # noqa: F401  (each module enters its kernels into the table)
@@ -37,6 +38,15 @@ if TYPE_CHECKING:
 
     from ._native import CData
     from .kernels import Types
+
+# Measured on x86-64 with AVX2 and AVX-512.
+COSTS = Costs(
+    fusion=FusionLimits(
+        min_row=8, max_row=65536, min_rows=64, max_few_rows=32768, min_width=16, min_run=64
+    ),
+    layout=LayoutCosts(traffic_per_transpose=6, min_channels=16),
+    min_matmul_sum=4,
+)
 
 
 class CPU(Backend):
@@ -108,6 +118,10 @@ class CPU(Backend):
         from .fused_regions import compile_regions
 
         return compile_regions(regions)
+
+    def costs(self, device_id: int) -> Costs:
+        """Costs of this backend's kernels and of transposes between them."""
+        return COSTS
 
     def compiler(self, device_id: int) -> str | None:
         """The machine's C compiler; looked for, and perhaps run, here and where something is

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from . import memory
 from ._native import ffi, lib
 from .kernels import fail
-from .native_program import LIST, Native, describe, keep
+from .native_program import LIST, Native, NativeCall, keep
 
 # The C struct has as many; and the places of a stage.
 STAGES, PLACES = 3, 12
@@ -46,7 +46,7 @@ def join(stages, other, k):
     """One call of these stages and of another prepared call, whose operand `k` is their result; or
     None.
     """
-    stage = getattr(other, "stage", None)
+    stage = other.stage if isinstance(other, NativeCall) else None
     if (
         stage is None
         or len(stages) == STAGES
@@ -93,6 +93,5 @@ def _call(stages):
             failed(code)
         return out
 
-    describe(call, Native("dg_conv_chain", chain, LIST, failed))
-    call.joins = functools.partial(join, stages)
-    return call
+    native = Native("dg_conv_chain", chain, LIST, failed)
+    return NativeCall(call, fuse_consumer=functools.partial(join, stages), native=native)

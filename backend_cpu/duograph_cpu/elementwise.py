@@ -8,7 +8,7 @@ from duograph.backend.codegen.scalar_kernels import collapse, grain_of, kernel_n
 
 from . import memory
 from ._native import ffi, lib
-from .native_program import Native, describe
+from .native_program import Native, NativeCall
 
 MAX_OPERANDS = 5
 
@@ -62,7 +62,7 @@ def prepare_elementwise(op, types, result, attributes):
     ]
     native = Native(f"dg_elementwise{len(types)}", plan)
     made = _call(op.name, plan, types, result)
-    return describe(made, native, [(k, 0) for k in same], sure=True)
+    return NativeCall(made, tuple((k, 0) for k in same), True, native=native)
 
 
 def _call(name, plan, types, result):

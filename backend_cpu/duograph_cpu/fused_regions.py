@@ -13,8 +13,8 @@ from duograph.backend.codegen import C
 from duograph.backend.codegen.c_regions import print_region
 from duograph.backend.codegen.region_plan import gathered_in, overwrites, plan_region
 from duograph.dtype import float32
+from duograph.ir.epilogue import epilogue_of
 from duograph.ir.text import to_text
-from duograph.passes.fusion import epilogue_of
 
 from . import toolchain
 from .kernels import KERNELS, PRODUCTS
@@ -84,7 +84,7 @@ def _call(graph, epilogue, library, name, function, plan):
             results,
             name,
             overwrites=over,
-            sure=True,
+            infallible=True,
         )
     node = epilogue.product
     types = tuple([graph.types[i] for i in node.operands])

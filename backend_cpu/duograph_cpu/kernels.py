@@ -10,12 +10,12 @@ or None when there is no kernel for this combination:
 
 import functools
 
-from duograph.backend.program import Packing
+from duograph.backend.prepared import Packing
 from duograph.errors import IndexRangeError
 
 from . import memory
 from ._native import ffi, lib
-from .native_program import CALL, Native, describe
+from .native_program import CALL, Native, NativeCall
 
 KERNELS = {}
 # Ops whose kernels give what they have computed to an epilogue, piece by piece.
@@ -53,20 +53,20 @@ def plan(struct, **fields):
     return ffi.new(f"{struct} *", fields)
 
 
-def call(name, function, constants, types, results, axis=None, overwrites=(), sure=False):
+def call(name, function, constants, types, results, axis=None, overwrites=(), infallible=False):
     """The call `function(constants, *outputs, *operands)`; `axis` is for the message of an
     IndexError.
 
-    A kernel is not run to compute nothing, unless it has indices to check. `overwrites` and `sure`:
-    see `program.describe`.
+    A kernel is not run to compute nothing, unless it has indices to check. `overwrites` and
+    `infallible`: see `PreparedCall`.
     """
     makers = [memory.maker(r.nbytes, name) for r in results]
     if axis is None and not any(r.size for r in results):
-        return _nothing(makers)
+        return NativeCall(_nothing(makers))
     failed = functools.partial(fail, name, axis=axis)
     native = Native(function.__name__, constants, CALL, failed)
     made = _call(name, function, constants, types, makers, axis)
-    return describe(made, native, overwrites, sure)
+    return NativeCall(made, tuple(overwrites), infallible, native=native)
 
 
 def packing(name, nbytes, layout, pack, packed, constants, types, results):
@@ -92,10 +92,9 @@ def packing(name, nbytes, layout, pack, packed, constants, types, results):
             fail(name, code)
         return out
 
-    describe(lay_out, Native(pack.__name__, constants, CALL, functools.partial(fail, name)))
-    return Packing(
-        lay_out, nbytes, call(name, packed, constants, types, results), (pack.__name__, layout)
-    )
+    native = Native(pack.__name__, constants, CALL, functools.partial(fail, name))
+    with_packed = call(name, packed, constants, types, results)
+    return Packing(NativeCall(lay_out, native=native), nbytes, with_packed, (pack.__name__, layout))
 
 
 def _call(name, function, constants, types, makers, axis):

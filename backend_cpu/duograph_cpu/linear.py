@@ -1,5 +1,6 @@
 """Builders of matrix products and convolutions."""
 
+import dataclasses
 import functools
 
 from duograph.dtype import float32
@@ -38,14 +39,14 @@ def matmul(types, results, *, transpose_a=False, transpose_b=False):
         (lib.dg_matmul_pack0, lib.dg_matmul_packed0, (x.dtype, m, k)),
         (lib.dg_matmul_pack1, lib.dg_matmul_packed1, (x.dtype, bool(transpose_b), n, k)),
     )
-    made.packs = {}
+    packings = {}
     for operand, (pack, packed, layout) in enumerate(sides):
         nbytes = lib.dg_matmul_packs(constants, operand)
         if nbytes:
-            made.packs[operand] = functools.partial(
+            packings[operand] = functools.partial(
                 packing, "matmul", nbytes, layout, pack, packed, constants, types, results
             )
-    return made
+    return dataclasses.replace(made, packings=packings)
 
 
 def _strides(shape):
@@ -96,11 +97,10 @@ def _with_packed_weights(name, functions, constants, types, results):
     nbytes = packs(constants)
     if nbytes:
         layout = bytes(ffi.buffer(constants))
-        made.packs = {
-            1: functools.partial(
-                packing, name, nbytes, layout, pack, packed, constants, types, results
-            )
-        }
+        offer = functools.partial(
+            packing, name, nbytes, layout, pack, packed, constants, types, results
+        )
+        made = dataclasses.replace(made, packings={1: offer})
     return made
 
 

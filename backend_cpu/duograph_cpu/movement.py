@@ -7,7 +7,7 @@ import numpy as np
 from . import memory
 from ._native import ffi, lib
 from .kernels import call, fail, kernel, plan, product, split
-from .native_program import JOIN, Native, describe
+from .native_program import JOIN, Native, NativeCall
 
 
 def _value(value, dtype):
@@ -53,7 +53,7 @@ def _constant(function, constants, result):
         function(constants, out)
         return out
 
-    return describe(run, Native(function.__name__, constants), sure=True)
+    return NativeCall(run, infallible=True, native=Native(function.__name__, constants))
 
 
 def dense(shape):
@@ -182,7 +182,8 @@ def concat(types, results, *, axis):
             fail("concat", code)
         return out
 
-    return describe(run, Native("dg_concat", constants, JOIN, functools.partial(fail, "concat")))
+    native = Native("dg_concat", constants, JOIN, functools.partial(fail, "concat"))
+    return NativeCall(run, native=native)
 
 
 __all__ = ["dense", "nd", "product"]

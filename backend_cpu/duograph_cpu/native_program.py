@@ -1,15 +1,16 @@
 """Links programs: a lowered graph becomes a list of instructions that native/program.c runs in one
 call.
 
-A prepared call that can be linked has an attribute `native`, which says what it would call; see
-`Native`. An absent operand is left out: the builder knew of it, and named a function that does
-without.
+A `NativeCall` that can be linked names the C function that it calls; see `Native`. An absent
+operand is left out: the builder knew of it, and named a function that does without.
 """
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from duograph.backend.prepared import LinkedProgram, PreparedCall
 from duograph.backend.program import Alias, Copy, HostStep, Loop, NeedsSteps, Step, steps_in
 from duograph.types import BOOL, FLOAT, INT, STACK
 
@@ -96,19 +97,17 @@ def _drop(owner, pointer):
     """The end of what an owner was kept for."""
 
 
-def describe(call, native, overwrites=(), sure=False):
-    """Let the core know how a prepared call can be linked.
+@dataclasses.dataclass(frozen=True, eq=False)
+class NativeCall(PreparedCall):
+    """A prepared call of this backend.
 
-    Args:
-        call: a function, which is returned.
-        native: what it calls.
-        overwrites: pairs (operand, result) of equal size that may share memory.
-        sure: whether it cannot fail.
+    Attributes:
+        native: the C function behind it; None where there is none, so that it cannot be linked.
+        stage: what `convolution_chains.join` needs to append the call to another one; None where it cannot be.
     """
-    call.native = native
-    call.overwrites = tuple(overwrites)
-    call.sure = sure
-    return call
+
+    native: Native | None = None
+    stage: Any = None
 
 
 class _Writer:
@@ -215,7 +214,7 @@ def _obstacle(program):
             if step.name == "scalar" and len(step.operands) > 2:
                 return f"{step.attributes['function']} of {len(step.operands)} numbers"
             continue
-        native = getattr(step.call, "native", None)
+        native = step.call.native if isinstance(step.call, NativeCall) else None
         if native is None:
             return f"{step.name} has no kernel of its own"
         too_many = len(step.operands) + len(step.results) > MOST
@@ -268,7 +267,7 @@ def link(program):
     start = _start(program, parts, n_given, (program, constants), writer.kernels)
     call = _call(program, start, makers, where)
     if any(slot in hosts for slot in (*program.params, *program.outputs)):
-        return _with_numbers(program, call)
+        return LinkedProgram(_with_numbers(program, call))
 
     def bound(last):
         """What takes the parameters in front of these; its pointers to them are constants of
@@ -288,9 +287,8 @@ def link(program):
         begin = _start(program, own, n_given - n, (program, constants, last), writer.kernels)
         return _call(program, begin, makers, [k - n for k in where])
 
-    if not program.donations and all(k >= n_params for k in where):
-        call.bound = bound
-    return call
+    can_bind = not program.donations and all(k >= n_params for k in where)
+    return LinkedProgram(call, bind=bound if can_bind else None)
 
 
 def _number(kind, value):

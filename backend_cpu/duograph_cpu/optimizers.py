@@ -20,7 +20,7 @@ def _step(name, function, types, results, scalars, **constants):
         types,
         results,
         overwrites=over,
-        sure=True,
+        infallible=True,
     )
 
 

@@ -9,7 +9,7 @@ from . import memory
 from ._native import ffi, lib
 from .convolution_chains import Stage, join
 from .kernels import fail as fail_kernel
-from .native_program import LIST, Native, describe, keep
+from .native_program import LIST, Native, NativeCall, keep
 
 # Up to so many operands have an entry point of their own, dg_region0 ...; more go as a list.
 MOST = 6
@@ -20,7 +20,7 @@ INDEX, WRONG_INDEX = 2, 16
 
 
 def make_call(
-    address, n, grain, operand_count, results, name, failed=None, overwrites=(), sure=False
+    address, n, grain, operand_count, results, name, failed=None, overwrites=(), infallible=False
 ):
     """A call from operand handles to a result handle, or to a tuple of handles when there are
     several results.
@@ -37,15 +37,15 @@ def make_call(
         failed: called with the code that is not 0 and the operands, and its value returned; None
             raises.
         overwrites: pairs (operand, result) that may share memory.
-        sure: whether the function always returns 0.
+        infallible: whether the function always returns 0.
     """
     region = ffi.new("dg_region *", (ffi.cast("dg_generated", address), n, grain))
     makers = [memory.maker(r.nbytes, name) for r in results]
     if failed is not None:
-        return _call(region, operand_count, results, makers, failed)
+        return NativeCall(_call(region, operand_count, results, makers, failed))
     native = Native("dg_region_run", region, LIST, functools.partial(fail, name))
     made = _call(region, operand_count, results, makers, lambda code, operands: fail(name, code))
-    return describe(made, native, overwrites, sure)
+    return NativeCall(made, tuple(overwrites), infallible, native=native)
 
 
 def make_staged_call(library, function, indices, operand_count, results, name, overwrites):
@@ -90,7 +90,8 @@ def make_staged_call(library, function, indices, operand_count, results, name, o
             failed(code)
         return outputs[0] if single else outputs
 
-    return describe(call, Native("dg_staged_run", staged, LIST, failed), overwrites)
+    native = Native("dg_staged_run", staged, LIST, failed)
+    return NativeCall(call, tuple(overwrites), native=native)
 
 
 def make_product_call(
@@ -160,19 +161,19 @@ def make_product_call(
         # each element is written once, when what is added to it was read
         if more not in operands and lib.dg_conv_last_once(native.constants):
             over = ((more, 0),)
-    describe(call, Native("dg_fused_run", fused, LIST, failed), over)
+    stage = None
     if native.function == "dg_conv_last_packed" and [r.nbytes for r in results] == [value.nbytes]:
         stage = Stage(
             native, address, tuple(operands), tuple(reads), operand_count, results[0], name, affine
         )
-        call.joins = functools.partial(join, (stage,))
-        call.stage = stage
-    call.packs = {
+    packings = {
         operands[k]: functools.partial(_fused_packing, offer, again)
-        for k, offer in getattr(product, "packs", {}).items()
+        for k, offer in product.packings.items()
         if operands.count(operands[k]) == 1 and operands[k] not in reads
     }
-    return call
+    fuse = functools.partial(join, (stage,)) if stage is not None else None
+    native = Native("dg_fused_run", fused, LIST, failed)
+    return NativeCall(call, over, packings=packings, fuse_consumer=fuse, native=native, stage=stage)
 
 
 def _fused_packing(offer, again):

@@ -223,7 +223,7 @@ def test_packed_weights_give_the_same_bits(xs, ws, stride, padding, large):
     call = KERNELS["conv"](
         types, (result,), stride=(stride, stride), padding=padding, dilation=(1, 1), groups=1
     )
-    packing = call.packs[1]()
+    packing = call.packings[1]()
     handles = [CPU_BACKEND.copy_in(a, 0) for a in (x, w)]
     want = call(*handles)
     packed = packing.pack(handles[1])

@@ -114,7 +114,7 @@ def test_packed_weights_give_the_same_bits(xs, ws, stride, padding, dilation, gr
     attributes = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     result = expected(x, w, **attributes).astype(np.float32)
     call = call_of(x, w, result, **attributes)
-    packing = call.packs[1]()
+    packing = call.packings[1]()
     handles = [CPU_BACKEND.copy_in(a, 0) for a in (x, w)]
     want = call(*handles)
     packed = packing.pack(handles[1])

@@ -8,8 +8,9 @@ from typing import Any
 
 from duograph.backend.grid import GridBackend, GridDevice, Launch
 from duograph.backend.locks import new_lock
+from duograph.backend.prepared import LinkedProgram
 from duograph.backend.program import Program
-from duograph.backend.protocol import Call, DeviceInfo
+from duograph.backend.protocol import DeviceInfo
 from duograph.dtype import ALL
 from duograph.errors import DeviceError
 
@@ -87,10 +88,12 @@ class Cuda(GridBackend):
     def links(self, device_id: int) -> str | None:
         return off()
 
-    def link(self, program: Program, device_id: int) -> Call | str:
-        return (
-            off() or refusal(program) or Captured(program, self.device(device_id), "captured graph")
-        )
+    def link(self, program: Program, device_id: int) -> LinkedProgram | str:
+        problem = off() or refusal(program)
+        if problem:
+            return problem
+        captured = Captured(program, self.device(device_id), "captured graph")
+        return LinkedProgram(captured, captured.donations)
 
     def device(self, device_id: int) -> CudaDevice:
         found = self._open.get(device_id)

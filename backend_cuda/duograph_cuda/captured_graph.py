@@ -240,7 +240,7 @@ class Captured:
         slots.update(zip(program.params, given))
         for step, done in zip(program.instructions, self.done):
             if isinstance(step, Step):
-                got = step.call(*[None if k < 0 else slots[k] for k in step.operands])
+                got = step.call.run(*[None if k < 0 else slots[k] for k in step.operands])
                 slots.update(zip(step.results, (got,) if step.single else got))
             elif isinstance(step, Copy):
                 source = slots[step.source]

@@ -16,14 +16,21 @@ import pytest
 from cuda_architectures import CAPABILITIES, refused
 from cuda_recording import NAME, Recording
 from duograph.backend import registry
+from duograph.backend.costs import Costs, FusionLimits
 from duograph.backend.protocol import BackendSpec
 from duograph.conformance.cases import all_cases
 from duograph.conformance.check import place, run, substitute
 from duograph.conformance.session import QUICK
 from duograph.errors import DeviceError
-from duograph.passes import fusion
 
 FULL = os.environ.get("DUOGRAPH_CUDA_FULL") == "1"
+
+
+class EveryOpFuses(Recording):
+    """Records also the regions of a single op."""
+
+    def costs(self, device_id):
+        return Costs(fusion=FusionLimits(min_ops=1))
 
 
 @pytest.fixture(scope="module")
@@ -31,9 +38,10 @@ def sources():
     """What the cases make the backend emit."""
     pytest.importorskip("cuda.bindings.nvrtc", reason="needs the packages of duograph[cuda]")
     made = []
-    registry.register(BackendSpec(NAME, lambda: made.append(Recording()) or made[0], priority=None))
+    registry.register(
+        BackendSpec(NAME, lambda: made.append(EveryOpFuses()) or made[0], priority=None)
+    )
     before = ms.get_context("device_target")
-    least, fusion.LEAST = fusion.LEAST, 1
     try:
         ms.set_context(device_target=NAME)
         for case in all_cases():
@@ -41,7 +49,6 @@ def sources():
             for dtype in takes if FULL else [d for d in takes if d in QUICK] or takes[:1]:
                 _emit(case, dtype)
     finally:
-        fusion.LEAST = least
         ms.set_context(device_target=before)
         registry.unregister(NAME)
     return made[0].seen

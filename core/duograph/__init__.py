@@ -6,11 +6,13 @@ as plugins.
 
 from __future__ import annotations
 
+import functools
 import importlib
 from typing import Any
 
 from . import compat as _compat
 from . import context, dtype, ops
+from . import passes as _passes  # installs the graph passes
 from .autodiff.transforms import grad, jvp, value_and_grad, vjp
 from .context import *  # noqa: F403  (the names of context.__all__)
 from .dtype import *  # noqa: F403  (the names of dtype.__all__)
@@ -25,11 +27,20 @@ from .runtime.device import (
     set_device,
     synchronize,
 )
+from .runtime_state import runtime_state
 from .tensor import Tensor, from_numpy, is_tensor, tensor
 
 __version__ = "0.1.0"
 
 _compat.install(__name__)
+
+
+@functools.cache
+def _load_compiler() -> Any:
+    return importlib.import_module(f"{__name__}.compiler")
+
+
+runtime_state.load_compiler = _load_compiler
 
 # Loaded when first named, so that `import duograph` stays cheap.
 _MODULES = (

@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from .common.initializer import initializer
 from .errors import ArgumentError, ArgumentValueError, ShapeError
+from .ir.basic_ops import cast_to
+from .ops.movement import stop_gradient
 from .runtime_state import runtime_state, staged_builder
 from .tensor import Tensor, host_array, materialise
 
@@ -117,8 +120,6 @@ class Parameter(Tensor):
                     f"{own.name} cannot hold"
                 )
             if value._type.level or builder is not None:
-                from .ops.creation import cast_to  # an op family: imported at first use
-
                 value = cast_to(value, own)
             else:
                 value = Tensor(host_array(value, own))
@@ -140,8 +141,6 @@ class Parameter(Tensor):
     def value(self) -> Tensor:
         """The present value, as a Tensor that later writes do not change."""
         if staged_builder() is not None:  # known when the compiled function runs
-            from .ops.movement import stop_gradient
-
             return stop_gradient(self)
         return Tensor._make(self._type.on(self._type.device), self._host_or_handle())
 
@@ -165,8 +164,6 @@ class Parameter(Tensor):
         if isinstance(init, str) and init == "same":
             made = Parameter(Tensor(np.array(self.asnumpy()), self.dtype), self._name)
         else:
-            from .common.initializer import initializer  # built on Tensor
-
             made = Parameter(initializer(init, self.shape, self.dtype), self._name)
         made.requires_grad = self.requires_grad
         made.layerwise_parallel = self.layerwise_parallel

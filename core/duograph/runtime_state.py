@@ -9,15 +9,26 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ._locks import new_lock
 
 if TYPE_CHECKING:
+    from .nn.cell import Cell
     from .op import Builder
     from .tensor import Tensor
 
 __all__ = ["runtime_state", "staged_builder", "thread_state"]
+
+
+class CellCompiler(Protocol):
+    """The functions of `duograph.compiler` that a Cell calls."""
+
+    def graph_call(self, cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any], /) -> Any: ...
+
+    def compile_cell(
+        self, cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any], /
+    ) -> None: ...
 
 
 class RuntimeState:
@@ -44,6 +55,8 @@ class RuntimeState:
         expand_body: traces the body of a composite to a graph; installed by `ir.builder`.
         scalar_of_body: runs the body of an element-wise composite on symbolic scalars; installed by
             `backend.codegen`.
+        load_compiler: returns the package `duograph.compiler`, which is imported when a Cell is first
+            compiled; installed by the package itself.
         check_device: validates a `device_target`; installed by `backend.registry`.
         default_device: the name of the device that an op would run on now; installed by
             `backend.registry`.
@@ -52,7 +65,7 @@ class RuntimeState:
     __slots__ = (
         "settings_version", "bindings_version", "rules_version", "cells_version", "derivatives",
         "horizon", "staging", "seed", "eager_builder", "expand_body", "scalar_of_body",
-        "check_device", "default_device", "_lock",
+        "load_compiler", "check_device", "default_device", "_lock",
     )  # fmt: skip
 
     settings_version: object
@@ -66,6 +79,7 @@ class RuntimeState:
     eager_builder: Builder
     expand_body: Callable[..., Any]
     scalar_of_body: Callable[..., Any]
+    load_compiler: Callable[[], CellCompiler]
     check_device: Callable[[str], str] | None
     default_device: Callable[[], str] | None
 

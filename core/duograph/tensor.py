@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import operator
 import weakref
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -44,6 +44,16 @@ def release(handle: Any) -> None:
         kept = ref()
         if kept is not None:
             kept.drop()
+
+
+Initializer: TypeAlias = Callable[[np.ndarray[Any, Any]], object]
+_named_initializer: Callable[[object, tuple[int, ...]], Initializer] | None = None
+
+
+def install_named_initializers(find: Callable[[object, tuple[int, ...]], Initializer]) -> None:
+    """Set the function that makes an Initializer of a name or a number (`common.initializer`)."""
+    global _named_initializer
+    _named_initializer = find
 
 
 class Tensor(TensorMethods):
@@ -133,9 +143,8 @@ class Tensor(TensorMethods):
         if any(n < 0 for n in dims):
             raise ArgumentValueError(f"Tensor: got shape={dims}; wanted lengths of at least 0")
         if not callable(init):  # a name or a number stands for an Initializer
-            from .common.initializer import initializer  # built on Tensor
-
-            init = initializer(init, dims)._init
+            assert _named_initializer is not None
+            init = _named_initializer(init, dims)
         self._type = TensorType.of(dims, dtype or float32)
         self._init = init
         self._buf = None
@@ -421,12 +430,6 @@ class Tensor(TensorMethods):
         made = Tensor(np.array(self.asnumpy()), self._type.dtype)
         memo[id(self)] = made
         return made
-
-    def copy(self) -> Tensor:
-        """A tensor of the same value in a buffer of its own; gradients flow through it."""
-        from .ops.shape_primitives import transpose_by  # an op family: imported at first use
-
-        return transpose_by(self, tuple(range(len(self._type.shape))))
 
     # ---- devices ------------------------------------------------------------------------------
 

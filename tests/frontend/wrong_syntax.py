@@ -248,7 +248,7 @@ def parameter_in_a_helper():
     return program
 
 
-@wrong(RuntimeError, r"unrolled.*turns", F(2), eager=False, seconds=60)
+@wrong(RuntimeError, r"unrolled.*iterations", F(2), eager=False, seconds=60)
 def endless_loop(x):
     n = 0
     while True:  # <- here
@@ -256,7 +256,7 @@ def endless_loop(x):
     return x
 
 
-@wrong(RuntimeError, r"unrolled.*turns", F(2), eager=False, seconds=60)
+@wrong(RuntimeError, r"unrolled.*iterations", F(2), eager=False, seconds=60)
 def endless_iterator(x):
     n = 0
     for i in itertools.count():  # <- here

@@ -17,10 +17,13 @@ from duograph.ir.verify import verify
 from duograph.ops.attention import attention_grad
 from duograph.ops.movement import concat_by, slice_by
 from duograph.ops.shape_primitives import reshape_to
-from duograph.passes import run
+from duograph.passes import PassContext, run
 from duograph.passes.activation_gradients import GRADIENTS, save_activation_derivatives
 from duograph.passes.self_attention import use_self_attention
 from duograph.types import TensorType
+
+CLAIMS_ALL = PassContext(claims=lambda op, types, attributes: True)
+CLAIMS_NONE = PassContext()
 
 LEVELS = ("O0", "O1", "O2")
 
@@ -92,8 +95,8 @@ def test_attention_reads_the_projection(row: Any, dtype: Any) -> None:
     whole = (*shape, (heads + 2 * own) * D)
     graph = run(trace(lambda x: attend(x, heads, own, layout), (TensorType.of(whole, dtype),)))
     assert names(graph) == ["strided_slice"] * 3 + ["attention"]
-    assert names(run(use_self_attention(graph, lambda *_: True))) == ["self_attention"]
-    assert names(run(use_self_attention(graph, lambda *_: False))) == names(graph)
+    assert names(run(use_self_attention(graph, CLAIMS_ALL))) == ["self_attention"]
+    assert names(run(use_self_attention(graph, CLAIMS_NONE))) == names(graph)
     x = np.random.default_rng(0).normal(0, 1, whole).astype(dtype.np)
     levels_agree(lambda x: attend(x, heads, own, layout) * 3, [x])
 
@@ -102,9 +105,9 @@ def test_gradients_go_where_the_projection_lies() -> None:
     result = TensorType.of((2, 3, 2, D), float32)
     types = [TensorType.of((2, 3, 24), float32), result, TensorType.of((2, 2, 3), float32), result]
     graph = run(trace(gradients, types))
-    assert names(run(use_self_attention(graph, lambda *_: True))) == ["self_attention_grad"]
+    assert names(run(use_self_attention(graph, CLAIMS_ALL))) == ["self_attention_grad"]
     turned = run(trace(lambda *given: gradients(*given, order=(1, 0, 2)), types))
-    assert names(run(use_self_attention(turned, lambda *_: True))) == names(turned)
+    assert names(run(use_self_attention(turned, CLAIMS_ALL))) == names(turned)
 
 
 APART = {
@@ -120,7 +123,7 @@ APART = {
 def test_other_attention_is_left_alone(function: Any) -> None:
     graph = run(trace(function, (TensorType.of((2, 3, 24), float32),)))
     assert "attention" in names(graph)
-    assert names(run(use_self_attention(graph, lambda *_: True))) == names(graph)
+    assert names(run(use_self_attention(graph, CLAIMS_ALL))) == names(graph)
 
 
 # ---- derivatives ---------------------------------------------------------------------------------

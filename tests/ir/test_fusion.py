@@ -10,16 +10,20 @@ from typing import Any
 import duograph as ms
 import numpy as np
 import pytest
+from duograph.backend.costs import DEFAULT_COSTS
 from duograph.ir.builder import trace
+from duograph.ir.epilogue import epilogue_of
 from duograph.ir.text import parse, to_text
 from duograph.ir.verify import verify
-from duograph.passes import run
-from duograph.passes.fusion import MAX_NODES, epilogue_of, fuse
-from duograph.passes.matmul import LEAST, fold_transposes, merge_matmul_sums
+from duograph.passes import PassContext, run
+from duograph.passes.fusion import fuse
+from duograph.passes.matmul import fold_transposes, merge_matmul_sums
 from duograph.passes.padded_sums import concatenate_padded_sums
 from duograph.passes.split_reductions import split_reductions
 from duograph.runtime.lower import lower_closed
 from duograph.types import TensorType
+
+LEAST_MATMULS = DEFAULT_COSTS.min_matmul_sum
 
 
 def graph_of(head: str, body: str) -> Any:
@@ -173,7 +177,7 @@ PRODUCTS = {
 def test_products_go_into_the_region_that_reads_them(case: tuple[str, list[str]]) -> None:
     body, want = case
     graph = graph_of("%0: float32[8, 8], %1: float32[8, 8]", body)
-    fused = verify(fuse(graph, {"matmul"}))
+    fused = verify(fuse(graph, PassContext(epilogues=frozenset({"matmul"}))))
     assert shape_of(fused) == want
     for node in fused.nodes:
         found = (
@@ -230,14 +234,14 @@ def test_a_region_that_nobody_compiles_runs_op_by_op() -> None:
 
 def test_regions_have_a_size_limit() -> None:
     def f(x: Any) -> Any:
-        for _ in range(3 * MAX_NODES):
+        for _ in range(3 * DEFAULT_COSTS.fusion.max_nodes):
             x = ms.ops.sin(x) + 1
         return x
 
     fused = fuse(trace(f, [TensorType.of((10,), ms.float32)]))
     sizes = [len(n.attributes["body"].nodes) for n in fused.nodes if n.op.name == "region"]
     assert len(sizes) >= 3
-    assert max(sizes) <= 2 * MAX_NODES
+    assert max(sizes) <= 2 * DEFAULT_COSTS.fusion.max_nodes
 
 
 def test_effects_keep_their_order() -> None:
@@ -268,16 +272,16 @@ def test_join_products(flags: tuple[bool, bool]) -> None:
     a, b = flags
     left, right = ("5, 3" if a else "3, 5"), ("7, 5" if b else "5, 7")
     head = ", ".join(
-        f"%{2 * k}: float32[{left}], %{2 * k + 1}: float32[{right}]" for k in range(LEAST)
+        f"%{2 * k}: float32[{left}], %{2 * k + 1}: float32[{right}]" for k in range(LEAST_MATMULS)
     )
-    at = 2 * LEAST
+    at = 2 * LEAST_MATMULS
     lines = [
         f"%{at + k} = matmul(%{2 * k}, %{2 * k + 1}, transpose_a={a}, transpose_b={b}) : float32[3, 7]"
-        for k in range(LEAST)
+        for k in range(LEAST_MATMULS)
     ]
     total = at
-    for k in range(1, LEAST):
-        here = at + LEAST + k - 1
+    for k in range(1, LEAST_MATMULS):
+        here = at + LEAST_MATMULS + k - 1
         lines.append(f"%{here} = add(%{total}, %{at + k}) : float32[3, 7]")
         total = here
     graph = graph_of(head, "\n".join([*lines, f"return %{total}"]))

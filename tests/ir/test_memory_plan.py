@@ -5,22 +5,22 @@ parameter's memory.
 import random
 
 import pytest
+from duograph.backend.prepared import PreparedCall
 from duograph.backend.program import Alias, Choice, Copy, Loop, Step
 from duograph.dtype import bool_
 from duograph.runtime.memory_plan import plan_memory
 
 
-def kernel(overwrites=(), sure=True):
+def kernel(overwrites=(), infallible=True):
     def call(*handles):
         raise AssertionError("a plan runs nothing")
 
-    call.overwrites = tuple(overwrites)
-    call.sure = sure
-    return call
+    return PreparedCall(call, tuple(overwrites), infallible)
 
 
-def step(operands, results, overwrites=(), sure=True):
-    return Step(kernel(overwrites, sure), tuple(operands), tuple(results), len(results) == 1, "op")
+def step(operands, results, overwrites=(), infallible=True):
+    call = kernel(overwrites, infallible)
+    return Step(call, tuple(operands), tuple(results), len(results) == 1, "op")
 
 
 def test_a_chain_of_steps_that_write_over_their_operand_needs_one_piece():
@@ -72,8 +72,8 @@ def test_a_new_value_takes_the_memory_of_the_old_one():
         ([step([0, 0], [2], [(0, 0)])], {}),
         ([step([0, 1], [2], [(0, 0)]), step([0], [3])], {"outputs": (2, 3)}),  # read later
         ([step([0, 1], [2], [(0, 0)])], {"outputs": (2, 0)}),  # returned as well
-        ([step([0, 1], [2], [(0, 0)]), step([1], [3], sure=False)], {"outputs": (2, 3)}),
-        ([step([0, 1], [2], [(0, 0)], sure=False)], {}),
+        ([step([0, 1], [2], [(0, 0)]), step([1], [3], infallible=False)], {"outputs": (2, 3)}),
+        ([step([0, 1], [2], [(0, 0)], infallible=False)], {}),
         (
             [step([0, 1], [2], [(0, 0)]), step([1], [3]), Loop(3, (), ())],
             {},

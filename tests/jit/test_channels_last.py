@@ -4,16 +4,18 @@ time it takes.
 
 from __future__ import annotations
 
+import dataclasses
+
 import duograph as ms
 import numpy as np
 import pytest
 from duograph import Parameter, Tensor, nn, ops, passes
 from duograph.backend import registry
+from duograph.backend.costs import DEFAULT_COSTS
 from duograph.ir.graph import Graph
 from duograph.ir.verify import verify
 from duograph.passes import channels_last
 from duograph.passes.subgraphs import HOLDERS
-from duograph.runtime import regions
 from duograph.types import TensorType
 
 CPU = pytest.importorskip("duograph_cpu")
@@ -23,25 +25,49 @@ needs_compiler = pytest.mark.skipif(
 LEVELS = ["O1", "O2"]
 
 
+def replace_pass(monkeypatch, make):
+    """Let the pipeline run `make(function)` in place of the function of the channels-last pass."""
+    pipeline = [
+        dataclasses.replace(step, function=make(step.function))
+        if step.name == "channels_last"
+        else step
+        for step in passes.PIPELINE
+    ]
+    monkeypatch.setattr(passes, "PIPELINE", pipeline)
+
+
+def claiming(wanted):
+    """The pass with a backend that has kernels for all, or no, ops of channels last."""
+
+    def make(function):
+        return lambda graph, context: function(
+            graph, dataclasses.replace(context, claims=lambda *_: wanted)
+        )
+
+    return make
+
+
 @pytest.fixture
 def always(monkeypatch):
-    """Whatever can be laid out is."""
-    monkeypatch.setattr(channels_last, "pays", lambda cluster: True)
+    """Whatever can be converted to channels last is."""
+    monkeypatch.setattr(channels_last, "pays", lambda *_: True)
     monkeypatch.setattr(channels_last, "suits", lambda *_: True)
-    monkeypatch.setattr(regions, "_claims", lambda *_: True)
+    replace_pass(monkeypatch, claiming(True))
 
 
 @pytest.fixture
 def graphs(monkeypatch):
-    """The graphs that were laid out, verified."""
+    """The graphs after the channels-last pass, verified."""
     found: list[Graph] = []
-    plain = regions.channels_last
 
-    def seen(*args):
-        found.append(verify(plain(*args)))
-        return found[-1]
+    def make(function):
+        def seen(graph, context):
+            found.append(verify(function(graph, context)))
+            return found[-1]
 
-    monkeypatch.setattr(regions, "channels_last", seen)
+        return seen
+
+    replace_pass(monkeypatch, make)
     return found
 
 
@@ -339,7 +365,8 @@ def explained(run, *args):
     return "; ".join(run.explain(*args).kernels)
 
 
-BEFORE = channels_last.Cluster(6, 200 * channels_last.TIMES, 200, 2)
+LAYOUT = DEFAULT_COSTS.layout
+BEFORE = channels_last.Cluster(6, 200 * LAYOUT.traffic_per_transpose, 200, 2)
 RULE = {
     "one between two transposes": (BEFORE._replace(convolutions=1, traffic=200), False),
     "two": (BEFORE._replace(convolutions=2, traffic=400), False),
@@ -352,7 +379,7 @@ RULE = {
 @pytest.mark.parametrize("name", RULE)
 def test_what_pays(name):
     cluster, wanted = RULE[name]
-    assert channels_last.pays(cluster) is wanted
+    assert channels_last.pays(cluster, LAYOUT) is wanted
 
 
 @needs_compiler
@@ -362,7 +389,7 @@ def test_a_chain_pays_from_a_length_on(length, graphs):
     run = ms.jit(lambda x: net(x))
     said = explained(run, image(c=16))
     check(net(image(c=16)), run(image(c=16)))
-    if length < channels_last.TIMES:
+    if length < LAYOUT.traffic_per_transpose:
         assert (
             f"{length} convolution{'s' * (length > 1)} with channels first: transposes around them"
             in said
@@ -390,7 +417,7 @@ WEIGHTS = {
 @pytest.mark.parametrize("name", WEIGHTS)
 def test_what_suits(name):
     shape, groups, follows, wanted = WEIGHTS[name]
-    assert channels_last.suits(TensorType.of(shape, ms.float32), groups, follows) is wanted
+    assert channels_last.suits(TensorType.of(shape, ms.float32), groups, follows, LAYOUT) is wanted
 
 
 def narrow():
@@ -428,7 +455,7 @@ def unclaimed():
 @needs_compiler
 @pytest.mark.parametrize("make", [narrow, trained, given, unclaimed])
 def test_left_alone(make, monkeypatch, graphs):
-    monkeypatch.setattr(regions, "_claims", lambda *_: make is not unclaimed)
+    replace_pass(monkeypatch, claiming(make is not unclaimed))
     function, args, why = make()
     said = explained(ms.jit(lambda *xs: function(*xs)), *args)
     assert f"4 convolutions with channels first: {why}" in said, said
@@ -502,7 +529,7 @@ def test_lines_of_the_source_stay(always, graphs):
     net = Kept()
     run = ms.jit(lambda x: net(x), jit_level="O1")
     run(image())
-    (program,) = [e.program for entries in run._own.entries.values() for e in entries]
+    (program,) = run.programs()
     want = [node.span for node in program.graph.nodes if node.op.name == "conv"]
     assert [node.span for node in graphs[0].nodes if node.op.name == "conv_channels_last"] == want
     assert len(set(want)) == len(want) > 1

@@ -52,8 +52,7 @@ def compiled(net, level="O2"):
 
 def kept(function):
     """How many values the programs of a compiled function keep."""
-    programs = [e.program for entries in function._own.entries.values() for e in entries]
-    watches = [p._still._watch for p in programs if p._still is not None]
+    watches = [p._cached._watch for p in function.programs() if p._cached is not None]
     return sum(len(w.values) for w in watches if w is not None and w.values is not None)
 
 
@@ -559,7 +558,7 @@ first = f(x).asnumpy()
 opened() if %r else ms.ops.matmul(x[0, 0], x[0, 0])
 for _ in range(3):
     np.testing.assert_allclose(f(x).asnumpy(), first, rtol=1e-5, atol=1e-6)
-notes = [n for entries in f._own.entries.values() for e in entries for n in e.program.notes]
+notes = [n for program in f.programs() for n in program.notes]
 print(lib.dg_isa(), any("packed once" in n for n in notes))
 """
 
@@ -618,16 +617,16 @@ def test_products_of_one_call_share_what_is_packed(monkeypatch, level, written):
         return [*found, net.w.asnumpy().copy()]
 
     seen = []
-    real = lower.share_packed
+    real = lower.share_packed_operands
 
     def counted(instructions, sizes):
         made = real(instructions, sizes)
         seen.append(sum(isinstance(s, Step) and s.name == "pack" for s in made))
         return made
 
-    monkeypatch.setattr(lower, "share_packed", counted)
+    monkeypatch.setattr(lower, "share_packed_operands", counted)
     shared = run()
     assert max(seen) == (2 if written else 1)
-    monkeypatch.setattr(lower, "share_packed", lambda instructions, sizes: instructions)
+    monkeypatch.setattr(lower, "share_packed_operands", lambda instructions, sizes: instructions)
     for a, b in zip(shared, run(), strict=True):
         np.testing.assert_array_equal(a, b)

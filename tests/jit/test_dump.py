@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from duograph.ir.text import parse, to_text
 from duograph.ir.verify import verify
-from duograph.passes import PIPELINE
+from duograph.passes import CLEANUP
 
 SOURCE = """
 class Net(nn.Cell):
@@ -33,7 +33,7 @@ class Net(nn.Cell):
 
 net = Net()
 """
-STEPS = [step.__name__ for step in PIPELINE]
+STEPS = [step.name for step in CLEANUP]
 
 
 @pytest.fixture(autouse=True)
@@ -76,7 +76,7 @@ def test_fused_regions_are_shown(load, tmp_path):
         pytest.skip("this machine has no C compiler")
     net = load(SOURCE)["net"]
     net(x())
-    found = tmp_path / "Net.construct_0" / f"{len(EVERY):02d}_fuse.ir"
+    (found,) = (tmp_path / "Net.construct_0").glob("*_fuse.ir")
     text = found.read_text()
     assert "= region(" in text
     verify(parse(text))

@@ -88,7 +88,7 @@ def test_the_inner_ring_is_enough(site) -> None:
         import numpy as np
         import duograph as ms
         from duograph import nn, ops
-        from duograph.runtime.lower import fallback_counts
+        from duograph.runtime.kernel_choice import fallback_counts
         ms.set_context(device_target="InnerRing")
         ms.set_seed(1)
         net = nn.SequentialCell(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.GELU(), nn.MaxPool2d(2, 2),

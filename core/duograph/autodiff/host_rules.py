@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ..dtype import float64
 from ..errors import GradientError
+from ..ir.basic_ops import fill
 from ..ir.builder import GraphBuilder
 from ..ir.control import stack_holds, stack_new, stack_pop, stack_push, switch, to_host
 from ..ir.graph import Graph
 from ..ir.values import number_of
-from ..op import NO_GRAD, OPS
+from ..op import NO_GRAD
+from ..ops.exponential import log
 from ..runtime_state import thread_state
 from ..types import FLOAT, STACK, HostType, TensorType, ValueType
 from .activity import has_cotangent
@@ -43,7 +46,7 @@ def full(type_: TensorType, number: Any) -> Any:
     builder: Any = thread_state.builder
     value = bool(number) if type_.dtype.kind == "b" else number
     attributes = {"shape": type_.shape, "value": value, "dtype": type_.dtype}
-    return builder.append(OPS["fill"], (), attributes)
+    return builder.append(fill, (), attributes)
 
 
 # ---- numbers ------------------------------------------------------------------------------------
@@ -57,13 +60,8 @@ def _power(x: Any, y: Any, out: Any, d: Any) -> tuple[Any, Any]:
     by_y: Any = NO_GRAD
     if getattr(y, "_type", None) is FLOAT:
         builder: Any = thread_state.builder
-        from ..dtype import float64
-        from ..ops import exponential
-
-        log = builder.append(
-            to_host, (exponential.log(builder.operand(x, float64)),), {"kind": FLOAT}
-        )
-        by_y = d * out * log
+        log_x = builder.append(to_host, (log(builder.operand(x, float64)),), {"kind": FLOAT})
+        by_y = d * out * log_x
     return d * y * x ** (y - 1), by_y
 
 

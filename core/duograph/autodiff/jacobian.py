@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError
+from ..ops.joining import stack
+from ..ops.movement import reshape
+from ..ops.shape_primitives import transpose_by
 from ..tensor import Tensor
 from .transforms import _positions, jvp, tensors_of, vjp
 
@@ -38,9 +41,6 @@ def _basis(like: Tensor) -> list[Tensor]:
 
 
 def _stack(rows: list[Tensor], shape: tuple[int, ...]) -> Tensor:
-    from ..ops.joining import stack  # op families, loaded after this package
-    from ..ops.movement import reshape
-
     return reshape(stack(rows, 0), shape)
 
 
@@ -118,20 +118,8 @@ def jacfwd(
                 aux = found[2] if has_aux else None
             stacked = _stack(tangents, (x.size, *out_shape))
             order = (*range(1, len(out_shape) + 1), 0)
-            columns.append(_reshaped(_transposed(stacked, order), out_shape + x.shape))
+            columns.append(reshape(transpose_by(stacked, order), out_shape + x.shape))
         result: Any = columns[0] if single else tuple(columns)
         return (result, aux) if has_aux else result
 
     return run
-
-
-def _reshaped(x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    from ..ops.movement import reshape
-
-    return reshape(x, shape)
-
-
-def _transposed(x: Tensor, order: tuple[int, ...]) -> Tensor:
-    from ..ops.shape_primitives import transpose_by
-
-    return transpose_by(x, order)

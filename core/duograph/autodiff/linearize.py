@@ -19,7 +19,8 @@ from typing import Any
 from ..ir.builder import GraphBuilder, expand
 from ..ir.graph import Graph, GraphNode
 from ..ir.values import NeedsValue
-from ..op import OPS, Op
+from ..op import Op
+from ..ops.movement import identity
 from ..types import OBJECT, TensorType, ValueType
 from .activity import expandable, has_cotangent, passes_on
 from .presence import ABSENT
@@ -143,7 +144,7 @@ class Joint:
         for k in reversed(range(len(values))):
             v = values[k]
             if v in self.active and (uses[k] > 1 or values.count(v) > 1):
-                (fed[k],) = self.add(OPS["identity"], (v,), {}, (builder_types[v],), True, span)
+                (fed[k],) = self.add(identity, (v,), {}, (builder_types[v],), True, span)
                 self.alias[fed[k]] = self.alias.get(v, v)
                 self.active.add(fed[k])
         return self._copied(inner, fed, span)

@@ -19,12 +19,21 @@ from typing import Any
 
 from ..errors import ArgumentError
 from ..op import OPS, Op, rules_changed
+from ..ops.primitive import Primitive
+from ..ops.shape_primitives import unbroadcast
 
 __all__ = ["BpropRegistry", "bprop_getters", "binop_grad_common"]
 
 
 class BpropRegistry:
-    """Registers gradient rules by primitive class, op or name."""
+    """Registers gradient rules by primitive class, op or name.
+
+    Attributes:
+        public_names: returns the object of a name of `duograph.ops`, or None; set by that package.
+    """
+
+    def __init__(self) -> None:
+        self.public_names: Callable[[str], object] = OPS.get
 
     def register(self, prim: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Decorator for a getter: called with the primitive instance, it returns `bprop(*inputs,
@@ -93,22 +102,18 @@ def _takes_attributes(bprop: Callable[..., Any], op: Op) -> bool:
 
 
 def _find(prim: Any) -> tuple[Op, Any]:
-    from ..ops import primitive
-
     if isinstance(prim, str):
         found = OPS.get(prim)
         if found is None:
-            from .. import ops
-
-            prim = getattr(ops, prim, prim)
+            prim = bprop_getters.public_names(prim) or prim
         else:
-            return found, primitive.Primitive
+            return found, Primitive
     if isinstance(prim, Op):
-        return prim, primitive.Primitive
+        return prim, Primitive
     owner = getattr(prim, "op", None)
     if isinstance(owner, Op):
         cls = prim if isinstance(prim, type) else type(prim)
-        return owner, cls if hasattr(cls, "from_attributes") else primitive.Primitive
+        return owner, cls if hasattr(cls, "from_attributes") else Primitive
     raise ArgumentError(
         f"bprop_getters.register: got {prim!r}; wanted a primitive class such as ops.Mul, "
         f"an op such as ops.mul, or the name of one"
@@ -128,6 +133,4 @@ def binop_grad_common(x: Any, y: Any, dx: Any, dy: Any) -> tuple[Any, Any]:
     Returns:
         (dx, dy) in the shapes of x and y.
     """
-    from ..ops.shape_primitives import unbroadcast
-
     return unbroadcast(dx, x), unbroadcast(dy, y)

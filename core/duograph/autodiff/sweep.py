@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import context
 from ..errors import GradientError, ShapeError
+from ..ir.basic_ops import cast_to
 from ..ir.builder import GraphBuilder, GraphTensor
 from ..ir.graph import Graph, GraphNode, live_nodes
 from ..ir.values import number_of
@@ -307,8 +308,6 @@ def _fitted(builder: GraphBuilder, op: Op, operand: int, grad: Any) -> Any:
                 f"{op.name}: its bprop returned a {value._type.dtype.name} gradient for a "
                 f"{want.dtype.name} operand; wanted the operand's dtype"
             )
-        from ..ops.creation import cast_to
-
         value = builder.append(cast_to, (value,), {"dtype": want.dtype})
     return value
 

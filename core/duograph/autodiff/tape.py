@@ -15,11 +15,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from ..errors import GradientError
+from ..ir.basic_ops import cast_to, zeros_of
+from ..ir.builder import trace
 from ..ir.graph import Graph, GraphNode
-from ..op import Op
+from ..op import Op, dispatch
+from ..ops.elementwise import add
 from ..runtime.lower import lower
 from ..runtime_state import runtime_state, thread_state
-from ..tensor import Tensor
+from ..tensor import Tensor, commit
 from ..types import Device, TensorType
 from .linearize import Linearized, linearize
 
@@ -272,8 +275,6 @@ def call_op(op: Op, operands: tuple[Any, ...], attributes: Any) -> Any:
     types = [None if x is None else x._type for x in operands]
     call = None if runtime_state.staging else op.table.get(op.key(types, attributes))
     if call is None:
-        from ..op import dispatch
-
         return dispatch(op, operands, dict(attributes))
     return call(*operands)
 
@@ -303,7 +304,7 @@ def backward(
     cotangents: dict[Any, Any] = {}
     heap: list[tuple[int, Any]] = []
     push, pop = heapq.heappush, heapq.heappop
-    add = _add_tensors if create_graph else _add_handles
+    accumulate = _add_tensors if create_graph else _add_handles
     take = cotangents.pop
     get = cotangents.get
     stop = set(leaves)
@@ -315,7 +316,7 @@ def backward(
             if edge.seq >= start and edge not in stop:
                 push(heap, (-edge.seq, edge))
         else:
-            cotangents[edge] = add(edge, have, value)
+            cotangents[edge] = accumulate(edge, have, value)
 
     for edge, value in outputs:
         if edge is not None and value is not None:
@@ -340,7 +341,7 @@ def backward(
                         if parent.seq >= start and parent not in stop:
                             push(heap, (-parent.seq, parent))
                     else:
-                        cotangents[parent] = add(parent, have, found)
+                        cotangents[parent] = accumulate(parent, have, found)
                 else:
                     for i, grad in zip(plan.fast_wrt, found):
                         give(parents[i], grad)
@@ -359,7 +360,7 @@ def backward(
                 if node.seq >= start:
                     push(heap, (-node.seq, node))
             have = slots[edge.index]
-            slots[edge.index] = value if have is None else add(edge, have, value)
+            slots[edge.index] = value if have is None else accumulate(edge, have, value)
     result = []
     for leaf in leaves:
         value = get(leaf)
@@ -387,9 +388,6 @@ def _add_handles(edge: Any, a: Any, b: Any) -> Any:
     type_ = type_.on(type_.device)
     call = _adders.get(type_)
     if call is None:
-        from ..ir.builder import trace
-        from ..ops.elementwise import add
-
         assert type_.device is not None
         call = lower(trace(add, [type_, type_]), type_.device)
         if len(_adders) > 4096:
@@ -422,14 +420,10 @@ def _run_hooks(edge: Any, value: Any, create_graph: bool) -> Any:
 
 def handle_of(t: Tensor, like: TensorType) -> Any:
     """The handle of `t` on the device of `like`, cast to its dtype."""
-    from ..tensor import commit
-
     if t._type.device is None:
         assert like.device is not None
         commit(t, like.device)
     if t._type.dtype is not like.dtype:
-        from ..ops.creation import cast_to
-
         t = cast_to(t, like.dtype)
     return t._buf
 
@@ -463,8 +457,6 @@ class PythonPlan:
         given = []
         for c, t in zip(cotangents, self.result_types, strict=True):
             if c is None:
-                from ..ops.creation import zeros_of
-
                 given.append(zeros_of(t))
             else:
                 given.append(c if create_graph else Tensor._make(t.on(self.device), c))

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..backend import registry
 from ..errors import ArgumentError, ArgumentValueError, GradientError, ShapeError
+from ..ir.basic_ops import cast_to, fill, zeros_of
 from ..parameter import Parameter
 from ..runtime_state import runtime_state, staged_builder, thread_state
 from ..tensor import Tensor, commit
@@ -87,8 +88,6 @@ class _Recorded:
                 if cot._type.device is None:
                     commit(cot, type_.place)
                 if cot._type.dtype is not type_.dtype:
-                    from ..ops.creation import cast_to
-
                     cot = cast_to(cot, type_.dtype)
                 pairs.append((out._edge, cot))
             else:
@@ -98,8 +97,6 @@ class _Recorded:
         for value, type_ in zip(found, self.leaf_types, strict=True):
             plain = type_.on(type_.device)
             if value is None:
-                from ..ops.creation import cast_to, zeros_of
-
                 value = zeros_of(plain)
                 if value._type.device is not plain.device:
                     value = value.move_to(repr(plain.device))
@@ -110,8 +107,6 @@ class _Recorded:
 
 
 def ones_of(out: Tensor) -> Tensor:
-    from ..ops.creation import fill
-
     one: Any = True if out._type.dtype.kind == "b" else 1
     made = fill(out._type.shape, one, out._type.dtype)
     if made._type.device is not out._type.device:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import ArgumentError, ArgumentValueError
+from ..ops.joining import stack
 from ..tensor import Tensor
 
 __all__ = ["vmap"]
@@ -98,6 +99,4 @@ def _stacked(results: list[Any], axis: Any) -> Any:
         return tuple(_stacked([r[i] for r in results], a) for i, a in enumerate(inner))
     if axis is None:
         return first
-    from ..ops.joining import stack  # an op family, loaded after this package
-
     return stack([r if isinstance(r, Tensor) else Tensor(r) for r in results], axis)

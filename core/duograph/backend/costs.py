@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 
-__all__ = ["Costs", "FusionLimits", "LayoutCosts"]
+__all__ = ["DEFAULT_COSTS", "Costs", "FusionLimits", "LayoutCosts"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,3 +70,6 @@ class Costs:
     fusion: FusionLimits = FusionLimits()
     layout: LayoutCosts = LayoutCosts()
     min_matmul_sum: int = 4
+
+
+DEFAULT_COSTS = Costs()

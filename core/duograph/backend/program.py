@@ -1,18 +1,19 @@
-"""A lowered graph as data: what a backend that links whole programs is given (`Backend.link`, tier
-2).
+"""A lowered graph as data: the instructions that `runtime.lower` emits and `Backend.link` receives.
 
-Values live in numbered *slots*. Some are given to each call, some hold constants; every other slot
-is written by one instruction, but for those that loops and choices write anew.
+Values live in numbered *slots*. Parameters and constants fill some; every other slot is written by
+exactly one instruction, except those that loops and branches rebind. The module holds data classes
+alone: it must not run, plan or print anything.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from ..dtype import DType
-from ..types import HostType
+from ..types import HostType, TensorType
+from .prepared import PreparedCall
 
 __all__ = [
     "Alias",
@@ -22,22 +23,27 @@ __all__ = [
     "Instruction",
     "Loop",
     "NeedsSteps",
-    "Packing",
     "Program",
     "Step",
+    "slots_read",
     "steps_in",
 ]
 
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """One prepared call: slots in (-1: absent operand), slots out, one handle or a tuple; `name` is
-    the op's.
+    """One prepared call.
 
-    `pure`: the results follow from the operands, and have memory of their own.
+    Attributes:
+        call: the call.
+        operands: slots; -1 for an absent operand.
+        results: slots.
+        single: the call returns one handle rather than a tuple.
+        name: of the op.
+        pure: the results follow from the operands alone and have memory of their own.
     """
 
-    call: Callable[..., Any]
+    call: PreparedCall
     operands: tuple[int, ...]
     results: tuple[int, ...]
     single: bool
@@ -45,38 +51,9 @@ class Step:
     pure: bool = False
 
 
-# A prepared call may have an attribute `joins`: a function of another prepared call and of which of
-# its operands is the result of the first, which nothing else reads. It gives one call of both, from
-# the operands of the first and then the other ones of the second to the results of the second, with
-# the same bits; or None. That call may have it in turn.
-
-
-@dataclasses.dataclass(frozen=True)
-class Packing:
-    """How a prepared call would have an operand laid out, where that is the same in many calls or
-    several steps of one.
-
-    A prepared call may have an attribute `packs`: operand -> a function without arguments that
-    gives one of these, or None. Both calls must give the same bits.
-
-    Attributes:
-        pack: a prepared call like any other, from the operand to what it is packed into.
-        nbytes: of that.
-        call: the prepared call again, with the packed handle in place of the operand; it may have
-            `packs` in turn.
-        layout: equal for packings that give the same bytes for the same operand; hashable.
-    """
-
-    pack: Callable[[Any], Any]
-    nbytes: int
-    call: Callable[..., Any]
-    layout: Any
-
-
 @dataclasses.dataclass(frozen=True)
 class HostStep:
-    """What a host computes with numbers of Python and stacks of residuals: an op of `ir.control`,
-    by its name.
+    """One op of `ir.control` on Python numbers or stacks of residuals.
 
     Attributes:
         name: "scalar", "to_host", "to_tensor", "stack_new", "stack_push", "stack_pop" or
@@ -90,21 +67,20 @@ class HostStep:
     name: str
     operands: tuple[int, ...]
     results: tuple[int, ...]
-    types: tuple[Any, ...]
+    types: tuple[TensorType | HostType | None, ...]
     attributes: Mapping[str, Any]
 
 
 class NeedsSteps(Exception):
-    """Raised by a linked call that came to a number which only Python computes, such as one of more
-    than 64 bits.
+    """Raised by a linked program at a value that only Python computes, such as an int above 64 bits.
 
-    Nothing has been changed: the graph is then run step by step.
+    The program has changed nothing; the caller runs the graph step by step instead.
     """
 
 
 @dataclasses.dataclass(frozen=True)
 class Copy:
-    """The bytes of one slot go to another of the same size."""
+    """Copy the bytes of one slot to another of the same size."""
 
     source: int
     target: int
@@ -112,7 +88,7 @@ class Copy:
 
 @dataclasses.dataclass(frozen=True)
 class Alias:
-    """From here on the target is the memory of the source."""
+    """Make the target another name of the source's memory, from here on."""
 
     source: int
     target: int
@@ -120,14 +96,14 @@ class Alias:
 
 @dataclasses.dataclass(frozen=True)
 class Loop:
-    """While the predicate, a slot of one byte, is not 0, run the body.
+    """Run the body while the predicate, a slot of one byte, is not 0.
 
     Attributes:
-        predicate: aliased by the body to what it computes.
-        carries: (carry, next, spare): the body reads `carry` and writes `next`. After a turn the
-            carry is what was `next`, whose memory becomes that of `spare` after the first turn and
-            that of the carry after later ones; before the loop, the carry is an alias of its first
-            value.
+        predicate: the body aliases it to the next iteration's predicate.
+        carries: (carry, next, spare): the body reads `carry` and writes `next`. After an iteration
+            `carry` names the memory of `next`, and `next` that of `spare` (after the first
+            iteration) or the former memory of `carry` (later). Before the loop, `carry` is an alias
+            of its first value.
         body: instructions.
     """
 
@@ -138,8 +114,12 @@ class Loop:
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """Run one of the branches: that of the index, one element of an integer dtype or bool, kept
-    within range.
+    """Run the branch that the index selects.
+
+    Attributes:
+        index: slot of one element of an integer dtype or bool; it is clamped to the branches.
+        dtype: of the index.
+        branches: instructions of each branch.
     """
 
     index: int
@@ -147,32 +127,31 @@ class Choice:
     branches: tuple[tuple[Instruction, ...], ...]
 
 
-Instruction = Step | HostStep | Copy | Alias | Loop | Choice
+Instruction: TypeAlias = Step | HostStep | Copy | Alias | Loop | Choice
 
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """Everything that a backend needs to run a lowered graph in one piece.
+    """All that a backend needs to run a lowered graph as one call.
 
     Attributes:
         instructions: in order.
-        params: slots of what each call is given, as handles.
+        params: slots of the handles that each call receives.
         constants: handles by slot; numbers where `hosts` has the slot.
-        hosts: the type of every slot that holds a number of Python or a stack. Parameters and
-            results of such a type are Python's numbers.
+        hosts: the type of every slot that holds a Python number or a stack. Parameters and results
+            of such a type are Python numbers.
         sizes: bytes of every slot.
-        places: where in the arena a slot lies; -1 for what is given, constant, a result or an
-            alias.
-        shares: slot -> the result in whose memory it lies until the result is written over it.
+        places: per slot its offset in the arena; -1 for parameters, constants, results and aliases.
+        shares: slot -> the result in whose memory the slot lives until the result overwrites it.
         arena: bytes of memory that a call needs for everything but its results.
         outputs: slots of the results.
         single: the call returns one handle rather than a tuple.
-        donations: position of an output -> position of the parameter whose memory it may take, if
-            the caller gives that away.
-        level: "O1" or "O2": what was asked for; at O1 there is no control flow.
-        updates: position of an output -> position of the parameter of which it is the new value. A
-            backend that can use the memory of more of these than `donations` has says so by an
-            attribute of that name of its call.
+        donations: position of an output -> position of the parameter whose buffer it may take if
+            the caller donates it.
+        level: "O1" or "O2": the level asked for; at O1 there is no control flow.
+        updates: position of an output -> position of the parameter of which it is the new value; a
+            superset of `donations`. A backend that can use more of these buffers says so with
+            `LinkedProgram.donations`.
     """
 
     instructions: tuple[Instruction, ...]
@@ -191,7 +170,7 @@ class Program:
 
 
 def steps_in(instructions: Sequence[Instruction]) -> Iterator[Step | HostStep]:
-    """All steps, those in loops and branches included."""
+    """Yield all steps, including those in loop bodies and branches."""
     for each in instructions:
         if isinstance(each, (Step, HostStep)):
             yield each
@@ -200,3 +179,19 @@ def steps_in(instructions: Sequence[Instruction]) -> Iterator[Step | HostStep]:
         elif isinstance(each, Choice):
             for branch in each.branches:
                 yield from steps_in(branch)
+
+
+def slots_read(instructions: Sequence[Instruction]) -> list[int]:
+    """Return the slots that instructions read, with repetitions; a loop counts all its carries."""
+    found: list[int] = []
+    for each in instructions:
+        if isinstance(each, Loop):
+            carries = (slot for carry in each.carries for slot in carry)
+            found += [each.predicate, *carries, *slots_read(each.body)]
+        elif isinstance(each, Choice):
+            found += [each.index, *(s for branch in each.branches for s in slots_read(branch))]
+        elif isinstance(each, (Copy, Alias)):
+            found.append(each.source)
+        else:
+            found += each.operands
+    return found

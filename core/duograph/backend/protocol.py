@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..dtype import ALL, DType
+from .costs import DEFAULT_COSTS, Costs
 
 if TYPE_CHECKING:
     from ..ir.graph import Graph
@@ -144,11 +145,15 @@ class Backend:
         A region is a graph of elementwise ops, reductions over trailing axes and reshapes. It may
         read operands through indices (gathers of operands), and end in reductions over other axes
         or in a scatter; the modules of `backend.codegen` plan and print one. Where the backend
-        names ops in `epilogues`, a region may have one of these too (`passes.fusion.epilogue_of`
+        names ops in `epilogues`, a region may have one of these too (`ir.epilogue.epilogue_of`
         takes it apart). A text instead of a call says why there is none: then the nodes of the
         region run one by one. Called once for all regions of a program, to build them together.
         """
         return [self.compiles(device_id) or ""] * len(regions)
+
+    def costs(self, device_id: int) -> Costs:
+        """Costs and limits that decide which rewrites of graph passes pay on a device."""
+        return DEFAULT_COSTS
 
     def compiler(self, device_id: int) -> str | None:
         """What compiles here, with version and flags, or why nothing can: a line for `duograph

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..dtype import as_dtype, float32
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
-from ..tensor import Tensor, _shape_tuple
+from ..tensor import Tensor, _shape_tuple, install_named_initializers
 from ._stream import Stream
 
 __all__ = [
@@ -529,3 +529,11 @@ class Dirac(Initializer):
         for group in range(self.groups):
             for i in range(min(per_group, arr.shape[1])):
                 arr[(group * per_group + i, i, *middle)] = 1
+
+
+def _of_name(init: object, shape: tuple[int, ...]) -> Callable[[Array], Any]:
+    """The bound initializer that `Tensor(init=...)` takes for a name or a number."""
+    return initializer(init, shape)._init
+
+
+install_named_initializers(_of_name)

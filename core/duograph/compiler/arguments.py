@@ -21,7 +21,7 @@ from .options import (
     MutableTuple,
 )
 
-__all__ = ["signature", "entering", "Slots"]
+__all__ = ["Identity", "Slots", "entering", "signature"]
 
 _HOST = {MutableInt: (INT, int), MutableFloat: (FLOAT, float), MutableBool: (BOOL, bool)}
 
@@ -80,10 +80,10 @@ def signature(value: Any, slots: Slots, mutable: bool = False) -> Any:
     ):  # of another class: what it holds is constant
         held = value.items() if isinstance(value, dict) else enumerate(value)
         parts = [
-            (k, _Identity(v) if isinstance(v, Tensor) else signature(v, Slots())) for k, v in held
+            (k, Identity(v) if isinstance(v, Tensor) else signature(v, Slots())) for k, v in held
         ]
-        return (kind, _Identity(value), *parts)
-    return (kind, value if _by_value(kind) else _Identity(value))
+        return (kind, Identity(value), *parts)
+    return (kind, value if _by_value(kind) else Identity(value))
 
 
 @functools.cache
@@ -104,7 +104,7 @@ def _by_value(kind: type) -> bool:
     return top in sys.stdlib_module_names or top in ("duograph", "numpy")
 
 
-class _Identity:
+class Identity:
     """An object by identity."""
 
     __slots__ = ("value",)
@@ -113,7 +113,7 @@ class _Identity:
         self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Identity) and self.value is other.value
+        return isinstance(other, Identity) and self.value is other.value
 
     def __hash__(self) -> int:
         return id(self.value)

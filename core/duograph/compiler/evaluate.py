@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from ..errors import UnsupportedSyntaxError
@@ -16,7 +17,7 @@ from ..runtime_state import runtime_state, thread_state
 from ..tensor import Tensor, commit
 from ..types import Device, HostType
 from .arguments import entering
-from .program import Program
+from .compiled_program import CompiledProgram
 from .results import ArgumentContainer, template_of
 
 __all__ = ["compile_program"]
@@ -33,13 +34,13 @@ def compile_program(
     device: Device,
     name: str,
     level: str = "O0",
-    shared: dict[int, int | None] | None = None,
-) -> Program:
+    shared: Mapping[int, int | None] | None = None,
+) -> CompiledProgram:
     """Evaluate a call of `target` into a graph, and make it runnable at this level
     (`runtime.lower`).
 
     Args:
-        shared: see `Program.shared`.
+        shared: see `CompiledProgram.shared`.
 
     Raises:
         UnsupportedSyntaxError: something that compiled code cannot have.
@@ -92,8 +93,8 @@ def _evaluate(
     device: Device,
     name: str,
     level: str,
-    shared: dict[int, int | None],
-) -> Program:
+    shared: Mapping[int, int | None],
+) -> CompiledProgram:
     root = ev.root
     leaves: list[Any] = []
     containers: list[Any] = []
@@ -167,7 +168,7 @@ def _evaluate(
     thread_state.builder = None
     runtime_state.leave_staging()
     try:
-        return Program(
+        return CompiledProgram(
             graph, ev.inputs.entries, template, writes, ev, device, name, level, bool(shared)
         )
     finally:

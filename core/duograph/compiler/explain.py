@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..ir.graph import Graph
-from .program import Program
+from .compiled_program import CompiledProgram
+from .key import JitKey
 
 __all__ = ["Explanation"]
 
@@ -28,7 +29,12 @@ class Explanation:
     """
 
     def __init__(
-        self, name: str, key: Any, program: Program | None, reason: str, reasons: list[str]
+        self,
+        name: str,
+        key: JitKey,
+        program: CompiledProgram | None,
+        reason: str,
+        reasons: list[str],
     ) -> None:
         self.name = name
         self.key = key
@@ -66,7 +72,8 @@ class Explanation:
         if self.line_by_line:
             lines.append(f"  runs line by line: {self.line_by_line}")
         lines.append(
-            f"  compiled for: {self.key[0]!r}" + (f" {self.key[1]!r}" if self.key[1] else "")
+            f"  compiled for: {self.key.arguments!r}"
+            + (f" {self.key.keywords!r}" if self.key.keywords else "")
         )
         lines.append(f"  compiling took {self.seconds * 1000:.1f} ms")
         if self.level:

@@ -7,9 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..autodiff.custom import custom_gradient
 from ..autodiff.tape import _constants, call_op
 from ..ir.control import SCALAR_FUNCTIONS
 from ..ir.graph import Graph, GraphNode
+from ..runtime.source_spans import mark_source
 from ..tensor import Tensor, commit
 from ..types import Device, HostType
 
@@ -47,8 +49,8 @@ def interpret(
                 out = call_op(node.op, tuple(operands), node.attributes)
                 found = (out,) if node.single else out
         except Exception as error:
-            if node.span is not None and not hasattr(error, "_duograph_place"):
-                error._duograph_place = (node.span,)  # type: ignore[attr-defined]
+            if node.span is not None:
+                mark_source(error, (node.span,))
             raise
         env.update(zip(node.results, found, strict=True))
         if watch is not None:
@@ -80,8 +82,6 @@ def _call(node: GraphNode, operands: Any, again: Run, device: Device) -> Any:
 
 
 def _custom(node: GraphNode, operands: Any, again: Run, device: Device) -> Any:
-    from ..autodiff.custom import custom_gradient
-
     n = node.attributes["n_args"]
     forward, backward = node.attributes["graph"], node.attributes["backward"]
     rest = operands[n:]

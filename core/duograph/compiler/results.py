@@ -80,7 +80,9 @@ class _Made:
         self.attributes = attributes
 
 
-def rebuilt(nest: Any, values: Sequence[Any], leaves: list[Tensor], containers: list[Any]) -> Any:
+def rebuilt(
+    nest: Any, values: Sequence[Any], leaves: Sequence[Tensor], containers: Sequence[object]
+) -> Any:
     """The result of a call: `nest` with what its places stand for."""
     kind = nest.__class__
     if kind is Out:

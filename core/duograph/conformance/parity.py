@@ -18,10 +18,11 @@ import numpy as np
 from .. import context
 from ..backend import registry
 from ..compiler.arguments import Slots, signature
+from ..compiler.compiled_program import CompiledProgram
 from ..compiler.evaluate import compile_program
 from ..compiler.function import JitFunction
+from ..compiler.inputs import read_input
 from ..compiler.interpret import interpret
-from ..compiler.program import Program
 from ..dtype import as_dtype
 from ..frontend.diagnostics import Span, place_text
 from ..ir.graph import Graph, GraphNode
@@ -153,7 +154,9 @@ class _Runs:
         if isinstance(fn, JitFunction):
             target = fn.function if fn._target is None else fn._target
         self.name = getattr(fn, "__name__", type(fn).__name__)
-        self.program: Program = compile_program(target, args, kwargs, False, device, self.name)
+        self.program: CompiledProgram = compile_program(
+            target, args, kwargs, False, device, self.name
+        )
         self.random = get_rng_state()
         tensors = {id(t): t for t in (*self.program.state, *_tensors_of((args, kwargs)))}
         self.tensors = [(t, t._type, t._buf) for t in tensors.values()]
@@ -250,8 +253,8 @@ class _Runs:
         slots = self._slots(args, kwargs)
         program = self.program
         given: list[Any] = []
-        for i, (kind, v) in enumerate(program.inputs):
-            handle = program._read(kind, v, slots.leaves, slots.numbers, slots.containers)
+        for i, source in enumerate(program.inputs):
+            handle = read_input(source, slots.leaves, slots.numbers, slots.containers, self.device)
             t = program.graph.types[i]
             given.append(
                 Tensor._make(t.on(self.device), handle) if isinstance(t, TensorType) else handle

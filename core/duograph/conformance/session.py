@@ -11,7 +11,7 @@ import numpy as np
 from .. import __version__, context
 from ..backend import registry
 from ..dtype import DType, bool_, complex64, float32, float64, int32
-from ..runtime.lower import fallback_counts
+from ..runtime.kernel_choice import fallback_counts
 from ..tensor import device_of
 from . import oracle
 from .case import OpCase

@@ -1,16 +1,15 @@
-"""Errors of compiled code in the user's terms: what failed, the user's own calls, the source line
-with a caret.
+"""Errors of compiled code in terms of the user's source: message, calls, source line with a caret.
 
 ```
-ShapeError: matmul: x is (2, 3) and y is (4, 5); x.shape[-1] must equal y.shape[-2]
+ShapeError: matmul: x is (2, 3) and y is (4, 5); x.shape[-1] must equal y.shape[-2].
   train.py:31 in train_step
   model.py:12 in forward
     return x @ weight
            ^^^^^^^^^^
 ```
 
-An error that duograph raises says this in its message. An error that the user's code raises keeps
-its arguments, because other code may look at them; the place is a note on it (PEP 678).
+An error of the framework contains this in its message. An error of the user's code keeps its
+arguments, because other code may inspect them; the location is added as a note (PEP 678).
 """
 
 from __future__ import annotations
@@ -39,12 +38,12 @@ __all__ = [
     "is_internal",
     "forget_own_frames",
     "IN_BRANCHES",
-    "AROUND_A_TURN",
+    "AROUND_AN_ITERATION",
 ]
 
-MAX_LINES = 15  # of a whole message
-MAX_PLACE = 10  # of them for the place
-WIDTH = 100  # of a source line; more of it is cut around the caret
+MAX_LINES = 15  # maximal lines of a message
+MAX_PLACE = 10  # maximal lines of them for the location
+WIDTH = 100  # maximal columns of a source line, cut around the caret
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _MARK = "_duograph_located"
@@ -53,14 +52,14 @@ E = TypeVar("E", bound=BaseException)
 
 
 class Span(NamedTuple):
-    """A place in source.
+    """A range of source code on one line.
 
     Attributes:
-        file: as the code object names it: a path, or such as `<stdin>`.
-        line: from 1.
-        column, end_column: in bytes of UTF-8, from 0, as `ast` counts.
+        file: as in the code object: a path, or such as `<stdin>`.
+        line: counted from 1.
+        column, end_column: in bytes of UTF-8 from 0, as in `ast`.
         text: the source line.
-        function: in which it is, "" where that is unknown.
+        function: the enclosing function; "" if unknown.
     """
 
     file: str
@@ -71,13 +70,13 @@ class Span(NamedTuple):
     function: str = ""
 
     def __str__(self) -> str:
-        """`model.py:12 in forward`; a file below the working directory is named from there."""
+        """`model.py:12 in forward`; a path below the working directory is relative to it."""
         where = f"{short(self.file)}:{self.line}"
         return f"{where} in {self.function}" if self.function else where
 
 
 def short(file: str) -> str:
-    """A path as a message shows it."""
+    """Return a path as messages show it."""
     if not os.path.isabs(file):
         return file
     here = os.getcwd().rstrip(os.sep) + os.sep
@@ -85,22 +84,22 @@ def short(file: str) -> str:
 
 
 def located(error: E, spans: Sequence[Span]) -> E:
-    """Say in an error where it arose.
+    """Add the source location to an error.
 
     Args:
         error: any exception, raised while compiling or while running compiled code.
-        spans: the calls that led there, outermost first; the last is the place itself. Calls in
-            duograph's own files are left out.
+        spans: the calls that led to it, outermost first; the last is the location itself. Calls in
+            the framework's files are omitted.
 
     Returns:
-        the same object: its class, and with it every `except`, stays; a second call adds nothing.
+        the same object; a second call changes nothing.
     """
     own = [s for s in spans if not is_internal(s.file)]
     if not own or is_located(error):
         return error
     remedy = getattr(error, "remedy", "") if isinstance(error, UnsupportedSyntaxError) else ""
     head = _message(error)
-    if remedy and head.endswith(remedy):  # it stands last, after the place
+    if remedy and head.endswith(remedy):  # it is printed last, after the location
         head = head[: -len(remedy)].rstrip()
     tail = ["  " + remedy] if remedy else []
     room = MAX_LINES - len(tail)
@@ -115,15 +114,13 @@ def located(error: E, spans: Sequence[Span]) -> E:
         _note(error, "\n".join([*place, *tail]))
     if isinstance(error, (DuographError, NameError)) and not isinstance(error, GraphError):
         forget_own_frames(error)
-    with contextlib.suppress(Exception):  # a class of the user's that refuses attributes
+    with contextlib.suppress(Exception):  # a user's class may refuse attributes
         setattr(error, _MARK, True)
     return error
 
 
 def forget_own_frames(error: BaseException) -> None:
-    """Leave duograph's own frames out of the traceback of an error that explains itself; GLOG_v=0
-    keeps them.
-    """
+    """Remove the framework's frames from the traceback of an error; GLOG_v=0 keeps them."""
     if logging.getLogger("duograph").isEnabledFor(logging.DEBUG):
         return
     kept = []
@@ -139,12 +136,12 @@ def forget_own_frames(error: BaseException) -> None:
 
 
 def is_internal(file: str) -> bool:
-    """Whether a file is one of duograph's own."""
+    """Return whether a file is part of the framework."""
     return file.startswith(_PACKAGE)
 
 
 def is_located(error: BaseException) -> bool:
-    """Whether an error says where it arose."""
+    """Return whether an error already contains its source location."""
     return bool(getattr(error, _MARK, False))
 
 
@@ -156,7 +153,7 @@ def _message(error: BaseException) -> str:
 
 
 def _says_its_argument(error: BaseException) -> bool:
-    """Whether the message is the first argument, so that it can be rewritten."""
+    """Return whether the message is the first argument, so that it can be replaced."""
     return bool(error.args) and isinstance(error.args[0], str) and _message(error) == error.args[0]
 
 
@@ -164,8 +161,7 @@ def _note(error: BaseException, text: str) -> None:
     if sys.version_info >= (3, 11):
         error.add_note(text)
         return
-    # Python 3.10 prints no notes: there the traceback shows the place as the cause, if there is
-    # none.
+    # Python 3.10 prints no notes: the location becomes the cause instead, unless there is one.
     try:
         error.__notes__ = [*getattr(error, "__notes__", []), text]
     except Exception:  # noqa: BLE001  (as above)
@@ -174,16 +170,16 @@ def _note(error: BaseException, text: str) -> None:
         error.__cause__ = DuographError("in compiled code\n" + text)
 
 
-# ---- the text of a place ------------------------------------------------------------------------
+# ---- text of a location ------------------------------------------------------------------------
 
 
 def place_text(spans: Sequence[Span], room: int = MAX_PLACE) -> list[str]:
-    """The chain of calls and the source line of the innermost, as at most `room` lines (4 or more)."""
+    """Return the call chain and the innermost source line in at most `room` lines (4 or more)."""
     calls = [f"  {span}" for span in spans]
     source = _caret(spans[-1])
     allowed = room - len(source)
     if len(calls) > allowed:
-        first = max(allowed - 1, 1) // 2  # of the lines kept, as many from each end
+        first = max(allowed - 1, 1) // 2  # keep as many lines from each end
         last = max(allowed - 1, 1) - first
         left_out = f"  ... {len(calls) - first - last} more calls"
         calls = [*calls[:first], left_out, *calls[len(calls) - last :]]
@@ -201,7 +197,7 @@ def _caret(span: Span) -> list[str]:
     start = max(start, indent)
     end = min(max(end, start + 1), max(len(text), start + 1))
     cut = 0
-    if len(text) - indent > WIDTH:  # a window that begins a little before the caret
+    if len(text) - indent > WIDTH:  # a window that begins slightly before the caret
         cut = max(indent, min(start - WIDTH // 4, len(text) - WIDTH))
         text = text[: cut + WIDTH]
         end = min(end, len(text))
@@ -213,7 +209,7 @@ def _caret(span: Span) -> list[str]:
 
 
 def _columns(text: str) -> int:
-    """Columns that a text takes in a terminal."""
+    """Return the number of terminal columns of a text."""
     import unicodedata
 
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
@@ -228,12 +224,13 @@ def unsupported(
     span: Span | None = None,
     why: str = "is not supported inside jit",
 ) -> UnsupportedSyntaxError:
-    """A construct that compiled code cannot have.
+    """Return the error for a construct that compiled code does not support.
 
     Args:
-        construct: a node of a syntax tree, or its name ("Yield"), or a description.
-        span: its place; None where the caller adds the call chain.
-        remedy: what to write instead, one sentence.
+        construct: a syntax node, or its name ("Yield"), or a description.
+        remedy: what to write instead, in one sentence.
+        span: its location; None if the caller adds the call chain.
+        why: the predicate of the message.
     """
     name = construct if isinstance(construct, str) else type(construct).__name__
     kind = _syntax_kind(name)
@@ -252,7 +249,7 @@ def _syntax_kind(name: str) -> str:
 
 
 IN_BRANCHES = ("in the 'if' branch", "in the 'else' branch")
-AROUND_A_TURN = ("before a turn of the loop", "after it")
+AROUND_AN_ITERATION = ("before an iteration of the loop", "after it")
 
 
 def join_error(
@@ -263,13 +260,13 @@ def join_error(
     *,
     where: tuple[str, str] = IN_BRANCHES,
 ) -> JoinError:
-    """Two branches, or two turns of a loop, that leave different types under one name.
+    """Return the error for two branches, or two iterations, that end with different types.
 
     Args:
-        name: a variable, or such as "the result".
-        got_then, got_else: what each leaves: a `TensorType`, anything with one, or words.
-        span: of the condition; None where the caller adds the call chain.
-        where: says of each side which one it is.
+        name: a variable, or a description such as "the result".
+        got_then, got_else: the two types: a `TensorType`, an object with one, or a description.
+        span: of the condition; None if the caller adds the call chain.
+        where: the description of each side.
     """
     then, orelse = _type_of(got_then), _type_of(got_else)
     sides = (
@@ -280,7 +277,7 @@ def join_error(
     lines = [
         f"Cannot join the return values of different branches: {what} is {sides[0]} and {sides[1]}"
     ]
-    in_loop = where is AROUND_A_TURN
+    in_loop = where is AROUND_AN_ITERATION
     advice = "give both a value of one type"
     if then is not None and orelse is not None:
         why, advice = _difference(name, then, orelse, in_loop)
@@ -301,7 +298,7 @@ def _spelt(dtype: Any) -> str:
 
 
 def _difference(name: str, then: TensorType, orelse: TensorType, in_loop: bool) -> tuple[str, str]:
-    """What differs between two types, and what to do about it."""
+    """Return how two types differ, and a remedy."""
     reasons, advice = [], []
     if then.dtype is not orelse.dtype:
         reasons.append(f"Type Join Failed: dtype1 = {then.dtype}, dtype2 = {orelse.dtype}")
@@ -321,7 +318,7 @@ def _difference(name: str, then: TensorType, orelse: TensorType, in_loop: bool) 
 
 
 def add_lines(error: JoinError, lines: Sequence[tuple[int, str] | None]) -> None:
-    """Say of each side of a join the line that it comes from."""
+    """Add to each side of a join error the source line that produced it."""
     text = str(error)
     for side, found in zip(error.sides, lines):
         if found is not None and found[0]:
@@ -331,13 +328,13 @@ def add_lines(error: JoinError, lines: Sequence[tuple[int, str] | None]) -> None
 
 
 def shortened(text: str) -> str:
-    """Source as a part of a sentence."""
+    """Return source code as part of a sentence."""
     text = text[: code_end(text)].strip()
     return text if len(text) <= 40 else text[:37] + "..."
 
 
 def code_end(line: str) -> int:
-    """Where a line of source ends and white space or a comment begins."""
+    """Return the column where the code of a line ends and space or a comment begins."""
     quote = ""
     for i, c in enumerate(line):
         if quote:

@@ -1,5 +1,7 @@
-"""The syntax tree of a function, found in its file, a notebook cell or whatever else `linecache`
-knows.
+"""Finds the syntax tree of a Python function.
+
+The source comes from the function's file, a notebook cell, or anything else that `linecache` knows.
+Nothing is evaluated here.
 """
 
 from __future__ import annotations
@@ -18,14 +20,17 @@ __all__ = ["Source", "source_of", "local_names"]
 
 
 class Source:
-    """A function as syntax.
+    """A function as a syntax tree.
 
     Attributes:
-        node: FunctionDef or Lambda.
-        file: file name, for messages.
+        node: a FunctionDef or Lambda.
+        file: the file name, for messages.
         lines: the lines of the file.
-        class_name: of the class that defines the method, for private names.
-        internal: it is a function of duograph's own.
+        class_name: the class that defines the method, for private names.
+        name: the name of the function.
+        locals, globals, nonlocals: the names that it binds or declares.
+        body: its statements.
+        internal: whether it is a function of the framework.
     """
 
     __slots__ = (
@@ -56,7 +61,7 @@ class Source:
         self.body: list[ast.stmt] = body
 
     def inner(self, node: Any) -> Source:
-        """A function that this one defines."""
+        """Return the source of a function that this one defines. Cached on the node."""
         found: Source | None = getattr(node, "_duograph_source", None)
         if found is None:
             found = node._duograph_source = Source(node, self.file, self.lines, self.class_name)
@@ -68,10 +73,10 @@ _files: dict[str, tuple[Any, dict[tuple[int, str], list[Any]]]] = {}
 
 
 def source_of(function: FunctionType) -> Source:
-    """The source of a Python function.
+    """Return the source of a Python function.
 
     Raises:
-        UnsupportedSyntaxError: there is none to be found.
+        UnsupportedSyntaxError: the source cannot be found.
     """
     code = function.__code__
     found = _by_code.get(code)
@@ -83,6 +88,7 @@ def source_of(function: FunctionType) -> Source:
 
 
 def _find(function: FunctionType, code: CodeType) -> Source:
+    """Locate a function in its file."""
     lines = linecache.getlines(code.co_filename, function.__globals__)
     if not lines:
         raise _missing(function, code)
@@ -119,11 +125,10 @@ def _missing(function: FunctionType, code: CodeType) -> UnsupportedSyntaxError:
 
 
 def _defined(lines: list[str], code: CodeType) -> list[Any]:
-    """The `def` that begins on the first line of the code, parsed alone, with the places that it
-    has in the file.
+    """Parse the `def` at the first line of the code on its own, with its positions in the file.
 
-    Empty for what is no `def`, and for one that is not over before the first line that is indented
-    no deeper: there a string or brackets are open, which does not parse.
+    Returns an empty list if the line holds no `def`, or if the block of deeper indented lines does not
+    parse (a string or a bracket is still open).
     """
     first = code.co_firstlineno - 1
     if not 0 <= first < len(lines):
@@ -151,13 +156,13 @@ def _defined(lines: list[str], code: CodeType) -> list[Any]:
 
 
 def _depth(line: str) -> int:
-    """How far a line is indented, as Python counts tabs."""
+    """Return the indentation of a line, with tabs expanded as Python does."""
     expanded = line.expandtabs()
     return len(expanded) - len(expanded.lstrip())
 
 
 def _index(file: str, lines: list[str]) -> dict[tuple[int, str], list[Any]]:
-    """Every function of a file, by first line (of a decorator, if any) and name."""
+    """Return all functions of a file by first line (including decorators) and name."""
     text = "".join(lines)
     kept = _files.get(file)
     if kept is not None and kept[0] == text:
@@ -178,8 +183,9 @@ def _collect(tree: ast.AST, nodes: dict[tuple[int, str], list[Any]]) -> None:
 
 
 def _index_block(function: FunctionType, code: CodeType) -> dict[tuple[int, str], list[Any]]:
-    """A file that does not parse as a whole, such as a notebook cell with magics: the function's
-    block alone.
+    """Return the functions in the block of one function.
+
+    For files that do not parse as a whole, such as notebook cells with magics.
     """
     try:
         block, first = inspect.getsourcelines(function)
@@ -193,11 +199,7 @@ def _index_block(function: FunctionType, code: CodeType) -> dict[tuple[int, str]
 
 
 def _closest(nodes: list[Any], code: CodeType) -> Any:
-    """Of several functions that begin on one line (lambdas), the one that holds the code's
-    instructions.
-
-    None where that cannot be told.
-    """
+    """Return the one of several lambdas on a line to which the code belongs; None if unknown."""
     if hasattr(code, "co_positions"):
         places = [
             (p[0], p[2]) for p in code.co_positions() if p[0] is not None and p[2] is not None
@@ -209,13 +211,15 @@ def _closest(nodes: list[Any], code: CodeType) -> Any:
                 start <= p <= end for p in places[1:] if p[1] > 0
             ):
                 return node
-    fitting = [node for node in nodes if _compiles_to(node, code)]  # Python 3.10 knows no columns
+    fitting = [
+        node for node in nodes if _compiles_to(node, code)
+    ]  # Python 3.10 has no column positions
     alike = {ast.dump(node) for node in fitting}
     return fitting[0] if len(alike) == 1 else None
 
 
 def _compiles_to(node: Any, code: CodeType) -> bool:
-    """Whether this function, inside another that has its free variables, becomes such code."""
+    """Return whether a function compiles to this code."""
     module = ast.parse(f"def around({', '.join(code.co_freevars)}): pass")
     module.body[0].body = [ast.Expr(node) if isinstance(node, ast.Lambda) else node]  # type: ignore[attr-defined]
     ast.fix_missing_locations(module)
@@ -229,13 +233,13 @@ def _code_in(code: CodeType, name: str) -> CodeType | None:
 
 
 def _meaning(code: CodeType) -> Any:
-    """What two codes have in common that do the same."""
+    """Return the parts of a code object that determine its behaviour."""
     consts = [_meaning(c) if isinstance(c, CodeType) else (type(c), c) for c in code.co_consts]
     return code.co_code, consts, code.co_names, code.co_varnames, code.co_freevars, code.co_argcount
 
 
 class _Names(ast.NodeVisitor):
-    """Names that a function's own block binds."""
+    """Collects the names that a function body binds, without nested functions."""
 
     def __init__(self) -> None:
         self.bound: set[str] = set()
@@ -263,7 +267,7 @@ class _Names(ast.NodeVisitor):
                 self.visit(x)
 
     def _comprehension(self, node: Any) -> None:
-        # its targets are its own; a walrus inside binds here
+        # its targets are its own, but a walrus inside binds in the function
         for x in ast.walk(node):
             if isinstance(x, ast.NamedExpr):
                 self.bound.add(x.target.id)
@@ -297,7 +301,7 @@ class _Names(ast.NodeVisitor):
 
 
 def local_names(node: Any) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
-    """Names that a function (or comprehension) binds, declares global, and declares nonlocal."""
+    """Return the names that a function or comprehension binds, and declares global or nonlocal."""
     names = _Names()
     if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
         for g in node.generators:

@@ -16,6 +16,7 @@ from ..op import Op
 from ..runtime_state import runtime_state, thread_state
 from ..tensor import Tensor
 from ..types import HostType, TensorType, ValueType
+from .basic_ops import cast_to, constant, fill
 from .control import HostConstant, host_constant, to_tensor
 from .graph import FrozenArray, Graph, GraphNode
 from .values import EXAMPLES, GraphObject, GraphScalar, HostValue, NeedsValue
@@ -95,8 +96,6 @@ class GraphBuilder:
 
     def constant(self, value: Any, dtype: DType | None = None) -> GraphTensor:
         """A number, array or eager tensor as a value of the graph."""
-        from ..ops.creation import constant, fill  # the two ops that make constants
-
         if isinstance(value, (bool, int, float, complex, np.generic)):
             number = value.item() if isinstance(value, np.generic) else value
             target = dtype or scalar_dtype(number)
@@ -179,8 +178,6 @@ class GraphBuilder:
             )
         target = op.promoted_dtype([None if v is None else v._type for v in values])
         if target is not None:
-            from ..ops.creation import cast_to
-
             # the last operand first: walked backwards, the casts give up their cotangents in
             # operand order
             for i in reversed(range(op.promote_from, len(values))):

@@ -40,6 +40,7 @@ __all__ = [
     "SCALAR_FUNCTIONS",
     "scalar_type",
     "region",
+    "SUBGRAPH_OPS",
 ]
 
 
@@ -141,6 +142,9 @@ def _(types, graph, backward, n_args):
         )
     return results
 
+
+# Ops whose sub-graphs run as control flow. A region is none of them: its body is one kernel.
+SUBGRAPH_OPS = frozenset({switch, while_loop, call, custom_call})
 
 # ---- fused regions ------------------------------------------------------------------------------
 

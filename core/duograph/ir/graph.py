@@ -5,8 +5,8 @@ defined before.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -14,8 +14,20 @@ from ..effects import Effect
 from ..op import Op
 from ..types import ValueType
 
-__all__ = ["GraphNode", "Graph", "NamedGraph", "FrozenArray", "live_nodes", "divides"]
+__all__ = [
+    "Attributes",
+    "GraphNode",
+    "Graph",
+    "NamedGraph",
+    "FrozenArray",
+    "live_nodes",
+    "divides",
+    "subgraph",
+]
 
+# Attributes of a node by name: numbers, strings, dtypes, tuples, arrays, graphs. Which ones an op takes
+# is for its own rules to know.
+Attributes: TypeAlias = Mapping[str, Any]
 # Functions of Python numbers that raise on some of them, as written by the user.
 _DIVIDE = {"truediv", "floordiv", "mod", "pow", "lshift", "rshift"}
 
@@ -26,7 +38,7 @@ class GraphNode:
 
     op: Op
     operands: tuple[int | None, ...]
-    attributes: Mapping[str, Any]
+    attributes: Attributes
     results: tuple[int, ...]
     single: bool
     span: Any = None
@@ -88,9 +100,16 @@ class Graph:
         return found
 
     def __str__(self) -> str:
-        from .text import to_text
+        return _writer(self)
 
-        return to_text(self, whole=False)
+
+_writer: Callable[[Graph], str] = repr
+
+
+def install_writer(writer: Callable[[Graph], str]) -> None:
+    """Set the function behind `str(graph)`; `ir.text` installs its printer when it is imported."""
+    global _writer
+    _writer = writer
 
 
 class NamedGraph:
@@ -146,3 +165,26 @@ def live_nodes(nodes: Sequence[GraphNode], wanted: set[int]) -> list[GraphNode]:
             needed.update(i for i in node.operands if i is not None)
     kept.reverse()
     return kept
+
+
+def subgraph(
+    graph: Graph, params: Sequence[int], nodes: Sequence[GraphNode], outputs: Sequence[int]
+) -> Graph:
+    """Return some nodes of a graph as a closed graph with its own numbering of values.
+
+    `params` are the values, defined outside `nodes`, that become its parameters.
+    """
+    new_ids: dict[int, int] = {i: k for k, i in enumerate(params)}
+    types = [graph.types[i] for i in params]
+    made: list[GraphNode] = []
+    for node in nodes:
+        first = len(types)
+        operands = tuple([None if i is None else new_ids[i] for i in node.operands])
+        for r in node.results:
+            new_ids[r] = len(types)
+            types.append(graph.types[r])
+        results = tuple(range(first, len(types)))
+        if operands != node.operands or results != node.results:
+            node = GraphNode(node.op, operands, node.attributes, results, node.single, node.span)
+        made.append(node)
+    return Graph(len(params), types, made, tuple([new_ids[i] for i in outputs]), graph.single)

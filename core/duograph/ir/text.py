@@ -41,7 +41,7 @@ import numpy as np
 from ..dtype import DType
 from ..effects import IO, Effect, Random, Reads, Writes
 from .control import HostCall, HostConstant
-from .graph import FrozenArray, Graph, GraphNode, NamedGraph
+from .graph import FrozenArray, Graph, GraphNode, NamedGraph, install_writer
 from .parsing import parse
 
 __all__ = ["to_text", "parse", "node_text"]
@@ -199,3 +199,6 @@ def node_text(graph: Graph, node: GraphNode) -> str:
     """One node as one line; the graphs inside it are left out."""
     line = _Writer(False).node(graph, node)[0]
     return line.replace(" {", " { ... }", 1) if node.graphs else line
+
+
+install_writer(lambda graph: to_text(graph, whole=False))

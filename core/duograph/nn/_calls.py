@@ -6,10 +6,7 @@ hooks, a cast, their own `bprop` or recomputation. It must not be on the path of
 
 from __future__ import annotations
 
-import functools
-import importlib
 from collections.abc import Callable
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ..context import GRAPH_MODE, settings
@@ -23,13 +20,7 @@ from .recompute import run_again
 if TYPE_CHECKING:
     from .cell import Cell
 
-__all__ = ["call", "cast_floating", "compiler"]
-
-
-@functools.cache
-def compiler() -> ModuleType:
-    """The graph compiler. It is built on Cells, so it is imported when a Cell is first compiled."""
-    return importlib.import_module("duograph.compiler")
+__all__ = ["call", "cast_floating"]
 
 
 def call(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -44,7 +35,7 @@ def call(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if builder is not None:
             return builder.evaluation.call_cell(cell, args, kwargs)
     if settings.mode == GRAPH_MODE or cell._compiled is not None:
-        found = compiler().graph_call(cell, args, kwargs)
+        found = runtime_state.load_compiler().graph_call(cell, args, kwargs)
         if found is not NotImplemented:
             return found
     _tree.check_names(cell)

@@ -497,7 +497,7 @@ class Cell:
             >>> print(net(ms.Tensor([-1.0, 3.0])))
             [0. 3.]
         """
-        _calls.compiler().compile_cell(self, args, kwargs)
+        runtime_state.load_compiler().compile_cell(self, args, kwargs)
 
     def set_inputs(self, *inputs: Any, **kwargs: Any) -> None:
         """Declare the inputs to compile for; None in a shape is a symbolic dimension."""

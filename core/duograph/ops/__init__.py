@@ -7,7 +7,9 @@ from __future__ import annotations
 from types import FunctionType
 from typing import Any
 
+from .. import compat as _compat
 from .. import op as _op
+from ..autodiff.rules import bprop_getters as _rules
 from ..backend import registry as _registry
 from ..runtime import eager as _eager
 from ..tensor import Tensor
@@ -179,6 +181,17 @@ installed_methods = _install(Tensor, FAMILIES)
 _registry.on_plugin.append(extensions.take)
 
 
+def _public_name(name: str) -> object:
+    """The object of a public name, or None."""
+    try:
+        return globals()[name] if name in globals() else __getattr__(name)
+    except AttributeError:
+        return None
+
+
+_rules.public_names = _public_name
+
+
 def __getattr__(name: str) -> Any:
     """Ops that plugins added, and old names."""
     if name.startswith("__"):
@@ -186,9 +199,7 @@ def __getattr__(name: str) -> Any:
     _registry.entries()  # loads the plugins
     found: Any = _op.OPS.get(name)
     if found is None or found.graph_only:
-        from .. import compat  # above the ops; old names alone need it
-
-        found = compat.renamed(name, __name__, globals().get)
+        found = _compat.renamed(name, __name__, globals().get)
     if found is None:
         raise AttributeError(f"module 'duograph.ops' has no attribute {name!r}")
     return found

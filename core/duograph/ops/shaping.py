@@ -61,6 +61,12 @@ def _tensor_view(self: Tensor, *shape: Any, dtype: Any = None) -> Tensor:
     return Tensor(self.asnumpy().view(as_dtype(dtype).np))
 
 
+@tensor_method("copy")
+def _tensor_copy(self: Tensor) -> Tensor:
+    """Return a tensor of the same value in a buffer of its own; gradients flow through it."""
+    return transpose_by(self, tuple(range(len(self._type.shape))))
+
+
 @tensor_method("reshape_as", "view_as")
 def view_as(input: Tensor, other: Tensor) -> Tensor:
     """The elements of `input` under the shape of `other` (`mindspore.ops.view_as`).

@@ -1,62 +1,165 @@
-"""Graph passes: functions from graph to graph, one file each, and the order in which they run.
+"""Graph passes, and the order in which they run.
 
-A pass keeps the parameters, the number and order of the results, and every bit of their values. It
-takes the graphs inside of nodes with it, each once.
+A pass is a function from graph to graph, one per module. It keeps the parameters, the number and
+order of the results, and every bit of their values; passes of levels above O0 may change the order
+in which floats are summed and the sign of zeros. It rewrites the sub-graphs of nodes as well, each
+once. `runtime.lower` runs the pipeline through `ir.optimizer`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import weakref
+from collections.abc import Collection, Hashable
 
-from .. import context
-from ..ir.graph import Graph
+from .. import context as settings_of
+from ..backend import registry
+from ..ir.builder import expand
+from ..ir.control import SUBGRAPH_OPS
+from ..ir.graph import Attributes, Graph
+from ..ir.optimizer import Watch, install_optimizer
 from ..ir.verify import verify
-from . import (  # their rules are applied in the walk of `simplify`
-    constant_folding,
-    inlining,
-    plugin_passes,
-)
+from ..op import Op
+from ..types import Device, TensorType
+from .activation_gradients import save_activation_derivatives
+from .channels_last import convert_to_channels_last
 from .common_subexpressions import merge_common_subexpressions
+from .context import Pass, PassContext
 from .dead_code import remove_dead_code
+from .decompose import decompose_composites
+from .fusion import fuse
+from .matmul import fold_transposes, merge_matmul_sums
+from .padded_sums import concatenate_padded_sums
+from .plugin_passes import plugin_passes, run_plugin_pass
+from .self_attention import use_self_attention
 from .simplify import simplify
-from .subgraphs import HOLDERS
+from .split_reductions import split_reductions
 
-__all__ = ["PIPELINE", "Watch", "run"]
+__all__ = ["CLEANUP", "PIPELINE", "Pass", "PassContext", "Watch", "body_of", "clean_up", "run"]
 
-# Sees a graph, and what was done to it last.
-Watch = Callable[[str, Graph], None]
-
-PIPELINE: tuple[Callable[[Graph], Graph], ...] = (
-    simplify,
-    merge_common_subexpressions,
-    remove_dead_code,
+# What every graph goes through, and what rewritten graphs go through again.
+CLEANUP = (
+    Pass("simplify", simplify),
+    Pass("merge_common_subexpressions", merge_common_subexpressions),
+    Pass("remove_dead_code", remove_dead_code),
 )
 
 
-def run(graph: Graph, watch: Watch | None = None) -> Graph:
-    """The graph after all passes, those of plugins last. A graph of one node is left as it is.
+def clean_up(graph: Graph, context: PassContext) -> Graph:
+    """Run the passes of CLEANUP, then those of plugins.
 
-    With `set_context(debug=True)` the verifier looks at the graph before the first and after each
-    pass; it always looks after those of plugins. `watch` sees the graph as it came, after each
-    pass, and as it is done.
+    A graph of one node is returned as it is: eager mode prepares each op as such a graph.
     """
-    checked = verify if context.settings.debug else _unchecked
-    watch = watch or _unseen
-    watch("read", checked(graph))
-    if len(graph.nodes) > 1 or any(node.op.name in HOLDERS for node in graph.nodes):
-        for step in PIPELINE:
-            graph = checked(step(graph))
-            watch(step.__name__, graph)
-        for plugin, step in plugin_passes.plugin_passes():
-            graph = plugin_passes.apply(plugin, step, graph)
-            watch(f"{plugin}.{plugin_passes.name_of(step)}", graph)
-    watch("done", graph)
+    if len(graph.nodes) < 2 and not any(node.op in SUBGRAPH_OPS for node in graph.nodes):
+        return graph
+    for step in CLEANUP:
+        graph = _watched(step.name, step.function(graph, context), context)
+    for plugin, function in plugin_passes():
+        name, graph = run_plugin_pass(plugin, function, graph)
+        graph = _watched(name, graph, context)
     return graph
 
 
-def _unchecked(graph: Graph) -> Graph:
+PIPELINE = (
+    Pass("clean_up", clean_up),
+    Pass("decompose_composites", decompose_composites, "O1"),
+    Pass("fold_transposes", fold_transposes, "O1"),
+    Pass("concatenate_padded_sums", concatenate_padded_sums, "O1"),
+    Pass("merge_matmul_sums", merge_matmul_sums, "O1"),
+    Pass("use_self_attention", use_self_attention, "O1"),
+    Pass("clean_up", clean_up, "O1"),
+    Pass("channels_last", convert_to_channels_last, "O1"),
+    Pass("clean_up", clean_up, "O1", after="channels_last"),
+    Pass("save_activation_derivatives", save_activation_derivatives, "O1"),
+    Pass("split_reductions", split_reductions, "O1"),
+    Pass("fuse", fuse, "O1"),
+)
+
+
+def run(graph: Graph, context: PassContext | None = None) -> Graph:
+    """Return the graph after the passes of PIPELINE that the jit level of `context` asks for.
+
+    With `set_context(debug=True)` the verifier checks the graph before the first and after each
+    pass; it always checks it after those of plugins. `context.watch` sees the graph as it came
+    ("read"), after each pass, and at the end ("done").
+    """
+    context = context or PassContext()
+    graph = _watched("read", graph, context)
+    changed: set[str] = set()
+    for step in PIPELINE:
+        if step.level > context.level or (step.after and step.after not in changed):
+            continue
+        found = step.function(graph, context)
+        if found is not graph:
+            changed.add(step.name)
+        # clean_up has reported the passes that it ran
+        graph = found if step.function is clean_up else _watched(step.name, found, context)
+    if context.watch is not None:
+        context.watch("done", graph)
     return graph
 
 
-def _unseen(what: str, graph: Graph) -> None:
-    pass
+def _watched(name: str, graph: Graph, context: PassContext) -> Graph:
+    """Show a graph to whoever watches, after verifying it in debug mode."""
+    if settings_of.settings.debug:
+        verify(graph)
+    if context.watch is not None:
+        context.watch(name, graph)
+    return graph
+
+
+# Cleaned-up bodies (None: as traced) by traced body, with the settings that they depend on.
+_bodies: weakref.WeakKeyDictionary[Graph, tuple[Hashable, Graph | None]] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+def body_of(op: Op, types: tuple[TensorType | None, ...], attributes: Attributes) -> Graph:
+    """Return the cleaned-up body, or decomposition, of an op for operands of these types."""
+    graph = expand(op, types, attributes)
+    # in debug mode the verifier has checked it
+    depends = (settings_of.settings.debug, tuple(plugin_passes()))
+    known = _bodies.get(graph)
+    if known is None or known[0] != depends:
+        made = run(graph)
+        known = _bodies[graph] = (depends, None if made is graph else made)
+    return known[1] or graph
+
+
+class _Installed:
+    """The passes as `ir.optimizer.Optimizer`."""
+
+    body_of = staticmethod(body_of)
+
+    @staticmethod
+    def optimize(
+        graph: Graph,
+        device: Device,
+        level: str,
+        watch: Watch | None,
+        notes: list[str],
+        state: Collection[int],
+    ) -> Graph:
+        if level == "O0":
+            return run(graph, None if watch is None else PassContext(watch=watch))
+        backend = registry.backend(device.name)
+
+        def claims(op: Op, types: tuple[TensorType | None, ...], attributes: Attributes) -> bool:
+            return not op.host and (
+                backend.prepare(op, types, attributes, device.index) is not None  # type: ignore[arg-type]
+            )
+
+        made = PassContext(
+            level=level,
+            claims=claims,
+            body_of=body_of,
+            epilogues=backend.epilogues,
+            decomposed=backend.taken_apart,
+            costs=backend.costs(device.index),
+            state=frozenset(state),
+            notes=notes,
+            watch=watch,
+        )
+        return run(graph, made)
+
+
+install_optimizer(_Installed())

@@ -20,6 +20,7 @@ from ..dtype import float32, float64
 from ..ir.graph import Graph, GraphNode
 from ..op import OPS
 from ..types import TensorType
+from .context import PassContext
 from .subgraphs import everywhere
 
 __all__ = ["save_activation_derivatives"]
@@ -36,7 +37,7 @@ GRADIENTS = {
 
 
 @everywhere
-def save_activation_derivatives(graph: Graph) -> Graph:
+def save_activation_derivatives(graph: Graph, context: PassContext) -> Graph:
     """The graph with derivatives beside the activations whose operand nothing else reads."""
     readers: dict[int | None, list[GraphNode]] = collections.defaultdict(list)
     for node in graph.nodes:

@@ -20,26 +20,18 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..backend.costs import LayoutCosts
 from ..ir.graph import Graph, GraphNode
 from ..ir.loops import is_elementwise
 from ..op import OPS, Op
 from ..types import TensorType, size_of
+from .context import PLAIN, PassContext
 from .subgraphs import HOLDERS
 
-__all__ = ["Claims", "Cluster", "channels_last", "pays", "suits"]
-
-# Whether the backend has a kernel of its own for an op of `ops.channels_last` on operands of these
-# types.
-Claims = Callable[[Op, tuple[TensorType, ...], Mapping[str, Any]], bool]
-
-# A cluster pays when its convolutions read and write so many times the bytes that are transposed at
-# its borders.
-TIMES = 6
-# Channels of an output that make vectors of channels full enough.
-NARROW = 16
+__all__ = ["Cluster", "convert_to_channels_last", "pays", "suits"]
 
 _REDUCTIONS = {"reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_all", "reduce_any"}
 # Ops that move elements along axes -> their attributes with one item for each axis.
@@ -66,12 +58,12 @@ class Cluster(NamedTuple):
     borders: int
 
 
-def pays(cluster: Cluster) -> bool:
+def pays(cluster: Cluster, costs: LayoutCosts) -> bool:
     """Whether a cluster is laid out: a convolution alone between two transposes is not."""
-    return cluster.moved * TIMES <= cluster.traffic
+    return cluster.moved * costs.traffic_per_transpose <= cluster.traffic
 
 
-def suits(weight: TensorType, groups: int, follows: bool) -> bool:
+def suits(weight: TensorType, groups: int, follows: bool, costs: LayoutCosts) -> bool:
     """Whether a convolution is as fast with channels last as with channels first, or nearly so.
 
     Vectors of channels are what makes it fast, so all channels are together, or each is by itself,
@@ -79,33 +71,29 @@ def suits(weight: TensorType, groups: int, follows: bool) -> bool:
     to transpose that.
     """
     outputs, inputs, *kernel = weight.shape
-    full = outputs >= NARROW and (groups == 1 or (inputs == 1 and outputs == groups))
+    full = outputs >= costs.min_channels and (groups == 1 or (inputs == 1 and outputs == groups))
     return full or (follows and groups == 1 and size_of(kernel) == 1)
 
 
-def channels_last(
-    graph: Graph, still: Collection[int], claims: Claims, notes: list[str] | None = None
-) -> Graph:
+def convert_to_channels_last(graph: Graph, context: PassContext = PLAIN) -> Graph:
     """The graph with its clusters laid out channels last, and so the graphs that its nodes hold.
 
-    Args:
-        graph: composites that are to be laid out are taken apart already, dead nodes removed.
-        still: parameters that hold state which the graph does not write.
-        claims: see `Claims`.
-        notes: gets a line for what was laid out, and for each reason why something was not.
+    Composites are decomposed already, and dead nodes removed. `context.notes` gets a line for what
+    was laid out, and for each reason why something was not.
     """
-    work = _Walk(claims)
-    made = work.graph(graph, frozenset(still))
-    if notes is not None:
-        notes += work.notes()
+    work = _Walk(context)
+    made = work.graph(graph, context.state)
+    if context.notes is not None:
+        context.notes.extend(work.notes())
     return made if work.laid else graph
 
 
 class _Walk:
     """Lays out graphs, each once for what is still of its parameters; counts what was done."""
 
-    def __init__(self, claims: Claims) -> None:
-        self.claims = claims
+    def __init__(self, context: PassContext) -> None:
+        self.claims = context.claims
+        self.costs = context.costs.layout
         self.known: dict[Any, bool] = {}
         self.done: dict[tuple[Graph, frozenset[int]], Graph] = {}
         self.laid: list[Cluster] = []
@@ -266,7 +254,9 @@ class _Layout:
         if w not in self.still:
             self.walk.left["their weights may change from call to call"] += 1
             return None
-        if not suits(self.types[w or 0], node.attributes["groups"], x in self.laid):
+        if not suits(
+            self.types[w or 0], node.attributes["groups"], x in self.laid, self.walk.costs
+        ):
             self.walk.left["vectors of their channels would not be full"] += 1
             return None
         type_ = self.types[x or 0]
@@ -338,7 +328,7 @@ class _Layout:
         for key, count in convolutions.items():
             moved = sum(self.types[i or 0].nbytes for i in borders[key])
             cluster = Cluster(count, traffic[key], moved, len(borders[key]))
-            chosen[key] = pays(cluster)
+            chosen[key] = pays(cluster, self.walk.costs)
             if chosen[key]:
                 self.walk.laid.append(cluster)
             else:

@@ -6,12 +6,13 @@ import dataclasses
 from typing import Any
 
 from ..ir.graph import FrozenArray, Graph, GraphNode
+from .context import PLAIN, PassContext
 from .subgraphs import HOLDERS, Done, has_effects, inside
 
 __all__ = ["merge_common_subexpressions"]
 
 
-def merge_common_subexpressions(graph: Graph) -> Graph:
+def merge_common_subexpressions(graph: Graph, context: PassContext = PLAIN) -> Graph:
     """Keep the first of equal calls: same op, operands and attributes, no effects.
 
     ```

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..ir.graph import Graph, GraphNode, divides
-from .subgraphs import HOLDERS, Done, has_effects, inside, renumbered
+from ..ir.graph import Graph, GraphNode, divides, subgraph
+from .context import PLAIN, PassContext
+from .subgraphs import HOLDERS, Done, has_effects, inside
 
 __all__ = ["remove_dead_code"]
 
 
-def remove_dead_code(graph: Graph) -> Graph:
+def remove_dead_code(graph: Graph, context: PassContext = PLAIN) -> Graph:
     """Drop what is not used.
 
     ```
@@ -81,7 +82,7 @@ class _Removal:
         found = self.made.get(key)
         if found is None:
             nodes, _ = self.live(graph, outputs)
-            found = self.made[key] = renumbered(graph, list(params), nodes, list(outputs))
+            found = self.made[key] = subgraph(graph, params, nodes, outputs)
         return found
 
     def _switch(self, node: GraphNode, wanted: list[int]) -> GraphNode:

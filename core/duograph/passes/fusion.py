@@ -36,8 +36,8 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
-from collections.abc import Callable, Collection, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from ..backend.codegen.region_plan import plan_region
 from ..ir.control import region
@@ -53,23 +53,10 @@ from ..ir.loops import (
     scatter_columns,
 )
 from ..types import TensorType
-from .subgraphs import HOLDERS, Done, mapped, renumbered
+from .context import PLAIN, PassContext
+from .subgraphs import HOLDERS, Done, mapped
 
-__all__ = ["Epilogue", "epilogue_of", "fuse"]
-
-# Nodes, operands and results of one region: what a compiler still takes in milliseconds.
-MAX_NODES = 64
-MAX_POINTERS = 32
-# Ops that one kernel must replace to be worth compiling; fewer save nothing.
-LEAST = 2
-# Elements of a row that one thread reduces, and how few rows are enough for several threads.
-MAX_ROW = 65536
-MIN_ROW = 8
-FEW_ROWS = 64
-SMALL = 32768
-# Neighbours that are worth a loop of their own where columns are added up.
-MIN_WIDTH = 16
-MIN_RUN = 64
+__all__ = ["fuse"]
 
 
 class _Region:
@@ -97,45 +84,17 @@ class _Region:
         return here
 
 
-def fuse(graph: Graph, products: Collection[str] = (), done: Done | None = None) -> Graph:
-    """The graph with its fusable nodes in regions, and so the graphs that its nodes hold.
-
-    `products` are names of the ops that a region may take in, to go on from their results.
-    """
-    done = {} if done is None else done
-    return _Fusion(graph, products, done).result()
-
-
-class Epilogue(NamedTuple):
-    """A region that goes on from what a product computes.
-
-    Attributes:
-        product: the node.
-        tail: the rest; its first parameter is the result of the product.
-        reads: which operands of the region its other parameters are.
-    """
-
-    product: GraphNode
-    tail: Graph
-    reads: tuple[int, ...]
-
-
-def epilogue_of(body: Graph, products: Collection[str]) -> Epilogue | None:
-    """The body of a region taken apart, when it has one of these products."""
-    product = next((node for node in body.nodes if node.op.name in products), None)
-    if product is None:
-        return None
-    nodes = [node for node in body.nodes if node is not product]
-    used = {i for node in nodes for i in node.operands}
-    reads = [i for i in range(body.n_params) if i in used]
-    tail = renumbered(body, [product.results[0], *reads], nodes, list(body.outputs))
-    return Epilogue(product, tail, tuple(reads))
+def fuse(graph: Graph, context: PassContext = PLAIN, done: Done | None = None) -> Graph:
+    """The graph with its fusable nodes in regions, and so the graphs that its nodes hold."""
+    return _Fusion(graph, context, {} if done is None else done).result()
 
 
 class _Fusion:
-    def __init__(self, graph: Graph, products: Collection[str], done: Done) -> None:
+    def __init__(self, graph: Graph, context: PassContext, done: Done) -> None:
         self.graph = graph
-        self.products = products
+        self.context = context
+        self.limits = context.costs.fusion
+        self.products = context.epilogues
         self.done = done
         self.types: Sequence[Any] = graph.types
         self.home: dict[int, _Region] = {}  # of a node, by position
@@ -176,9 +135,13 @@ class _Fusion:
         if is_reduction(node.op):
             type_, result = self.types[node.operands[0] or 0], self.types[node.results[0]]
             row = row_length(node, type_)
-            if type_.dtype.is_complex or result.dtype.is_complex or not MIN_ROW <= row <= MAX_ROW:
+            if (
+                type_.dtype.is_complex
+                or result.dtype.is_complex
+                or not self.limits.min_row <= row <= self.limits.max_row
+            ):
                 return None
-            if type_.size // row < FEW_ROWS and type_.size > SMALL:
+            if type_.size // row < self.limits.min_rows and type_.size > self.limits.max_few_rows:
                 return None
             return type_.size, row
         type_ = self.types[node.results[0]] if node.single else None
@@ -188,7 +151,7 @@ class _Fusion:
             operands = [i for i in node.operands if i is not None]
             apart = self.literals.isdisjoint(operands)
             kinds = [self.types[i] for i in operands]
-            loads = apart and gathers_long_runs(node, kinds, type_, MIN_RUN)
+            loads = apart and gathers_long_runs(node, kinds, type_, self.limits.min_run)
             return (type_.size, 0) if loads else None
         if type_.dtype.is_complex if is_view(node.op) else not is_elementwise(node, self.types):
             return None
@@ -230,7 +193,7 @@ class _Fusion:
         rows = {g.row for g in chosen if g.row} | ({row} if row else set())
         if (
             len(rows) > 1
-            or sum(len(g.nodes) for g in chosen) >= MAX_NODES
+            or sum(len(g.nodes) for g in chosen) >= self.limits.max_nodes
             or not self.agree(chosen, node, n)
         ):
             chosen = []
@@ -289,7 +252,7 @@ class _Fusion:
         for g in chosen:
             for at in g.nodes:
                 read.update(self.graph.nodes[at].operands)
-        return len(read) <= MAX_POINTERS
+        return len(read) <= self.limits.max_pointers
 
     # ---- the new graph ------------------------------------------------------------------------
 
@@ -301,7 +264,7 @@ class _Fusion:
         for g in self.regions:
             if g.merged is None:
                 product = self.product(g)
-                if self.pays(g, LEAST if product is None else 1):
+                if self.pays(g, self.limits.min_ops if product is None else 1):
                     live.append(g)
                     if product is not None:
                         g.nodes.append(product)
@@ -338,7 +301,7 @@ class _Fusion:
     def inner(self, node: GraphNode) -> GraphNode:
         if node.op.name not in HOLDERS:
             return node
-        attributes = mapped(node.attributes, lambda g: fuse(g, self.products, self.done), self.done)
+        attributes = mapped(node.attributes, lambda g: fuse(g, self.context, self.done), self.done)
         return dataclasses.replace(node, attributes=attributes)
 
     def pays(self, g: _Region, least: int) -> bool:
@@ -394,7 +357,11 @@ class _Fusion:
             target, indices, updates = (i or 0 for i in node.operands)
             columns = scatter_columns(node, self.types[target], self.types[indices])
             dtype = self.types[target].dtype
-            if columns.width < MIN_WIDTH or dtype.is_complex or not self.types[updates].size:
+            if (
+                columns.width < self.limits.min_width
+                or dtype.is_complex
+                or not self.types[updates].size
+            ):
                 continue
             if indices in self.literals or updates in self.literals:
                 continue
@@ -439,7 +406,7 @@ class _Fusion:
                 if {type_.dtype.kind, self.types[node.results[0]].dtype.kind} & set("bc"):
                     continue
                 columns = columns_of(node, type_)
-                if columns is not None and columns.width >= MIN_WIDTH:
+                if columns is not None and columns.width >= self.limits.min_width:
                     found.setdefault(columns, []).append(user)
         return found
 
@@ -449,7 +416,7 @@ class _Fusion:
         whole.nodes = nodes
         made = self.body(whole, {r for at in nodes for r in self.graph.nodes[at].results})
         body: Graph = made.attributes["body"]
-        return body.n_params <= MAX_POINTERS and plan_region(body) is not None
+        return body.n_params <= self.limits.max_pointers and plan_region(body) is not None
 
     def meet(self, a: _Region, b: _Region) -> bool:
         """Whether two regions read the same operand."""

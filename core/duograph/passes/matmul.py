@@ -8,16 +8,14 @@ from typing import Any
 
 from ..ir.graph import Graph, GraphNode
 from ..op import OPS
+from .context import PassContext
 from .subgraphs import everywhere
 
 __all__ = ["fold_transposes", "merge_matmul_sums"]
 
-# A sum of fewer products stays: joining copies all operands once.
-LEAST = 4
-
 
 @everywhere
-def fold_transposes(graph: Graph) -> Graph:
+def fold_transposes(graph: Graph, context: PassContext) -> Graph:
     """Products read the operand of a transpose of their last two axes, the other way round.
 
         %2 = transpose(%1, perm=(0, 2, 1))
@@ -53,7 +51,7 @@ def _swaps(perm: tuple[int, ...]) -> bool:
 
 
 @everywhere
-def merge_matmul_sums(graph: Graph) -> Graph:
+def merge_matmul_sums(graph: Graph, context: PassContext) -> Graph:
     """A sum of many products is one product of concatenations: what a weight used at every step of
     a loop gets.
 
@@ -72,7 +70,7 @@ def merge_matmul_sums(graph: Graph) -> Graph:
     for node in graph.nodes:
         if node.op.name == "add" and node.results[0] not in inside:
             leaves = _leaves(node, makers, uses)
-            if leaves is not None and len(leaves) >= LEAST:
+            if leaves is not None and len(leaves) >= context.costs.min_matmul_sum:
                 nodes += _joined(node, leaves, types)
                 continue
         nodes.append(node)

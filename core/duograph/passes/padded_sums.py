@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from ..ir.graph import Graph, GraphNode
 from ..op import OPS
+from .context import PassContext
 from .subgraphs import everywhere
 
 __all__ = ["concatenate_padded_sums"]
@@ -30,7 +31,7 @@ class _Pieces(NamedTuple):
 
 
 @everywhere
-def concatenate_padded_sums(graph: Graph) -> Graph:
+def concatenate_padded_sums(graph: Graph, context: PassContext) -> Graph:
     """The graph with complete sums of pieces as concatenations; the nodes that these replace are
     dead.
     """

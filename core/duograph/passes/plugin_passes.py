@@ -1,29 +1,36 @@
-"""Passes that plugins bring: run after ours, verified, and left out with a warning once one fails."""
+"""Passes of plugins: they run after the built-in ones and are verified.
+
+A pass that fails is reported with a warning and left out from then on. `passes.clean_up` is the only
+caller; nothing here may change a graph on its own.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
+
+from pluggy import HookImpl
 
 from .. import context
 from ..backend import registry
 from ..errors import GraphError
 from ..ir.graph import Graph
 from ..ir.verify import verify
+from ..types import ValueType
 
-__all__ = ["plugin_passes", "apply", "name_of"]
+__all__ = ["plugin_passes", "run_plugin_pass"]
 
-Pass = Callable[[Graph], Graph]
+PluginPass: TypeAlias = Callable[[Graph], Graph]
 
-# What each hook returned, by its implementation.
-_found: dict[Any, tuple[tuple[str, Pass], ...]] = {}
-# Passes that failed; `_found` keeps them alive.
+# (plugin, pass) pairs by the hook implementation that returned them.
+_found: dict[HookImpl, tuple[tuple[str, PluginPass], ...]] = {}
+# Identities of passes that failed; `_found` keeps the passes alive.
 _failed: set[int] = set()
 
 
-def plugin_passes() -> list[tuple[str, Pass]]:
-    """(name of the plugin, pass), in the order of the plugins' names, then in that of their lists."""
+def plugin_passes() -> list[tuple[str, PluginPass]]:
+    """Return (plugin, pass) pairs, ordered by plugin name, then as each plugin lists them."""
     hooks = registry.plugin_hooks().duograph_passes.get_hookimpls()
     if not hooks:
         return []
@@ -35,43 +42,42 @@ def plugin_passes() -> list[tuple[str, Pass]]:
     ]
 
 
-def _listed(hook: Any) -> tuple[tuple[str, Pass], ...]:
+def _listed(hook: HookImpl) -> tuple[tuple[str, PluginPass], ...]:
     listed = _found.get(hook)
     if listed is None:
         name = str(hook.plugin_name)
         listed = ()
         try:
-            listed = tuple((name, step) for step in hook.function())
+            found: Any = hook.function()
+            listed = tuple((name, step) for step in found)
         except Exception as error:  # noqa: BLE001 (a plugin may fail in any way; its words are kept)
             _report(f"duograph_passes of the plugin {name!r}", error)
         _found[hook] = listed
     return listed
 
 
-def apply(plugin: str, step: Pass, graph: Graph) -> Graph:
-    """The graph after a plugin's pass, verified; as it was when the pass fails, which is told once
-    and not tried again.
+def run_plugin_pass(plugin: str, step: PluginPass, graph: Graph) -> tuple[str, Graph]:
+    """Return the name of a plugin's pass for dumps, and the graph after it, verified.
+
+    A pass that fails is reported once, leaves the graph as it was, and never runs again.
 
     Raises:
         GraphError: the pass failed, with `set_context(debug=True)`.
     """
+    name = str(getattr(step, "__name__", type(step).__name__))
+    shown = f"{plugin}.{name}"
     try:
         made = verify(step(graph))
-        _same_signature(graph, made)
+        _check_signature(graph, made)
     except Exception as error:  # noqa: BLE001 (a plugin may fail in any way; its words are kept)
         _failed.add(id(step))
-        _report(f"the pass {name_of(step)!r} of the plugin {plugin!r}", error)
-        return graph
-    return made
+        _report(f"the pass {name!r} of the plugin {plugin!r}", error)
+        return shown, graph
+    return shown, made
 
 
-def name_of(step: Any) -> str:
-    """What to call a pass."""
-    return str(getattr(step, "__name__", type(step).__name__))
-
-
-def _same_signature(before: Graph, after: Graph) -> None:
-    def signature(graph: Graph) -> Any:
+def _check_signature(before: Graph, after: Graph) -> None:
+    def signature(graph: Graph) -> tuple[list[ValueType], list[ValueType], bool]:
         types = graph.types
         return types[: graph.n_params], [types[i] for i in graph.outputs], graph.single
 

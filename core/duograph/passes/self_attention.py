@@ -24,7 +24,7 @@ from typing import Any
 from ..ir.graph import Graph, GraphNode
 from ..op import OPS
 from ..types import TensorType
-from .channels_last import Claims
+from .context import PassContext
 from .subgraphs import everywhere
 
 __all__ = ["use_self_attention"]
@@ -32,14 +32,11 @@ __all__ = ["use_self_attention"]
 _LAYOUTS = ("BSND", "SBND")
 
 
-def use_self_attention(graph: Graph, claims: Claims) -> Graph:
+@everywhere
+def use_self_attention(graph: Graph, context: PassContext) -> Graph:
     """The graph with such attention on one operand, where the backend has a kernel of its own for
     it.
     """
-    return everywhere(lambda inner: _joined(inner, claims))(graph)
-
-
-def _joined(graph: Graph, claims: Claims) -> Graph:
     types = graph.types
     makers: dict[int | None, GraphNode] = {r: node for node in graph.nodes for r in node.results}
     nodes: list[GraphNode] = []
@@ -52,7 +49,7 @@ def _joined(graph: Graph, claims: Claims) -> Graph:
             made = _backward(node, makers, types)
         if made is not None:
             kinds: Any = tuple([None if i is None else types[i] for i in made.operands])
-            if claims(made.op, kinds, made.attributes):
+            if context.claims(made.op, kinds, made.attributes):
                 node, changed = made, True
         nodes.append(node)
     if not changed:

@@ -13,12 +13,15 @@ import numpy as np
 from ..dtype import DType
 from ..ir.builder import GraphTensor
 from ..ir.graph import Graph
+from . import constant_folding as constant_folding
+from . import inlining as inlining
+from .context import PLAIN, PassContext
 from .rewriting import RULES, Context, Rule, again, operand, rewrite, rule
 
 __all__ = ["simplify", "RULES"]
 
 
-def simplify(graph: Graph) -> Graph:
+def simplify(graph: Graph, context: PassContext = PLAIN) -> Graph:
     """Rebuild the graph, each call through the rules of its op: those here, in `inline.py` and in
     `folding.py`.
     """

@@ -20,24 +20,24 @@ from ..dtype import float32, float64, int32, int64
 from ..ir.graph import Graph, GraphNode
 from ..ir.loops import is_elementwise, is_reduction, reduced_axes
 from ..types import TensorType
+from .context import PassContext
 from .subgraphs import everywhere
 
 __all__ = ["split_reductions"]
 
-# Elements that the last axes must have; the sums of smaller dtypes would be rounded once more.
-LEAST = 16
+# Sums of smaller dtypes would be rounded once more.
 DTYPES = (float32, float64, int32, int64)
 
 
 @everywhere
-def split_reductions(graph: Graph) -> Graph:
+def split_reductions(graph: Graph, context: PassContext) -> Graph:
     """The graph with such reductions of what it computes element by element in two steps."""
     types: list[Any] = list(graph.types)
     made: set[int] = set()
     nodes: list[GraphNode] = []
     for node in graph.nodes:
         if is_reduction(node.op) and node.operands[0] in made:
-            first = _last_axes(node, types)
+            first = _last_axes(node, types, context.costs.fusion.min_split)
             if first is not None:
                 nodes.append(first)
                 node = dataclasses.replace(node, operands=first.results)
@@ -47,7 +47,7 @@ def split_reductions(graph: Graph) -> Graph:
     return Graph(graph.n_params, types, nodes, graph.outputs, graph.single)
 
 
-def _last_axes(node: GraphNode, types: list[Any]) -> GraphNode | None:
+def _last_axes(node: GraphNode, types: list[Any], least: int) -> GraphNode | None:
     """The reduction of the last axes alone, whose result gets a number in `types`."""
     source: TensorType = types[node.operands[0] or 0]
     axes, ndim = reduced_axes(node, source), len(source.shape)
@@ -56,7 +56,7 @@ def _last_axes(node: GraphNode, types: list[Any]) -> GraphNode | None:
         last -= 1
     others = [a for a in axes if a < last and source.shape[a] != 1]
     kept = math.prod(source.shape[a] for a in range(last) if a not in axes)
-    if not others or kept == 1 or math.prod(source.shape[last:]) < LEAST:
+    if not others or kept == 1 or math.prod(source.shape[last:]) < least:
         return None
     if (
         source.dtype not in DTYPES

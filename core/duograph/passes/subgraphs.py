@@ -5,31 +5,39 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from ..ir.graph import Graph, GraphNode, NamedGraph
+from .context import PLAIN, PassContext
 
-__all__ = ["HOLDERS", "Done", "everywhere", "has_effects", "inside", "mapped", "renumbered"]
+__all__ = ["HOLDERS", "Done", "everywhere", "has_effects", "inside", "mapped"]
 
 # Ops whose attributes are graphs.
 HOLDERS = frozenset({"switch", "while_loop", "call", "custom_call"})
+
+
+class Rewrite(Protocol):
+    def __call__(self, graph: Graph, context: PassContext = PLAIN) -> Graph: ...
+
 
 # What a pass made of the graphs that it has seen.
 Done = dict[Any, Any]
 
 
-def everywhere(step: Callable[[Graph], Graph]) -> Callable[[Graph], Graph]:
+def everywhere(step: Callable[[Graph, PassContext], Graph]) -> Rewrite:
     """The pass that applies `step` to every graph inside of a graph, innermost first, and last to
     the graph itself.
     """
 
     @functools.wraps(step)
-    def whole(graph: Graph) -> Graph:
+    def whole(graph: Graph, context: PassContext = PLAIN) -> Graph:
         done: Done = {}
 
         def one(graph: Graph) -> Graph:
             nodes = [inside(node, one, done) for node in graph.nodes]
-            return step(Graph(graph.n_params, graph.types, nodes, graph.outputs, graph.single))
+            return step(
+                Graph(graph.n_params, graph.types, nodes, graph.outputs, graph.single), context
+            )
 
         return one(graph)
 
@@ -92,24 +100,3 @@ def has_effects(
         if found:
             return True
     return False
-
-
-def renumbered(
-    graph: Graph, params: list[int], nodes: list[GraphNode], outputs: list[int]
-) -> Graph:
-    """Some nodes of a graph, and some of its parameters, as a graph of its own numbering."""
-    number: dict[Any, Any] = {i: k for k, i in enumerate(params)}
-    number[None] = None
-    types = [graph.types[i] for i in params]
-    made: list[GraphNode] = []
-    for node in nodes:
-        first = len(types)
-        operands = tuple([number[i] for i in node.operands])
-        for r in node.results:
-            number[r] = len(types)
-            types.append(graph.types[r])
-        results = tuple(range(first, len(types)))
-        if operands != node.operands or results != node.results:
-            node = GraphNode(node.op, operands, node.attributes, results, node.single, node.span)
-        made.append(node)
-    return Graph(len(params), types, made, tuple([number[i] for i in outputs]), graph.single)

@@ -23,8 +23,9 @@ from ..ir.graph import Graph
 from ..runtime_state import thread_state
 from ..tensor import Tensor, commit
 from ..types import BOOL, FLOAT, INT, Device, HostType, TensorType
+from .source_spans import mark_source
 
-__all__ = ["control_call", "may_raise", "placed", "CALL_DEPTH"]
+__all__ = ["CALL_DEPTH", "control_call", "may_raise", "with_source_span"]
 
 Lower = Callable[[Any, Device], Callable[..., Any]]
 Make = Callable[[Backend, tuple[Any, ...], Mapping[str, Any], Device, Lower], Callable[..., Any]]
@@ -63,15 +64,14 @@ def may_raise(name: str, attributes: Mapping[str, Any]) -> bool:
     return name in ("to_host", "to_tensor") or attributes.get("function") in _PARTIAL
 
 
-def placed(call: Callable[..., Any], span: Any) -> Callable[..., Any]:
-    """A call whose errors know the place in the source that they belong to."""
+def with_source_span(call: Callable[..., Any], span: Any) -> Callable[..., Any]:
+    """Return a call whose errors carry the source span of the node that raised them."""
 
     def run(*values: Any) -> Any:
         try:
             return call(*values)
         except Exception as error:
-            if not hasattr(error, "_duograph_place"):
-                error._duograph_place = (span,)  # type: ignore[attr-defined]
+            mark_source(error, (span,))
             raise
 
     return run

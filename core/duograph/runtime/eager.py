@@ -18,6 +18,7 @@ from ..autodiff.tape import GraphPlan, Node, Output, OwnResult, edge_of, interpr
 from ..backend import registry
 from ..dtype import promote_scalar, scalar_dtype
 from ..errors import ArgumentError, DeviceError
+from ..ir.basic_ops import cast_to
 from ..ir.builder import GraphBuilder, expand
 from ..ir.graph import Graph
 from ..op import Op, drop_tables, numbers
@@ -444,14 +445,12 @@ def _as_is(t: Tensor) -> Tensor:
 
 
 def _promoting_call(op: Op, target: Any, attributes: dict[str, Any]) -> Callable[..., Any]:
-    from ..ops import creation
-
     def call(*operands: Any) -> Any:
         cast = list(operands)
         for i in reversed(range(op.promote_from, len(cast))):  # as GraphBuilder.apply
             x = cast[i]
             if x is not None and x._type.dtype is not target:
-                cast[i] = creation.cast_to(x, target)
+                cast[i] = cast_to(x, target)
         return (
             op.function(*op.packed(cast), **attributes)
             if not op.variadic

@@ -118,7 +118,7 @@ class _Lives:
         for slot in each.results:
             self.write(slot)
         self.steps.append((self.now, each))
-        if not getattr(each.call, "sure", False):
+        if not each.call.infallible:
             self.last_failure = self.now
 
     def host(self, each: HostStep) -> None:
@@ -254,7 +254,7 @@ def _over(step: Step, operand: int, result: int) -> bool:
     if step.operands.count(operand) != 1:
         return False
     pair = step.operands.index(operand), step.results.index(result)
-    return pair in getattr(step.call, "overwrites", ())
+    return pair in step.call.overwrites
 
 
 def _shared(
@@ -268,7 +268,7 @@ def _shared(
     home = list(range(len(sizes)))
     kept: set[int] = set()  # chains that end in a result
     for now, step in lives.steps:
-        over = getattr(step.call, "overwrites", ())
+        over = step.call.overwrites
         used: set[int] = set()
         for k, r in over:
             slot, result = step.operands[k], step.results[r]

@@ -14,11 +14,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..backend import registry
+from ..compiler.compiled_program import CompiledProgram
 from ..compiler.evaluate import compile_program
 from ..compiler.function import JitFunction
 from ..compiler.interpret import interpret
 from ..compiler.options import JitConfig
-from ..compiler.program import Program
 from ..compiler.results import Argument, Out
 from ..errors import ArgumentError, ArgumentValueError, CheckpointError, UnsupportedSyntaxError
 from ..ir.control import HostCall
@@ -193,7 +193,7 @@ def load(file_name: str, **kwargs: Any) -> ExportedGraph:
     return ExportedGraph(graph, form, weights)
 
 
-def _form_of(name: str, program: Program) -> tuple[dict[str, Any], dict[str, Any]]:
+def _form_of(name: str, program: CompiledProgram) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the graph takes and gives, for JSON, and the weights by name."""
     weights: dict[str, Any] = {}
     index: dict[int, int] = {}

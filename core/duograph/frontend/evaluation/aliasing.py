@@ -7,17 +7,19 @@ write is refused while y or z is still visible.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from ...errors import UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...tensor import Tensor
+from ..state.builder import StagedBuilder
+from ..state.calls import Frame
 from ..state.evaluation import Evaluation
+from ..types import Value
 from ..values.flow import Maybe
 
 
-def tensors_before(ev: Evaluation, value: Any, builder: Any) -> list[Any]:
-    """The tensor itself, when it was there before the sub-graph of `builder`."""
+def tensors_before(ev: Evaluation, value: Value, builder: StagedBuilder) -> list[Value]:
+    """Return the tensor that a value is, as a list, if it existed before the graph of `builder`."""
     found = ev.origins.get(id(value))
     if found is not None:
         return [found[1]]
@@ -29,21 +31,21 @@ def tensors_before(ev: Evaluation, value: Any, builder: Any) -> list[Any]:
     return [] if made_here else [value]
 
 
-def note_candidates(ev: Evaluation, made: Any, of: Sequence[Any]) -> None:
-    """`made` is one of these tensors, or another one."""
+def note_candidates(ev: Evaluation, made: Value, of: Sequence[Value]) -> None:
+    """Record that `made` may be one of the tensors `of`."""
     if of and isinstance(made, GraphTensor):
         ev.candidates[id(made)] = (made, [*ev.candidates.get(id(made), (made, []))[1], *of])
 
 
-def check_not_shared(ev: Evaluation, target: Any) -> None:
-    """A tensor is about to be written in place.
+def check_not_shared(ev: Evaluation, target: Value) -> None:
+    """Check that a tensor may be written in place.
 
     Raises:
-        UnsupportedSyntaxError: it may be the same as another one that can still be seen.
+        UnsupportedSyntaxError: it may be the same tensor as another one that is still visible.
     """
     if not ev.candidates:
         return
-    links: dict[int, list[Any]] = {}
+    links: dict[int, list[Value]] = {}
     for made, of in ev.candidates.values():
         for x in of:
             links.setdefault(id(made), []).append(x)
@@ -65,8 +67,8 @@ def check_not_shared(ev: Evaluation, target: Any) -> None:
         )
 
 
-def _visible_tensors(ev: Evaluation, found: dict[int, Any]) -> Iterator[Any]:
-    """The tensors that somebody can see."""
+def _visible_tensors(ev: Evaluation, found: dict[int, Value]) -> Iterator[Value]:
+    """The tensors that the evaluated program, or code outside, can still reach."""
     yield from (made for made, _, _ in ev.inputs.arguments)
     yield from (x for k, x in found.items() if k in ev.host_objects or k in ev.inputs.locations)
     for x in found.values():
@@ -79,14 +81,16 @@ def _visible_tensors(ev: Evaluation, found: dict[int, Any]) -> Iterator[Any]:
     yield from _in_values((made for _, made in ev.copies.copies()), done)
 
 
-def _in_frame(frame: Any, done: set[int]) -> Iterator[Any]:
+def _in_frame(frame: Frame | None, done: set[int]) -> Iterator[Value]:
+    """The tensors in the variables of a frame and of the frames around it."""
     while frame is not None and id(frame) not in done:
         done.add(id(frame))
         yield from _in_values(frame.vars.values(), done)
         frame = frame.parent
 
 
-def _in_values(values: Iterable[Any], done: set[int]) -> Iterator[Any]:
+def _in_values(values: Iterable[Value], done: set[int]) -> Iterator[Value]:
+    """The tensors in nested values, including attributes of objects and defaults of functions."""
     for v in values:
         if isinstance(v, Tensor):
             yield v

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import types
-from typing import Any
 
 from ...errors import ArgumentError, StrictAttributeError, UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
@@ -15,19 +14,20 @@ from ...tensor import Tensor
 from ..libraries import is_framework, is_host
 from ..state.evaluation import Evaluation
 from ..state.journal import MISSING
+from ..types import Value
 from .dispatch import call
 from .host import run_on_host
 from .variables import read_outside, write_outside
 
-# Methods of a tensor that give its data to Python.
+# Tensor methods that return the data as a Python or NumPy object.
 HOST_METHODS = {"asnumpy", "numpy", "tolist", "item", "__array__", "__dlpack__"}
 
 
 _ALWAYS_KEYED = {"training", "requires_grad"}
 
 
-def get_attribute(ev: Evaluation, owner: Any, name: str, node: Any = None) -> Any:
-    """`owner.name`."""
+def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -> Value:
+    """Evaluate `owner.name`; `node` is its syntax, for the name in messages."""
     if isinstance(owner, (GraphTensor, HostValue)):
         return _of_graph_value(ev, owner, name)
     if isinstance(owner, Tensor):
@@ -72,11 +72,12 @@ def get_attribute(ev: Evaluation, owner: Any, name: str, node: Any = None) -> An
     return _read_and_capture(ev, owner, name, value, node)
 
 
-def _native(owner: Any, name: str) -> Any:
+def _native(owner: Value, name: str) -> Value:
     return getattr(owner, name)
 
 
-def _read_and_capture(ev: Evaluation, owner: Any, name: str, value: Any, node: Any) -> Any:
+def _read_and_capture(ev: Evaluation, owner: Value, name: str, value: Value, node: Value) -> Value:
+    """Capture an attribute of an object from outside and return its value."""
     label = name
     if isinstance(node, ast.Attribute):
         label = f"{ast.unparse(node.value)}.{name}"
@@ -88,18 +89,20 @@ def _read_and_capture(ev: Evaluation, owner: Any, name: str, value: Any, node: A
     return found
 
 
-def _staged_property(owner: Any, name: str) -> bool:
+def _staged_property(owner: Value, name: str) -> bool:
+    """Return whether an attribute is a property of a user's class."""
     found = getattr(type(owner), name, None)
     return isinstance(found, property) and not is_framework(type(owner).__module__)
 
 
-def _property(ev: Evaluation, owner: Any, name: str) -> Any:
-    """A property of a user's class."""
+def _property(ev: Evaluation, owner: Value, name: str) -> Value:
+    """Evaluate a property of a user's class."""
 
     return call(ev, getattr(type(owner), name).fget, (owner,), {})
 
 
-def _of_graph_value(ev: Evaluation, owner: Any, name: str) -> Any:
+def _of_graph_value(ev: Evaluation, owner: Value, name: str) -> Value:
+    """Return an attribute of a graph tensor or host value."""
     if isinstance(owner, GraphObject):
         found = run_on_host(ev, getattr, (owner, name), {}, "getattr")
         return found
@@ -124,16 +127,16 @@ def _of_graph_value(ev: Evaluation, owner: Any, name: str) -> Any:
         raise AttributeError(f"'Tensor' object has no attribute {name!r}") from None
 
 
-def set_attribute(ev: Evaluation, owner: Any, name: str, value: Any) -> None:
-    """`owner.name = value`.
+def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None:
+    """Evaluate `owner.name = value`.
 
     Raises:
-        UnsupportedSyntaxError: at STRICT, an attribute that is no Parameter.
+        UnsupportedSyntaxError: at STRICT, the attribute is no Parameter.
     """
     if isinstance(owner, (GraphTensor, Tensor)):
         try:
             setattr(owner, name, value)
-        except AttributeError as error:  # the class is nothing that a user knows
+        except AttributeError as error:  # the user does not know this class
             raise AttributeError(str(error).replace("'GraphTensor'", "'Tensor'")) from None
         return
     if isinstance(owner, GraphObject):
@@ -173,7 +176,8 @@ def set_attribute(ev: Evaluation, owner: Any, name: str, value: Any) -> None:
     write_outside(ev, "attribute", owner, name, value, label)
 
 
-def _write_parameter(owner: Cell, name: str, value: Any) -> None:
+def _write_parameter(owner: Cell, name: str, value: Value) -> None:
+    """Write a Cell's Parameter in place."""
     if isinstance(value, Parameter):
         raise ArgumentError(
             f"{type(owner).__name__}: got the Parameter {value.name} for {name!r} inside jit; wanted a Tensor "
@@ -191,8 +195,8 @@ def _write_parameter(owner: Cell, name: str, value: Any) -> None:
     present.set_data(value, slice_shape=True)
 
 
-def delete_attribute(ev: Evaluation, owner: Any, name: str) -> None:
-    """`del owner.name`."""
+def delete_attribute(ev: Evaluation, owner: Value, name: str) -> None:
+    """Evaluate `del owner.name`."""
     get_attribute(ev, owner, name)
     if id(owner) in ev.owned.objects:
         ev.journal.touch("attribute", owner, name)

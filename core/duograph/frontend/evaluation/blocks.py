@@ -18,7 +18,7 @@ from .truth import either
 
 
 def run_block(ev: Evaluation, frame: Frame, body: Sequence[ast.stmt]) -> Flow:
-    """Evaluate statements in order, until one ends the block."""
+    """Evaluate statements in order until one leaves the block, and return how it ended."""
     for i, node in enumerate(body):
         begin_node(ev, frame, node)
         try:
@@ -43,7 +43,7 @@ def run_block(ev: Evaluation, frame: Frame, body: Sequence[ast.stmt]) -> Flow:
 
 
 def _evaluate_rest(ev: Evaluation, frame: Frame, flow: Flow, run: Callable[[], Flow]) -> Flow:
-    """Go on only where `flow`, of which not all is known, went through."""
+    """Evaluate the rest of a block under the condition that `flow` did not leave it."""
     stopped = either(either(flow.ret, flow.brk), flow.cont)
     return select(
         ev,
@@ -57,7 +57,7 @@ def _evaluate_rest(ev: Evaluation, frame: Frame, flow: Flow, run: Callable[[], F
 
 
 def _certain(flow: Flow) -> Flow:
-    """`flow` where it is known that it did not go through: a single flag is certain then."""
+    """Return `flow` for the case that it left the block: if only one flag is possible, it holds."""
     flags = [flow.ret is not False, flow.brk is not False, flow.cont is not False]
     if sum(flags) == 1:
         ret, brk, cont = flags
@@ -66,6 +66,7 @@ def _certain(flow: Flow) -> Flow:
 
 
 def _statement_remedy(node: ast.stmt) -> str:
+    """Return what to write instead of an unsupported statement."""
     return _STATEMENT_REMEDIES.get(type(node).__name__, "Move it out of the compiled function")
 
 

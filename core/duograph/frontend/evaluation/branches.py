@@ -7,7 +7,7 @@ that the graph computes; it appends one `switch`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from ...errors import JoinError
 from ...ir.builder import GraphTensor
@@ -16,7 +16,7 @@ from ...tensor import Tensor
 from ..state.builder import StagedBuilder
 from ..state.evaluation import Evaluation
 from ..state.journal import Changes, Location, Scope
-from ..types import Value
+from ..types import Flag, Value
 from ..values.flow import Flow, Maybe, Unjoined
 from .aliasing import note_candidates
 from .dispatch import Dead
@@ -156,22 +156,23 @@ def _settled_content(
 
 def select(
     ev: Evaluation,
-    cond: Any,
-    then: Callable[[], Any],
-    orelse: Callable[[], Any],
+    cond: Flag,
+    then: Callable[[], Value],
+    orelse: Callable[[], Value],
     what: str,
     names: tuple[str, str] = ("else", "if"),
-    own: Any = None,
+    own: Value = None,
     late: bool = False,
-) -> Any:
-    """Evaluate both branches apart and join their results and what they wrote.
+) -> Value:
+    """Evaluate both branches separately, then join their results and what they wrote.
 
     Args:
-        cond: 0-d bool tensor, or host bool.
-        then, orelse: return a value, or both a `Flow`.
-        what: names the result in messages.
-        own: the variables of the function that evaluates this; a branch that returns from it leaves them behind.
-        late: reading a name that one branch binds is checked when the graph runs (a walrus in an expression).
+        cond: a 0-d bool tensor, or a host bool.
+        then, orelse: evaluate a branch; both return a value, or both a `Flow`.
+        what: the name of the result in messages.
+        names: the names of the branches in messages, else first.
+        own: the variables of the function being evaluated; a branch that returns drops them.
+        late: whether reading a name that one branch binds is checked when the graph runs.
     """
     branches = [run_branch(ev, lambda: _reached(orelse)), run_branch(ev, lambda: _reached(then))]
     builders = [b[0] for b in branches]
@@ -181,7 +182,7 @@ def select(
     gone = [isinstance(r, Flow) and r.dead for r in results]
     left = [isinstance(r, Flow) and r.ret is True for r in results]
     if all(gone):
-        template: Any = results[0]
+        template: Value = results[0]
     elif any(gone):
         k = gone.index(False)
         r = results[k]
@@ -193,7 +194,7 @@ def select(
         template = join.flow(results[0], results[1], what)
     else:
         template = join.value(results[0], results[1], what)
-    written: list[tuple[Any, Any]] = []
+    written: list[tuple[Value, Value]] = []
     for key in {**changes[0], **changes[1]}:
         location = (changes[0].get(key) or changes[1][key])[0]
         before = location.read()
@@ -223,15 +224,15 @@ def select(
                 made = Unjoined(label, error)
         written.append((location, made))
     found = _append(ev, cond, builders, join.exports.columns)
-    for index, of in join.exports.of.items():
+    for index, of in join.exports.candidates.items():
         note_candidates(ev, found[index], of)
     for location, made in written:
         ev.journal.write(location, with_results(made, found))
     return with_results(template, found)
 
 
-def _made_alike(ev: Evaluation, a: Any, b: Any) -> bool:
-    """Whether both are objects of one class of the user's that the function itself made."""
+def _made_alike(ev: Evaluation, a: Value, b: Value) -> bool:
+    """Return whether both are objects of one user class that the evaluated code made."""
     a, b = (x.value if isinstance(x, Maybe) else x for x in (a, b))
     return (
         type(a) is type(b)
@@ -241,8 +242,8 @@ def _made_alike(ev: Evaluation, a: Any, b: Any) -> bool:
     )
 
 
-def _reached(run: Callable[[], Any]) -> Any:
-    """The result of a branch; one that always raises is dead."""
+def _reached(run: Callable[[], Value]) -> Value:
+    """Return the result of a branch, or a dead `Flow` if it always raises."""
 
     try:
         return run()
@@ -250,7 +251,10 @@ def _reached(run: Callable[[], Any]) -> Any:
         return Flow(dead=True)
 
 
-def _append(ev: Evaluation, cond: Any, builders: list[Any], columns: list[list[Any]]) -> Any:
+def _append(
+    ev: Evaluation, cond: Flag, builders: list[StagedBuilder], columns: list[list[Value]]
+) -> Value:
+    """Append the `switch`, unless the branches neither return values nor have effects."""
     outer = list(dict.fromkeys(i for b in builders for i in b.outer))
     if not columns[0] and not any(b.nodes for b in builders):
         return ()
@@ -258,13 +262,14 @@ def _append(ev: Evaluation, cond: Any, builders: list[Any], columns: list[list[A
     parent = ev.builder
     if not columns[0] and not any(g.effects for g in graphs):
         return ()
+    assert not isinstance(cond, bool)
     index = parent.bring(cond)
     operands = (index, *(parent.tensor(i) for i in outer))
     return parent.append(switch, operands, {"branches": graphs})
 
 
-def label_of(ev: Evaluation, location: Any) -> str:
-    """A location as a message names it."""
+def label_of(ev: Evaluation, location: Location) -> str:
+    """Return the name of a location for messages."""
     kind, owner, name = location
     if kind in ("item", "attribute"):
         label = str(name[1] if isinstance(name, tuple) else name)

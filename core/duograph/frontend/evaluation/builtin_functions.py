@@ -6,7 +6,6 @@ import builtins
 import functools
 import types
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from ...tensor import tensor as _tensor_function
 from ...types import BOOL, FLOAT, INT
 from ..state.evaluation import Evaluation
 from ..state.journal import MISSING
+from ..types import Flag, Value
 from ..values.nested import depends_on_graph
 from ..values.ranges import GraphRange
 from .attributes import delete_attribute, get_attribute, set_attribute
@@ -40,10 +40,11 @@ _CLASSES = {INT: int, FLOAT: float, BOOL: bool}
 # ---- numbers ------------------------------------------------------------------------------------
 
 
-def _number(kind: Any) -> Callable[..., Any]:
+def _number(kind: Value) -> Callable[..., Value]:
+    """Return the replacement of `int`, `float` or `bool`."""
     python = _CLASSES[kind]
 
-    def convert(ev: Evaluation, *args: Any, **kwargs: Any) -> Any:
+    def convert(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
         if len(args) == 1 and not kwargs:
             (x,) = args
             if isinstance(x, GraphObject):
@@ -78,7 +79,7 @@ replaces(bool)(_number(BOOL))
 
 
 @replaces(range)
-def _range(ev: Evaluation, *args: Any) -> Any:
+def _range(ev: Evaluation, *args: Value) -> Value:
     values = []
     for a in args:
         if isinstance(a, Tensor) and not isinstance(a, GraphTensor) and id(a) in ev.owned.tensors:
@@ -97,7 +98,7 @@ def _range(ev: Evaluation, *args: Any) -> Any:
 
 
 @replaces(round)
-def _round(ev: Evaluation, x: Any, ndigits: Any = None) -> Any:
+def _round(ev: Evaluation, x: Value, ndigits: Value = None) -> Value:
     if isinstance(x, Tensor):
         return round_half_even(x) if ndigits is None else round_half_even(x, decimals=ndigits)
     return native(ev, round, (x,) if ndigits is None else (x, ndigits), {})
@@ -106,8 +107,10 @@ def _round(ev: Evaluation, x: Any, ndigits: Any = None) -> Any:
 # ---- order and sums -----------------------------------------------------------------------------
 
 
-def _extreme(python: Callable[..., Any], name: str) -> Callable[..., Any]:
-    def find(ev: Evaluation, *args: Any, **kwargs: Any) -> Any:
+def _extreme(python: Callable[..., Value], name: str) -> Callable[..., Value]:
+    """Return the replacement of `max` or `min`."""
+
+    def find(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
         if kwargs.get("key") is None and not (set(kwargs) - {"key", "default"}):
             items = list(iterate(ev, args[0])) if len(args) == 1 else list(args)
             if any(isinstance(x, (Tensor, HostValue)) for x in items) and items:
@@ -121,7 +124,8 @@ def _extreme(python: Callable[..., Any], name: str) -> Callable[..., Any]:
     return find
 
 
-def _chosen(ev: Evaluation, first: Any, x: Any, y: Any, name: str) -> Any:
+def _chosen(ev: Evaluation, first: Flag, x: Value, y: Value, name: str) -> Value:
+    """Return `x if first else y`."""
     cond = truth(ev, first)
     if isinstance(cond, bool):
         return x if cond else y
@@ -135,17 +139,18 @@ replaces(min)(_extreme(min, "min"))
 
 
 @replaces(all)
-def _all(ev: Evaluation, items: Any) -> Any:
+def _all(ev: Evaluation, items: Value) -> Value:
     return as_python_bool(ev, negated(_any_of(ev, items, negate=True)))
 
 
 @replaces(any)
-def _any(ev: Evaluation, items: Any) -> Any:
+def _any(ev: Evaluation, items: Value) -> Value:
     return as_python_bool(ev, _any_of(ev, items, negate=False))
 
 
-def _any_of(ev: Evaluation, items: Any, negate: bool) -> Any:
-    found: Any = False
+def _any_of(ev: Evaluation, items: Value, negate: bool) -> Value:
+    """Return whether any item is true; with `negate`, whether any is false."""
+    found: Value = False
     for x in iterate(ev, items):
         flag = truth(ev, x)
         found = either(found, negated(flag) if negate else flag)
@@ -155,7 +160,7 @@ def _any_of(ev: Evaluation, items: Any, negate: bool) -> Any:
 
 
 @replaces(sum)
-def _sum(ev: Evaluation, items: Any, start: Any = 0) -> Any:
+def _sum(ev: Evaluation, items: Value, start: Value = 0) -> Value:
     if isinstance(items, GraphObject):
         return run_on_host(ev, sum, (items, start), {}, "sum")
     total = start
@@ -165,7 +170,7 @@ def _sum(ev: Evaluation, items: Any, start: Any = 0) -> Any:
 
 
 @replaces(functools.reduce)
-def _reduce(ev: Evaluation, function: Any, items: Any, *initial: Any) -> Any:
+def _reduce(ev: Evaluation, function: Value, items: Value, *initial: Value) -> Value:
     rest = iter(list(iterate(ev, items)))
     total = initial[0] if initial else next(rest, _EMPTY)
     if total is _EMPTY:
@@ -178,12 +183,12 @@ def _reduce(ev: Evaluation, function: Any, items: Any, *initial: Any) -> Any:
 _EMPTY = object()
 
 
-def _add(x: Any, y: Any) -> Any:
+def _add(x: Value, y: Value) -> Value:
     return x + y
 
 
 @replaces(sorted)
-def _sorted(ev: Evaluation, items: Any, **kwargs: Any) -> Any:
+def _sorted(ev: Evaluation, items: Value, **kwargs: Value) -> Value:
     listed = list(iterate(ev, items))
     if depends_on_graph(listed) and "key" not in kwargs:
         return run_on_host(ev, sorted, (listed,), kwargs, "sorted")
@@ -193,7 +198,8 @@ def _sorted(ev: Evaluation, items: Any, **kwargs: Any) -> Any:
 # ---- classes and attributes ---------------------------------------------------------------------
 
 
-def _class_of(x: Any) -> Any:
+def _class_of(x: Value) -> Value:
+    """Return the class of a value in the evaluated program."""
     if isinstance(x, GraphTensor):
         return Tensor
     if isinstance(x, GraphScalar):
@@ -202,7 +208,7 @@ def _class_of(x: Any) -> Any:
 
 
 @replaces(isinstance)
-def is_instance(ev: Evaluation, x: Any, kinds: Any) -> Any:
+def is_instance(ev: Evaluation, x: Value, kinds: Value) -> Value:
     """`isinstance(x, kinds)`."""
     if isinstance(x, GraphObject):
         return run_on_host(ev, isinstance, (x, kinds), {}, "isinstance", (BOOL,))
@@ -214,7 +220,7 @@ def is_instance(ev: Evaluation, x: Any, kinds: Any) -> Any:
 
 
 @replaces(type)
-def _type(ev: Evaluation, x: Any, *rest: Any) -> Any:
+def _type(ev: Evaluation, x: Value, *rest: Value) -> Value:
     if rest:
         raise UnsupportedSyntaxError(
             "type: got three arguments inside jit",
@@ -227,7 +233,7 @@ def _type(ev: Evaluation, x: Any, *rest: Any) -> Any:
 
 
 @replaces(getattr)
-def _getattr(ev: Evaluation, owner: Any, name: Any, *default: Any) -> Any:
+def _getattr(ev: Evaluation, owner: Value, name: Value, *default: Value) -> Value:
     if not isinstance(name, str):
         raise TypeError("getattr(): attribute name must be string")
     if not default:
@@ -241,7 +247,7 @@ def _getattr(ev: Evaluation, owner: Any, name: Any, *default: Any) -> Any:
 
 
 @replaces(hasattr)
-def _hasattr(ev: Evaluation, owner: Any, name: str) -> Any:
+def _hasattr(ev: Evaluation, owner: Value, name: str) -> Value:
     if isinstance(owner, GraphObject):
         return run_on_host(ev, hasattr, (owner, name), {}, "hasattr", (BOOL,))
     marker = object()
@@ -249,17 +255,17 @@ def _hasattr(ev: Evaluation, owner: Any, name: str) -> Any:
 
 
 @replaces(setattr)
-def _setattr(ev: Evaluation, owner: Any, name: str, value: Any) -> None:
+def _setattr(ev: Evaluation, owner: Value, name: str, value: Value) -> None:
     set_attribute(ev, owner, name, value)
 
 
 @replaces(delattr)
-def _delattr(ev: Evaluation, owner: Any, name: str) -> None:
+def _delattr(ev: Evaluation, owner: Value, name: str) -> None:
     delete_attribute(ev, owner, name)
 
 
 @replaces(len)
-def _len(ev: Evaluation, x: Any) -> Any:
+def _len(ev: Evaluation, x: Value) -> Value:
     if isinstance(x, GraphObject):
         return run_on_host(ev, len, (x,), {}, "len", (INT,))
     ev.copies.observe(x)
@@ -272,15 +278,17 @@ def _len(ev: Evaluation, x: Any) -> Any:
 
 
 @replaces(callable)
-def _callable(ev: Evaluation, x: Any) -> bool:
+def _callable(ev: Evaluation, x: Value) -> bool:
     return callable(x)
 
 
 # ---- containers ---------------------------------------------------------------------------------
 
 
-def _container(python: Any) -> Callable[..., Any]:
-    def make(ev: Evaluation, *args: Any, **kwargs: Any) -> Any:
+def _container(python: Value) -> Callable[..., Value]:
+    """Return the replacement of a container class."""
+
+    def make(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
         if args and isinstance(args[0], GraphObject):
             return run_on_host(ev, python, args, kwargs, python.__name__)
         if args and python is not dict:
@@ -303,7 +311,7 @@ for _python in (list, tuple, set, frozenset, dict):
 
 
 @replaces(reversed)
-def _reversed(ev: Evaluation, items: Any) -> Any:
+def _reversed(ev: Evaluation, items: Value) -> Value:
     if isinstance(items, Tensor):
         return iter([items[i] for i in reversed(range(items.shape[0]))])
     ev.copies.observe(items)
@@ -311,24 +319,24 @@ def _reversed(ev: Evaluation, items: Any) -> Any:
 
 
 @replaces(zip)
-def _zip(ev: Evaluation, *args: Any, **kwargs: Any) -> Any:
+def _zip(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
     return zip(*(_rows(iterate, ev, a) for a in args), **kwargs)
 
 
 @replaces(enumerate)
-def _enumerate(ev: Evaluation, items: Any, start: int = 0) -> Any:
+def _enumerate(ev: Evaluation, items: Value, start: int = 0) -> Value:
     return enumerate(_rows(iterate, ev, items), start)
 
 
 @replaces(map)
-def _map(ev: Evaluation, function: Any, *args: Any) -> Any:
+def _map(ev: Evaluation, function: Value, *args: Value) -> Value:
     lists = [list(_rows(iterate, ev, a)) for a in args]
     found = [call(ev, function, row, {}) for row in zip(*lists)]
     return iter(tuple(found) if all(isinstance(a, tuple) for a in args) else found)
 
 
 @replaces(filter)
-def _filter(ev: Evaluation, function: Any, items: Any) -> Any:
+def _filter(ev: Evaluation, function: Value, items: Value) -> Value:
     found = []
     for x in _rows(iterate, ev, items):
         kept = truth(ev, x if function is None else call(ev, function, (x,), {}))
@@ -341,7 +349,8 @@ def _filter(ev: Evaluation, function: Any, items: Any) -> Any:
     return iter(found)
 
 
-def _rows(iterate: Any, ev: Evaluation, items: Any) -> Any:
+def _rows(iterate: Value, ev: Evaluation, items: Value) -> Value:
+    """Return an iterator over a value; a tensor yields its rows."""
     if isinstance(items, GraphRange):
         raise NeedsValue("got a range whose length is known only when the compiled function runs")
     if isinstance(items, Tensor):
@@ -353,8 +362,10 @@ def _rows(iterate: Any, ev: Evaluation, items: Any) -> Any:
 # ---- strings and printing -----------------------------------------------------------------------
 
 
-def _text(python: Callable[..., Any]) -> Callable[..., Any]:
-    def make(ev: Evaluation, *args: Any, **kwargs: Any) -> Any:
+def _text(python: Callable[..., Value]) -> Callable[..., Value]:
+    """Return the replacement of a function that makes a string."""
+
+    def make(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
         if depends_on_graph(args) or depends_on_graph(kwargs):
             if ev.strict:
                 raise UnsupportedSyntaxError(
@@ -374,14 +385,14 @@ for _function in (str, repr, format, ascii):
 
 
 @replaces(print)
-def _print(ev: Evaluation, *args: Any, **kwargs: Any) -> None:
+def _print(ev: Evaluation, *args: Value, **kwargs: Value) -> None:
     for a in args:
         ev.copies.observe(a)
     append_effect(ev, lambda values, named: print_values(*values, **named), (args, kwargs), "print")
 
 
 @replaces(_ops_print)
-def _print_op(ev: Evaluation, *args: Any) -> None:
+def _print_op(ev: Evaluation, *args: Value) -> None:
     _print(ev, *args)
 
 
@@ -389,7 +400,8 @@ def _print_op(ev: Evaluation, *args: Any) -> None:
 
 
 @replaces(Tensor, _tensor_function)
-def _tensor(ev: Evaluation, *args: Any, **kwargs: Any) -> Any:
+def _tensor(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
+    """Evaluate `Tensor(...)` and `tensor(...)`."""
     data = args[0] if args else kwargs.get("input_data")
     if isinstance(data, np.ndarray) and id(data) in ev.inputs.large_arrays:
         data = ev.inputs.array(data)
@@ -404,7 +416,8 @@ def _tensor(ev: Evaluation, *args: Any, **kwargs: Any) -> Any:
     return _converted(ev, data, dtype)
 
 
-def _converted(ev: Evaluation, data: Any, dtype: Any) -> Any:
+def _converted(ev: Evaluation, data: Value, dtype: Value) -> Value:
+    """Return nested numbers and tensors as one tensor."""
     wanted = None if dtype is None else as_dtype(dtype)
     if isinstance(data, Tensor):
         return data if wanted is None else data.astype(wanted)
@@ -428,16 +441,17 @@ def _converted(ev: Evaluation, data: Any, dtype: Any) -> Any:
 # ---- functions that only Python can run ----------------------------------------------------------
 
 
-# Those that belong to the frame that calls them, or stop the program: they cannot wait until the graph runs.
+# Functions that need the frame of their caller, or stop the program.
 _REFUSED = {
     "breakpoint", "locals", "vars", "exec", "eval", "globals", "dir", "__import__", "compile",
 }  # fmt: skip
 
 
-def _python_only(name: str) -> Callable[..., Any]:
+def _python_only(name: str) -> Callable[..., Value]:
+    """Return the replacement of a function that only Python can run."""
     python = getattr(builtins, name)
 
-    def refuse(ev: Evaluation, *args: Any, **kwargs: Any) -> Any:
+    def refuse(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
         if ev.strict or name in _REFUSED:
             raise UnsupportedSyntaxError(
                 f"{name}: the built-in function {name!r} is not supported inside jit",
@@ -450,7 +464,7 @@ def _python_only(name: str) -> Callable[..., Any]:
 
 
 @replaces(id)
-def _id(ev: Evaluation, x: Any) -> Any:
+def _id(ev: Evaluation, x: Value) -> Value:
     return _python_only("id")(ev, x) if depends_on_graph(x) else id(x)
 
 

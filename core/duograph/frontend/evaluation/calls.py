@@ -10,7 +10,6 @@ import ast
 import functools
 import inspect
 import types
-from typing import Any
 
 import numpy as np
 
@@ -96,12 +95,13 @@ def _call_object(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     return call_foreign(ev, f, args, kwargs)
 
 
-def _apply(f: Any, args: Any, kwargs: Any) -> Any:
+def _apply(f: Value, args: Args, kwargs: Kwargs) -> Value:
+    """Call an object on the host."""
     return f(*args, **kwargs)
 
 
 @calls(types.FunctionType)
-def call_function(ev: Evaluation, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call_function(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     """Call a Python function: the framework's, another library's, or the user's."""
     module = f.__module__
     if is_framework(module) and not interpreted(module):
@@ -116,7 +116,8 @@ def call_function(ev: Evaluation, f: Any, args: tuple[Any, ...], kwargs: dict[st
     return enter(ev, evaluated_function(ev, f), args, kwargs)
 
 
-def _generator(ev: Evaluation, f: Any, args: Any, kwargs: Any) -> Any:
+def _generator(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
+    """Call a generator or coroutine function; it can only run at compile time."""
     if ev.calls.frames and not depends_on_graph(args) and not depends_on_graph(kwargs):
         return native(ev, f, args, kwargs)
     source = source_of(f)
@@ -132,7 +133,8 @@ def _generator(ev: Evaluation, f: Any, args: Any, kwargs: Any) -> Any:
 
 
 @calls(types.MethodType)
-def _call_method(ev: Evaluation, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _call_method(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
+    """Call a bound method."""
     owner, function = f.__self__, f.__func__
     if isinstance(owner, Tensor):
         if function.__name__ in HOST_METHODS:
@@ -161,8 +163,8 @@ def _call_method(ev: Evaluation, f: Any, args: tuple[Any, ...], kwargs: dict[str
     return call(ev, function, (owner, *args), kwargs)
 
 
-def _tensor_to_host(ev: Evaluation, x: Any, name: str, args: Any, kwargs: Any) -> Any:
-    """`x.asnumpy()` and its like, when the graph runs; the number of one element stays a number."""
+def _tensor_to_host(ev: Evaluation, x: Value, name: str, args: Args, kwargs: Kwargs) -> Value:
+    """Call `x.asnumpy()` or a similar method; `item()` returns a number of the graph."""
 
     if not isinstance(x, GraphTensor):
         if ev.is_constant(x):
@@ -191,7 +193,8 @@ def _tensor_to_host(ev: Evaluation, x: Any, name: str, args: Any, kwargs: Any) -
 
 
 @calls(type)
-def _call_class(ev: Evaluation, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _call_class(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
+    """Construct an object."""
     if issubclass(cls, Parameter):
         raise RefusedError(
             "Parameter: got a Parameter made inside jit",
@@ -208,7 +211,9 @@ def _call_class(ev: Evaluation, cls: Any, args: tuple[Any, ...], kwargs: dict[st
         return call_foreign(ev, cls, args, kwargs)
     init = cls.__init__
     if type(cls) is not type or getattr(cls, "__new__") is not object.__new__:  # noqa: B009
-        made = native(ev, cls, args, kwargs)  # an enum, a named tuple, a metaclass: Python's way
+        made = native(
+            ev, cls, args, kwargs
+        )  # enums, named tuples and metaclasses construct themselves
     elif isinstance(init, types.FunctionType) and not hasattr(cls, "__dataclass_fields__"):
         made = object.__new__(cls)
         ev.owned.add(made)
@@ -221,7 +226,8 @@ def _call_class(ev: Evaluation, cls: Any, args: tuple[Any, ...], kwargs: dict[st
 
 
 @calls(types.BuiltinFunctionType, types.MethodWrapperType)
-def _call_builtin(ev: Evaluation, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _call_builtin(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
+    """Call a built-in function or method."""
     owner = getattr(f, "__self__", None)
     if isinstance(owner, (list, dict, set)):
         return container_method(ev, owner, f.__name__, args, kwargs)
@@ -230,8 +236,8 @@ def _call_builtin(ev: Evaluation, f: Any, args: tuple[Any, ...], kwargs: dict[st
     return call_foreign(ev, f, args, kwargs)
 
 
-def call_foreign(ev: Evaluation, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A function of another library: now when all is known, else when the graph runs."""
+def call_foreign(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
+    """Call a function of another library: at compile time if all is known, else with the graph."""
     if is_impure(f):
         if ev.strict:
             raise _refused_at_strict(f, "it does something, or answers differently each time")
@@ -263,7 +269,8 @@ def call_foreign(ev: Evaluation, f: Any, args: tuple[Any, ...], kwargs: dict[str
     return run_on_host(ev, f, args, kwargs, callable_name(f))
 
 
-def _refused_at_strict(f: Any, why: str) -> UnsupportedSyntaxError:
+def _refused_at_strict(f: Value, why: str) -> UnsupportedSyntaxError:
+    """Return the error for a Python function that STRICT refuses."""
     name = ".".join(filter(None, (getattr(f, "__module__", None), callable_name(f))))
     return UnsupportedSyntaxError(
         f"Illegal type in the graph: {name} is a function of Python that a compiled function cannot call "

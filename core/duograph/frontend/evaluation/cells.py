@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ...errors import RefusedError, UnsupportedSyntaxError
 from ...nn import _tree
@@ -15,6 +14,7 @@ from ...runtime_state import thread_state
 from ..libraries import is_framework
 from ..state.captures import has_hooks
 from ..state.evaluation import Evaluation
+from ..types import Args, Kwargs, Value
 from ..values.nested import depends_on_graph
 from .dispatch import call, calls
 from .gradients import call_with_bprop
@@ -29,7 +29,7 @@ def no_hooks(construct: str) -> RefusedError:
     )
 
 
-def make_cell(ev: Evaluation, cls: Any, args: Any, kwargs: Any) -> Any:
+def make_cell(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
     """Construct a Cell without Parameters at compile time."""
     if depends_on_graph(args) or depends_on_graph(kwargs):
         raise UnsupportedSyntaxError(
@@ -56,7 +56,7 @@ def make_cell(ev: Evaluation, cls: Any, args: Any, kwargs: Any) -> Any:
 
 
 def capture_attributes(ev: Evaluation, cell: Cell) -> None:
-    """A Cell of ours runs as it stands: everything that it holds is captured."""
+    """Capture all attributes of a framework Cell, whose code runs at compile time unobserved."""
     if (
         not is_framework(type(cell).__module__)
         or id(cell) in ev.owned.objects
@@ -76,11 +76,11 @@ def capture_attributes(ev: Evaluation, cell: Cell) -> None:
 
 
 @calls(Cell)
-def call_cell(ev: Evaluation, cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call_cell(ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs) -> Value:
     """Call a Cell.
 
     Raises:
-        RefusedError: it has hooks, which compiled code cannot run.
+        RefusedError: the Cell has hooks, which compiled code cannot run.
     """
     own = cell.__dict__
     if "_params" not in own:
@@ -98,7 +98,7 @@ def call_cell(ev: Evaluation, cell: Cell, args: tuple[Any, ...], kwargs: dict[st
     _tree.check_names(cell)
     capture_attributes(ev, cell)
     ev.captures.method(cell, "construct", cell.construct)
-    run: Callable[..., Any] = lambda *a, **k: call(ev, cell.construct, a, k)  # noqa: E731
+    run: Callable[..., Value] = lambda *a, **k: call(ev, cell.construct, a, k)  # noqa: E731
     if hasattr(type(cell), "bprop"):
         run = lambda *a, **k: call_with_bprop(ev, cell, a, k)  # noqa: E731
     if cell._float_type is not None:
@@ -106,8 +106,13 @@ def call_cell(ev: Evaluation, cell: Cell, args: tuple[Any, ...], kwargs: dict[st
     return run(*args, **kwargs)
 
 
-def _run_cast(ev: Evaluation, cell: Cell, run: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """As `nn._calls._run_cast`: floating inputs and own trainable Parameters in the type that `to_float` named."""
+def _run_cast(
+    ev: Evaluation, cell: Cell, run: Callable[..., Value], args: Args, kwargs: Kwargs
+) -> Value:
+    """Run a Cell with inputs and trainable Parameters cast to the dtype that `to_float` set.
+
+    Same rule as `nn._calls._run_cast`.
+    """
 
     target = cell._float_type
     assert target is not None
@@ -115,7 +120,7 @@ def _run_cast(ev: Evaluation, cell: Cell, run: Callable[..., Any], args: Any, kw
     for name, p in cell._params.items():
         if p is not None and p.requires_grad and p.dtype.is_floating and p.dtype is not target:
             places.append((("attribute", id(cell), name), name, p))
-    if is_framework(type(cell).__module__):  # its code reads the attributes itself
+    if is_framework(type(cell).__module__):  # its code reads the attributes directly
         for _, name, p in places:
             cell.__dict__[name] = p.astype(target)
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from ...ir.values import GraphObject, GraphScalar, NeedsValue, number_of
 from ...tensor import Tensor
 from ...types import INT
 from ..state.evaluation import Evaluation
-from ..types import Value
+from ..types import Args, Kwargs, Value
 from ..values.nested import depends_on_graph
 from .branches import select
 from .dispatch import call
@@ -28,12 +27,12 @@ MUTATORS = {
 }  # fmt: skip
 
 
-# Those that do not look at what is there.
+# Mutators whose effect does not depend on the present content.
 BLIND = {"append", "extend", "add", "update", "clear", "__setitem__"}
 
 
-def get_item(ev: Evaluation, owner: Any, index: Any) -> Any:
-    """`owner[index]`."""
+def get_item(ev: Evaluation, owner: Value, index: Value) -> Value:
+    """Evaluate `owner[index]`."""
 
     if isinstance(owner, GraphObject) or _has_object(index):
         return run_on_host(ev, operator.getitem, (owner, index), {}, "getitem")
@@ -58,7 +57,8 @@ def get_item(ev: Evaluation, owner: Any, index: Any) -> Any:
     return found
 
 
-def _has_object(index: Any) -> bool:
+def _has_object(index: Value) -> bool:
+    """Return whether an index holds an object that only Python knows."""
     if isinstance(index, tuple):
         return any(map(_has_object, index))
     if isinstance(index, slice):
@@ -66,8 +66,8 @@ def _has_object(index: Any) -> bool:
     return isinstance(index, GraphObject)
 
 
-def _tensor_index(ev: Evaluation, index: Any) -> Any:
-    """An index of a tensor, with host numbers as tensors."""
+def _tensor_index(ev: Evaluation, index: Value) -> Value:
+    """Return an index of a tensor with host numbers as tensors."""
     if isinstance(index, GraphScalar):
         return ev.builder.operand(index, None)
     if isinstance(index, tuple):
@@ -80,8 +80,8 @@ def _tensor_index(ev: Evaluation, index: Any) -> Any:
     return index
 
 
-def _select_item(ev: Evaluation, items: Any, index: Any) -> Any:
-    """An item of a tuple or list that a tensor or host number picks."""
+def _select_item(ev: Evaluation, items: Value, index: Value) -> Value:
+    """Return the item of a tuple or list at an index that the graph computes."""
     if isinstance(index, Tensor) and not isinstance(index, GraphTensor):
         if id(index) in ev.owned.tensors:
             return items[int(index)]
@@ -99,7 +99,7 @@ def _select_item(ev: Evaluation, items: Any, index: Any) -> Any:
     if n == 0:
         return None
 
-    def pick(k: int) -> Any:
+    def pick(k: int) -> Value:
         if k == n - 1:
             return items[k]
         here = (i == k) | (i == k - n)
@@ -110,8 +110,8 @@ def _select_item(ev: Evaluation, items: Any, index: Any) -> Any:
     return pick(0)
 
 
-def set_item(ev: Evaluation, owner: Any, index: Any, value: Any) -> None:
-    """`owner[index] = value`."""
+def set_item(ev: Evaluation, owner: Value, index: Value, value: Value) -> None:
+    """Evaluate `owner[index] = value`."""
 
     if isinstance(owner, GraphObject):
         run_on_host(ev, operator.setitem, (owner, index, value), {}, "setitem", ())
@@ -146,7 +146,8 @@ def set_item(ev: Evaluation, owner: Any, index: Any, value: Any) -> None:
         owner[index] = value
 
 
-def _set_selected_item(ev: Evaluation, items: list[Any], index: Any, value: Any) -> None:
+def _set_selected_item(ev: Evaluation, items: list[Value], index: Value, value: Value) -> None:
+    """Write the item of a list at an index that the graph computes."""
     i = number_of(index, INT)
     n = len(items)
     for k in range(n):
@@ -167,8 +168,8 @@ def _constantly(value: Value) -> Value:
     return value
 
 
-def delete_item(ev: Evaluation, owner: Any, index: Any) -> None:
-    """`del owner[index]`."""
+def delete_item(ev: Evaluation, owner: Value, index: Value) -> None:
+    """Evaluate `del owner[index]`."""
 
     if isinstance(owner, GraphObject):
         run_on_host(ev, operator.delitem, (owner, index), {}, "delitem", ())
@@ -178,11 +179,11 @@ def delete_item(ev: Evaluation, owner: Any, index: Any) -> None:
         call(ev, owner.__delitem__, (index,), {})
 
 
-def check_changeable(ev: Evaluation, owner: Any) -> None:
-    """A list, dict or set is about to be changed.
+def check_changeable(ev: Evaluation, owner: Value) -> None:
+    """Check that a list, dict or set may be changed, and remember its content.
 
     Raises:
-        UnsupportedSyntaxError: a tensor decides which of two it is.
+        UnsupportedSyntaxError: a graph condition chose between it and another one.
     """
     if id(owner) in ev.owned.ambiguous:
         raise UnsupportedSyntaxError(
@@ -193,12 +194,12 @@ def check_changeable(ev: Evaluation, owner: Any) -> None:
     ev.journal.touch(kind, owner)
 
 
-def check_array_changeable(ev: Evaluation, owner: Any, what: str) -> None:
-    """An array of NumPy is about to be changed while compiling: it must be ours, and changed in any case.
+def check_array_changeable(ev: Evaluation, owner: Value, what: str) -> None:
+    """Check that a NumPy array may be changed at compile time.
 
     Raises:
-        UnsupportedSyntaxError: it came from outside, or is changed under a condition on a tensor: what was
-            computed from it while compiling would not follow.
+        UnsupportedSyntaxError: it came from outside, or the change depends on a graph condition.
+            Values computed from it at compile time would not follow.
     """
     if ev.strict:
         raise UnsupportedSyntaxError(
@@ -211,17 +212,18 @@ def check_array_changeable(ev: Evaluation, owner: Any, what: str) -> None:
         )
 
 
-def container_method(
-    ev: Evaluation, owner: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
-    """A method of a list, dict or set; one from outside changes there too, when the graph runs."""
+def container_method(ev: Evaluation, owner: Value, name: str, args: Args, kwargs: Kwargs) -> Value:
+    """Call a method of a list, dict or set.
+
+    A change of a container from outside is repeated on the original when the graph runs.
+    """
     method = getattr(owner, name)
     if name not in MUTATORS:
         ev.copies.observe(owner)
         found = method(*args, **kwargs)
         return ev.owned.add(found) if name in ("copy", "fromkeys") else found
     check_changeable(ev, owner)
-    outside: Any = ev.copies.originals.get(id(owner))
+    outside: Value = ev.copies.originals.get(id(owner))
     if hasattr(outside, "value"):  # one of the arguments
         append_effect(
             ev,

@@ -10,7 +10,6 @@ import ast
 import functools
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from ...errors import JoinError, UnsupportedSyntaxError
 from ...ir.values import NeedsValue
@@ -22,6 +21,7 @@ from ..libraries import is_impure
 from ..state.calls import Frame
 from ..state.evaluation import Evaluation
 from ..state.outside import Restart
+from ..types import Value
 from ..values.flow import NORMAL, Flow
 from ..values.nested import depends_on_graph
 from .blocks import run_block
@@ -35,29 +35,32 @@ from .targets import assign
 from .variables import remove, store
 
 
-def raise_error(ev: Evaluation, error: Any, arguments: tuple[Any, ...] | None) -> Flow:
-    """`raise error(*arguments)`: now when nothing depends on a tensor, else when the graph runs."""
+def raise_error(ev: Evaluation, error: Value, arguments: tuple[Value, ...] | None) -> Flow:
+    """Evaluate `raise error(*arguments)`.
+
+    The error is raised at compile time if nothing depends on the graph; otherwise a node raises it.
+    """
     unconditional = ev.journal.conditions == (ev.journal.tries[-1] if ev.journal.tries else 0)
     known = arguments is None or not depends_on_graph(arguments)
     if unconditional and known and (ev.journal.tries or not ev.has_effects()):
         raise error if arguments is None else error(*arguments)
 
-    def run(kind: Any, given: Any) -> None:
+    def run(kind: Value, given: Value) -> None:
         raise kind if given is None else kind(*given)
 
     append_effect(ev, run, (error, arguments), "raise", commit=True)
     return Flow(dead=True)
 
 
-def enter_context(ev: Evaluation, manager: Any) -> tuple[Callable[..., Any], Any]:
-    """Begin a `with`: how to leave it, and the value for `as`."""
+def enter_context(ev: Evaluation, manager: Value) -> tuple[Callable[..., Value], Value]:
+    """Enter a `with` block; return the function that leaves it and the value for `as`."""
     kind = type(manager)
     for name in ("__enter__", "__exit__"):
         if not hasattr(kind, name):
             shown = "Tensor" if isinstance(manager, Tensor) else kind.__name__
             kind_of_error = (
                 TypeError if sys.version_info >= (3, 11) else AttributeError
-            )  # as Python's own
+            )  # as Python does
             raise kind_of_error(
                 f"{shown!r} object does not support the context manager protocol (no {name})"
             )
@@ -94,7 +97,7 @@ def _raise(ev: Evaluation, frame: Frame, node: ast.Raise) -> Flow:
             raise RuntimeError("No active exception to reraise")
         raise current
     error = node.exc
-    if isinstance(error, ast.Call):  # its arguments may be values of the graph
+    if isinstance(error, ast.Call):  # its arguments may be graph values
         kind = evaluate(ev, frame, error.func)
         if isinstance(kind, type) and issubclass(kind, BaseException):
             arguments = tuple(evaluate(ev, frame, a) for a in error.args)
@@ -108,6 +111,7 @@ def _with(ev: Evaluation, frame: Frame, node: ast.With) -> Flow:
 
 
 def _with_items(ev: Evaluation, frame: Frame, node: ast.With, i: int) -> Flow:
+    """Evaluate a `with` statement from item `i` on."""
     if i == len(node.items):
         return run_block(ev, frame, node.body)
     item = node.items[i]
@@ -129,7 +133,7 @@ def _with_items(ev: Evaluation, frame: Frame, node: ast.With, i: int) -> Flow:
         if leave(type(error), error, None) is not True:
             raise
         if getattr(error, "_duograph_conditions", depth) != depth:
-            raise _cannot_leave() from error  # only one branch on a tensor has this error
+            raise _cannot_leave() from error  # raised in one branch of a graph condition
         return NORMAL
     uncertain = flow.dead or _may_raise(ev.builder.nodes[start:])
     _, acts = _has_effects(ev, lambda: leave(None, None, None))
@@ -139,14 +143,19 @@ def _with_items(ev: Evaluation, frame: Frame, node: ast.With, i: int) -> Flow:
 
 
 def _cannot_leave() -> UnsupportedSyntaxError:
+    """Return the error for a `with` around an error that depends on the graph."""
     return unsupported(
         "With",
         "What a `with` does after an error that depends on a Tensor cannot be compiled: move the `with` outside",
     )
 
 
-def _has_effects(ev: Evaluation, run: Callable[[], Any]) -> tuple[Any, bool]:
-    """What `run` returns, and whether it does something that stays when the graph fails afterwards."""
+def _has_effects(ev: Evaluation, run: Callable[[], Value]) -> tuple[Value, bool]:
+    """Run code that ends a block.
+
+    Returns:
+        its result, and whether it has effects that a later failure of the graph would not undo.
+    """
     nodes = len(ev.builder.nodes)
     state = {id(s): s.current for s in ev.inputs.slots.values()}
     result = run()
@@ -172,18 +181,18 @@ def _try(ev: Evaluation, frame: Frame, node: ast.Try) -> Flow:
         if not node.finalbody:
             raise
         if getattr(error, "_duograph_conditions", depth) != depth:
-            raise _unfinished() from error  # only one branch on a tensor has this error
+            raise _unfinished() from error  # raised in one branch of a graph condition
         last = run_block(ev, frame, node.finalbody)
         if last.normal:
             raise
-        return last  # it returned, or left a loop: the error is gone
+        return last  # the block returned or left a loop, which drops the error
     if not node.finalbody:
         return flow
     return _finally(ev, frame, node, flow, start)
 
 
 def _finally(ev: Evaluation, frame: Frame, node: ast.Try, flow: Flow, start: int) -> Flow:
-    """What stands under `finally`; what came before is the nodes from `start` on."""
+    """Evaluate `finally` after a block whose nodes begin at `start`."""
     uncertain = flow.dead or _may_raise(ev.builder.nodes[start:])
     last, acts = _has_effects(ev, lambda: run_block(ev, frame, node.finalbody))
     if uncertain and (acts or not last.normal):
@@ -192,6 +201,7 @@ def _finally(ev: Evaluation, frame: Frame, node: ast.Try, flow: Flow, start: int
 
 
 def _unfinished() -> UnsupportedSyntaxError:
+    """Return the error for a `finally` after an error that depends on the graph."""
     return unsupported(
         "Try",
         "What `finally` does after an error that depends on a Tensor cannot be compiled: move the `try` outside",
@@ -199,7 +209,7 @@ def _unfinished() -> UnsupportedSyntaxError:
 
 
 def _guarded(ev: Evaluation, frame: Frame, node: ast.Try) -> Flow:
-    """A `try` with handlers: an error that arises while compiling is handled there and then."""
+    """Evaluate a `try` with handlers; an error raised at compile time is handled at once."""
     nodes = len(ev.builder.nodes)
     depth = ev.journal.conditions
     ev.journal.tries.append(depth)
@@ -216,7 +226,7 @@ def _guarded(ev: Evaluation, frame: Frame, node: ast.Try) -> Flow:
                 if not isinstance(error, kinds):
                     continue
             if getattr(error, "_duograph_conditions", depth) != depth:
-                raise _uncaught() from error  # only one branch on a tensor has this error
+                raise _uncaught() from error  # raised in one branch of a graph condition
             if handler.name:
                 store(ev, frame, handler.name, error)
             frame.vars["*error"] = error
@@ -224,30 +234,31 @@ def _guarded(ev: Evaluation, frame: Frame, node: ast.Try) -> Flow:
                 return run_block(ev, frame, handler.body)
             finally:
                 frame.vars.pop("*error", None)
-                if handler.name and handler.name in frame.vars:  # Python unbinds it
+                if handler.name and handler.name in frame.vars:  # Python unbinds the name
                     remove(ev, frame, handler.name)
         raise
     ev.journal.tries.pop()
     if not frame.source.internal and _may_raise(ev.builder.nodes[nodes:]):
-        raise _uncaught()  # (ours catch what arises while compiling)
+        raise _uncaught()  # handlers in the framework expect errors at compile time
     if flow.normal and node.orelse:
         return run_block(ev, frame, node.orelse)
     return flow
 
 
 def _uncaught() -> UnsupportedSyntaxError:
+    """Return the error for a handler of an error that depends on the graph."""
     return unsupported(
         "Try",
         "An error that depends on a Tensor cannot be caught in compiled code: move the `try` outside",
     )
 
 
-# Calls of Python that cannot fail.
+# Names of host calls that cannot fail.
 _CANNOT_FAIL = {"print", "bool", "object", "tensor object", "is_", "isinstance", "type", "hasattr"}
 
 
-def _may_raise(nodes: Iterable[Any]) -> bool:
-    """Whether some of these nodes may raise an error when the graph runs."""
+def _may_raise(nodes: Iterable[Value]) -> bool:
+    """Return whether some of these nodes may raise an error when the graph runs."""
     for n in _with_graphs(nodes):
         name = n.op.name
         if name == "host_call":
@@ -261,7 +272,8 @@ def _may_raise(nodes: Iterable[Any]) -> bool:
     return False
 
 
-def _with_graphs(nodes: Iterable[Any]) -> Iterable[Any]:
+def _with_graphs(nodes: Iterable[Value]) -> Iterable[Value]:
+    """The nodes and, recursively, those of their sub-graphs."""
     for n in nodes:
         yield n
         for g in n.graphs:

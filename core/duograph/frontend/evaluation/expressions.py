@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import Any
 
 from ...ir.values import GraphObject, GraphScalar, NeedsValue
 from ..source import local_names
 from ..state.calls import Frame
 from ..state.evaluation import Evaluation
+from ..types import Kwargs, Value
 from ..values.nested import depends_on_graph
 from ..values.ranges import GraphRange
 from .attributes import get_attribute
@@ -26,29 +26,29 @@ from .variables import load, store
 
 
 @syntax(ast.Constant)
-def _constant(ev: Evaluation, frame: Frame, node: ast.Constant) -> Any:
+def _constant(ev: Evaluation, frame: Frame, node: ast.Constant) -> Value:
     return node.value
 
 
 @syntax(ast.Name)
-def _name(ev: Evaluation, frame: Frame, node: ast.Name) -> Any:
+def _name(ev: Evaluation, frame: Frame, node: ast.Name) -> Value:
     return load(ev, frame, node.id)
 
 
 @syntax(ast.NamedExpr)
-def _walrus(ev: Evaluation, frame: Frame, node: ast.NamedExpr) -> Any:
+def _walrus(ev: Evaluation, frame: Frame, node: ast.NamedExpr) -> Value:
     value = evaluate(ev, frame, node.value)
     store(ev, frame, node.target.id, value)
     return value
 
 
 @syntax(ast.Attribute)
-def _attribute(ev: Evaluation, frame: Frame, node: ast.Attribute) -> Any:
+def _attribute(ev: Evaluation, frame: Frame, node: ast.Attribute) -> Value:
     return get_attribute(ev, evaluate(ev, frame, node.value), mangled(frame, node.attr), node)
 
 
 @syntax(ast.Subscript)
-def _subscript(ev: Evaluation, frame: Frame, node: ast.Subscript) -> Any:
+def _subscript(ev: Evaluation, frame: Frame, node: ast.Subscript) -> Value:
     value = evaluate(ev, frame, node.value)
     index = evaluate(ev, frame, node.slice)
     begin_node(ev, frame, node)
@@ -56,7 +56,7 @@ def _subscript(ev: Evaluation, frame: Frame, node: ast.Subscript) -> Any:
 
 
 @syntax(ast.Slice)
-def _slice(ev: Evaluation, frame: Frame, node: ast.Slice) -> Any:
+def _slice(ev: Evaluation, frame: Frame, node: ast.Slice) -> Value:
     parts = (node.lower, node.upper, node.step)
     return slice(*[None if p is None else evaluate(ev, frame, p) for p in parts])
 
@@ -64,9 +64,9 @@ def _slice(ev: Evaluation, frame: Frame, node: ast.Slice) -> Any:
 # ---- displays -----------------------------------------------------------------------------------
 
 
-def evaluate_items(ev: Evaluation, frame: Frame, nodes: Any) -> list[Any]:
+def evaluate_items(ev: Evaluation, frame: Frame, nodes: Value) -> list[Value]:
     """The values of the items of a display or of positional arguments; `*x` is expanded."""
-    found: list[Any] = []
+    found: list[Value] = []
     for node in nodes:
         if isinstance(node, ast.Starred):
             value = evaluate(ev, frame, node.value)
@@ -79,23 +79,23 @@ def evaluate_items(ev: Evaluation, frame: Frame, nodes: Any) -> list[Any]:
 
 
 @syntax(ast.Tuple)
-def _tuple(ev: Evaluation, frame: Frame, node: ast.Tuple) -> Any:
+def _tuple(ev: Evaluation, frame: Frame, node: ast.Tuple) -> Value:
     return tuple(evaluate_items(ev, frame, node.elts))
 
 
 @syntax(ast.List)
-def _list(ev: Evaluation, frame: Frame, node: ast.List) -> Any:
+def _list(ev: Evaluation, frame: Frame, node: ast.List) -> Value:
     return ev.owned.add(evaluate_items(ev, frame, node.elts))
 
 
 @syntax(ast.Set)
-def _set(ev: Evaluation, frame: Frame, node: ast.Set) -> Any:
+def _set(ev: Evaluation, frame: Frame, node: ast.Set) -> Value:
     return ev.owned.add(set(evaluate_items(ev, frame, node.elts)))
 
 
 @syntax(ast.Dict)
-def _dict(ev: Evaluation, frame: Frame, node: ast.Dict) -> Any:
-    made: dict[Any, Any] = {}
+def _dict(ev: Evaluation, frame: Frame, node: ast.Dict) -> Value:
+    made: dict[Value, Value] = {}
     for k, v in zip(node.keys, node.values, strict=True):
         if k is None:
             made.update(evaluate(ev, frame, v))
@@ -109,12 +109,12 @@ def _dict(ev: Evaluation, frame: Frame, node: ast.Dict) -> Any:
 
 
 @syntax(ast.Call)
-def _call(ev: Evaluation, frame: Frame, node: ast.Call) -> Any:
+def _call(ev: Evaluation, frame: Frame, node: ast.Call) -> Value:
     if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args:
         return _super(ev, frame)
     function = evaluate(ev, frame, node.func)
     args = evaluate_items(ev, frame, node.args)
-    kwargs: dict[str, Any] = {}
+    kwargs: Kwargs = {}
     for k in node.keywords:
         value = evaluate(ev, frame, k.value)
         if k.arg is None:
@@ -130,7 +130,8 @@ def _call(ev: Evaluation, frame: Frame, node: ast.Call) -> Any:
     return call(ev, function, tuple(args), kwargs)
 
 
-def _super(ev: Evaluation, frame: Frame) -> Any:
+def _super(ev: Evaluation, frame: Frame) -> Value:
+    """Evaluate `super()` without arguments."""
     outer: Frame | None = frame
     while outer is not None and "__class__" not in outer.closure:
         outer = outer.parent
@@ -140,7 +141,7 @@ def _super(ev: Evaluation, frame: Frame) -> Any:
 
 
 @syntax(ast.Lambda)
-def _lambda(ev: Evaluation, frame: Frame, node: ast.Lambda) -> Any:
+def _lambda(ev: Evaluation, frame: Frame, node: ast.Lambda) -> Value:
     return function_from_syntax(ev, frame, node)
 
 
@@ -148,22 +149,22 @@ def _lambda(ev: Evaluation, frame: Frame, node: ast.Lambda) -> Any:
 
 
 @syntax(ast.ListComp, ast.GeneratorExp)
-def _list_comprehension(ev: Evaluation, frame: Frame, node: Any) -> Any:
-    found: list[Any] = []
+def _list_comprehension(ev: Evaluation, frame: Frame, node: Value) -> Value:
+    found: list[Value] = []
     _comprehend(ev, frame, node, lambda inner: found.append(evaluate(ev, inner, node.elt)))
     return ev.owned.add(found)
 
 
 @syntax(ast.SetComp)
-def _set_comprehension(ev: Evaluation, frame: Frame, node: ast.SetComp) -> Any:
-    found: set[Any] = set()
+def _set_comprehension(ev: Evaluation, frame: Frame, node: ast.SetComp) -> Value:
+    found: set[Value] = set()
     _comprehend(ev, frame, node, lambda inner: found.add(evaluate(ev, inner, node.elt)))
     return ev.owned.add(found)
 
 
 @syntax(ast.DictComp)
-def _dict_comprehension(ev: Evaluation, frame: Frame, node: ast.DictComp) -> Any:
-    found: dict[Any, Any] = {}
+def _dict_comprehension(ev: Evaluation, frame: Frame, node: ast.DictComp) -> Value:
+    found: dict[Value, Value] = {}
 
     def add(inner: Frame) -> None:
         key = evaluate(ev, inner, node.key)
@@ -173,14 +174,16 @@ def _dict_comprehension(ev: Evaluation, frame: Frame, node: ast.DictComp) -> Any
     return ev.owned.add(found)
 
 
-def _comprehend(ev: Evaluation, frame: Frame, node: Any, add: Callable[[Frame], None]) -> None:
+def _comprehend(ev: Evaluation, frame: Frame, node: Value, add: Callable[[Frame], None]) -> None:
+    """Evaluate a comprehension, calling `add` with the frame of each item."""
     names = getattr(node, "_duograph_names", None)
     if names is None:
         names = node._duograph_names = local_names(node)[0]
     _generators(ev, frame.inner(names, ev.builder.depth), frame, node.generators, add)
 
 
-def _generators(ev: Evaluation, inner: Frame, source: Frame, generators: Any, add: Any) -> None:
+def _generators(ev: Evaluation, inner: Frame, source: Frame, generators: Value, add: Value) -> None:
+    """Evaluate the `for` clauses of a comprehension, outermost first."""
     first, *rest = generators
     items = evaluate(ev, source, first.iter)
     if isinstance(items, (GraphRange, GraphScalar, GraphObject)):
@@ -211,7 +214,7 @@ def _generators(ev: Evaluation, inner: Frame, source: Frame, generators: Any, ad
 
 
 @syntax(ast.JoinedStr)
-def _joined(ev: Evaluation, frame: Frame, node: ast.JoinedStr) -> Any:
+def _joined(ev: Evaluation, frame: Frame, node: ast.JoinedStr) -> Value:
     parts = [evaluate(ev, frame, v) for v in node.values]
     if any(isinstance(p, GraphObject) for p in parts):
         return run_on_host(ev, lambda *p: "".join(map(str, p)), tuple(parts), {}, "join")
@@ -219,12 +222,12 @@ def _joined(ev: Evaluation, frame: Frame, node: ast.JoinedStr) -> Any:
 
 
 @syntax(ast.FormattedValue)
-def _formatted(ev: Evaluation, frame: Frame, node: ast.FormattedValue) -> Any:
+def _formatted(ev: Evaluation, frame: Frame, node: ast.FormattedValue) -> Value:
     value = evaluate(ev, frame, node.value)
     spec = "" if node.format_spec is None else evaluate(ev, frame, node.format_spec)
     convert = {-1: None, 115: str, 114: repr, 97: ascii}[node.conversion]
 
-    def text(v: Any, s: str) -> str:
+    def text(v: Value, s: str) -> str:
         return format(v if convert is None else convert(v), s)
 
     if depends_on_graph(value) or depends_on_graph(spec):
@@ -233,5 +236,5 @@ def _formatted(ev: Evaluation, frame: Frame, node: ast.FormattedValue) -> Any:
 
 
 @syntax(ast.Starred)
-def _starred(ev: Evaluation, frame: Frame, node: ast.Starred) -> Any:
+def _starred(ev: Evaluation, frame: Frame, node: ast.Starred) -> Value:
     return evaluate(ev, frame, node.value)

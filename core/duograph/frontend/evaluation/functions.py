@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...tensor import Tensor
 from ..diagnostics import join_error
 from ..source import source_of
 from ..state.calls import Frame
 from ..state.captures import defaults_of
 from ..state.evaluation import Evaluation
+from ..types import Args, Kwargs, Value
 from ..values.flow import Flow
 from ..values.functions import Function
 from .blocks import run_block
@@ -18,12 +17,12 @@ from .join import describe
 from .recursion import Recursive, call_named_graph, close_call, open_call, with_numbers
 from .spans import note_error_span
 
-# Calls of the user's functions inside each other.
+# Maximal depth of nested calls of the user's functions.
 CALL_DEPTH = 1000
 
 
-def evaluated_function(ev: Evaluation, f: Any) -> Function:
-    """A function of the user's as the evaluation sees it.
+def evaluated_function(ev: Evaluation, f: Value) -> Function:
+    """Return a user's function in the form in which it is evaluated.
 
     Raises:
         UnsupportedSyntaxError: its source cannot be found.
@@ -46,8 +45,8 @@ def evaluated_function(ev: Evaluation, f: Any) -> Function:
     )
 
 
-def function_from_syntax(ev: Evaluation, frame: Frame, node: Any) -> Function:
-    """A `def` or `lambda` in evaluated code."""
+def function_from_syntax(ev: Evaluation, frame: Frame, node: Value) -> Function:
+    """Return the function of a `def` or `lambda` in evaluated code."""
 
     source = frame.source.inner(node)
     a = node.args
@@ -60,11 +59,11 @@ def function_from_syntax(ev: Evaluation, frame: Frame, node: Any) -> Function:
     return Function(source, defaults, named, frame.globals, parent=frame)
 
 
-def enter(ev: Evaluation, f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def enter(ev: Evaluation, f: Function, args: Args, kwargs: Kwargs) -> Value:
     """Evaluate a call of a function from its source.
 
     Raises:
-        RecursionError: CALL_DEPTH calls inside each other.
+        RecursionError: more than CALL_DEPTH nested calls.
         TypeError: wrong arguments.
     """
 
@@ -94,10 +93,8 @@ def enter(ev: Evaluation, f: Function, args: tuple[Any, ...], kwargs: dict[str, 
         close_call(ev, f)
 
 
-def _evaluate_body(
-    ev: Evaluation, f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
-    """Evaluate the body of a function."""
+def _evaluate_body(ev: Evaluation, f: Function, args: Args, kwargs: Kwargs) -> Value:
+    """Evaluate the body of a function in a new frame."""
 
     frame = Frame(f, ev.builder.depth)
     _bind_arguments(f, frame, args, kwargs)
@@ -115,8 +112,8 @@ def _evaluate_body(
     return found
 
 
-def _result_of(flow: Flow) -> Any:
-    """What a call is worth when its body has been evaluated."""
+def _result_of(flow: Flow) -> Value:
+    """Return the result of a call whose body ended with `flow`."""
     if flow.dead:
         raise Dead
     if flow.ret is False:
@@ -131,10 +128,8 @@ def _result_of(flow: Flow) -> Any:
     )
 
 
-def _bind_arguments(
-    f: Function, frame: Frame, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> None:
-    """Arguments to names, by Python's rules and with its messages."""
+def _bind_arguments(f: Function, frame: Frame, args: Args, kwargs: Kwargs) -> None:
+    """Bind arguments to parameter names by Python's rules, with its error messages."""
     a = f.source.node.args
     positional = [x.arg for x in (*a.posonlyargs, *a.args)]
     names = frame.vars
@@ -151,7 +146,7 @@ def _bind_arguments(
         names[a.vararg.arg] = tuple(args[len(positional) :])
     only_positional = {x.arg for x in a.posonlyargs}
     named_only = [x.arg for x in a.kwonlyargs]
-    extra: dict[str, Any] = {}
+    extra: dict[str, Value] = {}
     for k, v in kwargs.items():
         if k in named_only or (k in positional and k not in only_positional):
             if k in names:

@@ -3,46 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from ...autodiff.linearize import Linearized, linearize
 from ...autodiff.transforms import mapped, tensors_of
 from ...errors import ArgumentError, GradientError, UnsupportedSyntaxError
 from ...ir.control import custom_call
 from ...ir.values import NeedsValue
+from ...nn.cell import Cell
 from ...ops.creation import fill, zeros_of
 from ...parameter import Parameter
 from ...tensor import Tensor
 from ..state.builder import StagedBuilder
 from ..state.evaluation import Evaluation
+from ..types import Args, Kwargs, Value
 from ..values.nested import depends_on_graph
 from .branches import run_and_undo
 from .dispatch import Dead, call
-from .join import Exports, Join, with_results
+from .join import Join, with_results
 
 
 def _run_and_undo_in(
-    ev: Evaluation, child: StagedBuilder, run: Callable[[], Any]
-) -> tuple[Any, list[tuple[Any, Any]]]:
-    """Run in the graph of `child`, take back what was written: the result, and (location, value) pairs.
+    ev: Evaluation, child: StagedBuilder, run: Callable[[], Value]
+) -> tuple[Value, list[tuple[Value, Value]]]:
+    """Evaluate in the graph of `child` and undo the writes.
 
-    The result is what its tensors hold at the end: those that the function writes are taken back with the rest.
+    Returns:
+        the result, with the final values of its tensors, and the pairs (location, final content).
     """
     result, changes = run_and_undo(ev, child, lambda: mapped(run(), child.copy_of))
     return result, list(changes.values())
 
 
 class GraphRecorded:
-    """What a function left that was evaluated for its derivative; see `autodiff.transforms._Recorded`."""
+    """A function evaluated for its derivative inside a graph; see `autodiff.transforms`.
+
+    Attributes:
+        lin: the linearised graph.
+        residuals: values of the forward graph that the backward graph takes.
+        outputs: the differentiated outputs.
+        result: the result of the function.
+        leaf_types: types of the differentiated inputs.
+    """
 
     def __init__(
         self,
         ev: Evaluation,
         lin: Linearized,
-        residuals: Sequence[Any],
-        outputs: Sequence[Any],
-        result: Any,
-        leaf_types: Sequence[Any],
+        residuals: Sequence[Value],
+        outputs: Sequence[Value],
+        result: Value,
+        leaf_types: Sequence[Value],
     ) -> None:
         self.ev = ev
         self.lin = lin
@@ -51,13 +61,13 @@ class GraphRecorded:
         self.result = result
         self.leaf_types = leaf_types
 
-    def pull(self, seeds: Sequence[Any]) -> list[Any]:
-        """Gradients of the leaves for these cotangents of the outputs (None: ones)."""
+    def pull(self, seeds: Sequence[Value]) -> list[Value]:
+        """Return the gradients of the inputs for these cotangents of the outputs (None: ones)."""
         builder = self.ev.builder
         given = []
         for out, seed in zip(self.outputs, seeds, strict=True):
             if seed is None:
-                one: Any = True if out.dtype.kind == "b" else 1
+                one: Value = True if out.dtype.kind == "b" else 1
                 seed = fill(out.shape, one, out.dtype)
             elif seed.dtype is not out.dtype:
                 seed = seed.astype(out.dtype)
@@ -73,21 +83,30 @@ class GraphRecorded:
 
 def record(
     ev: Evaluation,
-    fn: Callable[..., Any],
-    args: Sequence[Any],
-    kwargs: dict[str, Any],
+    fn: Callable[..., Value],
+    args: Sequence[Value],
+    kwargs: Kwargs,
     positions: Sequence[int],
     weights: Sequence[Parameter],
     has_aux: bool,
 ) -> GraphRecorded:
-    """Evaluate `fn` into a closed graph whose first parameters are the chosen inputs and the weights."""
+    """Evaluate `fn` into a closed graph and linearise it.
+
+    The first parameters of the graph are the chosen inputs and the weights. The forward graph is
+    inserted into the current graph.
+
+    Args:
+        positions: indices of the differentiated arguments.
+        weights: differentiated Parameters.
+        has_aux: whether only the first item of the result is differentiated.
+    """
     parent = ev.builder
     child = StagedBuilder(ev, parent)
-    incoming: list[Any] = []
-    leaf_types: list[Any] = []
+    incoming: list[Value] = []
+    leaf_types: list[Value] = []
     given = list(args)
 
-    def enter(x: Tensor) -> Any:
+    def enter(x: Tensor) -> Value:
         value = parent.operand(x, None)
         incoming.append(parent.tensor(value._id))
         leaf_types.append(value._type)
@@ -96,7 +115,7 @@ def record(
     for i in positions:
         given[i] = mapped(given[i], enter)
 
-    def run() -> Any:
+    def run() -> Value:
         for p in weights:
             slot = ev.inputs.slot(p)
             value = parent.bring(slot.current)
@@ -110,11 +129,11 @@ def record(
     inner: dict[int, int] = {}
     try:
         result, ends = _run_and_undo_in(ev, child, run)
-    except Dead:  # it raises when the graph runs; what it does before that stays
+    except Dead:  # it raises when the graph runs; keep its effects before that
         whole = child.closed([], list(child.outer))
         parent.inline(whole, [*incoming, *(parent.tensor(i) for i in child.outer)])
         raise
-    except NeedsValue as error:  # of the function's, not of the transform that was called with it
+    except NeedsValue as error:  # raised by the function, not by the transform
         raise _needs_python(str(error)) from None
     main = result
     if has_aux:
@@ -135,9 +154,9 @@ def record(
             f"grad: the function returned {type(main).__name__} without a Tensor; "
             f"wanted at least one Tensor to differentiate"
         )
-    # what else leaves the graph: the rest of the result, and what was written
-    join = Join(ev, None, [child], ("", ""))
-    join.exports = exports = Exports([child])
+    # other exits of the graph: the rest of the result, and the writes
+    join = Join.of_one(ev, child)
+    exports = join.exports
     for x in outputs:
         exports.columns[0].append(x)
     shape = join.only(result, 0)
@@ -148,7 +167,7 @@ def record(
             and value._builder is child
             and value._id == inner.get(id(location.owner))
         ):
-            continue  # a weight that was not written
+            continue  # an unwritten weight
         written.append((location, join.left(location, value, 0)))
     outer = list(child.outer)
     n_own = len(child.params)
@@ -171,7 +190,7 @@ def record(
 
 
 def _needs_python(why: str) -> UnsupportedSyntaxError:
-    """The function that takes such a gradient is not compiled: line by line it is right."""
+    """Return the error for a gradient that only line-by-line execution can compute."""
     return UnsupportedSyntaxError(
         why,
         construct="grad",
@@ -179,10 +198,8 @@ def _needs_python(why: str) -> UnsupportedSyntaxError:
     )
 
 
-def call_with_bprop(
-    ev: Evaluation, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
-    """A Cell with its own `bprop`: one node with both graphs."""
+def call_with_bprop(ev: Evaluation, cell: Value, args: Args, kwargs: Kwargs) -> Value:
+    """Call a Cell that defines `bprop`: append one node with the forward and backward graphs."""
     parent = ev.builder
     forward = StagedBuilder(ev, parent)
     places = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
@@ -193,8 +210,8 @@ def call_with_bprop(
     result, ends = _run_and_undo_in(
         ev, forward, lambda: call(ev, cell.construct, tuple(given), kwargs)
     )
-    join = Join(ev, None, [forward], ("", ""))
-    join.exports = exports = Exports([forward])
+    join = Join.of_one(ev, forward)
+    exports = join.exports
     with forward.current():
         own = [forward.operand(x, None) for x in tensors_of(result)]
     outs = [exports.put([x]).index for x in own]
@@ -208,8 +225,8 @@ def call_with_bprop(
     for i, v in zip(places, inner, strict=True):
         given[i] = v
     several = isinstance(result, (tuple, list))
-    out: Any = tuple(results[i] for i in outs) if several else results[0]
-    dout: Any = tuple(douts[i] for i in outs) if several else douts[0]
+    out: Value = tuple(results[i] for i in outs) if several else results[0]
+    dout: Value = tuple(douts[i] for i in outs) if several else douts[0]
     found, _ = _run_and_undo_in(ev, backward, lambda: call(ev, cell.bprop, (*given, out, dout), {}))
     grads = _gradients(ev, backward, cell, args, places, found)
     outer = list(dict.fromkeys([*forward.outer, *backward.outer]))
@@ -231,11 +248,12 @@ def call_with_bprop(
 def _gradients(
     ev: Evaluation,
     backward: StagedBuilder,
-    cell: Any,
-    args: Sequence[Any],
+    cell: Cell,
+    args: Sequence[Value],
     places: Sequence[int],
-    found: Any,
-) -> list[Any]:
+    found: Value,
+) -> list[Value]:
+    """Return what a Cell's `bprop` returned as one gradient per tensor input."""
     name = type(cell).__name__
     items = list(found) if isinstance(found, (tuple, list)) else [found]
     if len(items) == len(args):
@@ -247,7 +265,7 @@ def _gradients(
     grads = []
     with backward.current():
         for i, g in zip(places, items, strict=True):
-            want: Any = backward.types[backward.params[places.index(i)]]
+            want: Value = backward.types[backward.params[places.index(i)]]
             if g is None:
                 g = zeros_of(want)
             elif isinstance(g, (int, float)):

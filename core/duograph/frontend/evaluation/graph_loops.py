@@ -6,7 +6,6 @@ The body is evaluated several times, until the types of the carried values are s
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ...errors import JoinError
 from ...ir.builder import GraphTensor
@@ -14,11 +13,12 @@ from ...ir.control import while_loop
 from ...ir.values import GraphScalar, HostValue, kind_of
 from ...tensor import Tensor
 from ...types import TensorType
-from ..diagnostics import AROUND_A_TURN, join_error
+from ..diagnostics import AROUND_AN_ITERATION, join_error
 from ..state.builder import StagedBuilder
 from ..state.captures import same
 from ..state.evaluation import Evaluation
-from ..state.journal import MISSING
+from ..state.journal import MISSING, Location
+from ..types import Flag, Value
 from ..values.flow import NOTHING, Maybe, Undefined
 from ..values.functions import same_function
 from ..values.nested import pairs
@@ -29,32 +29,38 @@ from .truth import as_flag
 
 
 class _Carried:
-    """A leaf that is carried, of this type."""
+    """A value of this type that the loop carries."""
 
-    def __init__(self, type_: Any) -> None:
+    def __init__(self, type_: Value) -> None:
         self.type = type_
 
 
 class _BoundInside:
-    """A name that only the loop binds; its kind."""
+    """A name that only the loop binds, with the plan of its value."""
 
-    def __init__(self, kind: Any) -> None:
-        self.kind = kind
+    def __init__(self, plan: Value) -> None:
+        self.plan = plan
 
 
 class _Dropped:
-    """A name to which every turn gives an object of its own; after the loop it has no value."""
+    """A name to which each iteration binds a new object; it is unbound after the loop."""
 
 
 class _Constant:
-    """A leaf that the loop does not change."""
+    """A value that the loop does not change."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Value) -> None:
         self.value = value
 
 
-def _plan(old: Any, new: Any, what: str, late: bool = False) -> Any:
-    """What is carried under a name that holds `old` before a turn and `new` after it."""
+def _plan(old: Value, new: Value, what: str, late: bool = False) -> Value:
+    """Return the plan of a name: what is carried if it holds `old` before and `new` after an iteration.
+
+    A plan is one of the classes above, or a list, tuple or dict of plans.
+
+    Raises:
+        JoinError: the types differ.
+    """
     if old is MISSING or old is NOTHING or isinstance(old, (Undefined, Maybe)):
         if _unbound(new):
             return _Constant(old)
@@ -62,12 +68,12 @@ def _plan(old: Any, new: Any, what: str, late: bool = False) -> Any:
         return _BoundInside(_plan(new, new, what, late=True))
     if new is NOTHING:
         return _BoundInside(_plan(old, old, what, late=True))
-    if what in ("*brk", "*ret"):  # flags: constants and tensors mix
+    if what in ("*brk", "*ret"):  # flags may be constants or tensors
         for flag in (old, new):
             if isinstance(flag, Tensor):
                 return _Carried(flag._type.plain)
     if old is new and not late and isinstance(old, (list, dict, set)):
-        return _Constant(old)  # what it holds is carried by itself
+        return _Constant(old)  # its content has a plan of its own
     if isinstance(old, Tensor) and isinstance(new, Tensor):
         if old._type.plain is not new._type.plain:
             raise _changes_type(what, old, new)
@@ -96,87 +102,91 @@ def _plan(old: Any, new: Any, what: str, late: bool = False) -> Any:
     raise _changes_type(what, old, new)
 
 
-def _unbound(value: Any) -> bool:
+def _unbound(value: Value) -> bool:
+    """Return whether a value marks an unbound name."""
     return value is MISSING or value is NOTHING or isinstance(value, Undefined)
 
 
-def _changes_type(what: str, old: Any, new: Any) -> Exception:
+def _changes_type(what: str, old: Value, new: Value) -> Exception:
+    """Return the error for a name whose type differs between iterations."""
     return or_line_by_line(
-        join_error(what, join_side(old), join_side(new), where=AROUND_A_TURN), old, new
+        join_error(what, join_side(old), join_side(new), where=AROUND_AN_ITERATION), old, new
     )
 
 
-def _at_entry(kind: Any, builder: StagedBuilder) -> Any:
-    """The value of a name at the start of a turn, with new parameters for what is carried."""
-    if isinstance(kind, _Carried):
-        return builder.parameter(kind.type)
-    if isinstance(kind, _BoundInside):
-        _at_entry(kind.kind, builder)
+def _at_entry(plan: Value, builder: StagedBuilder) -> Value:
+    """Return the value of a name at the start of an iteration, adding parameters to the body."""
+    if isinstance(plan, _Carried):
+        return builder.parameter(plan.type)
+    if isinstance(plan, _BoundInside):
+        _at_entry(plan.plan, builder)
         return MISSING
-    if isinstance(kind, _Dropped):
+    if isinstance(plan, _Dropped):
         return MISSING
-    if isinstance(kind, _Constant):
-        return kind.value
-    if isinstance(kind, dict):
-        return builder.evaluation.owned.add({k: _at_entry(v, builder) for k, v in kind.items()})
-    items = [_at_entry(v, builder) for v in kind]
-    if isinstance(kind, list):
+    if isinstance(plan, _Constant):
+        return plan.value
+    if isinstance(plan, dict):
+        return builder.evaluation.owned.add({k: _at_entry(v, builder) for k, v in plan.items()})
+    items = [_at_entry(v, builder) for v in plan]
+    if isinstance(plan, list):
         return builder.evaluation.owned.add(items)
-    return type(kind)(*items) if hasattr(kind, "_fields") else tuple(items)
+    return type(plan)(*items) if hasattr(plan, "_fields") else tuple(items)
 
 
-def _at_exit(kind: Any, value: Any, builder: Any, out: list[Any]) -> None:
-    """The carried leaves of a value, as values of `builder`."""
-    if isinstance(kind, _Carried):
-        if isinstance(kind.type, TensorType):
+def _at_exit(plan: Value, value: Value, builder: StagedBuilder, out: list[Value]) -> None:
+    """Append the carried parts of a value to `out`, as values of `builder`."""
+    if isinstance(plan, _Carried):
+        if isinstance(plan.type, TensorType):
             known = not isinstance(value, (bool, GraphScalar))
             out.append(builder.operand(value, None) if known else as_flag(value))
         else:
             out.append(builder.host(value))
-    elif isinstance(kind, _BoundInside):
+    elif isinstance(plan, _BoundInside):
         if _unbound(value):
-            _placeholders(kind.kind, builder, out)
+            _placeholders(plan.plan, builder, out)
         else:
-            _at_exit(kind.kind, value.value if isinstance(value, Maybe) else value, builder, out)
-    elif isinstance(kind, dict):
-        for k, v in kind.items():
+            _at_exit(plan.plan, value.value if isinstance(value, Maybe) else value, builder, out)
+    elif isinstance(plan, dict):
+        for k, v in plan.items():
             _at_exit(v, value[k], builder, out)
-    elif not isinstance(kind, (_Constant, _Dropped)):
-        for k, v in zip(kind, value):
+    elif not isinstance(plan, (_Constant, _Dropped)):
+        for k, v in zip(plan, value):
             _at_exit(k, v, builder, out)
 
 
-def _placeholders(kind: Any, builder: Any, out: list[Any]) -> None:
-    if isinstance(kind, _Carried):
-        out.append(placeholder_value(builder, kind.type))
-    elif isinstance(kind, dict):
-        for v in kind.values():
+def _placeholders(plan: Value, builder: StagedBuilder, out: list[Value]) -> None:
+    """Append arbitrary values of the carried types to `out`."""
+    if isinstance(plan, _Carried):
+        out.append(placeholder_value(builder, plan.type))
+    elif isinstance(plan, dict):
+        for v in plan.values():
             _placeholders(v, builder, out)
-    elif isinstance(kind, (tuple, list)):
-        for v in kind:
+    elif isinstance(plan, (tuple, list)):
+        for v in plan:
             _placeholders(v, builder, out)
 
 
-def _after_loop(ev: Evaluation, kind: Any, results: Any, name: str, ran: Any) -> Any:
-    """The value of a name after the loop."""
-    if isinstance(kind, _Carried):
+def _after_loop(ev: Evaluation, plan: Value, results: Value, name: str, ran: Flag) -> Value:
+    """Return the value of a name after the loop."""
+    if isinstance(plan, _Carried):
         return next(results)
-    if isinstance(kind, _BoundInside):
-        value = _after_loop(ev, kind.kind, results, name, ran)
+    if isinstance(plan, _BoundInside):
+        value = _after_loop(ev, plan.plan, results, name, ran)
         return value if ran is True else Maybe(name, value, ran)
-    if isinstance(kind, _Dropped):
+    if isinstance(plan, _Dropped):
         return Undefined(name, "loop")
-    if isinstance(kind, _Constant):
-        return kind.value
-    if isinstance(kind, dict):
-        return ev.owned.add({k: _after_loop(ev, v, results, name, ran) for k, v in kind.items()})
-    items = [_after_loop(ev, v, results, name, ran) for v in kind]
-    if isinstance(kind, list):
+    if isinstance(plan, _Constant):
+        return plan.value
+    if isinstance(plan, dict):
+        return ev.owned.add({k: _after_loop(ev, v, results, name, ran) for k, v in plan.items()})
+    items = [_after_loop(ev, v, results, name, ran) for v in plan]
+    if isinstance(plan, list):
         return ev.owned.add(items)
-    return type(kind)(*items) if hasattr(kind, "_fields") else tuple(items)
+    return type(plan)(*items) if hasattr(plan, "_fields") else tuple(items)
 
 
-def _same_plan(a: Any, b: Any) -> bool:
+def _same_plan(a: Value, b: Value) -> bool:
+    """Return whether two plans are equal."""
     if isinstance(a, _Constant) and isinstance(b, _Constant):
         return same(a.value, b.value) or same_function(a.value, b.value)
     if type(a) is not type(b):
@@ -188,46 +198,46 @@ def _same_plan(a: Any, b: Any) -> bool:
     if isinstance(a, _Dropped):
         return True
     if isinstance(a, _BoundInside):
-        return _same_plan(a.kind, b.kind)
+        return _same_plan(a.plan, b.plan)
     return bool(a.type == b.type)
 
 
-def _plan_for(ev: Evaluation, old: Any, new: Any, what: str) -> Any:
-    """As `_kind`; a name to which every turn gives an object that it makes is lost."""
+def _plan_for(ev: Evaluation, old: Value, new: Value, what: str) -> Value:
+    """Return the plan of a name; new user objects in each iteration are dropped."""
     nothing = old is MISSING or isinstance(old, Undefined)
     if old is not new and _is_object(ev, new) and (nothing or _is_object(ev, old)):
         return _Dropped()
     return _plan(old, new, what)
 
 
-def _is_object(ev: Evaluation, value: Any) -> bool:
-    """Whether a value is an object of a class of the user's, made while compiling."""
+def _is_object(ev: Evaluation, value: Value) -> bool:
+    """Return whether a value is an object of a user class that the evaluated code made."""
     plain = isinstance(value, (Tensor, list, dict, set, tuple)) or callable(value)
     return id(value) in ev.owned.objects and hasattr(value, "__dict__") and not plain
 
 
-def graph_loop(ev: Evaluation, predicate: Any, step: Callable[[], Any], ran: Any) -> None:
-    """Run `step` while the predicate holds.
+def graph_loop(ev: Evaluation, predicate: Flag, step: Callable[[], Value], ran: Flag) -> None:
+    """Append a `while_loop` that runs `step` while the condition holds.
 
     Args:
-        predicate: a bool of the graph: whether there is a first turn.
-        step: evaluates one turn, returns whether there is another: a bool of the graph, or a Python one.
-        ran: whether names that only the loop binds are bound after it: True, or a bool of the graph.
+        predicate: whether there is a first iteration.
+        step: evaluates one iteration and returns whether there is another.
+        ran: whether names that only the loop binds are bound after it.
     """
     _, _, changes = run_branch(ev, step)
     locations = {key: location for key, (location, _) in changes.items()}
     before = {key: location.read() for key, location in locations.items()}
-    kinds = {
+    plans = {
         key: _plan_for(ev, before[key], changes[key][1], label_of(ev, locations[key]))
         for key in locations
     }
     for _ in range(8):
         child = StagedBuilder(ev, ev.builder)
-        first: dict[int, Any] = {}  # per parameter of a turn: what it is at the first one
+        first: dict[int, Value] = {}  # initial value of each parameter
 
-        def turn(child: StagedBuilder = child, first: dict[int, Any] = first) -> Any:
+        def iteration(child: StagedBuilder = child, first: dict[int, Value] = first) -> Value:
             for key, location in locations.items():
-                entered = _at_entry(kinds[key], child)
+                entered = _at_entry(plans[key], child)
                 for made, old in pairs(entered, before[key]):
                     if (
                         isinstance(made, GraphTensor)
@@ -241,7 +251,7 @@ def graph_loop(ev: Evaluation, predicate: Any, step: Callable[[], Any], ran: Any
 
         ev.journal.conditions += 1
         try:
-            following, written = run_and_undo(ev, child, turn)
+            following, written = run_and_undo(ev, child, iteration)
         finally:
             ev.journal.conditions -= 1
         ends = {key: value for key, (_, value) in written.items()}
@@ -250,52 +260,60 @@ def graph_loop(ev: Evaluation, predicate: Any, step: Callable[[], Any], ran: Any
             if key not in locations:
                 locations[key] = location
                 before[key] = location.read()
-                kinds[key] = _plan_for(ev, before[key], ends[key], label_of(ev, location))
+                plans[key] = _plan_for(ev, before[key], ends[key], label_of(ev, location))
                 stable = False
             else:
-                wider = _widened(kinds[key], before[key], ends[key], label_of(ev, location))
-                if not _same_plan(wider, kinds[key]):
-                    kinds[key] = wider
+                wider = _widened(plans[key], before[key], ends[key], label_of(ev, location))
+                if not _same_plan(wider, plans[key]):
+                    plans[key] = wider
                     stable = False
         if stable:
             break
     else:
         raise JoinError(
             "Cannot join the return values of different branches: a loop whose condition is a Tensor "
-            "changes the types of its variables at every turn; wanted fixed types"
+            "changes the types of its variables in every iteration; wanted fixed types"
         )
-    outputs: list[Any] = []
+    outputs: list[Value] = []
     with child.current():
         for key in locations:
-            _at_exit(kinds[key], ends[key], child, outputs)
+            _at_exit(plans[key], ends[key], child, outputs)
         host = isinstance(predicate, GraphScalar) and isinstance(following, (bool, GraphScalar))
         last = child.host(following) if host else as_flag(following)
     parent = ev.builder
     begins = parent.host(predicate) if host else as_flag(predicate)
-    inits: list[Any] = []
+    inits: list[Value] = []
     for key in locations:
-        _at_exit(kinds[key], before[key], parent, inits)
+        _at_exit(plans[key], before[key], parent, inits)
     outer = list(child.outer)
     body = child.closed([last, *outputs], outer)
     operands = (begins, *inits, *(parent.tensor(i) for i in outer))
     found = parent.append(while_loop, operands, {"body": body, "n_carry": len(inits)})
     results = iter(found)
     for key, location in locations.items():
-        value = _after_loop(ev, kinds[key], results, label_of(ev, location), ran)
+        value = _after_loop(ev, plans[key], results, label_of(ev, location), ran)
         if _holds_tensors(location):
             _note_origins(ev, value, before[key], ends[key], child, first)
         ev.journal.write(location, value)
 
 
-def _holds_tensors(location: Any) -> bool:
-    """Whether a location holds tensors, rather than being one."""
+def _holds_tensors(location: Location) -> bool:
+    """Return whether a location holds tensors, as opposed to being one."""
     return location.kind in ("item", "attribute", "list", "dict")
 
 
 def _note_origins(
-    ev: Evaluation, after: Any, before: Any, end: Any, child: StagedBuilder, first: dict[int, Any]
+    ev: Evaluation,
+    after: Value,
+    before: Value,
+    end: Value,
+    child: StagedBuilder,
+    first: dict[int, Value],
 ) -> None:
-    """What a name holds after a loop may be what it held before, or what a turn gave it of older tensors."""
+    """Record which tensors a name may hold after a loop.
+
+    These are the tensor from before, and older tensors that an iteration bound to the name.
+    """
     for made, old in pairs(after, before):
         if isinstance(old, Tensor) and made is not old:
             note_candidates(ev, made, [old])
@@ -304,37 +322,37 @@ def _note_origins(
             continue
         note_candidates(ev, made, tensors_before(ev, last, child))
         if isinstance(last, GraphTensor) and last._builder is child and last._id in first:
-            # names may go round: any of those that a turn starts with
+            # names may be exchanged between iterations
             note_candidates(ev, made, list(first.values()))
 
 
-def _widened(kind: Any, old: Any, new: Any, what: str) -> Any:
-    """The kind that also holds `new`, which a turn that started from `kind` ended with."""
-    if isinstance(kind, _Dropped):
-        return kind
-    if isinstance(kind, _BoundInside):
+def _widened(plan: Value, old: Value, new: Value, what: str) -> Value:
+    """Return the plan that also covers `new`, the value after an iteration that began with `plan`."""
+    if isinstance(plan, _Dropped):
+        return plan
+    if isinstance(plan, _BoundInside):
         if _unbound(new):
-            return kind
+            return plan
         new = new.value if isinstance(new, Maybe) else new
-        return _BoundInside(_widened(kind.kind, new, new, what))
-    if isinstance(kind, _Carried):
+        return _BoundInside(_widened(plan.plan, new, new, what))
+    if isinstance(plan, _Carried):
         if what in ("*brk", "*ret"):
-            return kind if kind_of(new) is not None else _Carried(new._type.plain)
+            return plan if kind_of(new) is not None else _Carried(new._type.plain)
         if isinstance(new, (Tensor, HostValue)):
-            if new._type.plain is kind.type:
-                return kind
-        elif kind_of(new) is kind.type:
-            return kind
+            if new._type.plain is plan.type:
+                return plan
+        elif kind_of(new) is plan.type:
+            return plan
         raise _changes_type(what, old, new)
-    if isinstance(kind, _Constant):
+    if isinstance(plan, _Constant):
         return _plan(old, new, what)
-    if isinstance(kind, dict):
-        if not isinstance(new, dict) or list(new) != list(kind):
+    if isinstance(plan, dict):
+        if not isinstance(new, dict) or list(new) != list(plan):
             raise _changes_type(what, old, new)
-        return {k: _widened(kind[k], old[k], new[k], f"{what}[{k!r}]") for k in kind}
-    if type(new) is not type(kind) or len(new) != len(kind):
+        return {k: _widened(plan[k], old[k], new[k], f"{what}[{k!r}]") for k in plan}
+    if type(new) is not type(plan) or len(new) != len(plan):
         raise _changes_type(what, old, new)
-    items = [_widened(k, o, n, what) for k, o, n in zip(kind, old, new)]
-    if isinstance(kind, list):
+    items = [_widened(k, o, n, what) for k, o, n in zip(plan, old, new)]
+    if isinstance(plan, list):
         return items
-    return type(kind)(*items) if hasattr(kind, "_fields") else tuple(items)
+    return type(plan)(*items) if hasattr(plan, "_fields") else tuple(items)

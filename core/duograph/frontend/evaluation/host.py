@@ -6,23 +6,23 @@ the writes around them.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
-from typing import Any
 
 from ...errors import UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.control import HostCall, host_call
 from ...ir.values import HostValue
+from ...runtime.source_spans import mark_source
 from ...tensor import Tensor
 from ...types import OBJECT
 from ..state.evaluation import Evaluation
+from ..types import Args, Kwargs, Value
 from .host_mutation import Snapshot, refuse_mutation, was_changed, with_snapshots
 from .spans import call_spans
 
 
 class Operand:
-    """Stands for operand `index` in a nest of arguments."""
+    """A reference to graph operand `index` inside the nested arguments of a host call."""
 
     __slots__ = ("index",)
 
@@ -30,18 +30,19 @@ class Operand:
         self.index = index
 
 
-def take_operands(ev: Evaluation, value: Any, found: list[Any], objects: bool = False) -> Any:
-    """The nest with its graph values replaced by Leafs; they go to `found`.
+def take_operands(ev: Evaluation, value: Value, found: list[Value], objects: bool = False) -> Value:
+    """Return nested arguments with an `Operand` for each graph value, appending those to `found`.
 
-    Eager tensors from outside are graph values here: the function may have written them.
+    A tensor from outside that the function has written is a graph value too.
 
     Args:
-        objects: Python will keep what it is given, so a tensor is the one object that stands for it.
+        objects: Python code will keep the arguments, so that a tensor must be the one object that
+            represents it at run time (see `object_of`).
     """
     if objects and isinstance(value, Tensor):
         made = object_of(ev, value)
         if made is None:
-            return value  # from outside: that object itself, which gets what is written to it
+            return value  # from outside: the object itself, which receives all writes
         found.append(ev.builder.bring(made))
         return Operand(len(found) - 1)
     if isinstance(value, (GraphTensor, HostValue)):
@@ -50,7 +51,7 @@ def take_operands(ev: Evaluation, value: Any, found: list[Any], objects: bool = 
     if isinstance(value, Tensor):
         slot = ev.inputs.slots.get(id(value))
         if slot is None or slot.current is slot.incoming:
-            return value  # the object itself: the host sees what it holds then
+            return value  # not written: the host call reads the object itself
         found.append(ev.builder.bring(slot.current))
         return Operand(len(found) - 1)
     if hasattr(type(value), "as_python"):
@@ -69,10 +70,11 @@ def take_operands(ev: Evaluation, value: Any, found: list[Any], objects: bool = 
     return value
 
 
-def object_of(ev: Evaluation, tensor: Any) -> Any:
-    """The Tensor object that stands for a tensor of the evaluation when the graph runs: what a place outside keeps.
+def object_of(ev: Evaluation, tensor: Value) -> Value:
+    """Return the graph value of the Tensor object that represents a tensor at run time.
 
-    One that is written in place later has to be the same object, wherever it was put. None: `tensor` is that object.
+    All writes in place to the tensor must reach the same object, wherever Python code stored it. Returns
+    None if `tensor` itself is that object.
     """
     known = ev.host_objects.get(id(tensor))
     if known is not None:
@@ -80,10 +82,11 @@ def object_of(ev: Evaluation, tensor: Any) -> Any:
     if not isinstance(tensor, GraphTensor):
         if id(tensor) not in ev.owned.tensors:
             return None
-        home: Any = ev.builder
+        home = ev.builder
         while home.depth > ev.owned.depths.get(id(tensor), 0):
+            assert home.parent is not None
             home = home.parent
-        first = home._fresh(tensor)
+        first = home.made_constant(tensor)
         slot = ev.inputs.slots.get(id(tensor))
         later = slot is not None and slot.current is not slot.incoming
     else:
@@ -112,64 +115,67 @@ def object_of(ev: Evaluation, tensor: Any) -> Any:
     return made
 
 
-def write_through(ev: Evaluation, tensor: Any) -> None:
-    """A tensor was written in place: so is the object that stands for it, if there is one."""
+def write_through(ev: Evaluation, tensor: Value) -> None:
+    """Append a write to the object that represents a tensor at run time, if there is one."""
     if id(tensor) in ev.host_objects or id(tensor) in ev.inputs.locations:
         append_effect(ev, Tensor._rebind, (object_of(ev, tensor), tensor), "set the value")
 
 
-def with_operands(nest: Any, values: Any) -> Any:
-    """A nest with its Leafs replaced."""
-    if isinstance(nest, Operand):
-        return values[nest.index]
-    if isinstance(nest, Snapshot):
-        return nest.array.copy()
-    if type(nest) in (tuple, list) or hasattr(nest, "_fields"):
-        items = [with_operands(v, values) for v in nest]
-        if isinstance(nest, list):
+def with_operands(nested: Value, values: Value) -> Value:
+    """Return nested arguments with each `Operand` replaced by its value."""
+    if isinstance(nested, Operand):
+        return values[nested.index]
+    if isinstance(nested, Snapshot):
+        return nested.array.copy()
+    if type(nested) in (tuple, list) or hasattr(nested, "_fields"):
+        items = [with_operands(v, values) for v in nested]
+        if isinstance(nested, list):
             return items
-        return type(nest)(*items) if hasattr(nest, "_fields") else tuple(items)
-    if type(nest) is dict:
-        return {k: with_operands(v, values) for k, v in nest.items()}
-    if type(nest) is slice:
-        return slice(*[with_operands(v, values) for v in (nest.start, nest.stop, nest.step)])
-    return nest
+        return type(nested)(*items) if hasattr(nested, "_fields") else tuple(items)
+    if type(nested) is dict:
+        return {k: with_operands(v, values) for k, v in nested.items()}
+    if type(nested) is slice:
+        return slice(*[with_operands(v, values) for v in (nested.start, nested.stop, nested.step)])
+    return nested
 
 
 def run_on_host(
     ev: Evaluation,
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    function: Callable[..., Value],
+    args: Args,
+    kwargs: Kwargs,
     name: str,
-    types: tuple[Any, ...] = (OBJECT,),
-) -> Any:
-    """A node that calls `function` when the graph runs, at this place of the program order.
+    types: tuple[Value, ...] = (OBJECT,),
+) -> Value:
+    """Append a node that calls `function` when the graph runs, at this point of the program order.
 
-    Writes before it are made first, and what it may have written is read again after it.
+    Earlier writes to tensors are made visible to the call first.
+
+    Args:
+        types: types of the results.
 
     Returns:
-        the results as graph values: one, or a tuple for several types, None for none.
+        the results as graph values: one, a tuple of several, or None.
     """
     refuse_mutation(ev, function, args, kwargs, name)
-    found: list[Any] = []
-    nest = with_snapshots(ev, take_operands(ev, (args, kwargs), found))
+    found: list[Value] = []
+    nested = with_snapshots(ev, take_operands(ev, (args, kwargs), found))
     commits = take_writes(ev, found)
-    place = call_spans(ev)
+    spans = call_spans(ev)
 
-    def run(*values: Any) -> tuple[Any, ...]:
+    def run(*values: Value) -> tuple[Value, ...]:
         for target, index in commits:
             (values[target] if isinstance(target, int) else target)._rebind(values[index])
-        given, named = with_operands(nest, values)
+        given, named = with_operands(nested, values)
         try:
             result = function(*given, **named)
-            if was_changed(nest, (given, named)):
+            if was_changed(nested, (given, named)):
                 raise UnsupportedSyntaxError(
                     f"{name}: has changed a list or an array that was made while compiling, of which it got a copy; "
                     f"use a function that returns a new one, or call it outside of compiled code"
                 )
         except Exception as error:
-            _note_spans(error, place)
+            mark_source(error, spans)
             raise
         if not types:
             return ()
@@ -183,11 +189,12 @@ def run_on_host(
     return out[0] if len(types) == 1 else out
 
 
-def take_writes(ev: Evaluation, found: list[Any]) -> list[tuple[Tensor | int, int]]:
-    """Let the host see what was written so far.
+def take_writes(ev: Evaluation, found: list[Value]) -> list[tuple[Tensor | int, int]]:
+    """Append to `found` the values that a host call must write to Tensor objects before it runs.
 
     Returns:
-        pairs of a tensor from outside, or of the operand that is one of the arguments, and the operand with its value.
+        pairs: a tensor from outside, or the operand index of an argument, and the operand index of
+        its new value.
     """
     commits: list[tuple[Tensor | int, int]] = []
     for slot in ev.inputs.slots.values():
@@ -203,39 +210,37 @@ def take_writes(ev: Evaluation, found: list[Any]) -> list[tuple[Tensor | int, in
 
 def append_effect(
     ev: Evaluation,
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
+    function: Callable[..., Value],
+    args: Args,
     name: str,
     commit: bool = False,
     objects: bool = False,
 ) -> None:
-    """A node without results that runs Python: a print, a write to an object outside, a raise."""
-    found: list[Any] = []
-    nest = take_operands(ev, args, found, objects)
-    commits = take_writes(ev, found) if commit else []
-    place = call_spans(ev)
+    """Append a node without results that runs Python: a print, a write to an object, a raise.
 
-    def run(*values: Any) -> tuple[Any, ...]:
+    Args:
+        commit: whether earlier writes to tensors are made visible first.
+        objects: see `take_operands`.
+    """
+    found: list[Value] = []
+    nested = take_operands(ev, args, found, objects)
+    commits = take_writes(ev, found) if commit else []
+    spans = call_spans(ev)
+
+    def run(*values: Value) -> tuple[Value, ...]:
         for target, index in commits:
             (values[target] if isinstance(target, int) else target)._rebind(values[index])
         try:
-            function(*with_operands(nest, values))
+            function(*with_operands(nested, values))
         except Exception as error:
-            _note_spans(error, place)
+            mark_source(error, spans)
             raise
         return ()
 
     ev.builder.append(host_call, tuple(found), {"run": HostCall(run, name), "types": ()})
 
 
-def _note_spans(error: Exception, place: Any) -> None:
-    """Remember where in the user's source an error arose, unless it says so already."""
-    if not hasattr(error, "_duograph_place"):
-        with contextlib.suppress(AttributeError):  # an exception class with slots
-            error._duograph_place = place  # type: ignore[attr-defined]
-
-
-def with_item(tensor: Any, index: Any, value: Any) -> Any:
-    """Python writes a tensor of its own; the name here takes its value."""
+def with_item(tensor: Value, index: Value, value: Value) -> Value:
+    """Write an item of a tensor that Python owns and return it."""
     tensor[index] = value
     return tensor

@@ -19,7 +19,6 @@ import random
 import re
 import types
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -27,8 +26,9 @@ from ...errors import UnsupportedSyntaxError
 from ...ir.values import HostValue
 from ...tensor import Tensor
 from ..state.evaluation import Evaluation
+from ..types import Args, Kwargs, Value
 
-# Methods that change their array.
+# Methods of NumPy arrays that change the array.
 ARRAY_MUTATORS = {"fill", "sort", "partition", "put", "itemset", "resize", "setfield", "setflags"}
 
 
@@ -40,7 +40,7 @@ _OPERATORS = (
 
 @functools.cache
 def _known_owners() -> tuple[type, ...]:
-    """Owners of methods that change nothing, or whose methods that do are known."""
+    """Return the owners of methods that either change nothing or are listed as mutators."""
 
     return (
         type(None), str, bytes, int, float, complex, tuple, frozenset, range, type, types.ModuleType,
@@ -51,8 +51,8 @@ def _known_owners() -> tuple[type, ...]:
 
 
 @functools.cache
-def _changing_first() -> frozenset[Any]:
-    """Functions that change their first argument."""
+def _changing_first() -> frozenset[Value]:
+    """Return the functions that change their first argument."""
 
     named = {
         heapq.heappush, heapq.heappop, heapq.heapify, heapq.heapreplace, heapq.heappushpop, bisect.insort,
@@ -63,25 +63,25 @@ def _changing_first() -> frozenset[Any]:
 
 
 class Snapshot:
-    """Stands for an array that was made while compiling, as it was when the call was read."""
+    """An operand that is an array made at compile time: a copy of its content at that time."""
 
     __slots__ = ("array",)
 
-    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+    def __init__(self, array: np.ndarray) -> None:
         self.array = array.copy()
 
 
 def refuse_mutation(
     ev: Evaluation,
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    function: Callable[..., Value],
+    args: Args,
+    kwargs: Kwargs,
     name: str,
 ) -> None:
-    """Raise for a call that would change a list or an array made while compiling.
+    """Refuse a call that would change a list or an array made at compile time.
 
     Raises:
-        UnsupportedSyntaxError: it would.
+        UnsupportedSyntaxError: the call would change one.
     """
     targets = [v for v in (kwargs.get("out"),) if v is not None]
     if args and (_changes_first_argument(function) or getattr(function, "__name__", "") == "at"):
@@ -106,36 +106,39 @@ def refuse_mutation(
                 )
 
 
-def _changes_first_argument(function: Any) -> bool:
+def _changes_first_argument(function: Value) -> bool:
+    """Return whether a function is known to change its first argument."""
     try:
         return function in _changing_first()
-    except TypeError:  # no hash
+    except TypeError:  # not hashable
         return False
 
 
-def with_snapshots(ev: Evaluation, nest: Any) -> Any:
-    """A nest of arguments with Snapshots in place of arrays made while compiling."""
-    if isinstance(nest, np.ndarray) and ev.owned.owns_data(nest):
-        return Snapshot(nest)
-    if type(nest) in (tuple, list):
-        items = [with_snapshots(ev, v) for v in nest]
-        return tuple(items) if type(nest) is tuple else items
-    if type(nest) is dict:
-        return {k: with_snapshots(ev, v) for k, v in nest.items()}
-    return nest
+def with_snapshots(ev: Evaluation, nested: Value) -> Value:
+    """Return nested arguments with a `Snapshot` for each array made at compile time."""
+    if isinstance(nested, np.ndarray) and ev.owned.owns_data(nested):
+        return Snapshot(nested)
+    if type(nested) in (tuple, list):
+        items = [with_snapshots(ev, v) for v in nested]
+        return tuple(items) if type(nested) is tuple else items
+    if type(nested) is dict:
+        return {k: with_snapshots(ev, v) for k, v in nested.items()}
+    return nested
 
 
-def was_changed(nest: Any, given: Any) -> bool:
-    """Whether a call has changed the copies that it was given."""
-    if isinstance(nest, Snapshot):
-        was = nest.array
+def was_changed(nested: Value, given: Value) -> bool:
+    """Return whether a call changed the copies of compile-time objects that it received."""
+    if isinstance(nested, Snapshot):
+        was = nested.array
         if was.dtype == object:
             return False
         return (
             was.shape != given.shape or was.dtype != given.dtype or was.tobytes() != given.tobytes()
         )
-    if type(nest) in (tuple, list):
-        return len(nest) != len(given) or any(map(was_changed, nest, given))
-    if type(nest) is dict:
-        return list(nest) != list(given) or any(was_changed(v, given[k]) for k, v in nest.items())
+    if type(nested) in (tuple, list):
+        return len(nested) != len(given) or any(map(was_changed, nested, given))
+    if type(nested) is dict:
+        return list(nested) != list(given) or any(
+            was_changed(v, given[k]) for k, v in nested.items()
+        )
     return False

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..state.evaluation import Evaluation
+from ..types import Value
 from .dispatch import call
 
 
-def iterate(ev: Evaluation, items: Any) -> Any:
-    """An iterator over an object of the evaluation."""
+def iterate(ev: Evaluation, items: Value) -> Value:
+    """Return an iterator over a value; a user-defined `__iter__` is evaluated from source."""
     ev.copies.observe(items)
     kind = type(items)
     found = getattr(kind, "__iter__", None)
@@ -24,7 +23,8 @@ def iterate(ev: Evaluation, items: Any) -> Any:
     return iter(items)
 
 
-def _staged_iterator(ev: Evaluation, items: Any) -> Any:
+def _staged_iterator(ev: Evaluation, items: Value) -> Value:
+    """Iterate with a user's `__next__`, evaluated from source."""
     while True:
         try:
             yield call(ev, items.__next__, (), {})
@@ -32,6 +32,6 @@ def _staged_iterator(ev: Evaluation, items: Any) -> Any:
             return
 
 
-def is_iterable(value: Any) -> bool:
+def is_iterable(value: Value) -> bool:
     """Return whether Python can iterate over a value."""
     return hasattr(type(value), "__iter__") or hasattr(type(value), "__getitem__")

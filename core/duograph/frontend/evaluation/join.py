@@ -7,7 +7,6 @@ results of the `switch`; `with_results` replaces them once that node exists.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ...dtype import bool_
 from ...errors import JoinError, UnsupportedSyntaxError
@@ -19,9 +18,11 @@ from ...runtime_state import thread_state
 from ...tensor import Tensor
 from ...types import BOOL, FLOAT, INT, OBJECT, HostType
 from ..diagnostics import join_error
+from ..state.builder import StagedBuilder
 from ..state.captures import same
 from ..state.evaluation import Evaluation
-from ..state.journal import MISSING
+from ..state.journal import MISSING, Changes, Location
+from ..types import Flag, Value
 from ..values.flow import NOTHING, Flow, Maybe, Undefined
 from ..values.functions import Choice, same_function
 from .aliasing import tensors_before
@@ -31,7 +32,7 @@ _FILL = {INT: 0, FLOAT: 0.0, BOOL: False, OBJECT: None}
 
 
 class Placeholder:
-    """Stands for result `index` of the switch that is being made."""
+    """A reference to result `index` of a `switch` (or call) inside a joined value."""
 
     __slots__ = ("index",)
 
@@ -40,17 +41,20 @@ class Placeholder:
 
 
 class Exports:
-    """The values that leave several sub-graphs side by side: one column per sub-graph."""
+    """The values that leave parallel sub-graphs: one column of values per sub-graph.
 
-    def __init__(self, builders: list[Any]) -> None:
+    Attributes:
+        candidates: per row, tensors from before the branches that the row may be.
+    """
+
+    def __init__(self, builders: list[StagedBuilder]) -> None:
         self.builders = builders
-        self.columns: list[list[Any]] = [[] for _ in builders]
-        self.of: dict[
-            int, list[Any]
-        ] = {}  # tensors from before, of which one may leave as such a column
-        self._same: dict[Any, int] = {}
+        self.columns: list[list[Value]] = [[] for _ in builders]
+        self.candidates: dict[int, list[Value]] = {}
+        self._same: dict[Value, int] = {}
 
-    def put(self, values: list[Any]) -> Placeholder:
+    def put(self, values: list[Value]) -> Placeholder:
+        """Add a row of one value per sub-graph; an equal row is reused."""
         key = tuple((id(v._builder), v._id) for v in values)
         found = self._same.get(key)
         if found is None:
@@ -60,16 +64,16 @@ class Exports:
         return Placeholder(found)
 
 
-def placeholder_value(builder: Any, type_: Any) -> Any:
-    """A value of a type that nobody will read."""
+def placeholder_value(builder: StagedBuilder, type_: Value) -> Value:
+    """Return an arbitrary value of a type, for a branch whose value is never read."""
     with builder.current():
         if isinstance(type_, HostType):
             return builder.host(_FILL.get(type_))
         return fill(type_.shape, False if type_.dtype is bool_ else 0, type_.dtype)
 
 
-def describe(value: Any) -> str:
-    """A value as an error message names it."""
+def describe(value: Value) -> str:
+    """Return a description of a value for an error message."""
     if value is MISSING or isinstance(value, Undefined):
         return "nothing"
     if isinstance(value, Tensor):
@@ -83,48 +87,72 @@ def describe(value: Any) -> str:
     return f"a {type(value).__name__}"
 
 
-def join_side(value: Any) -> Any:
-    """What `join_error` is told about a value."""
+def join_side(value: Value) -> Value:
+    """Return a value in the form that `join_error` accepts."""
     return value if isinstance(value, Tensor) else describe(value)
 
 
-def or_line_by_line(error: JoinError, *values: Any) -> Exception:
-    """The error of a join; where one side is known to Python alone, one that makes LAX run line by line."""
+def or_line_by_line(error: JoinError, *values: Value) -> Exception:
+    """Return the error of a join, or one that makes LAX run the function line by line.
+
+    The latter is right if only Python knows one of the values.
+    """
     if any(isinstance(v, HostValue) and v._type is OBJECT for v in values):
         return UnsupportedSyntaxError(str(error), construct="If", remedy="Compute it with Tensors")
     return error
 
 
 class Join:
-    """Joins values of branch 0 (else) and branch 1 (then)."""
+    """Joins values of branch 0 (else) and branch 1 (then).
+
+    The values are graph values of the branches, of graphs around them, or Python objects. The joined
+    values hold `Placeholder`s, to be replaced by `with_results`.
+
+    Attributes:
+        cond: the condition, a bool of the graph.
+        exports: what leaves the branches.
+        names: of the branches, for messages.
+        late: whether a name that only one branch binds may be read after the join, with a check.
+        changes: per branch, the locations that it wrote.
+    """
 
     def __init__(
         self,
         ev: Evaluation,
-        cond: Any,
-        builders: list[Any],
+        cond: Flag,
+        builders: list[StagedBuilder],
         names: tuple[str, str],
         late: bool = False,
-        changes: Sequence[dict[Any, tuple[Any, Any]]] = ({}, {}),
+        changes: Sequence[Changes] = ({}, {}),
     ) -> None:
-        self.changes = changes  # of the branches
-        self.late = late  # whether a name that only one branch binds may be read after it
+        self.changes = changes
+        self.late = late
         self.ev = ev
         self.cond = cond
         self.exports = Exports(builders)
         self.names = names
 
-    # values are graph values of the children, of graphs around them, or Python objects
+    @classmethod
+    def of_one(cls, ev: Evaluation, builder: StagedBuilder) -> Join:
+        """The exit of a single sub-graph: `only` and `left` map what leaves it."""
+        made = cls(ev, False, [builder], ("", ""))
+        return made
 
-    def pair(self, a: Any, b: Any) -> Any:
+    def pair(self, a: Value, b: Value) -> Value:
+        """Export one value of each branch."""
         return self.exports.put([a, b])
 
-    def value(self, a: Any, b: Any, what: str) -> Any:
+    def value(self, a: Value, b: Value, what: str) -> Value:
+        """Return the join of two values; `what` names the variable in messages.
+
+        Raises:
+            JoinError: the values differ and cannot be outputs of the graph.
+        """
         if a is b:
             return a
         if isinstance(a, HostValue) and isinstance(b, HostValue) and _equal_id(a, b):
             return a
-        if what in ("*brk", "*ret"):  # flags of a loop: host bools and tensors mix
+        if what in ("*brk", "*ret"):  # flags of a loop may be host bools or tensors
             return self.flag(a, b)
         if isinstance(a, Tensor) and isinstance(b, Tensor):
             return self._tensors(a, b, what)
@@ -165,14 +193,18 @@ class Join:
             return self._host(a, b)
         raise self._refused(a, b, what)
 
-    def _refused(self, a: Any, b: Any, what: str) -> Exception:
+    def _refused(self, a: Value, b: Value, what: str) -> Exception:
+        """Return the error for two values that cannot be joined."""
         where = (f"in the {self.names[1]!r} branch", f"in the {self.names[0]!r} branch")
         if self.names == ("fall-through", "return"):
             where = ("where it returns", "in what follows")
         return or_line_by_line(join_error(what, join_side(b), join_side(a), where=where), a, b)
 
-    def _freeze(self, value: Any, k: int) -> bool:
-        """Whether a list or dict was there before the branch; which one a name means is then not known any more."""
+    def _freeze(self, value: Value, k: int) -> bool:
+        """Return whether a list or dict existed before the branch, and mark it as ambiguous.
+
+        After the join it is unknown which object the name refers to.
+        """
         ev = self.ev
         if type(value) not in (list, dict) or not (
             id(value) in ev.owned.objects or id(value) in ev.copies.originals
@@ -183,12 +215,13 @@ class Join:
         ev.owned.ambiguous[id(value)] = value
         return True
 
-    def contents(self, value: Any, k: int) -> Any:
-        """What a list or dict holds at the end of branch k."""
+    def contents(self, value: Value, k: int) -> Value:
+        """Return the content of a list or dict at the end of branch k."""
         found = self.changes[k].get((type(value).__name__, id(value), None))
         return value if found is None else found[1]
 
-    def _tensors(self, a: Any, b: Any, what: str) -> Any:
+    def _tensors(self, a: Value, b: Value, what: str) -> Value:
+        """Join two tensors of one type."""
         if isinstance(a, GraphTensor) and isinstance(b, GraphTensor) and _equal_id(a, b):
             return a
         if a._type.plain is not b._type.plain:
@@ -196,15 +229,18 @@ class Join:
         builders = self.exports.builders
         found = self.pair(*[x.operand(v, None) for x, v in zip(builders, (a, b))])
         for v, builder in zip((a, b), builders):
-            self.exports.of.setdefault(found.index, []).extend(tensors_before(self.ev, v, builder))
+            self.exports.candidates.setdefault(found.index, []).extend(
+                tensors_before(self.ev, v, builder)
+            )
         return found
 
-    def _host(self, a: Any, b: Any) -> Any:
+    def _host(self, a: Value, b: Value) -> Value:
+        """Join two numbers or objects as host values."""
         found = []
         for builder, v in zip(self.exports.builders, (a, b)):
             with builder.current():
                 found.append(builder.host(v))
-        if found[0]._type is not found[1]._type:  # as objects
+        if found[0]._type is not found[1]._type:  # of different types: both as objects
             for k, builder in enumerate(self.exports.builders):
                 with builder.current():
                     run = HostCall(lambda x: (x,), "object")
@@ -213,14 +249,15 @@ class Join:
                     )[0]
         return self.pair(*found)
 
-    def _undefined(self, a: Any, b: Any, what: str) -> Any:
+    def _undefined(self, a: Value, b: Value, what: str) -> Value:
+        """Return the mark of a name that one branch does not bind."""
         lost, where = (a, self.names[0]) if not _defined(a) else (b, self.names[1])
         if isinstance(lost, Undefined):
             return lost
         return Undefined(what, where)
 
-    def _maybe(self, a: Any, b: Any, what: str) -> Any:
-        """A name that may not be bound: reading it checks that when the graph runs."""
+    def _maybe(self, a: Value, b: Value, what: str) -> Value:
+        """Join a name that may be unbound; reading it is checked when the graph runs."""
         if not _defined(a) and not _defined(b):
             return self._undefined(a, b, what)
         bound = [x.bound if isinstance(x, Maybe) else _defined(x) for x in (a, b)]
@@ -232,18 +269,18 @@ class Join:
             value = self.only(values[k], k)
         return Maybe(what, value, self.flag(bound[0], bound[1]))
 
-    def items(self, value: Any, k: int) -> Any:
-        """A new list or dict of what one holds in branch k."""
+    def items(self, value: Value, k: int) -> Value:
+        """Return a new list or dict of the items that one has in branch k."""
         if isinstance(value, dict):
             return {n: self.only(v, k) for n, v in value.items()}
         return [self.only(v, k) for v in value]
 
-    def left(self, location: Any, value: Any, k: int) -> Any:
-        """What a location holds at the end of branch k, when the other one does not come to its end."""
+    def left(self, location: Location, value: Value, k: int) -> Value:
+        """Return the content of a location after branch k if the other branch does not end normally."""
         return self.items(value, k) if location.kind in ("list", "dict") else self.only(value, k)
 
-    def only(self, value: Any, k: int) -> Any:
-        """A value of branch k; nobody reads it when the other one ran."""
+    def only(self, value: Value, k: int) -> Value:
+        """Return a value of branch k that is never read if the other branch ran."""
         if isinstance(value, (GraphTensor, HostValue)):
             builders = self.exports.builders
             if value._builder is not builders[k]:
@@ -256,7 +293,7 @@ class Join:
             return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
         if isinstance(value, (list, dict)):
             if self.ev.owned.depths.get(id(value), 0) < self.exports.builders[k].depth:
-                return value  # it was there before: what it holds is a change of its own
+                return value  # existed before: its content is a change of its own
             return self.items(value, k)
         if isinstance(value, Choice):
             parts = (value.cond, value.orelse, value.then)
@@ -265,8 +302,8 @@ class Join:
             return Maybe(value.name, self.only(value.value, k), self.only(value.bound, k))
         return value
 
-    def flag(self, a: Any, b: Any) -> Any:
-        """A flag of branch 0 and of branch 1."""
+    def flag(self, a: Value, b: Value) -> Value:
+        """Join two flags."""
         if isinstance(a, bool) and isinstance(b, bool):
             if a is b:
                 return a
@@ -278,8 +315,9 @@ class Join:
         return self.pair(*values)
 
     def flow(self, a: Flow, b: Flow, what: str) -> Flow:
+        """Join the ways in which two blocks ended."""
         ret = self.flag(a.ret, b.ret)
-        value: Any = None
+        value: Value = None
         if a.ret is not False and b.ret is not False:
             value = self.value(a.value, b.value, what)
         elif a.ret is not False:
@@ -289,42 +327,49 @@ class Join:
         return Flow(ret, self.flag(a.brk, b.brk), self.flag(a.cont, b.cont), value)
 
 
-def _equal_id(a: Any, b: Any) -> bool:
+def _equal_id(a: Value, b: Value) -> bool:
     return a._builder is b._builder and a._id == b._id
 
 
-def _defined(value: Any) -> bool:
+def _defined(value: Value) -> bool:
     return value is not MISSING and not isinstance(value, Undefined)
 
 
-def _hostable(value: Any) -> bool:
+def _hostable(value: Value) -> bool:
     return isinstance(value, (bool, int, float, complex, str, bytes, type(None), HostValue))
 
 
 class _OneOfTwo:
-    """Mixed into a template of a list or dict: the branches leave different ones, of which one lives on elsewhere."""
+    """Marks a template of a list or dict whose branches hold different existing objects."""
 
 
-class _ListOfTwo(_OneOfTwo, list[Any]):
+class _ListOfTwo(_OneOfTwo, list[Value]):
+    """A list template of this kind."""
+
     pass
 
 
-class _DictOfTwo(_OneOfTwo, dict[Any, Any]):
+class _DictOfTwo(_OneOfTwo, dict[Value, Value]):
+    """A dict template of this kind."""
+
     pass
 
 
-def _owned_container(template: Any, value: Any) -> Any:
-    """A list or dict that a join makes."""
+def _owned_container(template: Value, value: Value) -> Value:
+    """Record a list or dict that a join made."""
 
-    builder: Any = thread_state.builder
+    builder: Value = thread_state.builder
     builder.evaluation.owned.add(value)
     if isinstance(template, _OneOfTwo):
         builder.evaluation.owned.ambiguous[id(value)] = value
     return value
 
 
-def with_results(template: Any, results: Any) -> Any:
-    """A joined value with the results of the switch in it; a list or dict that holds none of them is itself."""
+def with_results(template: Value, results: Value) -> Value:
+    """Return a joined value with its `Placeholder`s replaced by the results of the node.
+
+    A container without placeholders is returned as it is.
+    """
     if isinstance(template, Placeholder):
         return results[template.index]
     if isinstance(template, (list, tuple)):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from ...errors import RefusedError
 from ...ir.values import GraphObject, GraphScalar, NeedsValue
@@ -12,6 +11,7 @@ from ...tensor import Tensor
 from ..state.calls import Frame
 from ..state.evaluation import Evaluation
 from ..state.journal import Scope
+from ..types import Flag, Value
 from ..values.flow import NORMAL, NOTHING, Flow, Maybe
 from ..values.ranges import GraphRange
 from .blocks import run_block
@@ -24,25 +24,29 @@ from .spans import begin_node
 from .targets import assign
 from .truth import as_flag, either, negated
 
-# A loop that is unrolled for this many turns is likely to be endless.
+# A loop that is unrolled for this many iterations is probably endless.
 UNROLL_LIMIT = 200_000
 
 
 class _LoopState:
-    """How a loop stands, as places that branches and loops can write: broke, returned, with what."""
+    """How far a loop has stopped, as variables that branches and graph loops can write.
+
+    They are: whether it broke, whether it returned, and the returned value.
+    """
 
     def __init__(self, ev: Evaluation) -> None:
         self.vars = Scope(ev.builder.depth)
         self.vars.update({"*brk": False, "*ret": False, "*value": NOTHING})
 
     def note(self, ev: Evaluation, flow: Flow) -> None:
-        """A turn ended with `flow`."""
+        """Record how an iteration ended."""
         ev.journal.set_item(self.vars, "*brk", flow.brk)
         ev.journal.set_item(self.vars, "*ret", flow.ret)
         ev.journal.set_item(self.vars, "*value", flow.value if flow.ret is not False else NOTHING)
 
     @property
-    def stopped(self) -> Any:
+    def stopped(self) -> Value:
+        """Whether the loop broke or returned."""
         return either(self.vars["*brk"], self.vars["*ret"])
 
 
@@ -68,29 +72,31 @@ def _while(ev: Evaluation, frame: Frame, node: ast.While) -> Flow:
             cond = _next_iteration(ev, frame, node, going)
             return _graph_while(ev, frame, node, state, cond, True)
     raise RefusedError(
-        f"while: the loop was unrolled for {UNROLL_LIMIT} turns while compiling and goes on",
+        f"while: the loop was unrolled for {UNROLL_LIMIT} iterations while compiling and goes on",
         construct="While",
         remedy="Give it a condition that becomes false, or one that depends on a Tensor",
     )
 
 
-def _next_iteration(ev: Evaluation, frame: Frame, node: ast.While, going: Any) -> Any:
-    """Whether there is another turn, where the last one did not stop the loop for certain."""
+def _next_iteration(ev: Evaluation, frame: Frame, node: ast.While, going: Flag) -> Value:
+    """Return whether there is another iteration; `going` tells whether the last one allows it."""
     if going is True:
         return condition(ev, frame, node.test)
 
     return _and_also(ev, going, lambda: condition(ev, frame, node.test))
 
 
-def _and_also(ev: Evaluation, flag: Any, test: Callable[[], Any]) -> Any:
-    """`flag and test()`."""
+def _and_also(ev: Evaluation, flag: Flag, test: Callable[[], Value]) -> Value:
+    """Return `flag and test()`."""
     return select(ev, flag, lambda: as_flag(test()), lambda: as_flag(False), "the condition")
 
 
 def _graph_while(
-    ev: Evaluation, frame: Frame, node: ast.While, state: _LoopState, cond: Any, ran: Any
+    ev: Evaluation, frame: Frame, node: ast.While, state: _LoopState, cond: Flag, ran: Flag
 ) -> Flow:
-    def step() -> Any:
+    """Evaluate the rest of a `while` whose condition is a value of the graph."""
+
+    def step() -> Value:
         flow = run_block(ev, frame, node.body)
         if flow.dead:
             return False
@@ -107,7 +113,7 @@ def _graph_while(
 def _after_loop(
     ev: Evaluation, frame: Frame, orelse: Sequence[ast.stmt], state: _LoopState
 ) -> Flow:
-    """After a loop of the graph: its `else`, and the return that happened in it."""
+    """Evaluate what follows a graph loop: its `else`, and the return inside it."""
     brk, ret = state.vars["*brk"], state.vars["*ret"]
     value = state.vars["*value"]
     value = value.value if isinstance(value, Maybe) else value
@@ -119,7 +125,7 @@ def _after_loop(
         return run_block(ev, frame, orelse)
     if stopped is True:
         return flow
-    # when it cannot have been a `break`, a loop that stopped has returned
+    # without a `break`, a loop that stopped has returned
     left = Flow(ret=True, value=flow.value) if brk is False else flow
     return select(
         ev,
@@ -145,30 +151,31 @@ def _for(ev: Evaluation, frame: Frame, node: ast.For) -> Flow:
     if isinstance(items, Tensor):
         rows = items
         if not rows.shape:
-            iter(rows)  # raises
+            iter(rows)  # raises an error
         items = (rows[i] for i in range(rows.shape[0]))
     return _unrolled_for(ev, frame, node, iterate(ev, items))
 
 
-def _unrolled_for(ev: Evaluation, frame: Frame, node: ast.For, items: Any) -> Flow:
+def _unrolled_for(ev: Evaluation, frame: Frame, node: ast.For, items: Value) -> Flow:
+    """Evaluate a `for` over known items, one copy of the body per item."""
     state = _LoopState(ev)
     uncertain = False
     for count, item in enumerate(items):
         if count > UNROLL_LIMIT:
             raise RefusedError(
-                f"for: the loop was unrolled for {UNROLL_LIMIT} turns while compiling and goes on",
+                f"for: the loop was unrolled for {UNROLL_LIMIT} iterations while compiling and goes on",
                 construct="For",
                 remedy="Iterate over something that ends, or write a `while` on a Tensor",
             )
 
-        def turn(item: Any = item) -> Flow:
+        def iteration(item: Value = item) -> Flow:
             begin_node(ev, frame, node)
             assign(ev, frame, node.target, item)
             flow = run_block(ev, frame, node.body)
             return flow
 
         if not uncertain:
-            flow = turn()
+            flow = iteration()
             if flow.dead or flow.ret is True:
                 return flow
             if flow.brk is True:
@@ -179,7 +186,7 @@ def _unrolled_for(ev: Evaluation, frame: Frame, node: ast.For, items: Any) -> Fl
             continue
 
         def guarded() -> Flow:
-            flow = turn()
+            flow = iteration()
             if not flow.dead:
                 state.note(ev, Flow(flow.ret, flow.brk, False, flow.value))
             return Flow(dead=flow.dead)
@@ -191,12 +198,12 @@ def _unrolled_for(ev: Evaluation, frame: Frame, node: ast.For, items: Any) -> Fl
 
 
 def _graph_for(ev: Evaluation, frame: Frame, node: ast.For, items: GraphRange) -> Flow:
-    """`for i in range(n)` with an n that is known only when the graph runs."""
+    """Evaluate `for i in range(n)` with an n that is known only when the graph runs."""
     state = _LoopState(ev)
     counter = Scope(ev.builder.depth)
     counter["next"] = items.start
 
-    def turn() -> Any:
+    def iteration() -> Value:
         assign(ev, frame, node.target, counter["next"])
         ev.journal.set_item(counter, "next", counter["next"] + items.step)
         flow = run_block(ev, frame, node.body)
@@ -205,8 +212,8 @@ def _graph_for(ev: Evaluation, frame: Frame, node: ast.For, items: GraphRange) -
         state.note(ev, flow)
         return negated(state.stopped)
 
-    def step() -> Any:
-        going = turn()
+    def step() -> Value:
+        going = iteration()
         if going is False:
             return False
         more = items.holds(counter["next"])

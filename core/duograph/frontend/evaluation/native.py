@@ -9,24 +9,22 @@ from __future__ import annotations
 import operator
 import types
 from collections.abc import Callable
-from typing import Any
 
 from ...errors import UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.values import NeedsValue
 from ..libraries import is_framework
 from ..state.evaluation import Evaluation
+from ..types import Args, Kwargs, Value
 from .functions import enter, evaluated_function
 from .host import run_on_host, with_item
 
 
-def native(
-    ev: Evaluation, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
-    """Run Python code as it stands on values of the evaluation.
+def native(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) -> Value:
+    """Run Python code at compile time on values of the evaluation.
 
-    When it looks at a value that is known only when the graph runs, the call is taken back and becomes a node that
-    Python runs then (LAX), or an error (STRICT).
+    If it needs a value that is known only when the graph runs, its effects are undone. The call then
+    becomes a node that runs Python (LAX), or an error (STRICT).
     """
     for x in args:
         if type(x) in (list, dict, set):
@@ -46,19 +44,8 @@ def native(
         ev.builder.rewind(mark)
         function = getattr(f, "__func__", f)
         if isinstance(function, types.FunctionType) and is_framework(function.__module__):
-            # ours after all depends on values: its source is evaluated, as the user's is
             given = (f.__self__, *args) if isinstance(f, types.MethodType) else args
-            try:
-                return enter(ev, evaluated_function(ev, function), given, kwargs)
-            except (
-                TypeError,
-                ValueError,
-            ) as error:  # what Python alone can use was refused as no number
-                if isinstance(error, NeedsValue) or not _needed_a_value(error):
-                    raise
-                if ev.strict:
-                    raise _unknown_argument(f, error) from None
-                raise NeedsValue(f"{callable_name(f)}: {UNKNOWN_NUMBER}") from None
+            return _enter_framework_function(ev, f, function, given, kwargs)
         if f is operator.setitem and isinstance(args[0], GraphTensor):
             target = args[0]
             made = run_on_host(ev, with_item, args, kwargs, "setitem", (target._type.plain,))
@@ -72,16 +59,31 @@ def native(
     return found
 
 
+def _enter_framework_function(
+    ev: Evaluation, f: Value, function: types.FunctionType, args: Args, kwargs: Kwargs
+) -> Value:
+    """Evaluate the source of a function of the framework that needs values of the graph."""
+    try:
+        return enter(ev, evaluated_function(ev, function), args, kwargs)
+    except (TypeError, ValueError) as error:  # Python refused a graph value as no number
+        if isinstance(error, NeedsValue) or not _needed_a_value(error):
+            raise
+        if ev.strict:
+            raise _unknown_argument(f, error) from None
+        raise NeedsValue(f"{callable_name(f)}: {UNKNOWN_NUMBER}") from None
+
+
 UNKNOWN_NUMBER = "got a number that is known only when the compiled function runs, where one is needed while compiling"
 
 
 def _needed_a_value(error: Exception) -> bool:
-    """Whether a call failed because a number is known only when the graph runs: Python's errors show what they got."""
+    """Return whether a call failed because a number is known only when the graph runs."""
     text = str(error)
     return isinstance(error, NeedsValue) or "GraphScalar" in text or "GraphObject" in text
 
 
-def _unknown_argument(f: Any, error: Exception) -> UnsupportedSyntaxError:
+def _unknown_argument(f: Value, error: Exception) -> UnsupportedSyntaxError:
+    """Return the error for such a call at STRICT."""
     why = str(error) if isinstance(error, NeedsValue) else UNKNOWN_NUMBER
     return UnsupportedSyntaxError(
         why if why.startswith(f"{callable_name(f)}: ") else f"{callable_name(f)}: {why}",
@@ -90,6 +92,6 @@ def _unknown_argument(f: Any, error: Exception) -> UnsupportedSyntaxError:
     )
 
 
-def callable_name(f: Any) -> str:
+def callable_name(f: Value) -> str:
     """The name of a callable for messages."""
     return str(getattr(f, "__qualname__", None) or getattr(f, "__name__", type(f).__name__))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from ...tensor import Tensor
 from ..libraries import user_method
 from ..state.calls import Frame
 from ..state.evaluation import Evaluation
+from ..types import Value
 from ..values.nested import depends_on_graph
 from .branches import select
 from .dispatch import call, evaluate, syntax
@@ -24,7 +24,7 @@ from .overloads import overloaded
 from .spans import begin_node, note_error_span
 from .truth import as_flag, as_python_bool, either, negated, truth
 
-BINARY: dict[type, Callable[..., Any]] = {
+BINARY: dict[type, Callable[..., Value]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow,
     ast.MatMult: operator.matmul, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
@@ -32,7 +32,7 @@ BINARY: dict[type, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-IN_PLACE: dict[type, Callable[..., Any]] = {
+IN_PLACE: dict[type, Callable[..., Value]] = {
     ast.Add: operator.iadd, ast.Sub: operator.isub, ast.Mult: operator.imul, ast.Div: operator.itruediv,
     ast.FloorDiv: operator.ifloordiv, ast.Mod: operator.imod, ast.Pow: operator.ipow,
     ast.MatMult: operator.imatmul, ast.BitAnd: operator.iand, ast.BitOr: operator.ior,
@@ -40,27 +40,27 @@ IN_PLACE: dict[type, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-_UNARY: dict[type, Callable[..., Any]] = {
+_UNARY: dict[type, Callable[..., Value]] = {
     ast.UAdd: operator.pos, ast.USub: operator.neg, ast.Invert: operator.invert,
 }  # fmt: skip
 
 
-_COMPARE: dict[type, Callable[..., Any]] = {
+_COMPARE: dict[type, Callable[..., Value]] = {
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
     ast.Gt: operator.gt, ast.GtE: operator.ge,
 }  # fmt: skip
 
 
 @syntax(ast.BinOp)
-def _binary(ev: Evaluation, frame: Frame, node: ast.BinOp) -> Any:
+def _binary(ev: Evaluation, frame: Frame, node: ast.BinOp) -> Value:
     x = evaluate(ev, frame, node.left)
     y = evaluate(ev, frame, node.right)
     begin_node(ev, frame, node)
     return apply(ev, BINARY[type(node.op)], x, y)
 
 
-def _formats_object(operands: tuple[Any, ...]) -> bool:
-    """Whether this is `"%d" % ...` of something that only Python knows."""
+def _formats_object(operands: tuple[Value, ...]) -> bool:
+    """Return whether this is `"%d" % ...` of an object that only Python knows."""
     if not isinstance(operands[0], (str, bytes)) or len(operands) < 2:
         return False
     values = operands[1]
@@ -70,8 +70,8 @@ def _formats_object(operands: tuple[Any, ...]) -> bool:
     )
 
 
-def apply(ev: Evaluation, function: Callable[..., Any], *operands: Any) -> Any:
-    """An operator on values of any kind."""
+def apply(ev: Evaluation, function: Callable[..., Value], *operands: Value) -> Value:
+    """Apply an operator to values of any kind."""
     if any(isinstance(x, GraphObject) for x in operands) or _formats_object(operands):
         return run_on_host(ev, function, operands, {}, function.__name__)
     found = overloaded(ev, function, operands)
@@ -84,8 +84,8 @@ def apply(ev: Evaluation, function: Callable[..., Any], *operands: Any) -> Any:
     return found
 
 
-def condition(ev: Evaluation, frame: Frame, node: Any) -> Any:
-    """The truth of an expression, where only that is wanted: a Python bool, or a bool of the graph."""
+def condition(ev: Evaluation, frame: Frame, node: Value) -> Value:
+    """Return the truth of an expression whose value is not needed: a bool, or one of the graph."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return negated(condition(ev, frame, node.operand))
     if isinstance(node, ast.BoolOp):
@@ -101,24 +101,26 @@ def condition(ev: Evaluation, frame: Frame, node: Any) -> Any:
         raise
 
 
-def _conditions(ev: Evaluation, frame: Frame, nodes: list[Any], conjunction: bool) -> Any:
+def _conditions(ev: Evaluation, frame: Frame, nodes: list[Value], conjunction: bool) -> Value:
+    """Return the truth of `and` or `or` of several expressions."""
     first = condition(ev, frame, nodes[0])
     if len(nodes) == 1:
         return first
     if isinstance(first, bool):
         return _conditions(ev, frame, nodes[1:], conjunction) if first is conjunction else first
 
-    def rest() -> Any:
+    def rest() -> Value:
         return as_flag(_conditions(ev, frame, nodes[1:], conjunction))
 
-    def short() -> Any:
+    def short() -> Value:
         return as_flag(not conjunction)
 
     then, orelse = (rest, short) if conjunction else (short, rest)
     return select(ev, first, then, orelse, "the condition", late=True)
 
 
-def _chained(ev: Evaluation, frame: Frame, left: Any, rest: list[Any]) -> Any:
+def _chained(ev: Evaluation, frame: Frame, left: Value, rest: list[Value]) -> Value:
+    """Return the truth of a chain of comparisons."""
     op, node = rest[0]
     right = evaluate(ev, frame, node)
     first = truth(ev, _compare_once(ev, op, left, right))
@@ -137,7 +139,7 @@ def _chained(ev: Evaluation, frame: Frame, left: Any, rest: list[Any]) -> Any:
 
 
 @syntax(ast.UnaryOp)
-def _unary(ev: Evaluation, frame: Frame, node: ast.UnaryOp) -> Any:
+def _unary(ev: Evaluation, frame: Frame, node: ast.UnaryOp) -> Value:
     if isinstance(node.op, ast.Not):
         return as_python_bool(ev, negated(condition(ev, frame, node.operand)))
     x = evaluate(ev, frame, node.operand)
@@ -145,11 +147,12 @@ def _unary(ev: Evaluation, frame: Frame, node: ast.UnaryOp) -> Any:
 
 
 @syntax(ast.BoolOp)
-def _bool(ev: Evaluation, frame: Frame, node: ast.BoolOp) -> Any:
+def _bool(ev: Evaluation, frame: Frame, node: ast.BoolOp) -> Value:
     return _chain(ev, frame, node.values, isinstance(node.op, ast.And))
 
 
-def _chain(ev: Evaluation, frame: Frame, nodes: list[Any], conjunction: bool) -> Any:
+def _chain(ev: Evaluation, frame: Frame, nodes: list[Value], conjunction: bool) -> Value:
+    """Return the value of `and` or `or` of several expressions."""
     value = evaluate(ev, frame, nodes[0])
     if len(nodes) == 1:
         return value
@@ -157,10 +160,10 @@ def _chain(ev: Evaluation, frame: Frame, nodes: list[Any], conjunction: bool) ->
     if isinstance(cond, bool):
         return _chain(ev, frame, nodes[1:], conjunction) if cond is conjunction else value
 
-    def rest() -> Any:
+    def rest() -> Value:
         return _chain(ev, frame, nodes[1:], conjunction)
 
-    def short() -> Any:
+    def short() -> Value:
         return value
 
     what = "the value of `and`" if conjunction else "the value of `or`"
@@ -170,7 +173,7 @@ def _chain(ev: Evaluation, frame: Frame, nodes: list[Any], conjunction: bool) ->
 
 
 @syntax(ast.IfExp)
-def _if_expression(ev: Evaluation, frame: Frame, node: ast.IfExp) -> Any:
+def _if_expression(ev: Evaluation, frame: Frame, node: ast.IfExp) -> Value:
     cond = condition(ev, frame, node.test)
     if isinstance(cond, bool):
         return evaluate(ev, frame, node.body if cond else node.orelse)
@@ -184,12 +187,13 @@ def _if_expression(ev: Evaluation, frame: Frame, node: ast.IfExp) -> Any:
 
 
 @syntax(ast.Compare)
-def _compare(ev: Evaluation, frame: Frame, node: ast.Compare) -> Any:
+def _compare(ev: Evaluation, frame: Frame, node: ast.Compare) -> Value:
     left = evaluate(ev, frame, node.left)
     return _comparisons(ev, frame, left, list(zip(node.ops, node.comparators, strict=True)))
 
 
-def _comparisons(ev: Evaluation, frame: Frame, left: Any, rest: list[Any]) -> Any:
+def _comparisons(ev: Evaluation, frame: Frame, left: Value, rest: list[Value]) -> Value:
+    """Return the value of a chain of comparisons."""
     op, node = rest[0]
     right = evaluate(ev, frame, node)
     found = _compare_once(ev, op, left, right)
@@ -203,7 +207,8 @@ def _comparisons(ev: Evaluation, frame: Frame, left: Any, rest: list[Any]) -> An
     )
 
 
-def _compare_once(ev: Evaluation, op: Any, x: Any, y: Any) -> Any:
+def _compare_once(ev: Evaluation, op: Value, x: Value, y: Value) -> Value:
+    """Return the value of one comparison."""
     if isinstance(op, ast.Is):
         return _identical(ev, x, y)
     if isinstance(op, ast.IsNot):
@@ -214,7 +219,8 @@ def _compare_once(ev: Evaluation, op: Any, x: Any, y: Any) -> Any:
     return apply(ev, _COMPARE[type(op)], x, y)
 
 
-def _identical(ev: Evaluation, x: Any, y: Any) -> Any:
+def _identical(ev: Evaluation, x: Value, y: Value) -> Value:
+    """Evaluate `x is y`."""
     for a, b in ((x, y), (y, x)):
         if isinstance(a, GraphObject):
             return truth(ev, run_on_host(ev, operator.is_, (a, b), {}, "is_"))
@@ -225,11 +231,12 @@ def _identical(ev: Evaluation, x: Any, y: Any) -> Any:
     return x is y
 
 
-def _contained(ev: Evaluation, x: Any, y: Any) -> Any:
+def _contained(ev: Evaluation, x: Value, y: Value) -> Value:
+    """Evaluate `x in y`."""
     if isinstance(y, GraphObject) or isinstance(x, GraphObject):
         return truth(ev, run_on_host(ev, operator.contains, (y, x), {}, "contains"))
     if isinstance(y, (tuple, list)) and (depends_on_graph(x) or depends_on_graph(y)):
-        found: Any = False
+        found: Value = False
 
         for item in y:
             if x is item:

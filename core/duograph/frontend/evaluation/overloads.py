@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
 
 from ..libraries import user_method
 from ..state.evaluation import Evaluation
+from ..types import Value
 from .dispatch import call
 from .native import native
 
@@ -16,8 +16,8 @@ _BINARY_NAMES = (
 )  # fmt: skip
 
 
-# Per operator the methods of the left operand, then the one of the right.
-_METHODS: dict[Any, tuple[tuple[str, ...], str | None]] = {
+# Per operator: the methods of the left operand in order, and the reflected one of the right.
+_METHODS: dict[Value, tuple[tuple[str, ...], str | None]] = {
     operator.lt: (("__lt__",), "__gt__"), operator.gt: (("__gt__",), "__lt__"),
     operator.le: (("__le__",), "__ge__"), operator.ge: (("__ge__",), "__le__"),
     operator.eq: (("__eq__",), "__eq__"), operator.ne: (("__ne__",), "__ne__"),
@@ -31,8 +31,13 @@ for _name in _BINARY_NAMES:
     _METHODS[getattr(operator, _in_place)] = ((_in_place, _own), _reflected)
 
 
-def overloaded(ev: Evaluation, function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
-    """An operator on operands of which one may be of the user's class; NotImplemented when none is."""
+def overloaded(
+    ev: Evaluation, function: Callable[..., Value], operands: tuple[Value, ...]
+) -> Value:
+    """Apply an operator through the methods of a user's class.
+
+    Returns NotImplemented if no operand is of a user's class that defines the operator.
+    """
     names, reflected = _METHODS.get(function, ((), None))
     if not names:
         return NotImplemented

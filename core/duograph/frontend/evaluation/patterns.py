@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Sequence
-from typing import Any
 
 from ...errors import UnsupportedSyntaxError
 from ..state.calls import Frame
 from ..state.evaluation import Evaluation
+from ..types import Value
 from ..values.flow import NORMAL, Flow
 from .attributes import get_attribute
 from .blocks import run_block
@@ -23,12 +23,15 @@ from .variables import store
 
 
 @syntax(ast.Match)
-def _match(ev: Evaluation, frame: Frame, node: Any) -> Flow:
+def _match(ev: Evaluation, frame: Frame, node: Value) -> Flow:
     subject = evaluate(ev, frame, node.subject)
     return _cases(ev, frame, subject, node.cases, matches)
 
 
-def _cases(ev: Evaluation, frame: Frame, subject: Any, cases: Sequence[Any], matches: Any) -> Flow:
+def _cases(
+    ev: Evaluation, frame: Frame, subject: Value, cases: Sequence[Value], matches: Value
+) -> Flow:
+    """Evaluate the first case that fits."""
     if not cases:
         return NORMAL
     case = cases[0]
@@ -50,8 +53,11 @@ def _cases(ev: Evaluation, frame: Frame, subject: Any, cases: Sequence[Any], mat
     )
 
 
-def matches(ev: Evaluation, frame: Frame, subject: Any, pattern: Any) -> Any:
-    """Whether a pattern fits a value: a Python bool, or a bool of the graph for a value pattern on a tensor."""
+def matches(ev: Evaluation, frame: Frame, subject: Value, pattern: Value) -> Value:
+    """Return whether a pattern fits a value: a bool, or one of the graph.
+
+    The latter is possible for a value pattern on a tensor only.
+    """
 
     if isinstance(pattern, ast.MatchValue):
         return truth(ev, native(ev, operator.eq, (subject, evaluate(ev, frame, pattern.value)), {}))
@@ -98,13 +104,14 @@ def _refused(what: str) -> UnsupportedSyntaxError:
     return UnsupportedSyntaxError(f"Match: {what}", construct="Match", remedy="Use `if` and `elif`")
 
 
-def _known_at_compile_time(found: Any) -> bool:
+def _known_at_compile_time(found: Value) -> bool:
+    """Return a match result that must be known at compile time."""
     if not isinstance(found, bool):
         raise _refused("got a value on a Tensor inside a larger pattern")
     return found
 
 
-def _sequence(ev: Evaluation, frame: Frame, subject: Any, patterns: Any) -> bool:
+def _sequence(ev: Evaluation, frame: Frame, subject: Value, patterns: Value) -> bool:
     if not isinstance(subject, (list, tuple)):
         return False
     stars = [i for i, p in enumerate(patterns) if isinstance(p, ast.MatchStar)]
@@ -125,7 +132,7 @@ def _sequence(ev: Evaluation, frame: Frame, subject: Any, patterns: Any) -> bool
     return True
 
 
-def _class(ev: Evaluation, frame: Frame, subject: Any, pattern: Any) -> bool:
+def _class(ev: Evaluation, frame: Frame, subject: Value, pattern: Value) -> bool:
     cls = evaluate(ev, frame, pattern.cls)
     if not _known_at_compile_time(is_instance(ev, subject, cls)):
         return False

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from ..._text import _element
 from ...tensor import Tensor
+from ..types import Value
 
 
-def printed_text(value: Any) -> str:
-    """One value as a compiled function prints it."""
+def printed_text(value: Value) -> str:
+    """Return one value as a compiled function prints it."""
     if isinstance(value, Tensor):
         return _tensor_text(value)
     if isinstance(value, str):
-        return value.rstrip(" ")  # a label stands on a line of its own
+        return value.rstrip(" ")  # a label is on its own line
     if isinstance(value, bool):
         return str(int(value))
     return str(value)
@@ -32,7 +32,7 @@ def _tensor_text(value: Tensor) -> str:
         return str(int(array)) if dtype.kind == "b" else str(array)
     head = f"Tensor(shape={list(array.shape)}, dtype={dtype}, value="
     texts = [_element(v, dtype) for v in array.reshape(-1)]
-    # numbers that are not finite take the width of those that are
+    # non-finite numbers take the width of finite ones
     least = {"float16": 11, "float32": 15, "float64": 15}.get(dtype.name, 0)
     width = max((len(s) for s in texts), default=0)
     width = max(width, least) if texts else 0
@@ -41,15 +41,16 @@ def _tensor_text(value: Tensor) -> str:
     return f"{head}{body})" if array.ndim == 1 else f"{head}\n{body})"
 
 
-def _bracketed(rows: Any, depth: int) -> str:
+def _bracketed(rows: Value, depth: int) -> str:
+    """Return an array of strings in nested brackets."""
     if rows.ndim == 1:
         return f"[{' '.join(rows)}]"
     gap = "\n" + " " * (depth + 1)
     return "[" + gap.join(_bracketed(r, depth + 1) for r in rows) + "]"
 
 
-def _lines(value: Any) -> Iterator[Any]:
-    """The values that stand on lines of their own: a sequence with Tensors is taken apart."""
+def _lines(value: Value) -> Iterator[Value]:
+    """The values that are printed on lines of their own: items of sequences with Tensors."""
     if isinstance(value, (tuple, list)) and _has_tensor(value):
         for v in value:
             yield from _lines(v)
@@ -57,16 +58,19 @@ def _lines(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _has_tensor(value: Any) -> bool:
+def _has_tensor(value: Value) -> bool:
     if isinstance(value, (tuple, list)):
         return any(map(_has_tensor, value))
     return isinstance(value, Tensor)
 
 
 def print_values(
-    *values: Any, file: Any = None, flush: bool = False, end: Any = None, sep: Any = None
+    *values: Value, file: Value = None, flush: bool = False, end: Value = None, sep: Value = None
 ) -> None:
-    """Write values, one a line, as MindSpore's compiled `print` does; `sep` and `end` mean what they do in Python."""
+    """Print values in MindSpore's graph format, one per line.
+
+    `sep` and `end` have Python's meaning.
+    """
     texts = [printed_text(line) for v in values for line in _lines(v)]
     text = ("\n" if sep is None else sep).join(texts)
     print(text, file=file or sys.stdout, flush=flush, end="\n" if end is None else end)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any
 
 from ...autodiff.transforms import mapped, tensors_of
 from ...errors import UnsupportedSyntaxError
@@ -21,11 +20,12 @@ from ...ir.graph import NamedGraph
 from ...ir.values import HostValue, kind_of
 from ..state.builder import StagedBuilder
 from ..state.evaluation import Evaluation
+from ..types import Args, Kwargs, Value
 from ..values.functions import Function
 from .aliasing import note_candidates
 from .branches import run_and_undo
 from .dispatch import Dead
-from .join import Exports, Join, with_results
+from .join import Join, with_results
 from .spans import set_error_span
 
 _graph_numbers = itertools.count()
@@ -35,7 +35,11 @@ SAME_BUT_NUMBERS = 8
 
 
 class Recursive(Exception):
-    """The call of `record` turned out to be recursive; `numbers`: its numbers are to be values of the graph."""
+    """The open call `record` turned out to be recursive.
+
+    Attributes:
+        numbers: whether its number arguments must become graph values.
+    """
 
     def __init__(self, record: OpenCall, numbers: bool = False) -> None:
         self.record = record
@@ -43,29 +47,32 @@ class Recursive(Exception):
 
 
 class OpenCall:
-    """A call that is being evaluated.
+    """A call of a user's function that is being evaluated.
 
     Attributes:
-        key: function and arguments.
-        target: its named graph, when it is known to be recursive.
-        shape: its result with places for the results of the graph; None while that is unknown.
-        captured: values of the graph around that the named graph uses, as its own parameters.
-        pending: a recursive call was met while the result was unknown.
+        key: the signature of its arguments.
+        loose: the signature without the values of numbers.
+        conditions: the number of open graph conditions when it began.
+        target: its named graph, if it is known to be recursive.
+        shape: its result, with placeholders for results of the graph.
+        known: whether `shape` is known.
+        captured: values of the graph around that the named graph takes as parameters.
+        pending: whether a recursive call was met while the result was unknown.
     """
 
-    def __init__(self, key: Any, loose: Any = None, conditions: int = 0) -> None:
+    def __init__(self, key: Value, loose: Value = None, conditions: int = 0) -> None:
         self.key = key
         self.loose = loose
         self.conditions = conditions
         self.target: NamedGraph | None = None
-        self.shape: Any = None
+        self.shape: Value = None
         self.known = False
-        self.captured: list[Any] = []
+        self.captured: list[Value] = []
         self.pending = False
 
 
-def _signature(value: Any, loose: bool = False) -> Any:
-    """What tells calls apart; `loose` leaves the values of numbers out."""
+def _signature(value: Value, loose: bool = False) -> Value:
+    """Return a hashable description of arguments; `loose` omits the values of numbers."""
     if isinstance(value, (GraphTensor, HostValue)):
         return value._type
     if isinstance(value, (tuple, list)):
@@ -80,9 +87,16 @@ def _signature(value: Any, loose: bool = False) -> Any:
 
 
 def open_call(
-    ev: Evaluation, f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Callable[[], Any] | None:
-    """How to make the call when it closes a loop of calls, else None; then `leave` ends it."""
+    ev: Evaluation, f: Function, args: Args, kwargs: Kwargs
+) -> Callable[[], Value] | None:
+    """Record the start of a call.
+
+    Returns:
+        how to make the call if it repeats an open one; otherwise None, and `close_call` must follow.
+
+    Raises:
+        Recursive: an open call must be evaluated again as a named graph.
+    """
     node = f.source.node
     records = ev.calls.open_calls.setdefault(node, [])
     key = (_signature(args), _signature(kwargs), id(f.parent))
@@ -99,8 +113,8 @@ def open_call(
     return None
 
 
-def with_numbers(ev: Evaluation, value: Any) -> Any:
-    """Arguments with their numbers as values of the graph."""
+def with_numbers(ev: Evaluation, value: Value) -> Value:
+    """Return nested arguments with their numbers as values of the graph."""
     if kind_of(value) is not None:
         return ev.builder.host(value)
     if type(value) in (tuple, list):
@@ -111,14 +125,15 @@ def with_numbers(ev: Evaluation, value: Any) -> Any:
 
 
 def close_call(ev: Evaluation, f: Function) -> None:
-    """A call that `guard` let through has ended."""
+    """Record the end of a call that `open_call` admitted."""
     ev.calls.open_calls[f.source.node].pop()
 
 
-def _graph_leaves(args: Any, kwargs: Any) -> list[Any]:
-    found: list[Any] = []
+def _graph_leaves(args: Args, kwargs: Kwargs) -> list[Value]:
+    """Return the graph values in the arguments, in order."""
+    found: list[Value] = []
 
-    def walk(value: Any) -> None:
+    def walk(value: Value) -> None:
         if isinstance(value, (GraphTensor, HostValue)):
             found.append(value)
         elif isinstance(value, (tuple, list)):
@@ -133,12 +148,12 @@ def _graph_leaves(args: Any, kwargs: Any) -> list[Any]:
     return found
 
 
-def _call_again(ev: Evaluation, record: OpenCall, args: Any, kwargs: Any) -> Any:
-    """A recursive call: a node that calls the named graph."""
+def _call_again(ev: Evaluation, record: OpenCall, args: Args, kwargs: Kwargs) -> Value:
+    """Append a recursive call of a named graph."""
 
     if not record.known:
         record.pending = True
-        raise Dead  # the other branch says what the type of the result is
+        raise Dead  # the other branch determines the result type
     assert record.target is not None
     builder = ev.builder
     operands = [builder.bring(v) for v in (*_graph_leaves(args, kwargs), *record.captured)]
@@ -149,17 +164,17 @@ def _call_again(ev: Evaluation, record: OpenCall, args: Any, kwargs: Any) -> Any
 def call_named_graph(
     ev: Evaluation,
     f: Function,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    run: Callable[..., Any],
-) -> Any:
-    """Evaluate a recursive call as a named graph, and call it.
+    args: Args,
+    kwargs: Kwargs,
+    run: Callable[..., Value],
+) -> Value:
+    """Evaluate a recursive function as a named graph, and append a call of it.
 
     Args:
         run: evaluates the body for given arguments.
 
     Raises:
-        RecursionError: no branch ends without a recursive call.
+        RecursionError: every branch makes a recursive call.
     """
 
     parent = ev.builder
@@ -173,7 +188,7 @@ def call_named_graph(
         record.pending = False
         records.append(record)
 
-        def body(child: StagedBuilder = child, outer: list[int] = outer) -> Any:
+        def body(child: StagedBuilder = child, outer: list[int] = outer) -> Value:
             given, named = _as_parameters(child, args), _as_parameters(child, kwargs)
             record.captured = [child.bring(parent.tensor(i)) for i in outer]
             try:
@@ -193,8 +208,8 @@ def call_named_graph(
             ev.journal.conditions -= 1
             records.pop()
         _refuse_writes(ev, f, ends)
-        join = Join(ev, None, [child], ("", ""))
-        join.exports = exports = Exports([child])
+        join = Join.of_one(ev, child)
+        exports = join.exports
         with child.current():
             brought = mapped(result, child.copy_of)
         shape = join.only(_bring_host_values(child, brought), 0)
@@ -227,8 +242,8 @@ def call_named_graph(
     return with_results(record.shape, found)
 
 
-def _passed_on(graph: Any, i: int) -> bool:
-    """Whether a value of a graph may be one of its parameters."""
+def _passed_on(graph: Value, i: int) -> bool:
+    """Return whether value `i` of a graph may be one of its parameters."""
     if i < graph.n_params:
         return True
     node = next(n for n in graph.nodes if i in n.results)
@@ -238,8 +253,8 @@ def _passed_on(graph: Any, i: int) -> bool:
     return node.op.name == "call" and any(_passed_on(graph, o) for o in node.operands)
 
 
-def _bring_host_values(child: StagedBuilder, value: Any) -> Any:
-    """The result with host values of other graphs as values of the child's."""
+def _bring_host_values(child: StagedBuilder, value: Value) -> Value:
+    """Return a result with host values of other graphs as values of the child's."""
     if isinstance(value, HostValue):
         return child.bring(value)
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
@@ -249,7 +264,8 @@ def _bring_host_values(child: StagedBuilder, value: Any) -> Any:
     return value
 
 
-def _as_parameters(child: StagedBuilder, value: Any) -> Any:
+def _as_parameters(child: StagedBuilder, value: Value) -> Value:
+    """Return nested arguments with each graph value as a new parameter of the child."""
     if isinstance(value, (GraphTensor, HostValue)):
         return child.parameter(value._type)
     if isinstance(value, tuple):
@@ -262,7 +278,8 @@ def _as_parameters(child: StagedBuilder, value: Any) -> Any:
     return value
 
 
-def _refuse_writes(ev: Evaluation, f: Function, ends: dict[Any, Any]) -> None:
+def _refuse_writes(ev: Evaluation, f: Function, ends: dict[Value, Value]) -> None:
+    """Refuse writes by a recursive function to anything outside."""
     if ends:
         raise UnsupportedSyntaxError(
             f"{f.__name__}: got a function that calls itself under a condition on a Tensor and writes a Parameter, "

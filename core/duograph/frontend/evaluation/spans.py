@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import Any
 
 from ...errors import JoinError
 from ..diagnostics import Span, add_lines, code_end
 from ..source import Source
+from ..state.calls import Frame
+from ..state.evaluation import Evaluation
+from ..types import Value
 
 
-def span_of(source: Source, node: Any) -> Span:
-    """The place of a piece of syntax; kept on it. Of a compound statement, its head."""
+def span_of(source: Source, node: Value) -> Span:
+    """Return the span of a syntax node: for a compound statement, of its head. Cached on the node."""
     found: Span | None = getattr(node, "_duograph_span", None)
     if found is None:
         line = getattr(node, "lineno", 1)
@@ -30,8 +32,8 @@ def span_of(source: Source, node: Any) -> Span:
     return found
 
 
-def _caret_end(node: Any) -> Any:
-    """The syntax that ends what a caret is to mark; None for the end of the line."""
+def _caret_end(node: Value) -> Value:
+    """Return the node where the marked source ends; None for the end of the line."""
     if isinstance(node, (ast.If, ast.While)):
         return node.test
     if isinstance(node, (ast.For, ast.AsyncFor)):
@@ -39,20 +41,23 @@ def _caret_end(node: Any) -> Any:
     return None if hasattr(node, "body") and isinstance(node.body, list) else node
 
 
-def begin_node(ev: Any, frame: Any, node: Any) -> None:
-    """A piece of syntax is about to be evaluated: nodes that are made from here on come from it."""
+def begin_node(ev: Evaluation, frame: Frame, node: Value) -> None:
+    """Make `node` the current syntax: graph nodes appended from here on carry its span."""
     frame.node = node
     if not frame.source.internal:
         ev.builder.span = span_of(frame.source, node)
 
 
-def call_spans(ev: Any) -> tuple[Span, ...]:
-    """Where the evaluation is: the calls, outermost first."""
+def call_spans(ev: Evaluation) -> tuple[Span, ...]:
+    """Return the span of the current syntax in each call, outermost call first."""
     return tuple(span_of(f.source, f.node) for f in ev.calls.frames)
 
 
-def note_error_span(ev: Any, error: BaseException, frame: Any, node: Any) -> None:
-    """Remember where in a call an error arose; the first mark, the innermost syntax, is kept for each call."""
+def note_error_span(ev: Evaluation, error: BaseException, frame: Frame, node: Value) -> None:
+    """Record on an error where it passed through the current call.
+
+    The first record of each call, its innermost syntax, is kept.
+    """
     try:
         depth = len(ev.calls.frames)
         chain = getattr(error, "_duograph_chain", None)
@@ -66,13 +71,13 @@ def note_error_span(ev: Any, error: BaseException, frame: Any, node: Any) -> Non
         pass
 
 
-def set_error_span(ev: Any, error: BaseException, source: Source, node: Any) -> None:
-    """An error arises at `node` of a function that is not entered."""
+def set_error_span(ev: Evaluation, error: BaseException, source: Source, node: Value) -> None:
+    """Record that an error arises at `node` of a function that is not entered."""
     error._duograph_chain = [(len(ev.calls.frames) + 1, span_of(source, node))]  # type: ignore[attr-defined]
 
 
 def error_spans(error: BaseException) -> list[Span]:
-    """The calls that led to an error, outermost first."""
+    """Return the spans of the calls that led to an error, outermost first."""
     return [span for _, span in reversed(getattr(error, "_duograph_chain", ()))]
 
 
@@ -80,10 +85,10 @@ def error_spans(error: BaseException) -> list[Span]:
 
 
 def explain_join(error: JoinError, source: Source, body: Sequence[ast.stmt], i: int) -> None:
-    """Say of each side of a join at statement `i` of a block on which line its value is made."""
+    """Add to a join error the lines that produced its two sides, at statement `i` of a block."""
     if not error.sides:
         return
-    node: Any = body[i]
+    node: Value = body[i]
     name = error.name.partition("[")[0]
     rest = body[i + 1 :]
     if isinstance(node, ast.If):
@@ -99,8 +104,8 @@ def explain_join(error: JoinError, source: Source, body: Sequence[ast.stmt], i: 
     )
 
 
-def _last_binding(block: Sequence[ast.stmt], name: str) -> Any:
-    """The last statement of a block that returns, or that binds the name."""
+def _last_binding(block: Sequence[ast.stmt], name: str) -> Value:
+    """Return the last statement of a block that returns, or that binds the name."""
     last = None
     for syntax in block:
         for node in ast.walk(syntax):
@@ -111,7 +116,8 @@ def _last_binding(block: Sequence[ast.stmt], name: str) -> Any:
     return last
 
 
-def _binds(node: Any, name: str) -> bool:
+def _binds(node: Value, name: str) -> bool:
+    """Return whether a statement assigns to the name."""
     targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
     return any(
         isinstance(x, ast.Name) and x.id == name

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import importlib
-from typing import Any
 
 from ..diagnostics import unsupported
 from ..state.calls import Frame
 from ..state.evaluation import Evaluation
+from ..types import Value
 from ..values.flow import NORMAL, Flow
 from .blocks import run_block
 from .branches import select
@@ -21,7 +21,7 @@ from .variables import store
 
 @syntax(ast.Expr)
 def _expression(ev: Evaluation, frame: Frame, node: ast.Expr) -> Flow:
-    if not isinstance(node.value, ast.Constant):  # a docstring
+    if not isinstance(node.value, ast.Constant):  # not a docstring
         evaluate(ev, frame, node.value)
     return NORMAL
 
@@ -61,7 +61,7 @@ def _delete(ev: Evaluation, frame: Frame, node: ast.Delete) -> Flow:
 
 @syntax(ast.FunctionDef)
 def _define(ev: Evaluation, frame: Frame, node: ast.FunctionDef) -> Flow:
-    made: Any = function_from_syntax(ev, frame, node)
+    made: Value = function_from_syntax(ev, frame, node)
     for decorator in reversed(node.decorator_list):
         made = call(ev, evaluate(ev, frame, decorator), (made,), {})
     store(ev, frame, node.name, made)

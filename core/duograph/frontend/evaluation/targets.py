@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from ...tensor import Tensor
 from ..diagnostics import unsupported
 from ..state.calls import Frame
 from ..state.evaluation import Evaluation
+from ..types import Value
 from ..values.nested import depends_on_graph
 from .attributes import delete_attribute, get_attribute, set_attribute
 from .containers import check_array_changeable, check_changeable, delete_item, get_item, set_item
@@ -23,15 +23,15 @@ from .variables import load, remove, store
 
 
 def mangled(frame: Frame, name: str) -> str:
-    """A private name as Python stores it."""
+    """Return an attribute name with the class prefix that Python adds to private names."""
     owner = frame.source.class_name
     if name.startswith("__") and not name.endswith("__") and owner:
         return f"_{owner.lstrip('_')}{name}"
     return name
 
 
-def assign(ev: Evaluation, frame: Frame, target: Any, value: Any) -> None:
-    """Assign to a name, an attribute, an item, or a pattern of them."""
+def assign(ev: Evaluation, frame: Frame, target: Value, value: Value) -> None:
+    """Assign a value to a name, an attribute, an item, or a tuple or list of targets."""
     if isinstance(target, ast.Name):
         store(ev, frame, target.id, value)
     elif isinstance(target, ast.Attribute):
@@ -46,7 +46,8 @@ def assign(ev: Evaluation, frame: Frame, target: Any, value: Any) -> None:
         raise unsupported(f"target {type(target).__name__!r}", "Assign to a name")
 
 
-def _unpack(ev: Evaluation, frame: Frame, targets: list[Any], value: Any) -> None:
+def _unpack(ev: Evaluation, frame: Frame, targets: list[Value], value: Value) -> None:
+    """Assign the items of a value to several targets, of which one may be starred."""
     if isinstance(value, (GraphObject, GraphScalar)):
         raise NeedsValue("unpack: got a value that is known only when the compiled function runs")
     if not is_iterable(value):
@@ -76,8 +77,8 @@ def _unpack(ev: Evaluation, frame: Frame, targets: list[Any], value: Any) -> Non
         assign(ev, frame, target, item)
 
 
-def delete(ev: Evaluation, frame: Frame, target: Any) -> None:
-    """`del target`."""
+def delete(ev: Evaluation, frame: Frame, target: Value) -> None:
+    """Evaluate `del target`."""
     if isinstance(target, ast.Name):
         remove(ev, frame, target.id)
     elif isinstance(target, ast.Subscript):
@@ -91,7 +92,10 @@ def delete(ev: Evaluation, frame: Frame, target: Any) -> None:
 
 
 def evaluate_in_place(ev: Evaluation, frame: Frame, node: ast.AugAssign) -> None:
-    """`target += value`: a tensor, number or tuple is rebound, a list or a set changes in place."""
+    """Evaluate `target += value`.
+
+    A tensor, number or tuple is rebound; a list or set is changed in place.
+    """
     target = node.target
     if isinstance(target, ast.Name):
         old = load(ev, frame, target.id)
@@ -112,7 +116,8 @@ def evaluate_in_place(ev: Evaluation, frame: Frame, node: ast.AugAssign) -> None
         set_item(ev, owner, index, _augmented_value(ev, node, old, evaluate(ev, frame, node.value)))
 
 
-def _augmented_value(ev: Evaluation, node: ast.AugAssign, old: Any, value: Any) -> Any:
+def _augmented_value(ev: Evaluation, node: ast.AugAssign, old: Value, value: Value) -> Value:
+    """Return the new value of the target."""
     kind = type(node.op)
     if isinstance(old, list) and kind is ast.Add:
         call(ev, old.extend, (value,), {})

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...dtype import bool_
 from ...errors import ArgumentValueError
 from ...ir.builder import GraphTensor
@@ -17,11 +15,12 @@ from ...tensor import Tensor
 from ...types import BOOL
 from ..libraries import user_method
 from ..state.evaluation import Evaluation
+from ..types import Flag, Value
 from .dispatch import call
 
 
-def truth(ev: Evaluation, value: Any) -> Any:
-    """`bool(value)`: a Python bool when it is known, else a 0-d bool tensor or a host bool."""
+def truth(ev: Evaluation, value: Value) -> Value:
+    """Return `bool(value)`: a Python bool if known, else a 0-d bool tensor or a host bool."""
     if value is True or value is False:
         return value
     if isinstance(value, Tensor):
@@ -45,8 +44,8 @@ def truth(ev: Evaluation, value: Any) -> Any:
     return bool(value)
 
 
-def single_bool(x: Any) -> Any:
-    """The truth of a graph tensor of one element, 0-d."""
+def single_bool(x: Value) -> Value:
+    """Return the truth of a one-element graph tensor as a 0-d bool tensor."""
     if x.size != 1:
         raise ArgumentValueError(
             f"bool: got a tensor of shape {x.shape}; the truth of several elements is ambiguous, "
@@ -57,8 +56,8 @@ def single_bool(x: Any) -> Any:
     return x if x.dtype is bool_ else not_equal(x, 0)
 
 
-def negated(flag: Any) -> Any:
-    """`not flag`."""
+def negated(flag: Flag) -> Value:
+    """Return `not flag`."""
     if flag is True or flag is False:
         return not flag
     if isinstance(flag, GraphScalar):
@@ -66,8 +65,8 @@ def negated(flag: Any) -> Any:
     return logical_not(flag)
 
 
-def either(a: Any, b: Any) -> Any:
-    """`a or b` of flags."""
+def either(a: Value, b: Value) -> Value:
+    """Return `a or b` of two flags."""
     if a is True or b is True:
         return True
     if a is False:
@@ -79,10 +78,10 @@ def either(a: Any, b: Any) -> Any:
     return logical_or(as_flag(a), as_flag(b))
 
 
-def as_flag(flag: Any) -> Any:
-    """A flag as a 0-d bool tensor of the current graph."""
+def as_flag(flag: Flag) -> Value:
+    """Return a flag as a 0-d bool tensor of the current graph."""
 
-    builder: Any = thread_state.builder
+    builder: Value = thread_state.builder
     if isinstance(flag, bool):
         return builder.constant(flag, bool_)
     if isinstance(flag, GraphScalar):
@@ -90,6 +89,6 @@ def as_flag(flag: Any) -> Any:
     return builder.bring(flag)
 
 
-def as_python_bool(ev: Evaluation, flag: Any) -> Any:
-    """A truth value as Python's operators give it: a bool, never a Tensor."""
+def as_python_bool(ev: Evaluation, flag: Flag) -> Value:
+    """Return a flag as the result of a Python operator: a bool, never a Tensor."""
     return number_of(flag, BOOL) if isinstance(flag, GraphTensor) else flag

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import builtins
 from types import CellType
-from typing import Any
 
 from ...ir.values import kind_of
 from ...tensor import Tensor
@@ -17,12 +16,13 @@ from ..state.calls import Frame
 from ..state.evaluation import Evaluation
 from ..state.journal import MISSING
 from ..state.outside import Restart
+from ..types import Flag, Value
 from ..values.flow import Maybe, Undefined, Unjoined
 from .host import append_effect
 
 
-def load(ev: Evaluation, frame: Frame, name: str) -> Any:
-    """The value of a name.
+def load(ev: Evaluation, frame: Frame, name: str) -> Value:
+    """Return the value of a name.
 
     Raises:
         UnboundLocalError: a local name without a value.
@@ -45,11 +45,12 @@ def load(ev: Evaluation, frame: Frame, name: str) -> Any:
     return _load_global(ev, frame, name)
 
 
-def _unbound(ev: Evaluation, frame: Frame, name: str, value: Any) -> Any:
+def _unbound(ev: Evaluation, frame: Frame, name: str, value: Value) -> Value:
+    """Return the value of a name whose binding is uncertain, or raise."""
     if isinstance(value, Maybe):
         where = name
 
-        def check(bound: Any) -> None:
+        def check(bound: Flag) -> None:
             if not bound:
                 raise UnboundLocalError(
                     f"local variable '{where}' referenced before assignment: what binds it, a loop or a part of a "
@@ -69,7 +70,8 @@ def _unbound(ev: Evaluation, frame: Frame, name: str, value: Any) -> Any:
     raise UnboundLocalError(f"local variable '{name}' referenced before assignment")
 
 
-def _load_cell(ev: Evaluation, frame: Frame, cell: CellType, name: str) -> Any:
+def _load_cell(ev: Evaluation, frame: Frame, cell: CellType, name: str) -> Value:
+    """Return the value of a free variable of a user's function."""
     key = ("cell", id(cell), None)
     if key in ev.outside.values:
         return ev.outside.values[key]
@@ -82,7 +84,8 @@ def _load_cell(ev: Evaluation, frame: Frame, cell: CellType, name: str) -> Any:
     return read_outside(ev, "cell", cell, None, value, name)
 
 
-def _load_global(ev: Evaluation, frame: Frame, name: str) -> Any:
+def _load_global(ev: Evaluation, frame: Frame, name: str) -> Value:
+    """Return the value of a global or built-in name."""
     values = frame.globals
     key = ("item", id(values), name)
     if key in ev.outside.values:
@@ -94,7 +97,7 @@ def _load_global(ev: Evaluation, frame: Frame, name: str) -> Any:
         if is_framework(values.get("__name__")):
             return ev.copies.imported(
                 values[name], None
-            )  # our own tables change, and mean the same
+            )  # tables of the framework change without changing meaning
         return read_outside(ev, "item", values, name, values[name], name)
     found = getattr(builtins, name, MISSING)
     if found is MISSING:
@@ -102,10 +105,15 @@ def _load_global(ev: Evaluation, frame: Frame, name: str) -> Any:
     return found
 
 
-def read_outside(ev: Evaluation, kind: str, owner: Any, name: Any, value: Any, label: str) -> Any:
-    """A value read from a place that other code can write as well."""
-    place = (kind, id(owner), name)
-    if place in ev.outside.written:
+def read_outside(
+    ev: Evaluation, kind: str, owner: Value, name: Value, value: Value, label: str
+) -> Value:
+    """Capture a value read from a location that other code can write.
+
+    Numbers and tensors at locations that the function also writes become inputs instead.
+    """
+    key = (kind, id(owner), name)
+    if key in ev.outside.written:
         if kind_of(value) is not None:
             ev.captures.add("type", (kind, owner, name), None, type(value), label, exact=True)
             return ev.inputs.number(kind, owner, name, value)
@@ -115,32 +123,34 @@ def read_outside(ev: Evaluation, kind: str, owner: Any, name: Any, value: Any, l
         ev.captures.add(kind, owner, name, value, label, exact=True)
     else:
         ev.captures.add(kind, owner, name, value, label)
-        ev.outside.constants[place] = value
+        ev.outside.constants[key] = value
     ev.keep.append(owner)
     return ev.copies.imported(value, label)
 
 
-def write_outside(ev: Evaluation, kind: str, owner: Any, name: Any, value: Any, label: str) -> None:
-    """Write a place that other code can read: now in this evaluation, and when the graph runs.
+def write_outside(
+    ev: Evaluation, kind: str, owner: Value, name: Value, value: Value, label: str
+) -> None:
+    """Write a location that other code can read, now and when the graph runs.
 
     Raises:
-        Restart: it was read as a constant before.
+        Restart: the location was already read as a constant.
     """
-    place = (kind, id(owner), name)
-    if place in ev.outside.constants and place not in ev.outside.written:
-        ev.outside.written.add(place)
+    key = (kind, id(owner), name)
+    if key in ev.outside.constants and key not in ev.outside.written:
+        ev.outside.written.add(key)
         ev.keep.append(owner)
         raise Restart(label)
     ev.keep.append(owner)
-    if ev.journal.conditions and place not in ev.outside.values:
-        # under a condition: what is there now is what the other branch leaves
+    if ev.journal.conditions and key not in ev.outside.values:
+        # under a condition: the other branch leaves the present value
         present = _outside_now(kind, owner, name)
         if present is not MISSING:
-            if place not in ev.outside.written:
-                ev.outside.written.add(place)
+            if key not in ev.outside.written:
+                ev.outside.written.add(key)
                 raise Restart(label)
-            ev.outside.values[place] = read_outside(ev, kind, owner, name, present, label)
-    ev.journal.set_item(ev.outside.values, place, value)
+            ev.outside.values[key] = read_outside(ev, kind, owner, name, present, label)
+    ev.journal.set_item(ev.outside.values, key, value)
     ev.outside.has_writes = True
     if kind == "item":
         append_effect(ev, owner.__setitem__, (name, value), f"set {label}", objects=True)
@@ -152,7 +162,8 @@ def write_outside(ev: Evaluation, kind: str, owner: Any, name: Any, value: Any, 
         append_effect(ev, lambda v: setattr(owner, name, v), (value,), f"set {label}", objects=True)
 
 
-def _outside_now(kind: str, owner: Any, name: Any) -> Any:
+def _outside_now(kind: str, owner: Value, name: Value) -> Value:
+    """Return the present content of a location outside, or MISSING."""
     if kind == "item":
         return owner.get(name, MISSING)
     if kind == "cell":
@@ -163,8 +174,8 @@ def _outside_now(kind: str, owner: Any, name: Any) -> Any:
     return getattr(owner, name, MISSING)
 
 
-def store(ev: Evaluation, frame: Frame, name: str, value: Any) -> None:
-    """Bind a name."""
+def store(ev: Evaluation, frame: Frame, name: str, value: Value) -> None:
+    """Bind a name: local, `global`, `nonlocal`, or by a walrus inside a comprehension."""
     source = frame.source
     target: Frame | None
     if name in frame.locals:
@@ -192,7 +203,7 @@ def store(ev: Evaluation, frame: Frame, name: str, value: Any) -> None:
 
 
 def remove(ev: Evaluation, frame: Frame, name: str) -> None:
-    """`del name`."""
+    """Evaluate `del name`."""
     load(ev, frame, name)
     if name not in frame.locals:
         write_outside(ev, "item", frame.globals, name, MISSING, name)

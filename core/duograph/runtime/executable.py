@@ -1,28 +1,71 @@
-"""Runs a lowered graph: a list of prepared calls over slots, dead handles dropped as it goes."""
+"""Runs a lowered graph step by step: prepared calls over slots, dead handles dropped as it goes.
+
+`runtime.lower` builds an `Executable` here, or from a program that the backend linked. Nothing here
+chooses kernels or plans memory.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ..backend.prepared import HandleFunction
 from ..backend.program import Step
 
-__all__ = ["link"]
+__all__ = ["Executable", "InvariantPart", "link_steps"]
 
 
-def link(
+@dataclasses.dataclass(frozen=True, eq=False)
+class Executable:
+    """A lowered graph, ready to run.
+
+    Attributes:
+        run: from parameter handles, by position, to one result handle or a tuple of them.
+        donations: position of an output -> position of the parameter whose buffer it may take.
+        run_donating: as `run`, of (donated, handles): `donated` says for each of `donations`, in
+            order, whether the caller gives the buffer up; None where there are no donations.
+        bind: see `LinkedProgram.bind`; None where the graph cannot be bound.
+        invariant: the part that depends on state alone, where computing it once pays off.
+    """
+
+    run: HandleFunction
+    donations: Mapping[int, int] = dataclasses.field(default_factory=dict)
+    run_donating: Callable[[Sequence[bool], Sequence[Any]], Any] | None = None
+    bind: Callable[[Sequence[Any]], Callable[[tuple[Any, ...]], Any]] | None = None
+    invariant: InvariantPart | None = None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class InvariantPart:
+    """A graph in two parts: what depends on unwritten state alone, and the rest.
+
+    Attributes:
+        reads: parameters that `once` reads.
+        once: from their handles to the values that the rest takes after all parameters.
+        rest: makes the executable of the rest, with these further parameters.
+    """
+
+    reads: tuple[int, ...]
+    once: HandleFunction
+    rest: Callable[[], Executable]
+
+
+def link_steps(
     steps: Sequence[Step],
     n_params: int,
-    constants: dict[int, Any],
+    constants: Mapping[int, Any],
     outputs: tuple[int, ...],
     single: bool,
     n_slots: int,
     further: Sequence[int] = (),
-) -> Callable[..., Any]:
-    """One callable from parameter handles to result handle(s); slots `further` are given behind the
-    parameters.
+) -> HandleFunction:
+    """Return one function from parameter handles to result handle(s).
 
-    A graph that is a single call on its own parameters is that call itself: nothing is added.
+    A graph that is a single call on its own parameters becomes that call itself.
+
+    Args:
+        further: slots of handles that are passed after the parameters.
     """
     if further:
         return _loop(steps, n_params, constants, outputs, single, n_slots, further)
@@ -30,21 +73,18 @@ def link(
     if len(steps) == 1 and not constants:
         (step,) = steps
         if step.operands == params and step.results == outputs and step.single == single:
-            return step.call
+            return step.call.run
     if not steps and not constants:
         return _select(params, outputs, single)
-    if single and len(steps) == 1 and step_is(steps[0], outputs):
+    if single and len(steps) == 1 and steps[0].single and steps[0].results == outputs:
         found = _one_step(steps[0], n_params, constants)
         if found is not None:
             return found
     return _loop(steps, n_params, constants, outputs, single, n_slots)
 
 
-def step_is(step: Step, outputs: tuple[int, ...]) -> bool:
-    return step.single and step.results == outputs
-
-
-def _select(params: tuple[int, ...], outputs: tuple[int, ...], single: bool) -> Callable[..., Any]:
+def _select(params: tuple[int, ...], outputs: tuple[int, ...], single: bool) -> HandleFunction:
+    """Return a function that returns some of its arguments."""
     if single:
         i = outputs[0]
         if len(params) == 1:
@@ -53,9 +93,9 @@ def _select(params: tuple[int, ...], outputs: tuple[int, ...], single: bool) -> 
     return lambda *handles: tuple([handles[i] for i in outputs])
 
 
-def _one_step(step: Step, n_params: int, constants: dict[int, Any]) -> Callable[..., Any] | None:
-    """Common forms of one call on parameters and constants without the loop."""
-    call = step.call
+def _one_step(step: Step, n_params: int, constants: Mapping[int, Any]) -> HandleFunction | None:
+    """Return one call on parameters and constants in a common form, without the loop over steps."""
+    call = step.call.run
     operands = step.operands
     if n_params == 1 and len(operands) == 2:
         if operands[0] == 0 and operands[1] in constants:
@@ -81,12 +121,13 @@ def _one_step(step: Step, n_params: int, constants: dict[int, Any]) -> Callable[
 def _loop(
     steps: Sequence[Step],
     n_params: int,
-    constants: dict[int, Any],
+    constants: Mapping[int, Any],
     outputs: tuple[int, ...],
     single: bool,
     n_slots: int,
     further: Sequence[int] = (),
-) -> Callable[..., Any]:
+) -> HandleFunction:
+    """Return a function that interprets the steps; each handle is dropped after its last use."""
     keep = {*outputs, *constants, *further}
     last: dict[int, int] = {}
     for k, step in enumerate(steps):
@@ -101,9 +142,9 @@ def _loop(
         result: Any = step.results[0] if step.single else step.results
         a, b = (*step.operands, -1, -1)[:2] if len(step.operands) <= 2 else (-2, -2)
         program.append(
-            (step.call, len(step.operands), a, b, step.operands, step.single, result, dead)
+            (step.call.run, len(step.operands), a, b, step.operands, step.single, result, dead)
         )
-    template: list[Any] = [None] * (n_slots + 1)  # the last slot stays None: an absent operand
+    template: list[Any] = [None] * (n_slots + 1)  # the last slot stays None: absent operands (-1)
     for i, handle in constants.items():
         template[i] = handle
     rest = template[n_params:]

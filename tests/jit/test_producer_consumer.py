@@ -189,7 +189,7 @@ def run(function, x, level, monkeypatch, join):
         programs.append(join(instructions, outputs))
         return programs[-1]
 
-    monkeypatch.setattr(lowering, "join", recorded)
+    monkeypatch.setattr(lowering, "fuse_producer_consumer", recorded)
     compiled = ms.jit(function, jit_level=level)
     for _ in range(3):
         y = compiled(x)
@@ -211,7 +211,7 @@ def test_bits(name, level, monkeypatch):
     function, x = make(), tensor(*shape)
     x.asnumpy()[0, 0, 0, 0] = np.nan  # goes where its taps reach, and no further
     x.asnumpy()[0, -1, -1, -1] = np.inf
-    join = lowering.join
+    join = lowering.fuse_producer_consumer
     (want,), alone = run(function, x, level, monkeypatch, apart)
     (found,), joined = run(function, x, level, monkeypatch, join)
     assert len(joined) == left <= len(alone), joined
@@ -232,7 +232,7 @@ def twice(x, parts):
 @pytest.mark.parametrize("body", [both, twice])
 def test_what_others_read_is_kept(body, monkeypatch):
     parts = C("point", (16, 96)), C("depth", (96, 96))
-    join = lowering.join
+    join = lowering.fuse_producer_consumer
     want, _ = run(lambda x: body(x, parts), x := tensor(1, 60, 60, 16), "O1", monkeypatch, apart)
     found, joined = run(lambda x: body(x, parts), x, "O1", monkeypatch, join)
     assert "dg_conv_chain" not in joined
@@ -271,7 +271,7 @@ RESIDUALS = {
 @pytest.mark.parametrize("size", [(1, 5, 6), (2, 30, 31)])
 @pytest.mark.parametrize("name", RESIDUALS)
 def test_a_residual_is_written_over(name, size, monkeypatch):
-    from duograph.runtime import native
+    from duograph.runtime import native_program as native
 
     function, shape, wanted = RESIDUALS[name]
     w, a, b = parameter(*shape), parameter(64), parameter(64)
@@ -305,11 +305,11 @@ os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
 from duograph_cpu._native import lib
 lib.dg_isa_limit(isa)
 sys.path.insert(0, sys.argv[3])
-import test_joins as t
+import test_producer_consumer as t
 import duograph as ms
 from duograph.runtime import lower
 if sys.argv[4] == "apart":
-    lower.join = t.apart
+    lower.fuse_producer_consumer = t.apart
 found = hashlib.md5()
 for name, (make, shape, _) in t.TABLE.items():
     compiled = ms.jit(make(), jit_level="O1")

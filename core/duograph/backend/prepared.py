@@ -1,0 +1,103 @@
+"""Calls that a backend prepares, and what the core may do with them.
+
+A backend returns a `PreparedCall` for one op or one fused region, and a `LinkedProgram` for a whole
+program; a plain function is as good where none of the optional facts hold. The core calls `run`
+directly, so the fields cost nothing at run time. This module must not look inside handles.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+__all__ = [
+    "FuseConsumer",
+    "HandleFunction",
+    "LinkedProgram",
+    "Packing",
+    "PreparedCall",
+    "as_linked",
+    "as_prepared",
+]
+
+# From operand handles, by position, to one result handle or a tuple of them. Only the backend knows
+# the types of its handles.
+HandleFunction: TypeAlias = Callable[..., Any]
+# From a prepared call that reads the result of another one, and the position of that operand, to
+# one call that does the work of both, or None; see `PreparedCall.fuse_consumer`.
+FuseConsumer: TypeAlias = "Callable[[PreparedCall, int], PreparedCall | None]"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PreparedCall:
+    """One kernel call for fixed operand types.
+
+    Attributes:
+        run: computes the results from operand handles; it allocates the results.
+        overwrites: pairs (operand, result) of equal size that may share memory.
+        infallible: `run` never raises, so memory of an operand may be given away before it.
+        packings: operand -> a function that returns how the call takes this operand packed, or
+            None. Both calls compute the same bits.
+        fuse_consumer: returns one call of this one and of the only reader of its result, with the
+            same bits: its operands are those of this call, then those of the reader without the
+            result. It may be fused with its own reader again.
+    """
+
+    run: HandleFunction
+    overwrites: tuple[tuple[int, int], ...] = ()
+    infallible: bool = False
+    packings: Mapping[int, Callable[[], Packing | None]] = dataclasses.field(default_factory=dict)
+    fuse_consumer: FuseConsumer | None = None
+
+    def __call__(self, *handles: Any) -> Any:
+        """Run on these operand handles."""
+        return self.run(*handles)
+
+
+@dataclasses.dataclass(frozen=True)
+class Packing:
+    """How a prepared call takes an operand that was rearranged in advance.
+
+    The core uses it where the operand is the same in many calls, or in several steps of one.
+
+    Attributes:
+        pack: from the operand to the packed buffer.
+        nbytes: size of the packed buffer.
+        call: the call with the packed buffer in place of the operand; it may have `packings` too.
+        layout: equal for packings that produce the same bytes from the same operand.
+    """
+
+    pack: PreparedCall
+    nbytes: int
+    call: PreparedCall
+    layout: Hashable
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LinkedProgram:
+    """One call for a whole program (`Backend.link`).
+
+    Attributes:
+        run: `run(handles, donated=())` computes the results from the parameter handles. `donated`
+            says for each of `donations`, in order, whether the caller owns the parameter's buffer
+            alone and gives it up; `run` may then use it for the result.
+        donations: position of an output -> position of the parameter whose buffer it may take;
+            None: those of the program.
+        bind: from the handles of the last parameters, which stay the same for many calls, to a
+            function of a tuple of the other handles; None where the program cannot be bound.
+    """
+
+    run: HandleFunction
+    donations: Mapping[int, int] | None = None
+    bind: Callable[[Sequence[Any]], Callable[[tuple[Any, ...]], Any]] | None = None
+
+
+def as_prepared(call: PreparedCall | HandleFunction) -> PreparedCall:
+    """Wrap a plain function that a backend returned; a `PreparedCall` is returned as it is."""
+    return call if isinstance(call, PreparedCall) else PreparedCall(call)
+
+
+def as_linked(program: LinkedProgram | HandleFunction) -> LinkedProgram:
+    """Wrap a plain function that a backend returned; a `LinkedProgram` is returned as it is."""
+    return program if isinstance(program, LinkedProgram) else LinkedProgram(program)

@@ -1,0 +1,398 @@
+"""A compiled program: the graph of one function for one signature, and how each call runs it.
+
+`compiler.function` calls it with the tensors of the arguments. The program reads its inputs, runs
+the lowered graph, rebinds what the function writes and rebuilds the result; it never evaluates
+Python source, and it never decides which program serves a call.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import functools
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..backend.prepared import HandleFunction
+from ..errors import DeviceError, IndexRangeError
+from ..frontend.diagnostics import located
+from ..frontend.state.evaluation import Evaluation
+from ..ir.dump import dump_of
+from ..ir.graph import Graph
+from ..runtime.cached_values import CachedValues
+from ..runtime.executable import Executable
+from ..runtime.lower import lower, lower_program
+from ..runtime.ownership import owns_buffer
+from ..runtime.source_spans import source_of
+from ..runtime_state import runtime_state
+from ..tensor import Tensor, commit
+from ..types import Device, TensorType
+from .guards import Guard
+from .inputs import Input, read_input
+from .interpret import interpret
+from .results import Out, rebuilt
+
+__all__ = ["CompiledProgram", "StateChanged"]
+
+# Bytes of state up to which a program keeps the handles bound between calls.
+MAX_BOUND_BYTES = 1 << 20
+
+
+class _Route:
+    """One executable of a program, with the inputs that may donate their buffers.
+
+    Attributes:
+        run: from handles to a tuple of handles.
+        run_donating: see `Executable.run_donating`.
+        donors: the inputs whose buffers results may take, in the order of `Executable.donations`.
+    """
+
+    def __init__(self, executable: Executable, inputs: Sequence[Input]) -> None:
+        self.run = executable.run
+        self.run_donating = executable.run_donating
+        self.donors = [inputs[p] for p in executable.donations.values()]
+        self._bind = executable.bind
+
+    def bound(self, last: Sequence[Any]) -> Callable[[tuple[Any, ...]], Any]:
+        """Return a function of a tuple of the first handles, with these bound as the last."""
+        if self._bind is not None:
+            return self._bind(last)
+        run = self.run
+        return lambda handles: run(*handles, *last)
+
+    def owned(self, leaves: Sequence[Tensor]) -> list[bool]:
+        """Say for each donor whether only its tensor, and the call's list, hold the buffer."""
+        return [owns_buffer(leaves[v] if kind == "arg" else v, 1) for kind, v in self.donors]
+
+
+class _Bound:
+    """Handles of the state that stay right while no tensor is rebound.
+
+    Attributes:
+        version: `runtime_state.bindings_version` when they were read; None: nothing is bound.
+        handles: of the state, then the cached values.
+        route: the executable that takes them as its last handles.
+        run: that executable with the handles bound; made when it is first needed.
+    """
+
+    __slots__ = ("version", "handles", "route", "run")
+
+    def __init__(self, version: object, handles: list[Any], route: _Route) -> None:
+        self.version = version
+        self.handles = handles
+        self.route = route
+        self.run: Callable[[tuple[Any, ...]], Any] | None = None
+
+
+_programs: weakref.WeakSet[CompiledProgram] = weakref.WeakSet()
+
+
+def _bound_handles() -> list[list[Any]]:
+    """Return the lists of state handles that programs keep bound."""
+    return [program._bound.handles for program in list(_programs)]
+
+
+class StateChanged(Exception):
+    """Raised by a fast call when the program may not run as it is; see `CompiledProgram.fast_call`."""
+
+
+class CompiledProgram:
+    """One compiled signature.
+
+    Args:
+        graph: before optimisation.
+        inputs: what the graph's parameters are read from.
+        template: the result, with `Out` and `Argument` for what is known only when it runs.
+        writes: per written tensor: ("arg", i) or ("state", tensor), and the output with its value.
+        evaluation: the evaluation that made the graph.
+        device: where it runs.
+        name: of the function, for messages.
+        level: "O0", "O1" or "O2".
+        for_shared_tensors: see below.
+
+    Attributes:
+        captures: what the evaluation took as constant, and how to look it up again.
+        seconds: how long compiling took.
+        hits: how often it ran.
+        notes: what was compiled above O0, and reasons why something was not.
+        for_shared_tensors: it serves calls in which some tensors are one object; see `shared`.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        inputs: list[Input],
+        template: Any,
+        writes: list[tuple[str, Any, int]],
+        evaluation: Evaluation,
+        device: Device,
+        name: str,
+        level: str,
+        for_shared_tensors: bool = False,
+    ) -> None:
+        self.graph = graph
+        self.level = level
+        self.inputs = inputs
+        self.template = template
+        self.writes = writes
+        self.captures = evaluation.captures
+        self.effects = graph.effects
+        self.keep = evaluation.keep  # objects whose ids the program knows
+        self.for_shared_tensors = for_shared_tensors
+        self.device = device
+        self.name = name
+        self.seconds = 0.0
+        self.hits = 0
+        self.notes: list[str] = []
+        self.dump = dump_of(name)
+        self.state: list[Tensor] = [v for kind, v in inputs if kind == "state"]
+        self.state_types = [t._type.plain.on(device) for t in self.state]
+        self._state_ids = frozenset(map(id, self.state))
+        self._writes_arguments = any(kind == "arg" for kind, _, _ in writes)
+        self.result_types = [
+            t.on(device) if isinstance(t, TensorType) else None
+            for t in (graph.types[i] for i in graph.outputs)
+        ]
+        single = not writes and isinstance(template, Out) and len(graph.outputs) == 1
+        self._single = self.result_types[0] if single else None  # the type of the only result
+        arguments = [v for kind, v in inputs if kind == "arg"]
+        in_order = arguments == list(range(len(arguments)))
+        self._only_arguments = (
+            self._single is not None and in_order and len(arguments) == len(inputs)
+        )
+        kinds = [kind for kind, _ in inputs]
+        self._arguments_then_state = (
+            not for_shared_tensors
+            and in_order
+            and kinds == ["arg"] * len(arguments) + ["state"] * (len(kinds) - len(arguments))
+        )
+        self._lower()
+        _programs.add(self)
+
+    def _lower(self) -> None:
+        """Make the graph runnable."""
+        watch = None if self.dump is None else self.dump.watch()
+        executable = self._executable(watch)
+        self._whole = _Route(executable, self.inputs)
+        self._cached: CachedValues | None = None
+        invariant = None if self.level == "O0" else executable.invariant
+        if invariant is not None:
+            tensors = [self.inputs[p][1] for p in invariant.reads]
+            self._cached = CachedValues(
+                tensors, self.device, invariant.once, _bound_handles, self.notes
+            )
+            rest = invariant.rest
+            self._rest = functools.cache(lambda: _Route(rest(), self.inputs))
+        # bound handles of much state, or of donors, would keep memory alive
+        small = sum(t.nbytes for t in self.state_types) <= MAX_BOUND_BYTES
+        self._may_bind = small and not self._whole.donors
+        self._bound = _Bound(None, [], self._whole)
+
+    def _executable(self, watch: Any) -> Executable:
+        if not self._only_arguments:
+            return lower_program(
+                self.graph,
+                self.device,
+                watch,
+                self.level,
+                self.notes,
+                self._updates(),
+                self._unwritten(),
+            )
+        graph = dataclasses.replace(self.graph, single=True)
+        self.run_single: HandleFunction = lower(graph, self.device, watch, self.level, self.notes)
+        single = self.run_single
+        return Executable(lambda *handles: (single(*handles),))
+
+    def _updates(self) -> dict[int, int]:
+        """Map each output to the input of which it is the only new value."""
+
+        def key(kind: str, v: Any) -> tuple[str, int]:
+            return kind, id(v) if kind == "state" else v
+
+        tensors = ("arg", "state")
+        where = {key(kind, v): k for k, (kind, v) in enumerate(self.inputs) if kind in tensors}
+        pairs = [(i, where.get(key(kind, v))) for kind, v, i in self.writes if kind in tensors]
+        once = collections.Counter(i for i, _ in pairs)
+        return {i: k for i, k in pairs if k is not None and once[i] == 1}
+
+    def _unwritten(self) -> list[int]:
+        """Return the inputs that are state which the function does not write."""
+        written = {id(v) for kind, v, _ in self.writes if kind == "state"}
+        return [
+            k for k, (kind, v) in enumerate(self.inputs) if kind == "state" and id(v) not in written
+        ]
+
+    @property
+    def run(self) -> HandleFunction:
+        """The lowered graph: from handles of the inputs to a tuple of handles."""
+        return self._whole.run
+
+    # ---- checks before a call -----------------------------------------------------------------
+
+    def ready(self) -> bool:
+        """Return whether the state is as compiled for: on the device, unrecorded, the same types."""
+        now = runtime_state.bindings_version
+        if self._bound.version is now:
+            return True
+        if [t._type for t in self.state] != self.state_types:
+            return False
+        if self._may_bind and (self._cached is None or self._cached.settled()):
+            route, values = self._route()
+            self._bound = _Bound(now, [*[t._buf for t in self.state], *values], route)
+        return True
+
+    def fits(self) -> bool:
+        """Return whether the state has the shapes and dtypes compiled for; commit what has no device.
+
+        Raises:
+            DeviceError: some state is on another device than the arguments.
+        """
+        for t, want in zip(self.state, self.state_types, strict=True):
+            if t._type.device is None:
+                commit(t, self.device)
+            if t._type.plain is not want.plain:
+                return False
+            if t._type.device is not self.device:
+                raise DeviceError(
+                    f"{self.name}: got arguments on {self.device} and a Parameter or captured Tensor on "
+                    f"{t._type.device}; wanted all on one device: move one with move_to"
+                )
+        return True
+
+    def shared(self, leaves: Sequence[Tensor]) -> dict[int, int | None]:
+        """Find arguments that are one object with another argument, or with state.
+
+        Where the function writes in place, a write to one must be visible in the other: such calls
+        have a program of their own.
+
+        Returns:
+            position of an argument -> position of the first that is the same object; None: it is
+            state.
+        """
+        found: dict[int, int | None] = {}
+        first: dict[int, int] = {}
+        for i, x in enumerate(leaves):
+            if id(x) in self._state_ids:
+                found[i] = None
+            elif self._writes_arguments and first.setdefault(id(x), i) != i:
+                found[i] = first[id(x)]
+        return found
+
+    # ---- running ------------------------------------------------------------------------------
+
+    def call(
+        self,
+        leaves: Sequence[Tensor],
+        numbers: Sequence[object] = (),
+        containers: Sequence[object] = (),
+    ) -> Any:
+        """Run on arguments that match the signature; see `read_input` for the parameters."""
+        bound = self._bound
+        if self._arguments_then_state and bound.version is runtime_state.bindings_version:
+            handles = [*[x._buf for x in leaves], *bound.handles]
+            route = bound.route
+        else:
+            route, values = self._route()
+            if self._arguments_then_state:
+                handles = [*[x._buf for x in leaves], *[x._buf for x in self.state], *values]
+            else:
+                handles = self._read(leaves, numbers, containers)
+                handles += values
+        try:
+            if route.run_donating is None:
+                found = route.run(*handles)
+            else:
+                found = route.run_donating(route.owned(leaves), handles)
+        except Exception as error:
+            self.locate(error, handles[: len(self.inputs)])
+            raise
+        if self._single is not None:
+            return Tensor._make(self._single, found[0])
+        make = Tensor._make
+        results = [
+            h if t is None else make(t, h) for t, h in zip(self.result_types, found, strict=True)
+        ]
+        return self.finish(results, leaves, containers)
+
+    def fast_call(self, guard: Guard) -> HandleFunction | None:
+        """Return a function that may run instead of `call` while the arguments keep their types.
+
+        It takes the handles of the arguments and returns the handle of the result; it raises
+        `StateChanged` where something else is not as it was. None for programs of which more than
+        that must be checked.
+        """
+        if self._only_arguments and guard.empty:
+            return self.run_single
+        if not (
+            self._single is not None
+            and self._arguments_then_state
+            and self._may_bind
+            and self.state
+        ):
+            return None
+        holds = guard.holds
+
+        def fast(*handles: Any) -> Any:
+            bound = self._bound
+            if bound.version is not runtime_state.bindings_version or not holds():
+                raise StateChanged
+            self.hits += 1
+            run = bound.run
+            if run is None:
+                run = bound.run = bound.route.bound(bound.handles)
+            return run(handles)[0]
+
+        return fast
+
+    def _route(self) -> tuple[_Route, tuple[Any, ...]]:
+        """Return the executable for this call, and the cached values that it takes after the inputs."""
+        if self._cached is not None:
+            # a bound handle is one more holder, so that nothing could be cached
+            self._bound = _Bound(None, [], self._whole)
+            values = self._cached.values()
+            if values is not None:
+                return self._rest(), values
+        return self._whole, ()
+
+    def _read(
+        self, leaves: Sequence[Tensor], numbers: Sequence[object], containers: Sequence[object]
+    ) -> list[Any]:
+        """Read every input."""
+        device = self.device
+        return [read_input(source, leaves, numbers, containers, device) for source in self.inputs]
+
+    def finish(
+        self, values: Sequence[Any], leaves: Sequence[Tensor], containers: Sequence[object]
+    ) -> Any:
+        """Rebind what the function writes; return its result."""
+        for kind, v, i in self.writes:
+            target: Tensor = leaves[v] if kind == "arg" else v
+            target._rebind(values[i])
+        return rebuilt(self.template, values, leaves, containers)
+
+    # ---- errors -------------------------------------------------------------------------------
+
+    def locate(self, error: Exception, handles: Sequence[Any]) -> None:
+        """Add to an error of a call the source line that raised it."""
+        spans = source_of(error)
+        if spans is None and isinstance(error, IndexRangeError) and not self.effects:
+            spans = self._spans_of(error, handles)
+        if spans is not None:
+            located(error, spans)
+
+    def _spans_of(self, error: IndexRangeError, handles: Sequence[Any]) -> Sequence[Any] | None:
+        """Interpret the graph node by node until the error of a kernel is raised again.
+
+        A call that raises has changed nothing; but what prints or draws may not run twice.
+        """
+        values = [
+            Tensor._make(t.on(self.device), h) if isinstance(t, TensorType) else h
+            for t, h in zip(self.graph.types[: self.graph.n_params], handles, strict=True)
+        ]
+        try:
+            interpret(self.graph, values, self.device)
+        except IndexRangeError as again:
+            return source_of(again) if str(again) == str(error) else None
+        return None

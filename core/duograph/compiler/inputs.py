@@ -1,0 +1,67 @@
+"""Reads the inputs of a compiled program: arguments, state, and objects that the function captured.
+
+The front end records each parameter of a graph as `(kind, source)`; `compiled_program` reads them
+here at every call. Reading never evaluates user code other than attribute and item access.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..backend import registry
+from ..tensor import Tensor, commit
+from ..types import Device
+
+__all__ = ["Input", "read_input"]
+
+# What a parameter of the graph is read from: ("arg", i), ("argument", i), ("number", i),
+# ("container", i), ("state", tensor), ("array", array), (kind, (owner, name)) for an "attribute",
+# "item" or "cell", or ("held", (kind, owner, name)) for the object itself rather than its handle.
+Input: TypeAlias = tuple[str, Any]
+
+
+def read_input(
+    source: Input,
+    leaves: Sequence[Tensor],
+    numbers: Sequence[object],
+    containers: Sequence[object],
+    device: Device,
+) -> Any:
+    """Return the handle, number or object that an input stands for in this call.
+
+    Args:
+        source: the input.
+        leaves: tensors among the arguments.
+        numbers: mutable numbers among the arguments.
+        containers: lists and dicts among the arguments.
+        device: where the program runs; a captured tensor without a device is committed to it.
+    """
+    kind, v = source
+    if kind == "arg":
+        return leaves[v]._buf
+    if kind == "state":
+        return v._buf
+    if kind == "argument":
+        return leaves[v]
+    if kind == "number":
+        return numbers[v]
+    if kind == "container":
+        return containers[v]
+    if kind == "array":
+        return registry.backend(device.name).copy_in(np.array(v), device.index)
+    as_object = kind == "held"
+    if as_object:
+        kind, *v = v
+    owner, name = v
+    if kind == "item":
+        held = owner[name]
+    else:
+        held = owner.cell_contents if kind == "cell" else getattr(owner, name)
+    if as_object or not isinstance(held, Tensor):
+        return held
+    if held._type.device is None:
+        commit(held, device)
+    return held._buf

@@ -1,0 +1,116 @@
+"""The key under which a compiled function finds its program, and the only place that builds one.
+
+`compiler.function` calls `bind_call` for every call that no fast path serves. Two calls with equal
+keys may run the same program, up to what the program captured (`compiler.guards`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..backend import registry
+from ..context import settings
+from ..runtime_state import runtime_state
+from ..tensor import check_index, commit
+from ..types import Device
+from .arguments import Identity, Slots, signature
+
+__all__ = ["ContextKey", "JitKey", "bind_call"]
+
+
+class ContextKey(NamedTuple):
+    """The settings that compiled code depends on; see `context.Settings`."""
+
+    device_target: str | None
+    device_id: int
+    jit_level: str
+    jit_config: Hashable
+    jit_syntax_level: int
+
+
+class JitKey(NamedTuple):
+    """What one compiled program was made for.
+
+    Attributes:
+        arguments: per positional argument its type, or its value where that is a constant.
+        keywords: the same of keyword arguments, with their names.
+        device: where the program runs.
+        context: the settings.
+        rules_version: how many times rules of ops were replaced before; see `RuntimeState`.
+        sharing: for programs that write in place: position of an argument -> position of an earlier
+            one that is the same object, or the state that it is.
+    """
+
+    arguments: tuple[Hashable, ...]
+    keywords: tuple[tuple[str, Hashable], ...]
+    device: Device
+    context: ContextKey
+    rules_version: int
+    sharing: tuple[tuple[int, int | Identity], ...] = ()
+
+    def sharing_tensors(self, shared: Mapping[int, int | None], slots: Slots) -> JitKey:
+        """Return this key for a call in which some tensors are one object.
+
+        Args:
+            shared: see `CompiledProgram.shared`.
+            slots: of the call.
+        """
+        leaves = slots.leaves
+        return self._replace(
+            sharing=tuple([(i, Identity(leaves[i]) if k is None else k) for i, k in shared.items()])
+        )
+
+    def difference_from(self, old: JitKey) -> str:
+        """Name the first field that differs, with both values."""
+        if self.sharing != old.sharing:
+            return "arguments that are one Tensor, or state, of which the function writes some"
+        if self.arguments != old.arguments and len(self.arguments) == len(old.arguments):
+            for i, (was, now) in enumerate(zip(old.arguments, self.arguments)):
+                if was != now:
+                    return f"argument {i} was {was!r} and is {now!r}"
+        for name, was, now in (
+            ("arguments", old.arguments, self.arguments),
+            ("keyword arguments", old.keywords, self.keywords),
+            ("device", old.device, self.device),
+            *zip(ContextKey._fields, old.context, self.context),
+            ("gradient rules", old.rules_version, self.rules_version),
+        ):
+            if was != now:
+                verb = ("were", "are") if name.endswith("s") else ("was", "is")
+                return f"{name} {verb[0]} {was!r} and {verb[1]} {now!r}"
+        return "nothing differs"
+
+
+def bind_call(given: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[JitKey, Slots] | None:
+    """Return the key of a call, and what its arguments hold.
+
+    Returns None after sending tensors that were on no device yet to the device of the call; their
+    types have changed, so the caller starts over.
+    """
+    slots = Slots()
+    arguments = tuple([signature(a, slots) for a in given])
+    keywords = tuple([(k, signature(v, slots)) for k, v in kwargs.items()]) if kwargs else ()
+    device: Device | None = None
+    uncommitted = []
+    for x in slots.leaves:
+        own = x._type.device
+        if own is None:
+            uncommitted.append(x)
+        elif device is None:
+            device = own
+    if device is None:
+        device = registry.current_device()
+    if uncommitted:
+        check_index(device.name, device.index)
+        for x in uncommitted:
+            commit(x, device)
+        return None
+    context = ContextKey(
+        settings.device_target,
+        settings.device_id,
+        settings.jit_level,
+        settings.jit_config,
+        settings.jit_syntax_level,
+    )
+    return JitKey(arguments, keywords, device, context, runtime_state.rules_version), slots

@@ -1,0 +1,170 @@
+"""The programs that one compiled function keeps, per receiver where it is a method.
+
+`compiler.function` looks programs up here and decides what to do without one. Caches are never
+copied or pickled with the Cell that holds them: programs know their tensors by identity.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from ..backend.prepared import HandleFunction
+from ..types import TensorType
+from .compiled_program import CompiledProgram
+from .guards import Guard
+from .key import JitKey
+from .recorded_call import RecordedProgram
+
+__all__ = [
+    "LIMIT",
+    "VARIANTS",
+    "Compiled",
+    "FastCall",
+    "Interpreted",
+    "ProgramCache",
+    "ReceiverCaches",
+]
+
+# Signatures that one function keeps for one receiver.
+LIMIT = 128
+# Programs of one signature that differ in what they captured, such as a training flag.
+VARIANTS = 8
+
+
+class Compiled:
+    """A cache entry with a program.
+
+    Attributes:
+        program: the program.
+        guard: checks what it captured.
+        recorded: runs it under a derivative.
+    """
+
+    __slots__ = ("program", "guard", "recorded")
+
+    def __init__(self, program: CompiledProgram) -> None:
+        self.program = program
+        self.guard = Guard(program.captures)
+        self.recorded = RecordedProgram(program)
+
+    def valid(self) -> bool:
+        """Return whether captures and state are what the program was compiled for."""
+        if not self.guard.empty and not self.guard.holds():
+            return False
+        program = self.program
+        return not program.state or program.ready() or program.fits()
+
+
+class Interpreted:
+    """A cache entry that says why the function runs line by line for this signature."""
+
+    __slots__ = ("reason",)
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def valid(self) -> bool:
+        """Return True: no capture was recorded that could change."""
+        return True
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FastCall:
+    """A program that runs on handles, for arguments that are all plain Tensors.
+
+    Attributes:
+        run: from handles of the arguments to the handle of the result.
+        type: of the result.
+        settings_version: see `RuntimeState`; the call is stale under another one.
+    """
+
+    run: HandleFunction
+    type: TensorType
+    settings_version: object
+
+
+ArgumentTypes = tuple[TensorType, ...]
+
+
+class ProgramCache:
+    """The programs of one function for one receiver.
+
+    Attributes:
+        entries: by key, the variants of each.
+        fast: by the types of the arguments, where these are all plain Tensors.
+        quick: the same, for programs that must check their state and captures first; with the
+            settings version.
+    """
+
+    def __init__(self) -> None:
+        self.entries: collections.OrderedDict[JitKey, list[Compiled | Interpreted]] = (
+            collections.OrderedDict()
+        )
+        self.fast: dict[ArgumentTypes, FastCall] = {}
+        self.quick: dict[ArgumentTypes, tuple[Compiled, object]] = {}
+
+    def find(self, key: JitKey) -> Compiled | Interpreted | None:
+        """Return the entry for a key whose captures are still what they were."""
+        for entry in self.entries.get(key, ()):
+            if entry.valid():
+                return entry
+        return None
+
+    def add(self, key: JitKey, entry: Compiled | Interpreted) -> None:
+        """Add an entry; the oldest ones go beyond the limits."""
+        while len(self.entries) >= LIMIT:
+            self.entries.popitem(last=False)
+        self.quick.clear()
+        variants = self.entries.setdefault(key, [])
+        del variants[: max(0, len(variants) + 1 - VARIANTS)]
+        variants.append(entry)
+
+    def programs(self) -> list[CompiledProgram]:
+        """Return all programs."""
+        return [
+            entry.program
+            for entries in list(self.entries.values())
+            for entry in entries
+            if isinstance(entry, Compiled)
+        ]
+
+    def clear(self) -> None:
+        """Forget every program."""
+        self.entries.clear()
+        self.quick.clear()
+        self.fast.clear()
+
+    def __deepcopy__(self, memo: object) -> ProgramCache:
+        return ProgramCache()
+
+    def __reduce__(self) -> tuple[type[ProgramCache], tuple[()]]:
+        return ProgramCache, ()
+
+
+class ReceiverCaches(weakref.WeakKeyDictionary[Any, ProgramCache]):
+    """The caches of one receiver's compiled methods, by method; kept in its `__dict__`.
+
+    Attributes:
+        owner: returns the receiver; a shallow copy of it finds another one here.
+    """
+
+    def __init__(self, owner: object = None) -> None:
+        super().__init__()
+        self.owner: Callable[[], object]
+        try:
+            self.owner = weakref.ref(owner)
+        except TypeError:  # None, or a class without weak references
+            self.owner = lambda: owner
+
+    def __deepcopy__(self, memo: object) -> ReceiverCaches:
+        return ReceiverCaches()
+
+    def __copy__(self) -> ReceiverCaches:
+        return ReceiverCaches()
+
+    def __reduce__(self) -> tuple[type[ReceiverCaches], tuple[()]]:
+        return ReceiverCaches, ()

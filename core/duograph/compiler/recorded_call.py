@@ -1,0 +1,134 @@
+"""Runs a compiled program under a derivative: as one node of the tape, or op by op.
+
+`compiler.function` calls `call_recorded` where a tape records an input of the program. Inside a
+derivative of a derivative, every op of the graph is recorded on its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from .. import passes
+from ..autodiff.tape import GraphPlan, Node, Output, edge_of
+from ..backend.prepared import HandleFunction
+from ..runtime.lower import lower
+from ..tensor import Tensor
+from ..types import TensorType
+from .compiled_program import CompiledProgram
+from .inputs import read_input
+from .interpret import interpret
+
+__all__ = ["RecordedProgram"]
+
+
+class _Forward(NamedTuple):
+    """The forward half of a program that is linearized with respect to some inputs.
+
+    Attributes:
+        plan: of the tape node.
+        run: from handles of the inputs to handles of the results and of what the backward needs.
+        residuals: positions, among inputs and what `run` returns, of what the backward needs.
+    """
+
+    plan: GraphPlan
+    run: HandleFunction
+    residuals: list[int]
+
+
+class RecordedProgram:
+    """A compiled program as tapes see it; it keeps one forward per set of recorded inputs."""
+
+    def __init__(self, program: CompiledProgram) -> None:
+        self.program = program
+        self._forwards: dict[tuple[bool, ...], _Forward] = {}
+
+    def is_recorded(self, leaves: Sequence[Tensor]) -> bool:
+        """Return whether a tape records a tensor argument or some state."""
+        return any(x._type.level for x in leaves) or any(x._type.level for x in self.program.state)
+
+    def call(
+        self, leaves: Sequence[Tensor], numbers: Sequence[object], containers: Sequence[object]
+    ) -> Any:
+        """Run the program and record it; see `read_input` for the parameters."""
+        program = self.program
+        sources: list[Tensor | None] = [
+            leaves[v] if kind == "arg" else v if kind == "state" else None
+            for kind, v in program.inputs
+        ]
+        handles = [
+            read_input(source, leaves, numbers, containers, program.device)
+            for source in program.inputs
+        ]
+        if max(x._type.level for x in sources if x is not None) > 1:
+            values: Sequence[Any] = self._interpreted(sources, handles)
+        else:
+            values = self._as_one_node(sources, handles)
+        return program.finish(values, leaves, containers)
+
+    def _as_one_node(self, sources: Sequence[Tensor | None], handles: Sequence[Any]) -> list[Any]:
+        """Run the compiled forward; return results on a node with the compiled backward."""
+        program = self.program
+        wanted = tuple([x is not None and x._type.level > 0 for x in sources])
+        forward = self._forward(wanted)
+        # taken before the call: Python that the graph calls may rebind the tensors
+        edges = tuple(
+            [edge_of(x) if x is not None and w else None for x, w in zip(sources, wanted)]
+        )
+        try:
+            found = forward.run(*handles)
+        except Exception as error:
+            program.locate(error, handles)
+            raise
+        kept = (*handles, *found)
+        node = Node(forward.plan, edges, tuple([kept[i] for i in forward.residuals]), False)
+        values: list[Any] = []
+        for i, t in enumerate(program.result_types):
+            if t is None:
+                values.append(found[i])
+            elif t.dtype.kind not in "fciub":
+                values.append(Tensor._make(t, found[i]))
+            else:
+                made = Tensor._make(t.on(program.device, 1), found[i])
+                made._edge = Output(node, i)
+                values.append(made)
+        return values
+
+    def _forward(self, wanted: tuple[bool, ...]) -> _Forward:
+        made = self._forwards.get(wanted)
+        if made is None:
+            program = self.program
+            graph, level = program.graph, program.level
+            plan = GraphPlan(graph, wanted, program.device, program.name, level)
+            linearized = plan.full
+            watch: Callable[..., None] | None = None
+            if program.dump is not None:
+                watch = program.dump.watch("forward")
+                # for the dump alone: the tape lowers the backward at its first use
+                context = passes.PassContext(watch=program.dump.watch("backward"))
+                passes.run(linearized.backward, context)
+            run = lower(linearized.forward, program.device, watch, level)
+            n = graph.n_params
+            outputs = linearized.forward.outputs
+            positions = {i: n + k for k, i in reversed(list(enumerate(outputs)))}
+            residuals = [i if i < n else positions[i] for i in linearized.residuals]
+            made = self._forwards[wanted] = _Forward(plan, run, residuals)
+        return made
+
+    def _interpreted(
+        self, sources: Sequence[Tensor | None], handles: Sequence[Any]
+    ) -> tuple[Any, ...]:
+        """Run op by op, so that each op is recorded."""
+        program = self.program
+        values = []
+        for x, h, t in zip(sources, handles, program.graph.types):
+            if x is not None:
+                made = Tensor._make(x._type, x._buf)
+                if x._type.level:
+                    made._edge = edge_of(x)
+                values.append(made)
+            else:
+                values.append(
+                    Tensor._make(t.on(program.device), h) if isinstance(t, TensorType) else h
+                )
+        return interpret(program.graph, values, program.device)

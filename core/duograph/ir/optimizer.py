@@ -1,0 +1,56 @@
+"""The seam through which lowering reaches the graph passes.
+
+Passes match op objects, so `duograph.passes` lies above the op families, and lowering below them.
+The package `passes` therefore installs itself here when it is imported. Nothing here may import it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Protocol, TypeAlias
+
+from ..op import Op
+from ..types import Device, TensorType
+from .graph import Attributes, Graph
+
+__all__ = ["Optimizer", "Watch", "install_optimizer", "optimizer"]
+
+# Called with the name of a pass and the graph after it.
+Watch: TypeAlias = Callable[[str, Graph], None]
+
+
+class Optimizer(Protocol):
+    """The graph passes as lowering calls them."""
+
+    def optimize(
+        self,
+        graph: Graph,
+        device: Device,
+        level: str,
+        watch: Watch | None,
+        notes: list[str],
+        state: Collection[int],
+    ) -> Graph:
+        """Return the graph after all passes of a jit level, for the backend of `device`.
+
+        Passes append lines for the user to `notes`; `state` are parameters that hold state which
+        the graph does not write.
+        """
+
+    def body_of(
+        self, op: Op, types: tuple[TensorType | None, ...], attributes: Attributes
+    ) -> Graph:
+        """Return the cleaned-up body, or decomposition, of an op for operands of these types."""
+
+
+_installed: list[Optimizer] = []
+
+
+def install_optimizer(made: Optimizer) -> None:
+    """Set the passes that `optimizer` returns."""
+    _installed[:] = [made]
+
+
+def optimizer() -> Optimizer:
+    """Return the installed graph passes."""
+    return _installed[0]

@@ -1,0 +1,77 @@
+"""What a graph pass is, and what it may ask about the program and its backend.
+
+`passes/__init__.py` lists the passes and builds the context; a pass only reads it. A pass may not
+ask the registry of backends for anything itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import TypeAlias
+
+from ..backend.costs import DEFAULT_COSTS, Costs
+from ..ir.graph import Attributes, Graph
+from ..ir.optimizer import Watch
+from ..op import Op
+from ..types import TensorType
+
+__all__ = ["PLAIN", "BodyOf", "Claims", "Pass", "PassContext"]
+
+# Whether the backend has a kernel of its own for an op on operands of these types.
+Claims: TypeAlias = Callable[[Op, tuple[TensorType | None, ...], Attributes], bool]
+# The cleaned-up body, or decomposition, of an op for operands of these types.
+BodyOf: TypeAlias = Callable[[Op, tuple[TensorType | None, ...], Attributes], Graph]
+
+
+def _claims_nothing(op: Op, types: tuple[TensorType | None, ...], attributes: Attributes) -> bool:
+    return False
+
+
+@dataclasses.dataclass(frozen=True)
+class PassContext:
+    """Facts about the program and its backend that passes depend on.
+
+    Attributes:
+        level: the jit level, "O0" to "O2".
+        claims: whether the backend has a kernel of its own for an op.
+        body_of: bodies of composites; None when nothing is decomposed.
+        epilogues: names of the ops whose result a fused region of this backend can continue from.
+        decomposed: names of the ops that are decomposed although the backend has kernels for them,
+            because fusing their bodies is faster.
+        costs: costs and limits of the backend.
+        state: parameters that hold state which the graph does not write.
+        notes: receives lines for the user about what was, or was not, rewritten.
+        watch: called with each pass's name and the graph after it.
+    """
+
+    level: str = "O0"
+    claims: Claims = _claims_nothing
+    body_of: BodyOf | None = None
+    epilogues: frozenset[str] = frozenset()
+    decomposed: frozenset[str] = frozenset()
+    costs: Costs = DEFAULT_COSTS
+    state: frozenset[int] = frozenset()
+    notes: list[str] | None = None
+    watch: Watch | None = None
+
+
+# No backend, no state: all that the passes of level O0 need.
+PLAIN = PassContext()
+
+
+@dataclasses.dataclass(frozen=True)
+class Pass:
+    """One step of the pipeline.
+
+    Attributes:
+        name: how dumps call it.
+        function: from graph to graph.
+        level: the jit level from which it runs.
+        after: runs only if the pass of this name changed the graph.
+    """
+
+    name: str
+    function: Callable[[Graph, PassContext], Graph]
+    level: str = "O0"
+    after: str = ""

@@ -1,0 +1,111 @@
+"""Replaces composites that the backend has no kernel for by their bodies, so that these can fuse.
+
+    %1 = softplus(%0)                  %1 = exp(%0)
+                               ->      %2 = log1p(%1)
+
+A composite stays if it is a primitive to the backend, or if a fused region computes it as it is.
+Bodies are expanded recursively and keep the source location of the node that they replace.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Hashable, Sequence
+
+from ..ir.control import SUBGRAPH_OPS
+from ..ir.graph import Graph, GraphNode
+from ..ir.loops import gathers_long_runs, is_elementwise, is_reduction, is_view
+from ..types import HostType, TensorType, ValueType
+from .context import PassContext
+from .subgraphs import Done, mapped
+
+__all__ = ["decompose_composites"]
+
+Types = tuple[TensorType | None, ...]
+
+
+def decompose_composites(graph: Graph, context: PassContext) -> Graph:
+    """Return the graph with composites that no kernel computes replaced by their bodies."""
+    return _Decomposition(context).graph(graph)
+
+
+class _Decomposition:
+    """One run of the pass; asks the backend once per op, types and attributes."""
+
+    def __init__(self, context: PassContext) -> None:
+        assert context.body_of is not None
+        self.context = context
+        self.body_of = context.body_of
+        self.claims: dict[Hashable, bool] = {}
+        self.done: Done = {}
+
+    def graph(self, graph: Graph) -> Graph:
+        types = list(graph.types)
+        nodes: list[GraphNode] = []
+        new_ids: dict[int | None, int | None] = {i: i for i in range(len(types))}
+        self.append(graph.nodes, types, nodes, new_ids)
+        outputs = tuple([new_ids[i] for i in graph.outputs])
+        return Graph(graph.n_params, types, nodes, outputs, graph.single)  # type: ignore[arg-type]
+
+    def append(
+        self,
+        source: Sequence[GraphNode],
+        types: list[ValueType],
+        nodes: list[GraphNode],
+        new_ids: dict[int | None, int | None],
+    ) -> None:
+        """Append nodes, renumbered by `new_ids`, which learns the ids of replaced results."""
+        new_ids[None] = None
+        for node in source:
+            operands = tuple([new_ids[i] for i in node.operands])
+            if node.op in SUBGRAPH_OPS:
+                attributes = mapped(node.attributes, self.graph, self.done)
+                node = dataclasses.replace(node, attributes=attributes)
+            else:
+                kinds = tuple([None if i is None else types[i] for i in operands])
+                results = [types[i] for r in node.results if (i := new_ids[r]) is not None]
+                if not self.stays(node, kinds, results):
+                    body = self.body_of(node.op, kinds, node.attributes)  # type: ignore[arg-type]
+                    inner: dict[int | None, int | None] = dict(
+                        enumerate(i for i in operands if i is not None)
+                    )
+                    for i in range(body.n_params, len(body.types)):
+                        inner[i] = len(types)
+                        types.append(body.types[i])
+                    located = [dataclasses.replace(n, span=node.span) for n in body.nodes]
+                    self.append(located, types, nodes, inner)
+                    new_ids.update(zip(node.results, [inner[i] for i in body.outputs]))
+                    continue
+            renumbered = tuple([new_ids[r] for r in node.results])
+            nodes.append(
+                dataclasses.replace(node, operands=operands, results=renumbered)  # type: ignore[arg-type]
+            )
+
+    def stays(
+        self, node: GraphNode, kinds: tuple[ValueType | None, ...], results: list[ValueType]
+    ) -> bool:
+        """Return whether the node is a primitive, or a region or a kernel computes it as it is."""
+        op = node.op
+        if op.body is None and op.decompose_rule is None:
+            return True
+        if is_reduction(op) or is_view(op) or op.graph_only:
+            return True
+        types = [t for t in kinds if isinstance(t, TensorType)]
+        if op.scalar_rule is not None and node.single and len(types) == len(kinds):
+            n = len(kinds)
+            alone = dataclasses.replace(node, operands=tuple(range(n)), results=(n,))
+            if is_elementwise(alone, [*types, *results]):
+                return True
+        result = results[0]
+        if op.traits.gather and isinstance(result, TensorType):
+            least = self.context.costs.fusion.min_run
+            if gathers_long_runs(node, types, result, least):
+                return True
+        if op.name in self.context.decomposed:
+            return False
+        assert not any(isinstance(t, HostType) for t in kinds), op
+        key = (op, kinds, op.key(kinds, node.attributes))  # type: ignore[arg-type]
+        found = self.claims.get(key)
+        if found is None:
+            found = self.claims[key] = self.context.claims(op, kinds, node.attributes)  # type: ignore[arg-type]
+        return found

@@ -1,0 +1,184 @@
+"""Keeps the values that a compiled program computes from unwritten state alone, while they are right.
+
+A `CachedValues` belongs to one program; `compiler.compiled_program` asks it before every call. It
+must not hold a handle of the state, or a compiled update could no longer overwrite the buffer.
+
+Handles are immutable with two exceptions: a compiled update may write the new value over the old
+one, in the same handle, and an array that shares the memory (`asnumpy`, DLPack, `from_numpy`) can
+be written. So:
+
+- Before anything is computed, each handle is *watched* (`tensor.watched`). A tensor that gets
+  another buffer, or the same one with a new value, releases its handle, and so does a tensor whose
+  memory is exported as an array. A release drops and frees the values at once.
+- Values are computed only if nothing but its tensor holds each handle (`runtime.ownership`), and
+  nothing else the host memory under it (`Backend.exclusive`): an array made earlier and still alive
+  is such a holder.
+- At a call, each tensor must have the very handle that was watched.
+
+Values are computed at the second call in a row that finds the same handles, so that alternating
+between training and evaluation does not pay for it.
+"""
+
+from __future__ import annotations
+
+import collections
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .._locks import new_lock
+from ..backend import registry
+from ..errors import DuographError
+from ..runtime_state import runtime_state
+from ..tensor import Tensor, watched
+from ..types import Device
+from .ownership import owns_buffer
+
+__all__ = ["CachedValues"]
+
+# The most calls between two attempts where somebody else holds a handle.
+MAX_WAIT = 1024
+
+_lock = new_lock()  # of `watched`
+
+
+def _weak_reference(handle: object) -> Callable[[], object]:
+    """A weak reference to a handle; for a type without them, a function that never finds it."""
+    try:
+        return weakref.ref(handle)
+    except TypeError:
+        return lambda: None
+
+
+class _Watch:
+    """The handles that one `CachedValues` watches, and what it computed from them.
+
+    Attributes:
+        refs, ids: of the handles.
+        values: what was computed; None before.
+        version: `runtime_state.bindings_version` when the handles were compared last.
+        wait: calls until the next attempt.
+        patience: calls that the last failed attempt put off the next one.
+    """
+
+    __slots__ = ("refs", "ids", "values", "version", "wait", "patience")
+
+    def __init__(self, handles: Sequence[object]) -> None:
+        self.refs = [_weak_reference(h) for h in handles]
+        self.ids = [id(h) for h in handles]
+        self.values: tuple[Any, ...] | None = None
+        self.version: object = None
+        self.wait = self.patience = 0
+
+
+class CachedValues:
+    """The cached values of one program; see the top of this module for when they are right.
+
+    Args:
+        tensors: the state that the values depend on.
+        device: where these tensors are.
+        compute: from their handles to the values.
+        borrowed: returns the lists of handles that programs keep bound; their owners only read them.
+        notes: receives a line where computing fails.
+    """
+
+    def __init__(
+        self,
+        tensors: Sequence[Tensor],
+        device: Device,
+        compute: Callable[..., tuple[Any, ...]],
+        borrowed: Callable[[], list[list[object]]],
+        notes: list[str],
+    ) -> None:
+        self._tensors = tensors
+        self._device = device
+        self._compute = compute
+        self._borrowed = borrowed
+        self._notes = notes
+        self._computing = new_lock()
+        self._own = weakref.ref(self)
+        # one object, so that what a thread computes after another one dropped it is lost
+        self._watch: _Watch | None = None
+
+    def values(self) -> tuple[Any, ...] | None:
+        """Return the values if they are right for the present state, else None.
+
+        None means that the call must compute everything. The caller may not hold handles of the
+        state meanwhile.
+        """
+        now, watch = runtime_state.bindings_version, self._watch
+        if watch is None:
+            self._begin()
+            return None
+        if watch.version is not now:
+            for ref, t in zip(watch.refs, self._tensors, strict=True):
+                if ref() is not t._buf:
+                    self._begin()
+                    return None
+            watch.version = now
+        if watch.values is not None:
+            return watch.values
+        if watch.wait:
+            watch.wait -= 1
+            return None
+        if not self._computing.acquire(blocking=False):
+            return None  # another thread computes them
+        try:
+            return self._prepare(watch)
+        finally:
+            self._computing.release()
+
+    def settled(self) -> bool:
+        """Return whether the next call will find what the last one did, if the state is the same."""
+        watch = self._watch
+        return watch is not None and (watch.values is not None or watch.patience >= MAX_WAIT)
+
+    def drop(self) -> None:
+        """Forget and free everything, at once."""
+        watch, self._watch = self._watch, None
+        if watch is None:
+            return
+        with _lock:
+            for i in watch.ids:
+                left = tuple([ref for ref in watched.get(i, ()) if ref is not self._own])
+                if left:
+                    watched[i] = left
+                else:
+                    watched.pop(i, None)
+        runtime_state.bindings_version = object()  # programs with bound state compare again
+
+    def __del__(self) -> None:
+        self.drop()
+
+    def _begin(self) -> None:
+        """Watch the handles that the state has now."""
+        self.drop()
+        watch = _Watch([t._buf for t in self._tensors])
+        with _lock:
+            for i in watch.ids:
+                watched[i] = (*watched.get(i, ()), self._own)
+        self._watch = watch
+
+    def _prepare(self, watch: _Watch) -> tuple[Any, ...] | None:
+        """Compute the values, unless somebody else could write the state's memory."""
+        if not self._exclusive():
+            watch.wait = watch.patience = min(2 * watch.patience + 1, MAX_WAIT)
+            return None
+        handles = [t._buf for t in self._tensors]
+        if any(ref() is not h for ref, h in zip(watch.refs, handles, strict=True)):
+            return None
+        try:
+            watch.values = self._compute(*handles)
+        except DuographError as error:  # the whole program will raise it, if it is the user's error
+            self._notes.append(f"nothing is computed once: {error}")
+            watch.wait = watch.patience = MAX_WAIT
+        return watch.values
+
+    def _exclusive(self) -> bool:
+        """Return whether nothing that writes holds a handle of the state, or the memory under it."""
+        exclusive, index = registry.backend(self._device.name).exclusive, self._device.index
+        lists = self._borrowed()  # kept here, so that what is counted stays held
+        known = collections.Counter([id(h) for handles in lists for h in handles])
+        return all(
+            owns_buffer(t, known[id(t._buf)]) and exclusive(t._buf, index) for t in self._tensors
+        )

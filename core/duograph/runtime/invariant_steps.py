@@ -1,0 +1,194 @@
+"""Finds the steps of a lowered graph that depend on unwritten state alone, and shares packed operands.
+
+`runtime.lower` calls both functions for graphs above level O0. State that a compiled function does
+not write (Parameters, captured tensors) rarely changes between calls, so these steps can run once
+(`runtime.cached_values`). Nothing here runs a step or looks at a value.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Collection, Hashable, Sequence
+
+from ..backend.prepared import Packing
+from ..backend.program import Choice, Instruction, Loop, Step, slots_read
+
+__all__ = ["Partition", "partition", "share_packed_operands"]
+
+# A result is cached if it has no more bytes than the operands it is computed from, or than this.
+SMALL_BYTES = 1 << 16
+# A partition pays off from this share of all instructions, or from so many bytes moved by them.
+MIN_SHARE = 1 / 16
+MIN_BYTES_MOVED = 1 << 20
+# A call packs an operand once from so many steps that read it on.
+MIN_SHARED_READERS = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Partition:
+    """The instructions of a graph in two parts.
+
+    Attributes:
+        reads: slots of state that `once` reads.
+        once: steps that depend on state and constants alone.
+        rest: the instructions of each call.
+        kept: slots that `once` writes and `rest` reads.
+        kernels: how many steps of `once` come from the graph; the others pack operands.
+    """
+
+    reads: tuple[int, ...]
+    once: tuple[Step, ...]
+    rest: tuple[Instruction, ...]
+    kept: tuple[int, ...]
+    kernels: int
+
+    def __str__(self) -> str:
+        packed = len(self.once) - self.kernels
+        parts = []
+        if self.kernels:
+            parts.append(f"{self.kernels} kernel{'s' * (self.kernels > 1)} run once")
+        if packed:
+            parts.append(f"{packed} operand{'s' * (packed > 1)} packed once")
+        return " and ".join(parts) + ", while Parameters stay"
+
+
+def partition(
+    instructions: Sequence[Instruction],
+    state: Collection[int],
+    constants: Collection[int],
+    sizes: list[int],
+    outputs: Collection[int],
+) -> Partition | None:
+    """Partition a lowered graph, or return None where that does not pay off.
+
+    Args:
+        instructions: in order.
+        state: slots of parameters that hold state which the graph does not write.
+        constants: slots of constants.
+        sizes: bytes of every slot; slots of packed operands are appended.
+        outputs: slots of results, which each call computes anew.
+    """
+    invariant = {*state, *constants}
+    once: list[Step] = []
+    rest: list[Instruction] = []
+    moved = 0
+    for each in instructions:
+        if isinstance(each, Step) and each.pure:
+            operands = [s for s in each.operands if s != -1]
+            read, made = sum(sizes[s] for s in operands), sum(sizes[s] for s in each.results)
+            if (
+                invariant.issuperset(operands)
+                and made <= max(read, SMALL_BYTES)
+                and not set(each.results) & set(outputs)
+            ):
+                invariant.update(each.results)
+                once.append(each)
+                moved += read + made
+                continue
+        rest.append(each)
+    kernels = len(once)
+    packer = _OperandPacker(invariant - set(constants), sizes)
+    rest = packer.block(rest)
+    moved += sum(sizes[s] for step in packer.steps for s in step.operands)
+    once += packer.steps
+    written = {s for step in once for s in step.results}
+    kept = [s for s in dict.fromkeys(slots_read(rest)) if s in written]
+    reads = sorted({s for step in once for s in step.operands} & set(state))
+    pays = len(once) >= MIN_SHARE * len(instructions) or moved >= MIN_BYTES_MOVED
+    if not kept or not reads or not pays:
+        return None
+    return Partition(tuple(reads), tuple(once), tuple(rest), tuple(kept), kernels)
+
+
+class _OperandPacker:
+    """Replaces steps that take an invariant operand packed; collects the packing steps in `steps`."""
+
+    def __init__(self, invariant: Collection[int], sizes: list[int]) -> None:
+        self.invariant = invariant
+        self.sizes = sizes
+        self.steps: list[Step] = []
+        self.packed: dict[tuple[int, Hashable], int] = {}  # (slot, layout) -> slot of the packed
+
+    def block(self, instructions: Sequence[Instruction]) -> list[Instruction]:
+        return [self.instruction(each) for each in instructions]
+
+    def instruction(self, each: Instruction) -> Instruction:
+        if isinstance(each, Step):
+            return self.step(each)
+        if isinstance(each, Loop):
+            return dataclasses.replace(each, body=tuple(self.block(each.body)))
+        if isinstance(each, Choice):
+            branches = tuple(tuple(self.block(b)) for b in each.branches)
+            return dataclasses.replace(each, branches=branches)
+        return each
+
+    def step(self, each: Step) -> Step:
+        """Pack the first operand that is invariant and has a packing."""
+        for k, offer in each.call.packings.items():
+            slot = each.operands[k]
+            packing = offer() if slot in self.invariant else None
+            if packing is None:
+                continue
+            key = slot, packing.layout
+            packed = self.packed.get(key)
+            if packed is None:
+                packed = self.packed[key] = len(self.sizes)
+                self.sizes.append(packing.nbytes)
+                self.steps.append(_pack_step(packing, slot, packed))
+            return _with_packed(each, packing, k, packed)
+        return each
+
+
+def _pack_step(packing: Packing, slot: int, packed: int) -> Step:
+    return Step(packing.pack, (slot,), (packed,), True, "pack", pure=True)
+
+
+def _with_packed(step: Step, packing: Packing, k: int, packed: int) -> Step:
+    """The step with operand `k` packed."""
+    operands = (*step.operands[:k], packed, *step.operands[k + 1 :])
+    return dataclasses.replace(step, call=packing.call, operands=operands)
+
+
+def share_packed_operands(
+    instructions: Sequence[Instruction], sizes: list[int]
+) -> list[Instruction]:
+    """Pack an operand once per call where several steps would each pack it, before the first.
+
+    Such as the weights that a recurrent layer multiplies with at every time step.
+
+    Args:
+        instructions: in order; slots that steps read are written once, before.
+        sizes: bytes of every slot; slots of packed operands are appended.
+    """
+    steps = {
+        at: each
+        for at, each in enumerate(instructions)
+        if isinstance(each, Step) and each.call.packings
+    }
+    readers = collections.Counter(s.operands[k] for s in steps.values() for k in s.call.packings)
+    found: dict[tuple[int, Hashable], list[tuple[int, int, Packing]]] = {}
+    for at, step in steps.items():
+        for k, offer in step.call.packings.items():
+            slot = step.operands[k]
+            packing = offer() if readers[slot] >= MIN_SHARED_READERS else None
+            if packing is not None:
+                found.setdefault((slot, packing.layout), []).append((at, k, packing))
+    replaced: dict[int, Step] = {}
+    before: dict[int, list[Step]] = collections.defaultdict(list)
+    for (slot, _), all_users in found.items():
+        # a step that could take two operands packed takes one
+        users = [user for user in all_users if user[0] not in replaced]
+        if len(users) < MIN_SHARED_READERS:
+            continue
+        packed = len(sizes)
+        first, _, packing = users[0]
+        sizes.append(packing.nbytes)
+        before[first].append(_pack_step(packing, slot, packed))
+        for at, k, packing in users:
+            replaced[at] = _with_packed(steps[at], packing, k, packed)
+    return [
+        new
+        for at, each in enumerate(instructions)
+        for new in (*before.get(at, ()), replaced.get(at, each))
+    ]

@@ -1,0 +1,115 @@
+"""Chooses how one op runs on a backend: its own kernel, or the reference on the host.
+
+`runtime.lowering` and the passes ask here for nodes of a graph. Nothing here looks at more
+than one node.
+"""
+
+from __future__ import annotations
+
+import collections
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .. import context
+from .._locks import new_lock
+from ..backend.prepared import HandleFunction, PreparedCall, as_prepared
+from ..backend.protocol import Backend
+from ..errors import UnsupportedOpError
+from ..op import Op
+from ..types import Device, TensorType
+
+__all__ = ["fallback", "fallback_counts", "host_call", "kernel"]
+
+# (backend, op) -> how often the host ran it
+fallback_counts: collections.Counter[tuple[str, str]] = collections.Counter()
+_warned: set[tuple[str, str]] = set()
+_lock = new_lock()  # of `fallback_counts`
+
+
+def kernel(
+    backend: Backend,
+    op: Op,
+    types: tuple[TensorType | None, ...],
+    attributes: Mapping[str, Any],
+    device: Device,
+) -> PreparedCall | None:
+    """Return the backend's own call for this op, or None."""
+    if op.host:
+        return None
+    call = backend.prepare(op, types, attributes, device.index)  # type: ignore[arg-type]
+    return None if call is None else as_prepared(call)
+
+
+def fallback(
+    backend: Backend,
+    op: Op,
+    types: tuple[TensorType | None, ...],
+    attributes: Mapping[str, Any],
+    device: Device,
+    results: tuple[TensorType, ...],
+) -> HandleFunction:
+    """Return the host's call for an op without a kernel, if the policy `host_fallback` allows it.
+
+    Raises:
+        UnsupportedOpError: it does not.
+    """
+    if op.host:  # runs on the host for every device
+        return host_call(backend, op, types, attributes, device, results)
+    policy = context.settings.host_fallback
+    if policy == "backend":
+        policy = backend.host_fallback
+    shown = ", ".join("none" if t is None else repr(t) for t in types)
+    if policy == "off" or op.reference_rule is None:
+        raise UnsupportedOpError(
+            f"{op.name}({shown}): the {backend.name} backend has no kernel for it and the op has no "
+            f"decomposition; write a kernel, or allow the host to run it with "
+            f"set_context(host_fallback='warn')"
+        )
+    key = (backend.name, op.name)
+    if policy == "warn" and key not in _warned:
+        _warned.add(key)
+        warnings.warn(
+            f"{op.name}({shown}) runs on the host: the {backend.name} backend has no kernel for it",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    run = host_call(backend, op, types, attributes, device, results)
+
+    def counted(*handles: Any) -> Any:
+        with _lock:
+            fallback_counts[key] += 1
+        return run(*handles)
+
+    return counted
+
+
+def host_call(
+    backend: Backend,
+    op: Op,
+    types: tuple[TensorType | None, ...],
+    attributes: Mapping[str, Any],
+    device: Device,
+    results: tuple[TensorType, ...],
+) -> HandleFunction:
+    """Return a call that copies out, runs the op's reference on NumPy arrays and copies in."""
+    reference = op.reference_rule
+    assert reference is not None
+    single = len(results) == 1
+
+    def run(*handles: Any) -> Any:
+        arrays = [
+            None if t is None else backend.copy_out(h, t.shape, t.dtype.np, device.index)
+            for h, t in zip(handles, types, strict=True)
+        ]
+        found = reference(*op.packed(arrays), **attributes)
+        parts = found if isinstance(found, tuple) else (found,)
+        out = [
+            backend.copy_in(np.array(a, dtype=t.dtype.np, order="C").reshape(t.shape), device.index)
+            for a, t in zip(parts, results, strict=True)
+        ]
+        return out[0] if single and not isinstance(found, tuple) else tuple(out)
+
+    return run

@@ -1,0 +1,321 @@
+"""Turns the nodes of a graph into instructions over slots (`backend.program`).
+
+`runtime.lower` makes one `Lowering` per graph and reads the instructions, constants and sizes that
+it collected. It runs nothing except calls without operands, whose results become constants.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..backend import registry
+from ..backend.prepared import HandleFunction, PreparedCall, as_prepared
+from ..backend.program import Alias, Choice, Copy, HostStep, Instruction, Loop, Step
+from ..backend.protocol import Backend
+from ..dtype import bool_, int64
+from ..ir.graph import FrozenArray, Graph, GraphNode, live_nodes
+from ..ir.optimizer import optimizer
+from ..types import BOOL, FLOAT, INT, STACK, Device, HostType, TensorType, ValueType
+from .control import control_call, may_raise, with_source_span
+from .executable import link_steps
+from .kernel_choice import fallback, kernel
+
+__all__ = ["Lowering", "RegionCalls"]
+
+# The calls that the backend compiled for bodies of `region` nodes.
+RegionCalls = Mapping[Graph, PreparedCall | HandleFunction]
+Types = tuple[ValueType | None, ...]
+
+# A call without operands whose result has at most this many elements runs once, while lowering.
+CONSTANT_LIMIT = 1024
+
+# Bytes that a native program keeps for a host value.
+_HOST_BYTES: Mapping[ValueType, int] = {INT: 8, FLOAT: 8, BOOL: 1, STACK: 0}
+# Ops on host values that native programs have.
+_HOST_OPS = {
+    "scalar",
+    "to_host",
+    "to_tensor",
+    "stack_new",
+    "stack_push",
+    "stack_pop",
+    "stack_holds",
+}
+
+
+class Lowering:
+    """Collects the instructions of one graph.
+
+    Args:
+        device: where the graph will run.
+        regions: calls of fused regions; the nodes of other regions run one by one.
+        level: "O0", "O1" or "O2".
+        lower_subgraph: lowers a graph that a control-flow op calls.
+
+    Attributes:
+        steps: the instructions so far.
+        constants: handles, or Python objects, by slot.
+        sizes: bytes of every slot.
+        hosts: the type of each slot that holds a Python number, object or stack.
+        python: the first thing that keeps the graph from being one native program; "" if none.
+        host_constants: slots of constants that are Python objects.
+        aliases: slots that name memory of other slots.
+        depth: nesting of loops and branches around the current node.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        regions: RegionCalls,
+        level: str,
+        lower_subgraph: Callable[[Graph, Device], HandleFunction],
+    ) -> None:
+        self.device = device
+        self.regions = regions
+        self.level = level
+        self.lower_subgraph = lower_subgraph
+        self.backend = registry.backend(device.name)
+        self.steps: list[Instruction] = []
+        self.constants: dict[int, Any] = {}
+        self.sizes: list[int] = []
+        self.hosts: dict[int, HostType] = {}
+        self.python = ""
+        self.host_constants: set[int] = set()
+        self.aliases: set[int] = set()
+        self.depth = 0
+
+    def slot(self, type_: ValueType) -> int:
+        """Return a new slot for a value of this type."""
+        slot = len(self.sizes)
+        if isinstance(type_, TensorType):
+            self.sizes.append(type_.nbytes)
+            return slot
+        self.sizes.append(_HOST_BYTES.get(type_, 0))
+        self.hosts[slot] = type_
+        if type_ not in _HOST_BYTES:
+            self.python = self.python or "an object of Python"
+        return slot
+
+    def graph(self, graph: Graph, slots: list[int], results: set[int], root: bool) -> list[int]:
+        """Lower the nodes of `graph` on parameter slots; return the slots of its outputs."""
+        env = dict(enumerate(slots))
+        out = set(graph.outputs)
+        for node in live_nodes(graph.nodes, out):
+            is_result = root and any(r in out for r in node.results)
+            found = self.node(node, graph, env, is_result)
+            env.update(zip(node.results, found, strict=True))
+        return [env[i] for i in graph.outputs]
+
+    def node(
+        self, node: GraphNode, graph: Graph, env: Mapping[int, int], is_result: bool
+    ) -> list[int]:
+        """Lower one node; return the slots of its results.
+
+        Args:
+            env: the slot of each value of `graph` so far.
+            is_result: the node computes a result of the whole graph.
+        """
+        op = node.op
+        operands = [-1 if i is None else env[i] for i in node.operands]
+        if op.alias:
+            return [operands[0]]
+        types: Types = tuple([None if i is None else graph.types[i] for i in node.operands])
+        results: tuple[ValueType, ...] = tuple([graph.types[i] for i in node.results])
+        if op.name in ("constant", "host_constant"):
+            return [self.constant(node, results[0])]
+        if op.name == "region":
+            body: Graph = node.attributes["body"]
+            call = self.regions.get(body)
+            if call is None:
+                return self.graph(body, operands, set(), is_result)
+            return self.step(node, call, operands, results, True)
+        if op.name == "custom_call" and self.level != "O0":
+            return self.graph(node.attributes["graph"], operands, set(), is_result)
+        if self.level == "O2" and op.name in _HOST_OPS:
+            return self.host_step(node, operands, types, results)
+        if self.level == "O2" and op.name == "while_loop":
+            return self.loop(node, operands, types)
+        if self.level == "O2" and op.name == "switch":
+            return self.choice(node, operands, types)
+        control = control_call(
+            self.backend, op.name, types, node.attributes, self.device, self.lower_subgraph
+        )
+        if control is not None:
+            if node.span is not None and may_raise(op.name, node.attributes):
+                control = with_source_span(control, node.span)
+            if op.name != "random_state" or self.depth:
+                self.python = self.python or op.name
+            return self.step(node, control, operands, results)
+        return self.op(node, operands, types, results, is_result)
+
+    def op(
+        self,
+        node: GraphNode,
+        operands: list[int],
+        types: Any,
+        results: tuple[Any, ...],
+        is_result: bool,
+    ) -> list[int]:
+        """Lower an op on tensors: kernel, else composite body, else host."""
+        op = node.op
+        call = kernel(self.backend, op, types, node.attributes, self.device)
+        pure = call is not None and not op.effects
+        if call is None and (op.body is not None or op.decompose_rule is not None):
+            inner = optimizer().body_of(op, types, node.attributes)
+            found = tuple(inner.types[i] for i in inner.outputs)
+            # a handle of another size than its type says would be read past its end
+            assert found == results, f"{op.name}: its body gives {found}, its infer rule {results}"
+            given = [s for s in operands if s != -1]
+            return self.graph(inner, given, set(), is_result)
+        if call is None:
+            call = as_prepared(
+                fallback(self.backend, op, types, node.attributes, self.device, results)
+            )
+        if not operands and node.single and results[0].size <= CONSTANT_LIMIT and not is_result:
+            slot = self.slot(results[0])
+            self.constants[slot] = call.run()
+            return [slot]
+        return self.step(node, call, operands, results, pure)
+
+    def constant(self, node: GraphNode, type_: ValueType) -> int:
+        """Put a constant on the device, or a Python object into a slot."""
+        slot = self.slot(type_)
+        value = node.attributes["value"]
+        if node.op.name == "host_constant":
+            self.constants[slot] = value.value
+            self.host_constants.add(slot)
+        else:
+            frozen: FrozenArray = value
+            array = np.asarray(frozen.array, order="C")
+            self.constants[slot] = self.backend.copy_in(array, self.device.index)
+        return slot
+
+    def step(
+        self,
+        node: GraphNode,
+        call: PreparedCall | HandleFunction,
+        operands: Sequence[int],
+        results: Sequence[ValueType],
+        pure: bool = False,
+    ) -> list[int]:
+        """Append a call; return the slots of its results."""
+        slots = [self.slot(t) for t in results]
+        made = as_prepared(call)
+        self.steps.append(
+            Step(made, tuple(operands), tuple(slots), node.single, node.op.name, pure)
+        )
+        return slots
+
+    def host_step(
+        self, node: GraphNode, operands: Sequence[int], types: Types, results: Sequence[ValueType]
+    ) -> list[int]:
+        """Append an op on host values, for a native program."""
+        slots = [self.slot(t) for t in results]
+        made = HostStep(
+            node.op.name, tuple(operands), tuple(slots), (*types, *results), node.attributes
+        )
+        self.steps.append(made)
+        if node.op.name == "stack_pop":
+            self.aliases.update(slots[2:])
+        return slots
+
+    def inside(self, graph: Graph, slots: list[int]) -> tuple[list[Instruction], list[int]]:
+        """Lower a subgraph into instructions of its own; return them and its output slots."""
+        before, self.steps = self.steps, []
+        self.depth += 1
+        found = self.graph(graph, slots, set(), False)
+        self.depth -= 1
+        made, self.steps = self.steps, before
+        return made, found
+
+    def loop(self, node: GraphNode, operands: list[int], types: Any) -> list[int]:
+        """Append a while loop; each carry has two buffers, which swap after every iteration."""
+        body: Graph = node.attributes["body"]
+        n = node.attributes["n_carry"]
+        first, carried, rest = operands[0], operands[1 : 1 + n], operands[1 + n :]
+        predicate = self.alias(first, types[0])
+        carries = [self.alias(x, t) for x, t in zip(carried, types[1:])]
+        steps, found = self.inside(body, [*carries, *rest])
+        own = {r for s in steps if isinstance(s, (Step, HostStep)) for r in s.results}
+        own -= self.aliases
+        ring = []
+        for carry, slot, t in zip(carries, found[1:], types[1:]):
+            if slot in own:
+                own.discard(slot)  # another carry that takes this value gets a copy
+            else:
+                copy = self.slot(t)
+                steps.append(Alias(slot, copy) if t is STACK else Copy(slot, copy))
+                slot = copy
+            ring.append((carry, slot, self.slot(t)))
+        steps.append(Alias(found[0], predicate))
+        self.steps.append(Loop(predicate, tuple(ring), tuple(steps)))
+        return carries
+
+    def choice(self, node: GraphNode, operands: list[int], types: Any) -> list[int]:
+        """Append a switch; its results are aliases of what the branch that runs computes."""
+        branches: Sequence[Graph] = node.attributes["branches"]
+        kinds = [branches[0].types[i] for i in branches[0].outputs]
+        results = [self.slot(t) for t in kinds]
+        self.aliases.update(results)
+        made = []
+        for branch in branches:
+            steps, found = self.inside(branch, operands[1:])
+            made.append((*steps, *[Alias(a, b) for a, b in zip(found, results)]))
+        dtype = {INT: int64, BOOL: bool_}.get(types[0]) or types[0].dtype
+        self.steps.append(Choice(operands[0], dtype, tuple(made)))
+        return results
+
+    def alias(self, slot: int, type_: ValueType) -> int:
+        """Append another name for a slot; return it."""
+        made = self.slot(type_)
+        self.steps.append(Alias(slot, made))
+        self.aliases.add(made)
+        return made
+
+    def stepwise(
+        self,
+        graph: Graph,
+        instructions: Sequence[Instruction],
+        further: Sequence[int],
+        outputs: Sequence[int],
+    ) -> HandleFunction | None:
+        """Return a function that runs the instructions one by one; None with loops or branches.
+
+        Args:
+            further: slots of handles that are passed after the parameters.
+            outputs: slots of the results.
+        """
+        steps = [s for s in instructions if isinstance(s, Step)]
+        if len(steps) < len(instructions):
+            return None
+        slots = list(outputs)
+        for position, i in enumerate(slots):
+            # a result may not share its buffer with a constant that lives on
+            if i in self.constants and i not in self.host_constants:
+                type_ = graph.types[graph.outputs[position]]
+                assert isinstance(type_, TensorType)
+                slot = self.slot(type_)
+                fresh = functools.partial(
+                    _copy, self.backend, self.device, type_, self.constants[i]
+                )
+                steps.append(Step(PreparedCall(fresh), (), (slot,), True))
+                slots[position] = slot
+        return link_steps(
+            steps,
+            graph.n_params,
+            self.constants,
+            tuple(slots),
+            graph.single,
+            len(self.sizes),
+            further,
+        )
+
+
+def _copy(backend: Backend, device: Device, type_: TensorType, handle: object) -> object:
+    """Return a handle to a copy."""
+    array = backend.copy_out(handle, type_.shape, type_.dtype.np, device.index)
+    return backend.copy_in(np.array(array), device.index)

@@ -1,0 +1,148 @@
+"""Links a lowered graph into one native program: plans its memory and asks `Backend.link`.
+
+`runtime.lower` calls `native_program` above level O0; where it returns None the graph runs step by
+step. Nothing here changes the instructions, except that results get memory of their own.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..backend.prepared import HandleFunction, LinkedProgram, as_linked
+from ..backend.program import Copy, HostStep, Instruction, NeedsSteps, Program, Step, steps_in
+from ..ir.graph import Graph
+from ..types import STACK
+from .executable import Executable
+from .lowering import Lowering
+from .memory_plan import plan_memory
+
+__all__ = ["native_program"]
+
+
+def native_program(
+    work: Lowering,
+    graph: Graph,
+    instructions: Sequence[Instruction],
+    params: Sequence[int],
+    outputs: Sequence[int],
+    updates: Mapping[int, int],
+    notes: list[str],
+    stepwise: Callable[[], HandleFunction],
+) -> Executable | None:
+    """Link a graph into one native program, or return None where the backend makes none of it.
+
+    Args:
+        work: the lowered graph.
+        graph: the graph that was lowered.
+        instructions: all of `work`, or some of them.
+        params: slots of the handles that a call receives: the graph's parameters, and what else the
+            instructions read.
+        outputs: slots of the results.
+        updates: see `lower_program`.
+        notes: receives what was made, or the reason why nothing was.
+        stepwise: makes the call that runs step by step, for when the program cannot go on.
+    """
+    if any(work.hosts.get(slot) is STACK for slot in (*params, *outputs)):
+        work.python = work.python or "a stack"
+    if work.level != "O2" and work.hosts:
+        work.python = work.python or "a number of Python"
+    if work.python:
+        notes.append(f"runs step by step: {work.python} runs in Python")
+        return None
+    draws: list[Step] = []
+    steps: list[Instruction] = []
+    for each in instructions:
+        if isinstance(each, Step) and each.name == "random_state":
+            draws.append(each)
+        else:
+            steps.append(each)
+    has_host_steps = any(isinstance(s, HostStep) for s in steps_in(instructions))
+    if draws and has_host_steps:  # to run again from the start would draw again
+        notes.append("runs step by step: random numbers beside numbers of Python")
+        return None
+    if len(steps) < 2 and not updates and all(isinstance(s, Step) for s in steps):
+        return None  # nothing to gain
+    if work.backend.links(work.device.index) is not None:
+        return None
+    given = [*params, *(s.results[0] for s in draws)]
+    program, summary = _planned(work, graph, steps, given, outputs, updates)
+    linked = work.backend.link(program, work.device.index)
+    if isinstance(linked, str):
+        notes.append(f"runs step by step: {linked}")
+        return None
+    notes += [f"one native program of {sum(1 for _ in steps_in(steps))} kernels", summary]
+    return _executable(
+        as_linked(linked),
+        [s.call.run for s in draws],
+        program.donations,
+        functools.cache(stepwise) if work.hosts else None,
+        graph.n_params,
+    )
+
+
+def _planned(
+    work: Lowering,
+    graph: Graph,
+    steps: list[Instruction],
+    given: Sequence[int],
+    outputs: Sequence[int],
+    updates: Mapping[int, int],
+) -> tuple[Program, str]:
+    """Plan the memory of the instructions; return the program, and a line about the plan."""
+    slots = list(outputs)
+    for position, slot in enumerate(slots):
+        if slot in work.constants or slot in work.aliases:  # a result has memory of its own
+            slots[position] = work.slot(graph.types[graph.outputs[position]])
+            steps.append(Copy(slot, slots[position]))
+    plan = plan_memory(steps, [*given, *work.constants], work.sizes, slots, updates)
+    program = Program(
+        instructions=tuple(steps),
+        params=tuple(given),
+        constants=work.constants,
+        hosts=work.hosts,
+        sizes=work.sizes,
+        places=plan.places,
+        shares=plan.shares,
+        arena=plan.arena,
+        outputs=tuple(slots),
+        single=graph.single,
+        donations=plan.donations,
+        level=work.level,
+        updates=updates,
+    )
+    return program, str(plan)
+
+
+def _executable(
+    linked: LinkedProgram,
+    draws: Sequence[Callable[[], Any]],
+    planned: Mapping[int, int],
+    stepwise: Callable[[], HandleFunction] | None,
+    n_params: int,
+) -> Executable:
+    """Wrap a linked program, which takes a list of handles, into a call on handles by position.
+
+    Args:
+        draws: return the last parameters, the states of the random generator.
+        planned: donations of the memory plan, for a program that names none of its own.
+        stepwise: makes the same graph step by step, for when `run` cannot go on; None where it
+            always can.
+        n_params: how many handles the stepwise call takes.
+    """
+    run = linked.run
+
+    def run_donating(donated: Sequence[bool], handles: Sequence[Any]) -> Any:
+        given = [*handles, *[draw() for draw in draws]] if draws else handles
+        try:
+            return run(given, donated)
+        except NeedsSteps:
+            assert stepwise is not None
+            return stepwise()(*handles[:n_params])
+
+    donations = planned if linked.donations is None else linked.donations
+    donating = run_donating if donations else None
+    if draws or stepwise is not None:
+        return Executable(lambda *handles: run_donating((), handles), donations, donating)
+    return Executable(lambda *handles: run(handles), donations, donating, linked.bind)

@@ -1,0 +1,42 @@
+"""Decides whether a tensor's buffer may be overwritten or assumed constant: who else holds it?
+
+A handle is *held* by whatever keeps a Python reference to it: the `_buf` of a Tensor (an alias such
+as a reshape shares it), residuals of a tape, the state that a compiled program keeps bound, a NumPy
+array made by `copy_out`, an argument list of a running call. CPython's reference count is therefore
+the exact number of holders, and this module is the only one that reads it.
+
+A count kept by Tensor itself needs a finaliser on every Tensor, which costs the eager path more
+than it can afford. Where reference counts are not exact, no handle ever counts as owned: results
+then get fresh buffers, and nothing is computed in advance.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from ..dtype import float32
+from ..tensor import Tensor
+from ..types import TensorType
+
+__all__ = ["holders", "owns_buffer"]
+
+_references: Callable[[object], int] = getattr(sys, "getrefcount", lambda _: 0)
+
+
+def holders(tensor: Tensor) -> int:
+    """Return how many references to the tensor's handle exist, its own included."""
+    return _references(tensor._buf) - 1  # the argument of this call is one more
+
+
+# One tensor over a fresh handle must count as one holder, or the counts mean nothing.
+_EXACT = holders(Tensor._make(TensorType.of((), float32), object())) == 1
+
+
+def owns_buffer(tensor: Tensor, borrowed: int = 0) -> bool:
+    """Return whether nothing but the tensor and `borrowed` known references hold its handle.
+
+    Args:
+        borrowed: references of the caller's own, such as an argument list that has the handle.
+    """
+    return _EXACT and holders(tensor) == 1 + borrowed

@@ -1,0 +1,54 @@
+"""Fuses a step with the only step that reads its result, where the backend makes one call of both.
+
+`runtime.lower` runs this on the instructions of every graph above level O0. The pass must not move
+a step past an instruction that writes memory that existed before it.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Collection, Sequence
+
+from ..backend.prepared import PreparedCall
+from ..backend.program import Instruction, Step, slots_read
+
+__all__ = ["fuse_producer_consumer"]
+
+
+def fuse_producer_consumer(
+    instructions: Sequence[Instruction], outputs: Collection[int]
+) -> list[Instruction]:
+    """Replace producer-consumer pairs by one step each, in the position of the consumer.
+
+    The producer's `PreparedCall.fuse_consumer` makes the fused call. Only steps lie between the
+    two, and these write nothing that existed before.
+
+    Args:
+        instructions: in order; slots that steps read are written once, before.
+        outputs: slots that are read after the instructions.
+    """
+    reads = collections.Counter([*slots_read(instructions), *outputs])
+    kept: list[Instruction | None] = list(instructions)
+    for at, each in enumerate(kept):
+        if not (isinstance(each, Step) and each.pure and each.single):
+            continue
+        (slot,) = each.results
+        if reads[slot] != 1 or each.call.fuse_consumer is None:
+            continue
+        for later in range(at + 1, len(kept)):
+            other = kept[later]
+            if not isinstance(other, Step):
+                break
+            if slot not in other.operands:
+                continue
+            k = other.operands.index(slot)
+            call: PreparedCall | None = None
+            if other.pure:
+                call = each.call.fuse_consumer(other.call, k)
+            if call is not None:
+                operands = (*each.operands, *other.operands[:k], *other.operands[k + 1 :])
+                kept[later] = dataclasses.replace(other, call=call, operands=operands)
+                kept[at] = None
+            break
+    return [each for each in kept if each is not None]

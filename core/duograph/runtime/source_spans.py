@@ -1,0 +1,30 @@
+"""Attaches to an exception the source spans of the node that raised it.
+
+The executor and the interpreter mark errors that kernels and Python functions raise; compiled
+functions turn the mark into text. Only the innermost mark counts: an error that has one keeps it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = ["mark_source", "source_of"]
+
+_ATTRIBUTE = (
+    "_duograph_place"  # exceptions are the user's own objects: no class of ours can hold it
+)
+
+
+def mark_source(error: BaseException, spans: Sequence[Any]) -> None:
+    """Record the spans, innermost last, unless the error has some."""
+    if not hasattr(error, _ATTRIBUTE):
+        with contextlib.suppress(AttributeError):  # an exception class that allows no attributes
+            setattr(error, _ATTRIBUTE, spans)
+
+
+def source_of(error: BaseException) -> Sequence[Any] | None:
+    """Return the spans that the error was marked with, or None."""
+    found: Sequence[Any] | None = getattr(error, _ATTRIBUTE, None)
+    return found
