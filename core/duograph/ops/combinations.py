@@ -125,7 +125,7 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: float = 1.0)
     return input + tensor1 * tensor2 * value
 
 
-@addcmul.arguments
+@addcmul.normaliser
 def _(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1):
     exact = any(
         isinstance(t, Tensor) and not t.dtype.is_floating for t in (input, tensor1, tensor2)
@@ -157,7 +157,7 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: float = 1.0)
     return input + tensor1 / tensor2 * value
 
 
-@addcdiv.arguments
+@addcdiv.normaliser
 def _(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1):
     if isinstance(value, Tensor):
         return input + tensor1 / tensor2 * value
@@ -254,7 +254,7 @@ def clamp(input: Tensor, low: float, high: float):
     return minimum(maximum(input, low), high)
 
 
-@clamp.arguments
+@clamp.normaliser
 def _(input: Tensor, min: Any = None, max: Any = None):
     if min is None and max is None:
         raise ArgumentValueError("clamp: got neither min nor max; wanted at least one of them")

@@ -570,7 +570,7 @@ def unfold(
     return reshape_to(cols, (n, c * size_of(kernel), size_of(out)))
 
 
-@unfold.arguments
+@unfold.normaliser
 def _(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1):
     if input.ndim != 4:
         raise ShapeError(f"unfold: got input of shape {input.shape}; wanted (N, C, H, W)")
@@ -622,7 +622,7 @@ def fold(
     return overlap_add(parts, sizes, kernel, stride, padding, dilation, out)
 
 
-@fold.arguments
+@fold.normaliser
 def _(
     input: Tensor,
     output_size: Any,

@@ -163,7 +163,7 @@ def full_like(input: Tensor, value: Any, dtype: DType):
     return fill_by(input.shape, value, dtype)
 
 
-@full_like.arguments
+@full_like.normaliser
 def _(input: Tensor, fill_value: Any, *, dtype: Any = None):
     found = input.dtype if dtype is None else as_dtype(dtype)
     value = _fit(_number("full_like", fill_value)[0], found)
@@ -310,7 +310,7 @@ def eye(n: int, m: int, offset: int, dtype: DType):
     return cast_to(equal(iota((n, m), 1, int32) - offset, iota((n, m), 0, int32)), dtype)
 
 
-@eye.arguments
+@eye.normaliser
 def _(n: int, m: int | None = None, dtype: Any = None):
     rows, columns = _sizes("eye", (n, n if m is None else m))
     return (rows, columns, 0, float32 if dtype is None else as_dtype(dtype))
@@ -412,7 +412,7 @@ def linspace(start: Tensor, end: Tensor, steps: int):
     return select_by(half, first + (last - first) * part, last - (last - first) * (1.0 - part))
 
 
-@linspace.arguments
+@linspace.normaliser
 def _(start: Any, end: Any, steps: int):
     (count,) = _sizes("linspace", steps)
     if not isinstance(start, Tensor) and not isinstance(end, Tensor):
@@ -479,7 +479,7 @@ def one_hot(indices: Tensor, depth: int, axis: int, on: Any, off: Any, dtype: DT
     )
 
 
-@one_hot.arguments
+@one_hot.normaliser
 def _(indices: Tensor, depth: int, on_value: Any = 1, off_value: Any = 0, axis: int = -1):
     if not indices.dtype.is_integer:
         raise DTypeError(
@@ -559,7 +559,7 @@ def sequence_mask(lengths: Tensor, maxlen: int):
     return less(count, reshape_to(lengths, (*shape, 1)))
 
 
-@sequence_mask.arguments
+@sequence_mask.normaliser
 def _(lengths: Any, maxlen: int | None = None):
     found = as_index(lengths)
     if maxlen is None:

@@ -97,7 +97,7 @@ def iou(anchor_boxes: Tensor, gt_boxes: Tensor, of_ground: bool):
     return out if out.dtype is anchor_boxes.dtype else cast_to(out, anchor_boxes.dtype)
 
 
-@iou.arguments
+@iou.normaliser
 def _(anchor_boxes: Tensor, gt_boxes: Tensor, mode: str = "iou"):
     _check_boxes("iou", anchor_boxes=anchor_boxes, gt_boxes=gt_boxes)
     if mode not in ("iou", "iof"):
@@ -132,7 +132,7 @@ def bounding_box_encode(
     return out if out.dtype is anchor_box.dtype else cast_to(out, anchor_box.dtype)
 
 
-@bounding_box_encode.arguments
+@bounding_box_encode.normaliser
 def _(
     anchor_box: Tensor,
     groundtruth_box: Tensor,
@@ -183,7 +183,7 @@ def bounding_box_decode(
     return out if out.dtype is anchor_box.dtype else cast_to(out, anchor_box.dtype)
 
 
-@bounding_box_decode.arguments
+@bounding_box_decode.normaliser
 def _(
     anchor_box: Tensor,
     deltas: Tensor,
@@ -347,7 +347,7 @@ def roi_align(
     return out if out.dtype is features.dtype else cast_to(out, features.dtype)
 
 
-@roi_align.arguments
+@roi_align.normaliser
 def _(
     features: Tensor,
     rois: Tensor,
@@ -436,7 +436,7 @@ def crop_and_resize(
     return select_by(inside, found, fill((), outside, found.dtype))
 
 
-@crop_and_resize.arguments
+@crop_and_resize.normaliser
 def _(
     image: Tensor,
     boxes: Tensor,

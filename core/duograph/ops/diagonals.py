@@ -379,7 +379,7 @@ def matrix_diag(x: Tensor, offset: int, rows: int, columns: int, padding: Any):
     return set_diagonal_by(base, x, offset)
 
 
-@matrix_diag.arguments
+@matrix_diag.normaliser
 def _(
     x: Tensor,
     k: int = 0,
@@ -468,7 +468,7 @@ def fill_diagonal(input: Tensor, value: Any, wrap: bool):
     return select_by(on, fill((), value, input.dtype), input)
 
 
-@fill_diagonal.arguments
+@fill_diagonal.normaliser
 def _(input: Tensor, fill_value: Any, wrap: bool = False):
     shape = input.shape
     _matrix("fill_diagonal", input)

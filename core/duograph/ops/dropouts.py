@@ -45,7 +45,7 @@ def dropout(input: Tensor, state: Tensor, p: float, shape: Sequence[int]):
     return select_by(kept, scaled, fill((), 0, input.dtype))
 
 
-@dropout.arguments
+@dropout.normaliser
 def _(
     input: Tensor, p: float = 0.5, training: bool = True, seed: Any = None, inplace: bool = False
 ):

@@ -400,7 +400,7 @@ def logit(input: Tensor):
     return log(input / (1 - input))
 
 
-@logit.arguments
+@logit.normaliser
 def _(input: Tensor, eps: float | None = None):
     if eps is not None:
         input = input.clamp(eps, 1 - eps)

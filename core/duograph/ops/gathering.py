@@ -376,7 +376,7 @@ def reverse_sequence(input: Tensor, lengths: Tensor, seq_axis: int, batch_axis: 
     return gather_elements_by(input, at, seq_axis)
 
 
-@reverse_sequence.arguments
+@reverse_sequence.normaliser
 def _(x: Tensor, seq_lengths: Tensor, seq_dim: int, batch_dim: int = 0):
     ndim = len(x.shape)
     seq = axis_of("reverse_sequence", seq_dim, ndim)

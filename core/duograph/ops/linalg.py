@@ -582,7 +582,7 @@ def dense(input: Tensor, weight: Tensor, bias: Tensor | None):
     return out if input.ndim == 2 else reshape_to(out, (*lead, weight.shape[0]))
 
 
-@dense.arguments
+@dense.normaliser
 def _(input: Tensor, weight: Tensor, bias: Tensor | None = None):
     if weight.ndim == 1:
         out = matmul(input, weight)

@@ -385,7 +385,7 @@ def binary_cross_entropy(logits: Tensor, labels: Tensor, weight: Tensor | None, 
     return cast_to(reduced(loss, reduction), logits.dtype)
 
 
-@binary_cross_entropy.arguments
+@binary_cross_entropy.normaliser
 def _(logits: Tensor, labels: Tensor, weight: Tensor | None = None, reduction: str = "mean"):
     name = "binary_cross_entropy"
     check_reduction(name, reduction)
@@ -444,7 +444,7 @@ def binary_cross_entropy_with_logits(
     return reduced(loss, reduction)
 
 
-@binary_cross_entropy_with_logits.arguments
+@binary_cross_entropy_with_logits.normaliser
 def _(
     input: Tensor,
     target: Tensor,
@@ -485,7 +485,7 @@ def kl_div(logits: Tensor, labels: Tensor, reduction: str):
     return reduced(terms, reduction)
 
 
-@kl_div.arguments
+@kl_div.normaliser
 def _(logits: Tensor, labels: Tensor, reduction: str = "mean"):
     if reduction != "batchmean":
         check_reduction("kl_div", reduction)

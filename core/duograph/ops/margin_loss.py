@@ -73,7 +73,7 @@ def cosine_embedding_loss(
     return reduced(loss, reduction)
 
 
-@cosine_embedding_loss.arguments
+@cosine_embedding_loss.normaliser
 def _(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"):
     name = "cosine_embedding_loss"
     check_reduction(name, reduction)
@@ -208,7 +208,7 @@ def multi_margin_loss(
     return reduced(reduce_sum(gap, (1,), False) / classes, reduction)
 
 
-@multi_margin_loss.arguments
+@multi_margin_loss.normaliser
 def _(
     input: Tensor,
     target: Tensor,
@@ -318,7 +318,7 @@ def gaussian_nll_loss(
     return reduced(loss, reduction)
 
 
-@gaussian_nll_loss.arguments
+@gaussian_nll_loss.normaliser
 def _(
     x: Tensor,
     target: Tensor,

@@ -184,7 +184,7 @@ def inverse(input: Tensor):
     return solve_by(input, broadcast_to(_eye(n, input.dtype), input.shape))
 
 
-@inverse.arguments
+@inverse.normaliser
 def _(input: Tensor):
     _square("inverse", input)
     return (cast_to(input, float32) if input.dtype.kind in "biu" else input,)
@@ -234,7 +234,7 @@ def slogdet(input: Tensor):
     """
 
 
-@slogdet.arguments
+@slogdet.normaliser
 def _(input: Tensor) -> Any:
     _square("slogdet", input)
     return (input,)
@@ -315,7 +315,7 @@ def det(input: Tensor):
     """
 
 
-@det.arguments
+@det.normaliser
 def _(input: Tensor):
     _square("det", input)
     return (input,)

@@ -422,7 +422,7 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str, padding_mode: str, align
     return found if found.dtype is input.dtype else cast_to(found, input.dtype)
 
 
-@grid_sample.arguments
+@grid_sample.normaliser
 def _(
     input: Tensor,
     grid: Tensor,
@@ -530,7 +530,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int, by_frequency: boo
     return out
 
 
-@embedding.arguments
+@embedding.normaliser
 def _(
     input: Tensor,
     weight: Tensor,

@@ -149,7 +149,7 @@ def layer_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, axis: 
     return layer_norm_core(input, gamma, beta, axis, eps)[0]
 
 
-@layer_norm.arguments
+@layer_norm.normaliser
 def _(
     input: Tensor,
     normalized_shape: Any,
@@ -364,7 +364,7 @@ def group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, groups
     return out if bias is None else out + _along(_as(bias, input.dtype), input.ndim)
 
 
-@group_norm.arguments
+@group_norm.normaliser
 def _(
     input: Tensor,
     num_groups: int,
@@ -445,7 +445,7 @@ def rms_norm(x: Tensor, gamma: Tensor, eps: float):
     return _as(wide * rstd * _as(gamma, wide.dtype), x.dtype), rstd
 
 
-@rms_norm.arguments
+@rms_norm.normaliser
 def _(x: Tensor, gamma: Tensor, epsilon: float = 1e-6):
     if gamma.ndim == 0 or x.shape[x.ndim - gamma.ndim :] != gamma.shape:
         raise ShapeError(
@@ -486,7 +486,7 @@ def lrn(x: Tensor, depth_radius: int, bias: float, alpha: float, beta: float):
     return _as(wide * exp(log(total * alpha + bias) * -beta), x.dtype)
 
 
-@lrn.arguments
+@lrn.normaliser
 def _(
     x: Tensor,
     depth_radius: int = 5,
@@ -518,7 +518,7 @@ def l2_normalize(input: Tensor, axis: Sequence[int], epsilon: float):
     return _as(x * rsqrt(total), input.dtype)
 
 
-@l2_normalize.arguments
+@l2_normalize.normaliser
 def _(input: Tensor, axis: Any = 0, epsilon: float = 1e-4):
     return (input, axes_of("l2_normalize", axis, input.ndim), float(epsilon))
 

@@ -63,7 +63,7 @@ def tile(input: Tensor, shape: Sequence[int], counts: Sequence[int]):
     return reshape_to(out, [n * c for n, c in zip(shape, counts, strict=True)])
 
 
-@tile.arguments
+@tile.normaliser
 def _(input: Tensor, dims: Any):
     counts = ints_of("tile", "dims", dims)
     if min(counts, default=1) < 0:
@@ -144,7 +144,7 @@ def repeat_interleave(input: Tensor, repeats: int, axis: int):
     return reshape_to(out, shape[:axis] + [n * repeats] + shape[axis + 1 :])
 
 
-@repeat_interleave.arguments
+@repeat_interleave.normaliser
 def _(input: Tensor, repeats: Any, axis: Any = None):
     if axis is None:
         input, axis = reshape_to(input, (input.size,)), 0
@@ -171,7 +171,7 @@ def _tensor_broadcast_to(self: Tensor, *shape: Any) -> Tensor:
     return broadcast_to.public(self, spread("broadcast_to", "shape", shape))
 
 
-@broadcast_to.arguments
+@broadcast_to.normaliser
 def _(input: Tensor, shape: Any):
     wanted = ints_of("broadcast_to", "shape", shape)
     have = input.shape

@@ -587,7 +587,7 @@ def nan_to_num(input: Tensor, nan: float, posinf: float, neginf: float):
     return select(input == float("-inf"), neginf, out)
 
 
-@nan_to_num.arguments
+@nan_to_num.normaliser
 def _(
     input: Tensor,
     nan: float | None = None,

@@ -355,7 +355,7 @@ def scatter_nd(indices: Tensor, updates: Tensor, shape: Sequence[int]):
     return scatter_nd_write(fill(shape, 0, updates.dtype), indices, updates, "add")
 
 
-@scatter_nd.arguments
+@scatter_nd.normaliser
 def _(indices: Any, updates: Any, shape: Sequence[int]):
     new = updates if isinstance(updates, Tensor) else Tensor(updates)
     at = as_index(indices, new)

@@ -226,7 +226,7 @@ def logsumexp(input: Tensor, axis: tuple[int, ...], keepdims: bool):
     )
 
 
-@logsumexp.arguments
+@logsumexp.normaliser
 def _(input: Tensor, axis: Any = None, keep_dims: Any = False, **dim: Any):
     axis, keep_dims = spelled("logsumexp", axis, keep_dims, dim)
     x = cast_to(input, float32) if input.dtype.kind in "biu" else input

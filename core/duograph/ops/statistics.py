@@ -228,7 +228,7 @@ def vector_norm(input: Tensor, p: float, axis: Sequence[int], keepdims: bool):
     return _as(found, input.dtype)
 
 
-@vector_norm.arguments
+@vector_norm.normaliser
 def _(x: Tensor, ord: Any = 2, axis: Any = None, keepdims: bool = False, *, dtype: Any = None):
     x = _floating(x) if dtype is None else _as(x, as_dtype(dtype))
     return (
@@ -552,7 +552,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, axis: int, eps: float):
     return _as(reduce_sum(x * y, (axis,), False) * a * b, x1.dtype)
 
 
-@cosine_similarity.arguments
+@cosine_similarity.normaliser
 def _(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8):
     shape = broadcast_shapes(x1.shape, x2.shape)
     if shape is None:

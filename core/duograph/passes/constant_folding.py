@@ -102,7 +102,7 @@ def _fold(name: str, kinds: str) -> Rule:
             return None
         assert op.reference_rule is not None
         with np.errstate(all="ignore"):
-            array = np.asarray(op.reference_rule(*op.packed(arrays), **attributes))
+            array = np.asarray(op.reference_rule(*op.arguments(arrays), **attributes))
         return _constant(context, array.astype(type_.dtype.np, copy=False), type_)
 
     fold.__doc__ = f"{name}(constants) -> constant"
