@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ..dtype import ALL, DType
 from .costs import DEFAULT_COSTS, Costs
+from .prepared import HandleFunction, LinkedProgram, PreparedCall
 
 if TYPE_CHECKING:
     from ..ir.graph import Graph
@@ -27,7 +28,8 @@ __all__ = ["SEAM_VERSION", "Backend", "BackendSpec", "DeviceInfo", "Call", "Hand
 SEAM_VERSION = (1, 0)
 
 Handle = Any
-Call = Callable[..., Any]
+# A prepared call of the core's own class, or a plain function that has none of its facts.
+Call: TypeAlias = PreparedCall | HandleFunction
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,8 +113,8 @@ class Backend:
         """Whether only who holds the handle can change its memory; arrays that `copy_out` gave of
         it hold it.
 
-        Compiled functions compute once what follows from such handles alone (`runtime.still`).
-        False where that is not known.
+        Compiled functions compute once what follows from such handles alone
+        (`runtime.cached_values`). False where that is not known.
         """
         return False
 
@@ -174,19 +176,13 @@ class Backend:
         """None when `link` makes calls of whole programs here, else why it does not. Must be cheap."""
         return "the backend links no programs"
 
-    def link(self, program: Program, device_id: int) -> Call | str:
+    def link(self, program: Program, device_id: int) -> LinkedProgram | HandleFunction | str:
         """One call for a whole lowered graph, crossed into once, or why there is none: then its
         steps run one by one.
 
-        The call is `run(handles, taken=())`, from handles of parameters to handles of results,
-        which outlive it; all other values lie in an arena that the core has planned. Prepared calls
-        of the backend may have an attribute `overwrites`: pairs (operand, result) of equal size
-        that may share memory; `sure`: they cannot fail; and `packs`: how they would have an operand
-        laid out that stays the same (`backend.program.Packing`). `taken` says for each of the
-        program's `donations`, in order, whether the caller gives the memory of the parameter away;
-        the call may then use it for the result. The call may have an attribute `bound`: from
-        handles of the last parameters, which stay the same for many calls, to a call like it that
-        is given the others alone.
+        The call is `run(handles, donated=())`, see `LinkedProgram`; a plain function of these
+        arguments will do. Its results outlive it; all other values live in an arena that the core
+        has planned.
         """
         return self.links(device_id) or ""
 

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from .. import context
-from ..autodiff.tape import GraphPlan, Node, Output, OwnResult, edge_of, interpret
+from ..autodiff.node_plans import GraphPlan, OwnResult
+from ..autodiff.replay import replay
+from ..autodiff.tape import Node, Output, edge_of
 from ..backend import registry
 from ..dtype import promote_scalar, scalar_dtype
 from ..errors import ArgumentError, DeviceError
@@ -22,8 +24,9 @@ from ..ir.basic_ops import cast_to
 from ..ir.builder import GraphBuilder, expand
 from ..ir.graph import Graph
 from ..op import Op, drop_tables, numbers
+from ..placement import check_index, commit
 from ..runtime_state import runtime_state
-from ..tensor import Tensor, check_index, commit
+from ..tensor import Tensor
 from ..types import Device, TensorType
 from .lower import lower
 
@@ -186,7 +189,7 @@ def _interpreted(graph: Graph, device: Device) -> Callable[..., Any]:
         for k in reversed(range(len(values))):
             if values[k]._type.level:
                 values[k] = _renamed(values[k])
-        found = interpret(graph, values, device)
+        found = replay(graph, values, device)
         return found[0] if graph.single else found
 
     return call
