@@ -455,7 +455,7 @@ def _promoting_call(op: Op, target: Any, attributes: dict[str, Any]) -> Callable
             if x is not None and x._type.dtype is not target:
                 cast[i] = cast_to(x, target)
         return (
-            op.function(*op.arguments(cast), **attributes)
+            op.function(*op.packed(cast), **attributes)
             if not op.variadic
             else op.function(cast, **attributes)
         )
@@ -480,7 +480,7 @@ def _run_on_host(
     """
     arrays = [None if t is None else t.asnumpy() for t in tensors]
     assert op.reference_rule is not None
-    found = op.reference_rule(*op.arguments(arrays), **attributes)
+    found = op.reference_rule(*op.packed(arrays), **attributes)
     parts = found if isinstance(found, tuple) else (found,)
     out = []
     for array in parts:
