@@ -379,7 +379,7 @@ def _promoting_call(op: Op, target: DType, attributes: Mapping[str, Any]) -> Ten
             x = cast[i]
             if x is not None and x._type.dtype is not target:
                 cast[i] = cast_to(x, target)
-        packed = (cast,) if op.variadic else op.packed(cast)
+        packed = (cast,) if op.variadic else op.arguments(cast)
         result: Result = op.function(*packed, **attributes)
         return result
 
