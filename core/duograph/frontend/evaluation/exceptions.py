@@ -146,7 +146,8 @@ def _cannot_leave() -> UnsupportedSyntaxError:
     """Return the error for a `with` around an error that depends on the graph."""
     return unsupported(
         "With",
-        "What a `with` does after an error that depends on a Tensor cannot be compiled: move the `with` outside",
+        "What a `with` does after an error that depends on a Tensor cannot be compiled: move the "
+        "`with` outside",
     )
 
 
@@ -204,7 +205,8 @@ def _unfinished() -> UnsupportedSyntaxError:
     """Return the error for a `finally` after an error that depends on the graph."""
     return unsupported(
         "Try",
-        "What `finally` does after an error that depends on a Tensor cannot be compiled: move the `try` outside",
+        "What `finally` does after an error that depends on a Tensor cannot be compiled: move the "
+        "`try` outside",
     )
 
 
@@ -249,7 +251,8 @@ def _uncaught() -> UnsupportedSyntaxError:
     """Return the error for a handler of an error that depends on the graph."""
     return unsupported(
         "Try",
-        "An error that depends on a Tensor cannot be caught in compiled code: move the `try` outside",
+        "An error that depends on a Tensor cannot be caught in compiled code: move the `try` "
+        "outside",
     )
 
 

@@ -21,7 +21,7 @@ from ..state.journal import MISSING, Location
 from ..types import Flag, Value
 from ..values.flow import NOTHING, Maybe, Undefined
 from ..values.functions import same_function
-from ..values.nested import pairs
+from ..values.nested import pairs, sequence_like, tuple_like
 from .aliasing import note_candidates, tensors_before
 from .branches import label_of, run_and_undo, run_branch
 from .join import join_side, or_line_by_line, placeholder_value
@@ -54,7 +54,7 @@ class _Constant:
 
 
 def _plan(old: Value, new: Value, what: str, late: bool = False) -> Value:
-    """Return the plan of a name: what is carried if it holds `old` before and `new` after an iteration.
+    """Return the plan of a name that holds `old` before an iteration and `new` after it.
 
     A plan is one of the classes above, or a list, tuple or dict of plans.
 
@@ -90,9 +90,7 @@ def _plan(old: Value, new: Value, what: str, late: bool = False) -> Value:
         if len(old) != len(new):
             raise _changes_type(what, old, new)
         items = [_plan(x, y, f"{what}[{i}]", late) for i, (x, y) in enumerate(zip(old, new))]
-        if isinstance(old, list):
-            return items
-        return type(old)(*items) if hasattr(old, "_fields") else tuple(items)
+        return sequence_like(old, items)
     if isinstance(old, dict) and isinstance(new, dict):
         if list(old) != list(new):
             raise _changes_type(what, old, new)
@@ -130,7 +128,7 @@ def _at_entry(plan: Value, builder: StagedBuilder) -> Value:
     items = [_at_entry(v, builder) for v in plan]
     if isinstance(plan, list):
         return builder.evaluation.owned.add(items)
-    return type(plan)(*items) if hasattr(plan, "_fields") else tuple(items)
+    return tuple_like(plan, items)
 
 
 def _at_exit(plan: Value, value: Value, builder: StagedBuilder, out: list[Value]) -> None:
@@ -182,7 +180,7 @@ def _after_loop(ev: Evaluation, plan: Value, results: Value, name: str, ran: Fla
     items = [_after_loop(ev, v, results, name, ran) for v in plan]
     if isinstance(plan, list):
         return ev.owned.add(items)
-    return type(plan)(*items) if hasattr(plan, "_fields") else tuple(items)
+    return tuple_like(plan, items)
 
 
 def _same_plan(a: Value, b: Value) -> bool:
@@ -271,7 +269,8 @@ def graph_loop(ev: Evaluation, predicate: Flag, step: Callable[[], Value], ran: 
             break
     else:
         raise JoinError(
-            "Cannot join the return values of different branches: a loop whose condition is a Tensor "
+            "Cannot join the return values of different branches: a loop whose condition is a "
+            "Tensor "
             "changes the types of its variables in every iteration; wanted fixed types"
         )
     outputs: list[Value] = []
@@ -327,7 +326,7 @@ def _note_origins(
 
 
 def _widened(plan: Value, old: Value, new: Value, what: str) -> Value:
-    """Return the plan that also covers `new`, the value after an iteration that began with `plan`."""
+    """Return the plan that also covers `new`, the value after an iteration."""
     if isinstance(plan, _Dropped):
         return plan
     if isinstance(plan, _BoundInside):
@@ -353,6 +352,4 @@ def _widened(plan: Value, old: Value, new: Value, what: str) -> Value:
     if type(new) is not type(plan) or len(new) != len(plan):
         raise _changes_type(what, old, new)
     items = [_widened(k, o, n, what) for k, o, n in zip(plan, old, new)]
-    if isinstance(plan, list):
-        return items
-    return type(plan)(*items) if hasattr(plan, "_fields") else tuple(items)
+    return sequence_like(plan, items)

@@ -80,7 +80,6 @@ def either(a: Value, b: Value) -> Value:
 
 def as_flag(flag: Flag) -> Value:
     """Return a flag as a 0-d bool tensor of the current graph."""
-
     builder: Value = thread_state.builder
     if isinstance(flag, bool):
         return builder.constant(flag, bool_)
