@@ -105,9 +105,8 @@ def _find(function: FunctionType, code: CodeType) -> Source:
     if node is None:
         raise UnsupportedSyntaxError(
             f"jit: got {function.__qualname__}, and {len(found)} of that name begin on line "
-            f"{code.co_firstlineno} of "
-            f"{code.co_filename}, which this Python cannot tell apart; wanted each on a line of "
-            "its own",
+            f"{code.co_firstlineno} of {code.co_filename}, which this Python cannot tell apart; "
+            "wanted each on a line of its own",
             construct="source",
             remedy="Give each function a line of its own",
         )
@@ -120,8 +119,7 @@ def _missing(function: FunctionType, code: CodeType) -> UnsupportedSyntaxError:
     return UnsupportedSyntaxError(
         f"jit: got {function.__qualname__}, whose source cannot be found (it was compiled from "
         f"{code.co_filename!r}); wanted a function from a file, a notebook or a shell that keeps "
-        "its "
-        f"source in `linecache`",
+        "its source in `linecache`",
         construct="source",
         remedy="Put the function into a file",
     )

@@ -186,8 +186,7 @@ def _write_parameter(owner: Cell, name: str, value: Value) -> None:
     if isinstance(value, Parameter):
         raise ArgumentError(
             f"{type(owner).__name__}: got the Parameter {value.name} for {name!r} inside jit; "
-            "wanted a Tensor "
-            f"to write into the Parameter that is there"
+            "wanted a Tensor to write into the Parameter that is there"
         )
     if value is None:
         raise UnsupportedSyntaxError(

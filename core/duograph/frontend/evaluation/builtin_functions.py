@@ -59,8 +59,8 @@ def _number(kind: Value) -> Callable[..., Value]:
                 if x.size != 1:
                     raise ArgumentValueError(
                         f"{python.__name__}: got a tensor of shape {x.shape}; the truth or value "
-                        "of several elements "
-                        f"is ambiguous, wanted one element (use .any(), .all() or an index)"
+                        "of several elements is ambiguous, wanted one element (use .any(), .all() "
+                        "or an index)"
                     )
                 return number_of(x, kind)
             if kind is BOOL and not isinstance(x, (int, float, str)):
@@ -371,8 +371,7 @@ def _text(python: Callable[..., Value]) -> Callable[..., Value]:
             if ev.strict:
                 raise UnsupportedSyntaxError(
                     f"{python.__name__}: got a Tensor inside jit at STRICT: its text is known "
-                    "only when the function "
-                    f"runs",
+                    "only when the function runs",
                     construct=python.__name__,
                     remedy="Use print(x), or jit_syntax_level=LAX",
                 )

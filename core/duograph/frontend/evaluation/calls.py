@@ -274,8 +274,7 @@ def _refused_at_strict(f: Value, why: str) -> UnsupportedSyntaxError:
     name = ".".join(filter(None, (getattr(f, "__module__", None), callable_name(f))))
     return UnsupportedSyntaxError(
         f"Illegal type in the graph: {name} is a function of Python that a compiled function "
-        "cannot call "
-        f"at STRICT: {why}",
+        f"cannot call at STRICT: {why}",
         construct=callable_name(f),
         remedy="Use ops of duograph, move the call out of the compiled function, or use "
         "jit_syntax_level=LAX",

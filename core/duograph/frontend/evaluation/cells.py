@@ -92,8 +92,7 @@ def call_cell(ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs) -> Value:
     if has_hooks(cell):
         raise RefusedError(
             f"{type(cell).__name__}: got a Cell with hooks inside jit; a compiled function has no "
-            "place where a "
-            f"hook could run",
+            "place where a hook could run",
             construct="hook",
             remedy="Remove the hooks, or run the Cell line by line (PYNATIVE_MODE, without jit)",
         )

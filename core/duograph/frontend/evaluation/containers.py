@@ -75,8 +75,7 @@ def _tensor_index(ev: Evaluation, index: Value) -> Value:
     if isinstance(index, slice) and depends_on_graph(index):
         raise NeedsValue(
             "slice: got bounds that are known only when the compiled function runs; the shape of "
-            "the result would "
-            "be unknown, wanted constants"
+            "the result would be unknown, wanted constants"
         )
     return index
 
@@ -136,9 +135,8 @@ def set_item(ev: Evaluation, owner: Value, index: Value, value: Value) -> None:
         check_array_changeable(ev, owner, "setitem")
         if depends_on_graph(value) or depends_on_graph(index):
             raise UnsupportedSyntaxError(
-                "setitem: got a value that is known only when the function runs for an item of an "
-                "array of NumPy "
-                "inside jit",
+                "setitem: got a value that is known only when the function runs for an item of "
+                "an array of NumPy inside jit",
                 construct="setitem",
                 remedy="Use a Tensor instead of the array",
             )
@@ -188,8 +186,7 @@ def check_changeable(ev: Evaluation, owner: Value) -> None:
     if id(owner) in ev.owned.ambiguous:
         raise UnsupportedSyntaxError(
             f"{type(owner).__name__}: got a change of one of two {type(owner).__name__}s between "
-            "which a "
-            f"condition on a Tensor chose for some name; copy it in both branches"
+            "which a condition on a Tensor chose for some name; copy it in both branches"
         )
     kind = "dict" if isinstance(owner, dict) else "set" if isinstance(owner, set) else "list"
     ev.journal.touch(kind, owner)
@@ -208,9 +205,8 @@ def check_array_changeable(ev: Evaluation, owner: Value, what: str) -> None:
         )
     if id(owner) not in ev.owned.objects or ev.owned.depths[id(owner)] != ev.builder.depth:
         raise UnsupportedSyntaxError(
-            f"{what}: got an array of NumPy inside jit that comes from outside, or that is "
-            "written to under a "
-            f"condition on a Tensor; wanted a Tensor"
+            f"{what}: got an array of NumPy inside jit that comes from outside, or that is written "
+            "to under a condition on a Tensor; wanted a Tensor"
         )
 
 

@@ -172,9 +172,9 @@ def _bind_arguments(f: Function, frame: Frame, args: Args, kwargs: Kwargs) -> No
                 missing.append(k)
     if missing:
         raise TypeError(
-            f"{f.__name__}() missing {len(missing)} required positional argument"
-            f"{'s' if len(missing) > 1 else ''}: {' and '.join(map(repr, missing))} "
-            f"(needs {first}, given {len(args)})"
+            f"{f.__name__}() missing {len(missing)} required positional "
+            f"argument{'s' if len(missing) > 1 else ''}: {' and '.join(map(repr, missing))} (needs "
+            f"{first}, given {len(args)})"
         )
     for k in named_only:
         if k not in names:

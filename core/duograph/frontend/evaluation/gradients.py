@@ -142,8 +142,8 @@ def record(
     if has_aux:
         if not isinstance(result, tuple) or len(result) < 2:
             raise ArgumentError(
-                f"has_aux: got {type(result).__name__} from the function; wanted a tuple "
-                f"of the value to differentiate and at least one more item"
+                f"has_aux: got {type(result).__name__} from the function; wanted a tuple of the "
+                "value to differentiate and at least one more item"
             )
         main = result[0]
     with child.current():
@@ -154,8 +154,8 @@ def record(
         )
     if not outputs:
         raise GradientError(
-            f"grad: the function returned {type(main).__name__} without a Tensor; "
-            f"wanted at least one Tensor to differentiate"
+            f"grad: the function returned {type(main).__name__} without a Tensor; wanted at least "
+            "one Tensor to differentiate"
         )
     # other exits of the graph: the rest of the result, and the writes
     join = Join.of_one(ev, child)
@@ -276,8 +276,7 @@ def _gradients(
             if g.shape != want.shape:
                 raise GradientError(
                     f"{name}: its bprop returned a gradient of shape {g.shape} for input {i} of "
-                    "shape "
-                    f"{want.shape}; wanted the input's shape"
+                    f"shape {want.shape}; wanted the input's shape"
                 )
             g = g if g.dtype is want.dtype else g.astype(want.dtype)
             grads.append(backward.operand(g, None))

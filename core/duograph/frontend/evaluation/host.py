@@ -169,8 +169,8 @@ def run_on_host(
             if was_changed(nested, (given, named)):
                 raise UnsupportedSyntaxError(
                     f"{name}: has changed a list or an array that was made while compiling, of "
-                    "which it got a copy; "
-                    f"use a function that returns a new one, or call it outside of compiled code"
+                    "which it got a copy; use a function that returns a new one, or call it "
+                    "outside of compiled code"
                 )
         except Exception as error:
             mark_source(error, spans)

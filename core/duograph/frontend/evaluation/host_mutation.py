@@ -98,8 +98,7 @@ def refuse_mutation(
                 kind = f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
                 raise UnsupportedSyntaxError(
                     f"{name}: changes {kind} that was made while compiling, with what is known "
-                    "only when the "
-                    f"function runs",
+                    "only when the function runs",
                     construct="Call",
                     remedy="Use a function that returns a new one, or make it of Tensors",
                 )

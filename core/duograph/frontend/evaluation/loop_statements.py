@@ -146,8 +146,7 @@ def _for(ev: Evaluation, frame: Frame, node: ast.For) -> Flow:
     if isinstance(items, (GraphScalar, GraphObject)):
         raise NeedsValue(
             f"for: got a Python {items._type.name} to iterate over that is known only when the "
-            "compiled function "
-            f"runs; wanted something known while compiling"
+            "compiled function runs; wanted something known while compiling"
         )
     if isinstance(items, Tensor):
         rows = items

@@ -78,8 +78,8 @@ def _enter_framework_function(
 
 
 UNKNOWN_NUMBER = (
-    "got a number that is known only when the compiled function runs, "
-    "where one is needed while compiling"
+    "got a number that is known only when the compiled function runs, where one is needed while "
+    "compiling"
 )
 
 

@@ -24,7 +24,7 @@ from ..types import Args, Kwargs, Value
 from ..values.functions import Function
 from ..values.nested import tuple_like
 from .aliasing import note_candidates
-from .branches import run_and_undo
+from .branches import run_condition
 from .dispatch import Dead
 from .join import Join, with_results
 from .spans import set_error_span
@@ -195,17 +195,14 @@ def call_named_graph(
             except Dead:
                 error = RecursionError(
                     f"{f.__name__}: There isn't any branch that can be evaluated: every branch "
-                    "calls "
-                    f"{f.__name__} again; wanted one that ends"
+                    f"calls {f.__name__} again; wanted one that ends"
                 )
                 set_error_span(ev, error, f.source, f.source.node)
                 raise error from None
 
-        ev.journal.conditions += 1
         try:
-            result, ends = run_and_undo(ev, child, body)
+            result, ends = run_condition(ev, child, body)
         finally:
-            ev.journal.conditions -= 1
             records.pop()
         _refuse_writes(ev, f, ends)
         join = Join.of_one(ev, child)
@@ -282,6 +279,5 @@ def _refuse_writes(ev: Evaluation, f: Function, ends: dict[Value, Value]) -> Non
     if ends:
         raise UnsupportedSyntaxError(
             f"{f.__name__}: got a function that calls itself under a condition on a Tensor and "
-            "writes a Parameter, "
-            f"an attribute or a variable outside; return the value instead"
+            "writes a Parameter, an attribute or a variable outside; return the value instead"
         )

@@ -60,9 +60,8 @@ def _unbound(ev: Evaluation, frame: Frame, name: str, value: Value) -> Value:
         def check(bound: Flag) -> None:
             if not bound:
                 raise UnboundLocalError(
-                    f"local variable '{where}' referenced before assignment: what binds it, a "
-                    "loop or a part of a "
-                    f"condition, did not run"
+                    f"local variable '{where}' referenced before assignment: what binds it, a loop "
+                    "or a part of a condition, did not run"
                 )
 
         append_effect(ev, check, (value.bound,), "check_bound")
@@ -73,8 +72,8 @@ def _unbound(ev: Evaluation, frame: Frame, name: str, value: Value) -> Value:
     if isinstance(value, Undefined):
         raise UnboundLocalError(
             f"local variable '{name}' referenced before assignment: it is not bound in the "
-            f"{value.where!r} branch "
-            f"of a condition on a Tensor; bind it there, or before the condition"
+            f"{value.where!r} branch of a condition on a Tensor; bind it there, or before the "
+            "condition"
         )
     raise UnboundLocalError(f"local variable '{name}' referenced before assignment")
 
