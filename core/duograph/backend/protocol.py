@@ -14,7 +14,7 @@ import numpy as np
 
 from ..dtype import ALL, DType
 from .costs import DEFAULT_COSTS, Costs
-from .prepared import HandleFunction, LinkedProgram, PreparedCall
+from .prepared import Handle, HandleFunction, LinkedProgram, PreparedCall
 
 if TYPE_CHECKING:
     from ..ir.graph import Graph
@@ -27,7 +27,6 @@ __all__ = ["SEAM_VERSION", "Backend", "BackendSpec", "DeviceInfo", "Call", "Hand
 # (major, minor): a plugin built for another major version is refused, naming both.
 SEAM_VERSION = (1, 0)
 
-Handle = Any
 # A prepared call of the core's own class, or a plain function that has none of its facts.
 Call: TypeAlias = PreparedCall | HandleFunction
 
