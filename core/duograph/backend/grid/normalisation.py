@@ -1,6 +1,6 @@
 """Softmax and layer_norm line by line, on processors: a work item has rows that lie dense, and each
 is walked while it is in the caches. A backend may have compiled functions take these ops apart all
-the same (`Backend.taken_apart`): a fused region walks a row as often, and computes what stands
+the same (`Backend.decomposed`): a fused region walks a row as often, and computes what stands
 around them too. On other devices there are no kernels of these here.
 """
 
