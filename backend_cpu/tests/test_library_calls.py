@@ -21,7 +21,9 @@ pytestmark = pytest.mark.usefixtures("fresh")
 def test_calls(operands, results, n):
     terms = " + ".join(f"x{i}[i] * {i + 1}" for i in range(operands)) or "i"
     library = toolchain.build(source(terms, operands, results))
-    call = region_calls.make_call(library.address("f"), n, 1000, operands, [floats(n)] * results, "sum")
+    call = region_calls.make_call(
+        library.address("f"), n, 1000, operands, [floats(n)] * results, "sum"
+    )
     arrays = [
         np.random.default_rng(i).integers(0, 9, n).astype(np.float32) for i in range(operands)
     ]

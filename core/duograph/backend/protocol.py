@@ -18,12 +18,12 @@ import numpy as np
 
 from ..dtype import ALL, DType
 from .costs import DEFAULT_COSTS, Costs
+from .prepared import HandleFunction, LinkedProgram, PreparedCall
 
 if TYPE_CHECKING:
     from ..ir.graph import Graph
     from ..op import Op
     from ..types import TensorType
-    from .prepared import LinkedProgram, PreparedCall
     from .program import Program
 
 __all__ = ["SEAM_VERSION", "Backend", "BackendSpec", "DeviceInfo", "Call", "Handle"]
@@ -32,8 +32,8 @@ __all__ = ["SEAM_VERSION", "Backend", "BackendSpec", "DeviceInfo", "Call", "Hand
 SEAM_VERSION = (1, 0)
 
 Handle: TypeAlias = Any  # only the backend knows what it is
-# A plain function from operand handles to result handles; a `PreparedCall` says more about itself.
-Call: TypeAlias = Callable[..., Any]
+# A plain function from operand handles to result handles is a prepared call without optional facts.
+Call: TypeAlias = PreparedCall | HandleFunction
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Backend:
         types: tuple[TensorType, ...],
         attributes: Mapping[str, Any],
         device_id: int,
-    ) -> PreparedCall | Call | None:
+    ) -> Call | None:
         """Return a call from operand handles to result handles, or None if there is no kernel.
 
         The call allocates its results. It returns one handle, or a tuple if the op has several
@@ -148,9 +148,7 @@ class Backend:
         """Return None if `compile` works here, else the reason. Must be cheap."""
         return "the backend has no compiler of its own"
 
-    def compile(
-        self, regions: Sequence[Graph], device_id: int
-    ) -> Sequence[PreparedCall | Call | str]:
+    def compile(self, regions: Sequence[Graph], device_id: int) -> Sequence[Call | str]:
         """Compile fused regions (`passes.fusion`); called once for all regions of a program.
 
         A region is a graph of element-wise ops, reductions over trailing axes and reshapes. It may
@@ -184,7 +182,7 @@ class Backend:
         """Return None if `link` works here, else the reason. Must be cheap."""
         return "the backend links no programs"
 
-    def link(self, program: Program, device_id: int) -> LinkedProgram | Call | str:
+    def link(self, program: Program, device_id: int) -> LinkedProgram | HandleFunction | str:
         """Return one call for a whole lowered graph, or the reason why there is none.
 
         The call takes the parameter handles as a tuple and returns result handles, which outlive

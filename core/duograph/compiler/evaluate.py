@@ -13,8 +13,9 @@ from ..frontend.evaluation.evaluator import Evaluator
 from ..frontend.evaluation.spans import error_spans
 from ..frontend.state.outside import Restart
 from ..nn.cell import Cell
+from ..placement import commit
 from ..runtime_state import runtime_state, thread_state
-from ..tensor import Tensor, commit
+from ..tensor import Tensor
 from ..types import Device, HostType
 from .arguments import entering
 from .compiled_program import CompiledProgram

@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import compat as _compat
 from .. import op as _op
-from ..autodiff.rules import bprop_getters as _rules
+from ..autodiff.bprop_registry import bprop_getters as _rules
 from ..backend import registry as _registry
 from ..runtime import eager as _eager
 from ..tensor import Tensor

@@ -14,7 +14,8 @@ from ..dtype import DType, as_dtype, bool_, float32, int32, int64, promote, scal
 from ..errors import ArgumentError, ArgumentValueError, DTypeError
 from ..ir.builder import GraphTensor
 from ..op import op
-from ..tensor import Tensor, commit
+from ..placement import commit
+from ..tensor import Tensor
 from . import powers
 from .arguments import ints_of
 from .axes import axis_of

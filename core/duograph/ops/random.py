@@ -19,8 +19,9 @@ from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
 from ..ir.control import HostCall
 from ..ir.control import random_state as state_op
 from ..op import op
+from ..placement import commit
 from ..runtime_state import staged_builder, thread_state
-from ..tensor import Tensor, commit
+from ..tensor import Tensor
 from ..types import TensorType, broadcast_shapes, size_of
 from .comparison import less
 from .creation import cast_to, fill, iota

@@ -18,8 +18,9 @@ from ..errors import (
     RefusedError,
     ShapeError,
 )
+from ..placement import commit
 from ..runtime_state import staged_builder
-from ..tensor import Tensor, commit
+from ..tensor import Tensor
 from ..types import broadcast_shapes
 from .creation import cast
 from .elementwise import add, sub

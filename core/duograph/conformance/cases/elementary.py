@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from ...ops.hyperbolic import acosh, asinh, atanh, cosh, sinh, tanh, tanh_grad
 from ...ops.powers import hypot, rsqrt, sqrt
 from ...ops.special import digamma, erfinv, lgamma
 from ...ops.trigonometry import acos, asin, atan, atan2, cos, deg2rad, rad2deg, sin, sinc, tan
-from ..case import Bad, Make, OpCase, Sample, binary, unary
+from ..case import Array, Bad, Make, OpCase, Sample, binary, unary
 from .arithmetic import SHAPES, TEXT, fused, no_complex
 
 
@@ -35,11 +34,11 @@ def powers(make: Make) -> Iterator[Sample]:
         yield Sample((x, y), kind="edge", name="negative powers")
 
 
-def xlogy(x: Any, y: Any) -> Any:
+def xlogy(x: Array, y: Array) -> Array:
     return np.where((x == 0) & ~np.isnan(y), 0, x * np.log(y))
 
 
-def xdivy(x: Any, y: Any) -> Any:
+def xdivy(x: Array, y: Array) -> Array:
     return np.where((x == 0) & ~np.isnan(y), 0, x / y)
 
 

@@ -6,7 +6,7 @@ that the graph computes; it appends one `switch`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from ...errors import JoinError
@@ -15,7 +15,7 @@ from ...ir.control import switch
 from ...tensor import Tensor
 from ..state.builder import StagedBuilder
 from ..state.evaluation import Evaluation
-from ..state.journal import Changes, Location, Scope
+from ..state.journal import Changes, Key, Location, Scope
 from ..types import Flag, Value
 from ..values.flow import Flow, Maybe, Unjoined
 from .aliasing import note_candidates
@@ -56,7 +56,7 @@ def run_and_undo(
         the result, and the locations written with their final content.
     """
     journal = ev.journal
-    journal.open_branch()
+    journal.branches.append({})
     result: Value = None
     changes: Changes = {}
     outer: Changes = {}  # writes to what existed before the branch
@@ -110,6 +110,8 @@ def settled(
         return value if found is None else _note_origin(ev, found[1], value)
     if isinstance(value, Flow):
         inner = settled(ev, changes, value.value, depth, deep)
+        if inner is value.value:
+            return value
         return Flow(value.ret, value.brk, value.cont, inner, value.dead)
     kind = type(value)
     if kind in (list, dict):
@@ -179,56 +181,68 @@ def select(
     results = [b[1] for b in branches]
     changes = [b[2] for b in branches]
     join = Join(ev, cond, builders, names, late, changes)
-    gone = [isinstance(r, Flow) and r.dead for r in results]
-    left = [isinstance(r, Flow) and r.ret is True for r in results]
-    if all(gone):
-        template: Value = results[0]
-    elif any(gone):
-        k = gone.index(False)
-        r = results[k]
-        if isinstance(r, Flow):
-            template = Flow(*(join.only(v, k) for v in (r.ret, r.brk, r.cont, r.value)))
-        else:
-            template = join.only(r, k)
-    elif isinstance(results[0], Flow):
-        template = join.flow(results[0], results[1], what)
-    else:
-        template = join.value(results[0], results[1], what)
-    written: list[tuple[Value, Value]] = []
+    template = _joined_result(join, results, what)
+    written: list[tuple[Location, Value]] = []
     for key in {**changes[0], **changes[1]}:
         location = (changes[0].get(key) or changes[1][key])[0]
-        before = location.read()
-        values = [
-            c[key][1] if key in c else settled(ev, c, before, b.depth)
-            for c, b in zip(changes, builders)
-        ]
-        away = [
-            g or (le and location.kind == "item" and location.owner is own)
-            for g, le in zip(gone, left)
-        ]
-        if all(away):
-            continue
-        label = label_of(ev, location)
-        if any(away):
-            k = away.index(False)
-            made = join.left(location, values[k], k)
-        else:
-            try:
-                made = join.value(values[0], values[1], label)
-            except JoinError as error:
-                local = location.kind == "item" and any(
-                    location.owner is f.vars for f in ev.calls.frames
-                )
-                if not local or not _made_alike(ev, values[0], values[1]):
-                    raise
-                made = Unjoined(label, error)
-        written.append((location, made))
+        dropped = [_drops(r, location, own) for r in results]
+        if not all(dropped):
+            written.append((location, _joined_location(ev, join, key, location, dropped)))
     found = _append(ev, cond, builders, join.exports.columns)
     for index, of in join.exports.candidates.items():
         note_candidates(ev, found[index], of)
     for location, made in written:
         ev.journal.write(location, with_results(made, found))
     return with_results(template, found)
+
+
+def _joined_result(join: Join, results: Sequence[Value], what: str) -> Value:
+    """Return the join of the results of two branches; a dead branch has none."""
+    dead = [isinstance(r, Flow) and r.dead for r in results]
+    if all(dead):
+        return results[0]
+    if any(dead):
+        k = dead.index(False)
+        r = results[k]
+        if isinstance(r, Flow):
+            return Flow(*(join.only(v, k) for v in (r.ret, r.brk, r.cont, r.value)))
+        return join.only(r, k)
+    if isinstance(results[0], Flow):
+        return join.flow(results[0], results[1], what)
+    return join.value(results[0], results[1], what)
+
+
+def _drops(result: Value, location: Location, own: Value) -> bool:
+    """Return whether the content of a location is not needed after a branch with this result.
+
+    This is so if the branch raises, or returns from the function whose variables are `own`.
+    """
+    if not isinstance(result, Flow):
+        return False
+    return result.dead or (result.ret is True and location.kind == "item" and location.owner is own)
+
+
+def _joined_location(
+    ev: Evaluation, join: Join, key: Key, location: Location, dropped: Sequence[bool]
+) -> Value:
+    """Return the join of the contents of a location that a branch wrote."""
+    before = location.read()
+    values = [
+        c[key][1] if key in c else settled(ev, c, before, b.depth)
+        for c, b in zip(join.changes, join.exports.builders)
+    ]
+    if any(dropped):
+        k = dropped.index(False)
+        return join.left(location, values[k], k)
+    label = label_of(ev, location)
+    try:
+        return join.value(values[0], values[1], label)
+    except JoinError as error:
+        frames = ev.calls.frames
+        local = location.kind == "item" and any(location.owner is f.vars for f in frames)
+        if not local or not _made_alike(ev, values[0], values[1]):
+            raise
+        return Unjoined(label, error)
 
 
 def _made_alike(ev: Evaluation, a: Value, b: Value) -> bool:

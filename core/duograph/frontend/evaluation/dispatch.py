@@ -81,6 +81,11 @@ def replaces(*functions: Value) -> Callable[[H], H]:
     return register
 
 
+@syntax(ast.Constant)
+def _constant(ev: Evaluation, frame: Frame, node: ast.Constant) -> Value:
+    return node.value
+
+
 _EXPRESSION_REMEDIES = {
     "Yield": "A compiled function cannot be a generator: return a list, or leave the function uncompiled",
     "YieldFrom": "A compiled function cannot be a generator: return a list, or leave the function uncompiled",

@@ -22,17 +22,7 @@ from .native import native
 from .operators import condition
 from .spans import begin_node
 from .targets import assign, mangled
-from .variables import load, store
-
-
-@syntax(ast.Constant)
-def _constant(ev: Evaluation, frame: Frame, node: ast.Constant) -> Value:
-    return node.value
-
-
-@syntax(ast.Name)
-def _name(ev: Evaluation, frame: Frame, node: ast.Name) -> Value:
-    return load(ev, frame, node.id)
+from .variables import store
 
 
 @syntax(ast.NamedExpr)

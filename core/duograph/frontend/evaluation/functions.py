@@ -75,13 +75,13 @@ def enter(ev: Evaluation, f: Function, args: Args, kwargs: Kwargs) -> Value:
     if again is not None:
         return again()
     record = ev.calls.open_calls[f.source.node][-1]
-    mark = ev.builder.mark()
+    mark = len(ev.builder.nodes), len(ev.builder.types)
     try:
         return _evaluate_body(ev, f, args, kwargs)
     except Recursive as found:
         if found.record is not record:
             raise
-        ev.builder.rewind(mark)
+        ev.builder.rewind(*mark)
         if found.numbers:
             args, kwargs = with_numbers(ev, args), with_numbers(ev, kwargs)
         ev.calls.open_calls[f.source.node].remove(record)

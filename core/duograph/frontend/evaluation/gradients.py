@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...autodiff.linearize import Linearized, linearize
-from ...autodiff.transforms import mapped, tensors_of
+from ...autodiff.pytrees import mapped, tensors_of
 from ...errors import ArgumentError, GradientError, UnsupportedSyntaxError
 from ...ir.control import custom_call
 from ...ir.values import NeedsValue

@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
-from ...autodiff.transforms import mapped, tensors_of
+from ...autodiff.pytrees import mapped, tensors_of
 from ...errors import UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.control import call as call_op

@@ -6,6 +6,7 @@ the graph runs.
 
 from __future__ import annotations
 
+import ast
 import builtins
 from types import CellType
 
@@ -18,7 +19,13 @@ from ..state.journal import MISSING
 from ..state.outside import Restart
 from ..types import Flag, Value
 from ..values.flow import Maybe, Undefined, Unjoined
+from .dispatch import syntax
 from .host import append_effect
+
+
+@syntax(ast.Name)
+def _name(ev: Evaluation, frame: Frame, node: ast.Name) -> Value:
+    return load(ev, frame, node.id)
 
 
 def load(ev: Evaluation, frame: Frame, name: str) -> Value:
