@@ -7,8 +7,9 @@ from typing import Any
 
 from ..backend import registry
 from ..errors import ArgumentError, GradientError, RefusedError
+from ..placement import commit
 from ..runtime_state import runtime_state, staged_builder
-from ..tensor import Tensor, commit
+from ..tensor import Tensor
 from .node_plans import PythonPlan
 from .pytrees import mapped, tensors_of
 from .recording import detached, ones_of, with_present_edge

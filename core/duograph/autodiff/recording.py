@@ -14,8 +14,9 @@ from ..backend import registry
 from ..errors import ArgumentError, GradientError
 from ..ir.basic_ops import cast_to, fill, zeros_of
 from ..parameter import Parameter
+from ..placement import commit
 from ..runtime_state import runtime_state, staged_builder, thread_state
-from ..tensor import Tensor, commit
+from ..tensor import Tensor
 from ..types import TensorType
 from .node_plans import PythonPlan
 from .pytrees import mapped, tensors_of

@@ -20,9 +20,10 @@ from ..errors import GradientError
 from ..ir.basic_ops import cast_to
 from ..ir.builder import trace
 from ..ops.elementwise import add
+from ..placement import commit
 from ..runtime.lower import lower
 from ..runtime_state import runtime_state, thread_state
-from ..tensor import Tensor, commit
+from ..tensor import Tensor
 from ..types import Device, TensorType
 
 __all__ = ["Edge", "Leaf", "Node", "Output", "Plan", "backward", "edge_of", "handle_of"]

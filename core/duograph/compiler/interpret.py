@@ -11,8 +11,9 @@ from ..autodiff.custom import custom_gradient
 from ..autodiff.replay import call_op, constants_of
 from ..ir.control import SCALAR_FUNCTIONS
 from ..ir.graph import Graph, GraphNode
+from ..placement import commit
 from ..runtime.source_spans import mark_source
-from ..tensor import Tensor, commit
+from ..tensor import Tensor
 from ..types import Device, HostType
 
 __all__ = ["interpret"]

@@ -20,8 +20,9 @@ from ..dtype import DType, float32, float64
 from ..errors import ArgumentValueError, GraphError, RecursionDepthError
 from ..ir.control import SCALAR_FUNCTIONS
 from ..ir.graph import Graph, NamedGraph
+from ..placement import commit
 from ..runtime_state import thread_state
-from ..tensor import Tensor, commit
+from ..tensor import Tensor
 from ..types import BOOL, FLOAT, INT, Device, HostType, TensorType, ValueType
 from .source_spans import mark_source
 

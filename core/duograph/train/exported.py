@@ -25,8 +25,9 @@ from ..ir.graph import Graph, GraphNode, NamedGraph
 from ..ir.text import parse, to_text
 from ..ir.verify import verify
 from ..parameter import Parameter
+from ..placement import commit
 from ..runtime_state import staged_builder
-from ..tensor import Tensor, commit
+from ..tensor import Tensor
 from . import _checkpoint_file
 
 __all__ = ["export", "load", "ExportedGraph"]

@@ -23,8 +23,8 @@ from .host import run_on_host, with_item
 def native(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) -> Value:
     """Run Python code at compile time on values of the evaluation.
 
-    If it needs a value that is known only when the graph runs, its effects are undone. The call then
-    becomes a node that runs Python (LAX), or an error (STRICT).
+    If it needs a value that is known only when the graph runs, its effects are undone. The call
+    then becomes a node that runs Python (LAX), or an error (STRICT).
     """
     for x in args:
         if type(x) in (list, dict, set):
@@ -77,7 +77,10 @@ def _enter_framework_function(
         raise NeedsValue(f"{callable_name(f)}: {UNKNOWN_NUMBER}") from None
 
 
-UNKNOWN_NUMBER = "got a number that is known only when the compiled function runs, where one is needed while compiling"
+UNKNOWN_NUMBER = (
+    "got a number that is known only when the compiled function runs, where one is needed while "
+    "compiling"
+)
 
 
 def _needed_a_value(error: Exception) -> bool:
