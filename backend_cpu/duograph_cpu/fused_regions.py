@@ -25,7 +25,7 @@ from duograph.types import TensorType
 
 from . import toolchain
 from .convolution_chains import Affine
-from .kernels import KERNELS, PRODUCTS
+from .kernels import EPILOGUE_OPS, KERNELS
 from .native_program import NativeCall
 from .region_calls import (
     MOST_INDICES,
@@ -53,7 +53,7 @@ class _Printed(NamedTuple):
 
 def compile_regions(graphs: Sequence[Graph]) -> list[NativeCall | str]:
     """For each region a call, or the reason why it has none."""
-    epilogues = [epilogue_of(graph, PRODUCTS) for graph in graphs]
+    epilogues = [epilogue_of(graph, EPILOGUE_OPS) for graph in graphs]
     tails = [graph if e is None else e.tail for graph, e in zip(graphs, epilogues)]
     # equal epilogues of several kernels are one function; whole regions differ from each other
     keys: list[Graph | str] = [

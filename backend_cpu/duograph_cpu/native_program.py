@@ -11,7 +11,7 @@ import dataclasses
 import enum
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 from duograph.backend.prepared import HandleFunction, LinkedProgram, PreparedCall
 from duograph.backend.program import (
@@ -34,10 +34,10 @@ from ._native import ffi, lib
 if TYPE_CHECKING:
     from ._native import CData
     from .convolution_chains import Stage
+    from .memory import Maker
 
     # From operand and result pointers to nothing; raises what went wrong.
     Start: TypeAlias = Callable[[tuple[CData, ...]], None]
-    Maker: TypeAlias = Callable[[], CData]
 
 
 class Code(enum.IntEnum):
@@ -89,7 +89,7 @@ class Native(NamedTuple):
     function: str
     constants: CData
     form: Code = CALL
-    failed: Callable[[int], None] | None = None
+    failed: Callable[[int], NoReturn] | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -252,7 +252,7 @@ def _scalar_plan(step: HostStep) -> CData:
     )
 
 
-def _needs_steps(code: int) -> None:
+def _needs_steps(code: int) -> NoReturn:
     raise NeedsSteps
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeAlias
 
 from duograph.backend.prepared import HandleFunction, Packing
 from duograph.errors import IndexRangeError
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from duograph.backend.codegen.c_regions import PrintedRegion
 
     from ._native import CData, CFunction
+    from .memory import Maker
     from .toolchain import Library
 
     Failed: TypeAlias = Callable[[int, tuple[CData, ...]], object]
@@ -126,7 +127,7 @@ def make_staged_call(
         },
     )  # fmt: skip
 
-    def failed(code: int) -> None:
+    def failed(code: int) -> NoReturn:
         if code < WRONG_INDEX:
             fail(name, code)
         wrong = indices[code - WRONG_INDEX]
@@ -245,9 +246,7 @@ def _region_call(
     return several
 
 
-def _few(
-    region: CData, count: int, make: memory.Maker, nbytes: int, failed: Failed
-) -> HandleFunction:
+def _few(region: CData, count: int, make: Maker, nbytes: int, failed: Failed) -> HandleFunction:
     """A call with few operands, which is the most frequent one: no step that it does not need."""
     function: CFunction = getattr(lib, f"dg_region{count}")
     if nbytes <= memory.SMALL and count in (1, 2):
@@ -276,7 +275,7 @@ def _few(
     return few
 
 
-def _many(region: CData, make: memory.Maker, failed: Failed) -> HandleFunction:
+def _many(region: CData, make: Maker, failed: Failed) -> HandleFunction:
     """A call with many operands.
 
     cffi makes a C array of the tuple in each call: safe for threads, and cheaper than filling one
@@ -292,7 +291,7 @@ def _many(region: CData, make: memory.Maker, failed: Failed) -> HandleFunction:
     return many
 
 
-def fail(name: str, code: int) -> None:
+def fail(name: str, code: int) -> NoReturn:
     """Raise the error of a code that a generated function returned."""
     if code == 1:
         raise memory.no_memory(name)
