@@ -165,7 +165,7 @@ class Sweep:
         outs = [builder.tensor(i) for i in node.results]
         status, flag = self.joined(node.results)
         found = getter(node.attributes)(
-            *op.packed(values),
+            *op.arguments(values),
             outs[0] if node.single else tuple(outs),
             filled[0] if node.single else tuple(filled),
         )

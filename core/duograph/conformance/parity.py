@@ -26,7 +26,7 @@ from ..compiler.function import JitFunction
 from ..compiler.inputs import read_input
 from ..compiler.interpret import interpret
 from ..dtype import as_dtype
-from ..frontend.diagnostics import Span, place_text
+from ..frontend.diagnostics import Span, location_text
 from ..ir.graph import Graph, GraphNode
 from ..nn.cell import Cell
 from ..op import Op
@@ -246,7 +246,7 @@ class _Runs:
                 "returned or written, or what the optimised program makes of several ops",
             )
         value, other = found
-        lines = [f"first op that differs: {value.op}", *place_text([value.span])]
+        lines = [f"first op that differs: {value.op}", *location_text([value.span])]
         lines.append(f"  line by line  {_short(value.tensors)}")
         if other is None:
             lines.append("  compiled      this line does not run, or gives another value")

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from ..autodiff.node_plans import GraphPlan, OwnResult
 from ..autodiff.replay import replay
-from ..autodiff.tape import Node, Output, edge_of
+from ..autodiff.tape import Edge, Node, Output, edge_of
 from ..dtype import DType
 from ..ir.basic_ops import cast_to
 from ..ir.builder import GraphBuilder, expand
@@ -286,7 +286,7 @@ def _recorded_general(recording: _Recording, plain: TensorCall) -> TensorCall:
         found = kernel(*handles)
         if forward_single:
             found = (found,)
-        edges: list[object] = [None] * len(operands)
+        edges: list[Edge | None] = [None] * len(operands)
         for i in recorded:
             edges[i] = edge_of(operands[i])
         parents = tuple(edges) if present is None else tuple([edges[i] for i in present])
@@ -379,7 +379,7 @@ def _promoting_call(op: Op, target: DType, attributes: Mapping[str, Any]) -> Ten
             x = cast[i]
             if x is not None and x._type.dtype is not target:
                 cast[i] = cast_to(x, target)
-        packed = (cast,) if op.variadic else op.packed(cast)
+        packed = (cast,) if op.variadic else op.arguments(cast)
         result: Result = op.function(*packed, **attributes)
         return result
 

@@ -24,10 +24,10 @@ from ...dtype import (
 )
 from ...ops import complex_numbers, elementwise
 from ...ops.combinations import (
-    addcdiv_scaled,
-    addcmul_scaled,
+    addcdiv,
+    addcmul,
+    clamp,
     clip_grad,
-    clip_to,
     div_no_nan,
     lerp,
     mul_no_nan,
@@ -56,8 +56,8 @@ from ...ops.rounding import (
     floor_divide,
     fmod,
     heaviside,
+    nan_to_num,
     remainder,
-    replace_special,
     round_half_even,
     trunc,
     truncate_div,
@@ -232,7 +232,7 @@ CASES = [
         ternary(value=0.5),
         dtypes=FLOATING,
         oracle=fused(lambda x, a, b, value: x + value * a * b),
-        covers=[addcmul_scaled],
+        covers=[addcmul],
         errors=[Bad((ROWS, FOUR, FOUR), ValueError, SHAPES.pattern)],
     ),
     OpCase(
@@ -249,7 +249,7 @@ CASES = [
         ternary(*KINKS, value=0.5),
         dtypes=FLOATING,
         oracle=fused(lambda x, a, b, value: x + value * a / b),
-        covers=[addcdiv_scaled],
+        covers=[addcdiv],
         errors=[Bad((ROWS, FOUR, FOUR), ValueError, SHAPES.pattern)],
     ),
     OpCase(
@@ -274,7 +274,7 @@ CASES = [
         dtypes=REAL,
         oracle=clip,
         grad=False,
-        covers=[clip_to, clip_grad],
+        covers=[clamp, clip_grad],
         errors=[
             Bad((ROWS,), ValueError, "clamp: got neither"),
             Bad((IMAGINARY, 0, 1), TypeError, "complex64"),
@@ -323,7 +323,7 @@ CASES = [
         unary(),
         dtypes=FLOATING,
         oracle=replaced,
-        covers=[replace_special],
+        covers=[nan_to_num],
         errors=[Bad(("text",), TypeError, "nan_to_num: got str"), no_complex(1, "nan_to_num")],
     ),
     OpCase(real, unary(), errors=[TEXT]),

@@ -11,13 +11,13 @@ from ... import ops
 from ...dtype import ALL, INTEGER, REAL, bool_, float32, float64, int32, int64
 from ...ops.creation import fill, iota
 from ...ops.creation_functions import (
-    eye_by,
-    full_like_by,
-    linspace_by,
+    eye,
+    full_like,
+    linspace,
     new_full_by,
-    one_hot_by,
+    one_hot,
     one_hot_mask,
-    sequence_mask_by,
+    sequence_mask,
 )
 from ..case import ROWS, Array, Bad, Make, OpCase, Sample, Samples, by_shape
 
@@ -111,7 +111,7 @@ CASES = [
         ),
         dtypes=ALL,
         grad=False,
-        covers=[full_like_by],
+        covers=[full_like],
         oracle=lambda x, value: np.full(x.shape, np.asarray(value).astype(x.dtype), x.dtype),
         errors=[Bad((ROWS, "text"), TypeError, "full_like: got str")],
     ),
@@ -134,7 +134,7 @@ CASES = [
         dtyped((2, 3), (3,), (0, 2), (7, 5)),
         dtypes=ALL,
         grad=False,
-        covers=[eye_by],
+        covers=[eye],
         oracle=lambda n, m=None, dtype=None: np.eye(n, m).astype(dtype.np),
         errors=[Bad((-1,), ValueError, "eye: got shape")],
     ),
@@ -151,7 +151,7 @@ CASES = [
         ends,
         dtypes=(float32, float64),
         oracle=spaced,
-        covers=[linspace_by],
+        covers=[linspace],
         without={
             "nan": "what lies between NaN or infinity and a number depends on how it is written"
         },
@@ -163,7 +163,7 @@ CASES = [
         dtypes=INTEGER,
         grad=False,
         oracle=hot,
-        covers=[one_hot_mask, one_hot_by],
+        covers=[one_hot_mask, one_hot],
         errors=[
             Bad((ROWS, 3), TypeError, "one_hot: indices have dtype float32"),
             Bad((np.array([1]), -1), ValueError, "one_hot: got shape"),
@@ -175,7 +175,7 @@ CASES = [
         dtypes=(int32, int64),
         grad=False,
         oracle=before_end,
-        covers=[sequence_mask_by],
+        covers=[sequence_mask],
         errors=[Bad((ROWS, 3), TypeError, "index: got indices of dtype float32")],
     ),
 ]

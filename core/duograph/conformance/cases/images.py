@@ -9,14 +9,14 @@ import numpy as np
 
 from ...dtype import FLOATING, bfloat16, float16, float32, float64, int32
 from ...ops.detection import (
-    crop_by,
-    decode_boxes,
-    encode_boxes,
-    iou_of,
+    bounding_box_decode,
+    bounding_box_encode,
+    crop_and_resize,
+    iou,
     nms_with_mask,
-    roi_align_by,
+    roi_align,
 )
-from ...ops.nn_functions import embedding_by, grid_sample_by, resize_by
+from ...ops.nn_functions import embedding, grid_sample, resize_by
 from ..case import Array, Bad, Make, OpCase, Sample
 from .windows import GRAD_TOL, NO_POINT, ROWS, TOL, WHY, wide
 
@@ -213,7 +213,7 @@ CASES = [
         errors=[Bad(("text", (2,), "linear", "half", (None,)), TypeError, "str")],
     ),
     OpCase(
-        grid_sample_by,
+        grid_sample,
         grids,
         without=NO_POINT,
         tol={float16: 5e-2, bfloat16: 5e-1, float32: 5e-5},
@@ -222,7 +222,7 @@ CASES = [
         errors=[Bad((INTEGERS, INTEGERS, "bilinear", "zeros", True), TypeError, "int64")],
     ),
     OpCase(
-        embedding_by,
+        embedding,
         embeddings,
         dtypes=FLOATING,
         grad=(1,),
@@ -230,7 +230,7 @@ CASES = [
         errors=[Bad(("text", ROWS, -1, False), TypeError, "str")],
     ),
     OpCase(
-        iou_of,
+        iou,
         overlaps,
         oracle=overlap_of,
         without=NO_BOX_POINT,
@@ -240,7 +240,7 @@ CASES = [
         errors=[Bad((WHOLE, WHOLE, False), TypeError, "int64")],
     ),
     OpCase(
-        encode_boxes,
+        bounding_box_encode,
         encodings,
         without=NO_BOX_POINT,
         tol={float16: 2e-2, bfloat16: 2e-1},
@@ -249,7 +249,7 @@ CASES = [
         errors=[Bad((WHOLE, WHOLE, *STATS), TypeError, "int64")],
     ),
     OpCase(
-        decode_boxes,
+        bounding_box_decode,
         decodings,
         without=NO_BOX_POINT,
         tol={float16: 5e-2, bfloat16: 5e-1},
@@ -269,7 +269,7 @@ CASES = [
         errors=[Bad(("text", 0.5), TypeError, "str")],
     ),
     OpCase(
-        roi_align_by,
+        roi_align,
         regions,
         without=NO_BOX_POINT,
         tol={float16: 1e-1, bfloat16: 1.0, float32: 1e-4},
@@ -278,7 +278,7 @@ CASES = [
         errors=[Bad((INTEGERS, np.ones((1, 5), np.int64), 1, 1, 1.0, 1, 1), TypeError, "int64")],
     ),
     OpCase(
-        crop_by,
+        crop_and_resize,
         crops,
         dtypes=(float32, float64),
         without=NO_BOX_POINT,

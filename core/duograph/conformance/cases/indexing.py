@@ -16,10 +16,10 @@ from ...ops.gather_scatter import (
     scatter_elements_set_by,
     scatter_set_by,
 )
-from ...ops.gathering import gather_batch, gather_nd_by, reverse_sequence_by
+from ...ops.gathering import gather_batch, gather_nd_by, reverse_sequence
 from ...ops.indexing import getitem_by, masked_by, setitem_by
 from ...ops.movement import identity
-from ...ops.scattering import scatter_nd_by, scatter_nd_write, scatter_reduce_by
+from ...ops.scattering import scatter_nd, scatter_nd_write, scatter_reduce_by
 from ...ops.segments import segments_by
 from ...tensor import Tensor
 from ..case import FOUR, ROWS, Array, Bad, Make, OpCase, Oracle, Sample, Samples
@@ -485,7 +485,7 @@ CASES = [
         of_zeros,
         dtypes=NOT_BOOL,
         grad=(1,),
-        covers=[scatter_nd_by],
+        covers=[scatter_nd],
         oracle=lambda i, u, shape: put_nd("add")(np.zeros(shape, u.dtype), i, u),
         errors=[
             Bad(
@@ -529,7 +529,7 @@ CASES = [
         dtypes=ALL,
         oracle=turned,
         grad=(0,),
-        covers=[reverse_sequence_by],
+        covers=[reverse_sequence],
         errors=[Bad((ROWS, np.array([1]), 1), ValueError, r"reverse_sequence: got \(1,\) lengths")],
     ),
     OpCase(

@@ -11,19 +11,16 @@ from ...dtype import FLOATING, bfloat16, float16, float32, float64, int32
 from ...ops import loss as loss_ops
 from ...ops.ctc import ctc_alpha
 from ...ops.loss import (
-    bce_with_logits,
+    binary_cross_entropy_with_logits,
     cross_entropy_with_probabilities,
     huber_loss,
-    kl_div_of,
+    kl_div,
     l1_loss,
     mse_loss,
     nll_rows,
     smooth_l1_loss,
 )
-from ...ops.margin_loss import (
-    gaussian_nll_of,
-    soft_margin_loss,
-)
+from ...ops.margin_loss import gaussian_nll_loss, soft_margin_loss
 from ..case import FOUR, ROWS, Array, Bad, Make, OpCase, Oracle, Sample
 
 TOL = {float16: 2e-2, bfloat16: 2e-1, float32: 2e-5}
@@ -317,7 +314,7 @@ CASES = [
         second=False,
     ),
     OpCase(
-        kl_div_of,
+        kl_div,
         pairs(second=(0.1, 0.9)),
         dtypes=FLOATING,
         oracle=loss_of(kl),
@@ -359,7 +356,7 @@ CASES = [
         errors=[Bad((np.ones((2, 3), np.int64), ROWS, None, 1, "mean", 0.0), TypeError, "int64")],
     ),
     OpCase(
-        loss_ops.bce_of,
+        loss_ops.binary_cross_entropy,
         weighted(0.1, 0.9, False),
         oracle=bce_of,
         tol=TOL,
@@ -368,7 +365,7 @@ CASES = [
         errors=[Bad((np.ones(3, np.int64), np.ones(3), None, "mean"), TypeError, "int64")],
     ),
     OpCase(
-        bce_with_logits,
+        binary_cross_entropy_with_logits,
         weighted(-2.0, 2.0, True),
         oracle=bce_logits_of,
         tol=TOL,
@@ -377,7 +374,7 @@ CASES = [
         errors=[Bad((np.ones(3, np.int64), np.ones(3), None, None, "mean"), TypeError, "int64")],
     ),
     OpCase(
-        gaussian_nll_of,
+        gaussian_nll_loss,
         likelihoods,
         oracle=likelihood_of,
         tol=TOL,

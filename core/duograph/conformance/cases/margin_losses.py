@@ -9,11 +9,11 @@ import numpy as np
 
 from ...dtype import FLOATING, bfloat16, float16, float32
 from ...ops.margin_loss import (
-    cosine_margin,
+    cosine_embedding_loss,
     cosine_margin_rows,
     hinge_embedding_loss,
     margin_ranking_loss,
-    multi_margin_rows,
+    multi_margin_loss,
     multilabel_margin_rows,
     triplet_margin_loss,
 )
@@ -214,7 +214,7 @@ CASES = [
         errors=[Bad((np.ones((1, 3), np.int64), np.ones((1, 3))), TypeError, "int64")],
     ),
     OpCase(
-        cosine_margin,
+        cosine_embedding_loss,
         cosine_margins,
         dtypes=FLOATING,
         oracle=cosine_margin_of,
@@ -236,7 +236,7 @@ CASES = [
         errors=[Bad((np.ones((1, 3), np.int64), ROWS, ROWS), TypeError, "int64")],
     ),
     OpCase(
-        multi_margin_rows,
+        multi_margin_loss,
         multi_margins,
         dtypes=FLOATING,
         oracle=multi_margin_of,

@@ -11,7 +11,7 @@ from ... import ops
 from ...dtype import FLOATING, NUMERIC, bfloat16, complex64, float16, float32, float64
 from ...ops import linalg
 from ...ops.linalg import bias_add, matmul_of
-from ...ops.matrices import cholesky_by, det_by, inverse_by, slogdet_by, solve_by
+from ...ops.matrices import cholesky_by, det, inverse, slogdet, solve_by
 from ..case import FOUR, ROWS, Array, Bad, Make, OpCase, Sample, Samples
 
 NUMBERS = np.array([[1, 2], [3, 4]])
@@ -186,7 +186,7 @@ CASES = [
         errors=[Bad((np.ones(()), FOUR), ValueError, "at least one axis")],
     ),
     OpCase(
-        linalg.dense_of,
+        linalg.dense,
         layers,
         dtypes=FLOATING,
         oracle=dense_of,
@@ -216,7 +216,7 @@ CASES = [
         errors=[Bad((ROWS, ROWS), ValueError, "n, n")],
     ),
     OpCase(
-        inverse_by,
+        inverse,
         squares(invertible),
         oracle=lambda x: np.linalg.inv(wide(x)).astype(x.dtype),
         tol=LINEAR,
@@ -226,7 +226,7 @@ CASES = [
         errors=[Bad((ROWS,), ValueError, r"\(2, 3\)")],
     ),
     OpCase(
-        det_by,
+        det,
         squares(invertible),
         oracle=lambda x: np.asarray(np.linalg.det(wide(x))).astype(x.dtype),
         tol={float16: 2e-1, bfloat16: 2.0, float32: 1e-4, float64: 1e-10},
@@ -236,7 +236,7 @@ CASES = [
         errors=[SQUARE],
     ),
     OpCase(
-        slogdet_by,
+        slogdet,
         squares(invertible),
         oracle=logdet_of,
         tol=LINEAR,

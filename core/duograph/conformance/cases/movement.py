@@ -11,9 +11,9 @@ from ... import ops
 from ...dtype import ALL
 from ...ops.joining import stack_by
 from ...ops.movement import concat_by, flip_by, identity, slice_by, stop_gradient, update_by
-from ...ops.repeating import repeat_by, tile_by
+from ...ops.repeating import repeat_interleave, tile
 from ...ops.rolling import roll_by
-from ...ops.shape_primitives import broadcast_by, reshape_to, strided_copy, transpose_by
+from ...ops.shape_primitives import broadcast_to, reshape_to, strided_copy, transpose_by
 from ..case import CUBE, FOUR, NUMBER, ROWS, Array, Bad, Make, OpCase, Sample, Samples, by_shape
 
 
@@ -182,7 +182,7 @@ CASES = [
             ("nan", (9,), (2, 9)),
         ),
         dtypes=ALL,
-        covers=[broadcast_by],
+        covers=[broadcast_to],
         oracle=broadcasted,
         errors=[Bad((ROWS, (2, 4)), ValueError, r"broadcast_to: got shape \(2, 3\).*\(2, 4\)")],
     ),
@@ -324,7 +324,7 @@ CASES = [
         ),
         dtypes=ALL,
         oracle=np.tile,
-        covers=[tile_by],
+        covers=[tile],
         errors=[Bad((ROWS, (-1,)), ValueError, "tile: got dims=")],
     ),
     OpCase(
@@ -342,7 +342,7 @@ CASES = [
         ),
         dtypes=ALL,
         oracle=np.repeat,
-        covers=[repeat_by],
+        covers=[repeat_interleave],
         errors=[Bad((ROWS, (1, 2, 3), 0), ValueError, "repeat_interleave: got repeats=")],
     ),
     OpCase(

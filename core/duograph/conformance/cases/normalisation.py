@@ -12,13 +12,13 @@ from ...ops.normalization import (
     batch_norm_grad,
     batch_norm_infer,
     batch_norm_train,
-    group_norm_by,
-    l2_normalize_by,
-    layer_norm_by,
+    group_norm,
+    l2_normalize,
+    layer_norm,
     layer_norm_core,
     layer_norm_grad,
-    lrn_by,
-    rms_norm_by,
+    lrn,
+    rms_norm,
 )
 from ..case import Array, Bad, Make, OpCase, Sample
 from .windows import GRAD_TOL, NO_POINT, ROWS, TOL, WHY, wide
@@ -241,7 +241,7 @@ CASES = [
         ],
     ),
     OpCase(
-        layer_norm_by,
+        layer_norm,
         optional_norms,
         oracle=optional_norm_of,
         without=NO_STAT,
@@ -282,7 +282,7 @@ CASES = [
         ],
     ),
     OpCase(
-        group_norm_by,
+        group_norm,
         group_norms,
         oracle=group_norm_of,
         without=NO_STAT,
@@ -292,7 +292,7 @@ CASES = [
         errors=[Bad((np.ones((2, 4), np.int64), None, None, 2, 1e-5), TypeError, "int64")],
     ),
     OpCase(
-        rms_norm_by,
+        rms_norm,
         rms_norms,
         oracle=rms_norm_of,
         without=NO_STAT,
@@ -302,7 +302,7 @@ CASES = [
         errors=[Bad((np.ones((2, 4), np.int64), np.ones(4), 1e-5), TypeError, "int64")],
     ),
     OpCase(
-        lrn_by,
+        lrn,
         responses,
         oracle=response_of,
         without=NO_POINT,
@@ -312,7 +312,7 @@ CASES = [
         errors=[Bad((np.ones((1, 2, 2, 2), np.int64), 1, 1.0, 1.0, 0.5), TypeError, "int64")],
     ),
     OpCase(
-        l2_normalize_by,
+        l2_normalize,
         unit_vectors,
         oracle=unit_of,
         tol=TOL,

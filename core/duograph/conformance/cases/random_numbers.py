@@ -12,7 +12,7 @@ import numpy as np
 
 from ...dtype import FLOATING, INTEGER, float32, float64, int32, int64, uint32
 from ...ops.distributions import random_gamma_by, random_laplace
-from ...ops.dropouts import dropout_by, dropout_mask_by
+from ...ops.dropouts import dropout, dropout_mask_by
 from ...ops.random import (
     multinomial_by,
     permutation,
@@ -143,7 +143,7 @@ CASES = [
         errors=[Bad((SHORT, 5, int64), ValueError, STATE_ERRORS)],
     ),
     OpCase(
-        dropout_by,
+        dropout,
         partial(dropped, shaped=True),
         dtypes=FLOATING,
         grad=(0,),

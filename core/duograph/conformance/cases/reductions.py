@@ -26,7 +26,7 @@ from ...ops.scan import scan_logsumexp, scan_max, scan_min, scan_prod, scan_sum
 from ...ops.softmax_ops import (
     log_softmax_along,
     log_softmax_grad,
-    logsumexp_over,
+    logsumexp,
     softmax_along,
     softmax_grad,
 )
@@ -36,7 +36,7 @@ from ...ops.statistics import (
     median_along,
     norm2,
     reduce_var,
-    vector_norm_of,
+    vector_norm,
 )
 from ..case import ROWS, Array, Bad, Make, OpCase, Oracle, Sample, Samples, binary, reduction
 
@@ -409,7 +409,7 @@ CASES = [
         why="sums times exponentials",
     ),
     OpCase(
-        logsumexp_over,
+        logsumexp,
         reduction(primitive=True, keepdims="keepdims"),
         oracle=logsumexp_of,
         errors=[Bad((NUMBERS, (0,), False), TypeError, "int64")],
@@ -426,7 +426,7 @@ CASES = [
         errors=[Bad((NUMBERS, (0,), False, 0), TypeError, "int64")],
     ),
     OpCase(
-        vector_norm_of,
+        vector_norm,
         norms,
         oracle=norm_of,
         covers=[norm2],
@@ -465,7 +465,7 @@ CASES = [
         errors=[Bad(([], 1.0, None), TypeError, "empty")],
     ),
     OpCase(
-        statistics.cosine_of,
+        statistics.cosine_similarity,
         vectors,
         oracle=cosine_of,
         tol={float16: 1e-2, bfloat16: 1e-1},

@@ -10,14 +10,7 @@ import numpy as np
 
 from ...dtype import FLOATING, REAL, bfloat16, float16, float32
 from ...ops.channels_last import avg_pool_channels_last, conv_channels_last, max_pool_channels_last
-from ...ops.convolution import (
-    conv,
-    conv_input_grad,
-    conv_weight_grad,
-    conv_with_bias,
-    fold_by,
-    unfold_by,
-)
+from ...ops.convolution import conv, conv_input_grad, conv_weight_grad, conv_with_bias, fold, unfold
 from ...ops.pooling import (
     adaptive_avg,
     adaptive_max,
@@ -578,13 +571,13 @@ CASES = [
         errors=[Bad((np.ones((1, 2, 3), np.int64), (2,)), TypeError, "int64")],
     ),
     OpCase(
-        unfold_by,
+        unfold,
         foldings(False),
         without=NO_POINT,
         errors=[Bad((IMAGE, (5, 5), (1, 1), ((0, 0), (0, 0)), (1, 1)), ValueError, "window of 5")],
     ),
     OpCase(
-        fold_by,
+        fold,
         foldings(True),
         without=NO_POINT,
         tol={float16: 1e-2, bfloat16: 1e-1},
