@@ -134,7 +134,7 @@ class Sweep:
         outs = [builder.tensor(i) for i in node.results]
         status, flag = self.joined_status(node.results)
         found = getter(node.attributes)(
-            *op.packed(values),
+            *op.arguments(values),
             outs[0] if node.single else tuple(outs),
             douts[0] if node.single else tuple(douts),
         )

@@ -36,7 +36,7 @@ from ..ops.movement import identity
 from ..ops.movement import pad_by as pad_constant
 from ..ops.movement import slice_by as strided_slice
 from ..ops.pooling import avg_pool, max_pool
-from ..ops.shape_primitives import broadcast_by as broadcast_to
+from ..ops.shape_primitives import broadcast_to
 from ..ops.shape_primitives import reshape_to as reshape
 from ..ops.shape_primitives import transpose_by as transpose
 

@@ -55,7 +55,7 @@ class InnerRing(Backend):
         def call(*handles: Any) -> Any:
             arrays = [h.reshape(s) for h, s in zip(handles, shapes, strict=True)]
             with np.errstate(all="ignore"):
-                found = reference(*op.packed(arrays), **attributes)
+                found = reference(*op.arguments(arrays), **attributes)
             return np.array(found, result.dtype.np, order="C").reshape(-1)
 
         return call

@@ -51,7 +51,7 @@ class Reference(Backend):
                 None if s is None else h.reshape(s) for h, s in zip(handles, shapes, strict=True)
             ]
             with np.errstate(all="ignore"):
-                found = reference(*op.packed(arrays), **attributes)
+                found = reference(*op.arguments(arrays), **attributes)
             if single:
                 return _dense(found, results[0])
             return tuple(_dense(f, t) for f, t in zip(found, results, strict=True))

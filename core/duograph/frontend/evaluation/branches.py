@@ -18,6 +18,7 @@ from ..state.evaluation import Evaluation
 from ..state.journal import Changes, Key, Location, Scope
 from ..types import Flag, Value
 from ..values.flow import Flow, Maybe, Unjoined
+from ..values.nested import tuple_like
 from .aliasing import note_candidates
 from .dispatch import Dead
 from .join import Join, with_results
@@ -39,7 +40,7 @@ def run_branch(ev: Evaluation, run: Callable[[], Value]) -> Branch:
 def run_condition(
     ev: Evaluation, child: StagedBuilder, run: Callable[[], Value]
 ) -> tuple[Value, Changes]:
-    """As `run_and_undo`, for code that runs only under a condition of the graph."""
+    """Do the same as `run_and_undo`, for code that runs only under a condition of the graph."""
     ev.journal.conditions += 1
     try:
         return run_and_undo(ev, child, run)
@@ -69,9 +70,9 @@ def run_and_undo(
                 outer = {k: e for k, e in writes.items() if not _inside(ev, *e, child.depth)}
             for key, (location, _) in outer.items():
                 changes[key] = (location, location.read())
-            result = settled(ev, changes, result, child.depth)
+            result = value_at_end(ev, changes, result, child.depth)
             for key, (location, value) in changes.items():
-                changes[key] = (location, _settled_content(ev, changes, location, value, child))
+                changes[key] = (location, _content_at_end(ev, changes, location, value, child))
     finally:
         journal.branches.pop()
         for location, before in reversed(list(outer.values())):
@@ -89,7 +90,7 @@ def _inside(ev: Evaluation, location: Location, before: Value, depth: int) -> bo
     return ev.owned.depths.get(id(owner), 0) >= depth
 
 
-def settled(
+def value_at_end(
     ev: Evaluation, changes: Changes, value: Value, depth: int, deep: bool = False
 ) -> Value:
     """Return a value as it is at the end of a branch with these changes.
@@ -109,7 +110,7 @@ def settled(
             return ev.builder.bring(slot.current)  # made and written in the branch
         return value if found is None else _note_origin(ev, found[1], value)
     if isinstance(value, Flow):
-        inner = settled(ev, changes, value.value, depth, deep)
+        inner = value_at_end(ev, changes, value.value, depth, deep)
         if inner is value.value:
             return value
         return Flow(value.ret, value.brk, value.cont, inner, value.dead)
@@ -119,9 +120,9 @@ def settled(
             return value
         found = changes.get((kind.__name__, id(value), None))
         content = value if found is None else found[1]
-        return _settled_items(ev, changes, content, value, depth, deep)
+        return _items_at_end(ev, changes, content, value, depth, deep)
     if kind is tuple or hasattr(value, "_fields"):
-        return _settled_items(ev, changes, value, value, depth, deep)
+        return _items_at_end(ev, changes, value, value, depth, deep)
     return value
 
 
@@ -131,29 +132,29 @@ def _note_origin(ev: Evaluation, now: Value, tensor: Tensor) -> Value:
     return now
 
 
-def _settled_items(
+def _items_at_end(
     ev: Evaluation, changes: Changes, content: Value, value: Value, depth: int, deep: bool
 ) -> Value:
-    """A container with this content, settled; `value` itself if it holds just that."""
+    """A container with this content, value_at_end; `value` itself if it holds just that."""
     if isinstance(content, dict):
-        made = {k: settled(ev, changes, v, depth, deep) for k, v in content.items()}
+        made = {k: value_at_end(ev, changes, v, depth, deep) for k, v in content.items()}
         alike = list(made) == list(value) and all(made[k] is value[k] for k in made)
         return value if alike else ev.owned.add(made)
-    items = [settled(ev, changes, v, depth, deep) for v in content]
+    items = [value_at_end(ev, changes, v, depth, deep) for v in content]
     if len(items) == len(value) and all(a is b for a, b in zip(items, value)):
         return value
     if isinstance(value, list):
         return ev.owned.add(items)
-    return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    return tuple_like(value, items)
 
 
-def _settled_content(
+def _content_at_end(
     ev: Evaluation, changes: Changes, location: Location, value: Value, child: StagedBuilder
 ) -> Value:
     """The content of a location at the end of a branch."""
     if location.kind in ("list", "dict"):
-        return _settled_items(ev, changes, value, value, child.depth, False)
-    return settled(ev, changes, value, child.depth)
+        return _items_at_end(ev, changes, value, value, child.depth, False)
+    return value_at_end(ev, changes, value, child.depth)
 
 
 def select(
@@ -205,8 +206,8 @@ def _joined_result(join: Join, results: Sequence[Value], what: str) -> Value:
         k = dead.index(False)
         r = results[k]
         if isinstance(r, Flow):
-            return Flow(*(join.only(v, k) for v in (r.ret, r.brk, r.cont, r.value)))
-        return join.only(r, k)
+            return Flow(*(join.from_branch(v, k) for v in (r.ret, r.brk, r.cont, r.value)))
+        return join.from_branch(r, k)
     if isinstance(results[0], Flow):
         return join.flow(results[0], results[1], what)
     return join.value(results[0], results[1], what)
@@ -228,24 +229,24 @@ def _joined_location(
     """Return the join of the contents of a location that a branch wrote."""
     before = location.read()
     values = [
-        c[key][1] if key in c else settled(ev, c, before, b.depth)
+        c[key][1] if key in c else value_at_end(ev, c, before, b.depth)
         for c, b in zip(join.changes, join.exports.builders)
     ]
     if any(dropped):
         k = dropped.index(False)
-        return join.left(location, values[k], k)
+        return join.content_from_branch(location, values[k], k)
     label = label_of(ev, location)
     try:
         return join.value(values[0], values[1], label)
     except JoinError as error:
         frames = ev.calls.frames
         local = location.kind == "item" and any(location.owner is f.vars for f in frames)
-        if not local or not _made_alike(ev, values[0], values[1]):
+        if not local or not _same_kind_of_object(ev, values[0], values[1]):
             raise
         return Unjoined(label, error)
 
 
-def _made_alike(ev: Evaluation, a: Value, b: Value) -> bool:
+def _same_kind_of_object(ev: Evaluation, a: Value, b: Value) -> bool:
     """Return whether both are objects of one user class that the evaluated code made."""
     a, b = (x.value if isinstance(x, Maybe) else x for x in (a, b))
     return (
@@ -258,7 +259,6 @@ def _made_alike(ev: Evaluation, a: Value, b: Value) -> bool:
 
 def _reached(run: Callable[[], Value]) -> Value:
     """Return the result of a branch, or a dead `Flow` if it always raises."""
-
     try:
         return run()
     except Dead:

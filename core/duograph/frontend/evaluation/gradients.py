@@ -1,4 +1,7 @@
-"""Derivatives inside compiled code: a function becomes a closed graph that is linearised in place."""
+"""Derivatives inside compiled code: a function becomes a closed graph, which is linearised.
+
+`autodiff.transforms` calls `record` for gradients; Cells with their own `bprop` are one node.
+"""
 
 from __future__ import annotations
 
@@ -139,27 +142,27 @@ def record(
     if has_aux:
         if not isinstance(result, tuple) or len(result) < 2:
             raise ArgumentError(
-                f"has_aux: got {type(result).__name__} from the function; wanted a tuple "
-                f"of the value to differentiate and at least one more item"
+                f"has_aux: got {type(result).__name__} from the function; wanted a tuple of the "
+                "value to differentiate and at least one more item"
             )
         main = result[0]
     with child.current():
         outputs = [child.copy_of(x) for x in tensors_of(main)]
     if not outputs and depends_on_graph(main):
         raise _needs_python(
-            "grad: got a result that only Python computes, through which no gradient is compiled"
+            "grad: got a result that Python computes, whose gradient cannot be compiled"
         )
     if not outputs:
         raise GradientError(
-            f"grad: the function returned {type(main).__name__} without a Tensor; "
-            f"wanted at least one Tensor to differentiate"
+            f"grad: the function returned {type(main).__name__} without a Tensor; wanted at least "
+            "one Tensor to differentiate"
         )
     # other exits of the graph: the rest of the result, and the writes
     join = Join.of_one(ev, child)
     exports = join.exports
     for x in outputs:
         exports.columns[0].append(x)
-    shape = join.only(result, 0)
+    shape = join.from_branch(result, 0)
     written = []
     for location, value in ends:
         if (
@@ -168,7 +171,7 @@ def record(
             and value._id == inner.get(id(location.owner))
         ):
             continue  # an unwritten weight
-        written.append((location, join.left(location, value, 0)))
+        written.append((location, join.content_from_branch(location, value, 0)))
     outer = list(child.outer)
     n_own = len(child.params)
     graph = child.closed(exports.columns[0], outer)
@@ -202,10 +205,10 @@ def call_with_bprop(ev: Evaluation, cell: Value, args: Args, kwargs: Kwargs) -> 
     """Call a Cell that defines `bprop`: append one node with the forward and backward graphs."""
     parent = ev.builder
     forward = StagedBuilder(ev, parent)
-    places = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
-    values = [parent.operand(args[i], None) for i in places]
+    indices = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
+    values = [parent.operand(args[i], None) for i in indices]
     given = list(args)
-    for i, v in zip(places, values, strict=True):
+    for i, v in zip(indices, values, strict=True):
         given[i] = forward.parameter(v._type)
     result, ends = _run_and_undo_in(
         ev, forward, lambda: call(ev, cell.construct, tuple(given), kwargs)
@@ -214,21 +217,21 @@ def call_with_bprop(ev: Evaluation, cell: Value, args: Args, kwargs: Kwargs) -> 
     exports = join.exports
     with forward.current():
         own = [forward.operand(x, None) for x in tensors_of(result)]
-    outs = [exports.put([x]).index for x in own]
-    shape = join.only(result, 0)
-    written = [(location, join.left(location, value, 0)) for location, value in ends]
+    outs = [exports.add_row([x]).index for x in own]
+    shape = join.from_branch(result, 0)
+    written = [(location, join.content_from_branch(location, value, 0)) for location, value in ends]
     backward = StagedBuilder(ev, parent)
     inner = [backward.parameter(v._type) for v in values]
     results = [backward.parameter(x._type) for x in exports.columns[0]]
     douts = [backward.parameter(x._type) for x in exports.columns[0]]
     given = list(args)
-    for i, v in zip(places, inner, strict=True):
+    for i, v in zip(indices, inner, strict=True):
         given[i] = v
     several = isinstance(result, (tuple, list))
     out: Value = tuple(results[i] for i in outs) if several else results[0]
     dout: Value = tuple(douts[i] for i in outs) if several else douts[0]
     found, _ = _run_and_undo_in(ev, backward, lambda: call(ev, cell.bprop, (*given, out, dout), {}))
-    grads = _gradients(ev, backward, cell, args, places, found)
+    grads = _gradients(ev, backward, cell, args, indices, found)
     outer = list(dict.fromkeys([*forward.outer, *backward.outer]))
     graph = forward.closed(exports.columns[0], outer)
     n = len(inner)
@@ -250,30 +253,30 @@ def _gradients(
     backward: StagedBuilder,
     cell: Cell,
     args: Sequence[Value],
-    places: Sequence[int],
+    indices: Sequence[int],
     found: Value,
 ) -> list[Value]:
     """Return what a Cell's `bprop` returned as one gradient per tensor input."""
     name = type(cell).__name__
     items = list(found) if isinstance(found, (tuple, list)) else [found]
     if len(items) == len(args):
-        items = [items[i] for i in places]
-    elif len(items) != len(places):
+        items = [items[i] for i in indices]
+    elif len(items) != len(indices):
         raise GradientError(
             f"{name}: its bprop returned {len(items)} gradients, wanted {len(args)}, one per input"
         )
     grads = []
     with backward.current():
-        for i, g in zip(places, items, strict=True):
-            want: Value = backward.types[backward.params[places.index(i)]]
+        for i, g in zip(indices, items, strict=True):
+            want: Value = backward.types[backward.params[indices.index(i)]]
             if g is None:
                 g = zeros_of(want)
             elif isinstance(g, (int, float)):
                 g = fill(want.shape, g, want.dtype)
             if g.shape != want.shape:
                 raise GradientError(
-                    f"{name}: its bprop returned a gradient of shape {g.shape} for input {i} of shape "
-                    f"{want.shape}; wanted the input's shape"
+                    f"{name}: its bprop returned a gradient of shape {g.shape} for input {i} of "
+                    f"shape {want.shape}; wanted the input's shape"
                 )
             g = g if g.dtype is want.dtype else g.astype(want.dtype)
             grads.append(backward.operand(g, None))

@@ -23,8 +23,8 @@ from .host import run_on_host, with_item
 def native(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) -> Value:
     """Run Python code at compile time on values of the evaluation.
 
-    If it needs a value that is known only when the graph runs, its effects are undone. The call then
-    becomes a node that runs Python (LAX), or an error (STRICT).
+    If it needs a value that is known only when the graph runs, its effects are undone. The call
+    then becomes a node that runs Python (LAX), or an error (STRICT).
     """
     for x in args:
         if type(x) in (list, dict, set):
@@ -39,8 +39,10 @@ def native(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) 
             journal.keep()
             raise
         journal.roll_back()
-        ours = isinstance(f, (types.FunctionType, types.MethodType)) and is_framework(f.__module__)
-        if ev.strict and not ours:
+        framework = isinstance(f, (types.FunctionType, types.MethodType)) and is_framework(
+            f.__module__
+        )
+        if ev.strict and not framework:
             raise _unknown_argument(f, error) from None
         builder.rewind(*mark)
         function = getattr(f, "__func__", f)
@@ -77,7 +79,10 @@ def _enter_framework_function(
         raise NeedsValue(f"{callable_name(f)}: {UNKNOWN_NUMBER}") from None
 
 
-UNKNOWN_NUMBER = "got a number that is known only when the compiled function runs, where one is needed while compiling"
+UNKNOWN_NUMBER = (
+    "got a number that is known only when the compiled function runs, where one is needed while "
+    "compiling"
+)
 
 
 def _needed_a_value(error: Exception) -> bool:
@@ -87,7 +92,7 @@ def _needed_a_value(error: Exception) -> bool:
 
 
 def _unknown_argument(f: Value, error: Exception) -> UnsupportedSyntaxError:
-    """Return the error for such a call at STRICT."""
+    """Return the STRICT error for a call that needs a value known only when the graph runs."""
     why = str(error) if isinstance(error, NeedsValue) else UNKNOWN_NUMBER
     return UnsupportedSyntaxError(
         why if why.startswith(f"{callable_name(f)}: ") else f"{callable_name(f)}: {why}",

@@ -1,4 +1,4 @@
-"""The text that `print` writes in a compiled function: MindSpore's graph format, one value a line."""
+"""The text that `print` writes in a compiled function: MindSpore's graph format."""
 
 from __future__ import annotations
 

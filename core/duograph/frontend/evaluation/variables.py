@@ -60,8 +60,8 @@ def _unbound(ev: Evaluation, frame: Frame, name: str, value: Value) -> Value:
         def check(bound: Flag) -> None:
             if not bound:
                 raise UnboundLocalError(
-                    f"local variable '{where}' referenced before assignment: what binds it, a loop or a part of a "
-                    f"condition, did not run"
+                    f"local variable '{where}' referenced before assignment: the loop or the part "
+                    "of a condition that binds it did not run"
                 )
 
         append_effect(ev, check, (value.bound,), "check_bound")
@@ -71,8 +71,9 @@ def _unbound(ev: Evaluation, frame: Frame, name: str, value: Value) -> Value:
         raise value.error
     if isinstance(value, Undefined):
         raise UnboundLocalError(
-            f"local variable '{name}' referenced before assignment: it is not bound in the {value.where!r} branch "
-            f"of a condition on a Tensor; bind it there, or before the condition"
+            f"local variable '{name}' referenced before assignment: it is not bound in the "
+            f"{value.where!r} branch of a condition on a Tensor; bind it there, or before the "
+            "condition"
         )
     raise UnboundLocalError(f"local variable '{name}' referenced before assignment")
 
@@ -86,7 +87,8 @@ def _load_cell(ev: Evaluation, frame: Frame, cell: CellType, name: str) -> Value
         value = cell.cell_contents
     except ValueError:
         raise NameError(
-            f"cannot access free variable '{name}' where it is not associated with a value in enclosing scope"
+            f"cannot access free variable '{name}' where it is not associated with a value in "
+            "enclosing scope"
         ) from None
     return read_outside(ev, "cell", cell, None, value, name)
 
