@@ -77,7 +77,7 @@ def on_cpu(example):
 
 
 @pytest.mark.parametrize("level", LEVELS, ids=["eager", "O0", "O1", "O2"])
-def test_the_digits_train_alike(device, level, example, on_cpu):
+def test_digits_example_trains_equally_on_devices(device, level, example, on_cpu):
     weights, masks, losses, after = train(example, level)
     for name, want in on_cpu[0].items():
         np.testing.assert_array_equal(weights[name], want, err_msg=f"initial {name}")
@@ -100,7 +100,7 @@ for path in sys.argv[1:]:
 
 
 @pytest.mark.parametrize("mode", ["PYNATIVE_MODE", "GRAPH_MODE"])
-def test_programs_print_the_same(device, mode, tmp_path, monkeypatch):
+def test_programs_print_the_same_on_devices(device, mode, tmp_path, monkeypatch):
     """The programs that a reader of the seed documents would write, with the lines that they print.
 
     I07: the seeds' examples with exact printed output, on every device.

@@ -76,7 +76,7 @@ def test_wrong_indices(device, level, kind, function, name, arrays, shape, axis,
 
 
 @pytest.mark.parametrize("level", LEVELS, ids=["eager", "O0", "O1", "O2"])
-def test_waiting_for_the_device_finds_a_wrong_index(device, level):
+def test_synchronize_raises_for_a_wrong_index(device, level):
     run = call_of(lambda x, i: ops.gather(x, i, 0) * 2.0, level)
     x = ms.Tensor(f32(5, 3))
     with pytest.raises(IndexError, match=words("gather", 7, 0, 5)):
@@ -85,7 +85,7 @@ def test_waiting_for_the_device_finds_a_wrong_index(device, level):
     ms.synchronize()
 
 
-def test_the_call_raises_where_calls_wait(device):
+def test_synchronous_call_raises_at_once(device):
     x = ms.Tensor(f32(5, 3))
     ms.set_context(pynative_synchronize=True)
     try:
@@ -109,6 +109,6 @@ def test_the_first_of_several_wrong_indices_is_named(device):
         (first + second[:1, :1]).asnumpy()
 
 
-def test_an_axis_of_no_rows(device):
+def test_gather_from_an_empty_axis(device):
     with pytest.raises(IndexError, match=r"index 0 .*for axis 0 of size 0"):
         ops.gather(ms.Tensor(np.zeros((0, 3), np.float32)), ms.Tensor(np.array([0])), 0).asnumpy()

@@ -113,7 +113,7 @@ def test_gathers_have_the_bits_of_the_kernels(device, name, dtype):
     np.testing.assert_array_equal(want[0], found[0])
 
 
-def test_not_a_number_and_infinities_pass(device):
+def test_nan_and_infinity_propagate(device):
     table = np.arange(128, dtype=np.float32).reshape(2, 64)
     table[0, :3] = np.nan, np.inf, -np.inf
     want, found = both(
@@ -270,7 +270,7 @@ def test_columns(device, name, dtype):
         assert (np.abs(a.astype(np.float64) - b) <= near).all()
 
 
-def test_columns_keep_what_is_not_a_number(device):
+def test_column_reductions_propagate_nan(device):
     x = np.ones((300, 40), np.float32)
     x[7, 3], x[8, 4], x[9, 5], x[10, 5] = np.nan, np.inf, np.inf, -np.inf
     want, found = both(lambda x: ((x * 2).sum(0), ops.amax(x * 2, 0)), ms.Tensor(x))
@@ -303,7 +303,7 @@ def test_sums_are_as_exact_as_the_kernels(device):
     assert worst[1] <= max(4 * worst[0], 1e-5)
 
 
-def test_bits_do_not_change_from_call_to_call(device):
+def test_calls_are_reproducible(device):
     operands = values("float32", 9000, 70), values("float32", 9000, 70)
     call = ms.jit(relu_grad, jit_level="O1")
     first = [r.asnumpy() for r in call(*operands)]
@@ -400,7 +400,7 @@ def test_a_wrong_index_of_a_scatter(device, level, wrong):
     np.testing.assert_array_equal(call(x, ms.Tensor(good), u).asnumpy(), want)
 
 
-def test_a_scatter_waits_for_what_it_changes(device):
+def test_scatter_waits_for_its_operand(device):
     """Where the target follows from what the updates need, the scatter is no end of their region."""
 
     def function(x, i):
@@ -413,7 +413,7 @@ def test_a_scatter_waits_for_what_it_changes(device):
     np.testing.assert_allclose(want, found, rtol=1e-5)
 
 
-def test_an_embedding_learns_the_same(device):
+def test_embedding_trains_equally(device):
     def loss(table, i, w):
         return (ops.gather(table, i, 0) * w).sum()
 

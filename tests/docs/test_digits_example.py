@@ -58,7 +58,7 @@ def weights(tmp_path_factory):
 
 
 @pytest.mark.parametrize("mode", ["graph", "jit"])
-def test_the_digits_train_alike_in_every_mode(weights, mode):
+def test_digits_example_trains_equally_in_every_mode(weights, mode):
     assert weights[mode].keys() == weights["pynative"].keys()
     for name, array in weights["pynative"].items():
         np.testing.assert_array_equal(weights[mode][name], array, err_msg=name)

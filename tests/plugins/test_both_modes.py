@@ -51,14 +51,14 @@ def test_the_same_device_in_both_modes(site, device):
     assert site.run("import runpy; runpy.run_path('program.py')") == "True\n"
 
 
-def test_a_whole_backend_in_few_lines(device):
+def test_minimal_backend_runs_in_both_modes(device):
     """N15: a whole backend in about 130 lines."""
     files = list((PLUGINS / "inner_ring" / "duograph_inner_ring").glob("*.py"))
     assert 0 < sum(len(f.read_text().splitlines()) for f in files) <= 130
     assert len(device().splitlines()) < 50
 
 
-def test_what_a_device_says_of_itself(site, device):
+def test_device_description(site, device):
     """N18: capabilities are declared, asked for, and what is not there is refused by name."""
     site.install(
         "toy",

@@ -93,7 +93,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("what", BROKEN)
-def test_a_broken_plugin_tells_why_and_breaks_nothing(with_good, what):
+def test_broken_plugin_reports_its_error(with_good, what):
     """H20, H21: an older or newer seam is refused readably; a broken or missing plugin never breaks
     `import`
     """
@@ -217,7 +217,7 @@ def test_the_highest_priority_that_is_available_is_the_default(site, device):
 @pytest.mark.parametrize(
     "what", ["factory raises", "no hardware", "no devices", "older seam", "newer seam"]
 )
-def test_a_backend_that_fails_is_not_passed_over_in_silence(site, device, what):
+def test_failing_backend_warns(site, device, what):
     """One that finds no hardware is; a lower one is no reason to speak."""
     site.install("low", device("Low", priority=1_000))
     _, source, words = BROKEN[what]
@@ -332,13 +332,13 @@ def test_silent_fallback_counts(site, device):
     assert (first, warned, counts) == ("ok Toy:0", "[]", "{('Toy', 'exp'): 3}")
 
 
-def test_the_user_overrules_the_backend(site, device):
+def test_user_setting_overrides_host_fallback(site, device):
     site.install("toy", device("Toy", lacks=("exp",)))
     allowed = USE_SORT.replace("with warn", "ms.set_context(host_fallback='on')\nwith warn", 1)
     assert site.run(allowed).startswith("ok Toy:0")
 
 
-def test_a_dtype_that_a_device_does_not_have(site, device):
+def test_unsupported_dtype_of_a_device(site, device):
     """H13: Op selection and dtype support table per backend"""
     source = device("Toy").replace(
         "lacks =",
