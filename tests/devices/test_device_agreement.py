@@ -1,6 +1,4 @@
-"""One program, one seed: the same weights, masks, losses and printed lines on every device and in
-every mode.
-"""
+"""Tests that a program has the same weights, masks, losses and output on every device and mode."""
 
 import importlib.util
 import pathlib
@@ -68,7 +66,7 @@ def train(example, level):
 
 @pytest.fixture(scope="module")
 def on_cpu(example):
-    """What the CPU gives line by line."""
+    """The result of line-by-line execution on the CPU."""
     before = ms.get_context("device_target")
     use("CPU")
     found = train(example, None)
@@ -86,8 +84,8 @@ def test_digits_example_trains_equally_on_devices(device, level, example, on_cpu
     np.testing.assert_allclose(losses, on_cpu[2], rtol=LOSS, err_msg="losses")
     assert losses[0] != losses[-1]
     for name, want in on_cpu[3].items():
-        # Adam's first steps are of the size of the rate whatever that of a gradient, its rounding
-        # included
+        # Adam's first steps have the size of the learning rate, whatever the gradient and its
+        # rounding
         np.testing.assert_allclose(after[name], want, atol=2.1 * RATE * STEPS, err_msg=name)
 
 

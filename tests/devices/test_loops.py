@@ -1,7 +1,7 @@
-"""What regions read through an index, and the columns that they add up, on every device: E06, F05.
+"""Tests of fused gathers, scatters and column reductions on every device: E06, F05.
 
-The generated loops give the bits of the kernels where nothing is added up, and sums as near to the
-true ones as the kernels' own. Each program is one region: `explain` says so.
+Generated loops have the bits of the kernels except for sums, which are as accurate as those of the
+kernels. `explain` checks that each program is one region.
 """
 
 import duograph as ms
@@ -25,9 +25,7 @@ def indices(n, *shape, dtype=np.int32):
 
 
 def both(function, *operands, regions=1, kinds=()):
-    """What levels O0 and O1 give, as arrays; O1 as so many regions, all of which were compiled, and
-    of these kinds.
-    """
+    """Return the results of levels O0 and O1; check the number and kinds of the regions of O1."""
     found = []
     for level in ("O0", "O1"):
         call = ms.jit(function, jit_level=level)
@@ -39,8 +37,7 @@ def both(function, *operands, regions=1, kinds=()):
     return found
 
 
-# ---- what is read through an index
-# -----------------------------------------------------------------
+# ---- gathers -------------------------------------------------------------------------------------
 
 
 def softmax(x):
@@ -401,7 +398,7 @@ def test_a_wrong_index_of_a_scatter(device, level, wrong):
 
 
 def test_scatter_waits_for_its_operand(device):
-    """Where the target follows from what the updates need, the scatter is no end of their region."""
+    """A scatter whose target depends on values of a region is not fused into that region."""
 
     def function(x, i):
         y = ops.exp(x) + 1

@@ -1,7 +1,8 @@
-"""The main example: the same weights, line by line, in GRAPH_MODE and with its whole step compiled.
+"""Tests that the main example computes the same weights line by line, in GRAPH_MODE and with its
+whole step compiled.
 
-Bit for bit where nothing generates code (without a C compiler everything runs at O0), else up to
-the order of sums.
+The weights agree to the bit without code generation (without a C compiler everything runs at O0),
+and within rounding with it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Cell: names, trees, flags, hooks, printing. Names and printed forms are those of MindSpore 2.10."""
+"""Tests of Cell: names, trees, flags, hooks, printing.
+
+Names and printed forms are those of MindSpore 2.10.
+"""
 
 from __future__ import annotations
 
@@ -353,7 +356,7 @@ def test_hooks_change_values_and_gradients():
     net.register_forward_hook(lambda cell, args, out: out + 1)
     assert net(x).asnumpy().tolist() == [[7.0, 7.0]]
     net.register_backward_hook(lambda cell, gi, go: (gi[0] * 100,))
-    # the pre-hook's product lies outside the backward hook
+    # the backward hook does not see the product of the pre-hook
     assert ms.grad(lambda x: net(x).sum())(x).asnumpy().tolist() == [[400.0, 400.0]]
 
 

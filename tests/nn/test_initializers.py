@@ -1,4 +1,4 @@
-"""Initial values: their statistics, their dependence on the seed alone, their errors."""
+"""Tests of initial values: statistics, dependence on the seed, errors."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def close(found, wanted, tol=1e-5):
 # ------------------------------------------------------------------------------------
 
 AT = [-3.0, -1.0, -0.5, 0.0, 0.5, 1.0, 3.0]
-# what MindSpore 2.10 printed
+# printed by MindSpore 2.10
 ACTIVATIONS = {
     "relu": [0.0, 0.0, 0.0, 0.0, 0.5, 1.0, 3.0],
     "relu6": [0.0, 0.0, 0.0, 0.0, 0.5, 1.0, 3.0],
@@ -129,9 +129,7 @@ def test_transposed_convolution_shapes(name):
 
 
 def test_transposed_convolution_values():
-    """What MindSpore 2.10 printed: the 2-D layer adds zeros, behind the bias, the 3-D one real
-    values.
-    """
+    """As in MindSpore 2.10, output_padding adds zeros in 2-D, after the bias, and values in 3-D."""
     options = dict(stride=2, pad_mode="pad", padding=1, output_padding=1, has_bias=True,
                    weight_init="ones", bias_init="ones")  # fmt: skip
     out = nn.Conv2dTranspose(1, 1, 3, **options)(ops.ones((1, 1, 2, 2), ms.float32))
@@ -157,7 +155,7 @@ def test_transposed_convolution_is_the_gradient_of_convolution():
 # ---- pooling
 # ----------------------------------------------------------------------------------------
 
-# what MindSpore 2.10 printed for the numbers 0 to 15 in 4 rows
+# printed by MindSpore 2.10 for the numbers 0 to 15 in 4 rows
 POOLS = {
     "avg same": (nn.AvgPool2d(3, 2, "same"), [[5, 6.5], [11, 12.5]]),
     "avg pad": (nn.AvgPool2d(3, 2, "pad", 1), [[10 / 9, 24 / 9], [51 / 9, 10]]),

@@ -1,4 +1,4 @@
-"""Losses against NumPy formulas, their reductions, defaults and errors."""
+"""Tests of losses against NumPy formulas, and of their reductions, defaults and errors."""
 
 from __future__ import annotations
 

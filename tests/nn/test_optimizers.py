@@ -1,5 +1,5 @@
-"""Optimisers against three steps that MindSpore 2.10 printed (float32, CPU), and their argument
-checks.
+"""Tests of optimisers against three steps printed by MindSpore 2.10 (float32, CPU), and of their
+argument checks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a backend does and needs not do: choice, launches, streams, the smallest set of kernels."""
+"""Tests of the duties of a backend: selection, launches, streams, the smallest set of kernels."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""One small device, both modes: what a plugin brings for line-by-line runs is all that compiled
-functions need.
-"""
+"""Tests that the kernels of a small backend serve line-by-line and compiled execution."""
 
 from __future__ import annotations
 
@@ -59,7 +57,7 @@ def test_minimal_backend_runs_in_both_modes(device):
 
 
 def test_device_description(site, device):
-    """N18: capabilities are declared, asked for, and what is not there is refused by name."""
+    """N18: capabilities are declared and queried; a missing one is refused by name."""
     site.install(
         "toy",
         device("Toy", lacks=("sin",)).replace(

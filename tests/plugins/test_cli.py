@@ -1,4 +1,4 @@
-"""The `duograph` command."""
+"""Tests of the `duograph` command."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_devices_as_json(site, device):
 
 
 def test_tune(site, device):
-    """Each device of a backend says what it measured; a name that is no device is an error."""
+    """Each device of a backend prints its measurements; an unknown device is an error."""
     site.install("toy", device("Toy", count=2) + TUNES)
     done = site.command([*CLI, "tune", "--device", "Toy"])
     assert (done.returncode, done.stdout) == (

@@ -1,6 +1,4 @@
-"""The plugin seam: whatever goes wrong in one plugin is told in its own words and breaks nothing
-else.
-"""
+"""Tests of the plugin interface: an error in one plugin is reported and breaks nothing else."""
 
 from __future__ import annotations
 
@@ -25,8 +23,7 @@ def devices(site):
     return {b["name"]: b for b in json.loads(done.stdout)["backends"]}
 
 
-# ---- what is wrong with the plugin, its source, and what must be said of it
-# ------------------------
+# ---- broken plugins: label, source, expected message -----------------------------------------
 
 HEAD = """
 from duograph.backend.hookspecs import hookimpl
@@ -286,7 +283,7 @@ def test_several_backends_in_one_process(site, device):
 # ---- missing kernels
 # --------------------------------------------------------------------------------
 
-# sort has no decomposition into other ops, or a device lacks what it decomposes into
+# sort cannot be decomposed for a device that lacks its parts
 USE_SORT = """
 import warnings
 import duograph as ms
@@ -357,8 +354,7 @@ def test_unsupported_dtype_of_a_device(site, device):
     assert said == "Toy:0: got a float64 tensor; this device has float32, int32\n"
 
 
-# ---- what else a plugin may bring
-# --------------------------------------------------------------------
+# ---- ops, rules and decompositions of plugins ------------------------------------------------
 
 
 def test_ops_rules_and_decompositions_of_a_plugin(site, device):

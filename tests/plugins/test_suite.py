@@ -1,5 +1,5 @@
-"""The conformance suite on plugins of outsiders: it passes sound ones, catches lying ones, and its
-lists are strict.
+"""Tests of the conformance suite on third-party plugins: correct ones pass, wrong ones fail, and
+lists of gaps are strict.
 """
 
 from __future__ import annotations

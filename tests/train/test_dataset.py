@@ -1,4 +1,4 @@
-"""Datasets: sources, steps and transforms. Expected rows are those of MindSpore 2.10."""
+"""Tests of datasets: sources, steps and transforms. Expected rows are those of MindSpore 2.10."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Networks as files: what `export` wrote, `load` and `nn.GraphCell` run without the source.
+"""Tests of exported networks, which `load` and `nn.GraphCell` run without their source.
 
 F18, K08: the graph with its weights in a file, run without source
 """
@@ -28,7 +28,7 @@ def tensor(*shape, seed=0):
 
 
 class Walk(nn.Cell):
-    """Control flow, a constant, a nest of results."""
+    """Control flow, a constant, nested results."""
 
     def __init__(self):
         super().__init__()

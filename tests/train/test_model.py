@@ -1,4 +1,4 @@
-"""Model, callbacks, wrappers and mixed precision on small problems."""
+"""Tests of Model, callbacks, wrappers and mixed precision on small problems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints: round trips, names, and files that must not be loaded."""
+"""Tests of checkpoints: round trips, names, and files that must be refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import safetensors
 from duograph import Parameter, Tensor, nn
 from duograph.dtype import ALL
 
-# What MindSpore 2.10 wrote for Dense(2, 3) with append_dict={"n": 3, "name": "foo"}: its own
+# Written by MindSpore 2.10 for Dense(2, 3) with append_dict={"n": 3, "name": "foo"}: its own
 # format, a protocol buffer.
 MINDSPORE_FILE = (
     b"\n1\n\x06weight\x12'\x08\x03\x08\x02\x12\x07Float32\x1a\x18"

@@ -1,5 +1,5 @@
-"""Whole networks learn: every optimiser, a recurrent and an attention net, checkpoints in the
-middle, memory flat.
+"""Tests that whole networks train: every optimiser, recurrent and attention networks, checkpoints,
+and constant memory.
 """
 
 from __future__ import annotations
