@@ -41,14 +41,12 @@ def native(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) 
             journal.keep()
             raise
         journal.roll_back()
-        framework = isinstance(f, (types.FunctionType, types.MethodType)) and is_framework(
-            f.__module__
-        )
-        if ev.strict and not framework:
+        function = getattr(f, "__func__", f)
+        evaluable = _has_evaluable_source(function)
+        if ev.strict and not evaluable:
             raise _unknown_argument(f, error) from None
         builder.rewind(*mark)
-        function = getattr(f, "__func__", f)
-        if isinstance(function, types.FunctionType) and is_framework(function.__module__):
+        if evaluable:
             given = (f.__self__, *args) if isinstance(f, types.MethodType) else args
             return _enter_framework_function(ev, f, function, given, kwargs)
         if f is operator.setitem and isinstance(args[0], GraphTensor):
@@ -94,6 +92,18 @@ def _needed_a_value(error: Exception) -> bool:
     """Return whether a call failed because a number is known only when the graph runs."""
     text = str(error)
     return isinstance(error, NeedsValue) or "GraphScalar" in text or "GraphObject" in text
+
+
+def _has_evaluable_source(function: Value) -> bool:
+    """Return whether the source of a framework function may be evaluated.
+
+    The functions that call an op (they have an attribute `op`) are not: an op needs its attributes.
+    """
+    return (
+        isinstance(function, types.FunctionType)
+        and is_framework(function.__module__)
+        and not hasattr(function, "op")
+    )
 
 
 def _is_join_in_framework(error: Exception) -> bool:
