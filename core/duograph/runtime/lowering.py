@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..backend import registry
-from ..backend.prepared import HandleFunction, PreparedCall, as_prepared
+from ..backend.prepared import Handle, HandleFunction, PreparedCall, as_prepared
 from ..backend.program import Alias, Choice, Copy, HostStep, Instruction, Loop, Step
 from ..backend.protocol import Backend
 from ..dtype import bool_, int64
@@ -80,7 +80,7 @@ class Lowering:
         self.lower_subgraph = lower_subgraph
         self.backend = registry.backend(device.name)
         self.steps: list[Instruction] = []
-        self.constants: dict[int, Any] = {}
+        self.constants: dict[int, Handle] = {}
         self.sizes: list[int] = []
         self.hosts: dict[int, HostType] = {}
         self.python = ""
@@ -169,7 +169,7 @@ class Lowering:
         node: GraphNode,
         operands: list[int],
         types: Any,
-        results: tuple[Any, ...],
+        results: tuple[Handle, ...],
         is_result: bool,
     ) -> list[int]:
         """Lower an op on tensors: kernel, else composite body, else host."""

@@ -39,8 +39,10 @@ def native(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) 
             journal.keep()
             raise
         journal.roll_back()
-        ours = isinstance(f, (types.FunctionType, types.MethodType)) and is_framework(f.__module__)
-        if ev.strict and not ours:
+        framework = isinstance(f, (types.FunctionType, types.MethodType)) and is_framework(
+            f.__module__
+        )
+        if ev.strict and not framework:
             raise _unknown_argument(f, error) from None
         builder.rewind(*mark)
         function = getattr(f, "__func__", f)
@@ -90,7 +92,7 @@ def _needed_a_value(error: Exception) -> bool:
 
 
 def _unknown_argument(f: Value, error: Exception) -> UnsupportedSyntaxError:
-    """Return the error for such a call at STRICT."""
+    """Return the STRICT error for a call that needs a value known only when the graph runs."""
     why = str(error) if isinstance(error, NeedsValue) else UNKNOWN_NUMBER
     return UnsupportedSyntaxError(
         why if why.startswith(f"{callable_name(f)}: ") else f"{callable_name(f)}: {why}",
