@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from .control import HostConstant, host_constant, to_tensor
 from .graph import FrozenArray, Graph, GraphNode
 from .values import EXAMPLES, GraphObject, GraphScalar, HostValue, NeedsValue
 
-__all__ = ["GraphTensor", "GraphBuilder", "trace", "expand"]
+__all__ = ["GraphBuilder", "GraphTensor", "GraphValue", "current_builder", "expand", "trace"]
 
 
 class GraphTensor(Tensor):
@@ -187,10 +187,10 @@ class GraphBuilder:
         return self.append(op, tuple(values), attributes)
 
     def append(
-        self, op: Op, values: tuple[GraphTensor | None, ...], attributes: Mapping[str, Any]
+        self, op: Op, values: tuple[GraphValue | None, ...], attributes: Mapping[str, Any]
     ) -> Any:
         """One node on operands that are promoted already."""
-        types = tuple(None if v is None else v._type for v in values)
+        types: tuple[Any, ...] = tuple(None if v is None else v._type for v in values)
         op.check_dtypes(types)
         found = op.result_types(types, attributes)
         single = not isinstance(found, tuple)
@@ -251,6 +251,16 @@ class GraphBuilder:
             yield self
         finally:
             thread_state.builder = before
+
+
+GraphValue: TypeAlias = GraphTensor | GraphScalar | GraphObject
+
+
+def current_builder() -> GraphBuilder:
+    """Return the builder of the graph that this thread is building."""
+    builder = thread_state.builder
+    assert isinstance(builder, GraphBuilder)
+    return builder
 
 
 def trace(
