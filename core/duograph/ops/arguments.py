@@ -1,7 +1,8 @@
 """Conversion of user arguments to the types that ops accept.
 
 The public functions of `ops` call it. Each function returns the converted value, or raises an error
-that states the received and the expected value."""
+that states the received and the expected value.
+"""
 
 from __future__ import annotations
 

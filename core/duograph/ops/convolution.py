@@ -1,6 +1,7 @@
 """Convolution: the primitive, its two gradients, and MindSpore's public functions.
 
-Transposed convolutions are the gradient with respect to the input."""
+Transposed convolutions are the gradient with respect to the input.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Ops of object detection: overlap, encoding, non-maximum suppression, cropping.
 
-A box is (x1, y1, x2, y2)."""
+A box is (x1, y1, x2, y2).
+"""
 
 from __future__ import annotations
 
