@@ -465,7 +465,7 @@ def again_without_spans(graph: Graph) -> Graph:
     assert (
         to_text(found)
         == to_text(graph).replace("  # model.py:12", "")
-        == to_text(graph, places=False)
+        == to_text(graph, locations=False)
     )
     return found
 
