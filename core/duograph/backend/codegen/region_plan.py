@@ -1,4 +1,5 @@
-"""The plan of a fused region: its loop nest, the strides of its operands, its values as expressions.
+"""The plan of a fused region: its loop nest, the strides of its operands, its values as
+expressions.
 
 `plan_region` is called on the graph of a region, by fusion as a check and by backends before
 `scheduling` turns the plan into a loop program. A plan names no device and no dialect.
@@ -17,8 +18,8 @@ supplies a part of its offset::
     times x1, which has strides (1, 0)
 
 A region may end in reductions over other axes than the last, all with the same *columns*: rows of
-`width` neighbours are added up one after the other. Nothing in the region reads their results. Or it
-ends in scatters, which write each of those rows to the row that an index names.
+`width` neighbours are added up one after the other. Nothing in the region reads their results. Or
+it ends in scatters, which write each of those rows to the row that an index names.
 
 A row that is reduced is walked once per pass. Pass k computes what needs the reductions of the
 passes before it.

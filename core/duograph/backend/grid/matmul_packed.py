@@ -2,8 +2,8 @@
 
 `matmul_plan` calls `packed_plan`. Operands are packed in the dtype of the sum and padded to whole
 tiles, so that the innermost loop reads two streams: values of x, and one or more vectors of y, with
-the sums in registers (`tiles.py`). Dense rows of x are not packed. Goto and van de Geijn, "Anatomy of
-High-Performance Matrix Multiplication" (2008).
+the sums in registers (`tiles.py`). Dense rows of x are not packed. Goto and van de Geijn, "Anatomy
+of High-Performance Matrix Multiplication" (2008).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Reductions over any axes: one pass for each run of adjacent axes, two where results are few.
 
 A pass reduces a source of shape (outer, n, inner) to (outer, parts, inner): part p has elements
-p * chunk ... of the run. A group of work items shares a row (inner is 1); a column has a work item of
-its own. Fused regions use `combine_of`, `combine_parts` and `parts_of` too.
+p * chunk ... of the run. A group of work items shares a row (inner is 1); a column has a work item
+of its own. Fused regions use `combine_of`, `combine_parts` and `parts_of` too.
 """
 
 from __future__ import annotations
