@@ -73,30 +73,12 @@ def copy_launch(
         outer = [k.number(f"{label}_step{a}", s) for a, s in enumerate(steps[:-1])]
         inner = "j" if steps[-1] == 1 else f"j * {k.number(f'{label}_step', steps[-1])}"
         places.append((label, outer, inner))
-    grain = stretch(device, n)
-    if device.serial:
-        k.stretch("n", grain)
-        k.open("for (ix i = begin; i < end;)")
-    else:
-        k.line("const ix i = (ix)DG_ITEM(0);", "if (i >= n) return;")
-    at = k.split("i", names, "at")
+    at = k.elements(n, names)
     for label, outer, _ in places:
         terms = [f"{label}_offset", *(f"{a} * {s}" for a, s in zip(at, outer))]
         k.line(f"const ix {label}_from = {' + '.join(terms)};")
     moved = f"out[out_from + {places[1][2]}] = x[x_from + {places[0][2]}];"
-    if not device.serial:
-        k.line(f"const ix j = {at[-1]};", moved)
-        return k.launch_items(n)
-    left = f"size{len(sizes) - 1} - first" if len(sizes) > 1 else "n - first"
-    k.line(
-        f"const ix first = {at[-1]}, left = {left};",
-        "const ix last = first + (left < end - i ? left : end - i);",
-        "DG_INDEPENDENT",
-        f"for (ix j = first; j < last; j++) {moved}",
-        "i += last - first;",
-    )
-    k.close()
-    return k.launch(ceil_div(n, grain))
+    return k.end_elements(n, names[-1] or "n", moved)
 
 
 def _squares(
