@@ -17,6 +17,6 @@ from .expression import Expr, Scalars, compute_dtype, s
 from .printer import print_expression, print_function, trace_scalar
 
 __all__ = [
-    "C", "Dialect", "Expr", "Scalars", "compute_dtype", "print_expression", "print_function", "run_body", "s",
-    "trace_scalar",
+    "C", "Dialect", "Expr", "Scalars", "compute_dtype", "print_expression", "print_function",
+    "run_body", "s", "trace_scalar",
 ]  # fmt: skip

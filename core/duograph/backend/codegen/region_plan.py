@@ -258,7 +258,7 @@ class _Planner:
         return self.row != 0 and type_.size != self.n
 
     def read(self, i: int, shape: tuple[int, ...], row: bool) -> tuple[Expr, str | None]:
-        """Value i as an operand of a value of this shape, and its name if the region computes it."""
+        """Value i, read by a value of this shape; its name if the region computes it."""
         literal = self.literals.get(i)
         if literal is not None:
             return literal, None

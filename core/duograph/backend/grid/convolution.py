@@ -278,9 +278,8 @@ class _Contributions(Operand):
                 at.append(far)
             else:
                 whole = f"{far} / {label}_stride{a}"
-                inside.append(
-                    f"{far} >= 0 && {whole} * {label}_stride{a} == {far} && {whole} < {label}_place{a}"
-                )
+                exact = f"{whole} * {label}_stride{a} == {far}"
+                inside.append(f"{far} >= 0 && {exact} && {whole} < {label}_place{a}")
                 at.append(f"({whole})")
         place = at[0]
         for a in axes[1:]:

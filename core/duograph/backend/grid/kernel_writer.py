@@ -83,8 +83,9 @@ class Kernel:
             f"const ix row = counted < 0 || counted >= {n} ? -1 : (ix)counted;",
         )
         if self.watches:
+            claim = f"dg_atomic_claim_i32(({self.dialect.memory} i32 *)wrong, watched)"
             self.line(
-                f"if (row < 0 && dg_atomic_claim_i32(({self.dialect.memory} i32 *)wrong, watched)) {{",
+                f"if (row < 0 && {claim}) {{",
                 f"    wrong[1] = given, wrong[2] = {n};",
                 "}",
             )

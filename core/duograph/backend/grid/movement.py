@@ -122,8 +122,15 @@ def _squares(
         terms = [f"{p} * {k.number(f'{label}_step{a}', steps[a])}" for p, a in zip(at, outer)]
         along = "band" if label == "x" else "band * out_step"
         k.line(f"const ix {label}_from = {' + '.join([f'{label}_offset', along, *terms])};")
+    _transpose_squares(k, SUFFIX[word])
+    return k.launch(bands * math.prod(sizes[a] for a in outer))
+
+
+def _transpose_squares(k: Kernel, type_: str) -> None:
+    """Copy a band square by square, through an array that is transposed in the caches."""
+    memory = k.dialect.memory
     k.line(
-        f"{SUFFIX[word]} square[side][side];",
+        f"{type_} square[side][side];",
         "const ix width = wide - band < side ? wide - band : side;",
     )
     k.open("for (ix begin = 0; begin < length; begin += side)")
@@ -132,7 +139,7 @@ def _squares(
         k.open(f"if ({test})" if test else "else")
         k.open("for (ix j = 0; j < many; j++)")
         k.line(
-            f"{device.dialect.memory} const {SUFFIX[word]} *const line = x + x_from + (begin + j) * x_step;",
+            f"{memory} const {type_} *const line = x + x_from + (begin + j) * x_step;",
             "DG_INDEPENDENT",
             f"for (ix i = 0; i < {width}; i++) square[i][j] = line[i];",
         )
@@ -140,13 +147,12 @@ def _squares(
         k.close()
     k.open("for (ix i = 0; i < width; i++)")
     k.line(
-        f"{device.dialect.memory} {SUFFIX[word]} *const line = out + out_from + i * out_step + begin;",
+        f"{memory} {type_} *const line = out + out_from + i * out_step + begin;",
         "DG_INDEPENDENT",
         "for (ix j = 0; j < many; j++) line[j] = square[i][j];",
     )
     k.close()
     k.close()
-    return k.launch(bands * math.prod(sizes[a] for a in outer))
 
 
 def _view(

@@ -111,7 +111,8 @@ def greatest(k: Kernel, combine: Combine, name: str, value: str, first: str, las
     k.close()
     k.line(
         f"for (ix c = 0; c < side_by_side; c++) {{ {combine.text(name, 'lanes[c]')} }}",
-        f"for (ix j = at; j < {last}; j++) {{ const {acc} v = {value}; {combine.text(name, 'v')} }}",
+        f"for (ix j = at; j < {last}; j++) {{ const {acc} v = {value}; "
+        f"{combine.text(name, 'v')} }}",
     )
     k.close()
 
