@@ -1,4 +1,4 @@
-"""Writes the graphs of compiled functions to files: `set_context(save_graphs=...)`, `DUOGRAPH_DUMP`.
+"""Writes graphs of compiled functions to files (`set_context(save_graphs=...)`, `DUOGRAPH_DUMP`).
 
 Each compilation has a folder `<path>/<function>_<number>`. Its files are numbered in the order in
 which the graphs arose: the graph as evaluated, then after each pass; graphs of derivatives follow.

@@ -182,7 +182,7 @@ class _Reader:
         return made
 
     def graph(self, line: str) -> tuple[Graph, tuple[list[ValueType], frozenset[Effect]]]:
-        """Read a graph from its first line on; return it with the types and effects of that line."""
+        """Read a graph from its first line on, which may declare types and effects."""
         head = _HEAD.fullmatch(line.removesuffix("{").strip())
         if head is None or not line.endswith("{"):
             raise ValueError("wanted `graph(%0: type, ...) {`")

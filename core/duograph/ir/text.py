@@ -23,8 +23,8 @@ graph(%0: float32[2, 3], %1: float32[3], %2: bool) {
 ```
 
 A single result is written bare and a tuple of one with a comma: ``return %3,`` and ``%3, = ...``.
-An absent optional operand is `none`. A dtype is written by its name, any other attribute as a Python
-literal. Effects of a node follow `!`, its source location `#`. Sub-graphs are blocks and number
+An absent optional operand is `none`. A dtype is written by its name, any other attribute as a
+Python literal. Effects of a node follow `!`, its source location `#`. Sub-graphs are blocks and number
 their values from %0, because they are closed; named graphs follow the main one. Python objects are
 shown but cannot be read back: a host call that was parsed raises when it runs.
 """

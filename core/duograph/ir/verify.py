@@ -48,7 +48,8 @@ class _Verifier:
         self.done.add(id(graph))
         if not 0 <= graph.n_params <= len(graph.types):
             raise GraphError(
-                f"graph: got {graph.n_params} parameters and {len(graph.types)} types{_inside(context)}"
+                f"graph: got {graph.n_params} parameters and {len(graph.types)} types"
+                f"{_inside(context)}"
             )
         defined = set(range(graph.n_params))
         for k, node in enumerate(graph.nodes):
