@@ -31,19 +31,19 @@ if TYPE_CHECKING:
 (
     CALL,
     LIST,
-    JOIN,
+    VARIADIC,
     COPY,
     ALIAS,
     RESET,
     ROTATE,
-    UNLESS,
+    JUMP_IF_ZERO,
     JUMP,
-    AGAIN,
-    CHOOSE,
-    EMPTY,
-    PUSH,
-    POP,
-    HOLDS,
+    LOOP_BACK,
+    SWITCH,
+    STACK_NEW,
+    STACK_PUSH,
+    STACK_POP,
+    STACK_HAS_FRAME,
     END,
 ) = range(16)
 # Python's numbers as native/scalar.c knows them.
@@ -88,7 +88,7 @@ class Native(NamedTuple):
     Attributes:
         function: name of a function of the compiled module.
         constants: the pointer that is its first argument; owns what it points to.
-        form: CALL: the results, then the operands, each a pointer. JOIN: a result, and an array of
+        form: CALL: the results, then the operands, each a pointer. VARIADIC: a result, and an array of
             the operands. LIST: an array of the operands, then the results.
         failed: called with a code that is not 0; raises. None: the function returns no code.
     """
@@ -140,13 +140,20 @@ class _Writer:
     def host(self, each: HostStep) -> None:
         name, operands, results = each.name, each.operands, each.results
         if name == "stack_new":
-            self.code += (EMPTY, *results)
+            self.code += (STACK_NEW, *results)
         elif name == "stack_push":
-            self.code += (PUSH, operands[0], results[0], len(operands) - 1, *operands[1:])
+            self.code += (STACK_PUSH, operands[0], results[0], len(operands) - 1, *operands[1:])
         elif name == "stack_pop":
-            self.code += (POP, operands[0], results[0], results[1], len(results) - 2, *results[2:])
+            self.code += (
+                STACK_POP,
+                operands[0],
+                results[0],
+                results[1],
+                len(results) - 2,
+                *results[2:],
+            )
         elif name == "stack_holds":
-            self.code += (HOLDS, *operands, *results)
+            self.code += (STACK_HAS_FRAME, *operands, *results)
         else:
             native = Native(f"dg_{name}", _scalar_plan(each), CALL, _needs_steps)
             # a function of one number is given it twice: native/program.c calls by how many there
@@ -174,17 +181,17 @@ class _Writer:
         for _, following, spare in each.carries:  # a loop inside of a loop begins more than once
             self.code += (RESET, following, RESET, spare)
         start = len(self.code)
-        self.code += (UNLESS, each.predicate, 0)
+        self.code += (JUMP_IF_ZERO, each.predicate, 0)
         self.block(each.body)
         for ring in each.carries:
             self.code += (ROTATE, *ring)
-        self.code += (AGAIN, start)
+        self.code += (LOOP_BACK, start)
         self.code[start + 2] = len(self.code)
 
     def choice(self, each: Choice) -> None:
         start = len(self.code)
         n = len(each.branches)
-        self.code += (CHOOSE, each.index, each.dtype.index, n, *[0] * n)
+        self.code += (SWITCH, each.index, each.dtype.index, n, *[0] * n)
         ends = []
         for k, branch in enumerate(each.branches):
             self.code[start + 4 + k] = len(self.code)

@@ -44,8 +44,8 @@ pytest --pyargs duograph.conformance --device Template --quick
 pytest --pyargs duograph.conformance --device Template --conformance-html=template.html
 ```
 
-`duograph_template/__init__.py` is the plugin's hook, `duograph_template/backend.py` the device: 30 kernels, two copies,
-and nothing else that must be there.
+`duograph_template/__init__.py` holds the plugin's hook, `duograph_template/backend.py` the backend: 30 kernels and two
+copies.
 """
 
 
