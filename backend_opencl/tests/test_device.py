@@ -37,7 +37,7 @@ def test_failed_build_saves_source_and_log():
     with pytest.raises(DeviceError, match="does not build") as caught:
         backend().device(0).build("__kernel void broken(__global int *x) { x[0] = nothing; }")
     source, log = re.search(
-        r"source in (\S+), the compiler's words in (\S+)", str(caught.value)
+        r"source in (\S+), the compiler's log in (\S+)", str(caught.value)
     ).groups()
     with open(source) as text, open(log) as words:
         assert "broken" in text.read() and "nothing" in words.read()
@@ -361,7 +361,7 @@ def test_failed_kernel_build_names_source_and_log(monkeypatch):
     ) as caught:
         check("grid", "add", [np.ones(3, np.float32), np.ones(3, np.float32)])
     source, log = re.search(
-        r"source in (\S+), the compiler's words in (\S+)", str(caught.value)
+        r"source in (\S+), the compiler's log in (\S+)", str(caught.value)
     ).groups()
     with open(source) as text, open(log) as words:
         assert "DG_KERNEL" in text.read() and "not" in words.read()
