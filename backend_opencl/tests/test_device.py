@@ -357,7 +357,7 @@ def test_failed_kernel_build_names_source_and_log(monkeypatch):
     )
     made._modules.clear()
     with pytest.raises(
-        DeviceError, match=r"does not build .*: source in (\S+kernel\.cl), .* words in (\S+)"
+        DeviceError, match=r"does not build .*: source in (\S+kernel\.cl), .* log in (\S+)"
     ) as caught:
         check("grid", "add", [np.ones(3, np.float32), np.ones(3, np.float32)])
     source, log = re.search(
